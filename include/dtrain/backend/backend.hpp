@@ -1,0 +1,138 @@
+// A backend compiles a graph into an executable step. All that persists between steps is a ModelState of flat buffers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/nn/graph.hpp>
+#include <dtrain/nn/optimizer.hpp>
+
+namespace dtrain::backend {
+
+enum class DType { float32, bfloat16, float16 };
+DType parse_dtype(std::string_view name);  // UsageError with the known names
+const char* dtype_name(DType dtype);
+
+// n samples on the host, borrowed for the duration of a call.
+struct HostBatch {
+  int n = 0;
+  const float* images = nullptr;           // [n, c, h, w], normalised, 64-byte aligned
+  const std::int32_t* labels = nullptr;    // [n], each in [0, classes)
+  const std::uint32_t* sample_ids = nullptr;  // [n], the record's position in its file: keys of dropout
+};
+
+// Logical shard `index` of the step: samples [first, first + count) of the batch. An empty shard contributes zeros.
+struct ShardRange {
+  int index = 0;
+  int first = 0;
+  int count = 0;
+};
+
+// What dropout is keyed by, besides sample id, node and element:
+// element e of node k (index in Graph::nodes) of sample s is kept iff word (e mod 4) of
+// philox({e / 4, k, s, epoch}, {low(seed), high(seed) ^ RandomUse::dropout}) >= p * 2^32.
+struct StepKey {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+};
+
+// What one shard adds to a step, as one flat float32 buffer that sums over shards by plain addition:
+//   [gradients of the SUM of the samples' losses: parameter_count]
+//   [batch-norm statistics, each weighted by the shard's count: statistic_count]
+//   [loss sum, correct (top-1), correct in top-k, count]
+struct ContributionLayout {
+  std::int64_t gradients = 0;    // number of floats of each part
+  std::int64_t statistics = 0;
+  static constexpr std::int64_t metrics = 4;
+  explicit ContributionLayout(const nn::Graph& graph)
+      : gradients(graph.parameter_count), statistics(graph.statistic_count) {}
+  std::int64_t size() const { return gradients + statistics + metrics; }
+};
+
+struct StepMetrics {
+  double loss_sum = 0, correct = 0, top_k_correct = 0, count = 0;
+};
+StepMetrics metrics_of(const ContributionLayout& layout, std::span<const float> contribution);
+
+// Receives contributions. Both calls come from any of the executable's threads, different shards at the same time.
+class ContributionSink {
+ public:
+  virtual ~ContributionSink() = default;
+  // Memory for the shard's contribution, ContributionLayout::size() floats, any content; valid until ready() returns.
+  virtual std::span<float> buffer(const ShardRange& shard) = 0;
+  // The buffer's part [first, first + size) is final and will not change. The last part of a shard is marked.
+  virtual void ready(const ShardRange& shard, std::int64_t first, std::int64_t size, bool last) = 0;
+};
+
+// Everything that persists between steps, on the host.
+struct ModelState {
+  std::vector<float> parameters;   // graph.parameter_count
+  std::vector<float> statistics;   // graph.statistic_count
+  std::vector<float> optimizer;    // optimizer_slots x parameter_count
+  std::uint64_t updates = 0;       // applied steps (Adam's t)
+};
+
+// One optimizer step: the learning rate of this step with the rule.
+struct Update {
+  nn::Optimizer rule;
+  float learning_rate = 0;
+};
+
+struct CompileOptions {
+  DType dtype = DType::float32;
+  int lanes = 1;            // shards computed side by side, each by exactly one thread...
+  int threads_per_lane = 1; // ...or, with one lane, one shard by this many
+  int max_samples = 0;      // largest shard or evaluation block that will be asked for
+  int top_k = 5;            // capped at the number of classes
+  bool training = true;     // false: evaluate() and logits() only, less memory
+};
+
+// Call from one thread at a time. Throws DataError if a gradient is asked of labels out of range; Error if memory is short.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  // Forward and backward of the shards, lanes in parallel; changes no persistent state. May return before the work is
+  // done; batch and sink must stay alive until synchronize(). A size seen for the first time is compiled first.
+  virtual void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
+                       ContributionSink& sink) = 0;
+  // Waits for all that was enqueued; rethrows what went wrong in it.
+  virtual void synchronize() = 0;
+
+  // One local phase: gradients are divided by the contribution's count, then the optimizer moves parameters, then running
+  // statistics take the weighted mean of the batch statistics. `contribution` is the sum over all shards of the step.
+  virtual void apply(std::span<const float> contribution, const Update& update) = 0;
+
+  // Forward with running statistics. `logits` is empty or [n, classes]. loss_sum is that of plain cross-entropy
+  // (no label smoothing).
+  virtual StepMetrics evaluate(const HostBatch& batch, std::span<float> logits = {}) = 0;
+
+  virtual ModelState read_state() const = 0;
+  virtual void write_state(const ModelState& state) = 0;  // DTRAIN_CHECKs the sizes
+
+  // Bytes of buffers planned for the sizes compiled so far, and the operations with their time, for `bench train`:
+  // [{"op", "kind", "shape", "calls", "seconds", "bare_seconds"}]; bare_seconds: the same primitive alone on the same
+  // shape, measured now (0 where the operation has none).
+  virtual std::uint64_t planned_bytes() const = 0;
+  virtual Json profile(const HostBatch& batch, int repeats) = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;         // "cpu", "reference"
+  virtual std::string description() const = 0;  // library, version, instruction set: for people and the fingerprint
+  // nullptr if this machine can compute in dtype, else the reason in one sentence.
+  virtual const char* why_not(DType dtype) const = 0;
+  // Throws UsageError when dtype is not supported here. The graph is copied. `state` may be empty (zeros).
+  virtual std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const = 0;
+};
+
+std::unique_ptr<Backend> make_reference_backend();  // plain loops in float32 (double sums): slow and obvious, the judge
+std::unique_ptr<Backend> make_cpu_backend();        // oneDNN
+
+}  // namespace dtrain::backend

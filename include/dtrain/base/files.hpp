@@ -1,0 +1,80 @@
+// Files: whole reads, mappings, and writes that survive a crash. Every failure is an Error with the path and errno's text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dtrain {
+
+using Path = std::filesystem::path;
+using ByteView = std::span<const std::byte>;
+
+inline ByteView bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+inline std::string_view text_of(ByteView bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string read_file(const Path& path);
+
+// Owns one file descriptor; -1 is "none".
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+  int get() const { return fd_; }
+  int release();
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// A whole file mapped read-only. Another process that truncates it while mapped is the caller's risk (SIGBUS).
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const Path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+  ByteView bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Writes PATH.tmp.<pid> and on commit() makes it PATH: fsync of the file, rename, fsync of the folder.
+// Without commit() the destructor removes it, so PATH either holds the whole new content or what it held before.
+class AtomicFile {
+ public:
+  explicit AtomicFile(Path path);
+  AtomicFile(const AtomicFile&) = delete;
+  ~AtomicFile();
+  void write(ByteView bytes);
+  void write(std::string_view text) { write(bytes_of(text)); }
+  // Overwrites bytes that were written before, for headers that are known last.
+  void write_at(std::uint64_t offset, ByteView bytes);
+  std::uint64_t size() const { return size_; }
+  void commit();
+
+ private:
+  void flush();
+  Path path_, temporary_;
+  FileDescriptor fd_;
+  std::string buffer_;
+  std::uint64_t size_ = 0;
+};
+
+void write_file_atomic(const Path& path, std::string_view content);
+// Creates the folder and its parents; an Error names the part that is in the way.
+void make_folder(const Path& path);
+
+}  // namespace dtrain

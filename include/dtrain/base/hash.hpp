@@ -1,0 +1,28 @@
+// SHA-256 (FIPS 180-4) for what must not change, CRC-32C (RFC 3720) where a file format asks for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  void update(ByteView bytes);
+  // Lower-case hex. Call once, last.
+  std::string hex();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+std::string sha256_hex(ByteView bytes);
+std::uint32_t crc32c(ByteView bytes);
+
+}  // namespace dtrain

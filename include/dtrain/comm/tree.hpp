@@ -1,0 +1,61 @@
+// The canonical summation tree over V logical shards (V a power of two): float32 addition is not associative, so the
+// grouping is fixed. Node (level, index) covers shards [index << level, (index + 1) << level) and is left child + right child.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace dtrain::comm {
+
+struct TreeNode {
+  int level = 0;
+  int index = 0;
+  friend auto operator<=>(const TreeNode&, const TreeNode&) = default;
+};
+
+inline TreeNode parent_of(TreeNode node) { return {node.level + 1, node.index / 2}; }
+inline bool is_left(TreeNode node) { return node.index % 2 == 0; }
+
+// The fewest complete subtrees that cover shards [first, last), left to right.
+std::vector<TreeNode> covering_nodes(int first, int last);
+
+// Smallest power of two >= n.
+int power_of_two_at_least(int n);
+bool is_power_of_two(int n);
+
+// Where rank r of `ranks` computes: shards [first, last), contiguous, sizes differ by at most one.
+struct ShardSpan {
+  int first = 0, last = 0;
+};
+ShardSpan shards_of_rank(int rank, int ranks, int shards);
+
+// A sum that is complete for its node. Owns its memory.
+struct TreePiece {
+  TreeNode node;
+  std::vector<float> values;
+};
+
+// Adds leaves and pieces as they come, in any order and from any thread, always left + right: once both children of a node are
+// there they become that node. Memory of consumed pieces is reused.
+class TreeSum {
+ public:
+  TreeSum(int shards, std::int64_t size);
+  std::vector<float> take_buffer();        // size floats, any content
+  void add(TreePiece piece);
+  // All that could not be joined further, left to right, and forgets them.
+  std::vector<TreePiece> take_pieces();
+  void give_back(std::vector<float> buffer);
+
+ private:
+  std::int64_t size_;
+  TreeNode root_;
+  std::mutex mutex_;                       // guards pieces_ and spare_
+  std::vector<TreePiece> pieces_;
+  std::vector<std::vector<float>> spare_;
+};
+
+}  // namespace dtrain::comm

@@ -1,0 +1,35 @@
+// `data prepare`: published data sets to NAME_train.rec/.idx and NAME_val.rec/.idx.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/data/image.hpp>
+
+namespace dtrain::data {
+
+struct PrepareOptions {
+  std::string name;           // cifar10 | fashion-mnist | mnist | shapes
+  Path out;                   // folder, made if missing
+  std::string from;           // folder or URL with the published files; empty: the set's home
+  Encoding encoding = Encoding::raw;
+  std::uint64_t seed = 1;     // shapes only
+  std::uint32_t train_count = 10000, val_count = 2000;  // shapes only
+  // done and total in the unit that is named ("bytes", "records"); called from the calling thread.
+  std::function<void(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit)> progress;
+};
+
+struct PrepareResult {
+  Path train, val;
+  std::uint64_t train_records = 0, val_records = 0;
+  bool already_there = false;  // files of the same content were complete: nothing was written
+};
+
+std::vector<std::string> prepare_names();
+// Throws UsageError, DataError (file, what is wrong with it), RemoteError (download), Error (disk). Complete or absent.
+PrepareResult prepare(const PrepareOptions& options);
+
+}  // namespace dtrain::data

@@ -1,0 +1,133 @@
+// The model as a static graph: what is computed, not how. A backend compiles it (dtrain/backend/backend.hpp).
+// Letters: n samples, c channels, h height, w width. Shapes are per sample; n is chosen by the backend's caller.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace dtrain::nn {
+
+struct Shape {
+  int c = 0, h = 1, w = 1;
+  std::int64_t size() const { return std::int64_t{c} * h * w; }
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+struct Input {};
+
+// Cross-correlation, as every framework calls convolution. Weight [out, in/groups, kernel_h, kernel_w].
+struct Convolution {
+  int out = 0;
+  int kernel_h = 1, kernel_w = 1;
+  int stride_h = 1, stride_w = 1;
+  int pad_h = 0, pad_w = 0;
+  int groups = 1;
+  bool bias = false;
+};
+
+// Ioffe and Szegedy 2015. Training uses the shard's mean and biased variance per channel; running statistics become
+// momentum * running + (1 - momentum) * batch (biased variance, as in MXNet). fix_gamma holds gamma at 1 without gradient.
+struct BatchNorm {
+  float epsilon = 2e-5f;
+  float momentum = 0.9f;
+  bool fix_gamma = false;
+};
+
+enum class ActivationKind { relu, tanh, sigmoid, relu6 };
+struct Activation {
+  ActivationKind kind = ActivationKind::relu;
+};
+
+// MXNet's pooling_convention: `valid` floors the output size, `full` ceils it. Average divides by the kernel's size
+// with count_include_pad, else by the number of real elements. `global` ignores kernel, stride and pad.
+enum class PoolingKind { max, average };
+struct Pooling {
+  PoolingKind kind = PoolingKind::max;
+  int kernel_h = 1, kernel_w = 1;
+  int stride_h = 1, stride_w = 1;
+  int pad_h = 0, pad_w = 0;
+  bool global = false;
+  bool full = false;
+  bool count_include_pad = true;
+};
+
+// Fully connected: flattens its input in c, h, w order. Weight [out, c*h*w].
+struct Dense {
+  int out = 0;
+  bool bias = true;
+};
+
+struct Flatten {};
+struct Add {};  // exactly two inputs of one shape
+
+// Zeroes with probability p and divides the rest by 1-p while training; the identity in evaluation. The mask of element
+// e of sample s is RandomStream(seed, dropout, ...) keyed by (epoch, sample id, node, e): see backend StepKey.
+struct Dropout {
+  float p = 0.5f;
+};
+
+// Last node of every graph: softmax cross-entropy with the target (1 - smoothing) on the label and smoothing / classes on
+// each class (label included). Its input is the logits [classes].
+struct SoftmaxLoss {
+  float label_smoothing = 0.0f;
+};
+
+using Layer = std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Dropout, SoftmaxLoss>;
+
+// The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
+const char* layer_kind(const Layer& layer);
+
+enum class TensorRole { weight, bias, gamma, beta, running_mean, running_variance };
+
+// A named view into one flat float32 buffer; tensors follow each other without gaps, in the order of the nodes.
+struct TensorView {
+  std::string name;                // MXNet's: conv0_weight, bn0_gamma, bn0_moving_mean
+  std::vector<std::int64_t> shape;
+  TensorRole role = TensorRole::weight;
+  std::int64_t offset = 0;         // in elements
+  std::int64_t size = 0;
+  // Weights and gammas decay, biases and betas do not (MXNet's wd_mult rule).
+  bool decays() const { return role == TensorRole::weight || role == TensorRole::gamma; }
+};
+
+struct Node {
+  std::string name;
+  Layer layer;
+  std::vector<int> inputs;      // indices of earlier nodes
+  Shape output;
+  std::vector<int> parameters;  // indices into Graph::parameters, in the order weight, bias | gamma, beta
+  std::vector<int> statistics;  // indices into Graph::statistics, in the order mean, variance
+};
+
+struct Graph {
+  std::string name;             // "resnet-20", for people
+  std::vector<Node> nodes;      // topological; nodes[0] is the only Input, nodes.back() the only SoftmaxLoss
+  std::vector<TensorView> parameters;   // views of the flat parameter buffer (also: gradients, each optimizer slot)
+  std::vector<TensorView> statistics;   // views of the flat buffer of batch-norm running statistics
+  std::int64_t parameter_count = 0;
+  std::int64_t statistic_count = 0;
+  const Shape& input() const { return nodes.front().output; }
+  int classes() const { return nodes.back().output.c; }
+};
+
+// Appends nodes, infers shapes, lays out the buffers. Every call returns the new node's index.
+// Throws UsageError naming the node when shapes do not fit (a kernel larger than its padded input, Add of two shapes).
+class GraphBuilder {
+ public:
+  GraphBuilder(std::string graph_name, Shape input, std::string input_name = "data");
+  int input() const { return 0; }
+  int add(std::string name, Layer layer, std::vector<int> inputs);
+  const Shape& shape(int node) const { return graph_.nodes.at(static_cast<std::size_t>(node)).output; }
+  // Ends with SoftmaxLoss on `logits`; the builder is empty afterwards.
+  Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");
+
+ private:
+  Graph graph_;
+};
+
+// Multiply-adds of one sample's forward pass in convolutions and dense layers.
+std::int64_t multiply_adds(const Graph& graph);
+
+}  // namespace dtrain::nn

@@ -1,0 +1,66 @@
+// Checkpoints: PREFIX-0001.safetensors with PREFIX-0001.json, its manifest. Written whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/nn/graph.hpp>
+#include <dtrain/nn/optimizer.hpp>
+
+namespace dtrain::train {
+
+// Where in the run the state stands: `step` steps of `epoch` are applied.
+struct Cursor {
+  std::uint32_t epoch = 0;
+  std::uint64_t step = 0;
+  std::uint64_t samples_seen = 0;
+};
+
+// All that a resumed job must agree on.
+struct JobFacts {
+  std::uint64_t seed = 0;
+  std::uint64_t samples = 0;           // of one epoch
+  int global_batch = 0;
+  int logical_shards = 1;
+  std::uint64_t generation = 0;
+  std::string dtype = "float32";
+  nn::Optimizer optimizer;
+  nn::Schedule schedule;
+  Json preprocessing;                  // image shape, mean, std: what eval needs to see the same pixels
+};
+
+struct Checkpoint {
+  nn::Graph graph;
+  backend::ModelState state;
+  Cursor cursor;
+  JobFacts job;
+};
+
+// What stands in the names: PREFIX-0001 (end of the first epoch) and PREFIX-0001-step00000120 (inside the second).
+struct CheckpointName {
+  Path prefix;
+  std::uint32_t epoch = 0;
+  std::uint64_t step = 0;
+  std::string stem() const;            // without extension
+};
+
+// Returns the path of the .safetensors file. Tensors first, manifest last: a checkpoint exists once its manifest does.
+Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint);
+
+// Verifies every tensor's hash; DataError names the first that differs. Also reads PREFIX-symbol.json + PREFIX-0001.params.
+Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch);
+Checkpoint load_checkpoint_file(const Path& manifest);
+
+// Complete checkpoints of a prefix, newest first, by (epoch, step). Names only, content unverified.
+std::vector<CheckpointName> list_checkpoints(const Path& prefix);
+
+// Hash of the parameters; and of parameters, optimizer, statistics and cursor.
+std::string weights_sha256(const Checkpoint& checkpoint);
+std::string state_sha256(const Checkpoint& checkpoint);
+
+}  // namespace dtrain::train

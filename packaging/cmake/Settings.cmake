@@ -1,0 +1,23 @@
+# Flags as targets: dtrain_settings is for all of our code, dtrain_warnings too but never for what others wrote.
+add_library(dtrain_settings INTERFACE)
+target_compile_features(dtrain_settings INTERFACE cxx_std_20)
+target_include_directories(dtrain_settings INTERFACE ${CMAKE_SOURCE_DIR}/include)
+target_compile_definitions(dtrain_settings INTERFACE DTRAIN_VERSION="${PROJECT_VERSION}")
+# The compiler must not fuse a*b+c where one build would and another would not: the bits are a promise.
+target_compile_options(dtrain_settings INTERFACE -ffp-contract=off -fno-math-errno)
+if(DTRAIN_SANITIZE)
+  target_compile_options(dtrain_settings INTERFACE
+    -fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(dtrain_settings INTERFACE -fsanitize=${DTRAIN_SANITIZE})
+endif()
+
+add_library(dtrain_warnings INTERFACE)
+target_compile_options(dtrain_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+
+# dtrain_folder(NAME SOURCES ... LINK other folders ... PRIVATE_LINK third-party ...)
+function(dtrain_folder name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(dtrain_${name} STATIC ${arg_SOURCES})
+  list(TRANSFORM arg_LINK PREPEND dtrain_)
+  target_link_libraries(dtrain_${name} PUBLIC dtrain_settings ${arg_LINK} PRIVATE dtrain_warnings fmt::fmt ${arg_PRIVATE_LINK})
+endfunction()

@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend {
+namespace {
+
+constexpr std::array kNames = {"float32", "bfloat16", "float16"};
+
+}  // namespace
+
+DType parse_dtype(std::string_view name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (name == kNames[i]) return static_cast<DType>(i);
+  }
+  throw UsageError(fmt::format("dtype '{}' is unknown", name), fmt::format("use {}", fmt::join(kNames, ", ")));
+}
+
+const char* dtype_name(DType dtype) { return kNames[static_cast<std::size_t>(dtype)]; }
+
+StepMetrics metrics_of(const ContributionLayout& layout, std::span<const float> contribution) {
+  const auto* values = contribution.data() + layout.gradients + layout.statistics;
+  return {values[0], values[1], values[2], values[3]};
+}
+
+}  // namespace dtrain::backend

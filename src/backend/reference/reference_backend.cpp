@@ -1,0 +1,1 @@
+#include <dtrain/backend/backend.hpp>

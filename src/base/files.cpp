@@ -1,0 +1,157 @@
+#include <dtrain/base/files.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain {
+namespace {
+
+constexpr std::size_t kBufferSize = 1 << 20;
+
+[[noreturn]] void fail(std::string_view action, const Path& path, int error) {
+  std::string hint;
+  if (error == ENOSPC || error == EDQUOT) hint = "free some space there or choose another folder";
+  if (error == EACCES || error == EROFS) hint = "choose a folder that you may write to";
+  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
+}
+
+void write_all(int fd, std::string_view data, const Path& path) {
+  while (!data.empty()) {
+    const ssize_t written = ::write(fd, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", path, errno);
+    data.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
+
+FileDescriptor open_for_reading(const Path& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) fail("open", path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) fail("read", path, errno);
+  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  return fd;
+}
+
+// A rename is only safe from power loss once its folder is on disk too.
+void sync_folder(const Path& folder) {
+  const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail("open the folder", folder, errno);
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail("sync the folder", folder, errno);
+}
+
+}  // namespace
+
+std::string read_file(const Path& path) {
+  const FileDescriptor fd = open_for_reading(path);
+  std::string content;
+  for (;;) {
+    const std::size_t old_size = content.size();
+    content.resize(old_size + kBufferSize);
+    const ssize_t got = ::read(fd.get(), content.data() + old_size, kBufferSize);
+    content.resize(old_size + static_cast<std::size_t>(got > 0 ? got : 0));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", path, errno);
+    if (got == 0) return content;
+  }
+}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+int FileDescriptor::release() { return std::exchange(fd_, -1); }
+
+MappedFile::MappedFile(const Path& path) {
+  const FileDescriptor fd = open_for_reading(path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) fail("read", path, errno);
+  size_ = static_cast<std::size_t>(status.st_size);
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (mapped == MAP_FAILED) fail("map", path, errno);
+  data_ = static_cast<const std::byte*>(mapped);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
+  temporary_ = path_;
+  temporary_ += fmt::format(".tmp.{}", ::getpid());
+  fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd_) fail("create", path_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(ByteView bytes) {
+  buffer_ += text_of(bytes);
+  size_ += bytes.size();
+  if (buffer_.size() >= kBufferSize) flush();
+}
+
+void AtomicFile::write_at(std::uint64_t offset, ByteView bytes) {
+  DTRAIN_CHECK(offset + bytes.size() <= size_, "write_at goes past the end");
+  flush();
+  const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  if (written != static_cast<ssize_t>(bytes.size())) fail("write", path_, written < 0 ? errno : ENOSPC);
+}
+
+void AtomicFile::flush() {
+  write_all(fd_.get(), buffer_, path_);
+  buffer_.clear();
+}
+
+void AtomicFile::commit() {
+  flush();
+  if (::fsync(fd_.get()) != 0) fail("write to disk", path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename the new file to its name", path_, errno);
+  fd_ = FileDescriptor();
+  sync_folder(folder_of(path_));
+}
+
+void write_file_atomic(const Path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void make_folder(const Path& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail("make the folder", path, error.value());
+}
+
+}  // namespace dtrain

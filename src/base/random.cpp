@@ -1,0 +1,54 @@
+#include <dtrain/base/random.hpp>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/math.hpp>
+
+namespace dtrain {
+
+PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t left = std::uint64_t{0xD2511F53u} * counter[0];
+    const std::uint64_t right = std::uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+RandomStream::RandomStream(std::uint64_t seed, RandomUse use, std::uint32_t a, std::uint32_t b)
+    : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32) ^ static_cast<std::uint32_t>(use)},
+      counter_{0, 0, a, b} {}
+
+std::uint32_t RandomStream::bits() {
+  if (used_ == 4) {
+    block_ = philox(counter_, key_);
+    if (++counter_[0] == 0) ++counter_[1];
+    used_ = 0;
+  }
+  return block_[static_cast<std::size_t>(used_++)];
+}
+
+float RandomStream::uniform() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }
+
+float RandomStream::uniform(float low, float high) { return low + (high - low) * uniform(); }
+
+std::uint32_t RandomStream::below(std::uint32_t limit) {
+  DTRAIN_CHECK(limit >= 1, "below(0) has no answer");
+  // Lemire 2019: the product's high word is uniform once the low words that would come up too often are rejected.
+  const std::uint32_t rejected = (0u - limit) % limit;
+  for (;;) {
+    const std::uint64_t product = std::uint64_t{bits()} * limit;
+    if (static_cast<std::uint32_t>(product) >= rejected) return static_cast<std::uint32_t>(product >> 32);
+  }
+}
+
+float RandomStream::normal() {
+  // Box and Muller 1958; 1 - uniform is never 0.
+  constexpr double two_pi = 6.283185307179586;
+  const double radius = portable_sqrt(-2.0 * portable_log(1.0 - static_cast<double>(uniform())));
+  return static_cast<float>(radius * portable_cos(two_pi * static_cast<double>(uniform())));
+}
+
+}  // namespace dtrain

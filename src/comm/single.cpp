@@ -1,0 +1,1 @@
+#include <dtrain/comm/communicator.hpp>

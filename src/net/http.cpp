@@ -1,0 +1,1 @@
+#include <dtrain/net/http.hpp>

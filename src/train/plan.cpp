@@ -1,0 +1,1 @@
+#include <dtrain/train/plan.hpp>
