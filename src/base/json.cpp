@@ -12,11 +12,16 @@ using Parsed = nlohmann::ordered_json;
 
 Json from_parsed(const Parsed& value) {
   switch (value.type()) {
-    case Parsed::value_t::boolean: return Json(value.get<bool>());
-    case Parsed::value_t::number_integer: return Json(value.get<std::int64_t>());
-    case Parsed::value_t::number_unsigned: return Json(value.get<std::uint64_t>());
-    case Parsed::value_t::number_float: return Json(value.get<double>());
-    case Parsed::value_t::string: return Json(value.get<std::string>());
+    case Parsed::value_t::boolean:
+      return Json(value.get<bool>());
+    case Parsed::value_t::number_integer:
+      return Json(value.get<std::int64_t>());
+    case Parsed::value_t::number_unsigned:
+      return Json(value.get<std::uint64_t>());
+    case Parsed::value_t::number_float:
+      return Json(value.get<double>());
+    case Parsed::value_t::string:
+      return Json(value.get<std::string>());
     case Parsed::value_t::array: {
       Json::Array items;
       for (const Parsed& item : value) items.push_back(from_parsed(item));
@@ -27,7 +32,8 @@ Json from_parsed(const Parsed& value) {
       for (const auto& [key, member] : value.items()) object[key] = from_parsed(member);
       return object;
     }
-    default: return Json();
+    default:
+      return Json();
   }
 }
 

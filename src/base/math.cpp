@@ -7,9 +7,9 @@
 namespace dtrain {
 namespace {
 
-constexpr double kLn2High = 0x1.62e42fefa38p-1;   // trailing zeros: n * kLn2High is exact for |n| < 2^11
+constexpr double kLn2High = 0x1.62e42fefa38p-1;  // trailing zeros: n * kLn2High is exact for |n| < 2^11
 constexpr double kLn2Low = 0x1.ef35793c7673p-45;
-constexpr double kHalfPiHigh = 0x1.921fb544p+0;   // 34 bits: n * kHalfPiHigh is exact for |n| < 2^19
+constexpr double kHalfPiHigh = 0x1.921fb544p+0;  // 34 bits: n * kHalfPiHigh is exact for |n| < 2^19
 constexpr double kHalfPiLow = 0x1.0b4611a626331p-34;
 
 double nearest(double x) { return std::nearbyint(x); }
@@ -23,14 +23,21 @@ double polynomial(const double (&coefficient)[N], double x) {
 }
 
 double sin_near_zero(double x) {
-  constexpr double c[] = {1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800.0,
-                          -1.0 / 1307674368000.0};
+  constexpr double c[] = {1.0,          -1.0 / 6,        1.0 / 120,          -1.0 / 5040,
+                          1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800.0, -1.0 / 1307674368000.0};
   return x * polynomial(c, x * x);
 }
 
 double cos_near_zero(double x) {
-  constexpr double c[] = {1.0, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600.0,
-                          -1.0 / 87178291200.0, 1.0 / 20922789888000.0};
+  constexpr double c[] = {1.0,
+                          -1.0 / 2,
+                          1.0 / 24,
+                          -1.0 / 720,
+                          1.0 / 40320,
+                          -1.0 / 3628800,
+                          1.0 / 479001600.0,
+                          -1.0 / 87178291200.0,
+                          1.0 / 20922789888000.0};
   return polynomial(c, x * x);
 }
 
@@ -39,10 +46,14 @@ double cos_from_quarter(double x, int quarters) {
   const double n = nearest(x / (kHalfPiHigh + kHalfPiLow));
   const double rest = (x - n * kHalfPiHigh) - n * kHalfPiLow;
   switch ((static_cast<std::int64_t>(n) + quarters) & 3) {
-    case 0: return cos_near_zero(rest);
-    case 1: return -sin_near_zero(rest);
-    case 2: return -cos_near_zero(rest);
-    default: return sin_near_zero(rest);
+    case 0:
+      return cos_near_zero(rest);
+    case 1:
+      return -sin_near_zero(rest);
+    case 2:
+      return -cos_near_zero(rest);
+    default:
+      return sin_near_zero(rest);
   }
 }
 
@@ -51,9 +62,9 @@ double cos_from_quarter(double x, int quarters) {
 double portable_exp(double x) {
   const double n = nearest(x / (kLn2High + kLn2Low));
   const double rest = (x - n * kLn2High) - n * kLn2Low;  // |rest| <= ln2 / 2
-  constexpr double c[] = {1.0,         1.0,          1.0 / 2,       1.0 / 6,        1.0 / 24,
-                          1.0 / 120,   1.0 / 720,    1.0 / 5040,    1.0 / 40320,    1.0 / 362880,
-                          1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600.0, 1.0 / 6227020800.0};
+  constexpr double c[] = {
+      1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,         1.0 / 720,
+      1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600.0, 1.0 / 6227020800.0};
   return std::ldexp(polynomial(c, rest), static_cast<int>(n));
 }
 

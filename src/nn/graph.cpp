@@ -15,8 +15,8 @@ struct Overloaded : Cases... {
 int window_count(const std::string& node, int size, int kernel, int stride, int pad, bool ceil) {
   const int span = size + 2 * pad - kernel;
   if (kernel < 1 || stride < 1 || pad < 0 || span < 0) {
-    throw UsageError(fmt::format("{}: a window of {} with stride {} and pad {} does not fit an input of {}", node, kernel,
-                                 stride, pad, size),
+    throw UsageError(fmt::format("{}: a window of {} with stride {} and pad {} does not fit an input of {}", node,
+                                 kernel, stride, pad, size),
                      "use a larger image or a smaller network");
   }
   return (ceil ? (span + stride - 1) / stride : span / stride) + 1;
@@ -24,7 +24,8 @@ int window_count(const std::string& node, int size, int kernel, int stride, int 
 
 Shape convolved(const std::string& node, const Convolution& c, const Shape& in) {
   if (c.out < 1 || c.groups < 1 || in.c % c.groups != 0 || c.out % c.groups != 0) {
-    throw UsageError(fmt::format("{}: {} groups do not divide {} input and {} output channels", node, c.groups, in.c, c.out));
+    throw UsageError(
+        fmt::format("{}: {} groups do not divide {} input and {} output channels", node, c.groups, in.c, c.out));
   }
   return {c.out, window_count(node, in.h, c.kernel_h, c.stride_h, c.pad_h, false),
           window_count(node, in.w, c.kernel_w, c.stride_w, c.pad_w, false)};
@@ -48,8 +49,8 @@ int add_view(std::vector<TensorView>& views, std::int64_t& count, std::string na
 }  // namespace
 
 const char* layer_kind(const Layer& layer) {
-  constexpr const char* names[] = {"input",   "convolution", "batch_norm", "activation", "pooling",
-                                   "dense",   "flatten",     "add",        "dropout",    "softmax_loss"};
+  constexpr const char* names[] = {"input", "convolution", "batch_norm", "activation", "pooling",
+                                   "dense", "flatten",     "add",        "dropout",    "softmax_loss"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }
@@ -100,7 +101,9 @@ int GraphBuilder::add(std::string name, Layer layer, std::vector<int> inputs) {
                    parameter("_weight", {d.out, in.size()}, TensorRole::weight);
                    if (d.bias) parameter("_bias", {d.out}, TensorRole::bias);
                  },
-                 [&](const Flatten&) { node.output = {static_cast<int>(in.size()), 1, 1}; },
+                 [&](const Flatten&) {
+                   node.output = {static_cast<int>(in.size()), 1, 1};
+                 },
                  [&](const Add&) {
                    const Shape& other = shape(inputs[1]);
                    if (!(other == in)) {

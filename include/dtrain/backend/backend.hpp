@@ -20,8 +20,8 @@ const char* dtype_name(DType dtype);
 // n samples on the host, borrowed for the duration of a call.
 struct HostBatch {
   int n = 0;
-  const float* images = nullptr;           // [n, c, h, w], normalised, 64-byte aligned
-  const std::int32_t* labels = nullptr;    // [n], each in [0, classes)
+  const float* images = nullptr;              // [n, c, h, w], normalised, 64-byte aligned
+  const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
   const std::uint32_t* sample_ids = nullptr;  // [n], the record's position in its file: keys of dropout
 };
 
@@ -45,7 +45,7 @@ struct StepKey {
 //   [batch-norm statistics, each weighted by the shard's count: statistic_count]
 //   [loss sum, correct (top-1), correct in top-k, count]
 struct ContributionLayout {
-  std::int64_t gradients = 0;    // number of floats of each part
+  std::int64_t gradients = 0;  // number of floats of each part
   std::int64_t statistics = 0;
   static constexpr std::int64_t metrics = 4;
   explicit ContributionLayout(const nn::Graph& graph)
@@ -70,10 +70,10 @@ class ContributionSink {
 
 // Everything that persists between steps, on the host.
 struct ModelState {
-  std::vector<float> parameters;   // graph.parameter_count
-  std::vector<float> statistics;   // graph.statistic_count
-  std::vector<float> optimizer;    // optimizer_slots x parameter_count
-  std::uint64_t updates = 0;       // applied steps (Adam's t)
+  std::vector<float> parameters;  // graph.parameter_count
+  std::vector<float> statistics;  // graph.statistic_count
+  std::vector<float> optimizer;   // optimizer_slots x parameter_count
+  std::uint64_t updates = 0;      // applied steps (Adam's t)
 };
 
 // One optimizer step: the learning rate of this step with the rule.
@@ -84,14 +84,15 @@ struct Update {
 
 struct CompileOptions {
   DType dtype = DType::float32;
-  int lanes = 1;            // shards computed side by side, each by exactly one thread...
-  int threads_per_lane = 1; // ...or, with one lane, one shard by this many
-  int max_samples = 0;      // largest shard or evaluation block that will be asked for
-  int top_k = 5;            // capped at the number of classes
-  bool training = true;     // false: evaluate() and logits() only, less memory
+  int lanes = 1;             // shards computed side by side, each by exactly one thread...
+  int threads_per_lane = 1;  // ...or, with one lane, one shard by this many
+  int max_samples = 0;       // largest shard or evaluation block that will be asked for
+  int top_k = 5;             // capped at the number of classes
+  bool training = true;      // false: evaluate() and logits() only, less memory
 };
 
-// Call from one thread at a time. Throws DataError if a gradient is asked of labels out of range; Error if memory is short.
+// Call from one thread at a time. Throws DataError if a gradient is asked of labels out of range; Error if memory is
+// short.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -103,8 +104,9 @@ class Executable {
   // Waits for all that was enqueued; rethrows what went wrong in it.
   virtual void synchronize() = 0;
 
-  // One local phase: gradients are divided by the contribution's count, then the optimizer moves parameters, then running
-  // statistics take the weighted mean of the batch statistics. `contribution` is the sum over all shards of the step.
+  // One local phase: gradients are divided by the contribution's count, then the optimizer moves parameters, then
+  // running statistics take the weighted mean of the batch statistics. `contribution` is the sum over all shards of the
+  // step.
   virtual void apply(std::span<const float> contribution, const Update& update) = 0;
 
   // Forward with running statistics. `logits` is empty or [n, classes]. loss_sum is that of plain cross-entropy

@@ -1,4 +1,5 @@
-// Files: whole reads, mappings, and writes that survive a crash. Every failure is an Error with the path and errno's text.
+// Files: whole reads, mappings, and writes that survive a crash. Every failure is an Error with the path and errno's
+// text.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,7 @@ using Path = std::filesystem::path;
 using ByteView = std::span<const std::byte>;
 
 inline ByteView bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-inline std::string_view text_of(ByteView bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline std::string_view text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::string read_file(const Path& path);
 

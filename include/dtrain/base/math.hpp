@@ -4,11 +4,11 @@
 
 namespace dtrain {
 
-double portable_exp(double x);          // |x| <= 700
-double portable_log(double x);          // x > 0
-double portable_cos(double x);          // |x| <= 1e5
-double portable_sin(double x);          // |x| <= 1e5
-double portable_sqrt(double x);         // IEEE square root
+double portable_exp(double x);                      // |x| <= 700
+double portable_log(double x);                      // x > 0
+double portable_cos(double x);                      // |x| <= 1e5
+double portable_sin(double x);                      // |x| <= 1e5
+double portable_sqrt(double x);                     // IEEE square root
 double portable_pow(double base, double exponent);  // base > 0
 
 }  // namespace dtrain

@@ -19,10 +19,10 @@ class RandomStream {
  public:
   RandomStream(std::uint64_t seed, RandomUse use, std::uint32_t a, std::uint32_t b);
   std::uint32_t bits();
-  float uniform();                                  // [0, 1), 24 bits
-  float uniform(float low, float high);             // [low, high)
-  std::uint32_t below(std::uint32_t limit);         // [0, limit), unbiased; limit >= 1
-  float normal();                                   // mean 0, variance 1; own log and cos, no libm
+  float uniform();                           // [0, 1), 24 bits
+  float uniform(float low, float high);      // [low, high)
+  std::uint32_t below(std::uint32_t limit);  // [0, limit), unbiased; limit >= 1
+  float normal();                            // mean 0, variance 1; own log and cos, no libm
 
  private:
   PhiloxKey key_;

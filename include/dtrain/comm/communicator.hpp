@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <dtrain/comm/tree.hpp>
@@ -15,17 +14,18 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Joins the pieces of all ranks to the root of the tree over `shards`; afterwards every rank holds the same bytes in
-  // `sum`, whatever the number of ranks. All ranks call with equal shards and sizes. One thread at a time.
-  virtual void reduce_tree(std::vector<TreePiece> pieces, int shards, std::span<float> sum) = 0;
+  // Joins the pieces of all ranks to the root of the tree over `shards` leaves of `size` floats each. Every rank gets
+  // the same bytes, whatever the number of ranks and whoever held which leaf. All ranks call with equal shards and
+  // size. One thread at a time. Throws PeerLost.
+  virtual std::vector<float> reduce_tree(std::vector<TreePiece> pieces, int shards, std::int64_t size) = 0;
   virtual void barrier() = 0;
 };
 
 // One rank alone.
 std::unique_ptr<Communicator> make_single();
 
-// N ranks as threads of this process: element r is for the thread that plays rank r. They share a world that lives as long
-// as the last of them; a rank destroyed before its peers are done makes them throw PeerLost.
+// N ranks as threads of this process: element r is for the thread that plays rank r. They share a world that lives as
+// long as the last of them; a rank destroyed before its peers are done makes them throw PeerLost.
 std::vector<std::unique_ptr<Communicator>> make_local_world(int ranks);
 
 }  // namespace dtrain::comm

@@ -1,5 +1,6 @@
 // The canonical summation tree over V logical shards (V a power of two): float32 addition is not associative, so the
-// grouping is fixed. Node (level, index) covers shards [index << level, (index + 1) << level) and is left child + right child.
+// grouping is fixed. Node (level, index) covers shards [index << level, (index + 1) << level) and is left child + right
+// child.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +40,12 @@ struct TreePiece {
   std::vector<float> values;
 };
 
-// Adds leaves and pieces as they come, in any order and from any thread, always left + right: once both children of a node are
-// there they become that node. Memory of consumed pieces is reused.
+// Adds leaves and pieces as they come, in any order and from any thread, always left + right: once both children of a
+// node are there they become that node. Memory of consumed pieces is reused.
 class TreeSum {
  public:
   TreeSum(int shards, std::int64_t size);
-  std::vector<float> take_buffer();        // size floats, any content
+  std::vector<float> take_buffer();  // size floats, any content
   void add(TreePiece piece);
   // All that could not be joined further, left to right, and forgets them.
   std::vector<TreePiece> take_pieces();
@@ -53,7 +54,7 @@ class TreeSum {
  private:
   std::int64_t size_;
   TreeNode root_;
-  std::mutex mutex_;                       // guards pieces_ and spare_
+  std::mutex mutex_;  // guards pieces_ and spare_
   std::vector<TreePiece> pieces_;
   std::vector<std::vector<float>> spare_;
 };

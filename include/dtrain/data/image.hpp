@@ -11,7 +11,7 @@ namespace dtrain::data {
 
 struct Image {
   int c = 0, h = 0, w = 0;
-  std::vector<std::uint8_t> pixels;   // h*w*c, interleaved (RGB for c = 3)
+  std::vector<std::uint8_t> pixels;  // h*w*c, interleaved (RGB for c = 3)
 };
 
 enum class Encoding { raw, zstd, png, jpeg };

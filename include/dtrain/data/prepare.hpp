@@ -12,11 +12,11 @@
 namespace dtrain::data {
 
 struct PrepareOptions {
-  std::string name;           // cifar10 | fashion-mnist | mnist | shapes
-  Path out;                   // folder, made if missing
-  std::string from;           // folder or URL with the published files; empty: the set's home
+  std::string name;  // cifar10 | fashion-mnist | mnist | shapes
+  Path out;          // folder, made if missing
+  std::string from;  // folder or URL with the published files; empty: the set's home
   Encoding encoding = Encoding::raw;
-  std::uint64_t seed = 1;     // shapes only
+  std::uint64_t seed = 1;                               // shapes only
   std::uint32_t train_count = 10000, val_count = 2000;  // shapes only
   // done and total in the unit that is named ("bytes", "records"); called from the calling thread.
   std::function<void(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit)> progress;

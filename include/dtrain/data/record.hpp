@@ -1,4 +1,5 @@
-// Records in MXNet's RecordIO container (.rec, with an .idx of "id<TAB>offset" lines). man/dtrain-records.5 says the bytes.
+// Records in MXNet's RecordIO container (.rec, with an .idx of "id<TAB>offset" lines). man/dtrain-records.5 says the
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace dtrain::data {
 
 struct Record {
   std::uint64_t id = 0;
-  std::vector<float> labels;   // one for classification; more when the header's flag says so
-  ByteView payload;            // JPEG, PNG or dtrain pixels; borrowed from the file
+  std::vector<float> labels;  // one for classification; more when the header's flag says so
+  ByteView payload;           // JPEG, PNG or dtrain pixels; borrowed from the file
 };
 
 // Read-only view of one .rec file. Safe for concurrent use. Without .idx (or with one that does not fit) the frames are
@@ -22,9 +23,9 @@ class RecordFile {
  public:
   explicit RecordFile(const Path& rec);
   ~RecordFile();
-  std::size_t size() const;                    // records
+  std::size_t size() const;  // records
   std::uint64_t offset(std::size_t position) const;
-  Record read(std::size_t position) const;     // checks the frame; a damaged one throws
+  Record read(std::size_t position) const;  // checks the frame; a damaged one throws
   const Path& path() const;
 
  private:
@@ -52,8 +53,8 @@ struct VerifyProblem {
 };
 struct VerifyReport {
   std::size_t records = 0;
-  std::vector<std::size_t> class_counts;     // by label
-  std::vector<VerifyProblem> problems;       // first `limit`, by offset
+  std::vector<std::size_t> class_counts;  // by label
+  std::vector<VerifyProblem> problems;    // first `limit`, by offset
 };
 // Frame, header, index entry and decodability of every record.
 VerifyReport verify_records(const Path& rec, std::size_t limit = 16);

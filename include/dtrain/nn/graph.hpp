@@ -28,7 +28,8 @@ struct Convolution {
 };
 
 // Ioffe and Szegedy 2015. Training uses the shard's mean and biased variance per channel; running statistics become
-// momentum * running + (1 - momentum) * batch (biased variance, as in MXNet). fix_gamma holds gamma at 1 without gradient.
+// momentum * running + (1 - momentum) * batch (biased variance, as in MXNet). fix_gamma holds gamma at 1 without
+// gradient.
 struct BatchNorm {
   float epsilon = 2e-5f;
   float momentum = 0.9f;
@@ -68,13 +69,14 @@ struct Dropout {
   float p = 0.5f;
 };
 
-// Last node of every graph: softmax cross-entropy with the target (1 - smoothing) on the label and smoothing / classes on
-// each class (label included). Its input is the logits [classes].
+// Last node of every graph: softmax cross-entropy with the target (1 - smoothing) on the label and smoothing / classes
+// on each class (label included). Its input is the logits [classes].
 struct SoftmaxLoss {
   float label_smoothing = 0.0f;
 };
 
-using Layer = std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Dropout, SoftmaxLoss>;
+using Layer =
+    std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Dropout, SoftmaxLoss>;
 
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);
@@ -83,10 +85,10 @@ enum class TensorRole { weight, bias, gamma, beta, running_mean, running_varianc
 
 // A named view into one flat float32 buffer; tensors follow each other without gaps, in the order of the nodes.
 struct TensorView {
-  std::string name;                // MXNet's: conv0_weight, bn0_gamma, bn0_moving_mean
+  std::string name;  // MXNet's: conv0_weight, bn0_gamma, bn0_moving_mean
   std::vector<std::int64_t> shape;
   TensorRole role = TensorRole::weight;
-  std::int64_t offset = 0;         // in elements
+  std::int64_t offset = 0;  // in elements
   std::int64_t size = 0;
   // Weights and gammas decay, biases and betas do not (MXNet's wd_mult rule).
   bool decays() const { return role == TensorRole::weight || role == TensorRole::gamma; }
@@ -95,17 +97,17 @@ struct TensorView {
 struct Node {
   std::string name;
   Layer layer;
-  std::vector<int> inputs;      // indices of earlier nodes
+  std::vector<int> inputs;  // indices of earlier nodes
   Shape output;
   std::vector<int> parameters;  // indices into Graph::parameters, in the order weight, bias | gamma, beta
   std::vector<int> statistics;  // indices into Graph::statistics, in the order mean, variance
 };
 
 struct Graph {
-  std::string name;             // "resnet-20", for people
-  std::vector<Node> nodes;      // topological; nodes[0] is the only Input, nodes.back() the only SoftmaxLoss
-  std::vector<TensorView> parameters;   // views of the flat parameter buffer (also: gradients, each optimizer slot)
-  std::vector<TensorView> statistics;   // views of the flat buffer of batch-norm running statistics
+  std::string name;                    // "resnet-20", for people
+  std::vector<Node> nodes;             // topological; nodes[0] is the only Input, nodes.back() the only SoftmaxLoss
+  std::vector<TensorView> parameters;  // views of the flat parameter buffer (also: gradients, each optimizer slot)
+  std::vector<TensorView> statistics;  // views of the flat buffer of batch-norm running statistics
   std::int64_t parameter_count = 0;
   std::int64_t statistic_count = 0;
   const Shape& input() const { return nodes.front().output; }

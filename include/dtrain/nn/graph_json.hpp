@@ -12,9 +12,9 @@ namespace dtrain::nn {
 
 Json graph_to_json(const Graph& graph);
 
-// Reads either format. `image` and `classes`: what the job's options say; a dtrain graph that disagrees is a UsageError,
-// a symbol (which holds no input shape) is inferred from them. Throws DataError naming the node and its unknown layer or
-// attribute.
+// Reads either format. `image` and `classes`: what the job's options say; a dtrain graph that disagrees is a
+// UsageError, a symbol (which holds no input shape) is inferred from them. Throws DataError naming the node and its
+// unknown layer or attribute.
 Graph graph_from_json(const Json& document, std::string_view source, std::optional<Shape> image = {},
                       std::optional<int> classes = {});
 

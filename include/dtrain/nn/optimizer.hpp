@@ -15,7 +15,8 @@ enum class OptimizerKind { sgd, nag, adam, adamw };
 //   sgd    m = momentum*m - lr*g;               w += m                                       (MXNet's SGD)
 //   nag    m = momentum*m + g;                  w -= lr*(g + momentum*m)                     (Sutskever et al. 2013)
 //   adam   m = b1*m+(1-b1)g; v = b2*v+(1-b2)g²; w -= lr*sqrt(1-b2^t)/(1-b1^t) * m/(sqrt(v)+epsilon)   (MXNet's Adam)
-//   adamw  as adam on the bare gradient, bias-corrected as in Loshchilov and Hutter 2019: w -= lr*(m^/(sqrt(v^)+epsilon) + wd*w)
+//   adamw  as adam on the bare gradient, bias-corrected as in Loshchilov and Hutter 2019: w -=
+//   lr*(m^/(sqrt(v^)+epsilon) + wd*w)
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::sgd;
   float momentum = 0.9f;
@@ -33,12 +34,12 @@ enum class ScheduleKind { step, cosine, one_cycle };
 struct Schedule {
   ScheduleKind kind = ScheduleKind::step;
   double base = 0.05;
-  double factor = 0.1;                   // step: multiply after each boundary
-  std::vector<double> boundaries;        // step: in epochs, ascending
-  double warmup_epochs = 0;              // linear from base/warmup_steps.. up to base; 0: none
-  double total_epochs = 1;               // cosine and one_cycle end here
-  double final_share = 0.0;              // cosine, one_cycle: last rate as a share of base
-  double rise_share = 0.3;               // one_cycle: share of the run spent rising linearly from base/25
+  double factor = 0.1;             // step: multiply after each boundary
+  std::vector<double> boundaries;  // step: in epochs, ascending
+  double warmup_epochs = 0;        // linear from base/warmup_steps.. up to base; 0: none
+  double total_epochs = 1;         // cosine and one_cycle end here
+  double final_share = 0.0;        // cosine, one_cycle: last rate as a share of base
+  double rise_share = 0.3;         // one_cycle: share of the run spent rising linearly from base/25
   // samples_per_epoch >= 1. Uses own polynomials, no libm.
   double rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const;
 };

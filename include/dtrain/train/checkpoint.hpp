@@ -24,14 +24,14 @@ struct Cursor {
 // All that a resumed job must agree on.
 struct JobFacts {
   std::uint64_t seed = 0;
-  std::uint64_t samples = 0;           // of one epoch
+  std::uint64_t samples = 0;  // of one epoch
   int global_batch = 0;
   int logical_shards = 1;
   std::uint64_t generation = 0;
   std::string dtype = "float32";
   nn::Optimizer optimizer;
   nn::Schedule schedule;
-  Json preprocessing;                  // image shape, mean, std: what eval needs to see the same pixels
+  Json preprocessing;  // image shape, mean, std: what eval needs to see the same pixels
 };
 
 struct Checkpoint {
@@ -46,13 +46,14 @@ struct CheckpointName {
   Path prefix;
   std::uint32_t epoch = 0;
   std::uint64_t step = 0;
-  std::string stem() const;            // without extension
+  std::string stem() const;  // without extension
 };
 
 // Returns the path of the .safetensors file. Tensors first, manifest last: a checkpoint exists once its manifest does.
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint);
 
-// Verifies every tensor's hash; DataError names the first that differs. Also reads PREFIX-symbol.json + PREFIX-0001.params.
+// Verifies every tensor's hash; DataError names the first that differs. Also reads PREFIX-symbol.json +
+// PREFIX-0001.params.
 Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch);
 Checkpoint load_checkpoint_file(const Path& manifest);
 

@@ -15,13 +15,13 @@ struct EpochPlan {
   int global_batch = 0;
   int shards = 1;
   std::uint64_t steps() const;
-  int step_size(std::uint64_t step) const;              // g: samples of the step
+  int step_size(std::uint64_t step) const;  // g: samples of the step
 };
 
 // What one rank does in one step: samples slice (positions of the epoch's order) cut into its shards.
 struct RankStep {
   data::Slice slice;
-  std::vector<backend::ShardRange> shards;              // first is relative to the slice
+  std::vector<backend::ShardRange> shards;  // first is relative to the slice
 };
 // Shard i of a step of g samples holds floor(i*g/V) ... floor((i+1)*g/V)-1.
 RankStep rank_step(const EpochPlan& plan, std::uint64_t step, int rank, int ranks);

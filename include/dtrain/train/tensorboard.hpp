@@ -1,4 +1,5 @@
-// TensorBoard event files: TFRecord frames of Event messages (tensorflow/core/util/event.proto), scalars and PNG images.
+// TensorBoard event files: TFRecord frames of Event messages (tensorflow/core/util/event.proto), scalars and PNG
+// images.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace dtrain::train {
 
 class EventWriter {
  public:
-  explicit EventWriter(const Path& folder);   // makes the folder and events.out.tfevents.<time>.<host>.<pid>
+  explicit EventWriter(const Path& folder);  // makes the folder and events.out.tfevents.<time>.<host>.<pid>
   ~EventWriter();
   void scalar(std::string_view tag, double value, std::uint64_t step);
   void image(std::string_view tag, const data::Image& image, std::uint64_t step);

@@ -1,0 +1,54 @@
+#include <dtrain/train/plan.hpp>
+
+#include <gtest/gtest.h>
+
+namespace dtrain::train {
+namespace {
+
+TEST(EpochPlan, EndsWithASmallerStep) {
+  const EpochPlan plan{.samples = 50000, .global_batch = 128, .shards = 4};
+  EXPECT_EQ(plan.steps(), 391u);
+  EXPECT_EQ(plan.step_size(0), 128);
+  EXPECT_EQ(plan.step_size(390), 80);
+}
+
+TEST(EpochPlan, GivesEverySampleOfAStepToExactlyOneShardForAnyNumberOfRanks) {
+  const EpochPlan plan{.samples = 1003, .global_batch = 100, .shards = 16};
+  for (int ranks : {1, 2, 3, 5, 16, 20}) {
+    for (std::uint64_t step = 0; step < plan.steps(); ++step) {
+      std::uint64_t next = step * 100;
+      int next_shard = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const RankStep mine = rank_step(plan, step, rank, ranks);
+        EXPECT_EQ(mine.slice.first, next);
+        for (const backend::ShardRange& shard : mine.shards) {
+          EXPECT_EQ(shard.index, next_shard++);
+          EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(shard.first), next);
+          next += static_cast<std::uint64_t>(shard.count);
+        }
+        EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(mine.slice.count), next);
+      }
+      EXPECT_EQ(next, step * 100 + static_cast<std::uint64_t>(plan.step_size(step)));
+      EXPECT_EQ(next_shard, 16);
+    }
+  }
+}
+
+TEST(EpochPlan, CutsShardsAtTheSamePlacesForAnyNumberOfRanks) {
+  const EpochPlan plan{.samples = 10, .global_batch = 10, .shards = 4};
+  const RankStep all = rank_step(plan, 0, 0, 1);
+  const RankStep second = rank_step(plan, 0, 1, 2);
+  EXPECT_EQ(all.shards[2].count, second.shards[0].count);
+  EXPECT_EQ(static_cast<std::uint64_t>(all.shards[2].first), second.slice.first);
+}
+
+TEST(EvaluationBlocks, GoToRanksInTurn) {
+  const auto blocks = evaluation_blocks(250, 100, 0, 2);
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[1].first, 200u);
+  EXPECT_EQ(blocks[1].count, 50);
+  EXPECT_EQ(evaluation_blocks(250, 100, 1, 2).size(), 1u);
+}
+
+}  // namespace
+}  // namespace dtrain::train
