@@ -1,0 +1,13 @@
+#include "layers.hpp"
+
+namespace dtrain::backend::reference {
+
+void add(const Samples& a, const Samples& b, Samples& y) {
+  for (std::size_t k = 0; k < y.values.size(); ++k) y.values[k] = a.values[k] + b.values[k];
+}
+
+void add_backward(const Samples& dy, Samples& dx) {
+  for (std::size_t k = 0; k < dy.values.size(); ++k) dx.values[k] += dy.values[k];
+}
+
+}  // namespace dtrain::backend::reference

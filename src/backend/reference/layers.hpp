@@ -1,0 +1,63 @@
+// The arithmetic of every layer kind, one file per family. Data are float32, every sum is taken in double.
+// Forward functions overwrite y. Backward functions are pure functions of the layer's input, its parameters and dy (the
+// gradient of the loss by the layer's output); they ADD to dx and to the gradients of the parameters, because a value
+// may have several consumers. Null bias means the layer has none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/nn/graph.hpp>
+
+#include "samples.hpp"
+
+namespace dtrain::backend::reference {
+
+void convolve(const nn::Convolution& layer, const Samples& x, const float* weight, const float* bias, Samples& y);
+void convolve_backward(const nn::Convolution& layer, const Samples& x, const float* weight, const Samples& dy,
+                       Samples& dx, float* dweight, float* dbias);
+
+void dense(const Samples& x, const float* weight, const float* bias, Samples& y);
+void dense_backward(const Samples& x, const float* weight, const Samples& dy, Samples& dx, float* dweight,
+                    float* dbias);
+
+// Mean and biased variance of each channel.
+struct Moments {
+  std::vector<double> mean, variance;  // [c]
+};
+Moments moments_of(const Samples& x);
+// Normalises by the moments given: those of x while training, the running ones in evaluation.
+void batch_norm(const nn::BatchNorm& layer, const Samples& x, const Moments& moments, const float* gamma,
+                const float* beta, Samples& y);
+// The gradient through the moments of x too. With fix_gamma dgamma stays as it is.
+void batch_norm_backward(const nn::BatchNorm& layer, const Samples& x, const float* gamma, const Samples& dy,
+                         Samples& dx, float* dgamma, float* dbeta);
+
+void activate(const nn::Activation& layer, const Samples& x, Samples& y);
+void activate_backward(const nn::Activation& layer, const Samples& x, const Samples& dy, Samples& dx);
+
+void pool(const nn::Pooling& layer, const Samples& x, Samples& y);
+void pool_backward(const nn::Pooling& layer, const Samples& x, const Samples& dy, Samples& dx);
+
+void add(const Samples& a, const Samples& b, Samples& y);
+void add_backward(const Samples& dy, Samples& dx);  // once for each of the two inputs
+
+// Which elements of which samples are dropped: see StepKey.
+struct DropoutKey {
+  StepKey step;
+  int node = 0;
+  const std::uint32_t* sample_ids = nullptr;  // [n]
+};
+void drop(const nn::Dropout& layer, const DropoutKey& key, const Samples& x, Samples& y);
+void drop_backward(const nn::Dropout& layer, const DropoutKey& key, const Samples& dy, Samples& dx);
+
+// y: the probability of each class.
+void softmax(const Samples& logits, Samples& y);
+// The sum of the samples' losses, and how many samples have their label first and among the first top_k.
+StepMetrics softmax_metrics(float label_smoothing, int top_k, const Samples& logits, const std::int32_t* labels);
+void softmax_loss_backward(float label_smoothing, const Samples& probabilities, const std::int32_t* labels,
+                           Samples& dlogits);
+
+}  // namespace dtrain::backend::reference

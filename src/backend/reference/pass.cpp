@@ -1,0 +1,127 @@
+#include "pass.hpp"
+
+#include <algorithm>
+
+#include "layers.hpp"
+#include "overloaded.hpp"
+
+namespace dtrain::backend::reference {
+namespace {
+
+// A channel's slice of the flat statistics as moments.
+Moments running_moments(const nn::Graph& graph, const nn::Node& node, std::span<const float> statistics) {
+  const auto values_of = [&](int which) {
+    const nn::TensorView& view = graph.statistics[node.statistics[which]];
+    const auto first = statistics.begin() + view.offset;
+    return std::vector<double>(first, first + view.size);
+  };
+  return {values_of(0), values_of(1)};
+}
+
+}  // namespace
+
+Pass::Pass(const PassInput& input) : input_(input) {
+  for (const nn::Node& node : input.graph.nodes) values_.emplace_back(input.samples.n, node.output);
+}
+
+const Samples& Pass::input_of(int node, int which) const { return values_[input_.graph.nodes[node].inputs[which]]; }
+
+const float* Pass::parameter(int node, int which) const {
+  const std::vector<int>& parameters = input_.graph.nodes[node].parameters;
+  if (which >= static_cast<int>(parameters.size())) return nullptr;
+  return input_.parameters.data() + input_.graph.parameters[parameters[which]].offset;
+}
+
+const Samples& Pass::logits() const { return input_of(static_cast<int>(values_.size()) - 1); }
+
+void Pass::forward() {
+  for (int node = 0; node < static_cast<int>(values_.size()); ++node) forward_node(node);
+}
+
+void Pass::forward_node(int index) {
+  const nn::Node& node = input_.graph.nodes[index];
+  Samples& y = values_[index];
+  const auto x = [&]() -> const Samples& { return input_of(index); };
+  std::visit(Overloaded{
+                 [&](const nn::Input&) { std::copy_n(input_.samples.images, y.values.size(), y.values.begin()); },
+                 [&](const nn::Convolution& l) { convolve(l, x(), parameter(index, 0), parameter(index, 1), y); },
+                 [&](const nn::BatchNorm& l) {
+                   const Moments moments =
+                       input_.training ? moments_of(x()) : running_moments(input_.graph, node, input_.statistics);
+                   batch_norm(l, x(), moments, parameter(index, 0), parameter(index, 1), y);
+                 },
+                 [&](const nn::Activation& l) { activate(l, x(), y); },
+                 [&](const nn::Pooling& l) { pool(l, x(), y); },
+                 [&](const nn::Dense&) { dense(x(), parameter(index, 0), parameter(index, 1), y); },
+                 [&](const nn::Flatten&) { y.values = x().values; },
+                 [&](const nn::Add&) { add(x(), input_of(index, 1), y); },
+                 [&](const nn::Dropout& l) {
+                   if (input_.training) {
+                     drop(l, {input_.key, index, input_.samples.sample_ids}, x(), y);
+                   } else {
+                     y.values = x().values;
+                   }
+                 },
+                 [&](const nn::SoftmaxLoss&) { softmax(x(), y); },
+             },
+             node.layer);
+}
+
+void Pass::backward(std::span<float> gradients) {
+  for (int node = static_cast<int>(values_.size()) - 1; node > 0; --node) backward_node(node, gradients);
+}
+
+void Pass::backward_node(int index, std::span<float> gradients) {
+  if (gradients_.empty()) {
+    for (const Samples& value : values_) gradients_.emplace_back(value.n, value.shape);
+  }
+  const nn::Node& node = input_.graph.nodes[index];
+  const Samples& dy = gradients_[index];
+  const auto dx = [&](int which = 0) -> Samples& { return gradients_[node.inputs[which]]; };
+  const auto gradient = [&](int which) -> float* {
+    if (which >= static_cast<int>(node.parameters.size())) return nullptr;
+    return gradients.data() + input_.graph.parameters[node.parameters[which]].offset;
+  };
+  std::visit(Overloaded{
+                 [&](const nn::Input&) {},
+                 [&](const nn::Convolution& l) {
+                   convolve_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
+                 },
+                 [&](const nn::BatchNorm& l) {
+                   batch_norm_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
+                 },
+                 [&](const nn::Activation& l) { activate_backward(l, input_of(index), dy, dx()); },
+                 [&](const nn::Pooling& l) { pool_backward(l, input_of(index), dy, dx()); },
+                 [&](const nn::Dense&) {
+                   dense_backward(input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
+                 },
+                 [&](const nn::Flatten&) { add_backward(dy, dx()); },
+                 [&](const nn::Add&) {
+                   add_backward(dy, dx(0));
+                   add_backward(dy, dx(1));
+                 },
+                 [&](const nn::Dropout& l) {
+                   drop_backward(l, {input_.key, index, input_.samples.sample_ids}, dy, dx());
+                 },
+                 [&](const nn::SoftmaxLoss& l) {
+                   softmax_loss_backward(l.label_smoothing, values_[index], input_.samples.labels, dx());
+                 },
+             },
+             node.layer);
+}
+
+void Pass::batch_statistics(std::span<float> statistics) const {
+  for (int index = 0; index < static_cast<int>(values_.size()); ++index) {
+    const nn::Node& node = input_.graph.nodes[index];
+    if (node.statistics.empty()) continue;
+    const Moments moments = moments_of(input_of(index));
+    const auto write = [&](int which, const std::vector<double>& values) {
+      std::copy(values.begin(), values.end(),
+                statistics.begin() + input_.graph.statistics[node.statistics[which]].offset);
+    };
+    write(0, moments.mean);
+    write(1, moments.variance);
+  }
+}
+
+}  // namespace dtrain::backend::reference
