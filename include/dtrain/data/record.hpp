@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,18 @@ namespace dtrain::data {
 
 struct Record {
   std::uint64_t id = 0;
-  std::vector<float> labels;  // one for classification; more when the header's flag says so
-  ByteView payload;           // JPEG, PNG or dtrain pixels; borrowed from the file
+  std::vector<float> labels;                  // one for classification; more when the header's flag says so
+  ByteView payload;                           // JPEG, PNG or dtrain pixels; borrowed from the file, or from `joined`
+  std::shared_ptr<const std::string> joined;  // owns the payload of a record that the container stores in parts
 };
 
-// Read-only view of one .rec file. Safe for concurrent use. Without .idx (or with one that does not fit) the frames are
-// scanned once. Errors are DataError with file and byte offset.
+// Read-only view of one .rec file. Safe for concurrent use. Without .idx the frames are scanned once; an .idx that does
+// not fit its .rec is a DataError. Positions follow the .idx. Errors are DataError with file and byte offset.
 class RecordFile {
  public:
   explicit RecordFile(const Path& rec);
   ~RecordFile();
-  std::size_t size() const;  // records
+  std::size_t size() const;  // records, at least one
   std::uint64_t offset(std::size_t position) const;
   Record read(std::size_t position) const;  // checks the frame; a damaged one throws
   const Path& path() const;
@@ -33,12 +35,18 @@ class RecordFile {
   std::unique_ptr<State> state_;
 };
 
-// Writes PREFIX.rec and PREFIX.idx; nothing appears under those names before finish().
+// The index that belongs to a .rec file: the same name with .idx as its ending.
+Path index_path(const Path& rec);
+
+// Writes PREFIX.rec and PREFIX.idx; nothing appears under those names before finish(). A crash inside finish() can
+// leave the .rec alone, which is complete and readable without its .idx.
 class RecordWriter {
  public:
   explicit RecordWriter(const Path& rec);
   ~RecordWriter();
   void add(std::uint64_t id, float label, ByteView payload);
+  void add(std::uint64_t id, std::span<const float> labels,
+           ByteView payload);  // several labels: the header's flag counts them
   void finish();
 
  private:
@@ -47,16 +55,17 @@ class RecordWriter {
 };
 
 struct VerifyProblem {
-  std::uint64_t offset = 0;
-  std::size_t position = 0;
+  std::uint64_t offset = 0;  // byte in the .rec where the damaged record begins
+  std::size_t position = 0;  // of the record in the file
   std::string what;
 };
 struct VerifyReport {
-  std::size_t records = 0;
-  std::vector<std::size_t> class_counts;  // by label
-  std::vector<VerifyProblem> problems;    // first `limit`, by offset
+  std::size_t records = 0;                // whole records that were found
+  std::vector<std::size_t> class_counts;  // by label; records with several labels are not counted
+  std::vector<VerifyProblem> problems;    // the first `limit` by offset; empty: the file is good
 };
-// Frame, header, index entry and decodability of every record.
+// Frame, header, index entry and decodability of every record, on all processors. Damage is reported, not thrown;
+// throws only when the file cannot be opened.
 VerifyReport verify_records(const Path& rec, std::size_t limit = 16);
 
 }  // namespace dtrain::data

@@ -1,0 +1,40 @@
+// The bytes of a .rec file (dmlc RecordIO with MXNet's image header), man/dtrain-records.5. All numbers are
+// little-endian.
+//
+//   part   = magic u32 | word u32 (kind in the upper 3 bits, length in the lower 29) | length bytes | zeros to a
+//   multiple of 4 record = one `whole` part, or first, middle..., last: the payload was cut where it held the magic at
+//   a multiple of 4,
+//            and that magic is left out
+//   header = flag u32 | label f32 | id u64 | id2 u64 | flag float labels, which replace `label` when flag > 0
+#pragma once
+
+#include <cstdint>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/data/record.hpp>
+
+namespace dtrain::data {
+
+inline constexpr std::uint32_t kRecordMagic = 0xced7230a;
+inline constexpr std::uint32_t kMaxPartLength = (1u << 29) - 1;
+inline constexpr std::size_t kPartHeadSize = 8;
+inline constexpr std::size_t kImageHeaderSize = 24;
+
+enum class PartKind : std::uint32_t { whole = 0, first = 1, middle = 2, last = 3 };
+
+inline constexpr std::uint64_t padded(std::uint64_t length) { return (length + 3) / 4 * 4; }
+
+// A file of records as bytes; the path is only for messages.
+struct RecordBytes {
+  ByteView bytes;
+  const Path& path;
+};
+
+// The byte after the record that begins at `offset`. Throws DataError when no whole record stands there.
+std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset);
+// The record that begins at `offset`, with its header taken apart.
+Record record_at(const RecordBytes& file, std::uint64_t offset);
+
+[[noreturn]] void fail_at(const Path& path, std::uint64_t offset, std::string_view what, std::string_view hint = {});
+
+}  // namespace dtrain::data
