@@ -10,19 +10,21 @@ namespace dtrain::nn {
 
 struct NetworkOptions {
   std::string name = "resnet";  // resnet (v2) | resnet-v1 | lenet | mlp | vgg | mobilenet
-  int num_layers = 0;           // 0: the network's default depth
+  int num_layers = 0;  // 0: resnets 110 up to 32 pixels of height, else 50; vgg 16. The others have one depth: 0
   Shape image{3, 28, 28};
   int classes = 10;
-  int width = 0;  // resnets for CIFAR: channels of the first stage (0: 16); mobilenet and others: must be 0
+  int width = 0;  // resnets only: channels that each stage doubles (0: 16 up to 32 pixels of height, else 64)
   float label_smoothing = 0.0f;
   bool batch_norm = false;  // vgg only
 };
 
-// Throws UsageError: an unknown name with the nearest known one, a depth with the list of those that exist.
-// Image height <= 32 selects the CIFAR resnets: (n-2)/6 basic blocks a stage below 164, (n-2)/9 bottlenecks from there
-// on (He et al. 2016; the rule of MXNet's symbols/resnet.py).
+// Throws UsageError: an unknown name with the nearest known one, a depth with the list of those that exist, an option
+// that the network does not have, an image that is too small (naming the layer that it does not fit). Image height <=
+// 32 selects the CIFAR resnets: (n-2)/6 basic blocks a stage below 164, (n-2)/9 bottlenecks from there on (He et al.
+// 2016). MXNet's scripts do the same up to 28; at 29 to 32 they would put ImageNet's stages on a CIFAR stem.
 Graph build_network(const NetworkOptions& options);
 
+// In the order in which help and messages list them.
 std::vector<std::string> network_names();
 
 }  // namespace dtrain::nn
