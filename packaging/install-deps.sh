@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Installs what dtrain needs from the distribution: packaging/install-deps.sh [build|test|all]...   (default: build)
+#   build  compile dtrain and make the relocatable bundle
+#   test   build, and what tests/run.sh needs besides
+#   all    test, and what tests/run.sh --all needs besides
+# Debian, Ubuntu (apt) and Fedora, RHEL (dnf). Run again at will: it does nothing where everything is there.
+set -euo pipefail
+
+# group | apt name | dnf name ('-' where the distribution has none, or has it anyway)
+packages='
+build|g++|gcc-c++
+build|cmake|cmake
+build|ninja-build|ninja-build
+build|ccache|ccache
+build|pkg-config|pkgconf-pkg-config
+build|git|git
+build|patchelf|patchelf
+build|zstd|zstd
+build|libdnnl-dev|onednn-devel
+build|libcli11-dev|cli11-devel
+build|libfmt-dev|fmt-devel
+build|nlohmann-json3-dev|json-devel
+build|libcurl4-openssl-dev|libcurl-devel
+build|libssl-dev|openssl-devel
+build|libzstd-dev|libzstd-devel
+build|zlib1g-dev|zlib-devel
+build|libspng-dev|libspng-devel
+build|libturbojpeg0-dev|turbojpeg-devel
+build|libgtest-dev|gtest-devel
+test|bsdutils|util-linux-script
+test|python3|python3
+test|python3-venv|-
+test|python3-numpy|python3-numpy
+test|python3-torch|python3-torch
+test|clang-format|clang-tools-extra
+test|shellcheck|ShellCheck
+test|codespell|codespell
+test|mandoc|-
+all|debootstrap|debootstrap
+'
+
+main() {
+  local groups=" ${*:-build} " wanted
+  case "$groups" in *" all "*) groups+=" test build " ;; *" test "*) groups+=" build " ;; esac
+  for group in $groups; do
+    case "$group" in build | test | all) ;; *) fail "unknown group '$group': use build, test or all" 2 ;; esac
+  done
+  if command -v apt-get >/dev/null; then
+    mapfile -t wanted < <(names "$groups" 2)
+    install_apt "${wanted[@]}"
+  elif command -v dnf >/dev/null; then
+    mapfile -t wanted < <(names "$groups" 3)
+    install_dnf "${wanted[@]}"
+  else
+    fail "neither apt-get nor dnf is here; the list of packages stands at the top of ${BASH_SOURCE[0]}" 1
+  fi
+}
+
+names() {  # names GROUPS COLUMN: the package names of these groups, one a line
+  local row
+  for row in $packages; do
+    case "$1" in *" ${row%%|*} "*) cut -d'|' -f"$2" <<<"$row" ;; esac
+  done | grep -vx -e - || true
+}
+
+install_apt() {
+  local missing=() known=() name
+  for name in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  as_root retry apt-get update -qq
+  for name in "${missing[@]}"; do
+    if apt-cache show "$name" >/dev/null 2>&1; then known+=("$name"); else note "this distribution has no $name"; fi
+  done
+  [ ${#known[@]} -gt 0 ] || return 0
+  note "installing ${known[*]}"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "${known[@]}"
+}
+
+install_dnf() {
+  local missing=() name
+  for name in "$@"; do rpm -q --quiet --whatprovides "$name" || missing+=("$name"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  note "installing ${missing[*]}"
+  as_root dnf install -y -q --setopt=install_weak_deps=False --skip-broken "${missing[@]}"
+}
+
+as_root() {  # as_root [retry] COMMAND...: quiet unless it fails
+  local tries=1 log sudo=()
+  if [ "$1" = retry ]; then tries=3; shift; fi
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || fail "not root and no sudo; ask an administrator to run: $*" 1
+    sudo=(sudo)
+  fi
+  log=$(mktemp)
+  until "${sudo[@]}" "$@" >"$log" 2>&1 </dev/null; do
+    tries=$((tries - 1))
+    if [ $tries -le 0 ]; then tail -n 30 "$log" >&2; rm -f "$log"; fail "failed: $*" 1; fi
+    sleep 10
+  done
+  rm -f "$log"
+}
+
+note() { echo "install-deps: $*" >&2; }
+fail() { note "$1"; exit "$2"; }
+
+main "$@"

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Lets the real libraries judge what dtrain computes and writes: tests/judge/run.sh DTRAIN
+# Each *.py here is one judge: exit 0 agrees, 77 cannot judge here (it says why), anything else disagrees. It finds
+# the program in $DTRAIN and real data, where there is any, in $DTRAIN_TEST_DATA. A judge that imports torch runs with
+# the distribution's Python (python3-torch), the others with .venv (tests/requirements.txt).
+set -uo pipefail
+DTRAIN=$(realpath "$1") || exit 2
+export DTRAIN PYTHONDONTWRITEBYTECODE=1
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+
+passed=0 failed=0 skipped=0
+for judge in *.py; do
+  [ -f "$judge" ] || continue
+  case "$judge" in _*) continue ;; esac  # what several judges share
+  python=../../.venv/bin/python
+  if grep -qE '^\s*(import|from) torch\b' "$judge"; then python=/usr/bin/python3; fi
+  output=$(timeout 900 "$python" "$judge" 2>&1 </dev/null)
+  case $? in
+    0) passed=$((passed + 1)); echo "ok   $judge" ;;
+    77) skipped=$((skipped + 1)); echo "SKIP judge $judge: $(tail -n 1 <<<"$output")" ;;
+    *) failed=$((failed + 1)); echo "$output" | tail -n 40; echo "FAIL $judge" ;;
+  esac
+done
+line="$passed passed, $failed failed"
+if [ $skipped -gt 0 ]; then line+=", $skipped skipped"; fi
+echo "$line"
+[ $failed -eq 0 ]

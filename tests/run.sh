@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds dtrain and runs its tests: tests/run.sh [--all] [PART...]
+#   quick, the default:  build lint unit cli judge bundle
+#   --all adds:          asan tsan fuzz root
+# A part that fails does not stop the others. The last line is `N passed, N failed` (`, N skipped` where there are any),
+# the exit status 0 only if nothing failed; the full output of each part is in build/test-logs/PART.log.
+# Real data comes from DTRAIN_TEST_DATA, or from ../shared/data where that folder is there.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+readonly root=$PWD logs=$PWD/build/test-logs
+cores=$(nproc) || cores=2
+passed=0 failed=0 skipped=0
+
+main() {
+  local group=test parts=(build lint unit cli judge bundle) chosen=() name
+  for name in "$@"; do
+    case "$name" in
+      --all) group=all parts+=(asan tsan fuzz root) ;;
+      -h | --help) sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
+      build | lint | unit | cli | judge | bundle | asan | tsan | fuzz | root) chosen+=("$name") ;;
+      *) echo "tests/run.sh: unknown part '$name' (--help lists them)" >&2; exit 2 ;;
+    esac
+  done
+  [ ${#chosen[@]} -eq 0 ] || parts=("${chosen[@]}")
+  case " ${parts[*]} " in *" root "*) group=all ;; esac
+  mkdir -p "$logs"
+
+  prepare packages packaging/install-deps.sh "$group"
+  prepare python make_venv
+  prepare data find_data
+  use_ccache
+  export DTRAIN=$root/build/release/dtrain
+  for name in "${parts[@]}"; do run_part "$name"; done
+  tell_counts $passed $failed $skipped
+  [ $failed -eq 0 ]
+}
+
+prepare() {  # prepare NAME COMMAND...: counts only when it fails; what it writes to build/test-logs/NAME.env is kept
+  local name=$1; shift
+  printf '%-9s' "$name"
+  local start=$SECONDS
+  ( set -e; "$@" ) >"$logs/$name.log" 2>&1
+  local status=$?
+  if [ $status -eq 0 ]; then echo "ready ($((SECONDS - start)) s)"; else
+    failed=$((failed + 1))
+    echo "FAILED ($((SECONDS - start)) s)"
+    show "$name"
+  fi
+  # shellcheck disable=SC1090  # written by the command just run
+  if [ -f "$logs/$name.env" ]; then . "$logs/$name.env"; fi
+}
+
+run_part() {  # run_part NAME: runs part_NAME, adds what it counted to the sum
+  local name=$1 start=$SECONDS line counts='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
+  printf '%-9s' "$name"
+  ( set -e; "part_$name" ) >"$logs/$name.log" 2>&1
+  local status=$?
+  line=$(grep -E "$counts" "$logs/$name.log" | tail -n 1)
+  if [ -z "$line" ]; then
+    case $status in
+      0) line='1 passed, 0 failed' ;;
+      77) line='0 passed, 0 failed, 1 skipped' ;;
+      *) line='0 passed, 1 failed' ;;
+    esac
+  fi
+  if [ "$line" = '0 passed, 0 failed' ]; then line='0 passed, 1 failed'; echo 'FAIL it ran no test' >>"$logs/$name.log"; fi
+  [[ $line =~ $counts ]]
+  local bad=${BASH_REMATCH[2]}
+  if [ $status -ne 0 ] && [ $status -ne 77 ] && [ "$bad" -eq 0 ]; then
+    bad=1
+    line="${BASH_REMATCH[1]} passed, 1 failed (ended with status $status)"
+  fi
+  passed=$((passed + BASH_REMATCH[1])) failed=$((failed + bad)) skipped=$((skipped + ${BASH_REMATCH[4]:-0}))
+  echo "$line ($((SECONDS - start)) s)"
+  if [ "$bad" -gt 0 ]; then show "$name"; fi
+  grep -hE '^SKIP ' "$logs/$name.log" | head -n 20
+}
+
+show() {  # the end of a part's output, indented
+  grep -vE '^ *[0-9]+/[0-9]+ Test .* Passed|^ *Start +[0-9]+:|^ok ' "$logs/$1.log" | tail -n 100 | sed 's/^/    | /'
+}
+
+tell_counts() {  # tell_counts PASSED FAILED SKIPPED: the closing line
+  local line="$1 passed, $2 failed"
+  if [ "$3" -gt 0 ]; then line+=", $3 skipped"; fi
+  echo "$line"
+}
+
+# What has to be there before the parts.
+
+make_venv() {  # .venv with tests/requirements.txt, made once for each content of that file
+  rm -f "$logs/python.env"
+  if ! cmp -s tests/requirements.txt .venv/installed.txt; then
+    /usr/bin/python3 -m venv --clear .venv
+    .venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+    cp tests/requirements.txt .venv/installed.txt
+  fi
+}
+
+find_data() {
+  if [ -z "${DTRAIN_TEST_DATA:-}" ] && [ -f ../shared/data/unpack.sh ]; then
+    printf 'export DTRAIN_TEST_DATA=%q\n' "$(bash ../shared/data/unpack.sh)" >"$logs/data.env"
+  else
+    rm -f "$logs/data.env"
+  fi
+}
+
+use_ccache() {
+  if command -v ccache >/dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
+}
+
+# The parts. Each runs in a subshell that stops at the first error.
+
+part_build() {
+  build release
+}
+
+part_lint() {
+  /usr/bin/python3 tests/lint/run.py
+}
+
+part_unit() {
+  run_ctest release
+}
+
+part_cli() {
+  need_program
+  bash tests/cli/run.sh "$DTRAIN"
+}
+
+part_judge() {
+  need_program
+  bash tests/judge/run.sh "$DTRAIN"
+}
+
+part_bundle() {
+  need_program
+  bash tests/packaging/bundle_test.sh build/release
+}
+
+part_asan() {
+  build asan
+  run_ctest asan
+}
+
+part_tsan() {
+  build tsan
+  run_ctest tsan
+}
+
+part_fuzz() {
+  bash tests/fuzz/run.sh
+}
+
+part_root() {
+  need_program
+  bash tests/packaging/bundle_test.sh build/release bullseye
+  bash tests/packaging/bare_root.sh
+}
+
+build() {  # build PRESET
+  cmake --preset "$1"
+  cmake --build --preset "$1" -j "$cores"
+}
+
+run_ctest() {  # run_ctest PRESET: the unit tests, counted from ctest's own report
+  local report=$logs/unit-$1.xml status
+  set +e
+  ctest --preset "$1" -j "$cores" --timeout 600 --no-tests=error --output-junit "$report"
+  status=$?
+  grep -oE 'name="[^"]*"[^>]*status="(notrun|disabled)"' "$report" | sed -E 's/name="([^"]*)".*/SKIP \1/'
+  sed -nE '/<testsuite /,/>/p' "$report" | tr '\n\t' '  ' | sed -E \
+    's/.*tests="([0-9]+)".*failures="([0-9]+)".*disabled="([0-9]+)".*skipped="([0-9]+)".*/\1 \2 \3 \4/' |
+    { read -r all bad off skip; tell_counts $((all - bad - off - skip)) "$bad" $((off + skip)); }
+  return $status
+}
+
+need_program() {
+  [ -x "$DTRAIN" ] || { echo "no $DTRAIN: the build failed"; exit 1; }
+}
+
+main "$@"
