@@ -1,0 +1,209 @@
+#include <functional>
+
+#include "problem.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+using nn::Activation;
+using nn::ActivationKind;
+using nn::Add;
+using nn::BatchNorm;
+using nn::Convolution;
+using nn::Dense;
+using nn::Dropout;
+using nn::Flatten;
+using nn::GraphBuilder;
+using nn::Layer;
+using nn::Pooling;
+using nn::PoolingKind;
+
+// Samples of a case: odd, so that no vector length divides it.
+constexpr int kSamples = 5;
+constexpr nn::Shape kImage{3, 9, 7};
+
+Convolution square(int out, int kernel, int stride, int pad) {
+  return {.out = out,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad_h = pad,
+          .pad_w = pad};
+}
+
+Pooling window(PoolingKind kind, int kernel, int stride, int pad, bool full = false, bool count_include_pad = true) {
+  return {.kind = kind,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad_h = pad,
+          .pad_w = pad,
+          .full = full,
+          .count_include_pad = count_include_pad};
+}
+
+// Builds the middle of a graph on a node and returns its last node.
+using Middle = std::function<int(GraphBuilder&, int)>;
+
+Problem wrap(const std::string& name, const Middle& middle, float label_smoothing = 0, nn::Shape image = kImage) {
+  GraphBuilder builder(name, image);
+  int node = builder.add("first", square(6, 3, 1, 1), {builder.input()});
+  node = middle(builder, node);
+  node = builder.add("flat", Flatten{}, {node});
+  node = builder.add("logits", Dense{.out = 7}, {node});
+  return make_problem(builder.finish(node, label_smoothing), kSamples);
+}
+
+Problem single(const std::string& name, const Layer& layer) {
+  return wrap(name, [&](GraphBuilder& b, int x) { return b.add("middle", layer, {x}); });
+}
+
+void add_convolutions(std::vector<Problem>& cases) {
+  cases.push_back(single("convolution_3x3", square(5, 3, 1, 1)));
+  cases.push_back(single("convolution_3x3_wide", square(17, 3, 1, 1)));
+  cases.push_back(single("convolution_1x1", square(8, 1, 1, 0)));
+  cases.push_back(single("convolution_1x1_stride_2", square(8, 1, 2, 0)));
+  cases.push_back(single("convolution_3x3_stride_2", square(16, 3, 2, 1)));
+  cases.push_back(single("convolution_5x5_unpadded", square(4, 5, 1, 0)));
+  cases.push_back(single(
+      "convolution_rectangle",
+      Convolution{.out = 4, .kernel_h = 5, .kernel_w = 2, .stride_h = 2, .stride_w = 3, .pad_h = 2, .pad_w = 1}));
+  Convolution biased = square(4, 3, 1, 1);
+  biased.bias = true;
+  cases.push_back(single("convolution_bias", biased));
+  Convolution grouped = square(4, 3, 1, 1);
+  grouped.groups = 2;
+  cases.push_back(single("convolution_groups", grouped));
+  Convolution depthwise = square(6, 3, 2, 1);
+  depthwise.groups = 6;
+  cases.push_back(single("convolution_depthwise", depthwise));
+  Convolution multiplied = square(12, 3, 1, 1);
+  multiplied.groups = 6;
+  multiplied.bias = true;
+  cases.push_back(single("convolution_depthwise_multiplied", multiplied));
+}
+
+void add_elementwise(std::vector<Problem>& cases) {
+  cases.push_back(single("batch_norm", BatchNorm{}));
+  cases.push_back(single("batch_norm_epsilon_momentum", BatchNorm{.epsilon = 1e-3f, .momentum = 0.7f}));
+  cases.push_back(single("batch_norm_fixed_gamma", BatchNorm{.fix_gamma = true}));
+  cases.push_back(single("relu", Activation{ActivationKind::relu}));
+  cases.push_back(single("relu6", Activation{ActivationKind::relu6}));
+  cases.push_back(single("tanh", Activation{ActivationKind::tanh}));
+  cases.push_back(single("sigmoid", Activation{ActivationKind::sigmoid}));
+  cases.push_back(single("dropout", Dropout{.p = 0.3f}));
+  cases.push_back(single("flatten", Flatten{}));
+  cases.push_back(single("dense_bias", Dense{.out = 11}));
+  cases.push_back(single("dense_no_bias", Dense{.out = 11, .bias = false}));
+}
+
+void add_poolings(std::vector<Problem>& cases) {
+  constexpr auto max = PoolingKind::max, average = PoolingKind::average;
+  cases.push_back(single("max_pool_2x2", window(max, 2, 2, 0)));
+  cases.push_back(single("max_pool_3x3_overlapping", window(max, 3, 2, 1)));
+  cases.push_back(single("max_pool_3x3_full", window(max, 3, 2, 0, true)));
+  cases.push_back(single("max_pool_2x2_full", window(max, 2, 2, 0, true)));
+  cases.push_back(single("average_pool_2x2", window(average, 2, 2, 0)));
+  cases.push_back(single("average_pool_3x3_padded", window(average, 3, 2, 1)));
+  cases.push_back(single("average_pool_3x3_padded_excluded", window(average, 3, 2, 1, false, false)));
+  cases.push_back(single("average_pool_2x2_full", window(average, 2, 2, 0, true)));
+  cases.push_back(single("average_pool_2x2_full_excluded", window(average, 2, 2, 0, true, false)));
+  cases.push_back(single("average_pool_4x4_full_padded", window(average, 4, 3, 1, true)));
+  Pooling rectangle = window(max, 3, 1, 0);
+  rectangle.kernel_w = 2;
+  rectangle.stride_w = 2;
+  cases.push_back(single("max_pool_rectangle", rectangle));
+  cases.push_back(single("global_average_pool", Pooling{.kind = average, .global = true}));
+  cases.push_back(single("global_max_pool", Pooling{.kind = max, .global = true}));
+}
+
+int convolution_norm(GraphBuilder& b, const std::string& name, int out, int stride, int x) {
+  x = b.add(name + "_conv", square(out, 3, stride, 1), {x});
+  return b.add(name + "_bn", BatchNorm{}, {x});
+}
+
+int relu(GraphBuilder& b, const std::string& name, int x) { return b.add(name + "_relu", Activation{}, {x}); }
+
+int convolution_norm_relu(GraphBuilder& b, int x) { return relu(b, "a", convolution_norm(b, "a", 16, 1, x)); }
+
+// He et al. 2015: the sum is taken before the last ReLU.
+int residual_v1(GraphBuilder& b, int x) {
+  x = convolution_norm_relu(b, x);
+  const int left = convolution_norm(b, "c", 16, 1, relu(b, "b", convolution_norm(b, "b", 16, 1, x)));
+  return relu(b, "sum", b.add("sum", Add{}, {left, x}));
+}
+
+// He et al. 2016: normalisation and ReLU first; the strided 1x1 shortcut reads what the first convolution reads.
+int residual_v2(GraphBuilder& b, int x) {
+  const int start = relu(b, "start", b.add("start_bn", BatchNorm{}, {x}));
+  int left = b.add("left1", square(8, 3, 2, 1), {start});
+  left = relu(b, "left", b.add("left_bn", BatchNorm{}, {left}));
+  left = b.add("left2", square(8, 3, 1, 1), {left});
+  const int shortcut = b.add("shortcut", square(8, 1, 2, 0), {start});
+  return b.add("sum", Add{}, {left, shortcut});
+}
+
+int separable(GraphBuilder& b, int x) {
+  Convolution depthwise = square(6, 3, 1, 1);
+  depthwise.groups = 6;
+  x = b.add("depthwise", depthwise, {x});
+  x = relu(b, "depthwise", b.add("depthwise_bn", BatchNorm{}, {x}));
+  x = b.add("pointwise", square(10, 1, 1, 0), {x});
+  return b.add("pointwise_relu6", Activation{ActivationKind::relu6}, {b.add("pointwise_bn", BatchNorm{}, {x})});
+}
+
+int bottleneck(GraphBuilder& b, int x) {
+  int left = b.add("down", square(3, 1, 1, 0), {x});
+  left = relu(b, "down", b.add("down_bn", BatchNorm{}, {left}));
+  left = relu(b, "middle", convolution_norm(b, "middle", 3, 1, left));
+  left = b.add("up_bn", BatchNorm{}, {b.add("up", square(6, 1, 1, 0), {left})});
+  return relu(b, "sum", b.add("sum", Add{}, {x, left}));
+}
+
+void add_blocks(std::vector<Problem>& cases) {
+  cases.push_back(wrap("add_to_itself", [](GraphBuilder& b, int x) { return b.add("twice", Add{}, {x, x}); }));
+  cases.push_back(wrap("three_consumers", [](GraphBuilder& b, int x) {
+    const int tanh = b.add("tanh", Activation{ActivationKind::tanh}, {x});
+    const int sigmoid = b.add("sigmoid", Activation{ActivationKind::sigmoid}, {x});
+    return b.add("sum2", Add{}, {b.add("sum1", Add{}, {tanh, x}), sigmoid});
+  }));
+  cases.push_back(wrap("convolution_norm_relu", convolution_norm_relu));
+  cases.push_back(wrap("residual_v1", residual_v1));
+  cases.push_back(wrap("residual_v2", residual_v2));
+  cases.push_back(wrap("separable", separable));
+  cases.push_back(wrap("bottleneck", bottleneck));
+  cases.push_back(wrap("norm_of_single_pixels", [](GraphBuilder& b, int x) {
+    return b.add("bn", BatchNorm{}, {b.add("pool", Pooling{.kind = PoolingKind::average, .global = true}, {x})});
+  }));
+  cases.push_back(wrap("norm_after_dense", [](GraphBuilder& b, int x) {
+    return relu(b, "bn", b.add("bn", BatchNorm{}, {b.add("dense", Dense{.out = 9, .bias = false}, {x})}));
+  }));
+  cases.push_back(wrap("dropout_after_dense", [](GraphBuilder& b, int x) {
+    return b.add("drop", Dropout{}, {relu(b, "dense", b.add("dense", Dense{.out = 13}, {x}))});
+  }));
+  cases.push_back(wrap("label_smoothing", convolution_norm_relu, 0.1f));
+  cases.push_back(wrap("one_channel_image", convolution_norm_relu, 0, {1, 8, 8}));
+}
+
+// No convolution at all, and a batch norm right on the pixels, as MXNet's resnet v2 begins.
+Problem norm_of_pixels() {
+  GraphBuilder b("norm_of_pixels", kImage);
+  const int bn = b.add("bn_data", BatchNorm{.fix_gamma = true}, {b.input()});
+  return make_problem(b.finish(b.add("logits", Dense{.out = 4}, {bn})), kSamples);
+}
+
+}  // namespace
+
+std::vector<Problem> layer_problems() {
+  std::vector<Problem> cases;
+  add_convolutions(cases);
+  add_elementwise(cases);
+  add_poolings(cases);
+  add_blocks(cases);
+  cases.push_back(norm_of_pixels());
+  return cases;
+}
+
+}  // namespace dtrain::testing

@@ -1,0 +1,36 @@
+// A graph with everything a step needs: weights, a batch and a key, drawn from a seed. For tests only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <dtrain/backend/backend.hpp>
+
+namespace dtrain::testing {
+
+struct Problem {
+  std::string name;
+  nn::Graph graph;
+  backend::ModelState state;
+  int n = 0;
+  std::vector<float> images;  // [n, c, h, w]
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint32_t> sample_ids;
+  backend::StepKey key;
+
+  backend::HostBatch batch() const { return {n, images.data(), labels.data(), sample_ids.data()}; }
+};
+
+// Nothing is left at a special value: gammas near 1, biases, betas and running means near 0, running variances in
+// [0.5, 1.5], sample ids far apart.
+Problem make_problem(nn::Graph graph, int n, std::uint64_t seed = 1);
+
+// Small graphs: every layer kind with every attribute that changes its arithmetic, in odd sizes, and blocks as the
+// networks are made of. Each runs through a convolution first, so that the gradient by the layer's input matters.
+std::vector<Problem> layer_problems();
+
+// So that GoogleTest names a case instead of printing its bytes.
+void PrintTo(const Problem& problem, std::ostream* out);
+
+}  // namespace dtrain::testing
