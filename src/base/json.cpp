@@ -10,6 +10,8 @@ namespace {
 
 using Parsed = nlohmann::ordered_json;
 
+constexpr int kDeepest = 200;
+
 Json from_parsed(const Parsed& value) {
   switch (value.type()) {
     case Parsed::value_t::boolean:
@@ -70,10 +72,17 @@ Json Json::object(std::initializer_list<Member> members) {
 }
 
 Json Json::parse(std::string_view text, std::string_view source) {
+  // Values are copied and destroyed recursively, so their depth must not be the author's to choose.
+  const auto limit_depth = [&](int depth, Parsed::parse_event_t, Parsed&) {
+    if (depth > kDeepest) throw DataError(fmt::format("{}: JSON nested more than {} levels deep", source, kDeepest));
+    return true;
+  };
   try {
-    return from_parsed(Parsed::parse(text));
+    return from_parsed(Parsed::parse(text, limit_depth));
   } catch (const Parsed::parse_error& error) {
     throw DataError(fmt::format("{}: not valid JSON at byte {}", source, error.byte));
+  } catch (const Parsed::exception&) {
+    throw DataError(fmt::format("{}: JSON with a number that is out of range", source));
   }
 }
 

@@ -45,10 +45,16 @@ std::uint32_t RandomStream::below(std::uint32_t limit) {
 }
 
 float RandomStream::normal() {
-  // Box and Muller 1958; 1 - uniform is never 0.
-  constexpr double two_pi = 6.283185307179586;
+  if (has_spare_normal_) {
+    has_spare_normal_ = false;
+    return spare_normal_;
+  }
+  // Box and Muller 1958 give two at once; 1 - uniform is never 0.
   const double radius = portable_sqrt(-2.0 * portable_log(1.0 - static_cast<double>(uniform())));
-  return static_cast<float>(radius * portable_cos(two_pi * static_cast<double>(uniform())));
+  const TurnPoint direction = portable_turn(static_cast<double>(uniform()));
+  spare_normal_ = static_cast<float>(radius * direction.y);
+  has_spare_normal_ = true;
+  return static_cast<float>(radius * direction.x);
 }
 
 }  // namespace dtrain

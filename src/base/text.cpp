@@ -37,7 +37,7 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
 
 template <typename Number>
 static std::optional<Number> parse_whole(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;

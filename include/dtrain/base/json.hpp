@@ -33,7 +33,8 @@ class Json {
   static Json array(std::initializer_list<Json> items = {}) { return Json(Array(items)); }
   static Json object(std::initializer_list<Member> members = {});
 
-  // Throws DataError naming `source` and the byte offset of the first mistake.
+  // Throws DataError naming `source` and the byte offset of the first mistake, or when values are nested more than
+  // 200 levels deep.
   static Json parse(std::string_view text, std::string_view source);
   // One line; with indent >= 0 one member a line. Throws nothing: bad UTF-8 is replaced.
   std::string dump(int indent = -1) const;

@@ -29,6 +29,8 @@ class RandomStream {
   PhiloxCounter counter_;
   PhiloxCounter block_{};
   int used_ = 4;
+  bool has_spare_normal_ = false;
+  float spare_normal_ = 0;
 };
 
 }  // namespace dtrain
