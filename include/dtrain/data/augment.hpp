@@ -1,4 +1,5 @@
-// One pass from a decoded image to normalised floats. Random choices are a pure function of (seed, epoch, sample id).
+// One pass from a decoded image to normalised floats. Random choices are a pure function of (seed, epoch, sample id),
+// and only whole-number and IEEE arithmetic is used, so the pixels are the same on every CPU.
 #pragma once
 
 #include <array>
@@ -10,19 +11,26 @@
 
 namespace dtrain::data {
 
-// MXNet's ImageRecordIter options with their names and meaning.
+// MXNet's ImageRecordIter options with their names, meaning and order: warp (rotate, shear, scale, aspect), pad, crop,
+// HSL jitter, mirror, normalise.
 struct Augment {
-  int pad_size = 0;  // pixels of fill_value added on each side before cropping
-  int fill_value = 127;
+  int pad_size = 0;          // pixels of fill_value added on each side before cropping
+  int fill_value = 127;      // also what a warp sees outside the image
   bool random_crop = false;  // else the centre
   bool random_mirror = false;
-  int max_random_h = 0, max_random_s = 0, max_random_l = 0;  // HSL jitter; hue in degrees 0..180, the others 0..255
-  float max_random_rotate_angle = 0;                         // degrees
-  float max_random_aspect_ratio = 0, max_random_shear_ratio = 0;
-  float max_random_scale = 1, min_random_scale = 1;
-  std::array<float, 3> mean{};        // --rgb-mean; subtracted
-  std::array<float, 3> std{1, 1, 1};  // divided by
+  // Jitter in OpenCV's 8-bit HLS: a whole number in [-max, max] is added to each, hue in 0..180 (2 degrees a unit), the
+  // others in 0..255, and cut off at those ends. A grey image takes the lightness only.
+  int max_random_h = 0, max_random_s = 0, max_random_l = 0;
+  float max_random_rotate_angle = 0;                 // degrees; whole ones are drawn from [-max, max]
+  float max_random_aspect_ratio = 0;                 // drawn from [1 - max, 1 + max]
+  float max_random_shear_ratio = 0;                  // drawn from [-max, max]
+  float max_random_scale = 1, min_random_scale = 1;  // the image's size is multiplied by one drawn between them
+  std::array<float, 3> mean{};                       // --rgb-mean; subtracted
+  std::array<float, 3> std{1, 1, 1};                 // divided by
 };
+
+// Throws UsageError that names the first option out of its range.
+void check_augment(const Augment& options);
 
 struct SampleKey {
   std::uint64_t seed = 0;
@@ -31,7 +39,8 @@ struct SampleKey {
 };
 
 // Writes shape.c * shape.h * shape.w floats, planes in RGB order. An image smaller than the crop after padding is
-// resized up to it. Throws DataError when image.c != shape.c.
+// resized up until it covers it, keeping its aspect; a larger one is cropped, never shrunk. Throws DataError when
+// image.c != shape.c. The options must have passed check_augment(). Any thread; allocates nothing.
 void augment(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
              std::span<float> out);
 

@@ -1,0 +1,153 @@
+#include <dtrain/data/augment.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "color.hpp"
+#include "warp.hpp"
+
+namespace dtrain::data {
+namespace {
+
+// The part of the canvas, resized to h x w, that becomes the output.
+struct Window {
+  int h = 0, w = 0;
+  int y = 0, x = 0;
+  bool mirror = false;
+};
+
+Window draw_window(const Canvas& canvas, const Augment& options, const Draws& draws, const nn::Shape& shape) {
+  const double cover =
+      std::max({1.0, static_cast<double>(shape.h) / canvas.h(), static_cast<double>(shape.w) / canvas.w()});
+  Window window;
+  window.h = std::max(shape.h, static_cast<int>(canvas.h() * cover));
+  window.w = std::max(shape.w, static_cast<int>(canvas.w() * cover));
+  const int room_y = window.h - shape.h, room_x = window.w - shape.w;
+  window.y = options.random_crop ? draws.crop_y.below(room_y + 1) : room_y / 2;
+  window.x = options.random_crop ? draws.crop_x.below(room_x + 1) : room_x / 2;
+  window.mirror = options.random_mirror && draws.mirror.coin();
+  return window;
+}
+
+struct Level {
+  float mean, std;
+  float of(float value) const { return (value - mean) / std; }
+};
+constexpr Level kAsItIs{0, 1};
+
+// One row of one channel straight from the image: fill, image, fill; written backwards when mirrored.
+void copy_row(const std::uint8_t* from, int step, int fill_left, int from_image, int width, float fill,
+              const Level& level, bool mirror, float* out) {
+  std::fill_n(out, width, level.of(fill));
+  float* first = mirror ? out + width - fill_left - from_image : out + fill_left;
+  for (int i = 0; i < from_image; ++i) first[i] = level.of(static_cast<float>(from[i * step]));
+  if (mirror) std::reverse(first, first + from_image);
+}
+
+// Pad, crop, mirror and levels in one pass over the output.
+void copy_window(const Image& image, const Augment& options, const Window& window, const nn::Shape& shape,
+                 std::span<const Level> levels, float* out) {
+  const int first_x = window.x - options.pad_size, last_x = std::min(first_x + shape.w, image.w);
+  const int fill_left = std::clamp(-first_x, 0, shape.w), from_x = std::max(first_x, 0);
+  const int columns = std::max(0, last_x - from_x);
+  for (int c = 0; c < shape.c; ++c) {
+    for (int y = 0; y < shape.h; ++y, out += shape.w) {
+      const int from_y = y + window.y - options.pad_size;
+      const bool inside = from_y >= 0 && from_y < image.h && columns > 0;
+      const std::ptrdiff_t at = inside ? (std::ptrdiff_t{from_y} * image.w + from_x) * image.c + c : 0;
+      copy_row(image.pixels.data() + at, image.c, fill_left, inside ? columns : 0, shape.w,
+               static_cast<float>(options.fill_value), levels[static_cast<std::size_t>(c)], window.mirror, out);
+    }
+  }
+}
+
+// The general way: every output pixel asks the canvas.
+void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& shape, std::span<const Level> levels,
+                   float* out) {
+  const bool resized = window.h != canvas.h() || window.w != canvas.w();
+  const std::ptrdiff_t plane = std::ptrdiff_t{shape.h} * shape.w;
+  for (int y = 0; y < shape.h; ++y) {
+    for (int x = 0; x < shape.w; ++x) {
+      std::array<float, 4> values{};
+      if (resized) {
+        resized_pixel(canvas, shape.c, window.h, window.w, y + window.y, x + window.x, values.data());
+      } else {
+        canvas.pixel(y + window.y, x + window.x, values.data());
+      }
+      const int to_x = window.mirror ? shape.w - 1 - x : x;
+      for (int c = 0; c < shape.c; ++c) {
+        const auto channel = static_cast<std::size_t>(c);
+        out[plane * c + std::ptrdiff_t{y} * shape.w + to_x] = levels[channel].of(values[channel]);
+      }
+    }
+  }
+}
+
+void jitter(const HslShift& shift, const nn::Shape& shape, std::span<const Level> levels, float* out) {
+  const std::size_t plane = static_cast<std::size_t>(shape.h) * static_cast<std::size_t>(shape.w);
+  if (shape.c == 3) {
+    shift_hsl(out, out + plane, out + 2 * plane, plane, shift);
+  } else {
+    shift_lightness(out, plane, shift);
+  }
+  for (std::size_t c = 0; c < static_cast<std::size_t>(shape.c); ++c) {
+    for (std::size_t i = c * plane; i < (c + 1) * plane; ++i) out[i] = levels[c].of(out[i]);
+  }
+}
+
+void check_range(double value, double low, double high, std::string_view option) {
+  if (value >= low && value <= high) return;
+  throw UsageError(fmt::format("{} is {}, outside {} to {}", option, value, low, high));
+}
+
+}  // namespace
+
+void check_augment(const Augment& options) {
+  check_range(options.pad_size, 0, 4096, "--pad-size");
+  check_range(options.fill_value, 0, 255, "the fill value");
+  check_range(options.max_random_h, 0, 180, "--max-random-h");
+  check_range(options.max_random_s, 0, 255, "--max-random-s");
+  check_range(options.max_random_l, 0, 255, "--max-random-l");
+  check_range(options.max_random_rotate_angle, 0, 360, "--max-random-rotate-angle");
+  check_range(options.max_random_aspect_ratio, 0, 0.99, "--max-random-aspect-ratio");
+  check_range(options.max_random_shear_ratio, 0, 10, "--max-random-shear-ratio");
+  check_range(options.max_random_scale, 0.01, 100, "--max-random-scale");
+  check_range(options.min_random_scale, 0.01, options.max_random_scale, "--min-random-scale");
+  for (const float value : options.mean) check_range(value, -1e6, 1e6, "--rgb-mean");
+  for (const float value : options.std) check_range(value, 1e-6, 1e6, "the standard deviation");
+}
+
+void augment(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+             std::span<float> out) {
+  if (image.c != shape.c) {
+    throw DataError(fmt::format("the image has {} channels, the network takes {}", image.c, shape.c),
+                    "give --image-shape the number of channels of the data");
+  }
+  DTRAIN_CHECK((shape.c == 1 || shape.c == 3) && std::ssize(out) == shape.size(),
+               "room for one sample of 1 or 3 channels");
+  const Draws draws(key);
+  const std::optional<Affine> affine = draw_affine(image, options, draws);
+  const Canvas canvas(image, options, affine);
+  const Window window = draw_window(canvas, options, draws, shape);
+
+  const bool jittered = options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
+  std::array<Level, 3> levels{kAsItIs, kAsItIs, kAsItIs}, plain = levels;
+  for (std::size_t c = 0; c < 3; ++c) levels[c] = {options.mean[c], options.std[c]};
+  const auto& first_levels = jittered ? plain : levels;
+  const bool straight = !affine && window.h == canvas.h() && window.w == canvas.w();
+  if (straight) {
+    copy_window(image, options, window, shape, first_levels, out.data());
+  } else {
+    sample_window(canvas, window, shape, first_levels, out.data());
+  }
+  if (jittered) {
+    const HslShift shift{draws.hue.jitter(options.max_random_h), draws.saturation.jitter(options.max_random_s),
+                         draws.lightness.jitter(options.max_random_l)};
+    jitter(shift, shape, levels, out.data());
+  }
+}
+
+}  // namespace dtrain::data
