@@ -1,7 +1,95 @@
 #include <dtrain/cli/run.hpp>
 
-namespace dtrain::cli {
+#include <fmt/format.h>
 
-int run(int, char**) { return 2; }
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "command.hpp"
+#include "environment.hpp"
+#include "help.hpp"
+#include "parse.hpp"
+#include "signals.hpp"
+#include "sources.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+void answer_text(Console& console, std::string text) {
+  text.pop_back();
+  console.answer(text);
+}
+
+ExitCode refuse_without_command(const CommandTree& tree, const std::string& path, const Console& console) {
+  std::fputs(short_help(tree, path, console).c_str(), stderr);
+  return ExitCode::usage;
+}
+
+ExitCode act(CommandTree& tree, const Arguments& arguments, Command* command, Console& console) {
+  if (tree.version) {
+    console.answer("dtrain " DTRAIN_VERSION);
+  } else if (tree.long_help) {
+    answer_text(console, long_help(tree, arguments.path, console));
+  } else if (tree.help) {
+    answer_text(console, short_help(tree, arguments.path, console));
+  } else if (!command) {
+    return refuse_without_command(tree, arguments.path, console);
+  } else {
+    resolve(tree, *command);
+    if (!tree.show_config) return command->run(console);
+    show_config(tree, *command, console);
+  }
+  return ExitCode::ok;
+}
+
+ExitCode dispatch(const std::vector<std::string>& given) {
+  CommandTree tree;
+  const Arguments arguments = correct_arguments(tree, given);
+  Command* command = parse(tree, arguments);
+  resolve_globals(tree);
+  Console console(tree.globals);
+  const ExitCode code = act(tree, arguments, command, console);
+  console.finish();
+  return code;
+}
+
+// Errors may come before the options are read, so the shape of errors is decided by a look at the bare words.
+void report(const std::vector<std::string>& given, const Error& error) {
+  GlobalOptions options;
+  options.json = std::find(given.begin(), given.end(), "--json") != given.end() || environment("DTRAIN_JSON") == "1";
+  Console(options).error(error);
+}
+
+int end_by_signal(int signal) {
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+  return 128 + signal;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  try {
+    return static_cast<int>(dispatch(given));
+  } catch (const Interrupted& stop) {
+    report(given, stop);
+    std::fflush(nullptr);
+    return end_by_signal(stop.signal());
+  } catch (const Error& error) {
+    report(given, error);
+    return static_cast<int>(error.exit_code());
+  } catch (const std::bad_alloc&) {
+    report(given, Error("out of memory", "use a smaller --batch-size or network"));
+  } catch (const std::exception& error) {
+    report(given, Error(fmt::format("unexpected: {}", error.what())));
+  }
+  return static_cast<int>(ExitCode::failed);
+}
 
 }  // namespace dtrain::cli

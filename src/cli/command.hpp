@@ -1,0 +1,78 @@
+// The command tree as plain values: the parser, help and every generated document are views of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+
+#include "console.hpp"
+#include "option_set.hpp"
+
+namespace dtrain::cli {
+
+struct Command {
+  std::string path;                   // "data prepare"
+  std::string sentence;               // what it does: lower case, no full stop
+  std::vector<std::string> examples;  // whole command lines that parse
+  std::vector<std::string> see_also;  // paths of other commands
+  OptionSet options;
+  std::function<ExitCode(Console&)> run;  // called once, after options took their values
+  std::shared_ptr<void> storage;          // owns the fields behind `options`
+};
+
+// A word that only leads to others: "data".
+struct CommandGroup {
+  std::string name;
+  std::string sentence;
+};
+
+struct CommandTree {
+  GlobalOptions globals;
+  bool help = false, long_help = false, version = false, show_config = false;
+  OptionSet global_options;  // bound to the fields above
+  std::vector<CommandGroup> groups;
+  std::vector<std::unique_ptr<Command>> commands;
+
+  CommandTree();
+  CommandTree(const CommandTree&) = delete;
+
+  Command* find(std::string_view path) const;  // nullptr: no such command
+  const CommandGroup* find_group(std::string_view name) const;
+  // The words that may follow `path` ("" : at the start).
+  std::vector<std::string> next_words(std::string_view path) const;
+};
+
+// Makes a command whose options live in a fresh Options, filled by bind(OptionSet&, Options&).
+template <typename Options>
+std::unique_ptr<Command> make_command(std::string path, std::string sentence,
+                                      ExitCode (*act)(const Options&, const OptionSet&, Console&)) {
+  auto command = std::make_unique<Command>();
+  auto options = std::make_shared<Options>();
+  bind(command->options, *options);
+  command->path = std::move(path);
+  command->sentence = std::move(sentence);
+  command->run = [act, fields = options.get(), set = &command->options](Console& console) {
+    return act(*fields, *set, console);
+  };
+  command->storage = std::move(options);
+  return command;
+}
+
+// One maker per subcommand file.
+std::unique_ptr<Command> make_train();
+std::unique_ptr<Command> make_eval();
+std::unique_ptr<Command> make_inspect();
+std::unique_ptr<Command> make_export();
+std::unique_ptr<Command> make_data_prepare();
+std::unique_ptr<Command> make_data_ls();
+std::unique_ptr<Command> make_data_verify();
+std::unique_ptr<Command> make_data_bench();
+std::unique_ptr<Command> make_bench_train();
+// The tree must outlive the command.
+std::unique_ptr<Command> make_help(const CommandTree& tree);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "command.hpp"
+
+namespace dtrain::cli {
+
+static void bind(OptionSet& set, CommandTree& tree) {
+  set.group("Everywhere");
+  set.add("--json", tree.globals.json, "answer as JSON: one document, or one object a line for streams");
+  set.add_choice("--color", tree.globals.color, {"auto", "always", "never"}, "colour; auto: on terminals");
+  set.add("-q,--quiet", tree.globals.quiet, "only answers, warnings and errors");
+  set.add("-v,--verbose", tree.globals.verbose, "say more on stderr");
+  set.add("--show-config", tree.show_config, "print every option's value and where it came from, then stop").flag_only =
+      true;
+  set.add("-h", tree.help, "short help").flag_only = true;
+  set.add("--help", tree.long_help, "long help").flag_only = true;
+  set.add("--version", tree.version, "print the version").flag_only = true;
+}
+
+CommandTree::CommandTree() {
+  bind(global_options, *this);
+  groups = {{"data", "prepare data sets and look into record files"}, {"bench", "measure speed"}};
+  commands.push_back(make_help(*this));
+}
+
+Command* CommandTree::find(std::string_view path) const {
+  const auto found = std::find_if(commands.begin(), commands.end(), [&](const auto& c) { return c->path == path; });
+  return found == commands.end() ? nullptr : found->get();
+}
+
+const CommandGroup* CommandTree::find_group(std::string_view name) const {
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.name == name; });
+  return found == groups.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> CommandTree::next_words(std::string_view path) const {
+  const std::string lead = path.empty() ? "" : std::string(path) + " ";
+  std::vector<std::string> words;
+  for (const auto& command : commands) {
+    if (!command->path.starts_with(lead)) continue;
+    const std::string rest = command->path.substr(lead.size());
+    const std::string word = rest.substr(0, rest.find(' '));
+    if (words.empty() || words.back() != word) words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace dtrain::cli

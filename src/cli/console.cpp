@@ -1,0 +1,119 @@
+#include "console.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "environment.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+bool can_draw(int fd) { return isatty(fd) && environment("TERM").value_or("") != "dumb"; }
+
+bool wants_color(const std::string& choice, int fd) {
+  if (choice == "always") return true;
+  if (choice == "never") return false;
+  return can_draw(fd) && environment("NO_COLOR").value_or("").empty();
+}
+
+const char* escape(Style style) {
+  switch (style) {
+    case Style::heading:
+      return "\x1b[1m";
+    case Style::error:
+      return "\x1b[1;31m";
+    case Style::warning:
+      return "\x1b[33m";
+    case Style::bar:
+      return "\x1b[32m";
+    case Style::plain:
+      break;
+  }
+  return "";
+}
+
+std::string paint(bool color, Style style, std::string_view text) {
+  return color && style != Style::plain ? fmt::format("{}{}\x1b[0m", escape(style), text) : std::string(text);
+}
+
+}  // namespace
+
+Console::Console(const GlobalOptions& options)
+    : options_(options),
+      color_answers_(wants_color(options.color, STDOUT_FILENO)),
+      color_notes_(wants_color(options.color, STDERR_FILENO)),
+      draws_progress_(can_draw(STDERR_FILENO) && !options.quiet) {}
+
+int Console::columns() const {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void Console::answer(std::string_view text) {
+  redraw({});
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
+void Console::answer_json(const Json& document) {
+  answer(document.dump());
+  std::fflush(stdout);
+}
+
+void Console::finish() {
+  redraw({});
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
+  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(errno)), "free space, or write elsewhere");
+}
+
+void Console::log(std::string_view line) {
+  if (!options_.quiet) write_line(line);
+}
+
+void Console::detail(std::string_view line) {
+  if (options_.verbose) write_line(line);
+}
+
+void Console::warning(std::string_view what) {
+  write_line(fmt::format("dtrain: {} {}", paint_note(Style::warning, "warning:"), what));
+}
+
+void Console::error(const Error& error) {
+  if (options_.json) {
+    const Json inner = Json::object({{"kind", error.kind()}, {"message", error.what()}, {"hint", error.hint()}});
+    write_line(Json::object({{"error", inner}}).dump());
+    return;
+  }
+  write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), error.what()));
+  if (!error.hint().empty()) write_line(fmt::format("{} {}", paint_note(Style::heading, "hint:"), error.hint()));
+}
+
+void Console::redraw(std::string_view line) {
+  if (line.empty() && !line_is_drawn_) return;
+  if (!draws_progress_) return;
+  std::fwrite("\r\x1b[K", 1, 4, stderr);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+  line_is_drawn_ = !line.empty();
+}
+
+std::string Console::paint_answer(Style style, std::string_view text) const {
+  return paint(color_answers_, style, text);
+}
+
+std::string Console::paint_note(Style style, std::string_view text) const { return paint(color_notes_, style, text); }
+
+void Console::write_line(std::string_view line) {
+  redraw({});
+  std::string whole(line);
+  whole += '\n';
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,12 @@
+#include "environment.hpp"
+
+#include <cstdlib>
+
+namespace dtrain::cli {
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,16 @@
+// What each exit code means, in one table.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace dtrain::cli {
+
+struct ExitCodeMeaning {
+  int code = 0;
+  std::string_view meaning;
+};
+
+std::span<const ExitCodeMeaning> exit_code_table();
+
+}  // namespace dtrain::cli

@@ -1,0 +1,14 @@
+// Help texts as views of the command tree.
+#pragma once
+
+#include <string>
+
+#include "command.hpp"
+
+namespace dtrain::cli {
+
+std::string short_help(const CommandTree& tree, std::string_view path, const Console& console);
+// Usage, one sentence, examples, options in groups, exit codes, see also.
+std::string long_help(const CommandTree& tree, std::string_view path, const Console& console);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,20 @@
+// Every option's value from its strongest source: flag > DTRAIN_* > ./dtrain.toml > $XDG_CONFIG_HOME/dtrain/config.toml
+// > recipe > default. A bad value is refused wherever it stands, also where a stronger source would win.
+#pragma once
+
+#include "command.hpp"
+
+namespace dtrain::cli {
+
+// Options that hold for every command; a section or key of a file that no command knows is refused here too.
+void resolve_globals(CommandTree& tree);
+// Throws UsageError that names the flag, variable or file:line.
+void resolve(const CommandTree& tree, Command& command);
+
+// The weakest chosen values of `--recipe`, for help: what the options hold when nobody says anything.
+void apply_default_preset(OptionSet& set);
+
+// What --show-config prints: one line an option, or a document (schema dtrain.config/1).
+void show_config(const CommandTree& tree, const Command& command, Console& console);
+
+}  // namespace dtrain::cli
