@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -26,7 +27,8 @@ struct Optimizer {
 
 OptimizerKind parse_optimizer(std::string_view name);  // UsageError with the nearest name
 const char* optimizer_name(OptimizerKind kind);
-int optimizer_slots(OptimizerKind kind);  // flat buffers of state: sgd, nag 1; adam, adamw 2
+int optimizer_slots(OptimizerKind kind);         // flat buffers of state: sgd, nag 1; adam, adamw 2
+void require_valid(const Optimizer& optimizer);  // UsageError naming the value that makes no sense
 
 enum class ScheduleKind { step, cosine, one_cycle };
 
@@ -34,19 +36,23 @@ enum class ScheduleKind { step, cosine, one_cycle };
 struct Schedule {
   ScheduleKind kind = ScheduleKind::step;
   double base = 0.05;
-  double factor = 0.1;             // step: multiply after each boundary
-  std::vector<double> boundaries;  // step: in epochs, ascending
-  double warmup_epochs = 0;        // linear from base/warmup_steps.. up to base; 0: none
-  double total_epochs = 1;         // cosine and one_cycle end here
-  double final_share = 0.0;        // cosine, one_cycle: last rate as a share of base
-  double rise_share = 0.3;         // one_cycle: share of the run spent rising linearly from base/25
+  double factor = 0.1;               // step: multiply after each boundary
+  std::vector<double> boundaries{};  // step: in epochs, ascending
+  double warmup_epochs = 0;          // step, cosine: linear from base/25 up to base; 0: none
+  double total_epochs = 1;   // cosine (half a period from the warm-up's end) and one_cycle (linear fall) end here
+  double final_share = 0.0;  // cosine, one_cycle: last rate as a share of base
+  double rise_share = 0.3;   // one_cycle: share of the run spent rising linearly from base/25
+  // The rate of the step that begins after `samples_seen`; a boundary of b epochs counts from b * samples_per_epoch on.
   // samples_per_epoch >= 1. Uses own polynomials, no libm.
   double rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const;
 };
 
-ScheduleKind parse_schedule(std::string_view name);
+ScheduleKind parse_schedule(std::string_view name);  // step | cosine | one-cycle; UsageError with the nearest name
 const char* schedule_name(ScheduleKind kind);
+void require_valid(const Schedule& schedule);  // UsageError naming the value that makes no sense
 
+// Exact round trips. Reading throws DataError for a missing or wrong kind of member, UsageError for a value out of
+// range.
 Json to_json(const Optimizer& optimizer);
 Optimizer optimizer_from_json(const Json& json);
 Json to_json(const Schedule& schedule);

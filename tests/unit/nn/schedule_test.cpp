@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/optimizer.hpp>
+
+namespace dtrain::nn {
+namespace {
+
+constexpr std::uint64_t kEpoch = 50000;
+
+TEST(Schedule, StepsMultiplyFromTheFirstSampleOfTheirEpoch) {
+  const Schedule schedule{.base = 0.05, .factor = 0.1, .boundaries = {200, 250}};
+  EXPECT_EQ(schedule.rate(0, kEpoch), 0.05);
+  EXPECT_EQ(schedule.rate(200 * kEpoch - 128, kEpoch), 0.05);
+  EXPECT_EQ(schedule.rate(200 * kEpoch, kEpoch), 0.05 * 0.1);
+  EXPECT_EQ(schedule.rate(300 * kEpoch, kEpoch), 0.05 * (0.1 * 0.1));
+}
+
+TEST(Schedule, CosineFallsAlongHalfAPeriod) {
+  const Schedule schedule{.kind = ScheduleKind::cosine, .base = 0.4, .total_epochs = 20, .final_share = 0.1};
+  EXPECT_EQ(schedule.rate(0, kEpoch), 0.4);
+  for (const double epoch : {1.0, 7.5, 10.0, 19.0}) {
+    const double expected = 0.4 * (0.1 + 0.9 * (1 + std::cos(M_PI * epoch / 20)) / 2);
+    EXPECT_NEAR(schedule.rate(static_cast<std::uint64_t>(epoch * kEpoch), kEpoch), expected, 1e-14) << epoch;
+  }
+  EXPECT_NEAR(schedule.rate(20 * kEpoch, kEpoch), 0.04, 1e-16);
+  EXPECT_NEAR(schedule.rate(25 * kEpoch, kEpoch), 0.04, 1e-16);
+}
+
+TEST(Schedule, WarmUpRisesInAStraightLineAndCosineStartsAtItsEnd) {
+  const Schedule schedule{.kind = ScheduleKind::cosine, .base = 1, .warmup_epochs = 2, .total_epochs = 10};
+  EXPECT_DOUBLE_EQ(schedule.rate(0, kEpoch), 0.04);
+  EXPECT_DOUBLE_EQ(schedule.rate(kEpoch, kEpoch), 0.52);
+  EXPECT_DOUBLE_EQ(schedule.rate(2 * kEpoch, kEpoch), 1);
+  EXPECT_NEAR(schedule.rate(6 * kEpoch, kEpoch), 0.5, 1e-15);
+}
+
+TEST(Schedule, StepsCountFromTheStartEvenWithAWarmUp) {
+  const Schedule schedule{.base = 1, .factor = 0.5, .boundaries = {3}, .warmup_epochs = 2};
+  EXPECT_EQ(schedule.rate(2 * kEpoch, kEpoch), 1);
+  EXPECT_EQ(schedule.rate(3 * kEpoch, kEpoch), 0.5);
+}
+
+TEST(Schedule, OneCycleRisesToItsPeakAndFallsToItsEnd) {
+  const Schedule schedule{
+      .kind = ScheduleKind::one_cycle, .base = 0.5, .total_epochs = 10, .final_share = 0.01, .rise_share = 0.4};
+  EXPECT_DOUBLE_EQ(schedule.rate(0, kEpoch), 0.02);
+  EXPECT_DOUBLE_EQ(schedule.rate(2 * kEpoch, kEpoch), 0.26);
+  EXPECT_DOUBLE_EQ(schedule.rate(4 * kEpoch, kEpoch), 0.5);
+  EXPECT_DOUBLE_EQ(schedule.rate(7 * kEpoch, kEpoch), 0.5 * (1 + 0.01) / 2);
+  EXPECT_DOUBLE_EQ(schedule.rate(11 * kEpoch, kEpoch), 0.005);
+}
+
+TEST(Schedule, DependsOnSamplesNotOnEpochSize) {
+  const Schedule schedule{.kind = ScheduleKind::cosine, .total_epochs = 8};
+  EXPECT_EQ(schedule.rate(3 * 1000, 1000), schedule.rate(3 * kEpoch, kEpoch));
+}
+
+TEST(Schedule, SurvivesJsonExactly) {
+  const Schedule schedule{.kind = ScheduleKind::one_cycle,
+                          .base = 1.0 / 3,
+                          .factor = 0.2,
+                          .boundaries = {1.5, 30},
+                          .total_epochs = 90,
+                          .final_share = 1e-3,
+                          .rise_share = 0.25};
+  const Json json = to_json(schedule);
+  EXPECT_EQ(to_json(schedule_from_json(Json::parse(json.dump(), "test"))), json);
+  EXPECT_EQ(schedule_from_json(json).base, 1.0 / 3);
+  EXPECT_EQ(schedule_from_json(json).boundaries, schedule.boundaries);
+}
+
+TEST(Schedule, NamesReadBackAndATypoGetsTheNearest) {
+  for (const char* name : {"step", "cosine", "one-cycle"}) EXPECT_STREQ(schedule_name(parse_schedule(name)), name);
+  try {
+    parse_schedule("cosin");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.hint(), "did you mean cosine?");
+  }
+}
+
+TEST(Schedule, RefusesValuesThatMakeNoSense) {
+  EXPECT_NO_THROW(require_valid(Schedule{}));
+  EXPECT_THROW(require_valid(Schedule{.base = 0}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.base = NAN}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.factor = -0.1}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.boundaries = {250, 200}}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.final_share = 2}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.kind = ScheduleKind::cosine, .warmup_epochs = 5, .total_epochs = 5}),
+               UsageError);
+  EXPECT_THROW(require_valid(Schedule{.kind = ScheduleKind::one_cycle, .warmup_epochs = 1}), UsageError);
+}
+
+}  // namespace
+}  // namespace dtrain::nn
