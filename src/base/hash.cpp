@@ -7,19 +7,6 @@
 #include <dtrain/base/error.hpp>
 
 namespace dtrain {
-namespace {
-
-constexpr std::array<std::uint32_t, 256> make_crc32c_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1u) ? 0x82f63b78u : 0u);
-    table[i] = value;
-  }
-  return table;
-}
-
-}  // namespace
 
 struct Sha256::Context {
   EVP_MD_CTX* md = EVP_MD_CTX_new();
@@ -48,13 +35,6 @@ std::string sha256_hex(ByteView bytes) {
   Sha256 hash;
   hash.update(bytes);
   return hash.hex();
-}
-
-std::uint32_t crc32c(ByteView bytes) {
-  static constexpr std::array<std::uint32_t, 256> table = make_crc32c_table();
-  std::uint32_t crc = 0xffffffffu;
-  for (std::byte byte : bytes) crc = table[(crc ^ static_cast<std::uint32_t>(byte)) & 0xffu] ^ (crc >> 8);
-  return crc ^ 0xffffffffu;
 }
 
 }  // namespace dtrain

@@ -23,6 +23,9 @@ class Sha256 {
 };
 
 std::string sha256_hex(ByteView bytes);
+// With the processor's instruction where it has one.
 std::uint32_t crc32c(ByteView bytes);
+// The same number without it.
+std::uint32_t crc32c_portable(ByteView bytes);
 
 }  // namespace dtrain

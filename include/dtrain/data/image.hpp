@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
@@ -16,8 +18,20 @@ struct Image {
 
 enum class Encoding { raw, zstd, png, jpeg };
 
-// Decodes JPEG, PNG or dtrain pixels to `channels` (1 or 3; grey is repeated, colour becomes luma). Throws DataError.
+std::string_view encoding_name(Encoding encoding);
+std::vector<std::string> encoding_names();
+std::optional<Encoding> parse_encoding(std::string_view name);
+// By the magic alone; nullopt when it is none of ours.
+std::optional<Encoding> detect_encoding(ByteView payload);
+
+// `channels` that keep what the payload has: 1 for grey, 3 for colour.
+inline constexpr int kStoredChannels = 0;
+
+// Decodes JPEG, PNG or dtrain pixels to `channels` (1, 3 or kStoredChannels; grey is repeated, colour becomes luma,
+// alpha is dropped, 16 bits become 8, CMYK becomes RGB, EXIF's orientation is ignored). Reuses the memory of `out`.
+// Throws DataError when a payload is of an unknown kind, damaged or cut short.
 void decode_image(ByteView payload, int channels, Image& out);
+// JPEG with quality 95 and full colour resolution, PNG and dtrain pixels without loss. `image` has 1 or 3 channels.
 std::string encode_image(const Image& image, Encoding encoding);
 
 }  // namespace dtrain::data

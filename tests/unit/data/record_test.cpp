@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include <dtrain/data/record.hpp>
 
 #include "temporary_folder.hpp"
@@ -22,7 +24,7 @@ Path three_records(const TemporaryFolder& folder) {
 void overwrite(const Path& path, std::size_t at, std::string_view bytes) {
   std::string content = read_file(path);
   content.replace(at, bytes.size(), bytes);
-  write_file_atomic(path, content);
+  std::ofstream(path) << content;
 }
 
 TEST(RecordFile, ReadsWhatTheWriterWrote) {

@@ -1,0 +1,31 @@
+// One decoder and one encoder per payload kind. Decoders fill `out` with the stored channels or, where that is as fast,
+// the wanted ones; decode_image() converts the rest. They throw DataError whose message starts with the kind's name.
+#pragma once
+
+#include <string_view>
+
+#include <dtrain/data/image.hpp>
+
+namespace dtrain::data {
+
+// What dtrain's own payload begins with: magic, version 1, encoding.
+inline constexpr std::string_view kRawMagic{"DTPX\1\0", 6}, kZstdMagic{"DTPX\1\1", 6};
+
+// Images above this many pixels are refused: a damaged size must not ask for all memory.
+inline constexpr std::uint64_t kMaxPixels = 1u << 28;
+
+void decode_jpeg(ByteView payload, int channels, Image& out);
+std::string encode_jpeg(const Image& image);
+
+void decode_png(ByteView payload, Image& out);
+std::string encode_png(const Image& image);
+
+void decode_pixels(ByteView payload, Image& out);
+std::string encode_pixels(const Image& image, Encoding encoding);
+
+// Throws DataError starting with `kind` when no image that dtrain accepts has this shape.
+void check_shape(std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind);
+// Checks the shape, and gives `out` its size and its pixels room.
+void shape_image(Image& out, std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind);
+
+}  // namespace dtrain::data

@@ -1,0 +1,126 @@
+#include <dtrain/data/image.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include <dtrain/base/error.hpp>
+
+#include "codecs.hpp"
+
+namespace dtrain::data {
+namespace {
+
+struct Kind {
+  Encoding encoding;
+  std::string_view name, magic;  // what the payload begins with
+};
+
+constexpr std::array<Kind, 4> kKinds{{{Encoding::raw, "raw", kRawMagic},
+                                      {Encoding::zstd, "zstd", kZstdMagic},
+                                      {Encoding::png, "png", "\x89PNG\r\n\x1a\n"},
+                                      {Encoding::jpeg, "jpeg", "\xff\xd8\xff"}}};
+
+// BT.601 luma in 1/65536; the weights add up to 65536, so grey stays what it is.
+std::uint8_t luma(const std::uint8_t* rgb) {
+  return static_cast<std::uint8_t>((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
+}
+
+void to_grey(Image& image) {
+  const std::size_t count = image.pixels.size() / 3;
+  for (std::size_t i = 0; i < count; ++i) image.pixels[i] = luma(&image.pixels[3 * i]);
+  image.pixels.resize(count);
+  image.c = 1;
+}
+
+void to_colour(Image& image) {
+  const std::size_t count = image.pixels.size();
+  image.pixels.resize(3 * count);
+  for (std::size_t i = count; i-- > 0;) std::fill_n(&image.pixels[3 * i], 3, image.pixels[i]);
+  image.c = 3;
+}
+
+}  // namespace
+
+std::string_view encoding_name(Encoding encoding) {
+  return std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& kind) { return kind.encoding == encoding; })->name;
+}
+
+std::vector<std::string> encoding_names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  return names;
+}
+
+std::optional<Encoding> parse_encoding(std::string_view name) {
+  for (const Kind& kind : kKinds) {
+    if (kind.name == name) return kind.encoding;
+  }
+  return std::nullopt;
+}
+
+std::optional<Encoding> detect_encoding(ByteView payload) {
+  for (const Kind& kind : kKinds) {
+    if (text_of(payload).starts_with(kind.magic)) return kind.encoding;
+  }
+  return std::nullopt;
+}
+
+void decode_image(ByteView payload, int channels, Image& out) {
+  DTRAIN_CHECK(channels == 1 || channels == 3 || channels == kStoredChannels, "images have 1 or 3 channels");
+  const std::optional<Encoding> encoding = detect_encoding(payload);
+  if (!encoding) {
+    throw DataError(payload.empty() ? "the record has no image" : "not a JPEG, a PNG or dtrain pixels: unknown magic",
+                    "dtrain reads these three kinds of images");
+  }
+  switch (*encoding) {
+    case Encoding::raw:
+    case Encoding::zstd:
+      decode_pixels(payload, out);
+      break;
+    case Encoding::png:
+      decode_png(payload, out);
+      break;
+    case Encoding::jpeg:
+      decode_jpeg(payload, channels, out);
+      break;
+  }
+  if (channels == 1 && out.c == 3) to_grey(out);
+  if (channels == 3 && out.c == 1) to_colour(out);
+}
+
+std::string encode_image(const Image& image, Encoding encoding) {
+  DTRAIN_CHECK(image.c == 1 || image.c == 3, "images have 1 or 3 channels");
+  DTRAIN_CHECK(image.pixels.size() == std::size_t(image.c) * std::size_t(image.h) * std::size_t(image.w),
+               "an image's pixels fill its shape");
+  switch (encoding) {
+    case Encoding::png:
+      return encode_png(image);
+    case Encoding::jpeg:
+      return encode_jpeg(image);
+    case Encoding::raw:
+    case Encoding::zstd:
+      break;
+  }
+  return encode_pixels(image, encoding);
+}
+
+void check_shape(std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind) {
+  if (h == 0 || w == 0 || (c != 1 && c != 3)) {
+    throw DataError(fmt::format("{}: no image has {} channels, {} rows and {} columns", kind, c, h, w));
+  }
+  if (h > kMaxPixels || w > kMaxPixels || h * w > kMaxPixels) {
+    throw DataError(fmt::format("{}: {} x {} pixels are more than the {} that dtrain accepts", kind, w, h, kMaxPixels));
+  }
+}
+
+void shape_image(Image& out, std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind) {
+  check_shape(c, h, w, kind);
+  out.c = static_cast<int>(c);
+  out.h = static_cast<int>(h);
+  out.w = static_cast<int>(w);
+  out.pixels.resize(c * h * w);
+}
+
+}  // namespace dtrain::data

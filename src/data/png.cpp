@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+#include <spng.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include <dtrain/base/error.hpp>
+
+#include "codecs.hpp"
+
+namespace dtrain::data {
+namespace {
+
+using Context = std::unique_ptr<spng_ctx, decltype(&spng_ctx_free)>;
+
+void check(int error) {
+  if (error) throw DataError(fmt::format("PNG: {}", spng_strerror(error)));
+}
+
+// RGB of a grey image holds each value three times.
+void keep_every_third(Image& image) {
+  const std::size_t count = image.pixels.size() / 3;
+  for (std::size_t i = 0; i < count; ++i) image.pixels[i] = image.pixels[3 * i];
+  image.pixels.resize(count);
+  image.c = 1;
+}
+
+}  // namespace
+
+void decode_png(ByteView payload, Image& out) {
+  const Context context(spng_ctx_new(0), &spng_ctx_free);
+  DTRAIN_CHECK(context, "libspng gives a context");
+  check(spng_set_png_buffer(context.get(), payload.data(), payload.size()));
+  spng_ihdr header{};
+  check(spng_get_ihdr(context.get(), &header));
+  shape_image(out, 3, header.height, header.width, "PNG");
+  check(spng_decode_image(context.get(), out.pixels.data(), out.pixels.size(), SPNG_FMT_RGB8, 0));
+  check(spng_decode_chunks(context.get()));  // to the end: the last pixels' checksum comes after them
+  const bool grey =
+      header.color_type == SPNG_COLOR_TYPE_GRAYSCALE || header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA;
+  if (grey) keep_every_third(out);
+}
+
+std::string encode_png(const Image& image) {
+  const Context context(spng_ctx_new(SPNG_CTX_ENCODER), &spng_ctx_free);
+  DTRAIN_CHECK(context, "libspng gives a context");
+  check(spng_set_option(context.get(), SPNG_ENCODE_TO_BUFFER, 1));
+  spng_ihdr header{};
+  header.width = static_cast<std::uint32_t>(image.w);
+  header.height = static_cast<std::uint32_t>(image.h);
+  header.bit_depth = 8;
+  header.color_type = image.c == 1 ? SPNG_COLOR_TYPE_GRAYSCALE : SPNG_COLOR_TYPE_TRUECOLOR;
+  check(spng_set_ihdr(context.get(), &header));
+  check(spng_encode_image(context.get(), image.pixels.data(), image.pixels.size(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE));
+  std::size_t size = 0;
+  int error = 0;
+  const std::unique_ptr<void, decltype(&std::free)> bytes(spng_get_png_buffer(context.get(), &size, &error),
+                                                          &std::free);
+  check(error);
+  return {static_cast<const char*>(bytes.get()), size};
+}
+
+}  // namespace dtrain::data
