@@ -1,1 +1,145 @@
 #include <dtrain/net/http.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "partial_file.hpp"
+#include "transfer.hpp"
+
+namespace dtrain::net {
+namespace {
+
+constexpr auto kLongestPause = std::chrono::seconds(60);
+constexpr long kRangeNotSatisfiable = 416;
+
+std::string hash_of(const Path& path) { return sha256_hex(MappedFile(path).bytes()); }
+
+bool already_there(const Download& request) {
+  if (!std::filesystem::is_regular_file(request.to)) return false;
+  if (request.size && std::filesystem::file_size(request.to) != request.size) return false;
+  if (!request.sha256.empty()) return hash_of(request.to) == request.sha256;
+  return request.size > 0;
+}
+
+bool looks_like_html(const ResponseHead& head, std::string_view beginning) {
+  const std::string_view text = trim(beginning);
+  return starts_with_ignoring_case(head.content_type, "text/html") ||
+         starts_with_ignoring_case(text, "<!doctype html") || starts_with_ignoring_case(text, "<html");
+}
+
+// One try: appends to the partial file, or begins it anew when the server sends everything again.
+TransferResult try_once(const Download& request, PartialFile& part) {
+  ResponseHead head;
+  bool first = true;
+  const BodySink sink{
+      .begin =
+          [&](const ResponseHead& answer) {
+            head = answer;
+            part.begin_at(answer.offset, answer.validator);
+          },
+      .write =
+          [&](ByteView bytes) {
+            if (std::exchange(first, false) && looks_like_html(head, text_of(bytes))) {
+              part.remove();
+              throw RemoteError(
+                  fmt::format("{}: the server sent an HTML page in place of the file", request.url),
+                  "open the URL in a browser: a login or a proxy may stand in between, or the file moved");
+            }
+            part.write(bytes);
+          }};
+  const bool can_resume = part.size() > 0 && (!part.validator().empty() || !request.sha256.empty());
+  if (!can_resume) part.remove();
+  return transfer({request, part.size(), part.validator()}, sink);
+}
+
+// Half to one and a half times the pause, so that many clients do not come back at the same moment.
+std::chrono::milliseconds with_jitter(std::chrono::milliseconds pause) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return pause / 2 + pause * (std::chrono::duration_cast<std::chrono::microseconds>(now).count() % 1000) / 1000;
+}
+
+void pause_before(int attempt, const Download& request, std::chrono::seconds retry_after) {
+  auto pause = with_jitter(request.first_pause * (1 << std::min(attempt - 1, 10)));
+  if (retry_after.count() > 0) pause = retry_after;
+  const auto end = std::chrono::steady_clock::now() + std::min<std::chrono::milliseconds>(pause, kLongestPause);
+  while (!stop_signal() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(pause, std::chrono::milliseconds(20)));
+  }
+}
+
+[[noreturn]] void give_up(const Download& request, const PartialFile& part, const TransferResult& result,
+                          int attempts) {
+  const std::string tries = attempts > 1 ? fmt::format(" ({} tries)", attempts) : "";
+  std::string hint = part.size() > 0 ? fmt::format("{} are kept: run the same command again to go on from there",
+                                                   format_bytes(part.size()))
+                                     : "check the URL and the network";
+  throw RemoteError(fmt::format("{}: {}{}", request.url, result.message, tries), hint);
+}
+
+// The size that the body should have had by now; 0 if nobody said.
+std::uint64_t expected_size(const Download& request, const TransferResult& result) {
+  return request.size ? request.size : result.total;
+}
+
+// Fetches until the partial file has its whole size.
+void fetch(const Download& request, PartialFile& part) {
+  for (int attempt = 1;; ++attempt) {
+    if (request.size && part.size() == request.size) return;
+    TransferResult result = try_once(request, part);
+    if (result.head.status == kRangeNotSatisfiable) {
+      if (result.total && result.total == part.size()) return;
+      part.remove();  // longer than the file on the server: it is another file's beginning
+    } else if (result.ok()) {
+      if (part.size() >= expected_size(request, result)) return;
+      result.message = fmt::format("ended early, after {} of {} bytes", part.size(), expected_size(request, result));
+    } else if (!worth_retrying(result)) {
+      give_up(request, part, result, attempt);
+    }
+    if (attempt >= request.attempts) give_up(request, part, result, attempt);
+    pause_before(attempt, request, result.retry_after);
+  }
+}
+
+// Empty if the content is right, else what is wrong with it.
+std::string what_is_wrong(const Download& request, const PartialFile& part) {
+  if (request.size && part.size() != request.size) {
+    return fmt::format("{} bytes came, {} were expected", part.size(), request.size);
+  }
+  if (request.sha256.empty()) return {};
+  const std::string hash = hash_of(part.path());
+  if (hash == request.sha256) return {};
+  return fmt::format("its SHA-256 is {}, not {}", hash, request.sha256);
+}
+
+}  // namespace
+
+void download(const Download& request) {
+  if (already_there(request)) return;
+  PartialFile part(request.to, request.url);
+  const bool resumed = part.size() > 0;
+  fetch(request, part);
+  std::string wrong = what_is_wrong(request, part);
+  if (!wrong.empty() && resumed) {  // the beginning was of another version: once more, from the start
+    part.remove();
+    fetch(request, part);
+    wrong = what_is_wrong(request, part);
+  }
+  if (!wrong.empty()) {
+    part.remove();
+    throw DataError(fmt::format("{}: {}", request.url, wrong),
+                    "the file there changed, or something on the way did it");
+  }
+  part.complete();
+}
+
+}  // namespace dtrain::net

@@ -1,6 +1,7 @@
 // HTTP downloads: resumable, retried, checked.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -12,15 +13,19 @@ namespace dtrain::net {
 struct Download {
   std::string url;  // http, https or file
   Path to;
-  std::uint64_t size = 0;  // expected; 0: unknown
-  std::string sha256;      // expected, lower-case hex; empty: unchecked
-  int attempts = 4;        // tries in all, with growing pauses and jitter between them
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  std::uint64_t size = 0;                      // expected; 0: unknown
+  std::string sha256;                          // expected, lower-case hex; empty: unchecked
+  int attempts = 4;                            // tries in all, with growing pauses and jitter between them
+  std::chrono::milliseconds first_pause{500};  // doubled before each further try, unless the server names a time
+  std::chrono::seconds connect_timeout{15};
+  std::chrono::seconds stall_timeout{30};  // a try ends when almost nothing came for so long
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes; total is 0 while unknown
 };
 
 // Leaves TO complete and checked, or not there: the partial file TO.part stays for the next try to resume unless its
-// content was wrong. A file already there with the right hash is kept. Throws RemoteError (unreachable, status, ended
-// early, an HTML page in place of data) or DataError (size, hash).
+// content was wrong. A file already there with the right hash (or size, where no hash is known) is kept. Blocks; one
+// process at a time downloads to one name. Throws RemoteError (unreachable, status, ended early, an HTML page in place
+// of data), DataError (size, hash), Stopped after SIGINT or SIGTERM, or Error (disk).
 void download(const Download& request);
 
 }  // namespace dtrain::net

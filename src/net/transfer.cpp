@@ -1,0 +1,221 @@
+#include "transfer.hpp"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::net {
+namespace {
+
+constexpr long kMaxRedirects = 10;
+constexpr long kStallBytesPerSecond = 100;
+
+using Handle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
+
+// What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
+struct Exchange {
+  const TransferRequest& request;
+  const BodySink& sink;
+  CURL* curl;
+  TransferResult result;
+  std::string etag, last_modified;
+  std::uint64_t received = 0;
+  bool begun = false;
+  std::exception_ptr thrown;
+};
+
+void take_content_range(Exchange& exchange, std::string_view value) {
+  // "bytes FIRST-LAST/TOTAL", or "bytes */TOTAL" with status 416
+  const std::size_t space = value.find(' '), dash = value.find('-'), slash = value.find('/');
+  if (space == value.npos || slash == value.npos) return;
+  if (const auto total = parse_integer(value.substr(slash + 1))) {
+    exchange.result.total = static_cast<std::uint64_t>(*total);
+  }
+  if (dash == value.npos) return;
+  if (const auto first = parse_integer(value.substr(space + 1, dash - space - 1))) {
+    exchange.result.head.offset = static_cast<std::uint64_t>(*first);
+  }
+}
+
+void take_header(Exchange& exchange, std::string_view line) {
+  if (line.starts_with("HTTP/")) {  // the status line of a further answer, after a redirect
+    exchange.etag.clear();
+    exchange.last_modified.clear();
+    exchange.result = {};
+    return;
+  }
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return;
+  const std::string_view name = line.substr(0, colon), value = trim(line.substr(colon + 1));
+  const auto is = [&](std::string_view wanted) {
+    return name.size() == wanted.size() && starts_with_ignoring_case(name, wanted);
+  };
+  if (is("etag") && !value.starts_with("W/")) exchange.etag = value;  // If-Range forbids weak ones
+  if (is("last-modified")) exchange.last_modified = value;
+  if (is("content-type")) exchange.result.head.content_type = value;
+  if (is("content-range")) take_content_range(exchange, value);
+  if (is("retry-after")) exchange.result.retry_after = std::chrono::seconds(parse_integer(value).value_or(0));
+}
+
+void complete_head(Exchange& exchange) {
+  ResponseHead& head = exchange.result.head;
+  curl_easy_getinfo(exchange.curl, CURLINFO_RESPONSE_CODE, &head.status);
+  head.validator = exchange.etag.empty() ? exchange.last_modified : exchange.etag;
+  curl_off_t length = -1;
+  curl_easy_getinfo(exchange.curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  if (exchange.result.total == 0 && length > 0 && head.status < 300) {
+    exchange.result.total = head.offset + static_cast<std::uint64_t>(length);
+  }
+}
+
+void begin_body(Exchange& exchange) {
+  complete_head(exchange);
+  exchange.sink.begin(exchange.result.head);
+  exchange.begun = true;
+}
+
+template <typename Act>
+bool keep_exception(Exchange& exchange, const Act& act) {
+  try {
+    act();
+    return true;
+  } catch (...) {
+    exchange.thrown = std::current_exception();
+    return false;
+  }
+}
+
+std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  return keep_exception(exchange, [&] { take_header(exchange, {data, size}); }) ? size : 0;
+}
+
+std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  const bool taken = keep_exception(exchange, [&] {
+    if (!exchange.begun) begin_body(exchange);
+    exchange.sink.write(bytes_of({data, size}));
+    exchange.received += size;
+  });
+  return taken ? size : 0;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  const Download& download = exchange.request.download;
+  const bool go_on = keep_exception(exchange, [&] {
+    if (stop_signal()) {
+      throw Stopped(fmt::format("{}: the download was stopped", download.url),
+                    "run the same command again to resume it");
+    }
+    if (!download.progress || !exchange.begun) return;
+    const std::uint64_t total = download.size ? download.size : exchange.result.total;
+    download.progress(exchange.result.head.offset + exchange.received, total);
+  });
+  return go_on ? 0 : 1;
+}
+
+// Distributions keep the trusted certificates in different places and libcurl was built for one of them.
+const char* trusted_certificates() {
+  for (const char* variable : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (const char* path = std::getenv(variable)) return path;
+  }
+  for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                           "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    if (std::filesystem::exists(path)) return path;
+  }
+  return nullptr;
+}
+
+void allow_protocols(CURL* curl) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+#else
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE);
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+#endif
+}
+
+void set_limits(CURL* curl, const Download& download) {
+  allow_protocols(curl);
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
+  curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(download.connect_timeout.count()));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(download.stall_timeout.count()));
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
+  if (const char* path = trusted_certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, path);
+}
+
+void set_callbacks(CURL* curl, Exchange& exchange) {
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &exchange);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &exchange);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &exchange);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+}
+
+}  // namespace
+
+TransferResult transfer(const TransferRequest& request, const BodySink& sink) {
+  const Handle curl(curl_easy_init(), &curl_easy_cleanup);
+  if (!curl) throw Error("libcurl does not start: out of memory?");
+  Exchange exchange{request, sink, curl.get(), {}, {}, {}, 0, false, {}};
+  std::array<char, CURL_ERROR_SIZE> message{};
+  set_limits(curl.get(), request.download);
+  set_callbacks(curl.get(), exchange);
+  curl_easy_setopt(curl.get(), CURLOPT_URL, request.download.url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, message.data());
+  HeaderList headers(nullptr, &curl_slist_free_all);
+  if (request.offset > 0) {
+    curl_easy_setopt(curl.get(), CURLOPT_RANGE, fmt::format("{}-", request.offset).c_str());
+    if (!request.validator.empty()) {
+      headers.reset(curl_slist_append(nullptr, fmt::format("If-Range: {}", request.validator).c_str()));
+      curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
+    }
+  }
+  const CURLcode code = curl_easy_perform(curl.get());
+  if (exchange.thrown) std::rethrow_exception(exchange.thrown);
+  if (code == CURLE_OK && !exchange.begun) begin_body(exchange);  // an empty file
+  complete_head(exchange);
+  exchange.result.curl_code = code;
+  exchange.result.message = message[0] ? message.data() : curl_easy_strerror(code);
+  return exchange.result;
+}
+
+bool worth_retrying(const TransferResult& result) {
+  switch (result.curl_code) {
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+      return true;
+    case CURLE_HTTP_RETURNED_ERROR:
+      return result.head.status == 408 || result.head.status == 429 || result.head.status >= 500;
+    default:
+      return false;
+  }
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,252 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/net/http.hpp>
+
+#include "test_server.hpp"
+
+namespace dtrain::net {
+namespace {
+
+class Http : public testing::Test {
+ protected:
+  Http() {
+    std::string name = testing::TempDir() + "dtrain-net-XXXXXX";
+    folder = ::mkdtemp(name.data());
+    request.to = folder / "file.bin";
+    request.first_pause = std::chrono::milliseconds(1);
+    request.stall_timeout = std::chrono::seconds(1);
+  }
+  ~Http() override { std::filesystem::remove_all(folder); }
+
+  void get(std::string_view path) {
+    request.url = server->url(own(path));
+    download(request);
+  }
+  void expect_complete() {
+    EXPECT_EQ(read_file(request.to), content);
+    expect_only({"file.bin"});
+  }
+  void expect_only(std::vector<std::string> names) {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) found.push_back(entry.path().filename());
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, names);
+  }
+  int count(std::string_view path) {
+    Download counter;
+    counter.url = server->url("count/" + own(path));
+    counter.to = folder / "count";
+    download(counter);
+    const int times = std::stoi(read_file(counter.to));
+    std::filesystem::remove(counter.to);
+    return times;
+  }
+  // What `get` throws as an E, message and hint.
+  template <typename E>
+  std::string error_of(std::string_view path) {
+    try {
+      get(path);
+    } catch (const E& error) {
+      return std::string(error.what()) + " | " + error.hint();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+  }
+
+  // The path with the test's name behind it: the server counts and misbehaves per path.
+  static std::string own(std::string_view path) {
+    return std::string(path) + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
+  static void SetUpTestSuite() { server = std::make_unique<TestServer>(); }
+  static void TearDownTestSuite() { server.reset(); }
+
+  static inline std::unique_ptr<TestServer> server;
+  std::filesystem::path folder;
+  Download request;
+  const std::string content = server_content();
+};
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+TEST_F(Http, FetchesAFileAndShowsProgress) {
+  std::uint64_t last = 0, total = 0;
+  request.progress = [&](std::uint64_t done, std::uint64_t of) { last = done, total = of; };
+  request.size = content.size();
+  request.sha256 = sha256_hex(bytes_of(content));
+  get("ok");
+  expect_complete();
+  EXPECT_EQ(last, content.size());
+  EXPECT_EQ(total, content.size());
+}
+
+TEST_F(Http, KeepsAFileThatIsAlreadyRight) {
+  request.sha256 = sha256_hex(bytes_of(content));
+  get("ok");
+  get("ok");
+  EXPECT_EQ(count("ok"), 1);
+}
+
+TEST_F(Http, ReplacesAFileThatIsWrong) {
+  std::ofstream(request.to) << "other";
+  request.size = content.size();
+  get("ok");
+  expect_complete();
+}
+
+TEST_F(Http, ResumesAfterAnEarlyEnd) {
+  get("truncate-once");
+  expect_complete();
+  EXPECT_EQ(count("truncate-once"), 2);
+}
+
+TEST_F(Http, ResumesInALaterRun) {
+  request.attempts = 1;
+  error_of<RemoteError>("truncate-once");
+  expect_only({"file.bin.part", "file.bin.part.from"});
+  std::uint64_t lowest = content.size();
+  request.progress = [&](std::uint64_t done, std::uint64_t) { lowest = std::min(lowest, done); };
+  get("truncate-once");
+  expect_complete();
+  EXPECT_GE(lowest, content.size() / 2);
+}
+
+TEST_F(Http, BeginsAnewWhenTheFileChangedMeanwhile) {
+  get("change-midway");
+  expect_complete();
+}
+
+TEST_F(Http, BeginsAnewWhenTheServerIgnoresTheRange) {
+  get("lie-about-ranges");
+  expect_complete();
+}
+
+TEST_F(Http, BeginsAnewWhenTheBeginningIsOfAnotherUrl) {
+  request.attempts = 1;
+  error_of<RemoteError>("truncate-always/other");
+  get("ok");
+  expect_complete();
+}
+
+TEST_F(Http, BeginsAnewWhenThePartialFileWasDamaged) {
+  request.attempts = 1;
+  request.sha256 = sha256_hex(bytes_of(content));
+  error_of<RemoteError>("truncate-once");
+  std::fstream(folder / "file.bin.part", std::ios::in | std::ios::out) << "damage";
+  request.attempts = 4;
+  get("truncate-once");
+  expect_complete();
+}
+
+TEST_F(Http, TakesAPartialFileThatIsWhole) {
+  std::ofstream(folder / "file.bin.part") << content;
+  std::ofstream(folder / "file.bin.part.from") << server->url(own("ok")) << "\n\"v1\"\n";
+  get("ok");
+  expect_complete();
+}
+
+TEST_F(Http, TriesAgainWhenTheServerIsBusy) {
+  get("busy-once");
+  expect_complete();
+}
+
+TEST_F(Http, TriesAgainWhenNothingComes) {
+  get("stall-once");
+  expect_complete();
+}
+
+TEST_F(Http, FollowsRedirects) {
+  get("redirect");
+  expect_complete();
+}
+
+TEST_F(Http, FetchesAnEmptyFile) {
+  get("empty");
+  EXPECT_EQ(std::filesystem::file_size(request.to), 0u);
+}
+
+TEST_F(Http, NamesAnEarlyEndAndHowOftenItTried) {
+  request.attempts = 3;
+  request.sha256 = std::string(64, '0');
+  const std::string error = error_of<RemoteError>("truncate-always");
+  EXPECT_TRUE(holds(error, "/truncate-always/")) << error;
+  EXPECT_TRUE(holds(error, "(3 tries)")) << error;
+  EXPECT_TRUE(holds(error, "are kept: run the same command again")) << error;
+}
+
+TEST_F(Http, DoesNotRepeatWhatIsMissing) {
+  const std::string error = error_of<RemoteError>("nothing-here");
+  EXPECT_TRUE(holds(error, "404")) << error;
+  EXPECT_EQ(count("nothing-here"), 1);
+  expect_only({});
+}
+
+TEST_F(Http, GivesUpOnAServerThatStaysBusy) {
+  const std::string error = error_of<RemoteError>("busy");
+  EXPECT_TRUE(holds(error, "503")) << error;
+  EXPECT_EQ(count("busy"), 4);
+  expect_only({});
+}
+
+TEST_F(Http, NamesAnHtmlPageInPlaceOfTheFile) {
+  for (const char* path : {"html", "html-type"}) {
+    const std::string error = error_of<RemoteError>(path);
+    EXPECT_TRUE(holds(error, "the server sent an HTML page in place of the file")) << error;
+    EXPECT_EQ(count(path), 1);
+    expect_only({});
+  }
+}
+
+TEST_F(Http, NamesAWrongHashAndLeavesNothing) {
+  request.sha256 = std::string(64, 'a');
+  const std::string error = error_of<DataError>("ok");
+  EXPECT_TRUE(holds(error, "its SHA-256 is " + sha256_hex(bytes_of(content)))) << error;
+  expect_only({});
+}
+
+TEST_F(Http, NamesAWrongSizeAndLeavesNothing) {
+  request.size = 99'999;
+  const std::string error = error_of<DataError>("ok");
+  EXPECT_TRUE(holds(error, "100000 bytes came, 99999 were expected")) << error;
+  expect_only({});
+}
+
+TEST_F(Http, NamesAHostThatIsNotThere) {
+  request.url = "http://127.0.0.1:1/file";
+  EXPECT_THROW(download(request), RemoteError);
+  expect_only({});
+}
+
+TEST_F(Http, RefusesOtherProtocols) {
+  request.url = "ftp://127.0.0.1/file";
+  EXPECT_THROW(download(request), RemoteError);
+}
+
+TEST_F(Http, ReadsFileUrls) {
+  std::ofstream(folder / "source") << content;
+  request.url = "file://" + (folder / "source").string();
+  download(request);
+  EXPECT_EQ(read_file(request.to), content);
+  request.url += "-missing";
+  request.to = folder / "other";
+  EXPECT_THROW(download(request), RemoteError);
+}
+
+TEST_F(Http, RefusesToWriteWhatAnotherWrites) {
+  request.progress = [&](std::uint64_t done, std::uint64_t) {
+    if (done == 0) return;
+    Download second = request;
+    second.progress = {};
+    EXPECT_THROW(download(second), Error);
+  };
+  get("ok");
+  expect_complete();
+}
+
+}  // namespace
+}  // namespace dtrain::net
