@@ -18,6 +18,7 @@ namespace {
 constexpr long kMaxRedirects = 10;
 constexpr long kStallBytesPerSecond = 100;
 
+using Clock = std::chrono::steady_clock;
 using Handle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
@@ -26,11 +27,12 @@ struct Exchange {
   const TransferRequest& request;
   const BodySink& sink;
   CURL* curl;
-  TransferResult result;
-  std::string etag, last_modified;
+  TransferResult result{};
+  std::string etag{}, last_modified{};
   std::uint64_t received = 0;
-  bool begun = false;
-  std::exception_ptr thrown;
+  Clock::time_point last_byte = Clock::now();
+  bool begun = false, stalled = false;
+  std::exception_ptr thrown{};
 };
 
 void take_content_range(Exchange& exchange, std::string_view value) {
@@ -105,6 +107,7 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
     if (!exchange.begun) begin_body(exchange);
     exchange.sink.write(bytes_of({data, size}));
     exchange.received += size;
+    exchange.last_byte = Clock::now();
   });
   return taken ? size : 0;
 }
@@ -121,7 +124,9 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     const std::uint64_t total = download.size ? download.size : exchange.result.total;
     download.progress(exchange.result.head.offset + exchange.received, total);
   });
-  return go_on ? 0 : 1;
+  // curl's own limit looks at an average of seconds, so it notices slowness but sees a standstill late.
+  exchange.stalled = exchange.begun && Clock::now() - exchange.last_byte > download.stall_timeout;
+  return go_on && !exchange.stalled ? 0 : 1;
 }
 
 // Distributions keep the trusted certificates in different places and libcurl was built for one of them.
@@ -174,7 +179,7 @@ void set_callbacks(CURL* curl, Exchange& exchange) {
 TransferResult transfer(const TransferRequest& request, const BodySink& sink) {
   const Handle curl(curl_easy_init(), &curl_easy_cleanup);
   if (!curl) throw Error("libcurl does not start: out of memory?");
-  Exchange exchange{request, sink, curl.get(), {}, {}, {}, 0, false, {}};
+  Exchange exchange{.request = request, .sink = sink, .curl = curl.get()};
   std::array<char, CURL_ERROR_SIZE> message{};
   set_limits(curl.get(), request.download);
   set_callbacks(curl.get(), exchange);
@@ -194,6 +199,10 @@ TransferResult transfer(const TransferRequest& request, const BodySink& sink) {
   complete_head(exchange);
   exchange.result.curl_code = code;
   exchange.result.message = message[0] ? message.data() : curl_easy_strerror(code);
+  if (exchange.stalled) {
+    exchange.result.curl_code = CURLE_OPERATION_TIMEDOUT;
+    exchange.result.message = fmt::format("nothing came for {} s", request.download.stall_timeout.count());
+  }
   return exchange.result;
 }
 

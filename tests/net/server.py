@@ -91,7 +91,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send_content()
         self.send(CONTENT[:HALF], headers=[("ETag", '"v1"')], length=len(CONTENT))
         self.wfile.flush()
-        time.sleep(5)
+        time.sleep(30)
         self.close_connection = True
 
     def count(self, _):
