@@ -16,12 +16,12 @@ namespace dtrain::data {
 // Positions 0..count-1 in the order of the epoch: Fisher-Yates over RandomStream(seed, order, epoch, 0).
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, std::uint32_t count);
 
-// One batch. Buffers return to the loader's pool when the batch is destroyed; the loader must outlive it.
+// One batch. Its buffers return to the loader's pool when the last copy is destroyed, which may be after the loader.
 struct Batch {
   int n = 0;
-  const float* images = nullptr;  // [n, c, h, w], 64-byte aligned
-  const std::int32_t* labels = nullptr;
-  const std::uint32_t* sample_ids = nullptr;  // positions in the file
+  const float* images = nullptr;              // [n, c, h, w], 64-byte aligned
+  const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
+  const std::uint32_t* sample_ids = nullptr;  // [n], positions in the file
   std::shared_ptr<void> storage;
 };
 
@@ -31,12 +31,13 @@ struct LoaderOptions {
   Augment augment;
   std::uint64_t seed = 0;
   int threads = 1;
-  int queue_batches = 4;
+  int queue_batches = 4;          // that are being loaded or wait for next()
   bool shuffle = true;            // false: file order (evaluation)
-  std::int64_t num_examples = 0;  // use only the first so many records; 0: all
-  std::int64_t max_bad_records =
-      0;  // undecodable images: replaced by the next good record's pixels up to this many, then
-          // DataError. Never silently: bad_records() counts them and the first is named.
+  std::int64_t num_examples = 0;  // use only the first so many records; 0 or more than there are: all
+  // Records that cannot be read or decoded. Up to so many of them (counted once each, however often they come up) are
+  // replaced by pixels and label of the next good record, under their own sample id; one more is a DataError. Never
+  // silently: bad_records() counts them and the first is named.
+  std::int64_t max_bad_records = 0;
 };
 
 // Part of an epoch's order: order[first], ..., order[first + count - 1].
@@ -45,16 +46,24 @@ struct Slice {
   int count = 0;
 };
 
-// One file, one consumer. Errors of the threads (unreadable record, label outside [0, classes)) come out of next().
+// One file, one consumer: all members are called from one thread. Every byte of every batch is a pure function of file,
+// options, epoch and slice; neither the number of threads nor their timing shows.
 class Loader {
  public:
+  // Throws UsageError (an option out of range), DataError (the file, or its images and `shape` have different
+  // channels).
   Loader(const Path& rec, LoaderOptions options);
   ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
   std::uint32_t size() const;  // samples of an epoch
-  // Drops what is queued and begins to load `slices`, one batch each, of the epoch.
+  // Drops what is queued, also an error, and begins to load `slices`, one batch each, of the epoch.
   void start(std::uint32_t epoch, std::vector<Slice> slices);
-  std::optional<Batch> next();  // nullopt after the last slice
-  std::int64_t bad_records() const;
+  // Blocks. nullopt after the last slice and before the first start(). Throws what went wrong in loading this batch
+  // (the first in its order): a record too many that cannot be read, a label outside [0, classes); again at every call
+  // until start().
+  std::optional<Batch> next();
+  std::int64_t bad_records() const;      // distinct ones in the batches that next() has reached
   std::string first_bad_record() const;  // file, position, offset, reason; empty if none
 
  private:

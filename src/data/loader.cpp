@@ -1,0 +1,221 @@
+#include <dtrain/data/loader.hpp>
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+
+#include "batch_queue.hpp"
+
+namespace dtrain::data {
+namespace {
+
+std::uint32_t epoch_size(const RecordFile& file, const LoaderOptions& options) {
+  const auto wanted = static_cast<std::uint64_t>(options.num_examples);
+  const std::uint64_t size = wanted == 0 ? file.size() : std::min<std::uint64_t>(wanted, file.size());
+  if (size <= UINT32_MAX) return static_cast<std::uint32_t>(size);
+  throw DataError(fmt::format("{} holds {} records, more than {}", file.path().string(), size, UINT32_MAX),
+                  "limit them: --num-examples");
+}
+
+}  // namespace
+
+struct Loader::State {
+  State(const Path& rec, LoaderOptions loader_options);
+  ~State();
+  void open_batches();  // with the mutex
+  void work();
+  Findings load(const Claim& claim, SampleReader& reader) const;
+  std::shared_ptr<PendingBatch> take();
+  void check(Findings& findings);
+  void count_bad_records(std::vector<Findings::Bad>& bad);
+
+  const RecordFile file;
+  const LoaderOptions options;
+  const std::uint32_t size;
+  BatchPool pool;
+
+  // The consumer's own: what it asked for, and what came out.
+  std::uint32_t epoch = 0;
+  std::shared_ptr<const std::vector<std::uint32_t>> order;
+  std::vector<Slice> slices;
+  std::size_t opened = 0;
+  std::exception_ptr error;
+  std::set<std::uint32_t> bad_positions;
+  std::string first_bad;
+
+  std::mutex mutex;
+  std::condition_variable work_there, batch_complete;
+  BatchQueue queue;       // guarded by mutex
+  bool stopping = false;  // guarded by mutex
+  std::vector<std::jthread> threads;
+};
+
+Loader::State::State(const Path& rec, LoaderOptions loader_options)
+    : file(rec), options(std::move(loader_options)), size(epoch_size(file, options)) {
+  check_loader(file, options);
+  for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
+}
+
+Loader::State::~State() {
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    queue.drop_all();
+  }
+  work_there.notify_all();
+}
+
+void Loader::State::open_batches() {
+  const auto limit = static_cast<std::size_t>(options.queue_batches);
+  for (; opened < slices.size() && queue.size() < limit; ++opened) {
+    auto batch = std::make_shared<PendingBatch>();
+    batch->epoch = epoch;
+    batch->slice = slices[opened];
+    batch->order = order;
+    batch->buffer =
+        pool.take(static_cast<std::size_t>(batch->slice.count), static_cast<std::size_t>(options.shape.size()));
+    queue.push(std::move(batch));
+  }
+}
+
+void Loader::State::work() {
+  SampleReader reader(file, options, size);
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    const Claim claim = queue.claim();
+    if (!claim.batch) {
+      work_there.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    Findings found = load(claim, reader);
+    lock.lock();
+    Findings& all = claim.batch->findings;
+    std::move(found.bad.begin(), found.bad.end(), std::back_inserter(all.bad));
+    std::move(found.failures.begin(), found.failures.end(), std::back_inserter(all.failures));
+    claim.batch->finished += claim.count;
+    if (claim.batch->complete()) batch_complete.notify_one();
+  }
+}
+
+Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
+  PendingBatch& batch = *claim.batch;
+  const auto sample_size = static_cast<std::size_t>(options.shape.size());
+  Findings found;
+  std::vector<BadRecord> bad;
+  for (int index = claim.index; index < claim.index + claim.count && !batch.dropped; ++index) {
+    const auto at = static_cast<std::size_t>(index);
+    const std::uint32_t position = batch.position(index);
+    try {
+      if (reader.read(position, bad)) {
+        augment(reader.image(), options.augment, {options.seed, batch.epoch, position}, options.shape,
+                {batch.buffer->images.get() + at * sample_size, sample_size});
+      } else {
+        found.failures.push_back({index, nullptr});
+      }
+      batch.buffer->labels[at] = reader.label();
+      batch.buffer->sample_ids[at] = position;
+    } catch (...) {
+      found.failures.push_back({index, std::current_exception()});
+    }
+    for (BadRecord& record : bad) found.bad.push_back({index, std::move(record)});
+    bad.clear();
+  }
+  return found;
+}
+
+// The oldest batch, complete; null when there is none.
+std::shared_ptr<PendingBatch> Loader::State::take() {
+  std::unique_lock lock(mutex);
+  if (queue.empty()) return nullptr;
+  batch_complete.wait(lock, [this] { return queue.front_complete(); });
+  auto batch = queue.pop();
+  open_batches();
+  lock.unlock();
+  work_there.notify_all();
+  return batch;
+}
+
+// Done by the consumer, batch after batch, so that the first bad record, the one too many and the first error are the
+// same however the threads raced.
+void Loader::State::check(Findings& findings) {
+  count_bad_records(findings.bad);
+  const auto by_index = [](const auto& a, const auto& b) { return a.index < b.index; };
+  const auto first = std::min_element(findings.failures.begin(), findings.failures.end(), by_index);
+  if (first != findings.failures.end() && first->error) std::rethrow_exception(first->error);
+  const auto limit = static_cast<std::size_t>(options.max_bad_records);
+  if (first == findings.failures.end() && bad_positions.size() <= limit) return;
+  const std::string file_name = file.path().string();
+  throw DataError(
+      limit == 0 ? first_bad
+                 : fmt::format("{} bad records, more than --max-bad-records {} or no good one after them; the "
+                               "first: {}",
+                               bad_positions.size(), limit, first_bad),
+      fmt::format("dtrain data verify {} lists them; --max-bad-records N trains without up to N of them", file_name));
+}
+
+void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {
+  std::stable_sort(bad.begin(), bad.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+  for (const Findings::Bad& each : bad) {
+    if (bad_positions.empty()) first_bad = each.record.what;
+    bad_positions.insert(each.record.position);
+  }
+}
+
+Loader::Loader(const Path& rec, LoaderOptions options) : state_(std::make_unique<State>(rec, std::move(options))) {}
+
+Loader::~Loader() = default;
+
+std::uint32_t Loader::size() const { return state_->size; }
+
+void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
+  State& state = *state_;
+  for (const Slice& slice : slices) {
+    DTRAIN_CHECK(slice.count >= 0 && slice.first + static_cast<std::uint64_t>(slice.count) <= state.size,
+                 "a slice is a part of the epoch");
+  }
+  auto order =
+      state.options.shuffle
+          ? std::make_shared<const std::vector<std::uint32_t>>(epoch_order(state.options.seed, epoch, state.size))
+          : nullptr;
+  {
+    const std::lock_guard lock(state.mutex);
+    state.queue.drop_all();
+    state.epoch = epoch;
+    state.order = std::move(order);
+    state.slices = std::move(slices);
+    state.opened = 0;
+    state.error = nullptr;
+    state.open_batches();
+  }
+  state.work_there.notify_all();
+}
+
+std::optional<Batch> Loader::next() {
+  State& state = *state_;
+  if (state.error) std::rethrow_exception(state.error);
+  const auto batch = state.take();
+  if (!batch) return std::nullopt;
+  try {
+    state.check(batch->findings);
+  } catch (...) {
+    state.error = std::current_exception();
+    const std::lock_guard lock(state.mutex);
+    state.queue.drop_all();
+    throw;
+  }
+  BatchBuffer& buffer = *batch->buffer;
+  return Batch{batch->slice.count, buffer.images.get(), buffer.labels.data(), buffer.sample_ids.data(), batch->buffer};
+}
+
+std::int64_t Loader::bad_records() const { return std::ssize(state_->bad_positions); }
+
+std::string Loader::first_bad_record() const { return state_->first_bad; }
+
+}  // namespace dtrain::data

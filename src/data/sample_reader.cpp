@@ -1,0 +1,95 @@
+#include "sample_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::data {
+namespace {
+
+std::string place(const RecordFile& file, std::uint32_t position) {
+  return fmt::format("{}: record {} at byte {}", file.path().string(), position, file.offset(position));
+}
+
+std::string text_of_shape(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
+
+std::int32_t checked_label(const RecordFile& file, std::uint32_t position, const std::vector<float>& labels,
+                           int classes) {
+  if (labels.empty()) throw DataError(place(file, position) + " has no label");
+  const float label = labels.front();
+  const bool fits = label >= 0 && label < static_cast<float>(classes);
+  if (fits && label == static_cast<float>(static_cast<int>(label))) return static_cast<int>(label);
+  if (fits) throw DataError(fmt::format("{} has label {}, which is no whole number", place(file, position), label));
+  throw DataError(fmt::format("{} has label {}, outside 0 to {}", place(file, position), label, classes - 1),
+                  fmt::format("--num-classes is {}: give the number of classes of the data", classes));
+}
+
+void check_at_least(std::int64_t value, std::int64_t low, std::string_view option) {
+  if (value < low) throw UsageError(fmt::format("{} is {}, less than {}", option, value, low));
+}
+
+// A file may mix grey and colour, as photographs collected from the web do: only when none of the first records fits is
+// the file of another kind than the network.
+void check_channels(const RecordFile& file, const nn::Shape& wanted) {
+  constexpr std::size_t kLookAt = 16;
+  Image image;
+  std::optional<nn::Shape> found;
+  for (std::size_t position = 0; position < std::min(kLookAt, file.size()); ++position) {
+    try {
+      decode_image(file.read(position).payload, kStoredChannels, image);
+    } catch (const DataError&) {
+      continue;  // next() tells about it, when its turn comes
+    }
+    if (image.c == wanted.c) return;
+    if (!found) found = nn::Shape{image.c, image.h, image.w};
+  }
+  if (!found) return;
+  throw DataError(fmt::format("{} holds images of {} (channels, height, width), the network takes {}",
+                              file.path().string(), text_of_shape(*found), text_of_shape(wanted)),
+                  fmt::format("--image-shape {},{},{} fits this data", found->c, wanted.h, wanted.w));
+}
+
+}  // namespace
+
+void check_loader(const RecordFile& file, const LoaderOptions& options) {
+  check_augment(options.augment);
+  check_at_least(options.threads, 1, "--data-nthreads");
+  check_at_least(options.queue_batches, 1, "the number of queued batches");
+  check_at_least(options.classes, 1, "--num-classes");
+  check_at_least(options.num_examples, 0, "--num-examples");
+  check_at_least(options.max_bad_records, 0, "--max-bad-records");
+  const nn::Shape& shape = options.shape;
+  if ((shape.c != 1 && shape.c != 3) || shape.h < 1 || shape.w < 1) {
+    throw UsageError(fmt::format("--image-shape {} is no image of 1 or 3 channels", text_of_shape(shape)),
+                     "channels, height, width: --image-shape 3,28,28");
+  }
+  check_channels(file, shape);
+}
+
+bool SampleReader::read(std::uint32_t position, std::vector<BadRecord>& bad) {
+  const std::int64_t tries = std::min<std::int64_t>(options_.max_bad_records + 1, size_);
+  for (std::int64_t i = 0; i < tries; ++i, position = (position + 1) % size_) {
+    if (!decode(position, bad)) continue;
+    label_ = checked_label(file_, position, record_.labels, options_.classes);
+    return true;
+  }
+  return false;
+}
+
+bool SampleReader::decode(std::uint32_t position, std::vector<BadRecord>& bad) {
+  std::string reason;
+  try {
+    record_ = file_.read(position);
+    decode_image(record_.payload, options_.shape.c, image_);
+    return true;
+  } catch (const DataError& error) {
+    reason = error.what();
+  }
+  const std::string where = place(file_, position);
+  bad.push_back({position, reason.starts_with(file_.path().string()) ? reason : fmt::format("{}: {}", where, reason)});
+  return false;
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,102 @@
+// Images a second of the loader alone, for each recipe and number of threads; nothing is compared, nothing can fail.
+// usage: dtrain_loader_bench RECORDS.rec [SECONDS [THREADS...]]
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/image.hpp>
+#include <dtrain/data/loader.hpp>
+
+namespace {
+
+using namespace dtrain;
+using Clock = std::chrono::steady_clock;
+
+struct Recipe {
+  std::string_view name;
+  int size;
+  data::Augment augment;
+};
+
+std::vector<Recipe> recipes() {
+  data::Augment crop;
+  crop.pad_size = 4;
+  crop.random_crop = crop.random_mirror = true;
+  crop.mean = {123.68f, 116.779f, 103.939f};
+  data::Augment jitter = crop;
+  jitter.max_random_h = 36;
+  jitter.max_random_s = jitter.max_random_l = 50;
+  data::Augment warp = jitter;
+  warp.max_random_rotate_angle = 10;
+  warp.max_random_shear_ratio = 0.1f;
+  return {{"as it is, 32x32", 32, {}},
+          {"pad, crop, mirror, 32x32", 32, crop},
+          {"recipe cifar10, 28x28", 28, jitter},
+          {"recipe and rotate, 28x28", 28, warp}};
+}
+
+std::vector<data::Slice> batches_of(std::uint32_t size) {
+  constexpr std::uint32_t kBatch = 128;
+  std::vector<data::Slice> slices;
+  for (std::uint32_t first = 0; first < size; first += kBatch)
+    slices.push_back({first, static_cast<int>(std::min(kBatch, size - first))});
+  return slices;
+}
+
+double images_per_second(data::Loader& loader, double seconds) {
+  const auto begin = Clock::now();
+  std::uint64_t images = 0;
+  for (std::uint32_t epoch = 0;; ++epoch) {
+    loader.start(epoch, batches_of(loader.size()));
+    while (const auto batch = loader.next()) {
+      images += static_cast<std::uint64_t>(batch->n);
+      const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (passed >= seconds) return static_cast<double>(images) / passed;
+    }
+  }
+}
+
+void measure(const Path& rec, double seconds, const std::vector<int>& threads) {
+  data::Image first;
+  data::decode_image(data::RecordFile(rec).read(0).payload, data::kStoredChannels, first);
+  fmt::print("{:<28}", "img/s");
+  for (const int count : threads) fmt::print("{:>12}", fmt::format("{} threads", count));
+  for (const Recipe& recipe : recipes()) {
+    fmt::print("\n{:<28}", recipe.name);
+    for (const int count : threads) {
+      data::LoaderOptions options;
+      options.shape = {first.c, recipe.size, recipe.size};
+      options.classes = 1000;
+      options.augment = recipe.augment;
+      options.threads = count;
+      data::Loader loader(rec, options);
+      images_per_second(loader, seconds / 10);  // warm: pages of the file, buffers
+      fmt::print("{:>12.0f}", images_per_second(loader, seconds));
+    }
+  }
+  fmt::print("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) {
+    fmt::print(stderr, "usage: dtrain_loader_bench RECORDS.rec [SECONDS [THREADS...]]\n");
+    return 2;
+  }
+  try {
+    const double seconds = arguments.size() > 1 ? parse_number(arguments[1]).value_or(1) : 1;
+    std::vector<int> threads;
+    for (std::size_t i = 2; i < arguments.size(); ++i)
+      threads.push_back(static_cast<int>(parse_integer(arguments[i]).value_or(1)));
+    measure(arguments[0], seconds, threads.empty() ? std::vector{1, 2} : threads);
+  } catch (const Error& error) {
+    fmt::print(stderr, "dtrain_loader_bench: {}\n", error.what());
+    return 1;
+  }
+}
