@@ -116,9 +116,13 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(ByteView bytes) {
-  buffer_ += text_of(bytes);
   size_ += bytes.size();
-  if (buffer_.size() >= kBufferSize) flush();
+  if (buffer_.size() + bytes.size() < kBufferSize) {
+    buffer_ += text_of(bytes);
+    return;
+  }
+  flush();
+  write_all(fd_.get(), text_of(bytes), path_);
 }
 
 void AtomicFile::write_at(std::uint64_t offset, ByteView bytes) {
@@ -133,9 +137,13 @@ void AtomicFile::flush() {
   buffer_.clear();
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   flush();
   if (::fsync(fd_.get()) != 0) fail("write to disk", path_, errno);
+}
+
+void AtomicFile::commit() {
+  sync();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename the new file to its name", path_, errno);
   fd_ = FileDescriptor();
   sync_folder(folder_of(path_));

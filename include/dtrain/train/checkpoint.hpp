@@ -52,15 +52,18 @@ struct CheckpointName {
 // Returns the path of the .safetensors file. Tensors first, manifest last: a checkpoint exists once its manifest does.
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint);
 
-// Verifies every tensor's hash; DataError names the first that differs. Also reads PREFIX-symbol.json +
-// PREFIX-0001.params.
-Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch);
+// Verifies every tensor's hash; DataError names the first that differs. Where there is no manifest it reads
+// PREFIX-symbol.json + PREFIX-0001.params as import_mxnet does (dtrain/train/export.hpp), which needs `image`.
+Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image = {},
+                           std::optional<int> classes = {});
 Checkpoint load_checkpoint_file(const Path& manifest);
 
 // Complete checkpoints of a prefix, newest first, by (epoch, step). Names only, content unverified.
 std::vector<CheckpointName> list_checkpoints(const Path& prefix);
 
-// Hash of the parameters; and of parameters, optimizer, statistics and cursor.
+// Hash of the parameters; and of parameters, statistics, optimizer and cursor: SHA-256 of lines "NAME [EXTENTS]
+// SHA256", one for each tensor; for the state also "updates N" and "epoch N step N samples_seen N"
+// (src/train/checkpoint_tensors.hpp).
 std::string weights_sha256(const Checkpoint& checkpoint);
 std::string state_sha256(const Checkpoint& checkpoint);
 

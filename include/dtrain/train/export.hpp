@@ -1,6 +1,7 @@
 // A checkpoint in the formats of others.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,13 +9,20 @@
 
 namespace dtrain::train {
 
-// Each returns the files it wrote (whole or not at all).
-std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file);  // weights and statistics only
-std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file);         // opset 13, free batch size
-std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix,
-                               std::uint32_t epoch);  // PREFIX-symbol.json, PREFIX-0001.params
+// Each returns the files it wrote (whole or not at all). Tensors are float32 and keep their names.
+// Weights and running statistics, no optimizer.
+std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file);
+// PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
+std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
+// Opset 13. Input: the normalised image "data" (the input node's name), float32 [n, c, h, w] with a free n; output
+// "logits" [n, classes], before the softmax. Mean and deviation of the pixels stand in metadata_props as the JSON
+// "preprocessing".
+std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file);
 
-// PREFIX-symbol.json + PREFIX-%04d.params as MXNet 1.x writes them.
-Checkpoint import_mxnet(const Path& prefix, std::uint32_t epoch, nn::Shape image, int classes);
+// PREFIX-symbol.json + PREFIX-%04d.params as MXNet 1.x writes them. The files hold no optimizer, no image shape and no
+// count of samples: the state has no optimizer slots, updates and samples_seen are 0, and `image` must be given unless
+// the symbol says it. Throws DataError naming the first array that is missing, unknown or of another shape.
+Checkpoint import_mxnet(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,
+                        std::optional<int> classes);
 
 }  // namespace dtrain::train

@@ -1,0 +1,137 @@
+#include <dtrain/train/checkpoint.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/train/export.hpp>
+
+#include "checkpoint_tensors.hpp"
+#include "manifest.hpp"
+#include "safetensors.hpp"
+
+namespace dtrain::train {
+namespace {
+
+constexpr const char* kDamagedHint = "use an older checkpoint, or --resume, which finds the newest undamaged one";
+
+[[noreturn]] void damaged(const Path& file, std::string_view what) {
+  throw DataError(fmt::format("{}: damaged: {}", file.string(), what), kDamagedHint);
+}
+
+Path data_path(Path manifest) { return manifest.replace_extension(".safetensors"); }
+
+// Checks what can be told before the tensors are read.
+SafetensorsFile open_data(const Path& path, const Manifest& manifest) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) {
+    throw DataError(fmt::format("{}: {}, though its manifest is there", path.string(), error.message()), kDamagedHint);
+  }
+  if (size != manifest.data.size) damaged(path, fmt::format("{} bytes in place of {}", size, manifest.data.size));
+  SafetensorsFile file(path);
+  if (sha256_hex(file.header()) != manifest.data.header_sha256) damaged(path, "its table of tensors was changed");
+  return file;
+}
+
+// Room for the tensors of the graph and of as many optimizer slots as the manifest lists.
+backend::ModelState empty_state(const nn::Graph& graph, std::size_t tensors, const Path& path) {
+  const std::size_t slot = graph.parameters.size(), model = slot + graph.statistics.size();
+  const std::size_t slots = slot == 0 || tensors < model ? 0 : (tensors - model) / slot;
+  if (model + slots * slot != tensors) damaged(path, fmt::format("{} tensors do not fit the network", tensors));
+  const auto parameter_count = static_cast<std::size_t>(graph.parameter_count);
+  backend::ModelState state;
+  state.parameters.resize(parameter_count);
+  state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
+  state.optimizer.resize(slots * parameter_count);
+  return state;
+}
+
+void check_tensor(const SafetensorsFile& file, const SafetensorsEntry& entry, const TensorHash& expected,
+                  const NamedTensor& target, const Path& path) {
+  if (entry.name != target.name || expected.name != target.name) {
+    damaged(path, fmt::format("tensor '{}' stands where '{}' belongs", entry.name, target.name));
+  }
+  if (entry.shape != target.shape || entry.dtype != "F32") {
+    damaged(path, fmt::format("tensor '{}' is {} [{}], the network needs F32 [{}]", entry.name, entry.dtype,
+                              fmt::join(entry.shape, ", "), fmt::join(target.shape, ", ")));
+  }
+  if (sha256_hex(file.bytes(entry)) != expected.sha256) {
+    damaged(path, fmt::format("tensor '{}' was changed", entry.name));
+  }
+}
+
+// Copies the next flat buffer out of `bytes`, which holds them one after the other in the order of state_tensors.
+void take(ByteView& bytes, std::vector<float>& buffer) {
+  const std::size_t size = buffer.size() * sizeof(float);
+  if (size != 0) std::memcpy(buffer.data(), bytes.data(), size);
+  bytes = bytes.subspan(size);
+}
+
+backend::ModelState read_state(const SafetensorsFile& file, const Manifest& manifest, const Path& path) {
+  const std::size_t count = manifest.tensors.size();
+  if (file.entries().size() != count) {
+    damaged(path, fmt::format("{} tensors, the manifest lists {}", file.entries().size(), count));
+  }
+  backend::ModelState state = empty_state(manifest.checkpoint.graph, count, path);
+  const std::vector<NamedTensor> targets = state_tensors(manifest.checkpoint.graph, state);
+  for (std::size_t i = 0; i < count; ++i) check_tensor(file, file.entries()[i], manifest.tensors[i], targets[i], path);
+  ByteView bytes = file.data();
+  take(bytes, state.parameters);
+  take(bytes, state.statistics);
+  take(bytes, state.optimizer);
+  state.updates = manifest.updates;
+  return state;
+}
+
+void remove_file(const Path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw Error(fmt::format("{}: cannot remove: {}", path.string(), error.message()));
+}
+
+}  // namespace
+
+Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint) {
+  const std::vector<NamedTensor> tensors = state_tensors(checkpoint.graph, checkpoint.state);
+  const std::string header = safetensors_header(tensors, Json::object({{"format", "dtrain"}}));
+  const Path data_file = name.stem() + ".safetensors", manifest_file = name.stem() + ".json";
+
+  make_folder(name.prefix.parent_path());
+  AtomicFile data(data_file);
+  write_safetensors(data, header, tensors);
+  AtomicFile manifest(manifest_file);
+  manifest.write(write_manifest(checkpoint, {data.size(), sha256_hex(bytes_of(header))}, hash_tensors(tensors)));
+
+  // Both are on disk before an older checkpoint of this name is touched, and no manifest ever stands beside tensors
+  // that it does not describe.
+  data.sync();
+  manifest.sync();
+  remove_file(manifest_file);
+  data.commit();
+  manifest.commit();
+  return data_file;
+}
+
+Checkpoint load_checkpoint_file(const Path& manifest_file) {
+  Manifest manifest = parse_manifest(read_file(manifest_file), manifest_file.string());
+  const Path path = data_path(manifest_file);
+  manifest.checkpoint.state = read_state(open_data(path, manifest), manifest, path);
+  return std::move(manifest.checkpoint);
+}
+
+Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,
+                           std::optional<int> classes) {
+  const std::string stem = CheckpointName{prefix, epoch}.stem();
+  if (std::filesystem::exists(stem + ".json")) return load_checkpoint_file(stem + ".json");
+  if (std::filesystem::exists(stem + ".params")) return import_mxnet(prefix, epoch, image, classes);
+  const std::vector<CheckpointName> others = list_checkpoints(prefix);
+  throw DataError(fmt::format("{}.json: there is no such checkpoint", stem),
+                  others.empty() ? fmt::format("there is none of the prefix {}", prefix.string())
+                                 : fmt::format("the newest is {}", others.front().stem()));
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/train/checkpoint.hpp>
+
+namespace dtrain::train {
+namespace {
+
+constexpr std::string_view kStep = "-step";
+
+// "0001" or "0001-step00000120"; nothing for any other text.
+std::optional<CheckpointName> parse_position(const Path& prefix, std::string_view text) {
+  const std::size_t cut = text.find(kStep);
+  const auto epoch = parse_integer(text.substr(0, cut));
+  const auto step = cut == text.npos ? std::optional<std::int64_t>(0) : parse_integer(text.substr(cut + kStep.size()));
+  if (!epoch || !step || *epoch < 0 || *epoch > UINT32_MAX || *step < 0) return {};
+  return CheckpointName{prefix, static_cast<std::uint32_t>(*epoch), static_cast<std::uint64_t>(*step)};
+}
+
+// The checkpoint whose manifest this file is, if it is one.
+std::optional<CheckpointName> parse_manifest_name(const Path& prefix, const Path& file) {
+  if (file.extension() != ".json") return {};
+  const std::string stem = file.stem().string(), start = prefix.filename().string() + "-";
+  if (!stem.starts_with(start)) return {};
+  const auto name = parse_position(prefix, std::string_view(stem).substr(start.size()));
+  // The name must be the one that save_checkpoint would give: this refuses "+1", "1" and "0001-step0".
+  if (!name || Path(name->stem()).filename() != stem) return {};
+  return name;
+}
+
+}  // namespace
+
+std::string CheckpointName::stem() const {
+  const std::string end_of_epoch = fmt::format("{}-{:04}", prefix.string(), epoch);
+  return step == 0 ? end_of_epoch : fmt::format("{}{}{:08}", end_of_epoch, kStep, step);
+}
+
+std::vector<CheckpointName> list_checkpoints(const Path& prefix) {
+  const Path folder = prefix.has_parent_path() ? prefix.parent_path() : Path(".");
+  std::vector<CheckpointName> found;
+  std::error_code error;
+  for (auto file = std::filesystem::directory_iterator(folder, error); !error && file != end(file);
+       file.increment(error)) {
+    const auto name = parse_manifest_name(prefix, file->path());
+    if (name && std::filesystem::exists(name->stem() + ".safetensors")) found.push_back(*name);
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
+  }
+  std::ranges::sort(found, std::greater(),
+                    [](const CheckpointName& name) { return std::tuple(name.epoch, name.step); });
+  return found;
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,122 @@
+#include "manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/nn/graph_json.hpp>
+
+namespace dtrain::train {
+namespace {
+
+constexpr std::string_view kSchema = "dtrain.checkpoint/1";
+constexpr std::string_view kOwnHash = "manifest_sha256";
+
+// The hash of everything else in the document, without white space.
+std::string hash_of_document(const Json& document) {
+  Json others = Json::object();
+  for (const auto& [key, value] : document.as_object()) {
+    if (key != kOwnHash) others[key] = value;
+  }
+  return sha256_hex(bytes_of(others.dump()));
+}
+
+Json tensor_json(const TensorHash& tensor) {
+  const Json::Array shape(tensor.shape.begin(), tensor.shape.end());
+  return Json::object({{"name", tensor.name}, {"shape", Json(shape)}, {"sha256", tensor.sha256}});
+}
+
+TensorHash tensor_from(const Json& json) {
+  TensorHash tensor{json.at("name").as_string(), {}, json.at("sha256").as_string()};
+  for (const Json& extent : json.at("shape").as_array()) tensor.shape.push_back(extent.as_integer());
+  return tensor;
+}
+
+std::uint64_t count_from(const Json& document, std::string_view key) {
+  return static_cast<std::uint64_t>(document.at(key).as_integer());
+}
+
+void add_job(Json& document, const JobFacts& job) {
+  document["seed"] = job.seed;
+  document["samples"] = job.samples;
+  document["global_batch"] = job.global_batch;
+  document["logical_shards"] = job.logical_shards;
+  document["generation"] = job.generation;
+  document["dtype"] = job.dtype;
+  document["optimizer"] = nn::to_json(job.optimizer);
+  document["schedule"] = nn::to_json(job.schedule);
+  document["preprocessing"] = job.preprocessing;
+}
+
+JobFacts job_from(const Json& document) {
+  JobFacts job;
+  job.seed = count_from(document, "seed");
+  job.samples = count_from(document, "samples");
+  job.global_batch = static_cast<int>(document.at("global_batch").as_integer());
+  job.logical_shards = static_cast<int>(document.at("logical_shards").as_integer());
+  job.generation = count_from(document, "generation");
+  job.dtype = document.at("dtype").as_string();
+  job.optimizer = nn::optimizer_from_json(document.at("optimizer"));
+  job.schedule = nn::schedule_from_json(document.at("schedule"));
+  job.preprocessing = document.at("preprocessing");
+  return job;
+}
+
+void check_document(const Json& document, std::string_view source) {
+  const Json* schema = document.is_object() ? document.find("schema") : nullptr;
+  if (!schema || !schema->is_string()) {
+    throw DataError(fmt::format("{}: not the manifest of a checkpoint", source));
+  }
+  if (schema->as_string() != kSchema) {
+    throw DataError(fmt::format("{}: schema '{}' is not {}", source, schema->as_string(), kSchema),
+                    "a newer dtrain may have written it: use that one");
+  }
+  if (document.at(kOwnHash).as_string() != hash_of_document(document)) {
+    throw DataError(fmt::format("{}: damaged: its content does not match its hash", source),
+                    "use an older checkpoint, or --resume, which finds the newest undamaged one");
+  }
+}
+
+Manifest manifest_from(const Json& document, std::string_view source) {
+  Manifest manifest;
+  manifest.checkpoint.cursor = {static_cast<std::uint32_t>(document.at("epoch").as_integer()),
+                                count_from(document, "step"), count_from(document, "samples_seen")};
+  manifest.checkpoint.job = job_from(document);
+  manifest.updates = count_from(document, "updates");
+  manifest.data = {count_from(document.at("data"), "size"), document.at("data").at("header_sha256").as_string()};
+  for (const Json& tensor : document.at("tensors").as_array()) manifest.tensors.push_back(tensor_from(tensor));
+  manifest.checkpoint.graph = nn::graph_from_json(document.at("graph"), source);
+  return manifest;
+}
+
+}  // namespace
+
+std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, std::span<const TensorHash> tensors) {
+  Json document = Json::object({{"schema", kSchema}});
+  document["epoch"] = checkpoint.cursor.epoch;
+  document["step"] = checkpoint.cursor.step;
+  document["samples_seen"] = checkpoint.cursor.samples_seen;
+  document["updates"] = checkpoint.state.updates;
+  document["weights_sha256"] = hash_of_weights(tensors.first(checkpoint.graph.parameters.size()));
+  document["state_sha256"] = hash_of_state(tensors, checkpoint.state.updates, checkpoint.cursor);
+  add_job(document, checkpoint.job);
+  document["data"] = Json::object({{"size", data.size}, {"header_sha256", data.header_sha256}});
+  Json::Array list;
+  for (const TensorHash& tensor : tensors) list.push_back(tensor_json(tensor));
+  document["tensors"] = Json(std::move(list));
+  document["graph"] = nn::graph_to_json(checkpoint.graph);
+  document[kOwnHash] = hash_of_document(document);
+  return document.dump(1) + "\n";
+}
+
+Manifest parse_manifest(std::string_view text, std::string_view source) {
+  const Json document = Json::parse(text, source);
+  check_document(document, source);
+  try {
+    return manifest_from(document, source);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", source, error.what()), error.hint());
+  }
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,34 @@
+// PREFIX-0001.json: what a checkpoint is, in JSON (schema "dtrain.checkpoint/1"), with the hashes of its tensors.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/train/checkpoint.hpp>
+
+#include "checkpoint_tensors.hpp"
+
+namespace dtrain::train {
+
+// How to recognise the one file of tensors that belongs to a manifest.
+struct DataFile {
+  std::uint64_t size = 0;
+  std::string header_sha256;  // of its bytes before the first tensor
+};
+
+struct Manifest {
+  Checkpoint checkpoint;  // all but the tensors
+  std::uint64_t updates = 0;
+  DataFile data;
+  std::vector<TensorHash> tensors;  // in the order of state_tensors
+};
+
+std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, std::span<const TensorHash> tensors);
+
+// Throws DataError naming `source` when the text is not a manifest, is of a newer schema, or was changed after it was
+// written.
+Manifest parse_manifest(std::string_view text, std::string_view source);
+
+}  // namespace dtrain::train

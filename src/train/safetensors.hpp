@@ -1,0 +1,55 @@
+// The safetensors format (github.com/huggingface/safetensors): 8 bytes little-endian length of a JSON header, the
+// header padded with spaces to a multiple of 8, then the tensors' bytes one after the other without gaps.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::train {
+
+// float32 values under a name; borrowed.
+struct NamedTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::span<const float> values;
+};
+
+// All bytes before the tensors. `metadata`: an object of strings, or null for none.
+std::string safetensors_header(std::span<const NamedTensor> tensors, const Json& metadata);
+// Header and tensors, in their order. The caller commits.
+void write_safetensors(AtomicFile& file, std::string_view header, std::span<const NamedTensor> tensors);
+
+struct SafetensorsEntry {
+  std::string name;
+  std::string dtype;  // "F32", "BF16", ...
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0, end = 0;  // bytes of the file, absolute
+};
+
+// The table of a whole file, in the order of the bytes. Everything is checked: the header's length and keys, each shape
+// against its bytes, and that tensors follow each other without gap or overlap up to the end of the file.
+// Throws DataError naming `source` and the tensor.
+std::vector<SafetensorsEntry> parse_safetensors(ByteView file, std::string_view source);
+
+// A file mapped and checked as parse_safetensors does; tensors stay in the page cache until they are copied.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const Path& path);
+  std::uint64_t size() const { return file_.bytes().size(); }
+  ByteView header() const;  // what safetensors_header made
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  ByteView data() const;  // all tensors
+  ByteView bytes(const SafetensorsEntry& entry) const;
+
+ private:
+  MappedFile file_;
+  std::vector<SafetensorsEntry> entries_;
+};
+
+}  // namespace dtrain::train
