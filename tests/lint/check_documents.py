@@ -32,7 +32,8 @@ def check(tree: Tree) -> list[Finding]:
 def missing(tree: Tree, path: str, line: str) -> list[str]:
     folder = posixpath.dirname(path)
     links = [posixpath.normpath(posixpath.join(folder, target)) for target in LINK.findall(line)]
-    files = [name for name in links + SCRIPT.findall(line) if not (tree.root / name).exists()]
+    files = [name for name in links + SCRIPT.findall(line)
+             if not (tree.root / name).exists() and not (tree.root / folder / name).exists()]
     presets = tree.text("CMakePresets.json") if "CMakePresets.json" in tree.files else ""
     presets = [f"preset {name}" for name in PRESET.findall(line) if f'"name": "{name}"' not in presets]
     return files + presets + [f"dtrain {name}" for name in COMMAND.findall(line) if not is_command(name)]

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Makes the relocatable bundle: packaging/bundle.sh BUILD_DIR OUT_DIR, prints the archive's path.
+# The bundle runs on any x86-64 Linux with a kernel of 2019 or newer, because it carries every library the program needs
+# and also its own loader and libc:
+#   dtrain-VERSION-linux-x86_64/dtrain                       launcher, static: starts the line below
+#   lib/ld-linux-x86-64.so.2 --argv0 dtrain --library-path lib bin/dtrain
+#   bin/dtrain  lib/*.so*  share/licenses/PACKAGE  LICENSE
+# The same build and the same distribution packages give the same bytes.
+set -euo pipefail
+[ $# -eq 2 ] || { echo "usage: packaging/bundle.sh BUILD_DIR OUT_DIR" >&2; exit 2; }
+source_dir=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+build=$(realpath "$1")
+mkdir -p "$2"
+out=$(realpath "$2")
+readonly loader=ld-linux-x86-64.so.2
+
+main() {
+  local tool name
+  for tool in patchelf zstd ldd strip c++; do
+    command -v $tool >/dev/null || fail "$tool is missing: run packaging/install-deps.sh build"
+  done
+  [ -x "$build/dtrain" ] || fail "no program $build/dtrain: build it first (cmake --build --preset release)"
+  name=dtrain-$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")-linux-x86_64
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  tree=$work/$name
+  mkdir -p "$tree/bin" "$tree/lib"
+
+  copy_program
+  copy_libraries
+  make_launcher
+  copy_licences
+  pack "$name"
+  echo "$out/$name.tar.zst"
+}
+
+copy_program() {
+  install -m 755 "$build/dtrain" "$tree/bin/dtrain"
+  strip "$tree/bin/dtrain"
+  # shellcheck disable=SC2016  # $ORIGIN is the loader's word
+  patchelf --set-rpath '$ORIGIN/../lib' "$tree/bin/dtrain"
+}
+
+copy_libraries() {  # everything ldd names, under the name by which it is asked for
+  local listing name path
+  listing=$(ldd "$build/dtrain")
+  if grep -q 'not found' <<<"$listing"; then fail "libraries are missing here: $listing"; fi
+  while read -r name path; do
+    install -m 755 "$path" "$tree/lib/$name"
+    if [ "$name" = $loader ] || [ "$name" = libc.so.6 ]; then continue; fi  # they need nothing from elsewhere
+    # shellcheck disable=SC2016  # $ORIGIN is the loader's word
+    patchelf --set-rpath '$ORIGIN' "$tree/lib/$name"
+  done < <(libraries <<<"$listing")
+  [ -x "$tree/lib/$loader" ] || fail "$build/dtrain does not use $loader: the bundle is for x86-64 with glibc"
+}
+
+libraries() {  # `name path` for each line of ldd; the loader's line has the path alone
+  awk '$2 == "=>" { print $1, $3 } $1 ~ /^\// { n = split($1, part, "/"); print part[n], $1 }'
+}
+
+make_launcher() {
+  c++ -std=c++20 -O2 -static -s -o "$tree/dtrain" "$source_dir/packaging/launcher.cpp"
+}
+
+copy_licences() {  # the licence of dtrain and of each distribution package whose library travels along
+  local path package file
+  install -m 644 "$source_dir/LICENSE" "$tree/LICENSE"
+  command -v dpkg-query >/dev/null || return 0
+  while read -r _ path; do
+    package=$(owner_of "$path")
+    file=/usr/share/doc/$package/copyright
+    if [ -n "$package" ] && [ -f "$file" ]; then install -D -m 644 "$file" "$tree/share/licenses/$package"; fi
+  done < <(ldd "$build/dtrain" | libraries)
+}
+
+owner_of() {  # owner_of FILE: its package; /lib may be a link to /usr/lib, and dpkg knows only one of the two names
+  local path
+  for path in "$1" "$(realpath "$1")" "/usr$(realpath "$1")" "$(realpath "$1" | sed 's#^/usr##')"; do
+    if dpkg-query -S "$path" 2>/dev/null | sed 's/:.*//' | head -n 1 | grep .; then return 0; fi
+  done
+}
+
+pack() {  # sorted names, no owners, one time stamp: the bytes depend on the content alone
+  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@"${SOURCE_DATE_EPOCH:-0}" --mode=go-w \
+    --format=gnu -C "$work" -cf - "$1" | zstd -q -f -"${DTRAIN_BUNDLE_LEVEL:-12}" -T1 -o "$out/$1.tar.zst"
+}
+
+fail() { echo "bundle: $*" >&2; exit 1; }
+
+main
