@@ -1,6 +1,6 @@
 // The file `dtrain` at the top of the bundle: starts the program with the bundle's own loader and libraries.
-// Linked statically (packaging/bundle.sh), because nothing of the machine's libc may be needed. The folder is found from
-// /proc/self/exe, or, where /proc is not mounted, from the path the kernel was given.
+// Linked statically (packaging/bundle.sh), because nothing of the machine's libc may be needed. The folder is found
+// from /proc/self/exe, or, where /proc is not mounted, from the path the kernel was given.
 #include <sys/auxv.h>
 #include <unistd.h>
 

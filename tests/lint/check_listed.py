@@ -8,13 +8,15 @@ from lint import Finding, Tree
 CLEAN = {
     "src/a/CMakeLists.txt": "dtrain_folder(a\n  SOURCES one.cpp local/two.cpp)\n",
     "src/a/one.cpp": "", "src/a/local/two.cpp": "",
-    "tests/CMakeLists.txt": "foreach(folder a)\n", "tests/unit/a/one.cpp": "",
+    "tests/CMakeLists.txt": "file(GLOB sources unit/common/*.cpp)\nforeach(folder a)\n",
+    "tests/unit/a/one.cpp": "", "tests/unit/common/one.cpp": "",
 }
 PLANTED = {"src/a/three.cpp": "// HERE\n", "tests/unit/b/two.cpp": "// HERE\n", "tests/unit/three.cpp": "// HERE\n"}
 
 
 def check(tree: Tree) -> list[Finding]:
-    built = " ".join(re.findall(r"foreach\(folder ([\w ]+)\)", tree.text("tests/CMakeLists.txt"))).split()
+    text = tree.text("tests/CMakeLists.txt")
+    built = " ".join(re.findall(r"foreach\(folder ([\w ]+)\)", text)).split() + re.findall(r"unit/(\w+)/\*[.]cpp", text)
     found = []
     for path in tree.select(".cpp", under="src/"):
         lists, name = nearest_list(tree, path)
