@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <dtrain/base/error.hpp>
+
+#include "bytes.hpp"
+#include "published_files.hpp"
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::uint64_t kMaxInflatedBytes = 1u << 30;
+constexpr std::size_t kChunk = 1 << 20;
+constexpr int kGzipOnly = 16 + MAX_WBITS;
+
+struct Inflater {
+  z_stream stream{};
+  Inflater() { DTRAIN_CHECK(inflateInit2(&stream, kGzipOnly) == Z_OK, "zlib starts"); }
+  Inflater(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream); }
+};
+
+[[noreturn]] void fail(const SourceBytes& packed, std::string_view why) {
+  throw DataError(fmt::format("{}: gzip: {}", packed.name, why), "copy or download it again");
+}
+
+// A gzip file ends in its content's size; a hint only, so that growing does not copy.
+std::size_t likely_size(ByteView packed) {
+  if (packed.size() < 4) return 0;
+  return std::min<std::uint64_t>(load<std::uint32_t>(packed, packed.size() - 4), kMaxInflatedBytes);
+}
+
+}  // namespace
+
+SourceBytes gunzip(const SourceBytes& packed) {
+  const auto out = std::make_shared<std::string>();
+  out->reserve(likely_size(packed.bytes) + kChunk);
+  Inflater inflater;
+  z_stream& stream = inflater.stream;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.bytes.data()));
+  if (packed.bytes.size() > std::numeric_limits<uInt>::max()) fail(packed, "larger than 4 GiB");
+  stream.avail_in = static_cast<uInt>(packed.bytes.size());
+  for (int status = Z_OK; status != Z_STREAM_END;) {
+    const std::size_t done = out->size();
+    if (done > kMaxInflatedBytes) fail(packed, fmt::format("holds more than {} bytes", kMaxInflatedBytes));
+    out->resize(done + kChunk);
+    stream.next_out = reinterpret_cast<Bytef*>(out->data() + done);
+    stream.avail_out = kChunk;
+    status = inflate(&stream, Z_NO_FLUSH);
+    out->resize(done + kChunk - stream.avail_out);
+    if (status == Z_BUF_ERROR) fail(packed, fmt::format("ends early, after {} bytes", packed.bytes.size()));
+    if (status != Z_OK && status != Z_STREAM_END) {
+      fail(packed, fmt::format("{} near byte {}", stream.msg ? stream.msg : "damaged", stream.total_in));
+    }
+  }
+  return {packed.name, bytes_of(*out), out};
+}
+
+}  // namespace dtrain::data
