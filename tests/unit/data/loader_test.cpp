@@ -268,7 +268,7 @@ TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
   EXPECT_TRUE(one == load(rec, chosen, 1, 16));
 
   std::set<std::pair<std::size_t, std::string>> ends;  // batches before the error, and its words
-  chosen.max_bad_records = 9;
+  chosen.max_bad_records = 13;
   for (const int threads : {1, 2, 5}) {
     chosen.threads = threads;
     Loader loader(rec, chosen);
@@ -276,13 +276,28 @@ TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
     std::size_t batches = 0;
     try {
       while (loader.next()) ++batches;
-      ADD_FAILURE() << "14 bad records passed as 9";
+      ADD_FAILURE() << "14 bad records passed as 13";
     } catch (const DataError& error) {
       ends.insert({batches, error.what()});
     }
   }
   EXPECT_EQ(ends.size(), 1u);
-  EXPECT_NE(ends.begin()->second.find("more than --max-bad-records 9"), std::string::npos);
+  EXPECT_NE(ends.begin()->second.find("more than --max-bad-records 13"), std::string::npos);
+}
+
+TEST(Loader, TheFirstBadRecordIsFirstInOrderAndNotInTime) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 30, 3, [](std::uint32_t i, Sample& sample) {
+    if (i == 0) sample.payload = encode_image(noise(3, 1500, 0), Encoding::raw);  // takes long
+    if (i == 1 || i == 20) sample.payload = "no image";
+  });
+  LoaderOptions chosen = options(3);
+  chosen.shuffle = false;
+  chosen.max_bad_records = 2;
+  Loader loader(rec, chosen);
+  loader.start(0, {{0, 30}});
+  loader.next();
+  EXPECT_NE(loader.first_bad_record().find("record 1 at byte"), std::string::npos) << loader.first_bad_record();
 }
 
 TEST(Loader, AFileWithoutAnyGoodRecordIsAnErrorHoweverManyMayBeBad) {
