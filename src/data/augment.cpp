@@ -17,6 +17,7 @@ struct Window {
   int h = 0, w = 0;
   int y = 0, x = 0;
   bool mirror = false;
+  bool resizes(const Canvas& canvas) const { return h != canvas.h() || w != canvas.w(); }
 };
 
 Window draw_window(const Canvas& canvas, const Augment& options, const Draws& draws, const nn::Shape& shape) {
@@ -36,7 +37,14 @@ struct Level {
   float mean, std;
   float of(float value) const { return (value - mean) / std; }
 };
-constexpr Level kAsItIs{0, 1};
+using Levels = std::array<Level, 3>;
+constexpr Levels kAsItIs{{{0, 1}, {0, 1}, {0, 1}}};
+
+Levels levels_of(const Augment& options) {
+  Levels levels{};
+  for (std::size_t c = 0; c < levels.size(); ++c) levels[c] = {options.mean[c], options.std[c]};
+  return levels;
+}
 
 // One row of one channel straight from the image: fill, image, fill; written backwards when mirrored.
 void copy_row(const std::uint8_t* from, int step, int fill_left, int from_image, int width, float fill,
@@ -49,7 +57,7 @@ void copy_row(const std::uint8_t* from, int step, int fill_left, int from_image,
 
 // Pad, crop, mirror and levels in one pass over the output.
 void copy_window(const Image& image, const Augment& options, const Window& window, const nn::Shape& shape,
-                 std::span<const Level> levels, float* out) {
+                 const Levels& levels, float* out) {
   const int first_x = window.x - options.pad_size, last_x = std::min(first_x + shape.w, image.w);
   const int fill_left = std::clamp(-first_x, 0, shape.w), from_x = std::max(first_x, 0);
   const int columns = std::max(0, last_x - from_x);
@@ -65,9 +73,9 @@ void copy_window(const Image& image, const Augment& options, const Window& windo
 }
 
 // The general way: every output pixel asks the canvas.
-void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& shape, std::span<const Level> levels,
+void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& shape, const Levels& levels,
                    float* out) {
-  const bool resized = window.h != canvas.h() || window.w != canvas.w();
+  const bool resized = window.resizes(canvas);
   const std::ptrdiff_t plane = std::ptrdiff_t{shape.h} * shape.w;
   for (int y = 0; y < shape.h; ++y) {
     for (int x = 0; x < shape.w; ++x) {
@@ -86,7 +94,12 @@ void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& 
   }
 }
 
-void jitter(const HslShift& shift, const nn::Shape& shape, std::span<const Level> levels, float* out) {
+HslShift draw_shift(const Augment& options, const Draws& draws) {
+  return {draws.hue.jitter(options.max_random_h), draws.saturation.jitter(options.max_random_s),
+          draws.lightness.jitter(options.max_random_l)};
+}
+
+void jitter(const HslShift& shift, const nn::Shape& shape, const Levels& levels, float* out) {
   const std::size_t plane = static_cast<std::size_t>(shape.h) * static_cast<std::size_t>(shape.w);
   if (shape.c == 3) {
     shift_hsl(out, out + plane, out + 2 * plane, plane, shift);
@@ -96,6 +109,13 @@ void jitter(const HslShift& shift, const nn::Shape& shape, std::span<const Level
   for (std::size_t c = 0; c < static_cast<std::size_t>(shape.c); ++c) {
     for (std::size_t i = c * plane; i < (c + 1) * plane; ++i) out[i] = levels[c].of(out[i]);
   }
+}
+
+void check_channels(const Image& image, const nn::Shape& shape) {
+  DTRAIN_CHECK(shape.c == 1 || shape.c == 3, "networks take 1 or 3 channels");
+  if (image.c == shape.c) return;
+  throw DataError(fmt::format("the image has {} channels, the network takes {}", image.c, shape.c),
+                  "give --image-shape the number of channels of the data");
 }
 
 void check_range(double value, double low, double high, std::string_view option) {
@@ -122,32 +142,22 @@ void check_augment(const Augment& options) {
 
 void augment(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
              std::span<float> out) {
-  if (image.c != shape.c) {
-    throw DataError(fmt::format("the image has {} channels, the network takes {}", image.c, shape.c),
-                    "give --image-shape the number of channels of the data");
-  }
-  DTRAIN_CHECK((shape.c == 1 || shape.c == 3) && std::ssize(out) == shape.size(),
-               "room for one sample of 1 or 3 channels");
+  check_channels(image, shape);
+  DTRAIN_CHECK(std::ssize(out) == shape.size(), "room for one sample");
   const Draws draws(key);
   const std::optional<Affine> affine = draw_affine(image, options, draws);
   const Canvas canvas(image, options, affine);
   const Window window = draw_window(canvas, options, draws, shape);
-
+  const Levels levels = levels_of(options);
   const bool jittered = options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
-  std::array<Level, 3> levels{kAsItIs, kAsItIs, kAsItIs}, plain = levels;
-  for (std::size_t c = 0; c < 3; ++c) levels[c] = {options.mean[c], options.std[c]};
-  const auto& first_levels = jittered ? plain : levels;
-  const bool straight = !affine && window.h == canvas.h() && window.w == canvas.w();
-  if (straight) {
+  const Levels& first_levels = jittered ? kAsItIs : levels;  // colours are shifted in place, before they are normalised
+
+  if (!affine && !window.resizes(canvas)) {
     copy_window(image, options, window, shape, first_levels, out.data());
   } else {
     sample_window(canvas, window, shape, first_levels, out.data());
   }
-  if (jittered) {
-    const HslShift shift{draws.hue.jitter(options.max_random_h), draws.saturation.jitter(options.max_random_s),
-                         draws.lightness.jitter(options.max_random_l)};
-    jitter(shift, shape, levels, out.data());
-  }
+  if (jittered) jitter(draw_shift(options, draws), shape, levels, out.data());
 }
 
 }  // namespace dtrain::data

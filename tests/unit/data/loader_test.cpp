@@ -281,7 +281,7 @@ TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
       ends.insert({batches, error.what()});
     }
   }
-  EXPECT_EQ(ends.size(), 1u);
+  ASSERT_EQ(ends.size(), 1u);
   EXPECT_NE(ends.begin()->second.find("more than --max-bad-records 13"), std::string::npos);
 }
 

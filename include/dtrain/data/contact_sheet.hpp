@@ -1,0 +1,18 @@
+// The images of a batch as one picture for people: what the network is shown, after augmentation.
+#pragma once
+
+#include <dtrain/data/loader.hpp>
+
+namespace dtrain::data {
+
+struct ContactSheet {
+  int columns = 8;
+  int zoom = 1;  // each pixel becomes a square of so many
+  int gap = 2;   // black pixels between images and around them
+};
+
+// Undoes the normalisation of `augment` and puts the batch's images, left to right and top to bottom, on black. Images
+// of `shape` have 1 or 3 channels, so does the picture. Fewer images than columns make a narrower picture.
+Image contact_sheet(const Batch& batch, const nn::Shape& shape, const Augment& augment, const ContactSheet& sheet = {});
+
+}  // namespace dtrain::data
