@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <zstd.h>
 
+#include <memory>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 
@@ -30,8 +32,16 @@ std::uint64_t size_inside(ByteView zstd_frame) {
   return size;
 }
 
+// One a thread, used again: to make it costs more than to unpack a small image.
+ZSTD_DCtx& decompressor() {
+  thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+  DTRAIN_CHECK(context, "zstd gives a context");
+  return *context;
+}
+
 void decompress(ByteView content, std::vector<std::uint8_t>& pixels) {
-  const std::size_t got = ZSTD_decompress(pixels.data(), pixels.size(), content.data(), content.size());
+  const std::size_t got =
+      ZSTD_decompressDCtx(&decompressor(), pixels.data(), pixels.size(), content.data(), content.size());
   if (ZSTD_isError(got)) throw DataError(fmt::format("pixels: zstd: {}", ZSTD_getErrorName(got)));
   check_size(got, pixels.size());
 }
