@@ -20,6 +20,15 @@ static void bind(OptionSet& set, CommandTree& tree) {
 CommandTree::CommandTree() {
   bind(global_options, *this);
   groups = {{"data", "prepare data sets and look into record files"}, {"bench", "measure speed"}};
+  commands.push_back(make_train());
+  commands.push_back(make_eval());
+  commands.push_back(make_inspect());
+  commands.push_back(make_export());
+  commands.push_back(make_data_prepare());
+  commands.push_back(make_data_ls());
+  commands.push_back(make_data_verify());
+  commands.push_back(make_data_bench());
+  commands.push_back(make_bench_train());
   commands.push_back(make_help(*this));
 }
 

@@ -30,8 +30,6 @@ const char* escape(Style style) {
       return "\x1b[1;31m";
     case Style::warning:
       return "\x1b[33m";
-    case Style::bar:
-      return "\x1b[32m";
     case Style::plain:
       break;
   }
@@ -97,8 +95,9 @@ void Console::error(const Error& error) {
 void Console::redraw(std::string_view line) {
   if (line.empty() && !line_is_drawn_) return;
   if (!draws_progress_) return;
-  std::fwrite("\r\x1b[K", 1, 4, stderr);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  const std::string_view visible = line.substr(0, static_cast<std::size_t>(columns() - 1));
+  std::fputs("\r\x1b[K", stderr);
+  std::fwrite(visible.data(), 1, visible.size(), stderr);
   std::fflush(stderr);
   line_is_drawn_ = !line.empty();
 }

@@ -18,7 +18,7 @@ struct GlobalOptions {
   std::string color = "auto";
 };
 
-enum class Style { plain, heading, error, warning, bar };
+enum class Style { plain, heading, error, warning };
 
 // One for the program, used from one thread. Decides once per stream: a terminal, TERM not dumb, NO_COLOR empty.
 class Console {
@@ -40,7 +40,8 @@ class Console {
   void warning(std::string_view what);  // stderr, always
   void error(const Error& error);       // stderr; one JSON document with --json
 
-  // The one line that is redrawn in place; every other line on stderr erases it first. Empty: erase.
+  // The one line that is redrawn in place; every other line on stderr erases it first. Plain text, cut to the
+  // terminal's width. Empty: erase.
   void redraw(std::string_view line);
 
   std::string paint_answer(Style style, std::string_view text) const;

@@ -65,7 +65,8 @@ Option& OptionSet::add(std::string flags, std::optional<std::string>& field, std
 
 Option& OptionSet::add(std::string flags, std::optional<Path>& field, std::string help) {
   return add_custom(
-      std::move(flags), "PATH", std::move(help), [&field](const std::string& text) { field = not_empty(text); },
+      std::move(flags), "PATH", std::move(help),
+      [&field](const std::string& text) { field = text.empty() ? std::nullopt : std::optional<Path>(text); },
       [&field] { return field ? field->string() : std::string(); });
 }
 

@@ -67,7 +67,7 @@ class OptionSet {
 
   Option& add(std::string flags, std::string& field, std::string value, std::string help);
   Option& add(std::string flags, std::optional<std::string>& field, std::string value, std::string help);
-  Option& add(std::string flags, std::optional<Path>& field, std::string help);
+  Option& add(std::string flags, std::optional<Path>& field, std::string help);  // an empty text: none
   Option& add(std::string flags, Path& field, std::string help);
   Option& add(std::string flags, int& field, std::string value, std::string help, Range range = {});
   Option& add(std::string flags, std::optional<int>& field, std::string value, std::string help, Range range = {});

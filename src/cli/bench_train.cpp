@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "bench_run.hpp"
+#include "command.hpp"
+#include "compute_options.hpp"
+#include "data_options.hpp"
+#include "network_choice.hpp"
+#include "synthetic_data.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct BenchOptions {
+  NetworkChoice network;
+  DataOptions data;
+  ComputeOptions compute;
+  BenchLength length;
+};
+
+void bind(OptionSet& set, BenchOptions& options) {
+  options.network.options.name = "resnet-v1";
+  options.network.options.num_layers = 20;
+  options.data.image = {3, 32, 32};
+  options.data.augment.pad_size = 4;
+  bind_network(set, options.network);
+  set.group("Data");
+  set.add("--data-train", options.data.train, "record file; without it random images");
+  set.add("--data-nthreads", options.data.threads, "N", "threads that decode and augment", at_least(1));
+  bind_image(set, options.data);
+  bind_augmentation(set, options.data);
+  bind_batch(set, options.compute);
+  bind_device(set, options.compute);
+  set.group("Measuring");
+  set.add("--warmup", options.length.warmup, "STEPS", "steps before measuring begins", at_least(0));
+  set.add("--steps", options.length.steps, "N", "steps to measure; 0: as many as fit into --seconds", at_least(0));
+  set.add("--seconds", options.length.seconds, "S", "how long to measure where --steps is 0", more_than(0));
+}
+
+struct BenchResult {
+  std::string network, backend, dtype;
+  backend::CompileOptions compile;
+  StepTimes times;
+  std::uint64_t planned_bytes = 0;
+  std::vector<OperationTime> operations;
+  int samples = 0, shards = 1;
+
+  double rate() const { return samples / times.median(); }
+  double limit_seconds() const { return bare_convolution_seconds(operations, shards, compile.lanes); }
+  // The measured speed as a share of that of the bare convolutions; 0 where the backend has none.
+  double limit_share() const { return limit_seconds() / times.median(); }
+};
+
+BenchResult measure(const BenchOptions& options, const OptionSet& set) {
+  DataOptions data = options.data;
+  const nn::Graph graph = choose_graph(options.network, set, data);
+  const auto backend = choose_backend(options.compute);
+  const backend::DType dtype = choose_dtype(options.compute, *backend);
+  const int samples = options.compute.samples_per_step();
+  std::optional<SyntheticData> synthetic;
+  if (!data.train) data.train = synthetic.emplace(data.image, data.classes, samples).records();
+  require_records(*data.train);
+
+  data::Loader loader(*data.train, training_loader(data, options.compute.seed));
+  BenchResult result;
+  result.network = graph.name;
+  result.backend = backend->description();
+  result.dtype = backend::dtype_name(dtype);
+  result.compile = compile_options(options.compute, dtype, 0);
+  result.samples = samples;
+  result.shards = options.compute.logical_shards;
+  const auto executable = backend->compile(graph, result.compile);
+  train::TrainerOptions trainer;
+  trainer.global_batch = samples;
+  trainer.logical_shards = result.shards;
+  trainer.seed = options.compute.seed;
+  result.times = time_steps(graph, *executable, loader, trainer, options.length);
+  result.planned_bytes = executable->planned_bytes();
+  result.operations = profile_shard(*executable, loader, result.compile.max_samples);
+  return result;
+}
+
+Json operations_json(const BenchResult& result) {
+  Json list = Json::array();
+  for (const OperationTime& operation : result.operations) {
+    list.push_back(Json::object({{"op", operation.name},
+                                 {"kind", operation.kind},
+                                 {"shape", operation.shape},
+                                 {"seconds", operation.seconds},
+                                 {"bare_seconds", operation.bare_seconds}}));
+  }
+  return list;
+}
+
+Json document(const BenchResult& result) {
+  Json json = Json::object({{"schema", "dtrain.bench-train/1"},
+                            {"network", result.network},
+                            {"backend", result.backend},
+                            {"dtype", result.dtype},
+                            {"lanes", result.compile.lanes},
+                            {"threads_per_lane", result.compile.threads_per_lane},
+                            {"global_batch", result.samples},
+                            {"logical_shards", result.shards}});
+  json["steps"] = std::uint64_t{result.times.seconds.size()};
+  json["images_per_second"] = result.rate();
+  json["images_per_second_low"] = result.samples / result.times.share(0.9);
+  json["images_per_second_high"] = result.samples / result.times.share(0.1);
+  json["step_seconds"] = result.times.median();
+  json["first_step_seconds"] = result.times.first_step;
+  json["peak_memory_bytes"] = result.times.peak_memory;
+  json["planned_bytes"] = result.planned_bytes;
+  json["limit_images_per_second"] = result.limit_seconds() > 0 ? Json(result.samples / result.limit_seconds()) : Json();
+  json["limit_share"] = result.limit_seconds() > 0 ? Json(result.limit_share()) : Json();
+  json["operations"] = operations_json(result);
+  return json;
+}
+
+void answer_summary(const BenchResult& result, Console& console) {
+  const StepTimes& times = result.times;
+  console.answer(fmt::format("{} on {}, {}, {} x {} threads, G = {}, V = {}", result.network, result.backend,
+                             result.dtype, result.compile.lanes, result.compile.threads_per_lane, result.samples,
+                             result.shards));
+  console.answer(fmt::format("{:.0f} images/sec (10 % to 90 %: {:.0f} to {:.0f}), step {:.2f} ms, {} steps",
+                             result.rate(), result.samples / times.share(0.9), result.samples / times.share(0.1),
+                             1e3 * times.median(), times.seconds.size()));
+  console.answer(fmt::format("first step done {:.2f} s after the start; peak memory {}, of it planned {}",
+                             times.first_step, format_bytes(times.peak_memory), format_bytes(result.planned_bytes)));
+  if (result.limit_seconds() <= 0) return;
+  console.answer(fmt::format("bare convolutions alone: {:.0f} images/sec; reached: {:.1f} %",
+                             result.samples / result.limit_seconds(), 100 * result.limit_share()));
+}
+
+void answer_operations(const BenchResult& result, Console& console) {
+  console.answer(fmt::format("\n{:<40}{:<16}{:<28}{:>10}{:>10}{:>8}", "operation of one shard", "kind", "shape", "ms",
+                             "bare ms", "ratio"));
+  for (const OperationTime& operation : result.operations) {
+    const bool has_bare = operation.bare_seconds > 0 && operation.seconds > 0;
+    console.answer(fmt::format("{:<40}{:<16}{:<28}{:>10.3f}{:>10}{:>8}", operation.name, operation.kind,
+                               operation.shape, 1e3 * operation.seconds,
+                               has_bare ? fmt::format("{:.3f}", 1e3 * operation.bare_seconds) : "",
+                               has_bare ? fmt::format("{:.2f}", operation.bare_seconds / operation.seconds) : ""));
+  }
+}
+
+ExitCode act(const BenchOptions& options, const OptionSet& set, Console& console) {
+  check_shards(options.compute);
+  watch_stop_signals();
+  const BenchResult result = measure(options, set);
+  if (console.json()) {
+    console.answer_json(document(result));
+  } else {
+    answer_summary(result, console);
+    answer_operations(result, console);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_train() {
+  auto command = make_command<BenchOptions>("bench train", "how fast this machine trains, and how near its limit", act);
+  command->examples = {
+      "dtrain bench train --network resnet-v1 --num-layers 20 --batch-size 128 --dtype bfloat16 --json",
+      "dtrain bench train --threads 2 --logical-shards 4 --steps 50"};
+  command->see_also = {"train", "data bench"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,95 @@
+#include "compute_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/comm/tree.hpp>
+
+#include "cpus.hpp"
+
+namespace dtrain::cli {
+
+void bind_device(OptionSet& set, ComputeOptions& options) {
+  options.threads = usable_cpus();
+  set.group("Device");
+  set.add_choice("--device", options.device, {"auto", "cpu"}, "what computes; auto: the best that is there");
+  set.add("--gpus", options.gpus, "LIST", "GPUs by number, as 0,2; empty: the CPU").may_be_empty = true;
+  set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
+          at_least(1));
+  set.add_custom(
+      "--dtype", "float32|bfloat16|float16|auto", "what is computed in; weights are float32; auto: the fastest here",
+      [&options](const std::string& text) {
+        if (text != "auto") backend::parse_dtype(text);
+        options.dtype = text;
+      },
+      [&options] { return options.dtype; });
+}
+
+void bind_batch(OptionSet& set, ComputeOptions& options) {
+  set.group("Batches");
+  set.add("--batch-size", options.batch_size, "N", "samples of one step on each host", at_least(1));
+  set.add("--global-batch", options.global_batch, "G", "samples of one step on all hosts; 0: --batch-size x hosts",
+          at_least(0));
+  set.add("--logical-shards", options.logical_shards, "V",
+          "parts of a step, a power of two; each has its own batch norm", at_least(1));
+  set.add("--seed", options.seed, "N", "order, augmentation, dropout and first weights depend on it");
+}
+
+std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {
+  if (!options.gpus.empty()) {
+    throw UsageError(fmt::format("--gpus: this dtrain computes on the CPU only, not on GPUs {}", options.gpus),
+                     "leave --gpus out, or give it an empty value");
+  }
+  return backend::make_cpu_backend();
+}
+
+backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend) {
+  if (options.dtype == "auto") {
+    const bool bfloat16 = !backend.why_not(backend::DType::bfloat16);
+    return bfloat16 ? backend::DType::bfloat16 : backend::DType::float32;
+  }
+  const backend::DType dtype = backend::parse_dtype(options.dtype);
+  if (const char* why = backend.why_not(dtype)) {
+    throw UsageError(fmt::format("--dtype {}: {}", options.dtype, why),
+                     "--dtype auto takes the fastest that works here");
+  }
+  return dtype;
+}
+
+backend::CompileOptions compile_options(const ComputeOptions& options, backend::DType dtype, int top_k) {
+  const int shards = options.logical_shards;
+  const bool alone = shards == 1;
+  return {.dtype = dtype,
+          .lanes = alone ? 1 : std::min(options.threads, shards),
+          .threads_per_lane = alone ? options.threads : 1,
+          .max_samples = (options.samples_per_step() + shards - 1) / shards,
+          .top_k = top_k > 0 ? top_k : 5,
+          .training = true};
+}
+
+void check_shards(const ComputeOptions& options) {
+  const int shards = options.logical_shards;
+  if (!comm::is_power_of_two(shards)) {
+    throw UsageError(fmt::format("--logical-shards: must be a power of two, not {}", shards),
+                     fmt::format("the next one is {}", comm::power_of_two_at_least(shards)));
+  }
+  if (shards > options.samples_per_step()) {
+    throw UsageError(
+        fmt::format("--logical-shards: {} shards for {} samples a step", shards, options.samples_per_step()),
+        "use fewer shards or a larger batch");
+  }
+}
+
+std::string efficiency_line(int shards) {
+  constexpr int kMostWorkers = 8;
+  std::string text = "efficiency on N workers:";
+  for (int workers = 1; workers <= std::min(shards, kMostWorkers); ++workers) {
+    const int rounds = (shards + workers - 1) / workers;
+    text += fmt::format("{} {}: {:.0f} %", workers > 1 ? "," : "", workers, 100.0 * shards / (workers * rounds));
+  }
+  return text;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,40 @@
+// Options of where and how steps are computed.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <dtrain/backend/backend.hpp>
+
+#include "option_set.hpp"
+
+namespace dtrain::cli {
+
+struct ComputeOptions {
+  std::string device = "auto";
+  std::string gpus;
+  int threads = 0;  // bind_compute() sets it to the processors that this process may use
+  std::string dtype = "float32";
+  int batch_size = 128;  // of this host
+  int global_batch = 0;  // 0: batch_size
+  int logical_shards = 1;
+  std::uint64_t seed = 0;
+
+  int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size; }
+};
+
+void bind_device(OptionSet& set, ComputeOptions& options);  // device, GPUs, threads, dtype
+void bind_batch(OptionSet& set, ComputeOptions& options);   // batch sizes, shards, seed
+
+// Throws UsageError for what this build or this machine cannot do.
+std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options);
+backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend);
+// One thread a shard where there are several shards, else all threads on the one.
+backend::CompileOptions compile_options(const ComputeOptions& options, backend::DType dtype, int top_k);
+
+// V is a power of two and every shard of a whole step has a sample.
+void check_shards(const ComputeOptions& options);
+// "efficiency on N workers: 1: 100 %, 2: 100 %, 3: 67 %": V / (N * ceil(V / N)) for N up to V, at most 8 numbers.
+std::string efficiency_line(int shards);
+
+}  // namespace dtrain::cli

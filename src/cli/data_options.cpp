@@ -1,0 +1,116 @@
+#include "data_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/prepare.hpp>
+
+namespace dtrain::cli {
+
+void bind_data(OptionSet& set, DataOptions& options) {
+  set.group("Data");
+  set.add("--data-train", options.train, "record file with the training images");
+  bind_validation_data(set, options);
+  bind_image(set, options);
+  set.add("--num-examples", options.num_examples, "N", "train on the first N records; 0: all of the index",
+          at_least(0));
+}
+
+void bind_validation_data(OptionSet& set, DataOptions& options) {
+  set.group("Data");
+  set.add("--data-val", options.validation, "record file with the validation images");
+  set.add("--data-nthreads", options.threads, "N", "threads that decode and augment", at_least(1));
+  set.add("--max-bad-records", options.max_bad_records, "N", "undecodable images to skip and count before giving up",
+          at_least(0));
+}
+
+void bind_image(OptionSet& set, DataOptions& options) {
+  set.group("Data");
+  set.add_shape("--image-shape", options.image, "what the network sees: channels, height, width");
+  set.add("--num-classes", options.classes, "N", "labels are 0 to N-1", at_least(2));
+  set.add_channels("--rgb-mean", options.augment.mean, "subtracted from each channel, in 0 to 255");
+  set.add_channels("--rgb-std", options.augment.std, "divides each channel after the mean was subtracted");
+}
+
+void bind_augmentation(OptionSet& set, DataOptions& options) {
+  data::Augment& augment = options.augment;
+  set.group("Augmentation");
+  set.add("--pad-size", augment.pad_size, "PIXELS", "added on each side before cropping", between(0, 65536));
+  set.add_zero_or_one("--random-crop", augment.random_crop, "crop at a random place; 0: the centre");
+  set.add_zero_or_one("--random-mirror", augment.random_mirror, "mirror half of the images from left to right");
+  set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest change of hue", between(0, 180));
+  set.add("--max-random-s", augment.max_random_s, "N", "largest change of saturation, of 255", between(0, 255));
+  set.add("--max-random-l", augment.max_random_l, "N", "largest change of lightness, of 255", between(0, 255));
+  set.add("--max-random-rotate-angle", augment.max_random_rotate_angle, "DEGREES", "largest rotation", between(0, 360));
+  set.add("--max-random-aspect-ratio", augment.max_random_aspect_ratio, "SHARE", "largest change of the aspect ratio",
+          between(0, 1));
+  set.add("--max-random-shear-ratio", augment.max_random_shear_ratio, "SHARE", "largest shear", between(0, 1));
+  set.add("--max-random-scale", augment.max_random_scale, "SCALE", "largest scale", more_than(0));
+  set.add("--min-random-scale", augment.min_random_scale, "SCALE", "smallest scale", more_than(0));
+}
+
+static Json channels(const std::array<float, 3>& values) {
+  Json list = Json::array();
+  for (float value : values) list.push_back(double{value});
+  return list;
+}
+
+static std::array<float, 3> channels_from(const Json& list) {
+  std::array<float, 3> values{};
+  if (list.as_array().size() != values.size()) throw DataError("a manifest's rgb_mean and rgb_std hold three numbers");
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(list.as_array()[i].as_number());
+  return values;
+}
+
+Json preprocessing_of(const DataOptions& options) {
+  return Json::object({{"image_shape", Json::array({options.image.c, options.image.h, options.image.w})},
+                       {"rgb_mean", channels(options.augment.mean)},
+                       {"rgb_std", channels(options.augment.std)}});
+}
+
+void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options) {
+  if (!preprocessing.is_object()) return;
+  const Json* mean = preprocessing.find("rgb_mean");
+  const Json* std = preprocessing.find("rgb_std");
+  if (mean && !set.chosen("rgb-mean")) options.augment.mean = channels_from(*mean);
+  if (std && !set.chosen("rgb-std")) options.augment.std = channels_from(*std);
+}
+
+// "data/cifar10_train.rec" was most likely to come from `dtrain data prepare cifar10 --out data`.
+static std::string prepare_command(const Path& file) {
+  const std::string stem = file.stem().string();
+  const std::string name = stem.substr(0, stem.rfind('_'));
+  const auto known = data::prepare_names();
+  const bool published = std::find(known.begin(), known.end(), name) != known.end();
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  return fmt::format("make it with `dtrain data prepare {} --out {}`", published ? name : join(known, "|"), folder);
+}
+
+void require_records(const Path& file) {
+  if (std::filesystem::exists(file)) return;
+  throw DataError(fmt::format("{}: no such file", file.string()), prepare_command(file));
+}
+
+data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed) {
+  return {.shape = options.image,
+          .classes = options.classes,
+          .augment = options.augment,
+          .seed = seed,
+          .threads = options.threads,
+          .num_examples = options.num_examples,
+          .max_bad_records = options.max_bad_records};
+}
+
+data::LoaderOptions validation_loader(const DataOptions& options) {
+  return {.shape = options.image,
+          .classes = options.classes,
+          .augment = {.mean = options.augment.mean, .std = options.augment.std},
+          .threads = options.threads,
+          .shuffle = false,
+          .max_bad_records = options.max_bad_records};
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,41 @@
+// Options of input data and augmentation, with the names, meaning and defaults of MXNet's image-classification scripts.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/data/augment.hpp>
+#include <dtrain/data/loader.hpp>
+
+#include "option_set.hpp"
+
+namespace dtrain::cli {
+
+struct DataOptions {
+  std::optional<Path> train, validation;
+  nn::Shape image{3, 28, 28};
+  int classes = 10;
+  std::int64_t num_examples = 0;  // 0: all of the index
+  int threads = 4;
+  std::int64_t max_bad_records = 0;
+  data::Augment augment{.random_crop = true, .random_mirror = true, .mean = {123.68f, 116.779f, 103.939f}};
+};
+
+void bind_data(OptionSet& set, DataOptions& options);
+void bind_validation_data(OptionSet& set, DataOptions& options);
+void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
+void bind_augmentation(OptionSet& set, DataOptions& options);
+
+// What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]}.
+Json preprocessing_of(const DataOptions& options);
+// Fills what the person did not choose. Throws DataError when the document is of another shape.
+void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);
+
+// Throws DataError that names the `dtrain data prepare` command when the file is not there.
+void require_records(const Path& file);
+
+data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed);
+// File order, no augmentation, every record.
+data::LoaderOptions validation_loader(const DataOptions& options);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <dtrain/comm/communicator.hpp>
+#include <dtrain/train/trainer.hpp>
+
+#include "checkpoint_choice.hpp"
+#include "command.hpp"
+#include "compute_options.hpp"
+#include "data_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct EvalCommand {
+  CheckpointChoice checkpoint;
+  DataOptions data;
+  ComputeOptions compute;
+  int top_k = 5;
+};
+
+void bind(OptionSet& set, EvalCommand& options) {
+  bind_checkpoint(set, options.checkpoint);
+  bind_validation_data(set, options.data);
+  set.find("data-val")->required = true;
+  set.add_shape("--image-shape", options.data.image, "only for MXNet's files, which do not hold it");
+  set.add_channels("--rgb-mean", options.data.augment.mean, "instead of the checkpoint's");
+  set.add_channels("--rgb-std", options.data.augment.std, "instead of the checkpoint's");
+  set.add("--batch-size", options.compute.batch_size, "N", "samples of one block", at_least(1));
+  set.add("--top-k", options.top_k, "K", "count also labels among the K best", at_least(1));
+  bind_device(set, options.compute);
+}
+
+train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkpoint& checkpoint) {
+  const auto backend = choose_backend(options.compute);
+  const backend::DType dtype = choose_dtype(options.compute, *backend);
+  backend::CompileOptions compile = compile_options(options.compute, dtype, options.top_k);
+  compile.training = false;
+  data::Loader loader(*options.data.validation, validation_loader(options.data));
+  const auto executable = backend->compile(checkpoint.graph, compile);
+  executable->write_state(checkpoint.state);
+  return train::evaluate(*executable, loader, options.compute.batch_size, *comm::make_single());
+}
+
+void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint,
+                   const train::EvaluationReport& report, Console& console) {
+  if (console.json()) {
+    console.answer_json(Json::object({{"schema", "dtrain.eval/1"},
+                                      {"network", checkpoint.graph.name},
+                                      {"epoch", checkpoint.cursor.epoch},
+                                      {"data", options.data.validation->string()},
+                                      {"samples", report.samples},
+                                      {"accuracy", report.accuracy},
+                                      {"top_k", options.top_k},
+                                      {"top_k_accuracy", report.top_k_accuracy},
+                                      {"loss", report.loss}}));
+    return;
+  }
+  console.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
+                             options.top_k, report.top_k_accuracy, report.loss, report.samples));
+}
+
+ExitCode act(const EvalCommand& given, const OptionSet& set, Console& console) {
+  EvalCommand options = given;
+  require_records(*options.data.validation);
+  train::Checkpoint checkpoint = load(options.checkpoint, options.data.image);
+  options.data.image = checkpoint.graph.input();
+  options.data.classes = checkpoint.graph.classes();
+  take_preprocessing(checkpoint.job.preprocessing, set, options.data);
+  checkpoint.state.optimizer.clear();
+  answer_report(options, checkpoint, evaluate(options, checkpoint), console);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_eval() {
+  auto command = make_command<EvalCommand>("eval", "accuracy and loss of a checkpoint on a record file", act);
+  command->examples = {"dtrain eval m/r8 --load-epoch 1 --data-val d/cifar10_val.rec",
+                       "dtrain eval m/r8-0001.safetensors --data-val d/cifar10_val.rec --json"};
+  command->see_also = {"train", "inspect"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include <dtrain/train/export.hpp>
+
+#include "checkpoint_choice.hpp"
+#include "command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct ExportCommand {
+  CheckpointChoice checkpoint;
+  std::string to = "safetensors";
+  Path out;
+};
+
+void bind(OptionSet& set, ExportCommand& options) {
+  bind_checkpoint(set, options.checkpoint);
+  set.group("Result");
+  set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"}, "format").required = true;
+  set.add("--out", options.out, "file to write; mxnet: the prefix of PATH-symbol.json and PATH-0001.params").required =
+      true;
+}
+
+std::vector<Path> export_checkpoint(const ExportCommand& options, const train::Checkpoint& checkpoint) {
+  if (options.to == "onnx") return train::export_onnx(checkpoint, options.out);
+  if (options.to == "mxnet") return train::export_mxnet(checkpoint, options.out, checkpoint.cursor.epoch);
+  return train::export_safetensors(checkpoint, options.out);
+}
+
+ExitCode act(const ExportCommand& options, const OptionSet&, Console& console) {
+  const train::Checkpoint checkpoint = load(options.checkpoint);
+  if (options.out.has_parent_path()) make_folder(options.out.parent_path());
+  Json files = Json::array();
+  for (const Path& file : export_checkpoint(options, checkpoint)) {
+    files.push_back(file.string());
+    if (!console.json()) console.answer(file.string());
+  }
+  if (console.json()) {
+    console.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_export() {
+  auto command = make_command<ExportCommand>("export", "write a checkpoint in another format", act);
+  command->examples = {"dtrain export m/r8 --load-epoch 1 --to onnx --out r8.onnx",
+                       "dtrain export m/r8 --load-epoch 1 --to mxnet --out x/r8"};
+  command->see_also = {"inspect", "eval"};
+  return command;
+}
+
+}  // namespace dtrain::cli

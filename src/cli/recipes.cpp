@@ -1,0 +1,57 @@
+#include "recipes.hpp"
+
+namespace dtrain::cli {
+
+// Only what differs from the defaults that the three scripts share (common/fit.py, common/data.py). Depths are the
+// networks' own: 110 for the CIFAR resnets, 50 for the others.
+std::vector<Preset> recipes() {
+  return {{"cifar10",
+           {{"network", "resnet"},
+            {"data-train", "data/cifar10_train.rec"},
+            {"data-val", "data/cifar10_val.rec"},
+            {"image-shape", "3,28,28"},
+            {"num-classes", "10"},
+            {"pad-size", "4"},
+            {"max-random-h", "36"},
+            {"max-random-s", "50"},
+            {"max-random-l", "50"},
+            {"batch-size", "128"},
+            {"num-epochs", "300"},
+            {"lr", "0.05"},
+            {"lr-step-epochs", "200,250"}}},
+          {"imagenet",
+           {{"network", "resnet"},
+            {"image-shape", "3,224,224"},
+            {"num-classes", "1000"},
+            {"max-random-h", "36"},
+            {"max-random-s", "50"},
+            {"max-random-l", "50"},
+            {"max-random-rotate-angle", "10"},
+            {"max-random-shear-ratio", "0.1"},
+            {"max-random-aspect-ratio", "0.25"},
+            {"num-epochs", "80"},
+            {"lr-step-epochs", "30,60"}}},
+          {"mnist",
+           {{"network", "mlp"},
+            {"data-train", "data/mnist_train.rec"},
+            {"data-val", "data/mnist_val.rec"},
+            {"image-shape", "1,28,28"},
+            {"num-classes", "10"},
+            {"rgb-mean", "0"},
+            {"rgb-std", "255"},
+            {"random-crop", "0"},
+            {"random-mirror", "0"},
+            {"batch-size", "64"},
+            {"disp-batches", "100"},
+            {"num-epochs", "20"},
+            {"lr", "0.05"},
+            {"lr-step-epochs", "10"}}}};
+}
+
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  for (const Preset& recipe : recipes()) names.push_back(recipe.name);
+  return names;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,14 @@
+// Recipes: the defaults of MXNet's train_cifar10.py, train_imagenet.py and train_mnist.py.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "option_set.hpp"
+
+namespace dtrain::cli {
+
+std::vector<Preset> recipes();
+std::vector<std::string> recipe_names();
+
+}  // namespace dtrain::cli

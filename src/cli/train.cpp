@@ -1,0 +1,175 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/stop.hpp>
+#include <dtrain/comm/communicator.hpp>
+
+#include "command.hpp"
+#include "loader_speed.hpp"
+#include "signals.hpp"
+#include "synthetic_data.hpp"
+#include "train_events.hpp"
+#include "train_log.hpp"
+#include "train_options.hpp"
+#include "train_start.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+void refuse_what_needs_hosts(const TrainOptions& options) {
+  const char* asked = options.workers > 1 ? "--num-workers"
+                      : options.hostfile  ? "--hostfile"
+                      : options.elastic   ? "--elastic"
+                                          : nullptr;
+  if (!asked) return;
+  throw UsageError(fmt::format("{}: this dtrain trains on one machine", asked),
+                   "leave it out; --threads and --logical-shards use all processors of this one");
+}
+
+bool has_gpu() { return std::filesystem::exists("/dev/nvidia0"); }
+
+void say_what_is_accepted(const TrainOptions& options, Console& console) {
+  if (options.servers)
+    console.log("-s is not needed: the workers add their gradients themselves, there are no servers");
+  if (has_gpu()) console.log("This machine has a GPU; this dtrain computes on the CPU");
+}
+
+// Where the images come from; the folder of synthetic ones lives as long as this.
+struct Sources {
+  std::unique_ptr<SyntheticData> synthetic;
+  Path train;
+  std::optional<Path> validation;
+};
+
+Sources choose_sources(const TrainOptions& options, const OptionSet& set, Console& console) {
+  Sources sources;
+  if (options.benchmark) {
+    sources.synthetic =
+        std::make_unique<SyntheticData>(options.data.image, options.data.classes, options.compute.samples_per_step());
+    sources.train = sources.synthetic->records();
+    return sources;
+  }
+  if (!options.data.train) throw UsageError("train: --data-train is missing", "give the record file to train on");
+  sources.train = *options.data.train;
+  require_records(sources.train);
+  sources.validation = options.data.validation;
+  const bool default_is_missing =
+      sources.validation && !set.chosen("data-val") && !std::filesystem::exists(*sources.validation);
+  if (default_is_missing && set.chosen("data-train")) {
+    console.log("No --data-val: training without validation");
+    sources.validation.reset();
+  }
+  if (sources.validation) require_records(*sources.validation);
+  return sources;
+}
+
+ExitCode test_io(const TrainOptions& options, data::Loader& loader, Console& console) {
+  const auto every = static_cast<std::uint64_t>(options.disp_batches);
+  auto begin = std::chrono::steady_clock::now();
+  std::uint64_t samples = 0;
+  load_epoch(loader, 0, options.compute.samples_per_step(), [&](std::uint64_t batch, int count) {
+    samples += static_cast<std::uint64_t>(count);
+    if ((batch + 1) % every != 0) return stop_signal() == 0;
+    const auto now = std::chrono::steady_clock::now();
+    const double rate = static_cast<double>(samples) / std::chrono::duration<double>(now - begin).count();
+    console.answer(fmt::format("Batch [{}]\tSpeed: {:.2f} samples/sec", batch, rate));
+    begin = now;
+    samples = 0;
+    return stop_signal() == 0;
+  });
+  return ExitCode::ok;
+}
+
+void say_what_runs(const TrainOptions& options, const nn::Graph& graph, const backend::Backend& backend,
+                   backend::DType dtype, Console& console) {
+  const int shards = options.compute.logical_shards;
+  console.log(fmt::format("dtrain {} on {}, {} threads, {}", DTRAIN_VERSION, backend.description(),
+                          options.compute.threads, backend::dtype_name(dtype)));
+  console.log(fmt::format("{}: {} parameters, {}x{}x{} -> {} classes", graph.name, graph.parameter_count,
+                          graph.input().c, graph.input().h, graph.input().w, graph.classes()));
+  console.log(fmt::format("G = {} samples a step in V = {} logical {}; {}", options.compute.samples_per_step(), shards,
+                          shards == 1 ? "shard" : "shards", efficiency_line(shards)));
+}
+
+void answer_result(const train::TrainResult& result, const TrainLog& log, Console& console) {
+  std::string line = fmt::format("{} epochs trained", result.cursor.epoch);
+  if (result.evaluation) {
+    line +=
+        fmt::format("; validation accuracy {:.6f}, loss {:.6f}", result.evaluation->accuracy, result.evaluation->loss);
+  }
+  if (log.last_checkpoint()) line += fmt::format("; checkpoint {}", log.last_checkpoint()->string());
+  if (!console.json()) console.answer(line);
+}
+
+void warn_of_bad_records(const data::Loader& loader, train::Observer& observer) {
+  if (loader.bad_records() == 0) return;
+  observer.on_warning(fmt::format("{} records could not be decoded and were replaced; the first: {}",
+                                  loader.bad_records(), loader.first_bad_record()));
+}
+
+// Trains, and turns a stop that nothing can resume from into the signal that asked for it.
+train::TrainResult train_or_stop(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
+                                 data::Loader* validation, const train::TrainerOptions& options,
+                                 const train::Checkpoint* start, train::Observer& observer) {
+  const auto comm = comm::make_single();
+  try {
+    return train::train(graph, executable, training, validation, *comm, options, start, observer);
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Error& error) {
+    if (stop_signal() == 0) throw;
+    throw Interrupted(stop_signal(), error.what(), error.hint());
+  }
+}
+
+ExitCode act(const TrainOptions& given, const OptionSet& set, Console& console) {
+  TrainOptions options = given;
+  refuse_what_needs_hosts(options);
+  check_shards(options.compute);
+  const auto backend = choose_backend(options.compute);
+  const backend::DType dtype = choose_dtype(options.compute, *backend);
+  watch_stop_signals();
+
+  std::optional<train::Checkpoint> start = find_start(options, set, console);
+  if (start) agree_with_checkpoint(*start, set, options);
+  const nn::Graph graph = graph_of_run(start, set, options);
+  if (start) fit_optimizer_state(*start, options.optimizer, console);
+
+  const Sources sources = choose_sources(options, set, console);
+  data::Loader training(sources.train, training_loader(options.data, options.compute.seed));
+  if (options.test_io) return test_io(options, training, console);
+  std::optional<data::Loader> validation;
+  if (sources.validation) validation.emplace(*sources.validation, validation_loader(options.data));
+
+  say_what_is_accepted(options, console);
+  say_what_runs(options, graph, *backend, dtype, console);
+  const auto executable = backend->compile(graph, compile_options(options.compute, dtype, options.top_k));
+  TrainLog log(console, options, graph, *executable);
+  JsonEvents json(console);
+  std::optional<BoardEvents> board;
+  Observers observers;
+  observers.add(log);
+  if (console.json()) observers.add(json);
+  if (options.tensorboard) observers.add(board.emplace(*options.tensorboard, options.data));
+
+  const train::TrainResult result =
+      train_or_stop(graph, *executable, training, validation ? &*validation : nullptr, trainer_options(options, dtype),
+                    start ? &*start : nullptr, observers);
+  warn_of_bad_records(training, observers);
+  answer_result(result, log, console);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() {
+  auto command = make_command<TrainOptions>("train", "train a model on this machine", act);
+  command->examples = {
+      "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
+      "--num-epochs 4 --model-prefix m/shapes",
+      "dtrain train --recipe mnist --model-prefix m/mnist",
+      "dtrain train --num-layers 20 --dtype auto --logical-shards 4 --model-prefix m/r20 --resume"};
+  command->see_also = {"eval", "inspect", "data prepare", "bench train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,94 @@
+#include "train_options.hpp"
+
+#include "recipes.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+void bind_rule(OptionSet& set, TrainOptions& options) {
+  set.group("Optimizer");
+  set.add("--num-epochs", options.epochs, "N", "train until so many epochs are complete", at_least(0));
+  set.add("--lr", options.schedule.base, "RATE", "learning rate", more_than(0));
+  set.add("--lr-factor", options.schedule.factor, "FACTOR", "step: multiplies the rate at each of --lr-step-epochs",
+          more_than(0));
+  set.add_numbers("--lr-step-epochs", options.schedule.boundaries, "EPOCHS", "step: when the rate changes, as 30,60");
+  set.add_custom(
+      "--lr-schedule", "step|cosine|one-cycle", "how the rate changes; counts samples",
+      [&options](const std::string& text) { options.schedule.kind = nn::parse_schedule(text); },
+      [&options] { return std::string(nn::schedule_name(options.schedule.kind)); });
+  set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS", "the rate rises linearly for so long",
+          at_least(0));
+  set.add_custom(
+      "--optimizer", "sgd|nag|adam|adamw", "the rule that moves the weights",
+      [&options](const std::string& text) { options.optimizer.kind = nn::parse_optimizer(text); },
+      [&options] { return std::string(nn::optimizer_name(options.optimizer.kind)); });
+  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum of sgd and nag", between(0, 1));
+  set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", at_least(0));
+}
+
+void bind_checkpoints(OptionSet& set, TrainOptions& options) {
+  set.group("Checkpoints");
+  set.add("--model-prefix", options.model_prefix, "save to PATH-0001.safetensors with PATH-0001.json, and so on");
+  set.add("--load-epoch", options.load_epoch, "N", "begin with the checkpoint that --model-prefix has of epoch N",
+          at_least(0));
+  set.add("--resume", options.resume, "go on from the newest undamaged checkpoint of --model-prefix");
+  set.add("--checkpoint-every", options.checkpoint_every, "STEPS", "save also inside epochs; 0: only at their ends");
+  set.add_choice("--checkpoint-format", options.checkpoint_format, {"safetensors", "mxnet"},
+                 "mxnet: also PATH-symbol.json and PATH-0001.params");
+}
+
+void bind_reports(OptionSet& set, TrainOptions& options) {
+  set.group("Reports");
+  set.add("--disp-batches", options.disp_batches, "N", "steps between two log lines", at_least(1));
+  set.add("--top-k", options.top_k, "K", "report how often the label is among the K best; 0: not", at_least(0));
+  set.add("--tensorboard", options.tensorboard, "folder for TensorBoard's event files");
+  set.add("--monitor", options.monitor, "N", "log the size of every tensor each N steps; 0: never", at_least(0));
+  set.add_zero_or_one("--benchmark", options.benchmark, "train on synthetic images, to see the speed");
+  set.add_zero_or_one("--test-io", options.test_io, "only load, to see the speed of reading");
+}
+
+void bind_hosts(OptionSet& set, TrainOptions& options) {
+  set.group("Hosts");
+  set.add_choice("--kv-store", options.kv_store, {"local", "device", "dist_sync", "dist_device_sync"},
+                 "where gradients are added; all are the same on one machine");
+  set.add("-n,--num-workers", options.workers, "N", "hosts that train together; this dtrain: 1", at_least(1));
+  set.add("-s,--num-servers", options.servers, "N", "not needed: gradients are added by the workers", at_least(0));
+  set.add("-H,--hostfile", options.hostfile, "file with one host a line; not in this dtrain");
+  set.add("--elastic", options.elastic, "hosts may join and leave; not in this dtrain");
+}
+
+}  // namespace
+
+void bind(OptionSet& set, TrainOptions& options) {
+  set.group("Recipe");
+  set.add_choice("--recipe", options.recipe, recipe_names(), "defaults of MXNet's script of that name");
+  set.presets("recipe", recipes());
+  bind_network(set, options.network);
+  bind_data(set, options.data);
+  bind_augmentation(set, options.data);
+  bind_batch(set, options.compute);
+  bind_rule(set, options);
+  bind_checkpoints(set, options);
+  bind_reports(set, options);
+  bind_device(set, options.compute);
+  bind_hosts(set, options);
+}
+
+train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype) {
+  train::TrainerOptions trainer;
+  trainer.epochs = static_cast<std::uint32_t>(options.epochs);
+  trainer.global_batch = options.compute.samples_per_step();
+  trainer.logical_shards = options.compute.logical_shards;
+  trainer.seed = options.compute.seed;
+  trainer.optimizer = options.optimizer;
+  trainer.schedule = options.schedule;
+  trainer.schedule.total_epochs = options.epochs;
+  trainer.checkpoint_prefix = options.model_prefix;
+  trainer.checkpoint_every_steps = options.checkpoint_every;
+  trainer.checkpoint_format = options.checkpoint_format;
+  trainer.preprocessing = preprocessing_of(options.data);
+  trainer.dtype = backend::dtype_name(dtype);
+  return trainer;
+}
+
+}  // namespace dtrain::cli

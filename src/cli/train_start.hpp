@@ -1,0 +1,27 @@
+// What a training run begins with: fresh weights, the checkpoint of an epoch, or the newest undamaged one.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/train/checkpoint.hpp>
+
+#include "console.hpp"
+#include "train_options.hpp"
+
+namespace dtrain::cli {
+
+// nullopt: fresh weights. With --resume damaged checkpoints are reported and passed over; none at all is a fresh start,
+// all damaged is a DataError.
+std::optional<train::Checkpoint> find_start(const TrainOptions& options, const OptionSet& set, Console& console);
+
+// With --resume: takes seed, batch and shards of the checkpoint where the person chose none; a choice that differs is a
+// UsageError, because the run would not be the same any more.
+void agree_with_checkpoint(const train::Checkpoint& start, const OptionSet& set, TrainOptions& options);
+
+// The checkpoint's graph where the person chose none; else theirs, which must be the same network.
+nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const OptionSet& set, TrainOptions& options);
+
+// Imported weights come without an optimizer, and another rule needs other slots: those begin at zero.
+void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Console& console);
+
+}  // namespace dtrain::cli
