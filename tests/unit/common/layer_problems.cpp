@@ -2,7 +2,7 @@
 
 #include "problem.hpp"
 
-namespace dtrain::testing {
+namespace dtrain::test {
 namespace {
 
 using nn::Activation;
@@ -206,4 +206,4 @@ std::vector<Problem> layer_problems() {
   return cases;
 }
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::test

@@ -7,7 +7,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
-namespace dtrain::testing {
+namespace dtrain::test {
 
 struct Problem {
   std::string name;
@@ -33,4 +33,4 @@ std::vector<Problem> layer_problems();
 // So that GoogleTest names a case instead of printing its bytes.
 void PrintTo(const Problem& problem, std::ostream* out);
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::test

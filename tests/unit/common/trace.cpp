@@ -1,12 +1,12 @@
 #include "trace.hpp"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
-namespace dtrain::testing {
+namespace dtrain::test {
 namespace {
 
 using backend::ContributionLayout;
@@ -65,9 +65,11 @@ void CollectingSink::ready(const ShardRange& shard, std::int64_t first, std::int
 std::vector<float> CollectingSink::sum() const {
   std::vector<float> sum(contributions_.at(0).size(), 0.0f);
   for (std::size_t shard = 0; shard < contributions_.size(); ++shard) {
-    EXPECT_EQ(finished_[shard], 1) << "shard " << shard << " marked its last part not once";
-    EXPECT_TRUE(std::ranges::all_of(declared_[shard], [](int times) { return times == 1; }))
-        << "shard " << shard << " did not declare each float ready once";
+    if (finished_[shard] != 1)
+      throw std::logic_error(fmt::format("shard {} marked {} last parts", shard, finished_[shard]));
+    if (std::ranges::any_of(declared_[shard], [](int times) { return times != 1; })) {
+      throw std::logic_error(fmt::format("shard {} did not declare each float ready once", shard));
+    }
     for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += contributions_[shard][k];
   }
   return sum;
@@ -147,4 +149,4 @@ std::string compare_backends(const backend::Backend& actual, const backend::Back
   return differences.lines();
 }
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::test

@@ -9,7 +9,7 @@
 
 #include "common/problem.hpp"
 
-namespace dtrain::testing {
+namespace dtrain::test {
 
 // Keeps each shard's contribution. Safe from any thread, as the contract of ContributionSink asks.
 class CollectingSink final : public backend::ContributionSink {
@@ -18,7 +18,7 @@ class CollectingSink final : public backend::ContributionSink {
   std::span<float> buffer(const backend::ShardRange& shard) override;
   void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool last) override;
 
-  // The shards' contributions added from shard 0 on. Fails an expectation where a float of a shard was not declared
+  // The shards' contributions added from shard 0 on. Throws std::logic_error where a float of a shard was not declared
   // ready exactly once.
   std::vector<float> sum() const;
   const std::vector<float>& of(int shard) const { return contributions_[static_cast<std::size_t>(shard)]; }
@@ -69,4 +69,4 @@ struct Tolerance {
 std::string compare_backends(const backend::Backend& actual, const backend::Backend& expected, const Problem& problem,
                              const TraceOptions& options = {}, const Tolerance& tolerance = {});
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::test

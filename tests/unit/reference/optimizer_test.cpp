@@ -1,0 +1,94 @@
+// The optimizer rules against steps worked out by hand, for one weight (1.0) and one bias (2.0).
+#include "optimizer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace dtrain::backend::reference {
+namespace {
+
+nn::Graph weight_and_bias() {
+  nn::Graph graph;
+  graph.parameters = {{"w", {1}, nn::TensorRole::weight, 0, 1}, {"b", {1}, nn::TensorRole::bias, 1, 1}};
+  graph.parameter_count = 2;
+  return graph;
+}
+
+struct Training {
+  nn::Graph graph = weight_and_bias();
+  ModelState state{{1.0f, 2.0f}, {}, {}, 0};
+
+  // Mean gradient 0.5 for both: a sum of 2 over 4 samples.
+  Training& step(const nn::Optimizer& rule, float rate) {
+    const std::vector<float> sums = {2, 2};
+    update_parameters(graph, sums, 4, {rule, rate}, state);
+    return *this;
+  }
+  float weight() const { return state.parameters[0]; }
+  float bias() const { return state.parameters[1]; }
+};
+
+using nn::OptimizerKind;
+
+TEST(Optimizer, SgdDecaysWeightsButNotBiases) {
+  const nn::Optimizer rule{.kind = OptimizerKind::sgd, .momentum = 0.9f, .weight_decay = 0.1f};
+  const Training run = Training().step(rule, 0.5f);
+  EXPECT_FLOAT_EQ(run.weight(), 1 - 0.5f * (0.5f + 0.1f));
+  EXPECT_FLOAT_EQ(run.bias(), 2 - 0.5f * 0.5f);
+}
+
+TEST(Optimizer, SgdKeepsTheLearningRateInItsMomentum) {
+  const nn::Optimizer rule{.kind = OptimizerKind::sgd, .momentum = 0.5f, .weight_decay = 0};
+  const Training run =
+      Training().step(rule, 1.0f).step(rule, 0.0f);  // the second step moves by the old rate's momentum
+  EXPECT_FLOAT_EQ(run.weight(), 1 - 0.5f - 0.25f);
+  EXPECT_FLOAT_EQ(run.state.optimizer[0], -0.25f);
+}
+
+TEST(Optimizer, NagLooksAheadAlongItsMomentum) {
+  const nn::Optimizer rule{.kind = OptimizerKind::nag, .momentum = 0.5f, .weight_decay = 0};
+  const Training once = Training().step(rule, 1.0f);
+  EXPECT_FLOAT_EQ(once.weight(), 1 - (0.5f + 0.5f * 0.5f));
+  const Training twice = Training().step(rule, 1.0f).step(rule, 1.0f);
+  EXPECT_FLOAT_EQ(twice.weight(), once.weight() - (0.5f + 0.5f * 0.75f));
+}
+
+TEST(Optimizer, AdamsFirstStepIsTheLearningRate) {
+  const nn::Optimizer rule{.kind = OptimizerKind::adam, .weight_decay = 0};
+  const Training run = Training().step(rule, 0.01f);
+  EXPECT_NEAR(run.weight(), 1 - 0.01, 1e-6);
+  EXPECT_EQ(run.state.updates, 1u);
+}
+
+TEST(Optimizer, AdamPutsTheDecayIntoTheGradient) {
+  const nn::Optimizer rule{.kind = OptimizerKind::adam, .weight_decay = 0.1f};
+  const Training run = Training().step(rule, 0.01f);
+  EXPECT_NEAR(run.state.optimizer[0], 0.1 * (0.5 + 0.1), 1e-7);
+  EXPECT_NEAR(run.state.optimizer[1], 0.1 * 0.5, 1e-7);
+  EXPECT_NEAR(run.state.optimizer[2], 0.001 * 0.36, 1e-8);
+}
+
+TEST(Optimizer, AdamsEpsilonStandsBesideTheUncorrectedRoot) {
+  const nn::Optimizer rule{.kind = OptimizerKind::adam, .weight_decay = 0, .epsilon = 1};
+  const Training run = Training().step(rule, 1.0f);
+  const double root = std::sqrt(0.001 * 0.25);
+  EXPECT_NEAR(run.weight(), 1 - std::sqrt(0.001) / 0.1 * 0.05 / (root + 1), 1e-6);
+}
+
+TEST(Optimizer, AdamWsEpsilonStandsBesideTheCorrectedRootAndDecayIsApart) {
+  const nn::Optimizer rule{.kind = OptimizerKind::adamw, .weight_decay = 0.1f, .epsilon = 1};
+  const Training run = Training().step(rule, 1.0f);
+  EXPECT_NEAR(run.weight(), 1 - (0.5 / (0.5 + 1) + 0.1 * 1), 1e-6);
+  EXPECT_NEAR(run.bias(), 2 - 0.5 / (0.5 + 1), 1e-6);
+}
+
+TEST(Optimizer, AdamCorrectsLaterStepsByTheirNumber) {
+  const nn::Optimizer rule{.kind = OptimizerKind::adamw, .weight_decay = 0};
+  Training run;
+  for (int t = 1; t <= 5; ++t) run.step(rule, 0.01f);  // with one gradient for ever each step is the learning rate
+  EXPECT_NEAR(run.weight(), 1 - 5 * 0.01, 1e-5);
+}
+
+}  // namespace
+}  // namespace dtrain::backend::reference
