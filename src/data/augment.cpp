@@ -33,48 +33,37 @@ Window draw_window(const Canvas& canvas, const Augment& options, const Draws& dr
   return window;
 }
 
-struct Level {
-  float mean, std;
-  float of(float value) const { return (value - mean) / std; }
-};
-using Levels = std::array<Level, 3>;
-constexpr Levels kAsItIs{{{0, 1}, {0, 1}, {0, 1}}};
-
-Levels levels_of(const Augment& options) {
-  Levels levels{};
-  for (std::size_t c = 0; c < levels.size(); ++c) levels[c] = {options.mean[c], options.std[c]};
-  return levels;
+// One row of one channel straight from the image: fill, `count` values `step` bytes apart, fill.
+void copy_row(const std::uint8_t* from, std::ptrdiff_t step, int before, int count, int width, float fill, float* out) {
+  std::fill_n(out, before, fill);
+  for (int i = 0; i < count; ++i) out[before + i] = static_cast<float>(from[i * step]);
+  std::fill_n(out + before + count, width - before - count, fill);
 }
 
-// One row of one channel straight from the image: fill, image, fill; written backwards when mirrored.
-void copy_row(const std::uint8_t* from, int step, int fill_left, int from_image, int width, float fill,
-              const Level& level, bool mirror, float* out) {
-  std::fill_n(out, width, level.of(fill));
-  float* first = mirror ? out + width - fill_left - from_image : out + fill_left;
-  for (int i = 0; i < from_image; ++i) first[i] = level.of(static_cast<float>(from[i * step]));
-  if (mirror) std::reverse(first, first + from_image);
-}
-
-// Pad, crop, mirror and levels in one pass over the output.
-void copy_window(const Image& image, const Augment& options, const Window& window, const nn::Shape& shape,
-                 const Levels& levels, float* out) {
+// Pad, crop and mirror at once.
+void copy_window(const Image& image, const Augment& options, const Window& window, const nn::Shape& shape, float* out) {
+  const auto fill = static_cast<float>(options.fill_value);
   const int first_x = window.x - options.pad_size, last_x = std::min(first_x + shape.w, image.w);
-  const int fill_left = std::clamp(-first_x, 0, shape.w), from_x = std::max(first_x, 0);
-  const int columns = std::max(0, last_x - from_x);
+  const int from_x = std::max(first_x, 0), columns = std::max(0, last_x - from_x);
+  const int left = std::clamp(-first_x, 0, shape.w), right = shape.w - left - columns;
+  const std::ptrdiff_t step = window.mirror ? -image.c : image.c;
   for (int c = 0; c < shape.c; ++c) {
     for (int y = 0; y < shape.h; ++y, out += shape.w) {
       const int from_y = y + window.y - options.pad_size;
-      const bool inside = from_y >= 0 && from_y < image.h && columns > 0;
-      const std::ptrdiff_t at = inside ? (std::ptrdiff_t{from_y} * image.w + from_x) * image.c + c : 0;
-      copy_row(image.pixels.data() + at, image.c, fill_left, inside ? columns : 0, shape.w,
-               static_cast<float>(options.fill_value), levels[static_cast<std::size_t>(c)], window.mirror, out);
+      if (from_y < 0 || from_y >= image.h || columns == 0) {
+        std::fill_n(out, shape.w, fill);
+        continue;
+      }
+      const int begin_x = window.mirror ? from_x + columns - 1 : from_x;
+      const std::uint8_t* from =
+          &image.pixels[static_cast<std::size_t>((std::ptrdiff_t{from_y} * image.w + begin_x) * image.c + c)];
+      copy_row(from, step, window.mirror ? right : left, columns, shape.w, fill, out);
     }
   }
 }
 
 // The general way: every output pixel asks the canvas.
-void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& shape, const Levels& levels,
-                   float* out) {
+void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& shape, float* out) {
   const bool resized = window.resizes(canvas);
   const std::ptrdiff_t plane = std::ptrdiff_t{shape.h} * shape.w;
   for (int y = 0; y < shape.h; ++y) {
@@ -85,11 +74,8 @@ void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& 
       } else {
         canvas.pixel(y + window.y, x + window.x, values.data());
       }
-      const int to_x = window.mirror ? shape.w - 1 - x : x;
-      for (int c = 0; c < shape.c; ++c) {
-        const auto channel = static_cast<std::size_t>(c);
-        out[plane * c + std::ptrdiff_t{y} * shape.w + to_x] = levels[channel].of(values[channel]);
-      }
+      const std::ptrdiff_t to = std::ptrdiff_t{y} * shape.w + (window.mirror ? shape.w - 1 - x : x);
+      for (int c = 0; c < shape.c; ++c) out[plane * c + to] = values[static_cast<std::size_t>(c)];
     }
   }
 }
@@ -99,15 +85,20 @@ HslShift draw_shift(const Augment& options, const Draws& draws) {
           draws.lightness.jitter(options.max_random_l)};
 }
 
-void jitter(const HslShift& shift, const nn::Shape& shape, const Levels& levels, float* out) {
+void jitter(const HslShift& shift, const nn::Shape& shape, float* out) {
   const std::size_t plane = static_cast<std::size_t>(shape.h) * static_cast<std::size_t>(shape.w);
   if (shape.c == 3) {
     shift_hsl(out, out + plane, out + 2 * plane, plane, shift);
   } else {
     shift_lightness(out, plane, shift);
   }
-  for (std::size_t c = 0; c < static_cast<std::size_t>(shape.c); ++c) {
-    for (std::size_t i = c * plane; i < (c + 1) * plane; ++i) out[i] = levels[c].of(out[i]);
+}
+
+void normalise(const Augment& options, const nn::Shape& shape, float* out) {
+  const std::size_t plane = static_cast<std::size_t>(shape.h) * static_cast<std::size_t>(shape.w);
+  for (std::size_t c = 0; c < static_cast<std::size_t>(shape.c); ++c, out += plane) {
+    const float mean = options.mean[c], std = options.std[c];
+    for (std::size_t i = 0; i < plane; ++i) out[i] = (out[i] - mean) / std;
   }
 }
 
@@ -148,16 +139,16 @@ void augment(const Image& image, const Augment& options, const SampleKey& key, c
   const std::optional<Affine> affine = draw_affine(image, options, draws);
   const Canvas canvas(image, options, affine);
   const Window window = draw_window(canvas, options, draws, shape);
-  const Levels levels = levels_of(options);
   const bool jittered = options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
-  const Levels& first_levels = jittered ? kAsItIs : levels;  // colours are shifted in place, before they are normalised
 
+  // Whole numbers 0..255 first, in place of the output, where they become what the network takes.
   if (!affine && !window.resizes(canvas)) {
-    copy_window(image, options, window, shape, first_levels, out.data());
+    copy_window(image, options, window, shape, out.data());
   } else {
-    sample_window(canvas, window, shape, first_levels, out.data());
+    sample_window(canvas, window, shape, out.data());
   }
-  if (jittered) jitter(draw_shift(options, draws), shape, levels, out.data());
+  if (jittered) jitter(draw_shift(options, draws), shape, out.data());
+  normalise(options, shape, out.data());
 }
 
 }  // namespace dtrain::data
