@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -115,18 +116,22 @@ struct Graph {
 };
 
 // Appends nodes, infers shapes, lays out the buffers. Every call returns the new node's index.
-// Throws UsageError naming the node when shapes do not fit (a kernel larger than its padded input, Add of two shapes).
+// Throws UsageError naming the node when two have one name, when a layer's numbers make no sense, or when shapes do not
+// fit (a kernel larger than its padded input, Add of two shapes). After a throw the builder is of no more use.
 class GraphBuilder {
  public:
   GraphBuilder(std::string graph_name, Shape input, std::string input_name = "data");
   int input() const { return 0; }
   int add(std::string name, Layer layer, std::vector<int> inputs);
+  // Throws std::out_of_range for an index that add() never returned.
   const Shape& shape(int node) const { return graph_.nodes.at(static_cast<std::size_t>(node)).output; }
-  // Ends with SoftmaxLoss on `logits`; the builder is empty afterwards.
+  // Ends with SoftmaxLoss on `logits`, a list of at least 2 classes; the builder is empty afterwards.
+  // Throws UsageError naming a node whose output nothing uses.
   Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");
 
  private:
   Graph graph_;
+  std::unordered_set<std::string> names_;
 };
 
 // Multiply-adds of one sample's forward pass in convolutions and dense layers.

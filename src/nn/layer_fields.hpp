@@ -1,0 +1,64 @@
+// The attributes of every layer kind in dtrain.graph/1, named once: the writer and the reader both visit them.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include <dtrain/nn/graph.hpp>
+
+#include "names.hpp"
+
+namespace dtrain::nn {
+
+inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid", "relu6"};  // as ActivationKind
+inline constexpr const char* kPoolingNames[] = {"max", "average"};                       // as PoolingKind
+
+template <typename T, typename Kind>
+concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;
+
+// visit_fields(layer, visit) calls visit(key, value) for numbers and flags, visit.pair(key, h, w) and
+// visit.choice(key, kind, names). The layer may be constant.
+
+void visit_window(auto& window, auto& visit) {
+  visit.pair("kernel", window.kernel_h, window.kernel_w);
+  visit.pair("stride", window.stride_h, window.stride_w);
+  visit.pair("pad", window.pad_h, window.pad_w);
+}
+
+void visit_fields(LayerOf<Convolution> auto& layer, auto& visit) {
+  visit("out", layer.out);
+  visit_window(layer, visit);
+  visit("groups", layer.groups);
+  visit("bias", layer.bias);
+}
+
+void visit_fields(LayerOf<BatchNorm> auto& layer, auto& visit) {
+  visit("epsilon", layer.epsilon);
+  visit("momentum", layer.momentum);
+  visit("fix_gamma", layer.fix_gamma);
+}
+
+void visit_fields(LayerOf<Activation> auto& layer, auto& visit) { visit.choice("kind", layer.kind, kActivationNames); }
+
+void visit_fields(LayerOf<Pooling> auto& layer, auto& visit) {
+  visit.choice("kind", layer.kind, kPoolingNames);
+  visit("global", layer.global);
+  visit_window(layer, visit);
+  visit("full", layer.full);
+  visit("count_include_pad", layer.count_include_pad);
+}
+
+void visit_fields(LayerOf<Dense> auto& layer, auto& visit) {
+  visit("out", layer.out);
+  visit("bias", layer.bias);
+}
+
+void visit_fields(LayerOf<Dropout> auto& layer, auto& visit) { visit("p", layer.p); }
+
+void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) { visit("label_smoothing", layer.label_smoothing); }
+
+template <typename Kind>
+requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Add>
+void visit_fields(Kind&, auto&) {}
+
+}  // namespace dtrain::nn

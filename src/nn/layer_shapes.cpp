@@ -1,0 +1,120 @@
+#include "layer_shapes.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::nn {
+namespace {
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+void require(bool holds, const std::string& node, const std::string& what, const char* hint = "") {
+  if (!holds) throw UsageError(fmt::format("{}: {}", node, what), hint);
+}
+
+bool in_range(int value, int low) { return value >= low && value <= kLargestExtent; }
+
+int window_count(const std::string& node, int size, int kernel, int stride, int pad, bool ceil) {
+  require(
+      in_range(kernel, 1) && in_range(stride, 1) && in_range(pad, 0) && size + 2 * pad >= kernel, node,
+      fmt::format("a window of {} with stride {} and pad {} does not fit an input of {}", kernel, stride, pad, size),
+      "use a larger image or a smaller network");
+  const int span = size + 2 * pad - kernel;
+  return (ceil ? (span + stride - 1) / stride : span / stride) + 1;
+}
+
+// Only the window's numbers matter: Convolution and Pooling name them alike.
+Shape windowed(const std::string& node, const auto& window, int channels, const Shape& in, bool ceil) {
+  return {channels, window_count(node, in.h, window.kernel_h, window.stride_h, window.pad_h, ceil),
+          window_count(node, in.w, window.kernel_w, window.stride_w, window.pad_w, ceil)};
+}
+
+Shape convolved(const std::string& node, const Convolution& c, const Shape& in) {
+  require(in_range(c.out, 1), node, fmt::format("{} output channels", c.out));
+  require(in_range(c.groups, 1) && in.c % c.groups == 0 && c.out % c.groups == 0, node,
+          fmt::format("{} groups do not divide {} input and {} output channels", c.groups, in.c, c.out));
+  return windowed(node, c, c.out, in, false);
+}
+
+Shape pooled(const std::string& node, const Pooling& p, const Shape& in) {
+  if (p.global) return {in.c, 1, 1};
+  // A window that starts in the padding past the end would hold no element at all.
+  require(p.pad_h < p.kernel_h && p.pad_w < p.kernel_w, node, "a pooling window must be larger than its pad");
+  return windowed(node, p, in.c, in, p.full);
+}
+
+Shape dense(const std::string& node, const Dense& d) {
+  require(in_range(d.out, 1), node, fmt::format("{} outputs", d.out));
+  return {d.out, 1, 1};
+}
+
+Shape added(const std::string& node, const Shape& a, const Shape& b) {
+  require(a == b, node, fmt::format("cannot add {}x{}x{} and {}x{}x{}", a.c, a.h, a.w, b.c, b.h, b.w));
+  return a;
+}
+
+Shape normalized(const std::string& node, const BatchNorm& b, const Shape& in) {
+  require(b.epsilon > 0 && b.epsilon < 1, node, fmt::format("an epsilon of {} is not between 0 and 1", b.epsilon));
+  require(b.momentum >= 0 && b.momentum <= 1, node, fmt::format("a momentum of {} is not in [0, 1]", b.momentum));
+  return in;
+}
+
+Shape logits(const std::string& node, const SoftmaxLoss& s, const Shape& in) {
+  require(in.h == 1 && in.w == 1 && in.c >= 2, node, "the logits must be a list of at least 2 classes");
+  require(s.label_smoothing >= 0 && s.label_smoothing < 1, node,
+          fmt::format("a label smoothing of {} is not in [0, 1)", s.label_smoothing));
+  return in;
+}
+
+}  // namespace
+
+Shape output_shape(const std::string& node, const Layer& layer, std::span<const Shape> inputs) {
+  const std::size_t expected = std::holds_alternative<Add>(layer) ? 2 : 1;
+  require(inputs.size() == expected, node,
+          fmt::format("{} takes {} inputs, not {}", layer_kind(layer), expected, inputs.size()));
+  const Shape& in = inputs[0];
+  const Shape out =
+      std::visit(Overloaded{
+                     [&](const Input&) -> Shape { throw UsageError(fmt::format("{}: a graph has one input", node)); },
+                     [&](const Convolution& c) { return convolved(node, c, in); },
+                     [&](const BatchNorm& b) { return normalized(node, b, in); },
+                     [&](const Pooling& p) { return pooled(node, p, in); },
+                     [&](const Dense& d) { return dense(node, d); },
+                     [&](const Flatten&) {
+                       return Shape{static_cast<int>(in.size()), 1, 1};
+                     },
+                     [&](const Add&) { return added(node, in, inputs[1]); },
+                     [&](const Dropout& d) {
+                       require(d.p >= 0 && d.p < 1, node, fmt::format("a dropout of {} is not in [0, 1)", d.p));
+                       return in;
+                     },
+                     [&](const SoftmaxLoss& s) { return logits(node, s, in); },
+                     [&](const Activation&) { return in; },
+                 },
+                 layer);
+  require(out.size() <= kLargestActivation, node, fmt::format("{}x{}x{} values are too many", out.c, out.h, out.w));
+  return out;
+}
+
+std::vector<TensorPlan> layer_tensors(const Layer& layer, const Shape& in) {
+  std::vector<TensorPlan> tensors;
+  if (const auto* c = std::get_if<Convolution>(&layer)) {
+    tensors.push_back({"_weight", {c->out, in.c / c->groups, c->kernel_h, c->kernel_w}, TensorRole::weight});
+    if (c->bias) tensors.push_back({"_bias", {c->out}, TensorRole::bias});
+  } else if (const auto* d = std::get_if<Dense>(&layer)) {
+    tensors.push_back({"_weight", {d->out, in.size()}, TensorRole::weight});
+    if (d->bias) tensors.push_back({"_bias", {d->out}, TensorRole::bias});
+  } else if (std::holds_alternative<BatchNorm>(layer)) {
+    tensors = {{"_gamma", {in.c}, TensorRole::gamma},
+               {"_beta", {in.c}, TensorRole::beta},
+               {"_moving_mean", {in.c}, TensorRole::running_mean},
+               {"_moving_var", {in.c}, TensorRole::running_variance}};
+  }
+  return tensors;
+}
+
+}  // namespace dtrain::nn

@@ -1,0 +1,25 @@
+#include "mxnet_operators.hpp"
+
+namespace dtrain::nn {
+
+const std::vector<MxnetOperator>& mxnet_operators() {
+  static const std::vector<MxnetOperator> operators = {
+      {{"Convolution", "Convolution_v1"}, Convolution{.bias = true}},
+      {{"BatchNorm", "BatchNorm_v1", "CuDNNBatchNorm"},
+       BatchNorm{.epsilon = 1e-3f, .momentum = 0.9f, .fix_gamma = true}},
+      {{"Activation"}, Activation{}},
+      {{"clip"}, Activation{ActivationKind::relu6}},
+      {{"relu"}, Activation{ActivationKind::relu}},
+      {{"tanh"}, Activation{ActivationKind::tanh}},
+      {{"sigmoid"}, Activation{ActivationKind::sigmoid}},
+      {{"Pooling", "Pooling_v1"}, Pooling{}},
+      {{"FullyConnected"}, Dense{.bias = true}},
+      {{"Flatten", "flatten"}, Flatten{}},
+      {{"elemwise_add", "_Plus", "_plus", "_add", "broadcast_add", "broadcast_plus", "add_n", "ElementWiseSum"}, Add{}},
+      {{"Dropout"}, Dropout{0.5f}},
+      {{"SoftmaxOutput", "Softmax"}, SoftmaxLoss{}},
+  };
+  return operators;
+}
+
+}  // namespace dtrain::nn
