@@ -80,8 +80,10 @@ struct LabelledArray {
   IdxArray images, labels;
 };
 
-LabelledArray pair_up(SourceBytes image_file, SourceBytes label_file) {
-  LabelledArray pair{parse_idx(std::move(image_file), 3), parse_idx(std::move(label_file), 1)};
+// `open` gives the bytes of a published file.
+template <typename Open>
+LabelledArray pair_up(const Open& open, const PublishedFile& image_file, const PublishedFile& label_file) {
+  const LabelledArray pair{parse_idx(open(image_file), 3), parse_idx(open(label_file), 1)};
   if (pair.images.shape[0] != pair.labels.shape[0]) {
     throw DataError(fmt::format("{}: has {} images, but {} has {} labels", pair.images.file.name, pair.images.shape[0],
                                 pair.labels.file.name, pair.labels.shape[0]),
@@ -140,8 +142,9 @@ std::unique_ptr<SampleSource> open_set(const IdxSet& set, const PrepareOptions& 
     if (!options.from.empty() && !is_url(options.from)) return open_local(options.from, set, file);
     return gunzip(map_source(fetch(file, options.from.empty() ? set.home : options.from, options)));
   };
-  return std::make_unique<IdxSource>(pair_up(open(set.files[0]), open(set.files[1])),
-                                     pair_up(open(set.files[2]), open(set.files[3])));
+  LabelledArray train = pair_up(open, set.files[0], set.files[1]);
+  LabelledArray val = pair_up(open, set.files[2], set.files[3]);
+  return std::make_unique<IdxSource>(std::move(train), std::move(val));
 }
 
 }  // namespace

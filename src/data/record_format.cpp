@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <dtrain/base/error.hpp>
-
 #include "bytes.hpp"
 
 namespace dtrain::data {
 namespace {
+
+[[noreturn]] void fail(const RecordBytes& file, std::uint64_t offset, const std::string& reason, const char* hint) {
+  throw RecordError(file.path, offset, reason, hint);
+}
 
 struct Part {
   PartKind kind;
@@ -18,23 +20,23 @@ struct Part {
 Part part_at(const RecordBytes& file, std::uint64_t offset) {
   const std::uint64_t size = file.bytes.size();
   if (offset > size || size - offset < kPartHeadSize) {
-    fail_at(file.path, offset, fmt::format("a record should begin here, but the file ends at byte {}", size),
-            "the file was cut short: copy or prepare it again");
+    fail(file, offset, fmt::format("a record should begin here, but the file ends at byte {}", size),
+         "the file was cut short: copy or prepare it again");
   }
   const auto magic = load<std::uint32_t>(file.bytes, offset);
   if (magic != kRecordMagic) {
-    fail_at(file.path, offset, fmt::format("no record begins here (magic {:#010x}, not {:#010x})", magic, kRecordMagic),
-            "the file is damaged or not a .rec file");
+    fail(file, offset, fmt::format("no record begins here (magic {:#010x}, not {:#010x})", magic, kRecordMagic),
+         "the file is damaged or not a .rec file");
   }
   const auto word = load<std::uint32_t>(file.bytes, offset + 4);
   const std::uint32_t length = word & kMaxPartLength;
   const std::uint64_t begin = offset + kPartHeadSize;
   if (word >> 29 > static_cast<std::uint32_t>(PartKind::last)) {
-    fail_at(file.path, offset, fmt::format("a part of unknown kind {}", word >> 29), "the file is damaged");
+    fail(file, offset, fmt::format("a part of unknown kind {}", word >> 29), "the file is damaged");
   }
   if (padded(length) > size - begin) {
-    fail_at(file.path, offset, fmt::format("the record has {} bytes, but the file ends after {}", length, size - begin),
-            "the file was cut short or is damaged: copy or prepare it again");
+    fail(file, offset, fmt::format("the record has {} bytes, but the file ends after {}", length, size - begin),
+         "the file was cut short or is damaged: copy or prepare it again");
   }
   return {static_cast<PartKind>(word >> 29), file.bytes.subspan(begin, length), begin + padded(length)};
 }
@@ -44,7 +46,7 @@ template <typename Use>
 std::uint64_t for_each_part(const RecordBytes& file, std::uint64_t offset, const Use& use) {
   Part part = part_at(file, offset);
   if (part.kind != PartKind::whole && part.kind != PartKind::first) {
-    fail_at(file.path, offset, "a later part of a record where its first should be", "the file or its .idx is damaged");
+    fail(file, offset, "a later part of a record where its first should be", "the file or its .idx is damaged");
   }
   use(part);
   bool more = part.kind == PartKind::first;
@@ -52,8 +54,7 @@ std::uint64_t for_each_part(const RecordBytes& file, std::uint64_t offset, const
     const std::uint64_t next = part.end;
     part = part_at(file, next);
     if (part.kind != PartKind::middle && part.kind != PartKind::last) {
-      fail_at(file.path, next, fmt::format("the record that began at byte {} has no last part", offset),
-              "the file is damaged");
+      fail(file, next, fmt::format("the record that began at byte {} has no last part", offset), "the file is damaged");
     }
     use(part);
     more = part.kind == PartKind::middle;
@@ -75,8 +76,8 @@ std::shared_ptr<const std::string> join_parts(const RecordBytes& file, std::uint
 void split_header(const RecordBytes& file, std::uint64_t offset, Record& record) {
   const ByteView content = record.payload;
   if (content.size() < kImageHeaderSize) {
-    fail_at(file.path, offset, fmt::format("{} bytes are too few for a record's header", content.size()),
-            "the file holds something other than labelled images, or is damaged");
+    fail(file, offset, fmt::format("{} bytes are too few for a record's header", content.size()),
+         "the file holds something other than labelled images, or is damaged");
   }
   const auto label_count = load<std::uint32_t>(content, 0);
   record.id = load<std::uint64_t>(content, 8);
@@ -87,8 +88,8 @@ void split_header(const RecordBytes& file, std::uint64_t offset, Record& record)
   }
   const std::uint64_t label_bytes = std::uint64_t{label_count} * sizeof(float);
   if (label_bytes > record.payload.size()) {
-    fail_at(file.path, offset, fmt::format("the header counts {} labels, more than the record holds", label_count),
-            "the file is damaged");
+    fail(file, offset, fmt::format("the header counts {} labels, more than the record holds", label_count),
+         "the file is damaged");
   }
   record.labels.resize(label_count);
   std::memcpy(record.labels.data(), record.payload.data(), label_bytes);
@@ -97,12 +98,23 @@ void split_header(const RecordBytes& file, std::uint64_t offset, Record& record)
 
 }  // namespace
 
-void fail_at(const Path& path, std::uint64_t offset, std::string_view what, std::string_view hint) {
-  throw DataError(fmt::format("{}: byte {}: {}", path.string(), offset, what), std::string(hint));
-}
+RecordError::RecordError(const Path& path, std::uint64_t offset, const std::string& reason, const std::string& hint)
+    : DataError(fmt::format("{}: byte {}: {}", path.string(), offset, reason), hint),
+      offset_(offset),
+      reason_(reason) {}
 
 std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset) {
   return for_each_part(file, offset, [](const Part&) {});
+}
+
+std::uint64_t next_record_start(const RecordBytes& file, std::uint64_t offset) {
+  const std::uint64_t size = file.bytes.size();
+  for (std::uint64_t at = padded(offset); at + kPartHeadSize <= size; at += 4) {
+    const bool starts = load<std::uint32_t>(file.bytes, at) == kRecordMagic;
+    const auto kind = static_cast<PartKind>(load<std::uint32_t>(file.bytes, at + 4) >> 29);
+    if (starts && (kind == PartKind::whole || kind == PartKind::first)) return at;
+  }
+  return size;
 }
 
 Record record_at(const RecordBytes& file, std::uint64_t offset) {

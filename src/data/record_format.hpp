@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/data/record.hpp>
 
@@ -24,17 +26,29 @@ enum class PartKind : std::uint32_t { whole = 0, first = 1, middle = 2, last = 3
 
 inline constexpr std::uint64_t padded(std::uint64_t length) { return (length + 3) / 4 * 4; }
 
+// A damaged frame or header: what() names file and byte, reason() only what is wrong there.
+class RecordError : public DataError {
+ public:
+  RecordError(const Path& path, std::uint64_t offset, const std::string& reason, const std::string& hint);
+  std::uint64_t offset() const { return offset_; }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::uint64_t offset_;
+  std::string reason_;
+};
+
 // A file of records as bytes; the path is only for messages.
 struct RecordBytes {
   ByteView bytes;
   const Path& path;
 };
 
-// The byte after the record that begins at `offset`. Throws DataError when no whole record stands there.
+// The byte after the record that begins at `offset`. Throws RecordError when no whole record stands there.
 std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset);
 // The record that begins at `offset`, with its header taken apart.
 Record record_at(const RecordBytes& file, std::uint64_t offset);
-
-[[noreturn]] void fail_at(const Path& path, std::uint64_t offset, std::string_view what, std::string_view hint = {});
+// The next place at or after `offset` where a record may begin; the file's size if there is none.
+std::uint64_t next_record_start(const RecordBytes& file, std::uint64_t offset);
 
 }  // namespace dtrain::data

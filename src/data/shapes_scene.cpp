@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSide = kShapesSide;
 constexpr float kMiddle = kSide / 2.0f;
-constexpr float kLeastContrast = 70;  // between a shape's colour and the background's, as distance in RGB
+constexpr float kLeastContrast = 110;  // between a shape's colour and the background's, as distance in RGB
 
 using Colour = std::array<float, 3>;
 
@@ -88,12 +88,12 @@ float coverage(float distance, float softness) { return std::clamp(0.5f - distan
 // Two colours that flow into each other, sometimes in stripes.
 void paint_background(Canvas& canvas, const Colour& first, const Colour& second, RandomStream& random) {
   const Gradient gradient{any_direction(random)};
-  const bool striped = random.below(3) == 0;
+  const bool striped = random.below(4) == 0;
   const float stripes = random.uniform(2, 7);
   canvas.paint([&](Point pixel, const Colour&) {
     const float flow = 0.5f + 0.5f * gradient.at(pixel);
     const float phase = flow * stripes - std::floor(flow * stripes);
-    return mix(first, second, striped ? (phase < 0.5f ? 0.2f : 0.8f) : flow);
+    return mix(first, second, striped ? (phase < 0.5f ? 0.3f : 0.7f) : flow);
   });
 }
 
@@ -113,9 +113,8 @@ void paint_clutter(Canvas& canvas, float thickness, RandomStream& random) {
 
 void paint_shape(Canvas& canvas, const Outlines& outlines, std::size_t label, const Colour& colour,
                  RandomStream& random) {
-  const float radius = random.uniform(5, 10.5f), stretch = random.uniform(0.8f, 1.25f),
-              softness = random.uniform(1, 2.2f);
-  const float reach = kMiddle - 0.8f * radius;
+  const float radius = random.uniform(7, 11), stretch = random.uniform(0.85f, 1.18f), softness = random.uniform(1, 2);
+  const float reach = kMiddle - 1.1f * radius;
   const Point centre{kMiddle + random.uniform(-reach, reach), kMiddle + random.uniform(-reach, reach)};
   const Direction turn = any_direction(random);
   const Gradient light{any_direction(random)};
@@ -139,7 +138,7 @@ float noise(RandomStream& random, float strength) {
 }
 
 void add_noise(Canvas& canvas, RandomStream& random) {
-  const float strength = random.uniform(4, 28);
+  const float strength = random.uniform(2, 14);
   canvas.paint([&](Point, Colour pixel) {
     for (float& value : pixel) value += noise(random, strength);
     return pixel;
@@ -150,13 +149,13 @@ void add_noise(Canvas& canvas, RandomStream& random) {
 
 Image draw_shape(const Outlines& outlines, std::size_t label, RandomStream random) {
   Canvas canvas;
-  const Colour first = any_colour(random), second = mix(first, any_colour(random), 0.5f);
+  const Colour first = any_colour(random), second = mix(first, any_colour(random), 0.4f);
   paint_background(canvas, first, second, random);
-  for (std::uint32_t behind = random.below(4); behind > 0; --behind)
-    paint_clutter(canvas, random.uniform(0.7f, 2.5f), random);
-  paint_shape(canvas, outlines, label, colour_against(mix(first, second, 0.5f), random), random);
-  for (std::uint32_t before = random.below(3); before > 0; --before)
+  for (std::uint32_t behind = random.below(3); behind > 0; --behind)
     paint_clutter(canvas, random.uniform(0.5f, 1.5f), random);
+  paint_shape(canvas, outlines, label, colour_against(mix(first, second, 0.5f), random), random);
+  for (std::uint32_t before = random.below(2); before > 0; --before)
+    paint_clutter(canvas, random.uniform(0.5f, 1.0f), random);
   add_noise(canvas, random);
   return canvas.to_image();
 }

@@ -61,11 +61,12 @@ struct VerifyProblem {
 };
 struct VerifyReport {
   std::size_t records = 0;                // whole records that were found
-  std::vector<std::size_t> class_counts;  // by label; records with several labels are not counted
-  std::vector<VerifyProblem> problems;    // the first `limit` by offset; empty: the file is good
+  std::vector<std::size_t> class_counts;  // of the good records, by label; those with several labels are not counted
+  std::size_t problem_count = 0;          // 0: the file is good
+  std::vector<VerifyProblem> problems;    // the first `limit` of them by offset
 };
-// Frame, header, index entry and decodability of every record, on all processors. Damage is reported, not thrown;
-// throws only when the file cannot be opened.
+// Checks frame, header, index entry and decodability of every record, on all processors. After a damaged frame it goes
+// on at the next one. Damage is reported, not thrown; throws Error only when the file cannot be opened.
 VerifyReport verify_records(const Path& rec, std::size_t limit = 16);
 
 }  // namespace dtrain::data
