@@ -1,0 +1,322 @@
+#include "cpu_executable.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include <dtrain/backend/checks.hpp>
+#include <dtrain/base/error.hpp>
+
+#include "layers.hpp"
+#include "model.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+// Evaluation works on blocks of this many samples, whatever the number of threads, so that it does not change the bits.
+constexpr int kEvaluationBlock = 32;
+
+int part_begin(int n, int part, int parts) { return static_cast<int>(std::int64_t{n} * part / parts); }
+
+std::size_t float_bytes(std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); }
+
+}  // namespace
+
+// One enqueue's arguments and progress.
+struct CpuExecutable::Step {
+  HostBatch batch;
+  std::vector<ShardRange> shards;
+  StepKey key;
+  ContributionSink* sink = nullptr;
+  std::atomic<int> next{0};
+};
+
+// What the threads of one shard share. The leader is the first of them; alone, it never waits.
+struct CpuExecutable::Lane {
+  Lane(int first, int count) : first_thread(first), contexts(static_cast<std::size_t>(count)), meeting(count) {}
+  int first_thread;
+  Buffer arena, coefficients;
+  std::vector<Context> contexts;  // one per thread
+  std::barrier<> meeting;
+  int shard = 0;
+  std::span<float> contribution;  // the sink's
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure;  // of whoever set `failed` first
+
+  int threads() const { return static_cast<int>(contexts.size()); }
+  void meet() {
+    if (threads() > 1) meeting.arrive_and_wait();
+  }
+  // A thread that fails must still come to the meetings.
+  template <typename Work>
+  void attempt(Work work) {
+    if (failed.load()) return;
+    try {
+      work();
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
+    }
+  }
+};
+
+CpuExecutable::CpuExecutable(const nn::Graph& graph, const CompileOptions& options)
+    : graph_(graph),
+      options_(options),
+      kernels_(select_kernels()),
+      layout_(graph_),
+      layers_(graph_, options.dtype),
+      crew_(options.lanes * options.threads_per_lane) {
+  if (options.training) {
+    training_ = lower_training(graph_, layers_, kernels_, options_);
+    training_.program.plan(options.max_samples);
+  }
+  evaluation_ = lower_evaluation(graph_, layers_, kernels_, options_);
+  evaluation_.program.plan(std::min(options.max_samples, kEvaluationBlock));
+
+  for (int thread = 0; thread < crew_.size(); ++thread) {
+    Worker worker;
+    worker.id = thread;
+    worker.stream = dnnl::stream(cpu_engine());
+    worker.local.grow(std::max(training_.program.local_bytes(), evaluation_.program.local_bytes()));
+    worker.workspace.grow(std::max(training_.program.workspace_bytes(), evaluation_.program.workspace_bytes()));
+    if (options.training && thread % options.threads_per_lane != 0)
+      worker.contribution.grow(float_bytes(layout_.size()));
+    workers_.push_back(std::move(worker));
+  }
+  for (int lane = 0; options.training && lane < options.lanes; ++lane) {
+    lanes_.push_back(std::make_unique<Lane>(lane * options.threads_per_lane, options.threads_per_lane));
+    lanes_.back()->arena.grow(training_.program.arena_bytes());
+    lanes_.back()->coefficients.grow(layers_.coefficient_bytes);
+  }
+  running_coefficients_.grow(layers_.coefficient_bytes);
+  state_.parameters.assign(static_cast<std::size_t>(graph_.parameter_count), 0.0f);
+  state_.statistics.assign(static_cast<std::size_t>(graph_.statistic_count), 0.0f);
+}
+
+CpuExecutable::~CpuExecutable() = default;
+
+void CpuExecutable::prepare(Program& program, int n) {
+  const SingleThreaded alone;
+  program.prepare(n, crew_.size());
+  for (Worker& worker : workers_) worker.scratchpad.grow(program.scratchpad_bytes());
+}
+
+void CpuExecutable::pack_weights() {
+  std::vector<ProductLayer*> stale;
+  for (const auto& layer : layers_.products) {
+    if (layer && layer->stale()) stale.push_back(layer.get());
+  }
+  if (stale.empty()) return;
+  crew_.run([&](int thread) {
+    for (std::size_t k = static_cast<std::size_t>(thread); k < stale.size(); k += workers_.size()) {
+      stale[k]->pack(state_.parameters.data(), workers_[static_cast<std::size_t>(thread)].stream);
+    }
+  });
+}
+
+void CpuExecutable::weights_changed() {
+  for (const auto& layer : layers_.products) {
+    if (layer) layer->mark_stale();
+  }
+  running_stale_ = true;
+}
+
+// ---- training
+
+void CpuExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
+                            ContributionSink& sink) {
+  DTRAIN_CHECK(options_.training, "compiled for evaluation only");
+  crew_.wait();
+  const auto step = std::make_shared<Step>();
+  step->batch = batch;
+  step->shards.assign(shards.begin(), shards.end());
+  step->key = key;
+  step->sink = &sink;
+  for (const ShardRange& shard : shards) {
+    DTRAIN_CHECK(shard.count <= options_.max_samples, "a larger shard than this was compiled for");
+    check_labels(samples_of(batch, graph_, shard), graph_.classes());
+    for (int member = 0; member < options_.threads_per_lane; ++member) {
+      const int begin = part_begin(shard.count, member, options_.threads_per_lane);
+      prepare(training_.program, part_begin(shard.count, member + 1, options_.threads_per_lane) - begin);
+    }
+  }
+  pack_weights();
+  crew_.start([this, step](int thread) { serve(*step, thread); });
+}
+
+// The threads of a lane take the next shard together.
+void CpuExecutable::serve(Step& step, int thread) {
+  Lane& lane = *lanes_[static_cast<std::size_t>(thread / options_.threads_per_lane)];
+  const int member = thread - lane.first_thread;
+  bool more = true;
+  while (more) {
+    if (member == 0) lane.shard = step.next.fetch_add(1);
+    lane.meet();
+    if (lane.shard >= static_cast<int>(step.shards.size())) return;
+    more = compute_shard(step, lane, member);
+    lane.meet();  // nobody looks at this shard any more
+  }
+  if (member != 0) return;
+  lane.failed = false;
+  std::rethrow_exception(std::exchange(lane.failure, nullptr));
+}
+
+// False when the lane has failed.
+bool CpuExecutable::compute_shard(Step& step, Lane& lane, int member) {
+  const ShardRange& shard = step.shards[static_cast<std::size_t>(lane.shard)];
+  Worker& worker = workers_[static_cast<std::size_t>(lane.first_thread + member)];
+  Context& context = lane.contexts[static_cast<std::size_t>(member)];
+  lane.attempt([&] {
+    context = {};
+    context.tensors = training_.program.tensors();
+    context.arena = lane.arena.data();
+    context.coefficients = lane.coefficients.data();
+    context.worker = &worker;
+    context.shard = samples_of(step.batch, graph_, shard);
+    context.key = step.key;
+    context.parameters = state_.parameters.data();
+    if (member == 0) {
+      lane.contribution = step.sink->buffer(shard);
+      context.contribution = lane.contribution.data();
+      for (const auto& [first, size] : training_.unwritten)
+        std::memset(context.contribution + first, 0, float_bytes(size));
+      if (shard.count == 0) std::ranges::fill(lane.contribution, 0.0f);
+    } else {
+      context.contribution = worker.contribution.as<float>();
+      std::memset(context.contribution, 0, float_bytes(layout_.size()));
+    }
+  });
+  const int begin = part_begin(shard.count, member, lane.threads());
+  const int end = part_begin(shard.count, member + 1, lane.threads());
+  for (const Segment& segment : training_.program.segments()) {
+    if (shard.count == 0) break;
+    lane.attempt([&] { run_segment(training_.program, segment, context, begin, end - begin); });
+    if (!segment.meets) continue;
+    lane.meet();
+    if (member == 0) lane.attempt([&] { training_.program.op(segment.end_op - 1).meet(lane.contexts); });
+    lane.meet();
+  }
+  if (lane.threads() > 1) {
+    lane.meet();
+    lane.attempt([&] { gather_followers(lane, member); });
+    lane.meet();
+  }
+  if (member == 0) lane.attempt([&] { step.sink->ready(shard, 0, layout_.size(), true); });
+  lane.meet();
+  return !lane.failed.load();
+}
+
+void CpuExecutable::run_segment(const Program& program, const Segment& segment, Context& context, int first, int n) {
+  OpTimes* const times = times_.empty() ? nullptr : &times_[static_cast<std::size_t>(context.worker->id)];
+  for (int op = segment.first_op; op < segment.end_op; ++op) program.op(op).begin(context);
+  const Chunks chunks{n, segment.max_chunk};
+  for (int chunk = 0; chunk < chunks.number(); ++chunk) {
+    context.first = first + chunks.first(chunk);
+    context.count = chunks.size(chunk);
+    for (int op = segment.first_op; op < segment.end_op; ++op) {
+      if (!times) {
+        program.op(op).run(context);
+        continue;
+      }
+      const auto start = std::chrono::steady_clock::now();
+      program.op(op).run(context);
+      times->add(op, context.count, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+  }
+  for (int op = segment.first_op; op < segment.end_op; ++op) program.op(op).finish(context);
+}
+
+// Every thread adds a part of the gradients of all others to the leader's, in the order of the threads.
+void CpuExecutable::gather_followers(Lane& lane, int member) {
+  const std::int64_t begin = layout_.gradients * member / lane.threads();
+  const std::int64_t end = layout_.gradients * (member + 1) / lane.threads();
+  for (std::size_t other = 1; other < lane.contexts.size(); ++other) {
+    kernels_.accumulate(lane.contexts[other].contribution + begin, lane.contexts[0].contribution + begin, end - begin);
+  }
+}
+
+void CpuExecutable::apply(std::span<const float> contribution, const Update& update) {
+  crew_.wait();
+  const InParts in_parts = [&](const std::function<void(int, int)>& work) {
+    crew_.run([&](int thread) { work(thread, crew_.size()); });
+  };
+  apply_update(graph_, kernels_, contribution, update, in_parts, state_);
+  weights_changed();
+}
+
+void CpuExecutable::write_state(const ModelState& state) {
+  DTRAIN_CHECK(state.parameters.size() == state_.parameters.size(), "another graph's parameters");
+  DTRAIN_CHECK(state.statistics.size() == state_.statistics.size(), "another graph's statistics");
+  DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
+               "the optimizer state is not whole slots");
+  crew_.wait();
+  state_ = state;
+  weights_changed();
+}
+
+// ---- evaluation
+
+StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
+  crew_.wait();
+  check_labels(batch, graph_.classes());
+  const int classes = graph_.classes();
+  std::vector<float> own;
+  if (logits.empty()) {
+    own.resize(static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes));
+    logits = own;
+  }
+  DTRAIN_CHECK(logits.size() == static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes),
+               "logits are [n, classes]");
+  const int block = std::min(options_.max_samples, kEvaluationBlock);
+  prepare(evaluation_.program, std::min(batch.n, block));
+  prepare(evaluation_.program, batch.n % block);
+  pack_weights();
+  if (std::exchange(running_stale_, false)) {
+    for (const auto& norm : layers_.norms) {
+      if (!norm) continue;
+      use_running_statistics(*norm, state_.parameters.data(), state_.statistics.data(), running_coefficients_.data());
+    }
+  }
+  crew_.run([&](int thread) {
+    for (int k = thread; k * block < batch.n; k += crew_.size()) evaluate_block(batch, thread, k, logits);
+  });
+  StepMetrics metrics;
+  metrics.count = batch.n;
+  for (int i = 0; i < batch.n; ++i) {
+    const SampleMetrics m = softmax_loss(logits.data() + std::int64_t{i} * classes, classes, batch.labels[i], 0.0f,
+                                         options_.top_k, nullptr);
+    metrics.loss_sum += m.loss;
+    metrics.correct += m.correct;
+    metrics.top_k_correct += m.top_k_correct;
+  }
+  return metrics;
+}
+
+void CpuExecutable::evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits) {
+  const int size = std::min(options_.max_samples, kEvaluationBlock);
+  const int first = block * size;
+  Context context;
+  context.tensors = evaluation_.program.tensors();
+  context.coefficients = running_coefficients_.data();
+  context.worker = &workers_[static_cast<std::size_t>(thread)];
+  context.shard = samples_of(batch, graph_, {block, first, std::min(size, batch.n - first)});
+  context.parameters = state_.parameters.data();
+  context.logits = logits.data() + std::int64_t{first} * graph_.classes();
+  for (const Segment& segment : evaluation_.program.segments()) {
+    run_segment(evaluation_.program, segment, context, 0, context.shard.n);
+  }
+}
+
+std::uint64_t CpuExecutable::planned_bytes() const {
+  std::uint64_t bytes = running_coefficients_.size();
+  for (const Worker& w : workers_) {
+    bytes += w.local.size() + w.workspace.size() + w.scratchpad.size() + w.contribution.size();
+  }
+  for (const auto& lane : lanes_) bytes += lane->arena.size() + lane->coefficients.size();
+  for (const auto& layer : layers_.products) bytes += layer ? layer->packed_bytes() : 0;
+  return bytes + float_bytes(static_cast<std::int64_t>(state_.parameters.size() + state_.statistics.size() +
+                                                       state_.optimizer.size()));
+}
+
+}  // namespace dtrain::backend::cpu

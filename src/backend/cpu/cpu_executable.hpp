@@ -1,0 +1,67 @@
+// A graph compiled for this CPU.
+#pragma once
+
+#include <barrier>
+#include <memory>
+#include <vector>
+
+#include "crew.hpp"
+#include "lowering.hpp"
+
+namespace dtrain::backend::cpu {
+
+// Seconds and calls of each operation of a program, on one thread.
+struct OpTimes {
+  struct Entry {
+    double seconds = 0;
+    std::vector<std::pair<int, int>> calls;  // samples of a chunk, how often
+  };
+  std::vector<Entry> entries;
+  void add(int op, int count, double seconds);
+};
+
+class CpuExecutable final : public Executable {
+ public:
+  CpuExecutable(const nn::Graph& graph, const CompileOptions& options);
+  ~CpuExecutable() override;
+
+  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
+               ContributionSink& sink) override;
+  void synchronize() override { crew_.wait(); }
+  void apply(std::span<const float> contribution, const Update& update) override;
+  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
+  ModelState read_state() const override { return state_; }
+  void write_state(const ModelState& state) override;
+  std::uint64_t planned_bytes() const override;
+  Json profile(const HostBatch& batch, int repeats) override;
+
+ private:
+  struct Lane;
+  struct Step;
+
+  void prepare(Program& program, int n);
+  void pack_weights();
+  void weights_changed();
+  void serve(Step& step, int thread);
+  bool compute_shard(Step& step, Lane& lane, int member);
+  void run_segment(const Program& program, const Segment& segment, Context& context, int first, int n);
+  void gather_followers(Lane& lane, int member);
+  void evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits);
+  Json profile_rows(int repeats);
+
+  const nn::Graph graph_;
+  const CompileOptions options_;
+  const Kernels& kernels_;
+  const ContributionLayout layout_;
+  Layers layers_;
+  Lowered training_, evaluation_;
+  ModelState state_;
+  std::vector<Worker> workers_;  // one per thread of the crew
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  Buffer running_coefficients_;  // of batch norms, for evaluation
+  bool running_stale_ = true;
+  std::vector<OpTimes> times_;  // one per thread while profiling, else empty
+  Crew crew_;                   // last: its threads end before anything they use
+};
+
+}  // namespace dtrain::backend::cpu

@@ -1,0 +1,97 @@
+#include "fusion.hpp"
+
+#include <algorithm>
+
+namespace dtrain::backend::cpu {
+namespace {
+
+template <typename LayerType>
+const LayerType* as(const nn::Node& node) {
+  return std::get_if<LayerType>(&node.layer);
+}
+
+class Fuser {
+ public:
+  explicit Fuser(const nn::Graph& graph) : graph_(graph), readers_(graph.nodes.size()) {
+    for (int index = 0; index < size(); ++index) {
+      for (const int input : node(index).inputs) readers_[at(input)].push_back(index);
+    }
+    result_.norms.resize(graph.nodes.size());
+    result_.norm_of.assign(graph.nodes.size(), -1);
+    result_.inside.assign(graph.nodes.size(), false);
+    result_.flatten_is_free.assign(graph.nodes.size(), false);
+    result_.needs_gradient.assign(graph.nodes.size(), false);
+  }
+
+  Fusion run() {
+    // From the end: of two batch norms that meet in one Add the later takes it, so that the other value is there by
+    // then.
+    for (int index = size() - 1; index > 0; --index) {
+      if (as<nn::BatchNorm>(node(index))) group(index);
+      if (as<nn::Flatten>(node(index))) result_.flatten_is_free[at(index)] = any_order_will_do(index);
+    }
+    for (int index = 0; index < size(); ++index) {
+      const auto& inputs = node(index).inputs;
+      result_.needs_gradient[at(index)] =
+          !node(index).parameters.empty() ||
+          std::ranges::any_of(inputs, [&](int input) { return result_.needs_gradient[at(input)]; });
+    }
+    return result_;
+  }
+
+ private:
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  int size() const { return static_cast<int>(graph_.nodes.size()); }
+  const nn::Node& node(int index) const { return graph_.nodes[at(index)]; }
+  int only_reader(int index) const { return readers_[at(index)].size() == 1 ? readers_[at(index)].front() : -1; }
+
+  void group(int norm) {
+    NormGroup group{norm, -1, false};
+    int next = only_reader(norm);
+    if (next >= 0 && as<nn::Add>(node(next)) && !result_.inside[at(next)] && result_.norm_of[at(next)] < 0) {
+      const auto& inputs = node(next).inputs;
+      const int other = inputs[0] == norm ? inputs[1] : inputs[0];
+      if (other != norm) {
+        group.residual = other;
+        extend(group, next);
+        next = only_reader(next);
+      }
+    }
+    if (next >= 0 && is_relu(next)) {
+      group.relu = true;
+      extend(group, next);
+    }
+    result_.norms[at(norm)] = group;
+    result_.norm_of[at(group.output)] = norm;
+  }
+
+  void extend(NormGroup& group, int to) {
+    result_.inside[at(group.output)] = true;
+    group.output = to;
+  }
+
+  bool is_relu(int index) const {
+    const auto* activation = as<nn::Activation>(node(index));
+    return activation && activation->kind == nn::ActivationKind::relu;
+  }
+
+  // A dense layer orders its weights as it likes; what works element by element passes the question on.
+  bool any_order_will_do(int index) const {
+    return std::ranges::all_of(readers_[at(index)], [&](int reader) {
+      if (as<nn::Dense>(node(reader))) return true;
+      const bool elementwise =
+          as<nn::Activation>(node(reader)) || as<nn::Dropout>(node(reader)) || as<nn::Flatten>(node(reader));
+      return elementwise && any_order_will_do(reader);
+    });
+  }
+
+  const nn::Graph& graph_;
+  std::vector<std::vector<int>> readers_;
+  Fusion result_;
+};
+
+}  // namespace
+
+Fusion fuse(const nn::Graph& graph) { return Fuser(graph).run(); }
+
+}  // namespace dtrain::backend::cpu

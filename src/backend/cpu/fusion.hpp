@@ -1,0 +1,27 @@
+// Which nodes of a graph are computed together.
+#pragma once
+
+#include <vector>
+
+#include <dtrain/nn/graph.hpp>
+
+namespace dtrain::backend::cpu {
+
+// A batch norm with what follows it: output = relu(norm(x) + residual), both parts optional.
+struct NormGroup {
+  int output = -1;    // the last node of the group; its value is the group's
+  int residual = -1;  // the node whose value is added, or -1
+  bool relu = false;
+};
+
+struct Fusion {
+  std::vector<NormGroup> norms;       // by node; meaningful for batch norms
+  std::vector<int> norm_of;           // by node: the batch norm whose group ends here, or -1
+  std::vector<bool> inside;           // by node: computed as part of a group that ends later
+  std::vector<bool> flatten_is_free;  // by node: a Flatten whose readers take any order of elements
+  std::vector<bool> needs_gradient;   // by node: some parameter stands before or at it
+};
+
+Fusion fuse(const nn::Graph& graph);
+
+}  // namespace dtrain::backend::cpu

@@ -1,0 +1,176 @@
+// Activations, sums and changes of layout. tanh and sigmoid are own polynomials: libm's differ from CPU to CPU.
+#pragma once
+
+#include "kernel_vector.hpp"
+
+namespace dtrain::backend::cpu::DTRAIN_ISA {
+namespace {
+
+// Calls work.template operator()<V>(position) for every element.
+template <typename Work>
+inline void each_element(int64_t count, Work work) {
+  int64_t at = 0;
+  for (; at + kLanes <= count; at += kLanes) work.template operator()<Vector>(at);
+  for (; at < count; ++at) work.template operator()<float>(at);
+}
+
+template <typename V>
+struct BitsOf {
+  using type = Words;
+};
+template <>
+struct BitsOf<float> {
+  using type = uint32_t;
+};
+
+template <typename To, typename From>
+inline To cast_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+// exp(x) for x <= 0 to 2e-7 relative: 2^n * polynomial. Below -87 it is 0, NaN stays NaN.
+template <typename V>
+inline V exp_of_negative(V x) {
+  using Bits = typename BitsOf<V>::type;
+  const V clamped = x < V{} - 87.0f ? V{} - 87.0f : x;
+  const V magic = V{} + 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer, kept in the low bits
+  const V shifted = clamped * 1.44269504f + magic;
+  const V n = shifted - magic;
+  const V r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
+  V p = r * (1.0f / 5040) + (1.0f / 720);
+  p = p * r + (1.0f / 120);
+  p = p * r + (1.0f / 24);
+  p = p * r + (1.0f / 6);
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const V power = cast_bits<V>(Bits((cast_bits<Bits>(shifted) - cast_bits<Bits>(magic) + 127u) << 23));
+  const V value = p * power;
+  return x < V{} - 87.0f ? V{} : value;
+}
+
+template <typename V>
+inline V absolute(V x) {
+  using Bits = typename BitsOf<V>::type;
+  return cast_bits<V>(Bits(cast_bits<Bits>(x) & 0x7fffffffu));
+}
+
+template <typename V>
+inline V sigmoid(V x) {
+  const V e = exp_of_negative<V>(V{} - absolute(x));
+  const V small = e / (e + 1.0f);
+  return x < V{} ? small : 1.0f - small;
+}
+
+template <typename V>
+inline V tanh_of(V x) {
+  const V size = absolute(x);
+  const V e = exp_of_negative<V>(size * -2.0f);
+  const V large = (1.0f - e) / (e + 1.0f);
+  const V q = x * x;  // near zero the quotient would cancel: the odd polynomial of Cephes' tanhf
+  V p = q * -5.70498872745e-3f + 2.06390887954e-2f;
+  p = p * q - 5.37397155531e-2f;
+  p = p * q + 1.33314422036e-1f;
+  p = p * q - 3.33332819422e-1f;
+  const V near = p * q * x + x;
+  const V far = x < V{} ? V{} - large : large;
+  return size < V{} + 0.625f ? near : far;
+}
+
+template <typename T, typename Function>
+inline void map(const void* x, void* out, int64_t count, Function function) {
+  each_element(count, [&]<typename V>(int64_t at) { store((T*)out + at, function(load<V>((const T*)x + at))); });
+}
+
+template <typename T>
+void activate(Curve curve, const void* x, void* out, int64_t count) {
+  switch (curve) {
+    case Curve::relu:
+      return map<T>(x, out, count, []<typename V>(V v) { return relu(v); });
+    case Curve::relu6:
+      return map<T>(x, out, count, []<typename V>(V v) {
+        const V low = relu(v);
+        return low > V{} + 6.0f ? V{} + 6.0f : low;
+      });
+    case Curve::tanh:
+      return map<T>(x, out, count, []<typename V>(V v) { return tanh_of(v); });
+    case Curve::sigmoid:
+      return map<T>(x, out, count, []<typename V>(V v) { return sigmoid(v); });
+  }
+}
+
+template <typename T, typename Function>
+inline void map_pairs(const void* a, const void* b, void* out, int64_t count, Function function) {
+  each_element(count, [&]<typename V>(int64_t at) {
+    store((T*)out + at, function(load<V>((const T*)a + at), load<V>((const T*)b + at)));
+  });
+}
+
+// By the output y, from which each curve's slope follows.
+template <typename T>
+void activate_backward(Curve curve, const void* gradient, const void* output, void* out, int64_t count) {
+  switch (curve) {
+    case Curve::relu:
+      return map_pairs<T>(gradient, output, out, count, []<typename V>(V g, V y) { return where_positive(y, g); });
+    case Curve::relu6:
+      return map_pairs<T>(gradient, output, out, count,
+                          []<typename V>(V g, V y) { return where_positive<V>(y, y < V{} + 6.0f ? g : V{}); });
+    case Curve::tanh:
+      return map_pairs<T>(gradient, output, out, count, []<typename V>(V g, V y) { return g * (1.0f - y * y); });
+    case Curve::sigmoid:
+      return map_pairs<T>(gradient, output, out, count, []<typename V>(V g, V y) { return g * (y * (1.0f - y)); });
+  }
+}
+
+template <typename T>
+void add(const void* a, const void* b, void* out, int64_t count) {
+  map_pairs<T>(a, b, out, count, []<typename V>(V x, V y) { return x + y; });
+}
+
+template <typename T>
+void multiply(const void* x, const float* factor, void* out, int64_t count) {
+  each_element(count,
+               [&]<typename V>(int64_t at) { store((T*)out + at, load<V>((const T*)x + at) * load<V>(factor + at)); });
+}
+
+// out[column][row] = in[row][column]
+template <typename To, typename From>
+inline void transpose(const From* in, int64_t rows, int64_t columns, To* out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) store(out + c * rows + r, load<float>(in + r * columns + c));
+  }
+}
+
+template <typename T>
+void load_image(const float* image, int channels, int64_t pixels, void* out) {
+  T* const to = (T*)out;
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int c = 0; c < channels; ++c) store(to + p * channels + c, image[c * pixels + p]);
+  }
+}
+
+template <typename T>
+void to_planes(const void* x, int channels, int64_t pixels, void* out) {
+  transpose((const T*)x, pixels, channels, (T*)out);
+}
+
+template <typename T>
+void from_planes(const void* x, int channels, int64_t pixels, void* out) {
+  transpose((const T*)x, channels, pixels, (T*)out);
+}
+
+template <typename T>
+void to_float(const void* x, float* out, int64_t count) {
+  each_element(count, [&]<typename V>(int64_t at) { store(out + at, load<V>((const T*)x + at)); });
+}
+
+template <typename T>
+void from_float(const float* x, void* out, int64_t count) {
+  each_element(count, [&]<typename V>(int64_t at) { store((T*)out + at, load<V>(x + at)); });
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cpu::DTRAIN_ISA

@@ -1,0 +1,193 @@
+// Batch norm, forward and backward, each in two passes over memory. Columns are taken in blocks of up to four vectors
+// whose factors and sums stay in registers. Sums are kept in float over kBlock rows, then in double.
+#pragma once
+
+#include "kernel_vector.hpp"
+
+namespace dtrain::backend::cpu::DTRAIN_ISA {
+namespace {
+
+constexpr int64_t kBlock = 128;
+constexpr int kMaxVectors = 4;
+
+// Calls body.template operator()<N>(first column) for blocks of N vectors that cover `width` columns.
+template <typename Body>
+inline void each_block(int width, Body body) {
+  int column = 0;
+  for (; column + kMaxVectors * kLanes <= width; column += kMaxVectors * kLanes) body.template operator()<4>(column);
+  for (; column + 2 * kLanes <= width; column += 2 * kLanes) body.template operator()<2>(column);
+  for (; column < width; column += kLanes) body.template operator()<1>(column);
+}
+
+// Two sums per column over all rows: term(position of the element, column, v, first, second) adds one vector or float.
+template <typename Term>
+inline void sum_columns(Rows shape, double* first, double* second, Term term) {
+  each_block(shape.width, [&]<int N>(int column) {
+    for (int64_t start = 0; start < shape.rows; start += kBlock) {
+      const int64_t end = start + kBlock < shape.rows ? start + kBlock : shape.rows;
+      Vector a[N] = {}, b[N] = {};
+      for (int64_t row = start; row < end; ++row) {
+        for (int v = 0; v < N; ++v) {
+          const int c = column + v * kLanes;
+          term.template operator()<Vector>(row * shape.width + c, c, a[v], b[v]);
+        }
+      }
+      for (int v = 0; v < N; ++v) {
+        for (int k = 0; k < kLanes; ++k) {
+          first[column + v * kLanes + k] += a[v][k];
+          if (second) second[column + v * kLanes + k] += b[v][k];
+        }
+      }
+    }
+  });
+  for (int c = 0; c < shape.tail; ++c) {
+    float a = 0, b = 0;
+    term.template operator()<float>(shape.rows * shape.width + c, c, a, b);
+    first[c] += a;
+    if (second) second[c] += b;
+  }
+}
+
+// make.template operator()<V>(column) gives the column's factors, apply.template operator()<V>(position, factors) the
+// work.
+template <typename Make, typename Apply>
+inline void map_columns(Rows shape, Make make, Apply apply) {
+  each_block(shape.width, [&]<int N>(int column) {
+    decltype(make.template operator()<Vector>(0)) factors[N];
+    for (int v = 0; v < N; ++v) factors[v] = make.template operator()<Vector>(column + v * kLanes);
+    for (int64_t row = 0; row < shape.rows; ++row) {
+      for (int v = 0; v < N; ++v)
+        apply.template operator()<Vector>(row * shape.width + column + v * kLanes, factors[v]);
+    }
+  });
+  for (int c = 0; c < shape.tail; ++c) {
+    apply.template operator()<float>(shape.rows * shape.width + c, make.template operator()<float>(c));
+  }
+}
+
+template <typename T>
+void moments(const void* input, Rows shape, const float* shift, double* sum, double* square) {
+  const T* x = (const T*)input;
+  sum_columns(shape, sum, square, [&]<typename V>(int64_t at, int column, V& a, V& b) {
+    const V d = load<V>(x + at) - load<V>(shift + column);
+    a += d;
+    b += d * d;
+  });
+}
+
+template <typename T>
+void column_sums(const void* input, Rows shape, double* sum) {
+  const T* x = (const T*)input;
+  sum_columns(shape, sum, nullptr, [&]<typename V>(int64_t at, int, V& a, V&) { a += load<V>(x + at); });
+}
+
+template <typename V>
+struct ScaleShift {
+  V scale, shift;
+};
+
+template <typename T, bool kResidual, bool kRelu>
+void normalise_as(const T* x, const T* residual, T* out, Rows shape, const float* scale, const float* shift) {
+  map_columns(
+      shape,
+      [&]<typename V>(int c) {
+        return ScaleShift<V>{load<V>(scale + c), load<V>(shift + c)};
+      },
+      [&]<typename V>(int64_t at, const ScaleShift<V>& f) {
+        V v = load<V>(x + at) * f.scale + f.shift;
+        if constexpr (kResidual) v += load<V>(residual + at);
+        if constexpr (kRelu) v = relu(v);
+        store(out + at, v);
+      });
+}
+
+template <typename T>
+void normalise(const void* x, const void* residual, void* out, Rows shape, const float* scale, const float* shift,
+               bool with_relu) {
+  const auto as = residual ? (with_relu ? normalise_as<T, true, true> : normalise_as<T, true, false>)
+                           : (with_relu ? normalise_as<T, false, true> : normalise_as<T, false, false>);
+  as((const T*)x, (const T*)residual, (T*)out, shape, scale, shift);
+}
+
+// The gradient behind the ReLU at one place. `input` is the batch norm's input there.
+template <typename T, typename V, Mask kMask, bool kTwo>
+inline V masked_gradient(const NormBackward& t, int64_t at, V input, V scale, V shift) {
+  V d = load<V>((const T*)t.gradient + at);
+  if constexpr (kTwo) d += load<V>((const T*)t.gradient2 + at);
+  if constexpr (kMask == Mask::from_input) d = where_positive<V>(input * scale + shift, d);
+  if constexpr (kMask == Mask::from_output) d = where_positive<V>(load<V>((const T*)t.output + at), d);
+  return d;
+}
+
+template <typename T, Mask kMask, bool kTwo, bool kWrite>
+void norm_backward_sums_as(const NormBackward& t, Rows shape, double* sum, double* product) {
+  sum_columns(shape, sum, product, [&]<typename V>(int64_t at, int c, V& a, V& b) {
+    const V input = load<V>((const T*)t.input + at);
+    V scale{}, shift{};
+    if constexpr (kMask == Mask::from_input) scale = load<V>(t.scale + c), shift = load<V>(t.shift + c);
+    V d = masked_gradient<T, V, kMask, kTwo>(t, at, input, scale, shift);
+    if constexpr (kWrite) {
+      store((T*)t.masked + at, d);
+      d = load<V>((const T*)t.masked + at);  // what the second pass will see
+    }
+    a += d;
+    b += d * (input - load<V>(t.mean + c));
+  });
+}
+
+template <typename T, Mask kMask>
+void norm_backward_sums_masked(const NormBackward& t, Rows shape, double* sum, double* product) {
+  const auto as =
+      t.gradient2
+          ? (t.masked ? norm_backward_sums_as<T, kMask, true, true> : norm_backward_sums_as<T, kMask, true, false>)
+          : (t.masked ? norm_backward_sums_as<T, kMask, false, true> : norm_backward_sums_as<T, kMask, false, false>);
+  as(t, shape, sum, product);
+}
+
+template <typename T>
+void norm_backward_sums(const NormBackward& t, Rows shape, double* sum, double* product) {
+  const auto as = t.mask == Mask::none         ? norm_backward_sums_masked<T, Mask::none>
+                  : t.mask == Mask::from_input ? norm_backward_sums_masked<T, Mask::from_input>
+                                               : norm_backward_sums_masked<T, Mask::from_output>;
+  as(t, shape, sum, product);
+}
+
+template <typename V>
+struct BackwardFactors {
+  V mean, scale, shift, factor, bias, slope;
+};
+
+template <typename T, Mask kMask, bool kAddend>
+void norm_backward_as(const NormBackward& t, const NormGradient& g, const void* addend, void* out, Rows shape) {
+  map_columns(
+      shape,
+      [&]<typename V>(int c) {
+        BackwardFactors<V> f{load<V>(t.mean + c), V{}, V{}, load<V>(g.factor + c), load<V>(g.bias + c),
+                             load<V>(g.slope + c)};
+        if constexpr (kMask == Mask::from_input) f.scale = load<V>(t.scale + c), f.shift = load<V>(t.shift + c);
+        return f;
+      },
+      [&]<typename V>(int64_t at, const BackwardFactors<V>& f) {
+        const V input = load<V>((const T*)t.input + at);
+        const V d = masked_gradient<T, V, kMask, false>(t, at, input, f.scale, f.shift);
+        V v = f.factor * (d - f.bias - (input - f.mean) * f.slope);
+        if constexpr (kAddend) v += load<V>((const T*)addend + at);
+        store((T*)out + at, v);
+      });
+}
+
+template <typename T, bool kAddend>
+void norm_backward_added(const NormBackward& t, const NormGradient& g, const void* addend, void* out, Rows shape) {
+  const auto as = t.mask == Mask::none         ? norm_backward_as<T, Mask::none, kAddend>
+                  : t.mask == Mask::from_input ? norm_backward_as<T, Mask::from_input, kAddend>
+                                               : norm_backward_as<T, Mask::from_output, kAddend>;
+  as(t, g, addend, out, shape);
+}
+
+template <typename T>
+void norm_backward(const NormBackward& t, const NormGradient& g, const void* addend, void* out, Rows shape) {
+  (addend ? norm_backward_added<T, true> : norm_backward_added<T, false>)(t, g, addend, out, shape);
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cpu::DTRAIN_ISA

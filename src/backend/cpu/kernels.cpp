@@ -1,0 +1,73 @@
+// Compiled once per instruction set with DTRAIN_ISA naming the namespace: see CMakeLists.txt.
+#include "kernels.hpp"
+
+#include "kernel_elementwise.hpp"
+#include "kernel_norm.hpp"
+#include "kernel_pool.hpp"
+
+namespace dtrain::backend::cpu::DTRAIN_ISA {
+namespace {
+
+// The rules of dtrain/nn/optimizer.hpp, one weight at a time in double; the compiler makes vectors of the loops.
+void sgd(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict momentum,
+         int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = gradient[k] / n.count + n.decay * weight[k];
+    momentum[k] = (float)(n.momentum * momentum[k] - n.rate * g);
+    weight[k] += momentum[k];
+  }
+}
+
+void nag(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict momentum,
+         int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = gradient[k] / n.count + n.decay * weight[k];
+    momentum[k] = (float)(n.momentum * momentum[k] + g);
+    weight[k] = (float)(weight[k] - n.rate * (g + n.momentum * momentum[k]));
+  }
+}
+
+void adam(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict mean,
+          float* __restrict square, int64_t count) {
+  const StepNumbers n = s;
+  const double rate = n.rate * __builtin_sqrt(n.correction2) / n.correction1;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = gradient[k] / n.count + n.decay * weight[k];
+    mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
+    square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
+    weight[k] = (float)(weight[k] - rate * mean[k] / (__builtin_sqrt((double)square[k]) + n.epsilon));
+  }
+}
+
+void adamw(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict mean,
+           float* __restrict square, int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = gradient[k] / n.count;
+    mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
+    square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
+    const double direction = mean[k] / n.correction1 / (__builtin_sqrt(square[k] / n.correction2) + n.epsilon);
+    weight[k] = (float)(weight[k] - n.rate * (direction + n.decay * weight[k]));
+  }
+}
+
+void accumulate(const float* __restrict x, float* __restrict sum, int64_t count) {
+  for (int64_t k = 0; k < count; ++k) sum[k] += x[k];
+}
+
+template <typename T>
+constexpr TensorKernels tensor_kernels() {
+  return {moments<T>,   normalise<T>,         norm_backward_sums<T>, norm_backward<T>, column_sums<T>,   add<T>,
+          activate<T>,  activate_backward<T>, multiply<T>,           pool<T>,          pool_backward<T>, load_image<T>,
+          to_planes<T>, from_planes<T>,       to_float<T>,           from_float<T>};
+}
+
+}  // namespace
+
+extern const Kernels kKernels;
+const Kernels kKernels = {DTRAIN_ISA_NAME, tensor_kernels<float>(), tensor_kernels<Bfloat16>(), sgd, nag, adam, adamw,
+                          accumulate};
+
+}  // namespace dtrain::backend::cpu::DTRAIN_ISA

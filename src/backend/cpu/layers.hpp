@@ -1,0 +1,53 @@
+// The operations that need no primitive and no statistics: each works sample by sample.
+#pragma once
+
+#include <memory>
+
+#include "program.hpp"
+
+namespace dtrain::backend::cpu {
+
+// The batch's images as a channels-last tensor.
+std::unique_ptr<Op> make_load_images(const TensorKernels& kernels, TensorId output);
+
+std::unique_ptr<Op> make_activation(nn::ActivationKind kind, const TensorKernels& kernels, TensorId input,
+                                    TensorId output);
+// By the activation's output.
+std::unique_ptr<Op> make_activation_gradient(nn::ActivationKind kind, const TensorKernels& kernels, TensorId gradient,
+                                             TensorId output, TensorId input_gradient);
+
+std::unique_ptr<Op> make_add(const TensorKernels& kernels, TensorId a, TensorId b, TensorId sum);
+
+std::unique_ptr<Op> make_pooling(const nn::Pooling& layer, const nn::Shape& in, const nn::Shape& out,
+                                 const TensorKernels& kernels, TensorId input, TensorId output);
+std::unique_ptr<Op> make_pooling_gradient(const nn::Pooling& layer, const nn::Shape& in, const nn::Shape& out,
+                                          const TensorKernels& kernels, TensorId input, TensorId gradient,
+                                          TensorId input_gradient);
+
+// Forward and backward are the same: x times 0 or 1 / (1-p). `shape` gives the order of the mask's elements.
+std::unique_ptr<Op> make_dropout(const nn::Dropout& layer, int node, const nn::Shape& shape,
+                                 const TensorKernels& kernels, TensorId input, TensorId output);
+
+// Channels-last to one list in c, h, w order, and back.
+std::unique_ptr<Op> make_flatten(const nn::Shape& shape, const TensorKernels& kernels, TensorId input, TensorId output);
+std::unique_ptr<Op> make_flatten_gradient(const nn::Shape& shape, const TensorKernels& kernels, TensorId gradient,
+                                          TensorId input_gradient);
+
+// Writes the contribution's metrics and the gradient by the logits; each tensor has the kernels of its type.
+std::unique_ptr<Op> make_softmax_loss(float label_smoothing, int top_k, std::int64_t first_metric,
+                                      const TensorKernels& logit_kernels, const TensorKernels& kernels, TensorId logits,
+                                      TensorId gradient);
+
+// Copies the logits to Context::logits.
+std::unique_ptr<Op> make_store_logits(const TensorKernels& logit_kernels, TensorId logits);
+
+// The three numbers of one sample.
+struct SampleMetrics {
+  double loss = 0;
+  bool correct = false, top_k_correct = false;
+};
+// gradient: [classes] or nullptr.
+SampleMetrics softmax_loss(const float* logits, int classes, std::int32_t label, float label_smoothing, int top_k,
+                           float* gradient);
+
+}  // namespace dtrain::backend::cpu

@@ -1,0 +1,95 @@
+#include "model.hpp"
+
+#include <algorithm>
+
+#include <dtrain/backend/checks.hpp>
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend::cpu {
+namespace {
+
+double power(double base, std::uint64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent >>= 1, base *= base) {
+    if (exponent & 1) result *= base;
+  }
+  return result;
+}
+
+StepNumbers numbers_of(const Update& update, double count, std::uint64_t step) {
+  const nn::Optimizer& rule = update.rule;
+  StepNumbers s;
+  s.count = count;
+  s.rate = update.learning_rate;
+  s.momentum = rule.momentum;
+  s.beta1 = rule.beta1;
+  s.beta2 = rule.beta2;
+  s.epsilon = rule.epsilon;
+  s.correction1 = 1 - power(rule.beta1, step);
+  s.correction2 = 1 - power(rule.beta2, step);
+  return s;
+}
+
+void step_range(const Kernels& kernels, nn::OptimizerKind kind, const StepNumbers& s, const float* gradient,
+                ModelState& state, std::int64_t first, std::int64_t count) {
+  float* const weight = state.parameters.data() + first;
+  float* const slot1 = state.optimizer.data() + first;
+  float* const slot2 = slot1 + state.parameters.size();  // of the adams only
+  switch (kind) {
+    case nn::OptimizerKind::sgd:
+      return kernels.sgd(s, gradient + first, weight, slot1, count);
+    case nn::OptimizerKind::nag:
+      return kernels.nag(s, gradient + first, weight, slot1, count);
+    case nn::OptimizerKind::adam:
+      return kernels.adam(s, gradient + first, weight, slot1, slot2, count);
+    case nn::OptimizerKind::adamw:
+      return kernels.adamw(s, gradient + first, weight, slot1, slot2, count);
+  }
+}
+
+// Running statistics take the weighted mean of the shards' statistics.
+void update_statistics(const nn::Graph& graph, std::span<const float> weighted, double count, ModelState& state) {
+  for (const nn::Node& node : graph.nodes) {
+    const auto* norm = std::get_if<nn::BatchNorm>(&node.layer);
+    if (!norm) continue;
+    const double momentum = norm->momentum;
+    for (const int which : node.statistics) {
+      const nn::TensorView& view = graph.statistics[static_cast<std::size_t>(which)];
+      for (std::int64_t k = view.offset; k < view.offset + view.size; ++k) {
+        float& running = state.statistics[static_cast<std::size_t>(k)];
+        const double batch = weighted[static_cast<std::size_t>(k)] / count;
+        running = static_cast<float>(momentum * running + (1 - momentum) * batch);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void apply_update(const nn::Graph& graph, const Kernels& kernels, std::span<const float> contribution,
+                  const Update& update, const InParts& in_parts, ModelState& state) {
+  const ContributionLayout layout(graph);
+  DTRAIN_CHECK(static_cast<std::int64_t>(contribution.size()) == layout.size(), "not this graph's contribution");
+  const double count = metrics_of(layout, contribution).count;
+  DTRAIN_CHECK(count > 0, "a step without samples");
+  const auto slots = static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind));
+  if (state.optimizer.empty()) state.optimizer.assign(slots * state.parameters.size(), 0.0f);
+  DTRAIN_CHECK(state.optimizer.size() == slots * state.parameters.size(), "the optimizer state is another rule's");
+
+  const StepNumbers numbers = numbers_of(update, count, ++state.updates);
+  const std::vector<bool> held = held_parameters(graph);
+  in_parts([&](int part, int parts) {
+    const std::int64_t begin = graph.parameter_count * part / parts, end = graph.parameter_count * (part + 1) / parts;
+    for (std::size_t tensor = 0; tensor < graph.parameters.size(); ++tensor) {
+      const nn::TensorView& view = graph.parameters[tensor];
+      const std::int64_t first = std::max(begin, view.offset), last = std::min(end, view.offset + view.size);
+      if (held[tensor] || first >= last) continue;
+      StepNumbers of_tensor = numbers;
+      of_tensor.decay = view.decays() ? update.rule.weight_decay : 0.0f;
+      step_range(kernels, update.rule.kind, of_tensor, contribution.data(), state, first, last - first);
+    }
+  });
+  update_statistics(graph, contribution.subspan(static_cast<std::size_t>(layout.gradients)), count, state);
+}
+
+}  // namespace dtrain::backend::cpu

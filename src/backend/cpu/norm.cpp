@@ -1,0 +1,293 @@
+#include "norm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "rows.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+std::size_t width_of(const NormLayer& layer) { return static_cast<std::size_t>(row_width(layer.shape.c)); }
+
+Rows rows_in(const Context& c, TensorId id) {
+  const nn::Shape& s = c.shape(id);
+  return rows_of(std::int64_t{c.count} * s.h * s.w, s.c);
+}
+
+double gamma_of(const NormLayer& layer, const float* parameters, int channel) {
+  return layer.layer.fix_gamma ? 1.0 : parameters[layer.gamma + channel];
+}
+
+// Writes value to the channel's place in each repetition.
+void repeat(float* row, std::size_t width, int channels, int channel, double value) {
+  for (std::size_t k = static_cast<std::size_t>(channel); k < width; k += static_cast<std::size_t>(channels)) {
+    row[k] = static_cast<float>(value);
+  }
+}
+
+// Count, mean and sum of squared deviations; merge() as in Chan, Golub and LeVeque 1983.
+struct Moments {
+  double count = 0, mean = 0, deviations = 0;
+  void merge(const Moments& other) {
+    if (other.count == 0) return;
+    const double total = count + other.count;
+    const double difference = other.mean - mean;
+    mean += difference * (other.count / total);
+    deviations += other.deviations + difference * difference * (count * other.count / total);
+    count = total;
+  }
+};
+
+// One thread's sums of x - shift and of its squares, by column.
+struct ColumnSums {
+  double *count, *sum, *square;
+  float* shift;
+  std::size_t width;
+
+  ColumnSums(double* memory, std::size_t columns)
+      : count(memory),
+        sum(memory + columns),
+        square(memory + 2 * columns),
+        shift(reinterpret_cast<float*>(memory + 3 * columns)),
+        width(columns) {}
+  static std::size_t bytes(std::size_t columns) { return columns * (3 * sizeof(double) + sizeof(float)); }
+
+  Moments moments(int channels, int channel) const {
+    Moments total;
+    for (std::size_t k = static_cast<std::size_t>(channel); k < width; k += static_cast<std::size_t>(channels)) {
+      if (count[k] == 0) continue;
+      total.merge({count[k], shift[k] + sum[k] / count[k], std::max(0.0, square[k] - sum[k] * sum[k] / count[k])});
+    }
+    return total;
+  }
+};
+
+class NormStatistics final : public Op {
+ public:
+  NormStatistics(const NormLayer& layer, const TensorKernels& kernels, TensorId input)
+      : layer_(layer), kernels_(kernels), input_(input) {
+    kind = "batch_norm_statistics";
+    reads = {input};
+  }
+  bool meets() const override { return true; }
+  std::size_t workspace_bytes() const override { return ColumnSums::bytes(width_of(layer_)); }
+
+  void begin(Context& c) override { std::memset(workspace<double>(c), 0, workspace_bytes()); }
+
+  void run(Context& c) override {
+    ColumnSums sums(workspace<double>(c), width_of(layer_));
+    const Rows rows = rows_in(c, input_);
+    if (sums.count[0] == 0) choose_shift(c, rows, sums);
+    kernels_.moments(c.data(input_), rows, sums.shift, sums.sum, sums.square);
+    for (std::size_t k = 0; k < sums.width; ++k) {
+      sums.count[k] += static_cast<double>(rows.rows + (static_cast<int>(k) < rows.tail));
+    }
+  }
+
+  void meet(std::span<Context> threads) override {
+    const Context& c = threads.front();
+    const NormCoefficients to = coefficients_of(layer_, c.coefficients);
+    const std::size_t width = width_of(layer_);
+    for (int channel = 0; channel < layer_.shape.c; ++channel) {
+      Moments total;
+      for (Context& thread : threads) {
+        total.merge(ColumnSums(workspace<double>(thread), width).moments(layer_.shape.c, channel));
+      }
+      const double variance = total.deviations / total.count;
+      const double scale = gamma_of(layer_, c.parameters, channel) / std::sqrt(variance + layer_.layer.epsilon);
+      repeat(to.mean, width, layer_.shape.c, channel, total.mean);
+      repeat(to.scale, width, layer_.shape.c, channel, scale);
+      repeat(to.shift, width, layer_.shape.c, channel, c.parameters[layer_.beta + channel] - total.mean * scale);
+      float* const statistics = c.contribution + layer_.first_statistic;
+      statistics[layer_.mean + channel] = static_cast<float>(total.mean * c.shard.n);
+      statistics[layer_.variance + channel] = static_cast<float>(variance * c.shard.n);
+    }
+  }
+
+ private:
+  // The first rows' mean: near enough to the whole's that squares of differences lose nothing.
+  void choose_shift(Context& c, Rows rows, ColumnSums& sums) const {
+    constexpr std::int64_t kRows = 16;
+    const Rows few{std::min(rows.rows, kRows), rows.width, rows.rows == 0 ? rows.tail : 0};
+    kernels_.column_sums(c.data(input_), few, sums.sum);
+    for (std::size_t k = 0; k < sums.width; ++k) {
+      sums.shift[k] = static_cast<float>(sums.sum[k] / static_cast<double>(std::max<std::int64_t>(few.rows, 1)));
+      sums.sum[k] = 0;
+    }
+  }
+
+  const NormLayer& layer_;
+  const TensorKernels& kernels_;
+  TensorId input_;
+};
+
+class NormApply final : public Op {
+ public:
+  NormApply(const NormLayer& layer, const TensorKernels& kernels, TensorId input, TensorId residual, bool relu,
+            TensorId output)
+      : layer_(layer), kernels_(kernels), input_(input), residual_(residual), output_(output), relu_(relu) {
+    kind = "batch_norm";
+    reads = {input};
+    if (residual != kNoTensor) reads.push_back(residual);
+    writes = {output};
+    in_place_read = input;
+    in_place_write = output;
+  }
+  void run(Context& c) override {
+    const NormCoefficients k = coefficients_of(layer_, c.coefficients);
+    const void* residual = residual_ == kNoTensor ? nullptr : c.data(residual_);
+    kernels_.normalise(c.data(input_), residual, c.data(output_), rows_in(c, input_), k.scale, k.shift, relu_);
+  }
+
+ private:
+  const NormLayer& layer_;
+  const TensorKernels& kernels_;
+  TensorId input_, residual_, output_;
+  bool relu_;
+};
+
+NormBackward backward_tensors(const Context& c, const NormGradientTensors& t, const NormCoefficients& k) {
+  const auto data = [&](TensorId id) { return id == kNoTensor ? nullptr : c.data(id); };
+  return {data(t.gradient), data(t.gradient2), data(t.input), data(t.output), data(t.masked), t.mask,
+          k.mean,           k.scale,           k.shift};
+}
+
+class NormGradientSums final : public Op {
+ public:
+  NormGradientSums(const NormLayer& layer, const TensorKernels& kernels, const NormGradientTensors& tensors)
+      : layer_(layer), kernels_(kernels), tensors_(tensors) {
+    kind = "batch_norm_gradient_sums";
+    reads = {tensors.gradient, tensors.input};
+    if (tensors.gradient2 != kNoTensor) reads.push_back(tensors.gradient2);
+    if (tensors.output != kNoTensor) reads.push_back(tensors.output);
+    if (tensors.masked != kNoTensor) {
+      writes = {tensors.masked};
+      in_place_read = tensors.gradient;
+      in_place_write = tensors.masked;
+    }
+  }
+  bool meets() const override { return true; }
+  std::size_t workspace_bytes() const override { return 2 * width_of(layer_) * sizeof(double); }
+
+  void begin(Context& c) override { std::memset(workspace<double>(c), 0, workspace_bytes()); }
+
+  void run(Context& c) override {
+    double* const sums = workspace<double>(c);
+    const NormBackward tensors = backward_tensors(c, tensors_, coefficients_of(layer_, c.coefficients));
+    kernels_.norm_backward_sums(tensors, rows_in(c, tensors_.input), sums, sums + width_of(layer_));
+  }
+
+  void meet(std::span<Context> threads) override {
+    const Context& c = threads.front();
+    const NormCoefficients to = coefficients_of(layer_, c.coefficients);
+    const std::size_t width = width_of(layer_);
+    const int channels = layer_.shape.c;
+    const double count = static_cast<double>(c.shard.n) * layer_.shape.h * layer_.shape.w;
+    for (int channel = 0; channel < channels; ++channel) {
+      double sum = 0, product = 0;
+      for (Context& thread : threads) {
+        const double* const sums = workspace<double>(thread);
+        for (std::size_t k = static_cast<std::size_t>(channel); k < width; k += static_cast<std::size_t>(channels)) {
+          sum += sums[k];
+          product += sums[width + k];
+        }
+      }
+      const double factor = to.scale[channel];
+      const double inverse = inverse_deviation(c, channel);
+      c.contribution[layer_.beta + channel] = static_cast<float>(sum);
+      c.contribution[layer_.gamma + channel] = layer_.layer.fix_gamma ? 0.0f : static_cast<float>(product * inverse);
+      repeat(to.factor, width, channels, channel, factor);
+      repeat(to.bias, width, channels, channel, sum / count);
+      repeat(to.slope, width, channels, channel, product * inverse * inverse / count);
+    }
+  }
+
+ private:
+  // From the shard's own variance, which stands in the contribution, so that a gamma of 0 does no harm.
+  double inverse_deviation(const Context& c, int channel) const {
+    const double variance =
+        c.contribution[layer_.first_statistic + layer_.variance + channel] / static_cast<double>(c.shard.n);
+    return 1 / std::sqrt(variance + layer_.layer.epsilon);
+  }
+
+  const NormLayer& layer_;
+  const TensorKernels& kernels_;
+  NormGradientTensors tensors_;
+};
+
+class NormGradientOp final : public Op {
+ public:
+  NormGradientOp(const NormLayer& layer, const TensorKernels& kernels, const NormGradientTensors& tensors,
+                 TensorId addend, TensorId input_gradient)
+      : layer_(layer), kernels_(kernels), tensors_(tensors), addend_(addend), input_gradient_(input_gradient) {
+    kind = "batch_norm_gradient";
+    if (tensors.masked != kNoTensor) {
+      tensors_.gradient = tensors.masked;
+      tensors_.mask = Mask::none;
+      tensors_.gradient2 = tensors_.output = tensors_.masked = kNoTensor;
+    }
+    reads = {tensors_.gradient, tensors_.input};
+    if (tensors_.output != kNoTensor) reads.push_back(tensors_.output);
+    if (addend != kNoTensor) reads.push_back(addend);
+    writes = {input_gradient};
+    in_place_read = tensors_.gradient;
+    in_place_write = input_gradient;
+  }
+
+  void run(Context& c) override {
+    const NormCoefficients k = coefficients_of(layer_, c.coefficients);
+    const void* addend = addend_ == kNoTensor ? nullptr : c.data(addend_);
+    kernels_.norm_backward(backward_tensors(c, tensors_, k), {k.factor, k.bias, k.slope}, addend,
+                           c.data(input_gradient_), rows_in(c, tensors_.input));
+  }
+
+ private:
+  const NormLayer& layer_;
+  const TensorKernels& kernels_;
+  NormGradientTensors tensors_;
+  TensorId addend_, input_gradient_;
+};
+
+}  // namespace
+
+std::size_t coefficient_bytes(int channels) {
+  return 6 * aligned(static_cast<std::size_t>(row_width(channels)) * sizeof(float));
+}
+
+NormCoefficients coefficients_of(const NormLayer& layer, std::byte* coefficients) {
+  auto* const at = reinterpret_cast<float*>(coefficients + layer.coefficients);
+  const std::size_t width = width_of(layer);
+  return {at, at + width, at + 2 * width, at + 3 * width, at + 4 * width, at + 5 * width};
+}
+
+void use_running_statistics(const NormLayer& layer, const float* parameters, const float* statistics,
+                            std::byte* coefficients) {
+  const NormCoefficients to = coefficients_of(layer, coefficients);
+  const std::size_t width = width_of(layer);
+  for (int channel = 0; channel < layer.shape.c; ++channel) {
+    const double mean = statistics[layer.mean + channel], variance = statistics[layer.variance + channel];
+    const double scale = gamma_of(layer, parameters, channel) / std::sqrt(variance + layer.layer.epsilon);
+    repeat(to.scale, width, layer.shape.c, channel, scale);
+    repeat(to.shift, width, layer.shape.c, channel, parameters[layer.beta + channel] - mean * scale);
+  }
+}
+
+std::unique_ptr<Op> make_norm_statistics(const NormLayer& layer, const TensorKernels& kernels, TensorId input) {
+  return std::make_unique<NormStatistics>(layer, kernels, input);
+}
+std::unique_ptr<Op> make_norm_apply(const NormLayer& layer, const TensorKernels& kernels, TensorId input,
+                                    TensorId residual, bool relu, TensorId output) {
+  return std::make_unique<NormApply>(layer, kernels, input, residual, relu, output);
+}
+std::unique_ptr<Op> make_norm_gradient_sums(const NormLayer& layer, const TensorKernels& kernels,
+                                            const NormGradientTensors& tensors) {
+  return std::make_unique<NormGradientSums>(layer, kernels, tensors);
+}
+std::unique_ptr<Op> make_norm_gradient(const NormLayer& layer, const TensorKernels& kernels,
+                                       const NormGradientTensors& tensors, TensorId addend, TensorId input_gradient) {
+  return std::make_unique<NormGradientOp>(layer, kernels, tensors, addend, input_gradient);
+}
+
+}  // namespace dtrain::backend::cpu

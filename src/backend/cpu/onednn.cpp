@@ -1,0 +1,204 @@
+#include "onednn.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <type_traits>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend::cpu {
+namespace {
+
+using dnnl::memory;
+
+memory::data_type data_type(DType type) {
+  return type == DType::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+// 2.x makes a primitive descriptor from an operation descriptor, 3.x from the arguments themselves.
+#if DNNL_VERSION_MAJOR >= 3
+template <typename Primitive, typename... Arguments>
+auto describe(const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(cpu_engine(), arguments..., attributes());
+}
+template <typename Primitive, typename Hint, typename... Arguments>
+auto describe_backward(const Hint& hint, const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(cpu_engine(), arguments..., hint, attributes());
+}
+#else
+template <typename Primitive, typename... Arguments>
+auto describe(const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes(), cpu_engine());
+}
+template <typename Primitive, typename Hint, typename... Arguments>
+auto describe_backward(const Hint& hint, const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes(), cpu_engine(), hint);
+}
+#endif
+
+memory::desc tensor(int n, const nn::Shape& s, DType type) {
+  return {{n, s.c, s.h, s.w}, data_type(type), memory::format_tag::nhwc};
+}
+
+memory::desc any_weights(const Product& p, DType type) {
+  return {p.plain_weights().dims(), data_type(type), memory::format_tag::any};
+}
+
+memory::desc chosen_weights(const Product& p, DType type, const memory::desc& given) {
+  return is_given(given) ? given : any_weights(p, type);
+}
+
+memory::desc bias(const Product& p) { return {{p.out.c}, memory::data_type::f32, memory::format_tag::x}; }
+
+struct Geometry {
+  memory::dims strides, pad_before, pad_after;
+};
+
+Geometry geometry(const Product& p) {
+  const nn::Convolution& c = p.convolution;
+  // What a window does not reach at the end is negative padding there.
+  const auto after = [](int in, int out, int kernel, int stride, int pad) {
+    return (out - 1) * stride + kernel - in - pad;
+  };
+  return {{c.stride_h, c.stride_w},
+          {c.pad_h, c.pad_w},
+          {after(p.in.h, p.out.h, c.kernel_h, c.stride_h, c.pad_h),
+           after(p.in.w, p.out.w, c.kernel_w, c.stride_w, c.pad_w)}};
+}
+
+auto describe_convolution(const Product& p, const memory::desc& weights, DType out_type) {
+  const Geometry g = geometry(p);
+  const auto kind = dnnl::prop_kind::forward_training;
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  using Forward = dnnl::convolution_forward;
+  if (p.bias) {
+    return describe<Forward>(kind, algorithm, p.source(), weights, bias(p), p.result(out_type), g.strides, g.pad_before,
+                             g.pad_after);
+  }
+  return describe<Forward>(kind, algorithm, p.source(), weights, p.result(out_type), g.strides, g.pad_before,
+                           g.pad_after);
+}
+
+auto describe_dense(const Product& p, const memory::desc& weights, DType out_type) {
+  const auto kind = dnnl::prop_kind::forward_training;
+  using Forward = dnnl::inner_product_forward;
+  if (p.bias) return describe<Forward>(kind, p.source(), weights, bias(p), p.result(out_type));
+  return describe<Forward>(kind, p.source(), weights, p.result(out_type));
+}
+
+template <typename Description>
+Compiled finish(const Description& d, memory::desc first, memory::desc second, memory::desc weights) {
+  return {dnnl::primitive(d), d.impl_info_str(),  std::move(first),
+          std::move(second),  std::move(weights), d.scratchpad_desc().get_size()};
+}
+
+template <typename Description>
+Compiled finish_forward(const Description& d) {
+  return finish(d, d.src_desc(), d.dst_desc(), d.weights_desc());
+}
+template <typename Description>
+Compiled finish_data(const Description& d) {
+  return finish(d, d.diff_dst_desc(), d.diff_src_desc(), d.weights_desc());
+}
+template <typename Description>
+Compiled finish_weights(const Description& d) {
+  return finish(d, d.src_desc(), d.diff_dst_desc(), d.diff_weights_desc());
+}
+
+}  // namespace
+
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+memory::desc Product::source() const { return tensor(n, in, dtype); }
+
+memory::desc Product::result(DType type) const {
+  if (dense) return {{n, out.c}, data_type(type), memory::format_tag::nc};
+  return tensor(n, out, type);
+}
+
+memory::desc Product::plain_weights() const {
+  const auto type = memory::data_type::f32;
+  if (dense) return {{out.c, in.c, in.h, in.w}, type, memory::format_tag::oihw};
+  const nn::Convolution& c = convolution;
+  if (c.groups == 1) return {{out.c, in.c, c.kernel_h, c.kernel_w}, type, memory::format_tag::oihw};
+  return {{c.groups, out.c / c.groups, in.c / c.groups, c.kernel_h, c.kernel_w}, type, memory::format_tag::goihw};
+}
+
+std::string Product::shape_name() const {
+  if (dense) return fmt::format("n{} {}x{}x{} -> {}", n, in.c, in.h, in.w, out.c);
+  const nn::Convolution& c = convolution;
+  return fmt::format("n{} {}x{}x{} -> {}x{}x{} k{}x{} s{}{}", n, in.c, in.h, in.w, out.c, out.h, out.w, c.kernel_h,
+                     c.kernel_w, c.stride_h, c.groups > 1 ? fmt::format(" g{}", c.groups) : "");
+}
+
+Compiled compile_forward(const Product& p, const memory::desc& weights) {
+  const memory::desc w = chosen_weights(p, p.dtype, weights);
+  if (p.dense) return finish_forward(describe_dense(p, w, p.out_dtype));
+  return finish_forward(describe_convolution(p, w, p.out_dtype));
+}
+
+Compiled compile_backward_data(const Product& p, const memory::desc& weights) {
+  const memory::desc w = chosen_weights(p, p.dtype, weights);
+  if (p.dense) {
+    return finish_data(describe_backward<dnnl::inner_product_backward_data>(
+        describe_dense(p, any_weights(p, p.dtype), p.dtype), p.source(), w, p.result(p.dtype)));
+  }
+  const Geometry g = geometry(p);
+  return finish_data(describe_backward<dnnl::convolution_backward_data>(
+      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
+      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+}
+
+Compiled compile_backward_weights(const Product& p, const memory::desc& weights) {
+  const memory::desc w = chosen_weights(p, DType::float32, weights);
+  if (p.dense) {
+    return finish_weights(describe_backward<dnnl::inner_product_backward_weights>(
+        describe_dense(p, any_weights(p, p.dtype), p.dtype), p.source(), w, p.result(p.dtype)));
+  }
+  const Geometry g = geometry(p);
+  return finish_weights(describe_backward<dnnl::convolution_backward_weights>(
+      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
+      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+}
+
+bool is_given(const memory::desc& desc) { return desc.get_size() != 0; }
+
+std::string onednn_description() {
+  const dnnl_version_t* version = dnnl_version();
+  const auto isa_name = [] {
+    switch (dnnl::get_effective_cpu_isa()) {
+      case dnnl::cpu_isa::sse41:
+        return "SSE4.1";
+      case dnnl::cpu_isa::avx:
+        return "AVX";
+      case dnnl::cpu_isa::avx2:
+        return "AVX2";
+      case dnnl::cpu_isa::avx2_vnni:
+        return "AVX2-VNNI";
+      case dnnl::cpu_isa::avx512_core:
+        return "AVX-512";
+      case dnnl::cpu_isa::avx512_core_vnni:
+        return "AVX-512 VNNI";
+      case dnnl::cpu_isa::avx512_core_bf16:
+        return "AVX-512 BF16";
+      default:
+        return "AMX";
+    }
+  };
+  return fmt::format("oneDNN {}.{}.{} with {}", version->major, version->minor, version->patch, isa_name());
+}
+
+SingleThreaded::SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+SingleThreaded::~SingleThreaded() { omp_set_num_threads(before_); }
+
+}  // namespace dtrain::backend::cpu

@@ -1,0 +1,63 @@
+// oneDNN behind one face for versions 2.6 and 3.x: this header and onednn.cpp are the only places that know the
+// version. All primitives run on one thread; ours are the threads (see crew.hpp).
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <string>
+#include <vector>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/nn/graph.hpp>
+
+namespace dtrain::backend::cpu {
+
+const dnnl::engine& cpu_engine();
+
+// A convolution or a dense layer on n samples, tensors channels-last. Biases are float32.
+struct Product {
+  int n = 0;
+  nn::Shape in, out;
+  nn::Convolution convolution;  // meaningful when not dense
+  bool dense = false;
+  bool bias = false;
+  DType dtype = DType::float32;
+  DType out_dtype = DType::float32;  // of the forward's result; gradients are of `dtype`
+
+  dnnl::memory::desc source() const;
+  dnnl::memory::desc result(DType type) const;
+  // In the order of the flat parameter buffer, always float32: [out, in/groups, h, w] or [out, c, h, w].
+  dnnl::memory::desc plain_weights() const;
+  std::string shape_name() const;
+};
+
+// One primitive for one number of samples with what it wants from memory.
+struct Compiled {
+  dnnl::primitive primitive;
+  std::string implementation;
+  dnnl::memory::desc first, second, weights;  // see the functions below
+  std::size_t scratchpad = 0;
+};
+
+// `weights` may be empty: the library chooses, and the answer is in Compiled::weights.
+Compiled compile_forward(const Product& p, const dnnl::memory::desc& weights);           // source, result
+Compiled compile_backward_data(const Product& p, const dnnl::memory::desc& weights);     // gradient, source gradient
+Compiled compile_backward_weights(const Product& p, const dnnl::memory::desc& weights);  // source, gradient
+
+bool is_given(const dnnl::memory::desc& desc);  // not the empty one
+
+// "oneDNN 2.6.3, AVX-512 ..." of the library that is loaded.
+std::string onednn_description();
+
+// While it lives, primitives made on the calling thread are made for one thread.
+class SingleThreaded {
+ public:
+  SingleThreaded();
+  ~SingleThreaded();
+  SingleThreaded(const SingleThreaded&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace dtrain::backend::cpu

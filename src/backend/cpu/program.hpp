@@ -1,0 +1,151 @@
+// A compiled graph: operations in order, cut into segments, over tensors with planned places.
+//
+// The samples of a shard go through a segment in chunks small enough for the core's cache; a segment ends where all
+// samples must have passed before any goes on: at the statistics of a batch norm, forward and backward. Several threads
+// can share a shard: each takes a contiguous part of the samples through the segment and they meet at its end.
+#pragma once
+
+#include <dnnl.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dtrain/backend/backend.hpp>
+
+#include "buffer.hpp"
+#include "kernels.hpp"
+
+namespace dtrain::backend::cpu {
+
+inline std::size_t bytes_of(DType type) { return type == DType::float32 ? 4 : 2; }
+
+using TensorId = int;
+constexpr TensorId kNoTensor = -1;
+
+// A tensor of the program. `local` ones live within one segment and hold one chunk of one thread, the others hold all
+// samples of the shard.
+struct Tensor {
+  nn::Shape shape;
+  DType dtype = DType::float32;
+  bool local = false;
+  std::size_t offset = 0;  // in the lane's arena, or in the thread's local arena
+  std::size_t sample_bytes() const { return static_cast<std::size_t>(shape.size()) * bytes_of(dtype); }
+};
+
+// What one thread owns.
+struct Worker {
+  int id = 0;  // of the crew
+  dnnl::stream stream;
+  Buffer local, workspace, scratchpad;
+  Buffer contribution;  // of the threads that help another with its shard
+};
+
+// What an operation sees: the samples [first, first + count) of a shard on one thread.
+struct Context {
+  std::span<const Tensor> tensors;
+  std::byte* arena = nullptr;         // of the lane
+  std::byte* coefficients = nullptr;  // of batch norms, of the lane
+  Worker* worker = nullptr;
+  HostBatch shard;  // all its samples
+  StepKey key;
+  float* contribution = nullptr;  // ContributionLayout of this thread
+  float* logits = nullptr;        // [shard.n, classes], in evaluation
+  const float* parameters = nullptr;
+  int first = 0;
+  int count = 0;
+
+  void* data(TensorId id) const {
+    const Tensor& t = tensors[static_cast<std::size_t>(id)];
+    if (t.local) return worker->local.data() + t.offset;
+    return arena + t.offset + static_cast<std::size_t>(first) * t.sample_bytes();
+  }
+  const nn::Shape& shape(TensorId id) const { return tensors[static_cast<std::size_t>(id)].shape; }
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  std::string name;  // node and direction
+  const char* kind = "";
+  std::vector<TensorId> reads, writes;
+  // The write may take the read's memory when nobody needs the read afterwards.
+  TensorId in_place_read = kNoTensor, in_place_write = kNoTensor;
+
+  // Called for each number of samples before it is seen, while nothing runs.
+  virtual void prepare(int /*count*/, int /*workers*/) {}
+  virtual std::size_t scratchpad_bytes() const { return 0; }
+  // The thread's own memory from begin() to meet().
+  virtual std::size_t workspace_bytes() const { return 0; }
+  // The weights it streams: chunks are not made smaller than these.
+  virtual std::size_t weight_bytes() const { return 0; }
+
+  virtual void begin(Context&) {}   // on each thread, before its first chunk of the segment
+  virtual void run(Context&) = 0;   // one chunk
+  virtual void finish(Context&) {}  // on each thread, after its last chunk
+  virtual bool meets() const { return false; }
+  virtual void meet(std::span<Context>) {}  // once, when all threads have finished the segment
+
+  virtual std::string shape_name(int count) const;
+  // Seconds of the same primitive alone on `count` samples, on this thread's memory; 0 where there is none.
+  virtual double bare_seconds(Worker&, int /*count*/, int /*repeats*/) { return 0; }
+
+ protected:
+  friend class Program;
+  template <typename T>
+  T* workspace(const Context& context) const {
+    return context.worker->workspace.as<T>(workspace_offset_);
+  }
+
+ private:
+  std::size_t workspace_offset_ = 0;
+};
+
+struct Segment {
+  int first_op = 0, end_op = 0;
+  int max_chunk = 1;  // samples
+  bool meets = false;
+};
+
+// n samples in the fewest chunks of at most max_chunk, their sizes differing by at most one, larger ones first.
+struct Chunks {
+  int n, max_chunk;
+  int number() const { return (n + max_chunk - 1) / max_chunk; }
+  int first(int index) const { return index * (n / number()) + std::min(index, n % number()); }
+  int size(int index) const { return first(index + 1) - first(index); }
+};
+
+class Program {
+ public:
+  TensorId add_tensor(const nn::Shape& shape, DType dtype);
+  const Tensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
+  std::span<const Tensor> tensors() const { return tensors_; }
+  std::size_t add_coefficients(std::size_t bytes);
+  Op& add(std::unique_ptr<Op> op);
+  // Cuts segments and plans memory for shards of up to max_samples on `threads` threads each. No additions afterwards.
+  void plan(int max_samples);
+
+  std::span<const Segment> segments() const { return segments_; }
+  Op& op(int index) const { return *ops_[static_cast<std::size_t>(index)]; }
+  int size() const { return static_cast<int>(ops_.size()); }
+  // Makes the operations ready for a part of n samples on one thread.
+  void prepare(int n, int workers);
+
+  std::size_t arena_bytes() const { return arena_bytes_; }
+  std::size_t local_bytes() const { return local_bytes_; }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  std::size_t coefficient_bytes() const { return coefficient_bytes_; }
+  std::size_t scratchpad_bytes() const;
+
+ private:
+  void cut_segments(int max_samples);
+  std::vector<Tensor> tensors_;
+  std::vector<std::unique_ptr<Op>> ops_;
+  std::vector<Segment> segments_;
+  std::vector<int> prepared_;
+  std::size_t arena_bytes_ = 0, local_bytes_ = 0, workspace_bytes_ = 0, coefficient_bytes_ = 0;
+};
+
+}  // namespace dtrain::backend::cpu

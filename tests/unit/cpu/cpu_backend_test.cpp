@@ -1,0 +1,50 @@
+// Every layer kind, alone and in the blocks of the networks, against the reference backend.
+#include <gtest/gtest.h>
+
+#include <dtrain/nn/networks.hpp>
+
+#include "common/trace.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+using backend::DType;
+
+class CpuLayers : public ::testing::TestWithParam<Problem> {};
+
+INSTANTIATE_TEST_SUITE_P(All, CpuLayers, ::testing::ValuesIn(layer_problems()),
+                         [](const auto& of) { return of.param.name; });
+
+std::string difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
+  return compare_backends(*backend::make_cpu_backend(), *backend::make_reference_backend(), problem, options,
+                          tolerance);
+}
+
+TEST_P(CpuLayers, AgreesWithTheReferenceOnOneThread) { EXPECT_EQ(difference(GetParam(), {}), ""); }
+
+TEST_P(CpuLayers, AgreesWithTheReferenceWhenTwoThreadsShareAShard) {
+  TraceOptions options;
+  options.threads_per_lane = 2;
+  EXPECT_EQ(difference(GetParam(), options), "");
+}
+
+TEST_P(CpuLayers, AgreesWithTheReferenceInShardsOfUnequalSize) {
+  TraceOptions options;
+  options.shards = 4;
+  options.lanes = 2;
+  EXPECT_EQ(difference(GetParam(), options), "");
+}
+
+TEST_P(CpuLayers, GivesTheSameBitsOnOneAndTwoLanes) {
+  const auto cpu = backend::make_cpu_backend();
+  TraceOptions one, two;
+  one.shards = two.shards = 4;
+  two.lanes = 2;
+  const Trace a = trace_steps(*cpu, GetParam(), one), b = trace_steps(*cpu, GetParam(), two);
+  EXPECT_EQ(a.contribution, b.contribution);
+  EXPECT_EQ(a.after.parameters, b.after.parameters);
+  EXPECT_EQ(a.logits, b.logits);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
