@@ -52,6 +52,15 @@ TEST(ReferenceExecutable, ChangesNothingUntilItApplies) {
   EXPECT_EQ(once.after.statistics, problem.state.statistics);
 }
 
+TEST(ReferenceExecutable, WeighsBatchStatisticsByTheShardsCount) {
+  const Problem problem = with_batch_norm();
+  double sum = 0;  // of channel 0: 6 samples of 2 channels of 4 pixels
+  for (std::size_t k = 0; k < problem.images.size(); ++k) sum += k % 8 < 4 ? problem.images[k] : 0;
+  const auto first = static_cast<std::size_t>(ContributionLayout(problem.graph).gradients);
+  EXPECT_NEAR(trace(problem).contribution[first], sum / 4, 1e-5);
+  EXPECT_NEAR(trace(problem, {.shards = 4}).contribution[first], sum / 4, 1e-5);
+}
+
 TEST(ReferenceExecutable, MovesRunningStatisticsByTheShardsWeightedMean) {
   const Problem problem = with_batch_norm();
   const Trace step = trace(problem, {.shards = 4, .updates = 1});
