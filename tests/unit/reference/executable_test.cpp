@@ -1,121 +1,9 @@
-// The executable's contract: shards, statistics, state, metrics and what it refuses.
-#include <gtest/gtest.h>
-
-#include <dtrain/base/error.hpp>
-
-#include "common/problem.hpp"
-#include "common/trace.hpp"
+#include "common/executable_contract.hpp"
 
 namespace dtrain::test {
 namespace {
 
-using backend::ContributionLayout;
-
-Problem without_batch_norm() {
-  nn::GraphBuilder b("plain", {2, 4, 4});
-  const int conv = b.add("conv", nn::Convolution{.out = 3, .kernel_h = 3, .kernel_w = 3}, {b.input()});
-  const int drop = b.add("drop", nn::Dropout{}, {conv});
-  return make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {drop})), 7);
-}
-
-Problem with_batch_norm(bool fix_gamma = false) {
-  nn::GraphBuilder b("normed", {2, 2, 2});
-  const int bn = b.add("bn", nn::BatchNorm{.momentum = 0.75f, .fix_gamma = fix_gamma}, {b.input()});
-  return make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {bn})), 6);
-}
-
-Trace trace(const Problem& problem, const TraceOptions& options = {}) {
-  return trace_steps(*backend::make_reference_backend(), problem, options);
-}
-
-TEST(ReferenceExecutable, GivesTheSameSumForAnyNumberOfShards) {
-  const Problem problem = without_batch_norm();
-  const std::vector<float> whole = trace(problem).contribution;
-  for (const int shards : {2, 4, 16}) {  // 16 of 7 samples: some are empty
-    EXPECT_LT(relative_difference(trace(problem, {.shards = shards}).contribution, whole), 1e-6) << shards;
-  }
-}
-
-TEST(ReferenceExecutable, GivesZerosForAnEmptyShard) {
-  const Problem problem = with_batch_norm();
-  const std::vector<backend::ShardRange> empty = {{0, 3, 0}};
-  CollectingSink sink(problem.graph, empty);
-  const auto executable = backend::make_reference_backend()->compile(problem.graph, {.max_samples = 6});
-  executable->enqueue(problem.batch(), empty, problem.key, sink);
-  EXPECT_EQ(sink.sum(), std::vector<float>(sink.of(0).size(), 0.0f));
-}
-
-TEST(ReferenceExecutable, ChangesNothingUntilItApplies) {
-  const Problem problem = with_batch_norm();
-  const Trace once = trace(problem, {.updates = 0});
-  EXPECT_EQ(once.after.parameters, problem.state.parameters);
-  EXPECT_EQ(once.after.statistics, problem.state.statistics);
-}
-
-TEST(ReferenceExecutable, WeighsBatchStatisticsByTheShardsCount) {
-  const Problem problem = with_batch_norm();
-  double sum = 0;  // of channel 0: 6 samples of 2 channels of 4 pixels
-  for (std::size_t k = 0; k < problem.images.size(); ++k) sum += k % 8 < 4 ? problem.images[k] : 0;
-  const auto first = static_cast<std::size_t>(ContributionLayout(problem.graph).gradients);
-  EXPECT_NEAR(trace(problem).contribution[first], sum / 4, 1e-5);
-  EXPECT_NEAR(trace(problem, {.shards = 4}).contribution[first], sum / 4, 1e-5);
-}
-
-TEST(ReferenceExecutable, MovesRunningStatisticsByTheShardsWeightedMean) {
-  const Problem problem = with_batch_norm();
-  const Trace step = trace(problem, {.shards = 4, .updates = 1});
-  const ContributionLayout layout(problem.graph);
-  for (std::size_t k = 0; k < problem.state.statistics.size(); ++k) {
-    const float batch = step.contribution[static_cast<std::size_t>(layout.gradients) + k] / 6.0f;
-    EXPECT_NEAR(step.after.statistics[k], 0.75f * problem.state.statistics[k] + 0.25f * batch, 1e-6f);
-  }
-}
-
-TEST(ReferenceExecutable, LeavesAFixedGammaAsItIs) {
-  const Problem problem = with_batch_norm(true);
-  const Trace steps = trace(problem);
-  EXPECT_EQ(steps.after.parameters[0], problem.state.parameters[0]);  // bn_gamma is the first tensor
-  EXPECT_NE(steps.after.parameters[2], problem.state.parameters[2]);  // bn_beta the second
-}
-
-TEST(ReferenceExecutable, EvaluatesWithRunningStatistics) {
-  Problem problem = with_batch_norm();
-  const std::vector<float> before = trace(problem, {.updates = 0}).logits;
-  problem.state.statistics[0] += 1;
-  EXPECT_GT(relative_difference(trace(problem, {.updates = 0}).logits, before), 0.01);
-}
-
-TEST(ReferenceExecutable, EvaluatesWithoutDropoutAndWithoutSmoothing) {
-  Problem problem = without_batch_norm();
-  const Trace plain = trace(problem);
-  std::get<nn::SoftmaxLoss>(problem.graph.nodes.back().layer).label_smoothing = 0.3f;
-  problem.key.epoch += 1;
-  const Trace smoothed = trace(problem);
-  EXPECT_EQ(smoothed.evaluated.loss_sum, plain.evaluated.loss_sum);
-  EXPECT_NE(smoothed.contribution.back(), 0.0f);
-  EXPECT_NE(smoothed.contribution, plain.contribution);
-}
-
-TEST(ReferenceExecutable, DropsOtherElementsInAnotherEpoch) {
-  Problem problem = without_batch_norm();
-  const std::vector<float> first = trace(problem).contribution;
-  EXPECT_EQ(trace(problem).contribution, first);
-  problem.key.epoch += 1;
-  EXPECT_NE(trace(problem).contribution, first);
-}
-
-TEST(ReferenceExecutable, ReadsBackTheStateItWasGiven) {
-  Problem problem = with_batch_norm();
-  problem.state.optimizer.assign(problem.state.parameters.size(), 0.25f);
-  problem.state.updates = 41;
-  const auto executable = backend::make_reference_backend()->compile(problem.graph, {.max_samples = 6});
-  executable->write_state(problem.state);
-  const backend::ModelState state = executable->read_state();
-  EXPECT_EQ(state.parameters, problem.state.parameters);
-  EXPECT_EQ(state.statistics, problem.state.statistics);
-  EXPECT_EQ(state.optimizer, problem.state.optimizer);
-  EXPECT_EQ(state.updates, 41u);
-}
+INSTANTIATE_TEST_SUITE_P(Reference, ExecutableContract, ::testing::Values(backend::make_reference_backend));
 
 TEST(ReferenceExecutable, RefusesOtherTypes) {
   const Problem problem = with_batch_norm();
@@ -124,23 +12,9 @@ TEST(ReferenceExecutable, RefusesOtherTypes) {
   EXPECT_THROW(reference->compile(problem.graph, {.dtype = backend::DType::bfloat16}), UsageError);
 }
 
-TEST(ReferenceExecutable, NamesTheSampleOfABadLabel) {
-  for (const std::int32_t bad : {-1, 4}) {
-    Problem problem = with_batch_norm();
-    problem.labels[2] = bad;
-    try {
-      trace(problem);
-      FAIL() << "label " << bad << " was taken";
-    } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("sample 15841 has label " + std::to_string(bad)), std::string::npos)
-          << error.what();
-    }
-  }
-}
-
 TEST(ReferenceExecutable, ProfilesEveryNodeBothWays) {
   const Problem problem = with_batch_norm();
-  const auto executable = backend::make_reference_backend()->compile(problem.graph, {.max_samples = 6});
+  const auto executable = backend::make_reference_backend()->compile(problem.graph, {.max_samples = problem.n});
   const Json rows = executable->profile(problem.batch(), 2);
   ASSERT_EQ(rows.as_array().size(), 2 * problem.graph.nodes.size());
   EXPECT_EQ(rows.as_array()[2].at("op").as_string(), "bn.forward");
