@@ -12,7 +12,7 @@
 #include "common/problem.hpp"
 #include "common/trace.hpp"
 
-namespace dtrain::test {
+namespace dtrain::testing {
 
 using backend::ContributionLayout;
 using BackendMaker = std::unique_ptr<backend::Backend> (*)();
@@ -161,4 +161,4 @@ TEST_P(ExecutableContract, NamesTheSampleOfABadLabel) {
   }
 }
 
-}  // namespace dtrain::test
+}  // namespace dtrain::testing

@@ -2,7 +2,7 @@
 
 #include "problem.hpp"
 
-namespace dtrain::test {
+namespace dtrain::testing {
 namespace {
 
 using nn::Activation;
@@ -212,4 +212,4 @@ std::vector<Problem> layer_problems() {
   return cases;
 }
 
-}  // namespace dtrain::test
+}  // namespace dtrain::testing

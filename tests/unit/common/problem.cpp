@@ -5,7 +5,7 @@
 
 #include <dtrain/base/random.hpp>
 
-namespace dtrain::test {
+namespace dtrain::testing {
 namespace {
 
 void fill_tensor(const nn::TensorView& view, RandomStream& random, std::span<float> buffer) {
@@ -55,4 +55,4 @@ Problem make_problem(nn::Graph graph, int n, std::uint64_t seed) {
 
 void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
 
-}  // namespace dtrain::test
+}  // namespace dtrain::testing

@@ -7,7 +7,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
-namespace dtrain::test {
+namespace dtrain::testing {
 
 struct Problem {
   std::string name;
@@ -33,4 +33,4 @@ std::vector<Problem> layer_problems();
 // So that GoogleTest names a case instead of printing its bytes.
 void PrintTo(const Problem& problem, std::ostream* out);
 
-}  // namespace dtrain::test
+}  // namespace dtrain::testing

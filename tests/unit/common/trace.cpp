@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace dtrain::test {
+namespace dtrain::testing {
 namespace {
 
 using backend::ContributionLayout;
@@ -149,4 +149,4 @@ std::string compare_backends(const backend::Backend& actual, const backend::Back
   return differences.lines();
 }
 
-}  // namespace dtrain::test
+}  // namespace dtrain::testing

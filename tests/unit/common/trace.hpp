@@ -9,7 +9,7 @@
 
 #include "common/problem.hpp"
 
-namespace dtrain::test {
+namespace dtrain::testing {
 
 // Keeps each shard's contribution. Safe from any thread, as the contract of ContributionSink asks.
 class CollectingSink final : public backend::ContributionSink {
@@ -69,4 +69,4 @@ struct Tolerance {
 std::string compare_backends(const backend::Backend& actual, const backend::Backend& expected, const Problem& problem,
                              const TraceOptions& options = {}, const Tolerance& tolerance = {});
 
-}  // namespace dtrain::test
+}  // namespace dtrain::testing

@@ -1,6 +1,6 @@
 #include "common/executable_contract.hpp"
 
-namespace dtrain::test {
+namespace dtrain::testing {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Reference, ExecutableContract, ::testing::Values(backend::make_reference_backend));
@@ -23,4 +23,4 @@ TEST(ReferenceExecutable, ProfilesEveryNodeBothWays) {
 }
 
 }  // namespace
-}  // namespace dtrain::test
+}  // namespace dtrain::testing

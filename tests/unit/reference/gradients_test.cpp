@@ -8,7 +8,7 @@
 #include "common/problem.hpp"
 #include "common/trace.hpp"
 
-namespace dtrain::test {
+namespace dtrain::testing {
 namespace {
 
 class Gradients : public ::testing::TestWithParam<Problem> {};
@@ -63,4 +63,4 @@ INSTANTIATE_TEST_SUITE_P(Layers, Gradients, ::testing::ValuesIn(layer_problems()
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace dtrain::test
+}  // namespace dtrain::testing
