@@ -149,23 +149,38 @@ class OnnxGraph {
     return add_node("Clip", {in.name, low, high}, output_name(each), in.flat, {});
   }
 
-  // Windows that stick out (MXNet's `full`) become padding at the end, so no runtime's reading of ceil_mode matters.
+  // Windows that stick out of the padded input (MXNet's `full`) become padding at the end, so that no runtime's reading
+  // of ceil_mode matters. In an average what lies out there never counts, though padding may.
   Value add_pooling(const nn::Node& each, const nn::Pooling& layer) {
     const bool max = layer.kind == nn::PoolingKind::max;
-    const Value in = spatial(input_of(each));
+    Value in = spatial(input_of(each));
     if (layer.global) {
       return add_node(max ? "GlobalMaxPool" : "GlobalAveragePool", {in.name}, output_name(each), false, {});
     }
     const nn::Shape& size = graph_.nodes[static_cast<std::size_t>(each.inputs[0])].output;
-    const int end_h =
-        std::max(layer.pad_h, (each.output.h - 1) * layer.stride_h + layer.kernel_h - size.h - layer.pad_h);
-    const int end_w =
-        std::max(layer.pad_w, (each.output.w - 1) * layer.stride_w + layer.kernel_w - size.w - layer.pad_w);
+    const int over_h = overhang(size.h, each.output.h, layer.kernel_h, layer.stride_h, layer.pad_h);
+    const int over_w = overhang(size.w, each.output.w, layer.kernel_w, layer.stride_w, layer.pad_w);
+    int pad_h = layer.pad_h, pad_w = layer.pad_w;
+    bool count_padding = layer.count_include_pad;
+    if (!max && count_padding && over_h + over_w > 0) {
+      in = pad_with_zeros(in, each.name, pad_h, pad_w);
+      count_padding = false;
+      pad_h = pad_w = 0;
+    }
     std::vector<ProtoMessage> attributes = {integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
                                             integers("strides", {layer.stride_h, layer.stride_w}),
-                                            integers("pads", {layer.pad_h, layer.pad_w, end_h, end_w})};
-    if (!max) attributes.push_back(integer("count_include_pad", layer.count_include_pad));
+                                            integers("pads", {pad_h, pad_w, pad_h + over_h, pad_w + over_w})};
+    if (!max) attributes.push_back(integer("count_include_pad", count_padding));
     return add_node(max ? "MaxPool" : "AveragePool", {in.name}, output_name(each), false, attributes);
+  }
+
+  static int overhang(int in, int out, int kernel, int stride, int pad) {
+    return std::max(0, (out - 1) * stride + kernel - in - 2 * pad);
+  }
+
+  Value pad_with_zeros(const Value& in, const std::string& name, int pad_h, int pad_w) {
+    const std::string pads = add_integers(name + "_pads", {0, 0, pad_h, pad_w, 0, 0, pad_h, pad_w});
+    return add_node("Pad", {in.name, pads}, name + "_padded", false, {});
   }
 
   Value add_dense(const nn::Node& each) {
@@ -188,11 +203,8 @@ class OnnxGraph {
 
   Value spatial(const Value& in) {
     if (!in.flat) return in;
-    const std::string extents = in.name + "_extents" + std::to_string(nodes_);
-    const std::int64_t numbers[] = {0, -1, 1, 1}, rank = std::ssize(numbers);
-    add_initializer(
-        tensor_message(extents, {&rank, 1}, int64).text(raw_data, text_of(std::as_bytes(std::span(numbers)))));
-    return add_node("Reshape", {in.name, extents}, extents + "_spatial", false, {});
+    const std::string name = fmt::format("{}_spatial_{}", in.name, nodes_);
+    return add_node("Reshape", {in.name, add_integers(name + "_extents", {0, -1, 1, 1})}, name, false, {});
   }
 
   Value add_node(const char* op, const std::vector<std::string>& inputs, const std::string& output, bool is_flat,
@@ -220,6 +232,13 @@ class OnnxGraph {
 
   std::string add_scalar(const std::string& name, float number) {
     add_initializer(tensor_message(name, {}, float32).text(raw_data, text_of(std::as_bytes(std::span(&number, 1)))));
+    return name;
+  }
+
+  std::string add_integers(const std::string& name, std::initializer_list<std::int64_t> numbers) {
+    const std::int64_t count = std::ssize(numbers);
+    const std::span values(numbers.begin(), numbers.size());
+    add_initializer(tensor_message(name, {&count, 1}, int64).text(raw_data, text_of(std::as_bytes(values))));
     return name;
   }
 

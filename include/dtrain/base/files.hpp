@@ -62,7 +62,8 @@ class AtomicFile {
   // Overwrites bytes that were written before, for headers that are known last.
   void write_at(std::uint64_t offset, ByteView bytes);
   std::uint64_t size() const { return size_; }
-  // All that was written is on disk under the temporary name: a full disk shows here, before commit() replaces anything.
+  // All that was written is on disk under the temporary name: a full disk shows here, before commit() replaces
+  // anything.
   void sync();
   void commit();
 
