@@ -20,8 +20,8 @@ Json graph_to_json(const Graph& graph);
 Graph graph_from_json(const Json& document, std::string_view source, std::optional<Shape> image = {},
                       std::optional<int> classes = {});
 
-// MXNet 1.x symbol.json with variables, attributes and heads as the real mxnet loads them. It holds all of the graph but
-// its name and the size of its images; label smoothing comes back within a rounding.
+// MXNet 1.x symbol.json with variables, attributes and heads as the real mxnet loads them. It holds all of the graph
+// but its name and the size of its images; label smoothing comes back within a rounding.
 Json graph_to_mxnet_symbol(const Graph& graph);
 
 }  // namespace dtrain::nn
