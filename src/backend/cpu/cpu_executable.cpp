@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 
 #include <dtrain/backend/checks.hpp>
@@ -10,6 +9,7 @@
 
 #include "layers.hpp"
 #include "model.hpp"
+#include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -209,22 +209,22 @@ bool CpuExecutable::compute_shard(Step& step, Lane& lane, int member) {
 
 void CpuExecutable::run_segment(const Program& program, const Segment& segment, Context& context, int first, int n) {
   OpTimes* const times = times_.empty() ? nullptr : &times_[static_cast<std::size_t>(context.worker->id)];
-  for (int op = segment.first_op; op < segment.end_op; ++op) program.op(op).begin(context);
+  // Calls work(operation) for the segment's operations, noting the time when profiling.
+  const auto each_op = [&](int calls, auto work) {
+    for (int op = segment.first_op; op < segment.end_op; ++op) {
+      const double start = times ? thread_seconds() : 0;
+      work(program.op(op));
+      if (times) times->add(op, context.count, calls, thread_seconds() - start);
+    }
+  };
+  each_op(0, [&](Op& op) { op.begin(context); });
   const Chunks chunks{n, segment.max_chunk};
   for (int chunk = 0; chunk < chunks.number(); ++chunk) {
     context.first = first + chunks.first(chunk);
     context.count = chunks.size(chunk);
-    for (int op = segment.first_op; op < segment.end_op; ++op) {
-      if (!times) {
-        program.op(op).run(context);
-        continue;
-      }
-      const auto start = std::chrono::steady_clock::now();
-      program.op(op).run(context);
-      times->add(op, context.count, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
+    each_op(1, [&](Op& op) { op.run(context); });
   }
-  for (int op = segment.first_op; op < segment.end_op; ++op) program.op(op).finish(context);
+  each_op(0, [&](Op& op) { op.finish(context); });
 }
 
 // Every thread adds a part of the gradients of all others to the leader's, in the order of the threads.

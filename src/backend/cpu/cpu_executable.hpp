@@ -17,7 +17,7 @@ struct OpTimes {
     std::vector<std::pair<int, int>> calls;  // samples of a chunk, how often
   };
   std::vector<Entry> entries;
-  void add(int op, int count, double seconds);
+  void add(int op, int count, int calls, double seconds);
 };
 
 class CpuExecutable final : public Executable {

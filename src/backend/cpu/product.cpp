@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 
 #include "rows.hpp"
+#include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -143,10 +143,9 @@ class ProductOp : public Op {
     once();
     double best = 1e9;
     for (int repeat = 0; repeat < repeats; ++repeat) {
-      const auto start = std::chrono::steady_clock::now();
+      const double start = thread_seconds();
       for (int k = 0; k < kBareCalls; ++k) once();
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      best = std::min(best, elapsed.count() / kBareCalls);
+      best = std::min(best, (thread_seconds() - start) / kBareCalls);
     }
     return best;
   }
