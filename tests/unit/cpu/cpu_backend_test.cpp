@@ -46,5 +46,14 @@ TEST_P(CpuLayers, GivesTheSameBitsOnOneAndTwoLanes) {
   EXPECT_EQ(a.logits, b.logits);
 }
 
+// bfloat16 has 8 bits of precision: what is rounded after each layer is off by up to a few per cent.
+TEST_P(CpuLayers, ComesNearTheReferenceInBfloat16) {
+  if (backend::make_cpu_backend()->why_not(DType::bfloat16)) GTEST_SKIP() << "this CPU lacks bfloat16";
+  TraceOptions options;
+  options.dtype = DType::bfloat16;
+  const Tolerance tolerance{.loss = 0.02, .gradients = 0.3, .statistics = 0.02, .logits = 0.04, .parameters = 0.04};
+  EXPECT_EQ(difference(GetParam(), options, tolerance), "");
+}
+
 }  // namespace
 }  // namespace dtrain::testing
