@@ -55,7 +55,10 @@ struct BenchResult {
 
 BenchResult measure(const BenchOptions& options, const OptionSet& set) {
   DataOptions data = options.data;
-  const nn::Graph graph = choose_graph(options.network, set, data);
+  NetworkChoice network = options.network;
+  // 20 is the depth of the default network only.
+  if (set.chosen("network") && !set.chosen("num-layers")) network.options.num_layers = 0;
+  const nn::Graph graph = choose_graph(network, set, data);
   const auto backend = choose_backend(options.compute);
   const backend::DType dtype = choose_dtype(options.compute, *backend);
   const int samples = options.compute.samples_per_step();

@@ -58,13 +58,17 @@ backend::DType choose_dtype(const ComputeOptions& options, const backend::Backen
   return dtype;
 }
 
+int largest_shard(const ComputeOptions& options) {
+  return (options.samples_per_step() + options.logical_shards - 1) / options.logical_shards;
+}
+
 backend::CompileOptions compile_options(const ComputeOptions& options, backend::DType dtype, int top_k) {
   const int shards = options.logical_shards;
   const bool alone = shards == 1;
   return {.dtype = dtype,
           .lanes = alone ? 1 : std::min(options.threads, shards),
           .threads_per_lane = alone ? options.threads : 1,
-          .max_samples = (options.samples_per_step() + shards - 1) / shards,
+          .max_samples = largest_shard(options),
           .top_k = top_k > 0 ? top_k : 5,
           .training = true};
 }

@@ -29,6 +29,8 @@ void bind_batch(OptionSet& set, ComputeOptions& options);   // batch sizes, shar
 // Throws UsageError for what this build or this machine cannot do.
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options);
 backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend);
+// Samples of the largest shard of a whole step; evaluation takes blocks of the same size.
+int largest_shard(const ComputeOptions& options);
 // One thread a shard where there are several shards, else all threads on the one.
 backend::CompileOptions compile_options(const ComputeOptions& options, backend::DType dtype, int top_k);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include <dtrain/base/text.hpp>
 
@@ -54,6 +55,11 @@ std::string right_of(const Option& option) {
   return value.empty() ? option.help : fmt::format("{} (default {})", option.help, value);
 }
 
+std::string capitalised(std::string text) {
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
 std::string option_groups(const OptionSet& set, const Console& console) {
   std::vector<std::string> titles;
   for (const Option& option : set.options()) {
@@ -92,8 +98,9 @@ std::string command_list(const CommandTree& tree, std::string_view path) {
 
 std::string short_overview(const CommandTree& tree, std::string_view path) {
   const CommandGroup* group = tree.find_group(path);
-  std::string text = group ? fmt::format("usage: dtrain {} COMMAND [options]\n{}.\n\n", path, group->sentence)
-                           : "usage: dtrain COMMAND [options]\nTrains image models.\n\n";
+  std::string text =
+      group ? fmt::format("usage: dtrain {} COMMAND [options]\n{}.\n\n", path, capitalised(group->sentence))
+            : "usage: dtrain COMMAND [options]\nTrains image models.\n\n";
   return text + command_list(tree, path) +
          fmt::format("\n`dtrain {}COMMAND --help` explains a command.\n", path.empty() ? "" : std::string(path) + " ");
 }
@@ -124,7 +131,7 @@ std::string short_help(const CommandTree& tree, std::string_view path, const Con
   Command* command = tree.find(path);
   if (!command) return short_overview(tree, path);
   apply_default_preset(command->options);
-  std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), command->sentence);
+  std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), capitalised(command->sentence));
   text += option_groups(command->options, console);
   return text + fmt::format("\n`dtrain {} --help` says more.\n", command->path);
 }
@@ -133,7 +140,7 @@ std::string long_help(const CommandTree& tree, std::string_view path, const Cons
   Command* command = tree.find(path);
   if (!command) return long_overview(tree, path, console);
   apply_default_preset(command->options);
-  std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), command->sentence);
+  std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), capitalised(command->sentence));
   text += examples_of(*command, console) + option_groups(command->options, console);
   text += option_groups(tree.global_options, console);
   text += fmt::format("\n{}\n{}", console.paint_answer(Style::heading, "Exit codes:"), exit_codes_topic());

@@ -6,10 +6,10 @@
 #include "command.hpp"
 #include "loader_speed.hpp"
 #include "signals.hpp"
-#include "synthetic_data.hpp"
 #include "train_events.hpp"
 #include "train_log.hpp"
 #include "train_options.hpp"
+#include "train_sources.hpp"
 #include "train_start.hpp"
 
 namespace dtrain::cli {
@@ -31,35 +31,6 @@ void say_what_is_accepted(const TrainOptions& options, Console& console) {
   if (options.servers)
     console.log("-s is not needed: the workers add their gradients themselves, there are no servers");
   if (has_gpu()) console.log("This machine has a GPU; this dtrain computes on the CPU");
-}
-
-// Where the images come from; the folder of synthetic ones lives as long as this.
-struct Sources {
-  std::unique_ptr<SyntheticData> synthetic;
-  Path train;
-  std::optional<Path> validation;
-};
-
-Sources choose_sources(const TrainOptions& options, const OptionSet& set, Console& console) {
-  Sources sources;
-  if (options.benchmark) {
-    sources.synthetic =
-        std::make_unique<SyntheticData>(options.data.image, options.data.classes, options.compute.samples_per_step());
-    sources.train = sources.synthetic->records();
-    return sources;
-  }
-  if (!options.data.train) throw UsageError("train: --data-train is missing", "give the record file to train on");
-  sources.train = *options.data.train;
-  require_records(sources.train);
-  sources.validation = options.data.validation;
-  const bool default_is_missing =
-      sources.validation && !set.chosen("data-val") && !std::filesystem::exists(*sources.validation);
-  if (default_is_missing && set.chosen("data-train")) {
-    console.log("No --data-val: training without validation");
-    sources.validation.reset();
-  }
-  if (sources.validation) require_records(*sources.validation);
-  return sources;
 }
 
 ExitCode test_io(const TrainOptions& options, data::Loader& loader, Console& console) {
@@ -88,6 +59,19 @@ void say_what_runs(const TrainOptions& options, const nn::Graph& graph, const ba
                           graph.input().c, graph.input().h, graph.input().w, graph.classes()));
   console.log(fmt::format("G = {} samples a step in V = {} logical {}; {}", options.compute.samples_per_step(), shards,
                           shards == 1 ? "shard" : "shards", efficiency_line(shards)));
+}
+
+Json start_event(const TrainOptions& options, const nn::Graph& graph, backend::DType dtype) {
+  return Json::object({{"schema", "dtrain.train/1"},
+                       {"event", "start"},
+                       {"version", DTRAIN_VERSION},
+                       {"network", graph.name},
+                       {"parameters", graph.parameter_count},
+                       {"dtype", backend::dtype_name(dtype)},
+                       {"threads", options.compute.threads},
+                       {"global_batch", options.compute.samples_per_step()},
+                       {"logical_shards", options.compute.logical_shards},
+                       {"seed", options.compute.seed}});
 }
 
 void answer_result(const train::TrainResult& result, const TrainLog& log, Console& console) {
@@ -134,7 +118,7 @@ ExitCode act(const TrainOptions& given, const OptionSet& set, Console& console) 
   const nn::Graph graph = graph_of_run(start, set, options);
   if (start) fit_optimizer_state(*start, options.optimizer, console);
 
-  const Sources sources = choose_sources(options, set, console);
+  const TrainSources sources = choose_sources(options, set, console);
   data::Loader training(sources.train, training_loader(options.data, options.compute.seed));
   if (options.test_io) return test_io(options, training, console);
   std::optional<data::Loader> validation;
@@ -148,7 +132,10 @@ ExitCode act(const TrainOptions& given, const OptionSet& set, Console& console) 
   std::optional<BoardEvents> board;
   Observers observers;
   observers.add(log);
-  if (console.json()) observers.add(json);
+  if (console.json()) {
+    observers.add(json);
+    console.answer_json(start_event(options, graph, dtype));
+  }
   if (options.tensorboard) observers.add(board.emplace(*options.tensorboard, options.data));
 
   const train::TrainResult result =

@@ -86,6 +86,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.checkpoint_prefix = options.model_prefix;
   trainer.checkpoint_every_steps = options.checkpoint_every;
   trainer.checkpoint_format = options.checkpoint_format;
+  trainer.evaluation_block = largest_shard(options.compute);
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.dtype = backend::dtype_name(dtype);
   return trainer;

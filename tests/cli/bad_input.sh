@@ -1,0 +1,86 @@
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes
+training=("${small_training[@]}" --num-epochs 1)
+fails() { check "$1 is a failure" exits 1; check "$1 is explained" says "$2"; }
+refused() { check "$1 is a usage error" exits 2; check "$1 is explained" says "$2"; }
+flip() { printf '\x55' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }  # flip FILE OFFSET
+
+run train
+fails "the recipe's data that was not prepared" "data/cifar10_train.rec: no such file"
+check "missing data names the command that makes it" says 'hint: make it with `dtrain data prepare cifar10 --out data`'
+run train --network mlp --data-train d/nothing.rec
+check "unknown missing data names the sets" says "dtrain data prepare"
+run eval m/none --load-epoch 1 --data-val d/shapes_val.rec
+fails "a checkpoint that is not there" "m/none"
+run eval --data-val d/shapes_val.rec
+refused "a missing prefix" "eval: PREFIX is missing"
+run eval m/x
+refused "a missing --data-val" "eval: --data-val is missing"
+
+bad() { mkdir -p b && cp d/shapes_train.rec d/shapes_train.idx b/; }
+try() { run train "${training[@]}" --data-train b/shapes_train.rec "$@"; }
+bad && : >b/shapes_train.rec
+try && fails "an empty .rec" b/shapes_train.rec
+bad && truncate -s 100000 b/shapes_train.rec
+try && fails "a truncated .rec" b/shapes_train.rec
+bad && flip b/shapes_train.rec 0
+try && fails "a broken frame" "offset 0"
+run data verify b/shapes_train.rec
+fails "a broken frame under verify" "offset 0"
+bad && : >b/shapes_train.idx
+try && fails "an empty .idx" b/shapes_train.idx
+bad && sed -i '7s/.*/6\t999999999/' b/shapes_train.idx
+try && fails "an .idx that points outside" b/shapes_train.idx
+bad && rm b/shapes_train.idx
+try
+check "a missing .idx is made up for by a scan" exits 0
+bad && printf 'not a record file' >b/shapes_train.rec
+try && fails "another file" b/shapes_train.rec
+
+# The payload of a record begins 32 bytes after its frame: 8 of the frame, 24 of MXNet's header.
+bad && flip b/shapes_train.rec 32 && flip b/shapes_train.rec 33
+try && fails "an undecodable image" b/shapes_train.rec
+try --max-bad-records 1
+check "an undecodable image may be skipped" exits 0
+check "a skipped image is counted and named" says "1 records could not be decoded"
+run data verify b/shapes_train.rec
+fails "an undecodable image under verify" b/shapes_train.rec
+
+run train "${training[@]}" --num-classes 5
+fails "a label too large" "label"
+run train "${training[@]}" --image-shape 0,28,28
+refused "an image shape with a zero" "--image-shape"
+run train "${training[@]}" --image-shape 2,28,28
+refused "an image shape of two channels" "must have 1 or 3 channels"
+run train "${training[@]}" --network resnett
+refused "an unknown network" "resnet"
+run train "${training[@]}" --network resnet --num-layers 9
+refused "an unknown depth" "9"
+echo '{"nodes": 3}' >net.json
+run train "${training[@]}" --network net.json
+fails "a file that is no network" net.json
+run train "${training[@]}" --network none.json
+fails "a network file that is not there" none.json
+run train "${training[@]}" --dtype float16
+refused "a dtype that the CPU lacks" "--dtype float16"
+run train "${training[@]}" --dtype float99
+refused "an unknown dtype" "--dtype"
+run train "${training[@]}" --logical-shards 3
+refused "shards that are no power of two" "--logical-shards: must be a power of two, not 3"
+run train "${training[@]}" --logical-shards 64
+refused "more shards than samples" "64 shards for 50 samples"
+
+run train "${training[@]}" --lr 1e30 --num-epochs 3 --model-prefix m/nan
+fails "a loss that is not finite" "the loss is not finite at epoch"
+check "a loss that is not finite names the rate" says "learning rate 1e+30"
+
+: >file
+run train "${training[@]}" --model-prefix file/s
+check "a checkpoint folder that cannot be made does not stop the run" exits 0
+check "a checkpoint folder that cannot be made is told" says "warning: checkpoint not saved"
+check "training went on" says "Validation-accuracy="
+run export m/none --to onnx --out x
+fails "an export of nothing" m/none
+
+finish

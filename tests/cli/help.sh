@@ -1,0 +1,70 @@
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+run
+check "bare dtrain is a usage error" exits 2
+check "bare dtrain explains itself on stderr" says "usage: dtrain COMMAND"
+check "bare dtrain answers nothing" silent_on out
+
+run --version
+check "--version succeeds" exits 0
+check "--version answers name and number" answers_line '^dtrain [0-9]+\.[0-9]+\.[0-9]+$'
+
+run help
+check "help succeeds" exits 0
+check "help is an answer" answers "usage: dtrain COMMAND"
+check "help names every group's commands" answers "prepare, ls, verify"
+check "help names the topics" answers "exit-codes, environment, configuration"
+
+run train -h
+check "-h of a command succeeds" exits 0
+check "-h lists the options" answers "--lr-step-epochs"
+check "-h leaves the examples out" bash -c '! grep -q Examples out'
+
+run train --help
+check "--help of a command succeeds" exits 0
+check "--help starts with the usage" same "$(head -n 1 out)" "usage: dtrain train [options]"
+check "--help gives examples" answers "Examples:"
+check "--help has examples before options" same "$(grep -nE '^(Examples|Network):' out | cut -d: -f2 | tr '\n' ' ')" "Examples Network "
+check "--help shows the recipe's defaults" answers "(default 200,250)"
+check "--help ends with exit codes and other commands" answers "See also:"
+run --help train
+check "--help may stand before the command" answers "usage: dtrain train [options]"
+run data
+check "a group alone is a usage error" exits 2
+check "a group alone lists its commands" says "prepare"
+run data --help
+check "help of a group lists its commands" answers "verify"
+
+for command in train eval inspect export "data prepare" "data ls" "data verify" "data bench" "bench train" help; do
+  # shellcheck disable=SC2086
+  run $command --help
+  check "$command --help succeeds" exits 0
+  while read -r example; do
+    eval "run ${example#dtrain } --show-config"
+    check "an example of $command parses: $example" exits 0
+  done < <(sed -n '/^Examples:/,/^$/s/^  dtrain/dtrain/p' out)
+  # shellcheck disable=SC2086
+  run help $command
+  check "help $command is the same page" answers "usage: dtrain $command"
+done
+
+run help exit-codes
+for number in 0 1 2 3 4 75 93 130 143; do
+  check "the table of exit codes has $number" answers_line "^ *$number  "
+done
+run help environment
+check "the environment page names the variable of an option" answers DTRAIN_BATCH_SIZE
+check "the environment page names NO_COLOR" answers NO_COLOR
+run help configuration
+check "the configuration page shows a section" answers "[train]"
+run help exit-cods
+check "an unknown topic is a usage error" exits 2
+check "an unknown topic gets advice" says 'dtrain help exit-codes'
+
+"$DTRAIN" help >/dev/full 2>err
+code=$?
+check "an answer that cannot be written is a failure" exits 1
+check "an answer that cannot be written is told" says "standard output: cannot write"
+
+finish

@@ -1,0 +1,47 @@
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes
+
+run train --json --lr x
+check "a usage error under --json exits 2" exits 2
+check "a usage error under --json is a document on stderr" json err 'd["error"]["kind"] == "usage" and "--lr" in d["error"]["message"]'
+run --json trian
+check "an unknown command under --json is a document with its hint" json err '"dtrain train" in d["error"]["hint"]'
+check "stdout stays empty" silent_on out
+run data ls nothing.rec --json
+check "missing data under --json is of kind data" json err 'd["error"]["kind"] == "data"'
+run data ls --json d/shapes_train.rec
+check "--json may stand after the command" json out 'd["schema"] == "dtrain.data-ls/1" and d["records"] == 300'
+run --json data ls d/shapes_train.rec
+check "--json may stand before the command" json out 'd["records"] == 300'
+DTRAIN_JSON=1 run data ls d/shapes_train.rec
+check "--json may come from the environment" json out 'd["classes"]["0"] == 30'
+
+run train --json "${small_training[@]}" --num-epochs 1 --model-prefix m/s
+check "training under --json succeeds" exits 0
+check "every line has a schema" json out 'all(line["schema"] == "dtrain.train/1" for line in lines)'
+check "the events come in their order" \
+  json out '[line["event"] for line in lines] == ["start"] + ["step"] * 6 + ["epoch", "checkpoint", "evaluation"]'
+check "the steps count the samples" json out '[line["samples_seen"] for line in lines if line["event"] == "step"][-1] == 300'
+check "the log lines stay on stderr" says "Epoch[0] Train-accuracy="
+run train --json --quiet "${small_training[@]}" --num-epochs 1
+check "--quiet leaves stderr empty" silent_on err
+
+run eval m/s --load-epoch 1 --data-val d/shapes_val.rec --json
+check "eval answers one document" json out 'd["schema"] == "dtrain.eval/1" and d["samples"] == 100 and 0 <= d["accuracy"] <= d["top_k_accuracy"] <= 1'
+run inspect m/s --load-epoch 1 --json
+check "inspect has both hashes" json out 'len(d["weights_sha256"]) == 64 and len(d["state_sha256"]) == 64'
+run inspect m/s --load-epoch 1 --graph --json
+check "inspect --graph is a graph" json out 'd["schema"].startswith("dtrain.graph/")'
+run export m/s --load-epoch 1 --to safetensors --out x/w.safetensors --json
+check "export names the files" json out 'd["files"] == ["x/w.safetensors"]'
+run data verify d/shapes_val.rec --json
+check "verify says good" json out 'd["good"] and d["records"] == 100'
+run data bench d/shapes_train.rec --seconds 1 --json
+check "data bench has a rate" json out 'd["samples_per_second"] > 0'
+run bench train --network mlp --batch-size 32 --steps 3 --warmup 1 --json
+check "bench train has rate, spread and memory" \
+  json out 'd["steps"] == 3 and d["images_per_second_low"] <= d["images_per_second"] <= d["images_per_second_high"] and d["peak_memory_bytes"] > 1e6'
+check "bench train lists operations" json out 'len(d["operations"]) > 3'
+
+finish

@@ -1,0 +1,75 @@
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+value() { "$DTRAIN" train --show-config "$@" | sed -n 's/^lr = //p'; }
+
+check "the recipe is the weakest" same "$(value)" "0.05  (recipe cifar10)"
+check "another recipe has another value" same "$(value --recipe imagenet)" "0.1  (default)"
+mkdir -p "$HOME/.config/dtrain"
+printf '[train]\nlr = 0.2\n' >"$HOME/.config/dtrain/config.toml"
+check "the user's file beats the recipe" same "$(value)" "0.2  ($HOME/.config/dtrain/config.toml:2)"
+printf '# mine\n\n[train]\nlr = 0.3 # faster\n' >dtrain.toml
+check "the project's file beats the user's" same "$(value)" "0.3  (dtrain.toml:4)"
+export DTRAIN_LR=0.4
+check "a variable beats the files" same "$(value)" "0.4  (DTRAIN_LR)"
+check "a flag beats a variable" same "$(value --lr 0.5)" "0.5  (--lr)"
+unset DTRAIN_LR
+mkdir -p xdg/dtrain && printf '[train]\nlr = 0.7\n' >xdg/dtrain/config.toml
+rm dtrain.toml
+check "XDG_CONFIG_HOME moves the user's file" same "$(XDG_CONFIG_HOME=$PWD/xdg value)" "0.7  ($PWD/xdg/dtrain/config.toml:2)"
+check "the recipe may come from a variable" same "$(DTRAIN_RECIPE=mnist "$DTRAIN" train --show-config | sed -n 's/^network = //p')" \
+  "mlp  (recipe mnist)"
+rm -r "$HOME/.config"
+
+refused() { check "$1 is a usage error" exits 2; check "$1 names its place" says "$2"; }
+DTRAIN_LR=fast run train
+refused "a bad variable" "dtrain: DTRAIN_LR: must be a number, not 'fast'"
+DTRAIN_LR=fast run train --lr 0.1
+refused "a bad variable under a good flag" "DTRAIN_LR: must be a number"
+run train --batch-size 0
+refused "a bad flag" "dtrain: --batch-size: must be 1 or more, not 0"
+run train --lr 0
+refused "a rate of zero" "--lr: must be more than 0, not 0"
+run train --batch-size 1.5
+refused "a fraction for a count" "--batch-size: must be a whole number, not '1.5'"
+run train --batch-size 99999999999
+refused "a count that is too large" "--batch-size: 99999999999 is too large"
+run train --image-shape 3,28
+refused "an image shape of two numbers" "--image-shape: must be channels,height,width as 3,28,28"
+run train --recipe cifar
+refused "an unknown recipe" "--recipe: must be one of cifar10, imagenet, mnist, not 'cifar'"
+run train --optimizer adamm
+refused "an unknown optimizer" "--optimizer: "
+run train --color blue
+refused "a bad global option" "--color: must be one of auto, always, never"
+printf '[train]\nbatch-size = many\n' >dtrain.toml
+run train
+refused "a bad value in a file" "dtrain: dtrain.toml:2: batch-size: must be a whole number, not 'many'"
+printf '[train]\nbatchsize = 3\n' >dtrain.toml
+run train
+refused "an unknown key" "dtrain.toml:2: unknown option 'batchsize'"
+check "an unknown key gets advice" says "did you mean 'batch-size'?"
+printf '\n[trian]\nlr = 3\n' >dtrain.toml
+run --version
+refused "an unknown section" "dtrain.toml:3: unknown section 'trian'"
+printf 'lr\n' >dtrain.toml
+run train
+refused "a line without a value" "dtrain.toml:1: expected 'key = value'"
+printf '[train]\nmodel-prefix = "m\n' >dtrain.toml
+run train
+refused "an open quote" "dtrain.toml:2: the closing quote is missing"
+
+printf 'color = "never"\n[train]\nmodel_prefix = "my models/m"\nrandom-mirror = false\n[data.prepare]\nout = d\n' >dtrain.toml
+run train --show-config
+check "underscores in keys count as dashes" answers "model-prefix = my models/m  (dtrain.toml:3)"
+check "false is 0" answers "random-mirror = 0"
+check "options of every command stand before the sections" answers "color = never  (dtrain.toml:1)"
+run data prepare shapes --show-config
+check "a command of two words has a section with a dot" answers "out = d  (dtrain.toml:6)"
+rm dtrain.toml
+run train --show-config --json
+check "--show-config --json is one document" json out 'd["schema"] == "dtrain.config/1" and d["command"] == "train"'
+check "--show-config --json holds names, values and origins" \
+  json out '{"name": "lr", "value": "0.05", "origin": "recipe cifar10", "env": "DTRAIN_LR"} in d["values"]'
+
+finish

@@ -1,0 +1,83 @@
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes 1000
+training=("${small_training[@]}" --seed 3 --num-epochs 3)
+
+hash() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["state_sha256"])'; }
+run train "${training[@]}" --model-prefix m/whole
+whole=$(hash m/whole)
+
+run train "${training[@]}" --num-epochs 1 --model-prefix m/two
+run train "${training[@]}" --model-prefix m/two --resume
+check "--resume goes on" exits 0
+check "--resume names what it found" says 'Resuming from "m/two-0001": epoch 1, step 0'
+check "--resume trains only what is left" says_not "Epoch[0] "
+check "stopping between epochs does not change a bit" same "$(hash m/two)" "$whole"
+run train "${training[@]}" --model-prefix m/two --resume
+check "--resume of a finished run succeeds" exits 0
+check "--resume of a finished run trains nothing" says_not "Batch ["
+run train "${training[@]}" --model-prefix m/fresh --resume
+check "--resume without a checkpoint starts from the beginning" says "No checkpoint of m/fresh yet"
+
+interrupted() {  # interrupted SIGNAL ARGUMENTS...: sends the signal once the first log line is there
+  local signal=$1 process
+  shift
+  "$DTRAIN" "$@" >out 2>err </dev/null &
+  process=$!
+  for _ in $(seq 200); do grep -q "Batch \[2\]" err && break; sleep 0.02; done
+  kill "-$signal" "$process"
+  wait "$process"
+  code=$?
+}
+for signal in INT TERM; do
+  interrupted $signal train "${training[@]}" --num-epochs 30 --model-prefix "m/$signal"
+  check "SIG$signal with a checkpoint exits 75" exits 75
+  check "SIG$signal says where it stopped" says_line "dtrain: stopped by a signal at epoch [0-9]+ step [0-9]+, checkpoint saved"
+  check "SIG$signal says how to go on" says "hint: the same command with --resume"
+  run train "${training[@]}" --model-prefix "m/$signal" --resume
+  check "after SIG$signal the run can go on" exits 0
+  check "SIG$signal in the middle does not change a bit" same "$(hash "m/$signal-0003.json")" "$whole"
+done
+interrupted INT train "${training[@]}" --num-epochs 30
+check "SIGINT without a checkpoint ends by the signal" exits 130
+check "SIGINT without a checkpoint says that nothing was saved" says "nothing saved"
+interrupted TERM train "${training[@]}" --num-epochs 30
+check "SIGTERM without a checkpoint ends by the signal" exits 143
+
+run train "${training[@]}" --model-prefix m/every --checkpoint-every 7
+check "--checkpoint-every saves inside an epoch" exists m/every-0000-step00000007.json
+cp m/every-0000-step00000007.json m/every-0000-step00000007.safetensors . 
+check "checkpoints inside epochs do not change a bit" same "$(hash m/every)" "$whole"
+mkdir n && cp every-0000-step00000007.* n/
+run train "${training[@]}" --model-prefix n/every --resume
+check "a checkpoint inside an epoch can be resumed" says "epoch 0, step 7"
+check "resuming inside an epoch does not change a bit" same "$(hash n/every)" "$whole"
+
+run train "${training[@]}" --model-prefix m/two --load-epoch 1
+check "--load-epoch begins with that checkpoint" says 'Loaded model "m/two-0001"'
+check "--load-epoch trains the epochs after it" says "Epoch[1] Train-accuracy="
+run train "${training[@]}" --model-prefix m/two --load-epoch 9
+check "--load-epoch of an epoch that is not there fails" exits 1
+run train "${training[@]}" --resume
+check "--resume without a prefix is a usage error" exits 2
+run train "${training[@]}" --model-prefix m/two --resume --seed 4
+check "--resume with another seed is a usage error" exits 2
+check "--resume with another seed says the checkpoint's" says "--seed 4: the checkpoint was trained with 3"
+run train "${training[@]}" --model-prefix m/two --resume --batch-size 10
+check "--resume with another batch is a usage error" says "--batch-size 10: the checkpoint was trained with 50 samples a step"
+run train "${training[@]}" --model-prefix m/two --resume --network lenet
+check "--resume with another network is a usage error" says "the checkpoint holds mlp, not the lenet"
+
+flip() { printf '\x55' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }  # flip FILE OFFSET
+flip m/two-0003.safetensors 200000
+run train "${training[@]}" --model-prefix m/two --resume
+check "a damaged newest checkpoint is passed over" exits 0
+check "a damaged checkpoint is named with its tensor" says_line "warning: .*m/two-0003.*fc1_weight"
+check "the checkpoint before a damaged one is used" says 'Resuming from "m/two-0002"'
+check "after a damaged checkpoint not a bit is changed" same "$(hash m/two)" "$whole"
+for file in m/two-000?.safetensors; do flip "$file" 200000; done
+run train "${training[@]}" --model-prefix m/two --resume
+check "only damaged checkpoints are a failure" exits 1
+check "only damaged checkpoints are told" says "m/two: every checkpoint is damaged"
+
+finish

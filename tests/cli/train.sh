@@ -1,0 +1,78 @@
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes
+
+run train "${small_training[@]}" --num-epochs 2 --model-prefix m/s --top-k 3 --tensorboard tb --seed 1
+check "training succeeds" exits 0
+check "the start names device, threads and dtype" says_line '^dtrain [0-9.]+ on .+, [0-9]+ threads, float32$'
+check "the start names network and parameters" says "mlp: 310090 parameters, 3x28x28 -> 10 classes"
+check "the start names G, V and the efficiency" says "G = 50 samples a step in V = 1 logical shard; efficiency on N workers: 1: 100 %"
+check "a log line has the seeds' form" \
+  says_line $'^Epoch\\[0\\] Batch \\[2\\]\tSpeed: [0-9]+\\.[0-9]{2} samples/sec\taccuracy=0\\.[0-9]{6}\ttop_k_accuracy_3=[01]\\.[0-9]{6}$'
+check "every --disp-batches steps there is one" same "$(grep -c 'Speed:' err)" 4
+check "an epoch ends with its accuracy" says_line '^Epoch\[0\] Train-accuracy=0\.[0-9]{6}$'
+check "an epoch ends with its time" says_line '^Epoch\[0\] Time cost=[0-9]+\.[0-9]{3}$'
+check "a checkpoint is named in quotes" says 'Saved checkpoint to "m/s-0001.safetensors"'
+check "validation comes after the checkpoint" says_line '^Epoch\[1\] Validation-accuracy=[01]\.[0-9]{6}$'
+check "the lines of an epoch stand in the seeds' order" same \
+  "$(grep -oE 'Train-accuracy|Time cost|Saved|Validation-accuracy' err | head -n 4 | tr '\n' ' ')" "Train-accuracy Time cost Saved Validation-accuracy "
+check "stdout has the result alone" same "$(wc -l <out)" 1
+check "the result names accuracy and checkpoint" answers_line '^2 epochs trained; validation accuracy 0\.[0-9]+, loss [0-9.]+; checkpoint m/s-0002\.safetensors$'
+check "TensorBoard's file is there" bash -c 'ls tb/events.out.tfevents.* >/dev/null'
+accuracy=$(sed -n 's/^Epoch\[1\] Validation-accuracy=//p' err)
+
+run eval m/s --load-epoch 2 --data-val d/shapes_val.rec
+check "eval sees what training saw" answers "accuracy=$accuracy"
+run eval m/s --data-val d/shapes_val.rec
+check "eval without an epoch takes the newest" answers "accuracy=$accuracy"
+run eval m/s-0002.json --data-val d/shapes_val.rec --top-k 2
+check "eval accepts a file" answers "accuracy=$accuracy"
+check "eval reports top-k" answers top_k_accuracy_2=
+
+hash() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["weights_sha256"])'; }
+run train "${small_training[@]}" --num-epochs 2 --model-prefix m/again --seed 1
+check "the same seed gives the same bits" same "$(hash m/again)" "$(hash m/s)"
+run train "${small_training[@]}" --num-epochs 2 --model-prefix m/other --seed 2
+check "another seed gives other bits" bash -c "[ '$(hash m/other)' != '$(hash m/s)' ]"
+run train "${small_training[@]}" --num-epochs 1 --model-prefix m/v1 --logical-shards 4 --threads 1
+run train "${small_training[@]}" --num-epochs 1 --model-prefix m/v2 --logical-shards 4 --threads 2
+check "with shards the number of threads does not matter" same "$(hash m/v1)" "$(hash m/v2)"
+check "the efficiency covers the shards" says "efficiency on N workers: 1: 100 %, 2: 100 %, 3: 67 %, 4: 100 %"
+
+run train "${small_training[@]}" -s 2 --num-epochs 1
+check "-s is accepted" exits 0
+check "-s is answered with one sentence" says "-s is not needed"
+run train "${small_training[@]}" --num-epochs 1 --kv-store dist_device_sync --gpus "" -n 1
+check "the seeds' line of one host runs" exits 0
+run train "${small_training[@]}" --num-epochs 1 --data-val ""
+check "training without validation succeeds" exits 0
+check "training without validation has no validation line" says_not "Validation-accuracy"
+run train "${small_training[@]}" --num-epochs 1 --monitor 3
+check "--monitor logs the tensors" says_line '^Batch: +2 fc1_weight +[0-9.]+'
+run train "${small_training[@]}" --test-io 1
+check "--test-io answers the speed of loading" answers_line $'^Batch \\[1\\]\tSpeed: [0-9.]+ samples/sec$'
+run train --network mlp --benchmark 1 --num-epochs 1 --batch-size 32
+check "--benchmark needs no data" exits 0
+run train "${small_training[@]}" --num-epochs 1 --checkpoint-format mxnet --model-prefix m/x
+check "--checkpoint-format mxnet writes the symbol too" exists m/x-symbol.json
+check "--checkpoint-format mxnet writes the parameters too" exists m/x-0001.params
+run train "${small_training[@]}" --num-epochs 0
+check "no epochs is a run that does nothing" exits 0
+
+run inspect m/s --load-epoch 2
+check "inspect lists hashes" answers weights_sha256
+check "inspect lists tensors" answers_line '^fc1_weight +\[128, 2352\]$'
+"$DTRAIN" inspect m/s --load-epoch 2 --graph >net.json
+run train "${small_training[@]}" --num-epochs 1 --network net.json --model-prefix m/file --seed 1
+check "a graph that inspect printed can be trained" exits 0
+run train "${small_training[@]}" --num-epochs 1 --model-prefix m/name --seed 1
+check "a network from a file is the network by name" same "$(hash m/file)" "$(hash m/name)"
+for format in onnx mxnet safetensors; do
+  run export m/s --load-epoch 2 --to $format --out "x/$format"
+  check "export to $format succeeds" exits 0
+  check "export to $format wrote what it names" bash -c 'while read -r file; do [ -s "$file" ] || exit 1; done <out'
+done
+run eval x/mxnet --load-epoch 2 --data-val d/shapes_val.rec --image-shape 3,28,28 --rgb-std 58
+check "MXNet's files give the same accuracy" answers "accuracy=$accuracy"
+
+finish

@@ -1,0 +1,66 @@
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+run trian
+check "an unknown command is a usage error" exits 2
+check "an unknown command is named" says "dtrain: trian: unknown command"
+check "an unknown command gets the nearest name" says "hint: did you mean 'dtrain train'?"
+run data perpare
+check "the second word of a command gets advice too" says "did you mean 'dtrain data prepare'?"
+run frobnicate
+check "a word near nothing gets the list" says "hint: commands are: train, eval"
+
+run train --learning-rate 3
+check "an unknown option is a usage error" exits 2
+check "an unknown option points at the help" says 'dtrain train --help'
+run train --batchsize 3
+check "an unknown option gets the nearest name" says "did you mean '--batch-size'?"
+run train -lr 3
+check "a long option with one dash gets advice" says "did you mean '--lr'?"
+run --bogus
+check "an unknown option without a command is a usage error" exits 2
+check "an unknown option without a command is told so" says "unknown option before a command"
+
+run train --num-epoch 2 --show-config
+check "a unique prefix is accepted" exits 0
+check "a unique prefix sets the option" answers "num-epochs = 2  (--num-epochs)"
+run train --data /x
+check "a prefix of several options is refused" exits 2
+check "a prefix of several options lists them" says "--data-train, --data-val, --data-nthreads"
+run train --lr 0.2 --show-config
+check "a whole name that starts others is itself" answers "lr = 0.2  (--lr)"
+
+run train --lr
+check "a missing value is a usage error" exits 2
+check "a missing value says what is expected" says "--lr: needs a value (RATE)"
+run train --lr --seed 1
+check "an option is not taken for a value" says "--lr: needs a value"
+run train --resume=yes
+check "a switch takes no value" says "--resume: takes no value"
+run train extra
+check "a word too many is a usage error" exits 2
+check "a word too many is named" says extra
+
+run train --gpus "" --show-config
+check "an empty --gpus means the CPU" exits 0
+check "an empty --gpus is empty" answers "gpus =   (--gpus)"
+run train --gpus --network lenet --show-config
+check "--gpus followed by an option is empty" answers "gpus =   (--gpus)"
+check "the option after an empty --gpus counts" answers "network = lenet"
+run train --network lenet --gpus
+check "--gpus as the last word is empty" says "data/cifar10_train.rec"
+run train --gpus 0,1
+check "GPUs are refused by this build" exits 2
+check "GPUs are refused with the reason" says "computes on the CPU only"
+
+run train --lr=0.3 --lr 0.4 --show-config
+check "the last of several values counts" answers "lr = 0.4"
+run train -n4
+check "several hosts are refused by this build" exits 2
+check "several hosts are refused with the option's name" says "--num-workers: this dtrain trains on one machine"
+run train -H hosts
+check "a host file is refused by this build" says "--hostfile: this dtrain trains on one machine"
+run train --elastic
+check "elastic training is refused by this build" exits 2
+
+finish
