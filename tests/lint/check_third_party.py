@@ -19,7 +19,7 @@ HOME = {
 # Standard C++ headers have no dot and no slash; these come with the system.
 SYSTEM = re.compile(r"^(dtrain/.*|[a-z_]+|(sys|netinet|arpa|linux)/[a-z_0-9]+\.h|(unistd|fcntl|poll|signal|termios|dirent|"
                     r"errno|pthread|sched|pwd|netdb|dlfcn|link|elf|getopt|glob|fnmatch|spawn|utime|cpuid|immintrin|"
-                    r"x86intrin|malloc|execinfo|limits|float|stdint|stdlib|string|cxxabi)\.h)$")
+                    r"x86intrin|malloc|execinfo|limits|float|stddef|stdint|stdlib|string|cxxabi)\.h)$")
 
 CLEAN = {
     "src/net/http.cpp": "#include <curl/curl.h>\n#include <fmt/format.h>\n#include <sys/socket.h>\n#include <vector>\n",
