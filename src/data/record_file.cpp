@@ -44,6 +44,8 @@ std::uint64_t RecordFile::offset(std::size_t position) const {
 
 Record RecordFile::read(std::size_t position) const { return record_at(state_->bytes(), offset(position)); }
 
+void RecordFile::read(std::size_t position, Record& into) const { record_at(state_->bytes(), offset(position), into); }
+
 const Path& RecordFile::path() const { return state_->path; }
 
 }  // namespace dtrain::data

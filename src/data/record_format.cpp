@@ -119,15 +119,20 @@ std::uint64_t next_record_start(const RecordBytes& file, std::uint64_t offset) {
 
 Record record_at(const RecordBytes& file, std::uint64_t offset) {
   Record record;
+  record_at(file, offset, record);
+  return record;
+}
+
+void record_at(const RecordBytes& file, std::uint64_t offset, Record& into) {
   const Part part = part_at(file, offset);
   if (part.kind == PartKind::whole) {
-    record.payload = part.content;
+    into.joined = nullptr;
+    into.payload = part.content;
   } else {
-    record.joined = join_parts(file, offset);
-    record.payload = bytes_of(*record.joined);
+    into.joined = join_parts(file, offset);
+    into.payload = bytes_of(*into.joined);
   }
-  split_header(file, offset, record);
-  return record;
+  split_header(file, offset, into);
 }
 
 }  // namespace dtrain::data

@@ -48,6 +48,7 @@ struct RecordBytes {
 std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset);
 // The record that begins at `offset`, with its header taken apart.
 Record record_at(const RecordBytes& file, std::uint64_t offset);
+void record_at(const RecordBytes& file, std::uint64_t offset, Record& into);  // reusing its memory
 // The next place at or after `offset` where a record may begin; the file's size if there is none.
 std::uint64_t next_record_start(const RecordBytes& file, std::uint64_t offset);
 

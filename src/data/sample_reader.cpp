@@ -81,7 +81,7 @@ bool SampleReader::read(std::uint32_t position, std::vector<BadRecord>& bad) {
 bool SampleReader::decode(std::uint32_t position, std::vector<BadRecord>& bad) {
   std::string reason;
   try {
-    record_ = file_.read(position);
+    file_.read(position, record_);
     decode_image(record_.payload, options_.shape.c, image_);
     return true;
   } catch (const DataError& error) {

@@ -27,7 +27,8 @@ class RecordFile {
   ~RecordFile();
   std::size_t size() const;  // records, at least one
   std::uint64_t offset(std::size_t position) const;
-  Record read(std::size_t position) const;  // checks the frame; a damaged one throws
+  Record read(std::size_t position) const;              // checks the frame; a damaged one throws
+  void read(std::size_t position, Record& into) const;  // the same, reusing the memory of `into`
   const Path& path() const;
 
  private:

@@ -119,6 +119,29 @@ TEST(Loader, TheNumberOfThreadsDoesNotShow) {
   }
 }
 
+TEST(Loader, RecordsStoredInPartsAndWholeOnesMix) {
+  const TemporaryFolder folder;
+  const auto with_magic = [](std::uint32_t which) {  // the container cuts a record where its magic stands in it
+    Image image = noise(3, 8, which);
+    const std::uint32_t magic = 0xced7230a;
+    if (which % 2 == 0) std::memcpy(&image.pixels[8], &magic, sizeof(magic));
+    return image;
+  };
+  const Path rec = write_records(folder, 20, 3, [&](std::uint32_t i, Sample& sample) {
+    sample.payload = encode_image(with_magic(i), Encoding::raw);
+  });
+  LoaderOptions chosen = options(1);
+  chosen.shape = {3, 8, 8};
+  chosen.shuffle = false;
+  chosen.augment = {};
+  const Everything all = load(rec, chosen, 0, 20);
+  std::vector<float> expected(192);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    augment(with_magic(i), {}, {5, 0, i}, chosen.shape, expected);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), &all.images[i * 192])) << "sample " << i;
+  }
+}
+
 TEST(Loader, WithoutShufflingItIsTheOrderOfTheFile) {
   const TemporaryFolder folder;
   LoaderOptions chosen = options();
