@@ -41,7 +41,7 @@ record() {  # CASE WHO COMMAND...: appends CASE, WHO and the JSON line that the 
 }
 ours() {  # CASE WIDTH DTYPE SHARDS
   record "$1" "dtrain V=$4" "$dtrain" bench train --network resnet-v1 --num-layers 20 --width "$2" --image-shape 3,32,32 \
-    --batch-size "$batch" --dtype "$3" --threads "$threads" --logical-shards "$4" --seconds "$seconds" --loader --json
+    --batch-size "$batch" --dtype "$3" --threads "$threads" --logical-shards "$4" --seconds "$seconds" --json
 }
 torch_peer() { record "$1" "$4" "$peers/torch/bin/python" tests/bench/pytorch_peer.py --width "$2" --dtype "$3" \
   --threads "$threads" --batch-size "$batch" --seconds "$seconds" "${@:5}"; }
