@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kSide = kShapesSide;
 constexpr float kMiddle = kSide / 2.0f;
-constexpr float kLeastContrast = 110;  // between a shape's colour and the background's, as distance in RGB
+constexpr float kMostTurn = 0.7f;      // radians that a shape is turned, either way
+constexpr float kLeastContrast = 120;  // between a shape's colour and the background's, as distance in RGB
 
 using Colour = std::array<float, 3>;
 
@@ -19,10 +20,12 @@ struct Direction {
   float cos = 1, sin = 0;
 };
 
-Direction any_direction(RandomStream& random) {
-  const double angle = 6.283185307179586 * static_cast<double>(random.uniform());
+Direction direction_within(float half_angle, RandomStream& random) {
+  const auto angle = static_cast<double>(random.uniform(-half_angle, half_angle));
   return {static_cast<float>(portable_cos(angle)), static_cast<float>(portable_sin(angle))};
 }
+
+Direction any_direction(RandomStream& random) { return direction_within(3.1415927f, random); }
 
 Colour any_colour(RandomStream& random) {
   return {random.uniform(0, 255), random.uniform(0, 255), random.uniform(0, 255)};
@@ -113,10 +116,11 @@ void paint_clutter(Canvas& canvas, float thickness, RandomStream& random) {
 
 void paint_shape(Canvas& canvas, const Outlines& outlines, std::size_t label, const Colour& colour,
                  RandomStream& random) {
-  const float radius = random.uniform(7, 11), stretch = random.uniform(0.85f, 1.18f), softness = random.uniform(1, 2);
+  const float radius = random.uniform(7.5f, 11), stretch = random.uniform(0.85f, 1.18f),
+              softness = random.uniform(1, 2);
   const float reach = kMiddle - 1.1f * radius;
   const Point centre{kMiddle + random.uniform(-reach, reach), kMiddle + random.uniform(-reach, reach)};
-  const Direction turn = any_direction(random);
+  const Direction turn = direction_within(kMostTurn, random);
   const Gradient light{any_direction(random)};
   const Colour shade = mix(colour, any_colour(random), 0.35f);
   const Point scale{radius * stretch, radius / stretch};
@@ -138,7 +142,7 @@ float noise(RandomStream& random, float strength) {
 }
 
 void add_noise(Canvas& canvas, RandomStream& random) {
-  const float strength = random.uniform(2, 14);
+  const float strength = random.uniform(2, 12);
   canvas.paint([&](Point, Colour pixel) {
     for (float& value : pixel) value += noise(random, strength);
     return pixel;

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include <dtrain/data/image.hpp>
 #include <dtrain/data/record.hpp>
 
 #include "temporary_folder.hpp"
@@ -163,6 +164,29 @@ TEST(RecordFile, RefusesMoreLabelsThanTheRecordHolds) {
   const Path rec = three_records(folder);
   overwrite(rec, 40 + 8, std::string("\xff\xff\xff\xff", 4));
   expect_error([&] { RecordFile(rec).read(1); }, "the header counts 4294967295 labels");
+}
+
+// The bytes of the worked example: lines of an address, two spaces, and bytes in hex.
+std::string bytes_of_man_page() {
+  std::ifstream page(Path(DTRAIN_TESTS_DIR).parent_path() / "man/dtrain-records.5");
+  std::string bytes, line;
+  while (std::getline(page, line)) {
+    if (line.substr(0, 4) != fmt::format("{:02x}  ", bytes.size())) continue;
+    for (std::size_t at = 4; at + 2 <= line.size() && line[at] != ' '; at += 3) {
+      bytes += static_cast<char>(std::stoi(line.substr(at, 2), nullptr, 16));
+    }
+  }
+  return bytes;
+}
+
+TEST(RecordWriter, WritesTheBytesOfTheManPage) {
+  TemporaryFolder folder;
+  RecordWriter writer(folder / "example.rec");
+  writer.add(7, 2, bytes_of(encode_image({3, 1, 2, {255, 0, 0, 0, 128, 255}}, Encoding::raw)));
+  writer.finish();
+  EXPECT_EQ(bytes_of_man_page().size(), 60u);
+  EXPECT_EQ(read_file(folder / "example.rec"), bytes_of_man_page());
+  EXPECT_EQ(read_file(folder / "example.idx"), "7\t0\n");
 }
 
 TEST(RecordWriter, ShowsNothingBeforeFinish) {
