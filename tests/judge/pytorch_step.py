@@ -1,0 +1,175 @@
+"""PyTorch judges dtrain's backends: the same graph, weights and batch give the same loss, gradients, statistics and updates.
+
+dtrain_dump_step writes what a backend computed for every layer kind and for the networks. Here each graph is rebuilt with
+torch functions in float64, so that a difference is dtrain's own. Arguments: backends or cases to look at only.
+"""
+
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from _philox import dropout_mask
+from _step import LOSS, Comparison, run
+
+BACKENDS = ("reference",)
+
+
+class Network:
+    """The case's graph in torch. Parameters and running statistics are float64 tensors by name."""
+
+    def __init__(self, case):
+        self.case = case
+        self.parameters = {name: torch.tensor(values.astype(np.float64), requires_grad=True)
+                           for name, values in case.views("parameters", case.arrays["parameters"]).items()}
+        self.statistics = {name: torch.tensor(values.astype(np.float64))
+                           for name, values in case.views("statistics", case.arrays["statistics"]).items()}
+
+    def forward(self, first, count, training):
+        """Logits of samples [first, first + count), and the batch statistics by name."""
+        values, seen = [], {}
+        images = torch.tensor(self.case.arrays["images"][first:first + count].astype(np.float64))
+        sample_ids = self.case.arrays["sample_ids"][first:first + count]
+        for index, node in enumerate(self.case.graph["nodes"][:-1]):
+            inputs = [values[i] for i in self.case.inputs(node)]
+            names, running = self.case.tensors(index)
+            weights = [self.parameters[name] for name in names]
+            kind = node["layer"]
+            if kind == "input":
+                value = images
+            elif kind == "batch_norm":
+                value = self.batch_norm(node, inputs[0], weights, running, training, seen)
+            elif kind == "dropout":
+                value = self.dropout(node, index, inputs[0], sample_ids) if training else inputs[0]
+            else:
+                value = LAYERS[kind](node, *inputs, *weights)
+            values.append(value)
+        return values[-1], seen
+
+    def batch_norm(self, node, x, weights, running, training, seen):
+        gamma, beta = weights
+        if node["fix_gamma"]:
+            gamma = torch.ones_like(gamma)
+        axes = [0, *range(2, x.dim())]
+        if training:  # torch's own running variance is the unbiased one, MXNet's and dtrain's is the biased
+            seen[running[0]] = x.mean(axes).detach()
+            seen[running[1]] = x.var(axes, unbiased=False).detach()
+        mean, variance = (None, None) if training else (self.statistics[name] for name in running)
+        return F.batch_norm(x, mean, variance, gamma, beta, training, 0.0, node["epsilon"])
+
+    def dropout(self, node, index, x, sample_ids):
+        mask = dropout_mask(self.case.seed, self.case.epoch, index, sample_ids, x[0].numel(), node["p"])
+        return x * torch.tensor(mask.reshape(x.shape)) / (1 - node["p"])
+
+    def step(self):
+        """One step over all shards: gradients of the summed loss, statistics weighted by count, loss and counts."""
+        smoothing = self.case.graph["nodes"][-1]["label_smoothing"]
+        statistics = {name: torch.zeros_like(value) for name, value in self.statistics.items()}
+        metrics = np.zeros(4)
+        for parameter in self.parameters.values():
+            parameter.grad = torch.zeros_like(parameter)
+        for first, count in self.case.shards:
+            if count == 0:
+                continue
+            labels = torch.tensor(self.case.arrays["labels"][first:first + count].astype(np.int64))
+            logits, seen = self.forward(first, count, training=True)
+            loss = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+            loss.backward()
+            for name, value in seen.items():
+                statistics[name] += count * value
+            metrics += [loss.item(), *top_k(logits, labels, self.case.top_k), count]
+        return statistics, metrics
+
+    def update(self, optimizer, t, statistics):
+        """What apply() does: mean gradients, the rule, then the running statistics. `t` counts from 1."""
+        for parameter in self.parameters.values():
+            parameter.grad /= self.case.samples
+        if self.case.optimizer["kind"] == "adam":  # MXNet's Adam adds epsilon to the root before torch's correction
+            for group in optimizer.param_groups:
+                group["eps"] = self.case.optimizer["epsilon"] / (1 - self.case.optimizer["beta2"] ** t) ** 0.5
+        optimizer.step()
+        for index, node in enumerate(self.case.graph["nodes"]):
+            for name in self.case.tensors(index)[1]:
+                mean = statistics[name] / self.case.samples
+                self.statistics[name] = node["momentum"] * self.statistics[name] + (1 - node["momentum"]) * mean
+
+
+def convolution(node, x, weight, bias=None):
+    return F.conv2d(x, weight, bias, node["stride"], node["pad"], groups=node["groups"])
+
+
+def activation(node, x):
+    return {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu6": F.relu6}[node["kind"]](x)
+
+
+def pooling(node, x):
+    largest = node["kind"] == "max"
+    if node["global"]:
+        return x.amax((2, 3), keepdim=True) if largest else x.mean((2, 3), keepdim=True)
+    window = {"kernel_size": node["kernel"], "stride": node["stride"], "padding": node["pad"], "ceil_mode": node["full"]}
+    return F.max_pool2d(x, **window) if largest else F.avg_pool2d(x, **window, count_include_pad=node["count_include_pad"])
+
+
+def dense(_, x, weight, bias=None):
+    return F.linear(x.flatten(1), weight, bias)
+
+
+LAYERS = {"convolution": convolution, "activation": activation, "pooling": pooling, "dense": dense,
+          "flatten": lambda _, x: x.flatten(1), "add": lambda _, a, b: a + b}
+
+
+def top_k(logits, labels, k):
+    """How many labels come first, and how many among the first k."""
+    order = torch.argsort(logits, dim=1, descending=True, stable=True)
+    hits = order == labels[:, None]
+    return hits[:, :1].sum().item(), hits[:, :k].sum().item()
+
+
+def make_optimizer(case, network):
+    """torch's own optimizer for the case's rule; tensors that do not decay stand in a group without decay."""
+    rule, held = case.optimizer, case.held_gammas()
+    decays = {view["name"]: view["decays"] for view in case.parameters if view["name"] not in held}
+    groups = [{"params": [network.parameters[name] for name, on in decays.items() if on == flag],
+               "weight_decay": rule["weight_decay"] * flag} for flag in (True, False)]
+    groups = [group for group in groups if group["params"]]
+    rate, betas = case.learning_rate, (rule["beta1"], rule["beta2"])
+    if rule["kind"] in ("sgd", "nag"):
+        return torch.optim.SGD(groups, rate, rule["momentum"], nesterov=rule["kind"] == "nag")
+    kind = torch.optim.AdamW if rule["kind"] == "adamw" else torch.optim.Adam
+    return kind(groups, rate, betas, rule["epsilon"])
+
+
+def detached(tensors):
+    return {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+
+
+def judge(case):
+    network, found = Network(case), Comparison()
+    compare_evaluation(case, found, network)
+    optimizer = make_optimizer(case, network)
+    for t in range(1, case.updates + 1):
+        statistics, metrics = network.step()
+        if t == 1:
+            found.gradients(case, detached({name: p.grad for name, p in network.parameters.items()}))
+            found.sums(case, detached(statistics), metrics)
+        network.update(optimizer, t, statistics)
+    found.updated(case, detached(network.parameters), detached(network.statistics))
+    return found
+
+
+def compare_evaluation(case, found, network):
+    labels = torch.tensor(case.arrays["labels"].astype(np.int64))
+    with torch.no_grad():
+        logits, _ = network.forward(0, case.samples, training=False)
+    loss = F.cross_entropy(logits, labels, reduction="sum").item()
+    found.tensors("evaluated", case.arrays, {"logits": logits.numpy()})
+    found.scalar("evaluated loss", case.evaluated["loss_sum"], loss, LOSS)
+    for what, value in zip(("correct", "top_k_correct"), top_k(logits, labels, case.top_k)):
+        found.scalar("evaluated " + what, case.evaluated[what], value, 0)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    chosen = [name for name in sys.argv[1:] if name in BACKENDS]
+    sys.exit(run(judge, chosen or BACKENDS, [name for name in sys.argv[1:] if name not in BACKENDS]))
