@@ -42,9 +42,13 @@ Shape convolved(const std::string& node, const Convolution& c, const Shape& in) 
 
 Shape pooled(const std::string& node, const Pooling& p, const Shape& in) {
   if (p.global) return {in.c, 1, 1};
-  // A window that starts in the padding past the end would hold no element at all.
+  // A window that lies in the padding alone would hold no element at all. At the end only `full` can make one.
   require(p.pad_h < p.kernel_h && p.pad_w < p.kernel_w, node, "a pooling window must be larger than its pad");
-  return windowed(node, p, in.c, in, p.full);
+  const Shape out = windowed(node, p, in.c, in, p.full);
+  require((out.h - 1) * p.stride_h - p.pad_h < in.h && (out.w - 1) * p.stride_w - p.pad_w < in.w, node,
+          fmt::format("the last pooling window lies outside the {}x{} input", in.h, in.w),
+          "use the valid pooling convention or less padding");
+  return out;
 }
 
 Shape dense(const std::string& node, const Dense& d) {
