@@ -48,7 +48,7 @@ memory::desc tensor(int n, const nn::Shape& s, DType type) {
 }
 
 memory::desc any_weights(const Product& p, DType type) {
-  return {p.plain_weights().dims(), data_type(type), memory::format_tag::any};
+  return {p.weight_dims(), data_type(type), memory::format_tag::any};
 }
 
 memory::desc chosen_weights(const Product& p, DType type, const memory::desc& given) {
@@ -126,12 +126,16 @@ memory::desc Product::result(DType type) const {
   return tensor(n, out, type);
 }
 
-memory::desc Product::plain_weights() const {
-  const auto type = memory::data_type::f32;
-  if (dense) return {{out.c, in.c, in.h, in.w}, type, memory::format_tag::oihw};
+memory::dims Product::weight_dims() const {
+  if (dense) return {out.c, in.c, in.h, in.w};
   const nn::Convolution& c = convolution;
-  if (c.groups == 1) return {{out.c, in.c, c.kernel_h, c.kernel_w}, type, memory::format_tag::oihw};
-  return {{c.groups, out.c / c.groups, in.c / c.groups, c.kernel_h, c.kernel_w}, type, memory::format_tag::goihw};
+  if (c.groups == 1) return {out.c, in.c, c.kernel_h, c.kernel_w};
+  return {c.groups, out.c / c.groups, in.c / c.groups, c.kernel_h, c.kernel_w};
+}
+
+memory::desc Product::plain_weights() const {
+  const memory::dims dims = weight_dims();
+  return {dims, memory::data_type::f32, dims.size() == 4 ? memory::format_tag::oihw : memory::format_tag::goihw};
 }
 
 std::string Product::shape_name() const {

@@ -26,7 +26,9 @@ struct Product {
 
   dnnl::memory::desc source() const;
   dnnl::memory::desc result(DType type) const;
-  // In the order of the flat parameter buffer, always float32: [out, in/groups, h, w] or [out, c, h, w].
+  // [out, in, h, w], with a leading [groups] where there are several.
+  dnnl::memory::dims weight_dims() const;
+  // In the order of the flat parameter buffer, always float32.
   dnnl::memory::desc plain_weights() const;
   std::string shape_name() const;
 };

@@ -70,8 +70,9 @@ namespace {
 // One primitive with memory objects of its own, so that threads can run it side by side.
 class Call {
  public:
-  Call(const Compiled& compiled, int first, int second, int weights, bool bias) : primitive_(compiled.primitive) {
-    scratchpad_bytes_ = compiled.scratchpad;
+  // bias_channels is 0 without bias.
+  Call(const Compiled& compiled, int first, int second, int weights, int bias_channels)
+      : primitive_(compiled.primitive) {
     add(first, compiled.first);
     add(second, compiled.second);
     add(weights, compiled.weights);
@@ -80,10 +81,9 @@ class Call {
       scratchpad_ = static_cast<int>(memories_.size());
       add(DNNL_ARG_SCRATCHPAD, {{bytes}, dnnl::memory::data_type::u8, dnnl::memory::format_tag::x});
     }
-    if (bias) {
-      const auto channels = compiled.second.dims()[1];
+    if (bias_channels > 0) {
       bias_ = static_cast<int>(memories_.size());
-      add(DNNL_ARG_BIAS, {{channels}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x});
+      add(DNNL_ARG_BIAS, {{bias_channels}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x});
     }
   }
 
@@ -99,7 +99,6 @@ class Call {
   }
 
   std::size_t bytes(int memory) const { return memories_[static_cast<std::size_t>(memory)].get_desc().get_size(); }
-  bool has_bias() const { return bias_ >= 0; }
 
  private:
   void add(int argument, const dnnl::memory::desc& desc) {
@@ -110,7 +109,6 @@ class Call {
   dnnl::primitive primitive_;
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
-  std::size_t scratchpad_bytes_ = 0;
   int scratchpad_ = -1, bias_ = -1;
 };
 
@@ -189,7 +187,7 @@ class ProductForward final : public ProductOp {
  protected:
   const Compiled& compile(int count) override { return layer_.forward(count); }
   Call make_call(const Compiled& compiled) const override {
-    return {compiled, DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS, layer_.shape().bias};
+    return {compiled, DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS, layer_.shape().bias ? layer_.shape().out.c : 0};
   }
 
  private:
@@ -211,7 +209,7 @@ class ProductBackwardData final : public ProductOp {
  protected:
   const Compiled& compile(int count) override { return layer_.backward_data(count); }
   Call make_call(const Compiled& compiled) const override {
-    return {compiled, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, false};
+    return {compiled, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, 0};
   }
 
  private:
@@ -255,7 +253,7 @@ class ProductBackwardWeights final : public ProductOp {
  protected:
   const Compiled& compile(int count) override { return layer_.backward_weights(count); }
   Call make_call(const Compiled& compiled) const override {
-    return {compiled, DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, false};
+    return {compiled, DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, 0};
   }
 
  private:
@@ -279,7 +277,7 @@ class ProductBackwardWeights final : public ProductOp {
   // Layouts of the library pad channels to whole vectors.
   std::size_t padded_weight_bytes() const {
     const auto up = [](dnnl::memory::dim extent) { return (extent + 15) / 16 * 16; };
-    const auto dims = layer_.shape().plain_weights().dims();
+    const auto dims = layer_.shape().weight_dims();
     if (dims.size() == 5 && dims[1] == 1 && dims[2] == 1) {
       return static_cast<std::size_t>(up(dims[0]) * dims[3] * dims[4]) * sizeof(float);
     }
