@@ -61,6 +61,7 @@ class Fuser {
       group.relu = true;
       extend(group, next);
     }
+    group.computed_twice = group.residual < 0 && next_is_product(group.output);
     result_.norms[at(norm)] = group;
     result_.norm_of[at(group.output)] = norm;
   }
@@ -68,6 +69,11 @@ class Fuser {
   void extend(NormGroup& group, int to) {
     result_.inside[at(group.output)] = true;
     group.output = to;
+  }
+
+  bool next_is_product(int index) const {
+    const int reader = only_reader(index);
+    return reader >= 0 && (as<nn::Convolution>(node(reader)) || as<nn::Dense>(node(reader)));
   }
 
   bool is_relu(int index) const {

@@ -12,6 +12,9 @@ struct NormGroup {
   int output = -1;    // the last node of the group; its value is the group's
   int residual = -1;  // the node whose value is added, or -1
   bool relu = false;
+  // One convolution or dense layer reads the value: cheaper computed again in the backward pass, from an input that is
+  // read there anyway, than written to memory and read back.
+  bool computed_twice = false;
 };
 
 struct Fusion {

@@ -200,6 +200,17 @@ class Lowering {
     pass_on(source, result);
   }
 
+  // The value for the backward pass: where the forward pass did not keep it, it is computed again.
+  TensorId value_again(int index) {
+    const int norm = fusion_.norm_of[at(index)];
+    if (norm < 0 || !fusion_.norms[at(norm)].computed_twice) return value(index);
+    const TensorId input = value(node(norm).inputs[0]);
+    const TensorId again = new_tensor_like(value(index));
+    add(make_norm_apply(*layers_.norms[at(norm)], kernels_, input, kNoTensor, fusion_.norms[at(norm)].relu, again),
+        norm, ".again");
+    return again;
+  }
+
   void backward_product(int index, TensorId gradient) {
     ProductLayer& layer = *layers_.products[at(index)];
     const int source = node(index).inputs[0];
@@ -208,7 +219,7 @@ class Lowering {
       add(make_product_backward_data(layer, gradient, result), index, ".backward_data");
       pass_on(source, result);
     }
-    add(make_product_backward_weights(layer, value(source), gradient), index, ".backward_weights");
+    add(make_product_backward_weights(layer, value_again(source), gradient), index, ".backward_weights");
     if (layer.bias_offset() >= 0) add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
   }
 

@@ -195,6 +195,10 @@ std::string onednn_description() {
         return "AVX-512 VNNI";
       case dnnl::cpu_isa::avx512_core_bf16:
         return "AVX-512 BF16";
+#if DNNL_VERSION_MAJOR >= 3
+      case dnnl::cpu_isa::avx512_core_fp16:
+        return "AVX-512 FP16";
+#endif
       default:
         return "AMX";
     }
