@@ -61,6 +61,11 @@ GraphBuilder::GraphBuilder(std::string graph_name, Shape input, std::string inpu
 }
 
 int GraphBuilder::add(std::string name, Layer layer, std::vector<int> inputs) {
+  if (std::holds_alternative<SoftmaxLoss>(layer)) throw UsageError(fmt::format("{}: the loss comes last", name));
+  return append_node(std::move(name), std::move(layer), std::move(inputs));
+}
+
+int GraphBuilder::append_node(std::string name, Layer layer, std::vector<int> inputs) {
   if (!names_.insert(name).second) throw UsageError(fmt::format("{}: two layers have this name", name));
   std::vector<Shape> shapes;
   for (const int input : inputs) shapes.push_back(shape(input));
@@ -78,7 +83,7 @@ int GraphBuilder::add(std::string name, Layer layer, std::vector<int> inputs) {
 }
 
 Graph GraphBuilder::finish(int logits, float label_smoothing, std::string name) {
-  add(std::move(name), SoftmaxLoss{label_smoothing}, {logits});
+  append_node(std::move(name), SoftmaxLoss{label_smoothing}, {logits});
   require_all_used(graph_);
   return std::move(graph_);
 }

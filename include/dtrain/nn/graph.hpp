@@ -130,6 +130,8 @@ class GraphBuilder {
   Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");
 
  private:
+  int append_node(std::string name, Layer layer, std::vector<int> inputs);
+
   Graph graph_;
   std::unordered_set<std::string> names_;
 };

@@ -140,6 +140,8 @@ TEST(MxnetSymbol, RefusesGraphsThatAreNoNetwork) {
             "s.json: two layers use the tensor w: sharing is not supported | ");
   EXPECT_EQ(mistake(replaced("\"heads\": [[15, 0, 0]]", "\"heads\": [[15, 0, 0], [9, 0, 0]]")),
             "s.json: a network has one output, this symbol has 2 | ");
+  EXPECT_EQ(mistake(replaced("\"elemwise_add\", \"name\": \"_plus0\"", "\"SoftmaxOutput\", \"name\": \"early\"")),
+            "s.json: early: the loss comes last | ");
   EXPECT_NE(mistake(replaced(", [3, 0, 0]", "")), "no error");
 }
 
