@@ -149,6 +149,7 @@ void dump(const Case& of, const backend::Backend& backend, const Path& folder) {
 
 std::unique_ptr<backend::Backend> backend_named(std::string_view name) {
   if (name == "reference") return backend::make_reference_backend();
+  if (name == "cpu") return backend::make_cpu_backend();
   throw UsageError(fmt::format("no backend is called {}", name));
 }
 
