@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-import mxnet as mx
 import numpy as np
+from _mxnet import mxnet as mx
 
 DUMP = os.path.join(os.path.dirname(os.environ["DTRAIN"]), "tests", "dtrain_dump_graph")
 
