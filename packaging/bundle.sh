@@ -37,7 +37,6 @@ main() {
 copy_program() {
   install -m 755 "$build/dtrain" "$tree/bin/dtrain"
   strip "$tree/bin/dtrain"
-  # shellcheck disable=SC2016  # $ORIGIN is the loader's word
   patchelf --set-rpath '$ORIGIN/../lib' "$tree/bin/dtrain"
 }
 
@@ -48,7 +47,6 @@ copy_libraries() {  # everything ldd names, under the name by which it is asked 
   while read -r name path; do
     install -m 755 "$path" "$tree/lib/$name"
     if [ "$name" = $loader ] || [ "$name" = libc.so.6 ]; then continue; fi  # they need nothing from elsewhere
-    # shellcheck disable=SC2016  # $ORIGIN is the loader's word
     patchelf --set-rpath '$ORIGIN' "$tree/lib/$name"
   done < <(libraries <<<"$listing")
   [ -x "$tree/lib/$loader" ] || fail "$build/dtrain does not use $loader: the bundle is for x86-64 with glibc"

@@ -26,7 +26,6 @@ make_root() {
 
 # The archive this machine installs from: no host is named here.
 mirror() {
-  # shellcheck disable=SC2016  # apt's own format
   apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE)' 2>/dev/null |
     awk '$1 == "Debian" && $2 !~ /security/ { print $2; exit }'
 }
@@ -36,7 +35,6 @@ give_network() {
   local folder=$1 suite=$2 file
   apt-config dump | grep '^Acquire::' | grep -v 'IndexTargets\|Acquire::Languages\|CompressionTypes' \
     >"$folder/etc/apt/apt.conf.d/50machine" || true
-  # shellcheck disable=SC2016  # apt's own format
   apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' |
     awk -v suite="$suite" '$1 == "Debian" && $3 ~ "^" suite { print "deb", $2, $3, $4 }' | sort -u >"$folder/etc/apt/sources.list"
   for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt "$HOME/.config/pip/pip.conf"; do
@@ -58,7 +56,6 @@ in_root() {
   local folder=$1 variables
   shift
   mapfile -t variables < <(network_variables)
-  # shellcheck disable=SC2016  # expanded by the inner shell
   unshare --mount --pid --fork --kill-child bash -euc '
     folder=$1 binds=$2; shift 2
     mount --make-rprivate /
