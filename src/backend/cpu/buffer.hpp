@@ -1,8 +1,6 @@
 // Memory aligned for vectors, not initialised: pages are touched first by the thread that works on them.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -13,7 +11,6 @@
 namespace dtrain::backend::cpu {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = 2 << 20;
 
 inline std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -22,14 +19,9 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(std::size_t bytes) : bytes_(aligned(bytes)) {
     if (bytes_ == 0) return;
-    // Large buffers ask for huge pages: a step walks through all of them, and small pages would miss the TLB
-    // throughout.
-    const bool huge = bytes_ >= kHugePage / 4;
-    if (huge) bytes_ = (bytes_ + kHugePage - 1) / kHugePage * kHugePage;
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(huge ? kHugePage : kAlignment, bytes_)));
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes_)));
     if (!data_)
       throw Error("memory is short: cannot reserve " + std::to_string(bytes_) + " bytes", "use a smaller batch");
-    if (huge) madvise(data_.get(), bytes_, MADV_HUGEPAGE);  // a wish: without it all works the same
   }
   std::byte* data() const { return data_.get(); }
   template <typename T>

@@ -36,6 +36,8 @@ class Fuser {
           !node(index).parameters.empty() ||
           std::ranges::any_of(inputs, [&](int input) { return result_.needs_gradient[at(input)]; });
     }
+    const int logits = graph_.nodes.back().inputs[0];
+    if (is_product(logits) && only_reader(logits) >= 0) result_.float_logits = logits;
     return result_;
   }
 
@@ -73,8 +75,9 @@ class Fuser {
 
   bool next_is_product(int index) const {
     const int reader = only_reader(index);
-    return reader >= 0 && (as<nn::Convolution>(node(reader)) || as<nn::Dense>(node(reader)));
+    return reader >= 0 && is_product(reader);
   }
+  bool is_product(int index) const { return as<nn::Convolution>(node(index)) || as<nn::Dense>(node(index)); }
 
   bool is_relu(int index) const {
     const auto* activation = as<nn::Activation>(node(index));

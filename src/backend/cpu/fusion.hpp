@@ -23,6 +23,7 @@ struct Fusion {
   std::vector<bool> inside;           // by node: computed as part of a group that ends later
   std::vector<bool> flatten_is_free;  // by node: a Flatten whose readers take any order of elements
   std::vector<bool> needs_gradient;   // by node: some parameter stands before or at it
+  int float_logits = -1;              // the layer whose results stay float32 for the loss, or -1
 };
 
 Fusion fuse(const nn::Graph& graph);

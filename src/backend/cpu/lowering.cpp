@@ -56,8 +56,8 @@ class Lowering {
   bool wants_gradient(int index) const { return fusion_.needs_gradient[at(index)]; }
 
   TensorId new_value(int index, const nn::Shape& shape) {
-    const bool logits = index == node(size() - 1).inputs[0] && layers_.products[at(index)];
-    return values_[at(index)] = program().add_tensor(shape, logits ? DType::float32 : options_.dtype);
+    const bool wide = index == fusion_.float_logits;
+    return values_[at(index)] = program().add_tensor(shape, wide ? DType::float32 : options_.dtype);
   }
   TensorId new_tensor_like(TensorId id) { return program().add_tensor(shape_of(id), options_.dtype); }
 
@@ -273,12 +273,12 @@ class Lowering {
   Lowered lowered_;
 };
 
-std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::Node& node, DType dtype, bool is_logits,
+std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::Node& node, DType dtype, DType out_dtype,
                                             const nn::Shape& in) {
   Product p;
   p.out = node.output;
   p.dtype = dtype;
-  p.out_dtype = is_logits ? DType::float32 : dtype;
+  p.out_dtype = out_dtype;
   p.in = in;
   if (const auto* convolution = as<nn::Convolution>(node)) p.convolution = *convolution;
   p.dense = as<nn::Dense>(node) != nullptr;
@@ -299,8 +299,8 @@ Layers::Layers(const nn::Graph& graph, DType dtype) : products(graph.nodes.size(
         as<nn::Activation>(node) || as<nn::Dropout>(node) || (as<nn::Flatten>(node) && fusion.flatten_is_free[index]);
     shapes.push_back(same ? shapes[at(node.inputs[0])] : node.output);
     if (as<nn::Convolution>(node) || as<nn::Dense>(node)) {
-      const bool is_logits = graph.nodes.back().inputs[0] == static_cast<int>(index);
-      products[index] = product_layer(graph, node, dtype, is_logits, shapes[at(node.inputs[0])]);
+      const DType out = static_cast<int>(index) == fusion.float_logits ? DType::float32 : dtype;
+      products[index] = product_layer(graph, node, dtype, out, shapes[at(node.inputs[0])]);
     } else if (const auto* norm = as<nn::BatchNorm>(node)) {
       const auto parameter = [&](std::size_t k) { return graph.parameters[at(node.parameters[k])].offset; };
       const auto statistic = [&](std::size_t k) { return graph.statistics[at(node.statistics[k])].offset; };

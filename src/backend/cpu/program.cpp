@@ -11,7 +11,7 @@ namespace dtrain::backend::cpu {
 namespace {
 
 // What one thread's chunk of the largest tensor may take: half a dozen of them share the core's second-level cache.
-constexpr std::size_t kChunkBytes = 256 * 1024;
+constexpr std::size_t kChunkBytes = 192 * 1024;
 
 // First and last operation of each tensor; a tensor nobody touches has first > last.
 struct Use {

@@ -1,0 +1,134 @@
+// What an executable promises beyond the arithmetic: shards, errors, profile, memory.
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/networks.hpp>
+
+#include "common/trace.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+using backend::CompileOptions;
+using backend::ShardRange;
+
+Problem resnet(int n, const std::string& name = "resnet-v1") {
+  return make_problem(nn::build_network({.name = name, .num_layers = 8, .image = {3, 32, 32}, .classes = 10}), n);
+}
+
+std::unique_ptr<backend::Executable> compiled(const Problem& problem, CompileOptions options) {
+  auto executable = backend::make_cpu_backend()->compile(problem.graph, options);
+  executable->write_state(problem.state);
+  return executable;
+}
+
+std::vector<float> contribution(backend::Executable& executable, const Problem& problem,
+                                const std::vector<ShardRange>& shards) {
+  CollectingSink sink(problem.graph, shards);
+  executable.enqueue(problem.batch(), shards, problem.key, sink);
+  executable.synchronize();
+  return sink.sum();
+}
+
+TEST(CpuExecutable, TrainsResnetsAsTheReferenceDoes) {
+  for (const char* name : {"resnet-v1", "resnet"}) {
+    TraceOptions options;
+    options.shards = 2;
+    options.lanes = 2;
+    EXPECT_EQ(
+        compare_backends(*backend::make_cpu_backend(), *backend::make_reference_backend(), resnet(6, name), options),
+        "")
+        << name;
+  }
+}
+
+TEST(CpuExecutable, GivesTheSameBitsAgainForAFixedNumberOfThreads) {
+  const Problem problem = resnet(9);
+  const auto executable = compiled(problem, {.threads_per_lane = 2, .max_samples = 9});
+  const std::vector<float> once = contribution(*executable, problem, {{0, 0, 9}});
+  EXPECT_EQ(contribution(*executable, problem, {{0, 0, 9}}), once);
+}
+
+TEST(CpuExecutable, AddsNothingForAnEmptyShard) {
+  const Problem problem = resnet(4);
+  const auto executable = compiled(problem, {.lanes = 2, .max_samples = 4});
+  const std::vector<float> all = contribution(*executable, problem, {{0, 0, 4}});
+  EXPECT_EQ(contribution(*executable, problem, {{0, 0, 4}, {1, 4, 0}}), all);
+}
+
+TEST(CpuExecutable, GivesAShardTheSameBitsAfterLargerOnes) {
+  const Problem problem = resnet(11);
+  const auto fresh = compiled(problem, {.max_samples = 11}), used = compiled(problem, {.max_samples = 11});
+  contribution(*used, problem, {{0, 0, 11}});
+  EXPECT_EQ(contribution(*used, problem, {{0, 3, 5}}), contribution(*fresh, problem, {{0, 3, 5}}));
+}
+
+TEST(CpuExecutable, MoreThreadsThanSamplesChangeNothingButRounding) {
+  const Problem problem = resnet(1);
+  const auto one = compiled(problem, {.max_samples = 1});
+  const auto three = compiled(problem, {.threads_per_lane = 3, .max_samples = 1});
+  const auto a = contribution(*one, problem, {{0, 0, 1}}), b = contribution(*three, problem, {{0, 0, 1}});
+  EXPECT_LT(relative_difference(a, b), 1e-5);
+}
+
+TEST(CpuExecutable, EvaluatesTheSameOnAnyNumberOfThreads) {
+  const Problem problem = resnet(70);
+  std::vector<float> one(700), two(700);
+  compiled(problem, {.max_samples = 70, .training = false})->evaluate(problem.batch(), one);
+  compiled(problem, {.lanes = 2, .max_samples = 70, .training = false})->evaluate(problem.batch(), two);
+  EXPECT_EQ(one, two);
+}
+
+TEST(CpuExecutable, RefusesALabelOutOfRange) {
+  Problem problem = resnet(3);
+  problem.labels[2] = 10;
+  const auto executable = compiled(problem, {.max_samples = 3});
+  EXPECT_THROW(contribution(*executable, problem, {{0, 0, 3}}), DataError);
+}
+
+// Fails when it is asked for a buffer.
+class BrokenSink final : public backend::ContributionSink {
+ public:
+  std::span<float> buffer(const ShardRange&) override { throw Error("no room"); }
+  void ready(const ShardRange&, std::int64_t, std::int64_t, bool) override {}
+};
+
+TEST(CpuExecutable, ReportsAFailureOfTheSinkAndGoesOn) {
+  const Problem problem = resnet(4);
+  const auto executable = compiled(problem, {.threads_per_lane = 2, .max_samples = 4});
+  BrokenSink broken;
+  const std::vector<ShardRange> shards{{0, 0, 4}};
+  executable->enqueue(problem.batch(), shards, problem.key, broken);
+  EXPECT_THROW(executable->synchronize(), Error);
+  EXPECT_EQ(contribution(*executable, problem, shards).back(), 4.0f);
+}
+
+TEST(CpuExecutable, NamesEachConvolutionThreeTimesInItsProfile) {
+  const Problem problem = resnet(2);
+  const Json rows = compiled(problem, {.max_samples = 2})->profile(problem.batch(), 1);
+  int forward = 0, measured = 0;
+  for (const Json& row : rows.as_array()) {
+    if (row.at("kind").as_string() != "convolution") continue;
+    forward += row.at("op").as_string().ends_with(".forward");
+    measured += row.at("bare_seconds").as_number() > 0 && row.at("seconds").as_number() > 0;
+  }
+  EXPECT_EQ(measured, 3 * forward - 1);  // the first has no gradient by the images
+}
+
+TEST(CpuExecutable, NeedsLessMemoryForEvaluationOnly) {
+  const Problem problem = resnet(64);
+  const auto bytes = [&](bool training) {
+    return compiled(problem, {.max_samples = 64, .training = training})->planned_bytes();
+  };
+  EXPECT_LT(4 * bytes(false), bytes(true));
+}
+
+TEST(CpuBackend, SaysInOneSentenceWhyFloat16IsNotForIt) {
+  const auto cpu = backend::make_cpu_backend();
+  EXPECT_EQ(cpu->why_not(backend::DType::float32), nullptr);
+  ASSERT_NE(cpu->why_not(backend::DType::float16), nullptr);
+  EXPECT_THROW(cpu->compile(resnet(1).graph, {.dtype = backend::DType::float16, .max_samples = 1}), UsageError);
+}
+
+}  // namespace
+}  // namespace dtrain::testing

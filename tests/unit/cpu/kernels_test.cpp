@@ -1,0 +1,95 @@
+// Every instruction set's kernels give the same bits as the plain ones.
+#include "kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <dtrain/base/bfloat16.hpp>
+#include <dtrain/base/random.hpp>
+
+#include "rows.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+std::vector<float> numbers(std::size_t count, std::uint32_t stream) {
+  RandomStream random(1, RandomUse::drawing, stream, 0);
+  std::vector<float> values(count);
+  for (float& value : values) value = random.uniform(-2, 2);
+  return values;
+}
+
+// Channels 5 and 16, pixels that leave a tail.
+struct Case {
+  int channels;
+  std::int64_t pixels;
+};
+
+class KernelBits : public ::testing::TestWithParam<Case> {
+ protected:
+  Rows rows() const { return rows_of(GetParam().pixels, GetParam().channels); }
+  std::size_t size() const { return static_cast<std::size_t>(GetParam().pixels * GetParam().channels); }
+  std::size_t width() const { return static_cast<std::size_t>(rows().width); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Shapes, KernelBits, ::testing::Values(Case{16, 301}, Case{5, 77}, Case{3, 9}, Case{200, 33}));
+
+const Kernels& best() { return select_kernels(); }
+
+TEST_P(KernelBits, OfMomentsAreThoseOfThePlainKernels) {
+  const auto x = numbers(size(), 1), shift = numbers(width(), 2);
+  std::vector<double> sum(width()), square(width()), plain_sum(width()), plain_square(width());
+  best().float32.moments(x.data(), rows(), shift.data(), sum.data(), square.data());
+  generic::kKernels.float32.moments(x.data(), rows(), shift.data(), plain_sum.data(), plain_square.data());
+  EXPECT_EQ(sum, plain_sum);
+  EXPECT_EQ(square, plain_square);
+}
+
+TEST_P(KernelBits, OfNormalisingAreThoseOfThePlainKernels) {
+  const auto x = numbers(size(), 1), residual = numbers(size(), 2), scale = numbers(width(), 3),
+             shift = numbers(width(), 4);
+  std::vector<float> out(size()), plain(size());
+  best().float32.normalise(x.data(), residual.data(), out.data(), rows(), scale.data(), shift.data(), true);
+  generic::kKernels.float32.normalise(x.data(), residual.data(), plain.data(), rows(), scale.data(), shift.data(),
+                                      true);
+  EXPECT_EQ(out, plain);
+}
+
+TEST_P(KernelBits, OfCurvesAreThoseOfThePlainKernelsAndNearLibm) {
+  const auto x = numbers(size(), 1);
+  std::vector<float> out(size()), plain(size());
+  for (const Curve curve : {Curve::tanh, Curve::sigmoid}) {
+    best().float32.activate(curve, x.data(), out.data(), static_cast<std::int64_t>(size()));
+    generic::kKernels.float32.activate(curve, x.data(), plain.data(), static_cast<std::int64_t>(size()));
+    EXPECT_EQ(out, plain);
+    for (std::size_t k = 0; k < size(); ++k) {
+      EXPECT_NEAR(out[k], curve == Curve::tanh ? std::tanh(x[k]) : 1 / (1 + std::exp(-x[k])), 3e-7);
+    }
+  }
+}
+
+TEST(Kernels, CurvesReachTheirEndsAndKeepNan) {
+  const float x[] = {-1e30f, -100, -88, 0, 88, 100, 1e30f, NAN};
+  float tanh[8], sigmoid[8];
+  best().float32.activate(Curve::tanh, x, tanh, 8);
+  best().float32.activate(Curve::sigmoid, x, sigmoid, 8);
+  EXPECT_EQ(std::vector<float>(tanh, tanh + 7), (std::vector<float>{-1, -1, -1, 0, 1, 1, 1}));
+  EXPECT_EQ(std::vector<float>(sigmoid, sigmoid + 7), (std::vector<float>{0, 0, 0, 0.5f, 1, 1, 1}));
+  EXPECT_TRUE(std::isnan(tanh[7]) && std::isnan(sigmoid[7]));
+}
+
+TEST(Kernels, RoundToBfloat16AsTheBaseLibraryDoes) {
+  std::vector<float> x = numbers(1000, 7);
+  x[3] = NAN;
+  x[5] = INFINITY;
+  x[7] = 1e-42f;
+  std::vector<bfloat16_bits> out(x.size());
+  best().bfloat16.from_float(x.data(), out.data(), static_cast<std::int64_t>(x.size()));
+  for (std::size_t k = 0; k < x.size(); ++k) EXPECT_EQ(out[k], to_bfloat16(x[k])) << x[k];
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cpu
