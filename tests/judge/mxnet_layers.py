@@ -113,7 +113,7 @@ def make_optimizer(case):
 
 
 def judge(case):
-    network, found, optimizer = Network(case), Comparison(), make_optimizer(case)
+    network, found, optimizer = Network(case), Comparison(case), make_optimizer(case)
     found.tensors("evaluated", case.arrays, {"logits": network.logits().asnumpy()})
     states = {}
     for t in range(case.updates if optimizer else 1):

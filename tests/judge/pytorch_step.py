@@ -145,7 +145,7 @@ def detached(tensors):
 
 
 def judge(case):
-    network, found = Network(case), Comparison()
+    network, found = Network(case), Comparison(case)
     compare_evaluation(case, found, network)
     optimizer = make_optimizer(case, network)
     for t in range(1, case.updates + 1):
