@@ -20,18 +20,16 @@ def conv_bn(mx, data, name, filters, kernel, stride, pad, relu):
 
 
 def resnet20_v1(mx, width, classes=10):
-    body = conv_bn(mx, mx.sym.var("data"), "first", width, 3, 1, 1, True)
-    inputs = width
+    body = conv_bn(mx, mx.sym.var("data"), "first", width, 3, 1, 1, False)
     for stage in range(3):
         for unit in range(3):
             name, outputs = "stage%d_unit%d" % (stage + 1, unit + 1), width << stage
             stride = 2 if stage > 0 and unit == 0 else 1
             left = conv_bn(mx, body, name + "_a", outputs, 3, stride, 1, True)
             left = conv_bn(mx, left, name + "_b", outputs, 3, 1, 1, False)
-            if stride != 1 or inputs != outputs:
+            if unit == 0:
                 body = conv_bn(mx, body, name + "_project", outputs, 1, stride, 0, False)
             body = mx.sym.Activation(left + body, act_type="relu", name=name + "_out")
-            inputs = outputs
     body = mx.sym.Pooling(body, global_pool=True, kernel=(7, 7), pool_type="avg")
     return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Flatten(body), num_hidden=classes, name="fc1"), name="softmax")
 

@@ -15,14 +15,14 @@ import torch.nn.functional as F
 
 
 class Unit(torch.nn.Module):
-    def __init__(self, inputs, outputs, stride):
+    def __init__(self, inputs, outputs, stride, project):
         super().__init__()
         self.conv1 = torch.nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
         self.bn1 = torch.nn.BatchNorm2d(outputs, eps=2e-5, momentum=0.1)
         self.conv2 = torch.nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.bn2 = torch.nn.BatchNorm2d(outputs, eps=2e-5, momentum=0.1)
         self.project = None
-        if stride != 1 or inputs != outputs:
+        if project:
             self.project = torch.nn.Sequential(torch.nn.Conv2d(inputs, outputs, 1, stride, bias=False),
                                                torch.nn.BatchNorm2d(outputs, eps=2e-5, momentum=0.1))
 
@@ -33,13 +33,13 @@ class Unit(torch.nn.Module):
 
 
 def resnet20_v1(width, classes=10):
-    layers = [torch.nn.Conv2d(3, width, 3, 1, 1, bias=False), torch.nn.BatchNorm2d(width, eps=2e-5, momentum=0.1),
-              torch.nn.ReLU(inplace=True)]
+    """MXNet's: no ReLU after the first batch norm, a projection in the first unit of every stage."""
+    layers = [torch.nn.Conv2d(3, width, 3, 1, 1, bias=False), torch.nn.BatchNorm2d(width, eps=2e-5, momentum=0.1)]
     inputs = width
     for stage in range(3):
         for unit in range(3):
             outputs = width << stage
-            layers.append(Unit(inputs, outputs, 2 if stage > 0 and unit == 0 else 1))
+            layers.append(Unit(inputs, outputs, 2 if stage > 0 and unit == 0 else 1, unit == 0))
             inputs = outputs
     layers += [torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(inputs, classes)]
     return torch.nn.Sequential(*layers)
