@@ -13,6 +13,9 @@ inline constexpr std::string_view kRawMagic{"DTPX\1\0", 6}, kZstdMagic{"DTPX\1\1
 
 // Images above this many pixels are refused: a damaged size must not ask for all memory.
 inline constexpr std::uint64_t kMaxPixels = 1u << 28;
+// No kind packs more pixels into a byte of payload: zstd repeats a byte 2^17 times in a block of 4 bytes, deflate and
+// Huffman codes do less. So a size that the payload cannot fill is refused before memory is taken for it.
+inline constexpr std::uint64_t kMaxPixelsPerByte = 1u << 15;
 
 void decode_jpeg(ByteView payload, int channels, Image& out);
 std::string encode_jpeg(const Image& image);
@@ -23,9 +26,12 @@ std::string encode_png(const Image& image);
 void decode_pixels(ByteView payload, Image& out);
 std::string encode_pixels(const Image& image, Encoding encoding);
 
-// Throws DataError starting with `kind` when no image that dtrain accepts has this shape.
-void check_shape(std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind);
+struct StoredShape {
+  std::uint64_t c = 0, h = 0, w = 0;
+};
+// Throws DataError starting with `kind` when no image that dtrain accepts has this shape and this payload.
+void check_shape(const StoredShape& shape, ByteView payload, std::string_view kind);
 // Checks the shape, and gives `out` its size and its pixels room.
-void shape_image(Image& out, std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind);
+void shape_image(Image& out, const StoredShape& shape, ByteView payload, std::string_view kind);
 
 }  // namespace dtrain::data

@@ -106,21 +106,25 @@ std::string encode_image(const Image& image, Encoding encoding) {
   return encode_pixels(image, encoding);
 }
 
-void check_shape(std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind) {
+void check_shape(const StoredShape& shape, ByteView payload, std::string_view kind) {
+  const auto [c, h, w] = shape;
   if (h == 0 || w == 0 || (c != 1 && c != 3)) {
     throw DataError(fmt::format("{}: no image has {} channels, {} rows and {} columns", kind, c, h, w));
   }
   if (h > kMaxPixels || w > kMaxPixels || h * w > kMaxPixels) {
     throw DataError(fmt::format("{}: {} x {} pixels are more than the {} that dtrain accepts", kind, w, h, kMaxPixels));
   }
+  if (h * w > payload.size() * kMaxPixelsPerByte) {
+    throw DataError(fmt::format("{}: {} bytes cannot hold {} x {} pixels", kind, payload.size(), w, h));
+  }
 }
 
-void shape_image(Image& out, std::uint64_t c, std::uint64_t h, std::uint64_t w, std::string_view kind) {
-  check_shape(c, h, w, kind);
-  out.c = static_cast<int>(c);
-  out.h = static_cast<int>(h);
-  out.w = static_cast<int>(w);
-  out.pixels.resize(c * h * w);
+void shape_image(Image& out, const StoredShape& shape, ByteView payload, std::string_view kind) {
+  check_shape(shape, payload, kind);
+  out.c = static_cast<int>(shape.c);
+  out.h = static_cast<int>(shape.h);
+  out.w = static_cast<int>(shape.w);
+  out.pixels.resize(shape.c * shape.h * shape.w);
 }
 
 }  // namespace dtrain::data

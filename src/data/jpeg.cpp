@@ -69,8 +69,9 @@ void decode_jpeg(ByteView payload, int channels, Image& out) {
   const bool inks = header.colours == TJCS_CMYK || header.colours == TJCS_YCCK;
   if (channels == kStoredChannels) channels = header.colours == TJCS_GRAY ? 1 : 3;
   if (inks) channels = 3;
-  shape_image(out, static_cast<unsigned>(channels), static_cast<unsigned>(header.h), static_cast<unsigned>(header.w),
-              "JPEG");
+  const StoredShape shape{static_cast<unsigned>(channels), static_cast<unsigned>(header.h),
+                          static_cast<unsigned>(header.w)};
+  shape_image(out, shape, payload, "JPEG");
   if (inks) return decompress_inks(handle, payload, header, out);
   decompress(handle, payload, header, channels == 1 ? TJPF_GRAY : TJPF_RGB, out.pixels.data());
 }

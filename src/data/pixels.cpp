@@ -59,12 +59,12 @@ std::string compress(ByteView pixels) {
 void decode_pixels(ByteView payload, Image& out) {
   if (payload.size() < kHeaderSize) throw DataError("pixels: cut short inside the header");
   const bool raw = text_of(payload).starts_with(kRawMagic);
-  const std::uint64_t c = load<std::uint16_t>(payload, 6), h = load<std::uint32_t>(payload, 8),
-                      w = load<std::uint32_t>(payload, 12);
-  check_shape(c, h, w, "pixels");
+  const StoredShape shape{load<std::uint16_t>(payload, 6), load<std::uint32_t>(payload, 8),
+                          load<std::uint32_t>(payload, 12)};
+  check_shape(shape, payload, "pixels");
   const ByteView content = payload.subspan(kHeaderSize);
-  check_size(raw ? content.size() : size_inside(content), c * h * w);
-  shape_image(out, c, h, w, "pixels");
+  check_size(raw ? content.size() : size_inside(content), shape.c * shape.h * shape.w);
+  shape_image(out, shape, payload, "pixels");
   if (raw) {
     std::memcpy(out.pixels.data(), content.data(), content.size());
   } else {

@@ -33,7 +33,7 @@ void decode_png(ByteView payload, Image& out) {
   check(spng_set_png_buffer(context.get(), payload.data(), payload.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(context.get(), &header));
-  shape_image(out, 3, header.height, header.width, "PNG");
+  shape_image(out, {3, header.height, header.width}, payload, "PNG");
   check(spng_decode_image(context.get(), out.pixels.data(), out.pixels.size(), SPNG_FMT_RGB8, 0));
   check(spng_decode_chunks(context.get()));  // to the end: the last pixels' checksum comes after them
   const bool grey =

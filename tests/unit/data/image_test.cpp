@@ -140,6 +140,16 @@ TEST(Image, RefusesASizeThatWouldTakeAllMemory) {
   expect_error([&] { decoded(payload); }, "pixels: 4294967295 x 4294967295 pixels are more than");
 }
 
+TEST(Image, RefusesASizeThatItsBytesCannotFill) {
+  for (const char* name : {"grey.jpg", "alpha.png"}) {
+    std::string payload = golden(name);
+    const bool jpeg = detect_encoding(bytes_of(payload)) == Encoding::jpeg;
+    const std::size_t height = jpeg ? payload.find("\xff\xc0") + 5 : 20;
+    payload.replace(height, jpeg ? 4 : 8, jpeg ? "\xf0\xf0\x10\x10" : std::string("\0\0\x3f\0\0\0\x3f\0", 8));
+    expect_error([&] { decoded(payload); }, jpeg ? "bytes cannot hold 4112 x 61680 pixels" : "PNG: ");
+  }
+}
+
 TEST(Encoding, IsFoundByItsName) {
   for (const std::string& name : encoding_names()) EXPECT_EQ(encoding_name(*parse_encoding(name)), name);
   EXPECT_FALSE(parse_encoding("gif"));
