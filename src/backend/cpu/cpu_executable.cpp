@@ -7,15 +7,11 @@
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
 
-#include "layers.hpp"
 #include "model.hpp"
 #include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
-
-// Evaluation works on blocks of this many samples, whatever the number of threads, so that it does not change the bits.
-constexpr int kEvaluationBlock = 32;
 
 int part_begin(int n, int part, int parts) { return static_cast<int>(std::int64_t{n} * part / parts); }
 
@@ -72,14 +68,13 @@ CpuExecutable::CpuExecutable(const nn::Graph& graph, const CompileOptions& optio
     training_.program.plan(options.max_samples);
   }
   evaluation_ = lower_evaluation(graph_, layers_, kernels_, options_);
-  evaluation_.program.plan(std::min(options.max_samples, kEvaluationBlock));
+  evaluation_.program.plan(evaluation_block());
 
   for (int thread = 0; thread < crew_.size(); ++thread) {
     Worker worker;
     worker.id = thread;
     worker.stream = dnnl::stream(cpu_engine());
     worker.local.grow(std::max(training_.program.local_bytes(), evaluation_.program.local_bytes()));
-    worker.workspace.grow(std::max(training_.program.workspace_bytes(), evaluation_.program.workspace_bytes()));
     if (options.training && thread % options.threads_per_lane != 0)
       worker.contribution.grow(float_bytes(layout_.size()));
     workers_.push_back(std::move(worker));
@@ -99,7 +94,10 @@ CpuExecutable::~CpuExecutable() = default;
 void CpuExecutable::prepare(Program& program, int n) {
   const SingleThreaded alone;
   program.prepare(n, crew_.size());
-  for (Worker& worker : workers_) worker.scratchpad.grow(program.scratchpad_bytes());
+  for (Worker& worker : workers_) {
+    worker.scratchpad.grow(program.scratchpad_bytes());
+    worker.workspace.grow(program.workspace_bytes());
+  }
 }
 
 void CpuExecutable::pack_weights() {
@@ -253,59 +251,6 @@ void CpuExecutable::write_state(const ModelState& state) {
   crew_.wait();
   state_ = state;
   weights_changed();
-}
-
-// ---- evaluation
-
-StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
-  crew_.wait();
-  check_labels(batch, graph_.classes());
-  const int classes = graph_.classes();
-  std::vector<float> own;
-  if (logits.empty()) {
-    own.resize(static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes));
-    logits = own;
-  }
-  DTRAIN_CHECK(logits.size() == static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes),
-               "logits are [n, classes]");
-  const int block = std::min(options_.max_samples, kEvaluationBlock);
-  prepare(evaluation_.program, std::min(batch.n, block));
-  prepare(evaluation_.program, batch.n % block);
-  pack_weights();
-  if (std::exchange(running_stale_, false)) {
-    for (const auto& norm : layers_.norms) {
-      if (!norm) continue;
-      use_running_statistics(*norm, state_.parameters.data(), state_.statistics.data(), running_coefficients_.data());
-    }
-  }
-  crew_.run([&](int thread) {
-    for (int k = thread; k * block < batch.n; k += crew_.size()) evaluate_block(batch, thread, k, logits);
-  });
-  StepMetrics metrics;
-  metrics.count = batch.n;
-  for (int i = 0; i < batch.n; ++i) {
-    const SampleMetrics m = softmax_loss(logits.data() + std::int64_t{i} * classes, classes, batch.labels[i], 0.0f,
-                                         options_.top_k, nullptr);
-    metrics.loss_sum += m.loss;
-    metrics.correct += m.correct;
-    metrics.top_k_correct += m.top_k_correct;
-  }
-  return metrics;
-}
-
-void CpuExecutable::evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits) {
-  const int size = std::min(options_.max_samples, kEvaluationBlock);
-  const int first = block * size;
-  Context context;
-  context.tensors = evaluation_.program.tensors();
-  context.coefficients = running_coefficients_.data();
-  context.worker = &workers_[static_cast<std::size_t>(thread)];
-  context.shard = samples_of(batch, graph_, {block, first, std::min(size, batch.n - first)});
-  context.parameters = state_.parameters.data();
-  context.logits = logits.data() + std::int64_t{first} * graph_.classes();
-  for (const Segment& segment : evaluation_.program.segments()) {
-    run_segment(evaluation_.program, segment, context, 0, context.shard.n);
-  }
 }
 
 std::uint64_t CpuExecutable::planned_bytes() const {

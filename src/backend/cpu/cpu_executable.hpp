@@ -46,6 +46,7 @@ class CpuExecutable final : public Executable {
   bool compute_shard(Step& step, Lane& lane, int member);
   void run_segment(const Program& program, const Segment& segment, Context& context, int first, int n);
   void gather_followers(Lane& lane, int member);
+  int evaluation_block() const;
   void evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits);
   Json profile_rows(int repeats);
 

@@ -1,23 +1,13 @@
 // From a graph to programs: what a person calls a network becomes operations on planned memory.
 #pragma once
 
-#include <memory>
+#include <utility>
 #include <vector>
 
-#include "fusion.hpp"
-#include "norm.hpp"
-#include "product.hpp"
+#include "network_layers.hpp"
 #include "program.hpp"
 
 namespace dtrain::backend::cpu {
-
-// The layers that own something; programs refer to them, so this must outlive and stay where it is.
-struct Layers {
-  Layers(const nn::Graph& graph, DType dtype);
-  std::vector<std::unique_ptr<ProductLayer>> products;  // by node, null elsewhere
-  std::vector<std::unique_ptr<NormLayer>> norms;        // by node, null elsewhere
-  std::size_t coefficient_bytes = 0;
-};
 
 struct Lowered {
   Program program;

@@ -58,16 +58,13 @@ Op& Program::add(std::unique_ptr<Op> op) {
 
 void Program::cut_segments(int max_samples) {
   Segment segment;
-  std::size_t tensor_bytes = 1, weight_bytes = 0, workspace = 0;
+  std::size_t tensor_bytes = 1, weight_bytes = 0;
   for (int index = 0; index < size(); ++index) {
-    Op& op = *ops_[static_cast<std::size_t>(index)];
+    const Op& op = *ops_[static_cast<std::size_t>(index)];
     for (const auto* ids : {&op.reads, &op.writes}) {
       for (const TensorId id : *ids) tensor_bytes = std::max(tensor_bytes, tensor(id).sample_bytes());
     }
     weight_bytes = std::max(weight_bytes, op.weight_bytes());
-    op.workspace_offset_ = workspace;
-    workspace += aligned(op.workspace_bytes());
-    workspace_bytes_ = std::max(workspace_bytes_, workspace);
     if (!op.meets() && index + 1 < size()) continue;
     segment.end_op = index + 1;
     segment.meets = op.meets();
@@ -75,7 +72,7 @@ void Program::cut_segments(int max_samples) {
     segment.max_chunk = static_cast<int>(std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(max_samples)));
     segments_.push_back(segment);
     segment = {index + 1, index + 1};
-    tensor_bytes = 1, weight_bytes = 0, workspace = 0;
+    tensor_bytes = 1, weight_bytes = 0;
   }
 }
 
@@ -125,6 +122,20 @@ void Program::prepare(int n, int workers) {
     }
   }
   prepared_.push_back(n);
+  place_workspaces();
+}
+
+// Anew after each preparation: primitives say what they need only when they are made. Nothing lives here between
+// segments.
+void Program::place_workspaces() {
+  for (const Segment& segment : segments_) {
+    std::size_t bytes = 0;
+    for (int index = segment.first_op; index < segment.end_op; ++index) {
+      op(index).workspace_offset_ = bytes;
+      bytes += aligned(op(index).workspace_bytes());
+    }
+    workspace_bytes_ = std::max(workspace_bytes_, bytes);
+  }
 }
 
 std::size_t Program::scratchpad_bytes() const {

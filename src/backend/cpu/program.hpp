@@ -62,6 +62,11 @@ struct Context {
     if (t.local) return worker->local.data() + t.offset;
     return arena + t.offset + static_cast<std::size_t>(first) * t.sample_bytes();
   }
+  // Sample i of the chunk.
+  void* sample(TensorId id, int i) const {
+    const Tensor& t = tensors[static_cast<std::size_t>(id)];
+    return static_cast<std::byte*>(data(id)) + static_cast<std::size_t>(i) * t.sample_bytes();
+  }
   const nn::Shape& shape(TensorId id) const { return tensors[static_cast<std::size_t>(id)].shape; }
 };
 
@@ -77,7 +82,7 @@ class Op {
   // Called for each number of samples before it is seen, while nothing runs.
   virtual void prepare(int /*count*/, int /*workers*/) {}
   virtual std::size_t scratchpad_bytes() const { return 0; }
-  // The thread's own memory from begin() to meet().
+  // The thread's own memory from begin() to meet(); may grow in prepare().
   virtual std::size_t workspace_bytes() const { return 0; }
   // The weights it streams: chunks are not made smaller than these.
   virtual std::size_t weight_bytes() const { return 0; }
@@ -141,6 +146,7 @@ class Program {
 
  private:
   void cut_segments(int max_samples);
+  void place_workspaces();
   std::vector<Tensor> tensors_;
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<Segment> segments_;

@@ -1,116 +1,16 @@
-#include "product.hpp"
+#include "product_ops.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <map>
+#include <vector>
 
+#include "primitive_call.hpp"
 #include "rows.hpp"
 #include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
-
-ProductLayer::ProductLayer(Product shape, std::int64_t weight_offset, std::int64_t bias_offset)
-    : shape_(shape), weight_offset_(weight_offset), bias_offset_(bias_offset) {}
-
-Product ProductLayer::with(int n) const {
-  Product p = shape_;
-  p.n = n;
-  return p;
-}
-
-// The layout of the first primitive is kept for all: weights are packed once, whatever the number of samples.
-void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout) {
-  if (is_given(packed.layout)) return;
-  packed.layout = layout;
-  packed.memory = Buffer(layout.get_size());
-  packed.from = dnnl::memory(shape_.plain_weights(), cpu_engine(), nullptr);
-  packed.to = dnnl::memory(layout, cpu_engine(), packed.memory.data());
-  packed.reorder = dnnl::reorder(packed.from, packed.to);
-  stale_ = true;
-}
-
-const Compiled& ProductLayer::forward(int n) {
-  const auto [entry, fresh] = forwards_.try_emplace(n);
-  if (fresh) {
-    entry->second = compile_forward(with(n), forward_.layout);
-    settle(forward_, entry->second.weights);
-  }
-  return entry->second;
-}
-
-const Compiled& ProductLayer::backward_data(int n) {
-  const auto [entry, fresh] = backward_datas_.try_emplace(n);
-  if (fresh) {
-    entry->second = compile_backward_data(with(n), backward_.layout);
-    settle(backward_, entry->second.weights);
-  }
-  return entry->second;
-}
-
-const Compiled& ProductLayer::backward_weights(int n) {
-  const auto [entry, fresh] = backward_weights_.try_emplace(n);
-  if (fresh) {
-    entry->second = compile_backward_weights(with(n), gradient_layout_);
-    gradient_layout_ = entry->second.weights;
-  }
-  return entry->second;
-}
-
-void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
-  for (Packed* packed : {&forward_, &backward_}) {
-    if (!is_given(packed->layout)) continue;
-    packed->from.set_data_handle(const_cast<float*>(parameters + weight_offset_));
-    packed->reorder.execute(stream, packed->from, packed->to);
-  }
-  stale_ = false;
-}
-
 namespace {
-
-// One primitive with memory objects of its own, so that threads can run it side by side.
-class Call {
- public:
-  // bias_channels is 0 without bias.
-  Call(const Compiled& compiled, int first, int second, int weights, int bias_channels)
-      : primitive_(compiled.primitive) {
-    add(first, compiled.first);
-    add(second, compiled.second);
-    add(weights, compiled.weights);
-    if (compiled.scratchpad > 0) {
-      const auto bytes = static_cast<dnnl::memory::dim>(compiled.scratchpad);
-      scratchpad_ = static_cast<int>(memories_.size());
-      add(DNNL_ARG_SCRATCHPAD, {{bytes}, dnnl::memory::data_type::u8, dnnl::memory::format_tag::x});
-    }
-    if (bias_channels > 0) {
-      bias_ = static_cast<int>(memories_.size());
-      add(DNNL_ARG_BIAS, {{bias_channels}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x});
-    }
-  }
-
-  void operator()(Worker& worker, void* first, void* second, void* weights, const float* bias = nullptr) {
-    memories_[0].set_data_handle(first);
-    memories_[1].set_data_handle(second);
-    memories_[2].set_data_handle(weights);
-    if (scratchpad_ >= 0) memories_[static_cast<std::size_t>(scratchpad_)].set_data_handle(worker.scratchpad.data());
-    if (bias_ >= 0) memories_[static_cast<std::size_t>(bias_)].set_data_handle(const_cast<float*>(bias));
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), worker.stream.get(),
-                                                   static_cast<int>(arguments_.size()), arguments_.data()),
-                            "a oneDNN primitive failed");
-  }
-
-  std::size_t bytes(int memory) const { return memories_[static_cast<std::size_t>(memory)].get_desc().get_size(); }
-
- private:
-  void add(int argument, const dnnl::memory::desc& desc) {
-    memories_.emplace_back(desc, cpu_engine(), nullptr);
-    arguments_.push_back({argument, memories_.back().get()});
-  }
-
-  dnnl::primitive primitive_;
-  std::vector<dnnl::memory> memories_;
-  std::vector<dnnl_exec_arg_t> arguments_;
-  int scratchpad_ = -1, bias_ = -1;
-};
 
 // Values near 1 of both signs, as float32 or as bfloat16: zeros would let the processor run cooler and faster.
 void fill_with_numbers(const Buffer& buffer) {
@@ -228,26 +128,22 @@ class ProductBackwardWeights final : public ProductOp {
     ProductOp::prepare(count, workers);
     while (static_cast<int>(reorders_.size()) < workers) reorders_.emplace_back(layer_);
   }
-  // Twice what the plain layout takes is more than any layout of the library needs for a sum and a term.
-  std::size_t workspace_bytes() const override { return 2 * half_bytes(); }
+  std::size_t workspace_bytes() const override { return kHeader + 2 * layout_bytes(); }
 
-  void begin(Context& c) override { started(c) = 0; }
+  void begin(Context& c) override { started(c) = false; }
   void run(Context& c) override {
-    float* const sum = workspace<float>(c) + kHeader;
-    float* const term = sum + half_bytes() / sizeof(float) - kHeader;
-    const bool fresh = started(c) == 0;
-    call_for(*c.worker, c.count)(*c.worker, c.data(source_), c.data(gradient_), fresh ? sum : term);
-    if (!fresh)
-      kernels_.accumulate(term, sum, static_cast<std::int64_t>(layer_.gradient_layout().get_size() / sizeof(float)));
-    started(c) = 1;
+    float* const to = started(c) ? term(c) : sum(c);
+    call_for(*c.worker, c.count)(*c.worker, c.data(source_), c.data(gradient_), to);
+    if (started(c)) kernels_.accumulate(to, sum(c), static_cast<std::int64_t>(layout_bytes() / sizeof(float)));
+    started(c) = true;
   }
   void finish(Context& c) override {
     float* const out = c.contribution + layer_.weight_offset();
-    if (started(c) == 0) {
+    if (!started(c)) {
       std::memset(out, 0, layer_.shape().plain_weights().get_size());
       return;
     }
-    reorders_[static_cast<std::size_t>(c.worker->id)](c.worker->stream, workspace<float>(c) + kHeader, out);
+    reorders_[static_cast<std::size_t>(c.worker->id)](c.worker->stream, sum(c), out);
   }
 
  protected:
@@ -272,20 +168,12 @@ class ProductBackwardWeights final : public ProductOp {
     dnnl::reorder reorder;
   };
 
-  static constexpr std::size_t kHeader = kAlignment / sizeof(float);
-  std::size_t half_bytes() const { return kAlignment + aligned(padded_weight_bytes()); }
-  // Layouts of the library pad channels to whole vectors.
-  std::size_t padded_weight_bytes() const {
-    const auto up = [](dnnl::memory::dim extent) { return (extent + 15) / 16 * 16; };
-    const auto dims = layer_.shape().weight_dims();
-    if (dims.size() == 5 && dims[1] == 1 && dims[2] == 1) {
-      return static_cast<std::size_t>(up(dims[0]) * dims[3] * dims[4]) * sizeof(float);
-    }
-    dnnl::memory::dim elements = 1;
-    for (std::size_t k = 0; k < dims.size(); ++k) elements *= k + 2 < dims.size() ? up(dims[k]) : dims[k];
-    return static_cast<std::size_t>(elements) * sizeof(float);
-  }
-  std::int32_t& started(Context& c) const { return *workspace<std::int32_t>(c); }
+  // Whether the sum holds anything yet, the sum, and the term to be added to it.
+  static constexpr std::size_t kHeader = kAlignment;
+  std::size_t layout_bytes() const { return aligned(layer_.gradient_layout().get_size()); }
+  float* sum(Context& c) const { return reinterpret_cast<float*>(workspace<std::byte>(c) + kHeader); }
+  float* term(Context& c) const { return sum(c) + layout_bytes() / sizeof(float); }
+  bool& started(Context& c) const { return *workspace<bool>(c); }
 
   TensorId source_, gradient_;
   std::vector<Reorder> reorders_;

@@ -1,13 +1,10 @@
-// Convolutions and dense layers: oneDNN primitives around weights kept in the layouts the primitives want.
+// The weights of a convolution or a dense layer, in the layouts that its primitives want, and those primitives.
 #pragma once
 
 #include <map>
-#include <memory>
-#include <mutex>
-#include <vector>
 
+#include "buffer.hpp"
 #include "onednn.hpp"
-#include "program.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -52,10 +49,5 @@ class ProductLayer {
   dnnl::memory::desc gradient_layout_;
   bool stale_ = true;
 };
-
-std::unique_ptr<Op> make_product_forward(ProductLayer& layer, TensorId source, TensorId result);
-std::unique_ptr<Op> make_product_backward_data(ProductLayer& layer, TensorId gradient, TensorId source_gradient);
-std::unique_ptr<Op> make_product_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient);
-std::unique_ptr<Op> make_bias_gradient(const ProductLayer& layer, const TensorKernels& kernels, TensorId gradient);
 
 }  // namespace dtrain::backend::cpu

@@ -1,0 +1,70 @@
+// CpuExecutable::evaluate: blocks of samples, each by one thread.
+#include <algorithm>
+#include <utility>
+
+#include <dtrain/backend/checks.hpp>
+#include <dtrain/base/error.hpp>
+
+#include "cpu_executable.hpp"
+#include "layers.hpp"
+
+namespace dtrain::backend::cpu {
+
+// The same whatever the number of threads, so that it does not change the bits.
+int CpuExecutable::evaluation_block() const {
+  constexpr int kBlock = 32;
+  return std::min(options_.max_samples, kBlock);
+}
+
+StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
+  crew_.wait();
+  check_labels(batch, graph_.classes());
+  const int classes = graph_.classes();
+  std::vector<float> own;
+  if (logits.empty()) {
+    own.resize(static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes));
+    logits = own;
+  }
+  DTRAIN_CHECK(logits.size() == static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes),
+               "logits are [n, classes]");
+  const int block = evaluation_block();
+  prepare(evaluation_.program, std::min(batch.n, block));
+  prepare(evaluation_.program, batch.n % block);
+  pack_weights();
+  if (std::exchange(running_stale_, false)) {
+    for (const auto& norm : layers_.norms) {
+      if (!norm) continue;
+      use_running_statistics(*norm, state_.parameters.data(), state_.statistics.data(), running_coefficients_.data());
+    }
+  }
+  crew_.run([&](int thread) {
+    for (int k = thread; k * block < batch.n; k += crew_.size()) evaluate_block(batch, thread, k, logits);
+  });
+  StepMetrics metrics;
+  metrics.count = batch.n;
+  for (int i = 0; i < batch.n; ++i) {
+    const SampleMetrics m = softmax_loss(logits.data() + std::int64_t{i} * classes, classes, batch.labels[i], 0.0f,
+                                         options_.top_k, nullptr);
+    metrics.loss_sum += m.loss;
+    metrics.correct += m.correct;
+    metrics.top_k_correct += m.top_k_correct;
+  }
+  return metrics;
+}
+
+void CpuExecutable::evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits) {
+  const int size = evaluation_block();
+  const int first = block * size;
+  Context context;
+  context.tensors = evaluation_.program.tensors();
+  context.coefficients = running_coefficients_.data();
+  context.worker = &workers_[static_cast<std::size_t>(thread)];
+  context.shard = samples_of(batch, graph_, {block, first, std::min(size, batch.n - first)});
+  context.parameters = state_.parameters.data();
+  context.logits = logits.data() + std::int64_t{first} * graph_.classes();
+  for (const Segment& segment : evaluation_.program.segments()) {
+    run_segment(evaluation_.program, segment, context, 0, context.shard.n);
+  }
+}
+
+}  // namespace dtrain::backend::cpu

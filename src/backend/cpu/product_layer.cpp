@@ -1,0 +1,61 @@
+#include "product_layer.hpp"
+
+namespace dtrain::backend::cpu {
+
+ProductLayer::ProductLayer(Product shape, std::int64_t weight_offset, std::int64_t bias_offset)
+    : shape_(shape), weight_offset_(weight_offset), bias_offset_(bias_offset) {}
+
+Product ProductLayer::with(int n) const {
+  Product p = shape_;
+  p.n = n;
+  return p;
+}
+
+// The layout of the first primitive is kept for all: weights are packed once, whatever the number of samples.
+void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout) {
+  if (is_given(packed.layout)) return;
+  packed.layout = layout;
+  packed.memory = Buffer(layout.get_size());
+  packed.from = dnnl::memory(shape_.plain_weights(), cpu_engine(), nullptr);
+  packed.to = dnnl::memory(layout, cpu_engine(), packed.memory.data());
+  packed.reorder = dnnl::reorder(packed.from, packed.to);
+  stale_ = true;
+}
+
+const Compiled& ProductLayer::forward(int n) {
+  const auto [entry, fresh] = forwards_.try_emplace(n);
+  if (fresh) {
+    entry->second = compile_forward(with(n), forward_.layout);
+    settle(forward_, entry->second.weights);
+  }
+  return entry->second;
+}
+
+const Compiled& ProductLayer::backward_data(int n) {
+  const auto [entry, fresh] = backward_datas_.try_emplace(n);
+  if (fresh) {
+    entry->second = compile_backward_data(with(n), backward_.layout);
+    settle(backward_, entry->second.weights);
+  }
+  return entry->second;
+}
+
+const Compiled& ProductLayer::backward_weights(int n) {
+  const auto [entry, fresh] = backward_weights_.try_emplace(n);
+  if (fresh) {
+    entry->second = compile_backward_weights(with(n), gradient_layout_);
+    gradient_layout_ = entry->second.weights;
+  }
+  return entry->second;
+}
+
+void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
+  for (Packed* packed : {&forward_, &backward_}) {
+    if (!is_given(packed->layout)) continue;
+    packed->from.set_data_handle(const_cast<float*>(parameters + weight_offset_));
+    packed->reorder.execute(stream, packed->from, packed->to);
+  }
+  stale_ = false;
+}
+
+}  // namespace dtrain::backend::cpu
