@@ -10,6 +10,7 @@
 
 #include "process_facts.hpp"
 #include "signals.hpp"
+#include "synthetic_data.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -48,6 +49,7 @@ double StepTimes::share(double quantile) const {
 StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader,
                      train::TrainerOptions options, const BenchLength& length) {
   options.epochs = std::numeric_limits<std::uint32_t>::max();
+  options.schedule.base = kHarmlessRate;
   StepTimes times;
   StepClock clock(times, length);
   try {

@@ -18,6 +18,9 @@ class TemporaryFolder {
   Path path_;
 };
 
+// Random labels teach nothing: a learning rate that moves weights could only end in a loss that is not finite.
+inline constexpr double kHarmlessRate = 1e-9;
+
 class SyntheticData {
  public:
   // A whole number of batches: one, or several that hold at most 16 MiB together.

@@ -1,6 +1,7 @@
 #include "train_options.hpp"
 
 #include "recipes.hpp"
+#include "synthetic_data.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -83,6 +84,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.optimizer = options.optimizer;
   trainer.schedule = options.schedule;
   trainer.schedule.total_epochs = options.epochs;
+  if (options.benchmark) trainer.schedule.base = kHarmlessRate;
   trainer.checkpoint_prefix = options.model_prefix;
   trainer.checkpoint_every_steps = options.checkpoint_every;
   trainer.checkpoint_format = options.checkpoint_format;

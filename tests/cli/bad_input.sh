@@ -1,6 +1,8 @@
+#!/usr/bin/env bash
+set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
-shapes
+shapes 300
 training=("${small_training[@]}" --num-epochs 1)
 fails() { check "$1 is a failure" exits 1; check "$1 is explained" says "$2"; }
 refused() { check "$1 is a usage error" exits 2; check "$1 is explained" says "$2"; }
@@ -8,7 +10,7 @@ flip() { printf '\x55' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }  
 
 run train
 fails "the recipe's data that was not prepared" "data/cifar10_train.rec: no such file"
-check "missing data names the command that makes it" says 'hint: make it with `dtrain data prepare cifar10 --out data`'
+check "missing data names the command that makes it" says "dtrain data prepare cifar10 --out data"
 run train --network mlp --data-train d/nothing.rec
 check "unknown missing data names the sets" says "dtrain data prepare"
 run eval m/none --load-epoch 1 --data-val d/shapes_val.rec
@@ -20,27 +22,27 @@ refused "a missing --data-val" "eval: --data-val is missing"
 
 bad() { mkdir -p b && cp d/shapes_train.rec d/shapes_train.idx b/; }
 try() { run train "${training[@]}" --data-train b/shapes_train.rec "$@"; }
-bad && : >b/shapes_train.rec
-try && fails "an empty .rec" b/shapes_train.rec
-bad && truncate -s 100000 b/shapes_train.rec
-try && fails "a truncated .rec" b/shapes_train.rec
-bad && flip b/shapes_train.rec 0
-try && fails "a broken frame" "offset 0"
+bad; : >b/shapes_train.rec
+try; fails "an empty .rec" b/shapes_train.rec
+bad; truncate -s 100000 b/shapes_train.rec
+try; fails "a truncated .rec" "shapes_train.rec: it lists a record at byte"
+bad; flip b/shapes_train.rec 0
+try; fails "a broken frame" "b/shapes_train.rec: byte 0: no record begins here"
 run data verify b/shapes_train.rec
 fails "a broken frame under verify" "offset 0"
-bad && : >b/shapes_train.idx
-try && fails "an empty .idx" b/shapes_train.idx
-bad && sed -i '7s/.*/6\t999999999/' b/shapes_train.idx
-try && fails "an .idx that points outside" b/shapes_train.idx
-bad && rm b/shapes_train.idx
+bad; : >b/shapes_train.idx
+try; fails "an empty .idx" b/shapes_train.idx
+bad; sed -i '7s/.*/6\t999999999/' b/shapes_train.idx
+try; fails "an .idx that points outside" b/shapes_train.idx
+bad; rm b/shapes_train.idx
 try
 check "a missing .idx is made up for by a scan" exits 0
-bad && printf 'not a record file' >b/shapes_train.rec
-try && fails "another file" b/shapes_train.rec
+bad; printf 'not a record file' >b/shapes_train.rec
+try; fails "another file" "does not fit shapes_train.rec"
 
 # The payload of a record begins 32 bytes after its frame: 8 of the frame, 24 of MXNet's header.
-bad && flip b/shapes_train.rec 32 && flip b/shapes_train.rec 33
-try && fails "an undecodable image" b/shapes_train.rec
+bad; flip b/shapes_train.rec 32; flip b/shapes_train.rec 33
+try; fails "an undecodable image" b/shapes_train.rec
 try --max-bad-records 1
 check "an undecodable image may be skipped" exits 0
 check "a skipped image is counted and named" says "1 records could not be decoded"

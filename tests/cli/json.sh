@@ -1,6 +1,8 @@
+#!/usr/bin/env bash
+set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
-shapes
+shapes 300
 
 run train --json --lr x
 check "a usage error under --json exits 2" exits 2

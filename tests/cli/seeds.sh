@@ -1,4 +1,6 @@
+#!/usr/bin/env bash
 # The lines of the lab that dtrain succeeds, on CIFAR-10.
+set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,3 +1,5 @@
+#!/usr/bin/env bash
+set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 shapes 3000
@@ -8,7 +10,7 @@ in_terminal() {  # in_terminal COMMAND: both streams on a terminal, as they look
 }
 shows() { grep -qF -- "$1" screen; }
 shows_escape() { grep -q "$(printf '\033\\[%s' "$1")" screen; }
-training="$DTRAIN train ${small_training[*]} --num-epochs 1"
+training="$DTRAIN train ${small_training[*]} --num-epochs 12"
 
 run train "${small_training[@]}" --num-epochs 1
 check "training into files succeeds" exits 0

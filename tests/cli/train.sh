@@ -1,6 +1,8 @@
+#!/usr/bin/env bash
+set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
-shapes
+shapes 300
 
 run train "${small_training[@]}" --num-epochs 2 --model-prefix m/s --top-k 3 --tensorboard tb --seed 1
 check "training succeeds" exits 0
@@ -19,6 +21,7 @@ check "the lines of an epoch stand in the seeds' order" same \
 check "stdout has the result alone" same "$(wc -l <out)" 1
 check "the result names accuracy and checkpoint" answers_line '^2 epochs trained; validation accuracy 0\.[0-9]+, loss [0-9.]+; checkpoint m/s-0002\.safetensors$'
 check "TensorBoard's file is there" bash -c 'ls tb/events.out.tfevents.* >/dev/null'
+all_written() { while read -r file; do [ -s "$file" ] || return 1; done <out; }
 accuracy=$(sed -n 's/^Epoch\[1\] Validation-accuracy=//p' err)
 
 run eval m/s --load-epoch 2 --data-val d/shapes_val.rec
@@ -70,7 +73,7 @@ check "a network from a file is the network by name" same "$(hash m/file)" "$(ha
 for format in onnx mxnet safetensors; do
   run export m/s --load-epoch 2 --to $format --out "x/$format"
   check "export to $format succeeds" exits 0
-  check "export to $format wrote what it names" bash -c 'while read -r file; do [ -s "$file" ] || exit 1; done <out'
+  check "export to $format wrote what it names" all_written
 done
 run eval x/mxnet --load-epoch 2 --data-val d/shapes_val.rec --image-shape 3,28,28 --rgb-std 58
 check "MXNet's files give the same accuracy" answers "accuracy=$accuracy"

@@ -1,3 +1,5 @@
+#!/usr/bin/env bash
+set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
