@@ -47,6 +47,7 @@ ExitCode test_io(const TrainOptions& options, data::Loader& loader, Console& con
     samples = 0;
     return stop_signal() == 0;
   });
+  if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped by a signal while loading");
   return ExitCode::ok;
 }
 
