@@ -99,17 +99,38 @@ Compiled finish(const Description& d, memory::desc first, memory::desc second, m
           std::move(second),  std::move(weights), d.scratchpad_desc().get_size()};
 }
 
-template <typename Description>
-Compiled finish_forward(const Description& d) {
-  return finish(d, d.src_desc(), d.dst_desc(), d.weights_desc());
+// Each gives `use` the primitive descriptor of a convolution or a dense layer; empty `weights` leave the layout to
+// oneDNN.
+template <typename Use>
+auto with_forward(const Product& p, const memory::desc& weights, Use use) {
+  const memory::desc w = chosen_weights(p, p.dtype, weights);
+  return p.dense ? use(describe_dense(p, w, p.out_dtype)) : use(describe_convolution(p, w, p.out_dtype));
 }
-template <typename Description>
-Compiled finish_data(const Description& d) {
-  return finish(d, d.diff_dst_desc(), d.diff_src_desc(), d.weights_desc());
+
+template <typename Use>
+auto with_backward_data(const Product& p, const memory::desc& weights, Use use) {
+  const memory::desc w = chosen_weights(p, p.dtype, weights);
+  if (p.dense) {
+    return use(describe_backward<dnnl::inner_product_backward_data>(describe_dense(p, any_weights(p, p.dtype), p.dtype),
+                                                                    p.source(), w, p.result(p.dtype)));
+  }
+  const Geometry g = geometry(p);
+  return use(describe_backward<dnnl::convolution_backward_data>(
+      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
+      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
 }
-template <typename Description>
-Compiled finish_weights(const Description& d) {
-  return finish(d, d.src_desc(), d.diff_dst_desc(), d.diff_weights_desc());
+
+template <typename Use>
+auto with_backward_weights(const Product& p, const memory::desc& weights, Use use) {
+  const memory::desc w = chosen_weights(p, DType::float32, weights);
+  if (p.dense) {
+    return use(describe_backward<dnnl::inner_product_backward_weights>(
+        describe_dense(p, any_weights(p, p.dtype), p.dtype), p.source(), w, p.result(p.dtype)));
+  }
+  const Geometry g = geometry(p);
+  return use(describe_backward<dnnl::convolution_backward_weights>(
+      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
+      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
 }
 
 }  // namespace
@@ -146,33 +167,30 @@ std::string Product::shape_name() const {
 }
 
 Compiled compile_forward(const Product& p, const memory::desc& weights) {
-  const memory::desc w = chosen_weights(p, p.dtype, weights);
-  if (p.dense) return finish_forward(describe_dense(p, w, p.out_dtype));
-  return finish_forward(describe_convolution(p, w, p.out_dtype));
+  return with_forward(p, weights,
+                      [](const auto& d) { return finish(d, d.src_desc(), d.dst_desc(), d.weights_desc()); });
 }
 
 Compiled compile_backward_data(const Product& p, const memory::desc& weights) {
-  const memory::desc w = chosen_weights(p, p.dtype, weights);
-  if (p.dense) {
-    return finish_data(describe_backward<dnnl::inner_product_backward_data>(
-        describe_dense(p, any_weights(p, p.dtype), p.dtype), p.source(), w, p.result(p.dtype)));
-  }
-  const Geometry g = geometry(p);
-  return finish_data(describe_backward<dnnl::convolution_backward_data>(
-      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
-      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+  return with_backward_data(
+      p, weights, [](const auto& d) { return finish(d, d.diff_dst_desc(), d.diff_src_desc(), d.weights_desc()); });
 }
 
 Compiled compile_backward_weights(const Product& p, const memory::desc& weights) {
-  const memory::desc w = chosen_weights(p, DType::float32, weights);
-  if (p.dense) {
-    return finish_weights(describe_backward<dnnl::inner_product_backward_weights>(
-        describe_dense(p, any_weights(p, p.dtype), p.dtype), p.source(), w, p.result(p.dtype)));
-  }
-  const Geometry g = geometry(p);
-  return finish_weights(describe_backward<dnnl::convolution_backward_weights>(
-      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
-      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+  return with_backward_weights(
+      p, weights, [](const auto& d) { return finish(d, d.src_desc(), d.diff_dst_desc(), d.diff_weights_desc()); });
+}
+
+memory::desc forward_layout(const Product& p) {
+  return with_forward(p, {}, [](const auto& d) { return d.weights_desc(); });
+}
+
+memory::desc backward_data_layout(const Product& p) {
+  return with_backward_data(p, {}, [](const auto& d) { return d.weights_desc(); });
+}
+
+memory::desc backward_weights_layout(const Product& p) {
+  return with_backward_weights(p, {}, [](const auto& d) { return d.diff_weights_desc(); });
 }
 
 bool is_given(const memory::desc& desc) { return desc.get_size() != 0; }

@@ -41,10 +41,15 @@ struct Compiled {
   std::size_t scratchpad = 0;
 };
 
-// `weights` may be empty: the library chooses, and the answer is in Compiled::weights.
+// `weights` is the layout of the weights, one of those below.
 Compiled compile_forward(const Product& p, const dnnl::memory::desc& weights);           // source, result
 Compiled compile_backward_data(const Product& p, const dnnl::memory::desc& weights);     // gradient, source gradient
 Compiled compile_backward_weights(const Product& p, const dnnl::memory::desc& weights);  // source, gradient
+
+// The layouts of the weights that the library likes best for p.
+dnnl::memory::desc forward_layout(const Product& p);
+dnnl::memory::desc backward_data_layout(const Product& p);
+dnnl::memory::desc backward_weights_layout(const Product& p);
 
 bool is_given(const dnnl::memory::desc& desc);  // not the empty one
 

@@ -11,9 +11,9 @@ Product ProductLayer::with(int n) const {
   return p;
 }
 
-// The layout of the first primitive is kept for all: weights are packed once, whatever the number of samples.
+// Asked of oneDNN for one fixed number of samples: weights are packed once for all numbers, and which layout that is
+// must not depend on the number that came first, or the bits would depend on how shards are spread over workers.
 void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout) {
-  if (is_given(packed.layout)) return;
   packed.layout = layout;
   packed.memory = Buffer(layout.get_size());
   packed.from = dnnl::memory(shape_.plain_weights(), cpu_engine(), nullptr);
@@ -23,29 +23,23 @@ void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout) {
 }
 
 const Compiled& ProductLayer::forward(int n) {
+  if (!is_given(forward_.layout)) settle(forward_, forward_layout(with(kLayoutSamples)));
   const auto [entry, fresh] = forwards_.try_emplace(n);
-  if (fresh) {
-    entry->second = compile_forward(with(n), forward_.layout);
-    settle(forward_, entry->second.weights);
-  }
+  if (fresh) entry->second = compile_forward(with(n), forward_.layout);
   return entry->second;
 }
 
 const Compiled& ProductLayer::backward_data(int n) {
+  if (!is_given(backward_.layout)) settle(backward_, backward_data_layout(with(kLayoutSamples)));
   const auto [entry, fresh] = backward_datas_.try_emplace(n);
-  if (fresh) {
-    entry->second = compile_backward_data(with(n), backward_.layout);
-    settle(backward_, entry->second.weights);
-  }
+  if (fresh) entry->second = compile_backward_data(with(n), backward_.layout);
   return entry->second;
 }
 
 const Compiled& ProductLayer::backward_weights(int n) {
+  if (!is_given(gradient_layout_)) gradient_layout_ = backward_weights_layout(with(kLayoutSamples));
   const auto [entry, fresh] = backward_weights_.try_emplace(n);
-  if (fresh) {
-    entry->second = compile_backward_weights(with(n), gradient_layout_);
-    gradient_layout_ = entry->second.weights;
-  }
+  if (fresh) entry->second = compile_backward_weights(with(n), gradient_layout_);
   return entry->second;
 }
 

@@ -33,6 +33,7 @@ class ProductLayer {
   std::int64_t bias_offset() const { return bias_offset_; }
 
  private:
+  static constexpr int kLayoutSamples = 8;
   struct Packed {
     dnnl::memory::desc layout;
     Buffer memory;

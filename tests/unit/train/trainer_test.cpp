@@ -140,10 +140,11 @@ TEST_F(Trainer, GivesTheSameBitsWithOneTwoThreeAndFiveRanksOnEveryBackend) {
 }
 
 TEST_F(Trainer, LearnsAndDependsOnTheSeed) {
-  options_.epochs = 12;
+  options_.epochs = 25;
+  options_.schedule.base = 0.2;
   Losses observer;
   const backend::ModelState first = train_rank(*backend::make_reference_backend(), *comm::make_single(), observer);
-  EXPECT_LT(observer.losses.back(), 0.7 * observer.losses.front());
+  EXPECT_LT(observer.losses.back(), 0.8 * observer.losses.front());
   options_.seed = 4;
   EXPECT_NE(first.parameters, train_alone().parameters);
 }
