@@ -11,7 +11,7 @@ import numpy as np
 LOSS, TENSOR, COSINE = 1e-5, 1e-4, 1 - 1e-6  # allowed: relative loss, max|a-b| / max|b| of a tensor, least cosine
 # Beyond this many nodes rounding bends a ReLU or two the other way in any float32 library, and each shows as 1e-3 or more
 # in the gradients before it. There the loss is judged as ever, tensors by their direction.
-DEEP_NODES, DEEP_TENSOR, DEEP_COSINE = 120, 0.5, 0.999
+DEEP_NODES, DEEP_TENSOR, DEEP_COSINE = 80, 0.5, 0.999
 
 
 class Case:

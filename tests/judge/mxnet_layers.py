@@ -8,12 +8,10 @@ import sys
 
 import numpy as np
 
-np.bool = bool  # mxnet 1.9.1 still says it
-import mxnet as mx  # noqa: E402
-from mxnet import autograd, nd  # noqa: E402
-
-from _philox import dropout_mask  # noqa: E402
-from _step import Comparison, run  # noqa: E402
+from _mxnet import mxnet as mx
+from mxnet import autograd, nd
+from _philox import dropout_mask
+from _step import Comparison, run
 
 
 class Network:

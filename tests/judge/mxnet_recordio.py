@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import mxnet as mx
+from _mxnet import mxnet as mx
 import numpy as np
 
 DTRAIN = os.environ["DTRAIN"]
