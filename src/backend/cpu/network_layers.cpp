@@ -1,5 +1,6 @@
 #include "network_layers.hpp"
 
+#include "bfloat16.hpp"
 #include "fusion.hpp"
 
 namespace dtrain::backend::cpu {
@@ -18,6 +19,7 @@ std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::No
   p.out = node.output;
   p.dtype = dtype;
   p.out_dtype = out_dtype;
+  p.widened = dtype == DType::bfloat16 && widens_bfloat16(this_cpu());
   p.in = in;
   if (const auto* convolution = as<nn::Convolution>(node)) p.convolution = *convolution;
   p.dense = as<nn::Dense>(node) != nullptr;

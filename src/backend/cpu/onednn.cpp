@@ -103,21 +103,21 @@ Compiled finish(const Description& d, memory::desc first, memory::desc second, m
 // oneDNN.
 template <typename Use>
 auto with_forward(const Product& p, const memory::desc& weights, Use use) {
-  const memory::desc w = chosen_weights(p, p.dtype, weights);
+  const memory::desc w = chosen_weights(p, p.arithmetic(), weights);
   return p.dense ? use(describe_dense(p, w, p.out_dtype)) : use(describe_convolution(p, w, p.out_dtype));
 }
 
 template <typename Use>
 auto with_backward_data(const Product& p, const memory::desc& weights, Use use) {
-  const memory::desc w = chosen_weights(p, p.dtype, weights);
+  const memory::desc w = chosen_weights(p, p.arithmetic(), weights);
   if (p.dense) {
-    return use(describe_backward<dnnl::inner_product_backward_data>(describe_dense(p, any_weights(p, p.dtype), p.dtype),
-                                                                    p.source(), w, p.result(p.dtype)));
+    return use(describe_backward<dnnl::inner_product_backward_data>(
+        describe_dense(p, any_weights(p, p.arithmetic()), p.dtype), p.source(), w, p.result(p.dtype)));
   }
   const Geometry g = geometry(p);
   return use(describe_backward<dnnl::convolution_backward_data>(
-      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
-      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+      describe_convolution(p, any_weights(p, p.arithmetic()), p.dtype), dnnl::algorithm::convolution_direct, p.source(),
+      w, p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
 }
 
 template <typename Use>
@@ -125,12 +125,12 @@ auto with_backward_weights(const Product& p, const memory::desc& weights, Use us
   const memory::desc w = chosen_weights(p, DType::float32, weights);
   if (p.dense) {
     return use(describe_backward<dnnl::inner_product_backward_weights>(
-        describe_dense(p, any_weights(p, p.dtype), p.dtype), p.source(), w, p.result(p.dtype)));
+        describe_dense(p, any_weights(p, p.arithmetic()), p.dtype), p.source(), w, p.result(p.dtype)));
   }
   const Geometry g = geometry(p);
   return use(describe_backward<dnnl::convolution_backward_weights>(
-      describe_convolution(p, any_weights(p, p.dtype), p.dtype), dnnl::algorithm::convolution_direct, p.source(), w,
-      p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+      describe_convolution(p, any_weights(p, p.arithmetic()), p.dtype), dnnl::algorithm::convolution_direct, p.source(),
+      w, p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
 }
 
 }  // namespace
@@ -140,9 +140,10 @@ const dnnl::engine& cpu_engine() {
   return engine;
 }
 
-memory::desc Product::source() const { return tensor(n, in, dtype); }
+memory::desc Product::source() const { return tensor(n, in, arithmetic()); }
 
-memory::desc Product::result(DType type) const {
+memory::desc Product::result(DType stored) const {
+  const DType type = widened ? DType::float32 : stored;
   if (dense) return {{n, out.c}, data_type(type), memory::format_tag::nc};
   return tensor(n, out, type);
 }
@@ -154,9 +155,10 @@ memory::dims Product::weight_dims() const {
   return {c.groups, out.c / c.groups, in.c / c.groups, c.kernel_h, c.kernel_w};
 }
 
-memory::desc Product::plain_weights() const {
-  const memory::dims dims = weight_dims();
-  return {dims, memory::data_type::f32, dims.size() == 4 ? memory::format_tag::oihw : memory::format_tag::goihw};
+memory::desc Product::plain_weights() const { return {weight_dims(), memory::data_type::f32, plain_weights_format()}; }
+
+memory::format_tag Product::plain_weights_format() const {
+  return weight_dims().size() == 4 ? memory::format_tag::oihw : memory::format_tag::goihw;
 }
 
 std::string Product::shape_name() const {

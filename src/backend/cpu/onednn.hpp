@@ -23,13 +23,18 @@ struct Product {
   bool bias = false;
   DType dtype = DType::float32;
   DType out_dtype = DType::float32;  // of the forward's result; gradients are of `dtype`
+  bool widened = false;              // tensors of bfloat16 are computed on as float32 copies: see bfloat16.hpp
 
+  DType arithmetic() const { return widened ? DType::float32 : dtype; }
+
+  // What the primitive sees: copies where widened.
   dnnl::memory::desc source() const;
   dnnl::memory::desc result(DType type) const;
   // [out, in, h, w], with a leading [groups] where there are several.
   dnnl::memory::dims weight_dims() const;
   // In the order of the flat parameter buffer, always float32.
   dnnl::memory::desc plain_weights() const;
+  dnnl::memory::format_tag plain_weights_format() const;
   std::string shape_name() const;
 };
 

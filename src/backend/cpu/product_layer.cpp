@@ -18,7 +18,14 @@ void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout) {
   packed.memory = Buffer(layout.get_size());
   packed.from = dnnl::memory(shape_.plain_weights(), cpu_engine(), nullptr);
   packed.to = dnnl::memory(layout, cpu_engine(), packed.memory.data());
-  packed.reorder = dnnl::reorder(packed.from, packed.to);
+  if (shape_.widened) {
+    const dnnl::memory::desc rounded(shape_.weight_dims(), dnnl::memory::data_type::bf16,
+                                     shape_.plain_weights_format());
+    packed.rounded_memory = Buffer(rounded.get_size());
+    packed.rounded = dnnl::memory(rounded, cpu_engine(), packed.rounded_memory.data());
+    packed.round = dnnl::reorder(packed.from, packed.rounded);
+  }
+  packed.reorder = dnnl::reorder(shape_.widened ? packed.rounded : packed.from, packed.to);
   stale_ = true;
 }
 
@@ -47,7 +54,8 @@ void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
   for (Packed* packed : {&forward_, &backward_}) {
     if (!is_given(packed->layout)) continue;
     packed->from.set_data_handle(const_cast<float*>(parameters + weight_offset_));
-    packed->reorder.execute(stream, packed->from, packed->to);
+    if (shape_.widened) packed->round.execute(stream, packed->from, packed->rounded);
+    packed->reorder.execute(stream, shape_.widened ? packed->rounded : packed->from, packed->to);
   }
   stale_ = false;
 }

@@ -34,11 +34,12 @@ class ProductLayer {
 
  private:
   static constexpr int kLayoutSamples = 8;
+  // Weights that are widened still have bfloat16's values: they pass through `rounded` on their way.
   struct Packed {
     dnnl::memory::desc layout;
-    Buffer memory;
-    dnnl::reorder reorder;
-    dnnl::memory from, to;
+    Buffer memory, rounded_memory;
+    dnnl::reorder round, reorder;
+    dnnl::memory from, rounded, to;
   };
   Product with(int n) const;
   void settle(Packed& packed, const dnnl::memory::desc& layout);

@@ -28,12 +28,16 @@ class ProductOp : public Op {
   void prepare(int count, int workers) override {
     if (calls_.contains(count)) return;
     const Compiled& compiled = compile(count);
-    scratchpad_ = std::max(scratchpad_, compiled.scratchpad);
+    scratchpad_ = std::max(scratchpad_, aligned(compiled.scratchpad));
+    if (layer_.shape().widened) {
+      first_copy_ = std::max(first_copy_, aligned(compiled.first.get_size()));
+      second_copy_ = std::max(second_copy_, aligned(compiled.second.get_size()));
+    }
     auto& calls = calls_[count];
     for (int worker = 0; worker < workers; ++worker) calls.push_back(make_call(compiled));
   }
 
-  std::size_t scratchpad_bytes() const override { return scratchpad_; }
+  std::size_t scratchpad_bytes() const override { return scratchpad_ + first_copy_ + second_copy_; }
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
   std::string shape_name(int count) const override {
     Product p = layer_.shape();
@@ -43,9 +47,9 @@ class ProductOp : public Op {
 
   double bare_seconds(Worker& worker, int count, int repeats) override {
     Call& call = call_for(worker, count);
-    Buffer first(call.bytes(0)), second(call.bytes(1)), weights(call.bytes(2)), bias(call.bytes(2));
-    for (const Buffer* b : {&first, &second, &weights, &bias}) fill_with_numbers(*b);
-    const auto once = [&] { call(worker, first.data(), second.data(), weights.data(), bias.as<float>()); };
+    Buffer one(call.bytes(0)), two(call.bytes(1)), weights(call.bytes(2)), bias(call.bytes(2));
+    for (const Buffer* b : {&one, &two, &weights, &bias}) fill_with_numbers(*b);
+    const auto once = [&] { call(worker, one.data(), two.data(), weights.data(), bias.as<float>()); };
     once();
     std::vector<double> seconds;
     for (int repeat = 0; repeat < repeats; ++repeat) {
@@ -64,12 +68,32 @@ class ProductOp : public Op {
     return calls_.find(count)->second[static_cast<std::size_t>(worker.id)];
   }
 
+  // The chunk of a tensor as the primitive wants it: itself, or its float32 copy in the scratchpad.
+  void* first(Context& c, TensorId id) const { return is_copied(c, id) ? first_copy(c) : c.data(id); }
+  void* second(Context& c, TensorId id) const { return is_copied(c, id) ? second_copy(c) : c.data(id); }
+  void copy_in(Context& c, TensorId id, void* place) const {
+    if (is_copied(c, id)) to_float_(c.data(id), static_cast<float*>(place), elements(c, id));
+  }
+  void copy_out(Context& c, const void* place, TensorId id) const {
+    if (is_copied(c, id)) from_float_(static_cast<const float*>(place), c.data(id), elements(c, id));
+  }
+
   ProductLayer& layer_;
 
  private:
   static constexpr int kBareCalls = 4;
+  bool is_copied(const Context& c, TensorId id) const {
+    return layer_.shape().widened && c.tensors[static_cast<std::size_t>(id)].dtype == DType::bfloat16;
+  }
+  std::int64_t elements(const Context& c, TensorId id) const { return c.count * c.shape(id).size(); }
+  void* first_copy(Context& c) const { return c.worker->scratchpad.data() + scratchpad_; }
+  void* second_copy(Context& c) const { return c.worker->scratchpad.data() + scratchpad_ + first_copy_; }
+
   std::map<int, std::vector<Call>> calls_;
   std::size_t scratchpad_ = 0;
+  std::size_t first_copy_ = 0, second_copy_ = 0;  // bytes, after the primitive's own scratchpad
+  decltype(TensorKernels::to_float) to_float_ = select_kernels().bfloat16.to_float;
+  decltype(TensorKernels::from_float) from_float_ = select_kernels().bfloat16.from_float;
 };
 
 class ProductForward final : public ProductOp {
@@ -81,7 +105,11 @@ class ProductForward final : public ProductOp {
   }
   void run(Context& c) override {
     const float* bias = layer_.bias_offset() >= 0 ? c.parameters + layer_.bias_offset() : nullptr;
-    call_for(*c.worker, c.count)(*c.worker, c.data(source_), c.data(result_), layer_.forward_weights(), bias);
+    void* const source = first(c, source_);
+    void* const result = second(c, result_);
+    copy_in(c, source_, source);
+    call_for(*c.worker, c.count)(*c.worker, source, result, layer_.forward_weights(), bias);
+    copy_out(c, result, result_);
   }
 
  protected:
@@ -102,8 +130,11 @@ class ProductBackwardData final : public ProductOp {
     writes = {source_gradient};
   }
   void run(Context& c) override {
-    call_for(*c.worker, c.count)(*c.worker, c.data(gradient_), c.data(source_gradient_),
-                                 layer_.backward_weights_packed());
+    void* const gradient = first(c, gradient_);
+    void* const result = second(c, source_gradient_);
+    copy_in(c, gradient_, gradient);
+    call_for(*c.worker, c.count)(*c.worker, gradient, result, layer_.backward_weights_packed());
+    copy_out(c, result, source_gradient_);
   }
 
  protected:
@@ -133,7 +164,11 @@ class ProductBackwardWeights final : public ProductOp {
   void begin(Context& c) override { started(c) = false; }
   void run(Context& c) override {
     float* const to = started(c) ? term(c) : sum(c);
-    call_for(*c.worker, c.count)(*c.worker, c.data(source_), c.data(gradient_), to);
+    void* const source = first(c, source_);
+    void* const gradient = second(c, gradient_);
+    copy_in(c, source_, source);
+    copy_in(c, gradient_, gradient);
+    call_for(*c.worker, c.count)(*c.worker, source, gradient, to);
     if (started(c)) kernels_.accumulate(to, sum(c), static_cast<std::int64_t>(layout_bytes() / sizeof(float)));
     started(c) = true;
   }
