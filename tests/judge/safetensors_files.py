@@ -1,4 +1,4 @@
-"""The safetensors library reads dtrain's checkpoints and exports; the hashes of the manifest are those that man/ describes."""
+"""The safetensors library reads dtrain's checkpoints and exports; the hashes are those of src/train/checkpoint_tensors.hpp."""
 import hashlib
 import json
 
