@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace {
 
 using namespace dtrain;
 
+// Adds each shard's contribution as it comes, on the thread that computed it.
 class Sink final : public backend::ContributionSink {
  public:
   Sink(int shards, std::int64_t size)
@@ -26,16 +28,21 @@ class Sink final : public backend::ContributionSink {
   std::span<float> buffer(const backend::ShardRange& shard) override {
     return buffers_[static_cast<std::size_t>(shard.index)];
   }
-  void ready(const backend::ShardRange&, std::int64_t, std::int64_t, bool) override {}
-  std::span<const float> sum() {
-    for (std::size_t k = 1; k < buffers_.size(); ++k) {
-      for (std::size_t i = 0; i < buffers_[0].size(); ++i) buffers_[0][i] += buffers_[k][i];
-    }
-    return buffers_[0];
+  void ready(const backend::ShardRange& shard, std::int64_t, std::int64_t, bool) override {
+    const std::scoped_lock lock(mutex_);
+    if (added_++ == 0) return void(sum_ = buffers_[static_cast<std::size_t>(shard.index)]);
+    for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] += buffers_[static_cast<std::size_t>(shard.index)][i];
+  }
+  std::span<const float> take_sum() {
+    added_ = 0;
+    return sum_;
   }
 
  private:
   std::vector<std::vector<float>> buffers_;
+  std::mutex mutex_;  // guards those below
+  std::vector<float> sum_;
+  int added_ = 0;
 };
 
 double process_seconds() {
@@ -96,7 +103,7 @@ int main(int count, char** arguments) {
   const auto step = [&] {
     executable->enqueue(batch, ranges, {}, sink);
     executable->synchronize();
-    executable->apply(sink.sum(), {{}, 0.01f});
+    executable->apply(sink.take_sum(), {{}, 0.01f});
   };
   const double before = process_seconds();
   step();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "rows.hpp"
 
@@ -40,27 +41,31 @@ struct Moments {
   }
 };
 
-// One thread's sums of x - shift and of its squares, by column.
+// One thread's sums of x - shift and of its squares, by column; the columns of one channel share its shift.
 struct ColumnSums {
-  double *count, *sum, *square;
+  double *elements, *sum, *square;
   float* shift;
   std::size_t width;
 
   ColumnSums(double* memory, std::size_t columns)
-      : count(memory),
-        sum(memory + columns),
-        square(memory + 2 * columns),
-        shift(reinterpret_cast<float*>(memory + 3 * columns)),
+      : elements(memory),
+        sum(memory + 1),
+        square(memory + 1 + columns),
+        shift(reinterpret_cast<float*>(memory + 1 + 2 * columns)),
         width(columns) {}
-  static std::size_t bytes(std::size_t columns) { return columns * (3 * sizeof(double) + sizeof(float)); }
+  static std::size_t bytes(std::size_t columns) {
+    return sizeof(double) + columns * (2 * sizeof(double) + sizeof(float));
+  }
 
   Moments moments(int channels, int channel) const {
-    Moments total;
+    if (*elements == 0) return {};
+    double total = 0, squares = 0;
     for (std::size_t k = static_cast<std::size_t>(channel); k < width; k += static_cast<std::size_t>(channels)) {
-      if (count[k] == 0) continue;
-      total.merge({count[k], shift[k] + sum[k] / count[k], std::max(0.0, square[k] - sum[k] * sum[k] / count[k])});
+      total += sum[k];
+      squares += square[k];
     }
-    return total;
+    const double count = *elements / channels, mean = total / count;
+    return {count, shift[channel] + mean, std::max(0.0, squares - total * mean)};
   }
 };
 
@@ -79,11 +84,9 @@ class NormStatistics final : public Op {
   void run(Context& c) override {
     ColumnSums sums(workspace<double>(c), width_of(layer_));
     const Rows rows = rows_in(c, input_);
-    if (sums.count[0] == 0) choose_shift(c, rows, sums);
+    if (*sums.elements == 0) choose_shift(c, rows, sums);
     kernels_.moments(c.data(input_), rows, sums.shift, sums.sum, sums.square);
-    for (std::size_t k = 0; k < sums.width; ++k) {
-      sums.count[k] += static_cast<double>(rows.rows + (static_cast<int>(k) < rows.tail));
-    }
+    *sums.elements += static_cast<double>(rows.rows * rows.width + rows.tail);
   }
 
   void meet(std::span<Context> threads) override {
@@ -107,14 +110,19 @@ class NormStatistics final : public Op {
   }
 
  private:
-  // The first rows' mean: near enough to the whole's that squares of differences lose nothing.
+  // The first pixels' mean: near enough to the whole's that squares of differences lose nothing.
   void choose_shift(Context& c, Rows rows, ColumnSums& sums) const {
     constexpr std::int64_t kRows = 16;
     const Rows few{std::min(rows.rows, kRows), rows.width, rows.rows == 0 ? rows.tail : 0};
     kernels_.column_sums(c.data(input_), few, sums.sum);
-    for (std::size_t k = 0; k < sums.width; ++k) {
-      sums.shift[k] = static_cast<float>(sums.sum[k] / static_cast<double>(std::max<std::int64_t>(few.rows, 1)));
-      sums.sum[k] = 0;
+    const int channels = layer_.shape.c;
+    const double pixels = static_cast<double>(few.rows * few.width + few.tail) / channels;
+    for (int channel = 0; channel < channels; ++channel) {
+      double sum = 0;
+      for (std::size_t k = static_cast<std::size_t>(channel); k < sums.width; k += static_cast<std::size_t>(channels)) {
+        sum += std::exchange(sums.sum[k], 0.0);
+      }
+      repeat(sums.shift, sums.width, channels, channel, sum / pixels);
     }
   }
 
