@@ -27,10 +27,12 @@ struct Inflater {
   throw DataError(fmt::format("{}: gzip: {}", packed.name, why), "copy or download it again");
 }
 
-// A gzip file ends in its content's size; a hint only, so that growing does not copy.
+// A gzip file ends in its content's size; a hint only, so that growing does not copy. Deflate cannot do better than
+// 1032.
 std::size_t likely_size(ByteView packed) {
   if (packed.size() < 4) return 0;
-  return std::min<std::uint64_t>(load<std::uint32_t>(packed, packed.size() - 4), kMaxInflatedBytes);
+  const std::uint64_t hint = load<std::uint32_t>(packed, packed.size() - 4);
+  return std::min({hint, kMaxInflatedBytes, std::uint64_t{1032} * packed.size()});
 }
 
 }  // namespace
