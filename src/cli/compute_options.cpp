@@ -46,10 +46,7 @@ std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) 
 }
 
 backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend) {
-  if (options.dtype == "auto") {
-    const bool bfloat16 = !backend.why_not(backend::DType::bfloat16);
-    return bfloat16 ? backend::DType::bfloat16 : backend::DType::float32;
-  }
+  if (options.dtype == "auto") return backend.fastest_dtype();
   const backend::DType dtype = backend::parse_dtype(options.dtype);
   if (const char* why = backend.why_not(dtype)) {
     throw UsageError(fmt::format("--dtype {}: {}", options.dtype, why),

@@ -54,6 +54,8 @@ class Run {
 
   TrainResult train_from(Cursor cursor) {
     cursor_ = cursor;
+    // A checkpoint that came from MXNet does not know it; the schedule must.
+    if (cursor_.samples_seen == 0) cursor_.samples_seen = cursor_.epoch * plan_.samples;
     while (cursor_.epoch < options_.epochs) {
       train_epoch();
       const bool saved = comm_.rank() == 0 && saver_.save(cursor_);

@@ -130,6 +130,8 @@ class Backend {
   virtual std::string description() const = 0;  // library, version, instruction set: for people and the fingerprint
   // nullptr if this machine can compute in dtype, else the reason in one sentence.
   virtual const char* why_not(DType dtype) const = 0;
+  // What --dtype auto means here: the type that trains fastest. A fixed fact of the machine, not a measurement.
+  virtual DType fastest_dtype() const = 0;
   // Throws UsageError when dtype is not supported here. The graph is copied. `state` may be empty (zeros).
   virtual std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const = 0;
 };

@@ -3,6 +3,7 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/backend/checks.hpp>
 
+#include "bfloat16.hpp"
 #include "cpu_executable.hpp"
 #include "onednn.hpp"
 
@@ -22,6 +23,9 @@ class CpuBackend final : public Backend {
       return "bfloat16 needs a CPU with AVX-512, which this one lacks; use float32";
     }
     return nullptr;
+  }
+  DType fastest_dtype() const override {
+    return why_not(DType::bfloat16) || widens_bfloat16(this_cpu()) ? DType::float32 : DType::bfloat16;
   }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);

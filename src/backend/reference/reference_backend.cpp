@@ -168,6 +168,7 @@ class ReferenceBackend final : public Backend {
   const char* why_not(DType dtype) const override {
     return dtype == DType::float32 ? nullptr : "the reference computes in float32 only";
   }
+  DType fastest_dtype() const override { return DType::float32; }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);
     return std::make_unique<ReferenceExecutable>(graph, options);
