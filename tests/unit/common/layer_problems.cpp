@@ -160,6 +160,14 @@ int separable(GraphBuilder& b, int x) {
   return b.add("pointwise_relu6", Activation{ActivationKind::relu6}, {b.add("pointwise_bn", BatchNorm{}, {x})});
 }
 
+// oneDNN's depthwise kernel declines this shape; what it falls back on pads each group's weights to 16x16.
+int depthwise_on_2x2_pixels(GraphBuilder& b, int x) {
+  Convolution depthwise = square(32, 3, 1, 1);
+  depthwise.groups = 32;
+  x = b.add("pool", window(PoolingKind::average, 2, 2, 0), {b.add("widen", square(32, 1, 1, 0), {x})});
+  return b.add("depthwise", depthwise, {x});
+}
+
 int bottleneck(GraphBuilder& b, int x) {
   int left = b.add("down", square(3, 1, 1, 0), {x});
   left = relu(b, "down", b.add("down_bn", BatchNorm{}, {left}));
@@ -180,6 +188,7 @@ void add_blocks(std::vector<Problem>& cases) {
   cases.push_back(wrap("residual_v2", residual_v2));
   cases.push_back(wrap("separable", separable));
   cases.push_back(wrap("bottleneck", bottleneck));
+  cases.push_back(wrap("depthwise_on_2x2_pixels", depthwise_on_2x2_pixels, 0, {3, 4, 4}));
   cases.push_back(wrap("norm_of_single_pixels", [](GraphBuilder& b, int x) {
     return b.add("bn", BatchNorm{}, {b.add("pool", Pooling{.kind = PoolingKind::average, .global = true}, {x})});
   }));
