@@ -21,8 +21,6 @@ recipe=(
   --optimizer nag --mom 0.9 --lr 0.2 --lr-schedule one-cycle --wd 5e-4 --label-smoothing 0.1
   # Moved by up to 4 pixels and mirrored; the colours stay as they are.
   --pad-size 4 --random-crop 1 --random-mirror 1 --max-random-h 0 --max-random-s 0 --max-random-l 0
-  --max-random-rotate-angle 0 --max-random-aspect-ratio 0 --max-random-shear-ratio 0
-  --max-random-scale 1 --min-random-scale 1
   --rgb-mean "125.3,123.0,113.9" --rgb-std "63.0,62.1,66.7"
 )
 "$dtrain" train "${recipe[@]}" --data-train "$folder/data/cifar10_train.rec" --data-val "$folder/data/cifar10_val.rec" \

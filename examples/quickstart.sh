@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/quickstart}
 dtrain=build/release/dtrain
+epochs=8
 
 main() {
   say "1/4 Installing what is missing"
@@ -17,12 +18,13 @@ main() {
   say "3/4 Drawing the data set 'shapes': 10 classes of small pictures"
   "$dtrain" data prepare shapes --out "$folder/data"
 
-  say "4/4 Training ResNet-8"
-  "$dtrain" train --network resnet --num-layers 8 --num-epochs 4 --seed 1 --model-prefix "$folder/model/shapes" \
-    --data-train "$folder/data/shapes_train.rec" --data-val "$folder/data/shapes_val.rec"
+  say "4/4 Training ResNet-8 for $epochs epochs"
+  "$dtrain" train --network resnet --num-layers 8 --num-epochs $epochs --seed 1 --model-prefix "$folder/model/shapes" \
+    --data-train "$folder/data/shapes_train.rec" --data-val "$folder/data/shapes_val.rec" \
+    --batch-size 32 --lr 0.1 --lr-schedule one-cycle --max-random-h 0 --max-random-s 0 --max-random-l 0
 
   say "Accuracy on pictures it has never seen"
-  "$dtrain" eval "$folder/model/shapes" --load-epoch 4 --data-val "$folder/data/shapes_val.rec"
+  "$dtrain" eval "$folder/model/shapes" --load-epoch $epochs --data-val "$folder/data/shapes_val.rec"
   what_next
 }
 
@@ -39,11 +41,10 @@ build() {
 what_next() {
   say "What next"
   cat <<EOF
-  $dtrain inspect $folder/model/shapes --load-epoch 4      what the checkpoint holds
-  $dtrain export $folder/model/shapes --load-epoch 4 --to onnx
-  $dtrain data prepare cifar10 --out cifar10               real pictures (170 MB)
-  bash examples/cifar10-resnet20.sh                        0.90 on CIFAR-10
-  $dtrain help                                             everything else
+  what the checkpoint holds    $dtrain inspect $folder/model/shapes --load-epoch $epochs
+  for other programs           $dtrain export $folder/model/shapes --load-epoch $epochs --to onnx --out shapes.onnx
+  real pictures (170 MB)       bash examples/cifar10-resnet20.sh
+  everything else              $dtrain help
 EOF
 }
 

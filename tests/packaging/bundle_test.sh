@@ -62,9 +62,9 @@ in_empty_root() {
 plain_program_starts() { chroot "$work/empty" /plain --version; }
 
 trains() {  # trains RUNNER...: prepares the embedded data set and trains on it
-  "$@" data prepare shapes --out /tmp/data &&
+  "$@" data prepare shapes --out /tmp/data --train-count 512 --val-count 128 &&
     "$@" train --network resnet --num-layers 8 --data-train /tmp/data/shapes_train.rec --data-val /tmp/data/shapes_val.rec \
-      --num-examples 2048 --num-epochs 1 --model-prefix /tmp/m/shapes &&
+      --num-epochs 1 --model-prefix /tmp/m/shapes &&
     "$@" eval /tmp/m/shapes --load-epoch 1 --data-val /tmp/data/shapes_val.rec
 }
 
