@@ -19,7 +19,8 @@ main() {
   "$dtrain" data prepare shapes --out "$folder/data"
 
   say "4/4 Training ResNet-8 for $epochs epochs"
-  "$dtrain" train --network resnet --num-layers 8 --num-epochs $epochs --seed 1 --model-prefix "$folder/model/shapes" \
+  "$dtrain" train --network resnet --num-layers 8 --num-epochs $epochs --seed 1 --disp-batches 100 \
+    --model-prefix "$folder/model/shapes" \
     --data-train "$folder/data/shapes_train.rec" --data-val "$folder/data/shapes_val.rec" \
     --batch-size 32 --lr 0.1 --lr-schedule one-cycle --max-random-h 0 --max-random-s 0 --max-random-l 0
 
