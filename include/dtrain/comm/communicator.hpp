@@ -1,31 +1,80 @@
-// What the ranks of one generation do together. A communicator that threw PeerLost is dead: make a new one.
+// What the ranks of one generation do together. Every call that needs a peer has a deadline. A communicator that threw
+// PeerLost, or was aborted, is dead: all its later calls throw PeerLost too; make a new one.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
+#include <dtrain/base/files.hpp>
 #include <dtrain/comm/tree.hpp>
 
 namespace dtrain::comm {
 
+// What every rank tells every other with each reduction; the words mean something to the caller only.
+struct Note {
+  std::array<std::uint64_t, 4> words{};
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
+struct ReductionShape {
+  int shards = 1;         // V leaves; rank r holds those of shards_of_rank(r, size(), shards)
+  std::int64_t size = 0;  // floats of a leaf
+  // The first so many floats are rounded to bfloat16 in every leaf and after every addition, local or remote, and
+  // travel as bfloat16. 0: all is float32.
+  std::int64_t rounded = 0;
+};
+
+struct Reduced {
+  std::vector<float> sum;   // the root of the tree, the same bytes on every rank
+  std::vector<Note> notes;  // [rank], the same on every rank
+};
+
+// One step's reduction, in flight while the leaves are still being computed. Whatever is complete is joined and sent at
+// once. Destroyed before finish() returned: the communicator is dead.
+class Reduction {
+ public:
+  virtual ~Reduction() = default;
+  // Memory for a leaf of this rank, any content, valid until its last float is ready. Any thread; once a shard.
+  virtual std::span<float> leaf(int shard) = 0;
+  // [first, first + size) of the leaf is final. Any thread, any order, each float exactly once.
+  virtual void ready(int shard, std::int64_t first, std::int64_t size) = 0;
+  // Call when all leaves of this rank are ready. Blocks until the root is here.
+  virtual Reduced finish() = 0;
+};
+
+// One thread calls at a time, except abort() and what Reduction allows. Throws PeerLost, with the ranks it names.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Joins the pieces of all ranks to the root of the tree over `shards` leaves of `size` floats each. Every rank gets
-  // the same bytes, whatever the number of ranks and whoever held which leaf. All ranks call with equal shards and
-  // size. One thread at a time. Throws PeerLost.
-  virtual std::vector<float> reduce_tree(std::vector<TreePiece> pieces, int shards, std::int64_t size) = 0;
-  virtual void barrier() = 0;
+  // All ranks call it with the same shape; at most one Reduction lives at a time. The bytes of the sum depend neither
+  // on the number of ranks nor on time. Must not outlive the communicator.
+  virtual std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) = 0;
+
+  // Everybody's bytes, by rank. For small things (kilobytes). Also a barrier.
+  virtual std::vector<std::string> all_gather(ByteView mine) = 0;
+
+  // Point to point, in order for each pair; the receiver knows the size. send() may return before it arrived; bytes are
+  // copied or gone when it returns.
+  virtual void send(int to, ByteView bytes) = 0;
+  virtual void receive(int from, std::span<std::byte> bytes) = 0;
+
+  // From any thread, at any time, more than once: calls in progress end soon with PeerLost, so do all later ones, and
+  // peers learn that this rank is gone.
+  virtual void abort() noexcept = 0;
 };
 
 // One rank alone.
 std::unique_ptr<Communicator> make_single();
 
 // N ranks as threads of this process: element r is for the thread that plays rank r. They share a world that lives as
-// long as the last of them; a rank destroyed before its peers are done makes them throw PeerLost.
+// long as the last of them; a rank destroyed or aborted before its peers are done makes them throw PeerLost.
 std::vector<std::unique_ptr<Communicator>> make_local_world(int ranks);
 
 }  // namespace dtrain::comm

@@ -1,0 +1,60 @@
+// How the workers of a generation find each other: every worker has one listening port for its whole life, and a mesh
+// of connections is made anew for every generation. Strangers, and peers of another generation, get nothing.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <dtrain/comm/communicator.hpp>
+
+namespace dtrain::comm {
+
+struct PeerAddress {
+  std::string address;  // numeric, IPv4 or IPv6: the one that peers really reach
+  std::uint16_t port = 0;
+  friend bool operator==(const PeerAddress&, const PeerAddress&) = default;
+};
+
+struct MeshPlan {
+  std::uint64_t generation = 0;
+  int rank = 0;
+  std::vector<PeerAddress> ranks;  // by rank, this one included
+};
+
+enum class Transport { tcp, gloo };
+
+// Points of a collective where a test may end a rank: see tests/unit/comm and tests/world.
+enum class CommPoint { before_send, after_send, before_receive, after_receive, before_add, after_add };
+
+struct EndpointOptions {
+  std::string bind_address = "127.0.0.1";
+  std::string secret;  // the job's token: both sides of every connection prove that they know it, and never send it
+  Transport transport = Transport::tcp;
+  std::chrono::milliseconds operation_deadline{30'000};  // of every collective, send and receive: then PeerLost
+  std::function<void(CommPoint)> on_point;               // for tests; may throw, which kills the rank's communicator
+};
+
+class Endpoint {
+ public:
+  explicit Endpoint(EndpointOptions options);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  PeerAddress address() const;
+
+  // Connects to every rank of the plan; several generations may be under way at once, from several threads. Blocks
+  // until all connections are up and proven. PeerLost names the ranks that are missing at the deadline, and says so at
+  // once when `cancel` is requested. The endpoint must outlive the communicator.
+  std::unique_ptr<Communicator> connect(const MeshPlan& plan, std::chrono::milliseconds deadline,
+                                        std::stop_token cancel = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dtrain::comm

@@ -1,0 +1,71 @@
+// Framed messages between two parties that prove to each other that they know a shared secret, and the loop they are
+// served on. Frames are opaque bytes of at most kMaxFrame; a stranger gets nothing but a closed connection.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::net {
+
+constexpr std::size_t kMaxFrame = 16 << 20;
+
+// One thread runs it; all callbacks come from that thread. post() and stop() may be called from any thread.
+class Loop {
+ public:
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  void run();  // until stop()
+  void stop();
+  void post(std::function<void()> work);
+  void after(std::chrono::milliseconds delay, std::function<void()> work);
+
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// A proven connection. Members may be called from any thread; destroying the last owner closes it without on_close.
+class Channel {
+ public:
+  struct Events {
+    std::function<void(std::string frame)> on_frame;
+    std::function<void(std::string reason)> on_close;  // once; nothing comes after it
+  };
+  virtual ~Channel() = default;
+  virtual void listen(Events events) = 0;    // call once; frames that came earlier are kept until then
+  virtual void send(std::string frame) = 0;  // queued; after on_close it does nothing
+  virtual void close_after_sending() = 0;
+  virtual std::string local_address() const = 0;  // numeric: what the peer really reached
+  virtual std::string peer_address() const = 0;   // numeric
+};
+
+// Accepts on an ephemeral port of bind_address. on_channel gets only connections that proved the secret in time.
+class Listener {
+ public:
+  Listener(Loop& loop, const std::string& bind_address, std::string secret,
+           std::function<void(std::shared_ptr<Channel>)> on_channel);
+  ~Listener();
+  std::string address() const;
+  std::uint16_t port() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Blocks; RemoteError when nobody answers, or proves the secret, within the deadline.
+std::shared_ptr<Channel> connect_channel(Loop& loop, const std::string& address, std::uint16_t port,
+                                         const std::string& secret, std::chrono::milliseconds deadline);
+// An inherited socket whose other end is trusted (a socketpair with the parent process): frames without proof.
+std::shared_ptr<Channel> adopt_channel(Loop& loop, FileDescriptor socket);
+
+}  // namespace dtrain::net
