@@ -1,10 +1,10 @@
 #include <dtrain/base/hash.hpp>
 
 #include <openssl/evp.h>
-
-#include <array>
+#include <openssl/hmac.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/secret.hpp>
 
 namespace dtrain {
 
@@ -21,20 +21,24 @@ Sha256::~Sha256() = default;
 void Sha256::update(ByteView bytes) { EVP_DigestUpdate(context_->md, bytes.data(), bytes.size()); }
 
 std::string Sha256::hex() {
-  std::array<unsigned char, 32> digest{};
-  EVP_DigestFinal_ex(context_->md, digest.data(), nullptr);
-  std::string text;
-  for (unsigned char byte : digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
+  std::string digest(32, '\0');
+  EVP_DigestFinal_ex(context_->md, reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  return to_hex(digest);
 }
 
 std::string sha256_hex(ByteView bytes) {
   Sha256 hash;
   hash.update(bytes);
   return hash.hex();
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  std::string mac(32, '\0');
+  const auto* data = reinterpret_cast<const unsigned char*>(message.data());
+  auto* out = reinterpret_cast<unsigned char*>(mac.data());
+  const auto* done = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, message.size(), out, nullptr);
+  DTRAIN_CHECK(done, "OpenSSL has no HMAC-SHA-256");
+  return mac;
 }
 
 }  // namespace dtrain

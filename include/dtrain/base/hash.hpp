@@ -1,9 +1,11 @@
-// SHA-256 (FIPS 180-4) for what must not change, CRC-32C (RFC 3720) where a file format asks for it.
+// SHA-256 (FIPS 180-4) for what must not change, HMAC (RFC 2104) for what must not be forged, CRC-32C (RFC 3720) where
+// a file format asks for it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <dtrain/base/files.hpp>
 
@@ -23,6 +25,8 @@ class Sha256 {
 };
 
 std::string sha256_hex(ByteView bytes);
+// The 32 bytes of HMAC-SHA-256. Compare them with equal_secrets() of base/secret.hpp only.
+std::string hmac_sha256(std::string_view key, std::string_view message);
 // With the processor's instruction where it has one.
 std::uint32_t crc32c(ByteView bytes);
 // The same number without it.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <dtrain/base/secret.hpp>
+
 namespace dtrain {
 namespace {
 
@@ -14,6 +16,13 @@ TEST(Sha256, DoesNotCareHowTheBytesArrive) {
   Sha256 hash;
   for (const char* part : {"a", "", "bc"}) hash.update(bytes_of(part));
   EXPECT_EQ(hash.hex(), sha256_hex(bytes_of("abc")));
+}
+
+TEST(HmacSha256, GivesTheAnswersOfRfc4231) {
+  EXPECT_EQ(to_hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(to_hex(hmac_sha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
 TEST(Crc32c, GivesTheAnswersOfRfc3720) {

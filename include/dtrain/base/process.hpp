@@ -1,0 +1,52 @@
+// Child processes: arguments and environment byte for byte, no descriptor that was not meant for them, and an end that
+// none of their descendants escapes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain {
+
+struct Spawn {
+  enum class Group { process_group, session };  // of its own; a session has no terminal
+  Path executable;                              // not searched for
+  std::vector<std::string> arguments{};         // with argv[0]
+  std::vector<std::string> environment{};       // NAME=value; nothing else is in it
+  Path folder{};                                // to run in; empty: the caller's
+  int input = -1, output = -1, error = -1;      // become 0, 1, 2; -1: /dev/null
+  int extra = -1;                               // becomes 3; -1: closed, like all others
+  Group group = Group::process_group;
+  // The child gets this signal when the thread that called spawn() ends, however it ends; 0: none.
+  int death_signal = 0;
+};
+
+// Returns once the child runs its program. Throws Error when it cannot. The caller reaps it.
+pid_t spawn(const Spawn& child);
+
+// This program's command line up to its first argument, to start it again: also where a bundle's loader runs it.
+std::vector<std::string> own_command();
+std::vector<std::string> own_environment();
+
+// Orphans among this process's descendants become its children instead of init's.
+void adopt_orphans();
+// Reaps an ended child that `known` does not hold: an adopted one. Returns its id, 0: there is none.
+pid_t reap_adopted(const std::vector<pid_t>& known);
+
+// Processes that live (no zombies), without `root`.
+std::vector<pid_t> descendants_of(pid_t root);
+// Processes of this user whose environment holds `assignment`, "NAME=value", whoever is their parent now.
+std::vector<pid_t> processes_marked(std::string_view assignment);
+
+// Ends, with SIGKILL, the descendants of `root`, and root itself if `with_root`; a `mark` that is not empty adds the
+// processes that carry it. All are stopped first, so that none can start another meanwhile. The caller survives.
+void kill_tree(pid_t root, bool with_root, std::string_view mark = {});
+
+// For logs: a line for each thread with its number, name, state and where it waits in the kernel, as /proc tells.
+std::vector<std::string> describe_threads(pid_t process);
+
+}  // namespace dtrain

@@ -1,0 +1,143 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain {
+namespace {
+
+struct Process {
+  pid_t id = 0;
+  pid_t parent = 0;
+  char state = '?';
+  std::string name;
+  bool lives() const { return state != 'Z' && state != 'X'; }
+};
+
+// What /proc cannot show, because the process is gone or another user's, reads as empty.
+std::string read_quietly(const Path& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char chunk[16 << 10];
+  for (ssize_t got; fd && (got = ::read(fd.get(), chunk, sizeof chunk)) > 0;) text.append(chunk, std::size_t(got));
+  return text;
+}
+
+// proc(5): "77 (the name) S 1 ..."; a name may hold spaces and parentheses.
+std::optional<Process> parse_stat(const std::string& text) {
+  const auto open = text.find('('), close = text.rfind(')');
+  if (open == text.npos || close == text.npos || close + 4 > text.size()) return std::nullopt;
+  Process process;
+  process.id = static_cast<pid_t>(parse_integer(trim(text.substr(0, open))).value_or(0));
+  process.name = text.substr(open + 1, close - open - 1);
+  process.state = text[close + 2];
+  const auto parent_end = text.find(' ', close + 4);
+  process.parent = static_cast<pid_t>(parse_integer(text.substr(close + 4, parent_end - close - 4)).value_or(0));
+  return process;
+}
+
+void for_each_number(const Path& folder, const std::function<void(const Path&)>& act) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.find_first_not_of("0123456789") == name.npos) act(entry->path());
+  }
+}
+
+std::vector<Process> all_processes() {
+  std::vector<Process> processes;
+  for_each_number("/proc", [&](const Path& folder) {
+    if (auto process = parse_stat(read_quietly(folder / "stat"))) processes.push_back(*process);
+  });
+  return processes;
+}
+
+bool holds_assignment(const std::string& environment, std::string_view assignment) {
+  const auto variables = split(environment, '\0');
+  return std::find(variables.begin(), variables.end(), assignment) != variables.end();
+}
+
+std::vector<pid_t> members_of_tree(pid_t root, bool with_root, std::string_view mark) {
+  std::vector<pid_t> members = descendants_of(root);
+  if (!mark.empty()) {
+    for (pid_t process : processes_marked(mark)) members.push_back(process);
+  }
+  if (with_root) members.push_back(root);
+  std::erase_if(members, [&](pid_t member) { return member == ::getpid() || (member == root && !with_root); });
+  return members;
+}
+
+}  // namespace
+
+void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+pid_t reap_adopted(const std::vector<pid_t>& known) {
+  siginfo_t info{};
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return 0;
+  if (std::find(known.begin(), known.end(), info.si_pid) != known.end()) return 0;
+  return ::waitpid(info.si_pid, nullptr, WNOHANG);
+}
+
+std::vector<pid_t> descendants_of(pid_t root) {
+  const auto processes = all_processes();
+  std::set<pid_t> tree{root};
+  std::vector<pid_t> living;
+  // A parent may stand after its children in /proc, so a pass is repeated until it finds nothing.
+  for (std::size_t size = 0; size != tree.size();) {
+    size = tree.size();
+    for (const Process& process : processes) {
+      if (tree.contains(process.id) || !tree.contains(process.parent)) continue;
+      tree.insert(process.id);
+      if (process.lives()) living.push_back(process.id);
+    }
+  }
+  return living;
+}
+
+std::vector<pid_t> processes_marked(std::string_view assignment) {
+  std::vector<pid_t> marked;
+  for_each_number("/proc", [&](const Path& folder) {
+    if (!holds_assignment(read_quietly(folder / "environ"), assignment)) return;
+    marked.push_back(static_cast<pid_t>(*parse_integer(folder.filename().string())));
+  });
+  return marked;
+}
+
+void kill_tree(pid_t root, bool with_root, std::string_view mark) {
+  constexpr int kRounds = 100;  // each finds what was started before all of the last round's had stopped
+  std::set<pid_t> stopped;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::size_t before = stopped.size();
+    for (pid_t member : members_of_tree(root, with_root, mark)) {
+      if (stopped.insert(member).second) ::kill(member, SIGSTOP);
+    }
+    if (stopped.size() == before) break;
+  }
+  for (pid_t member : stopped) ::kill(member, SIGKILL);
+}
+
+std::vector<std::string> describe_threads(pid_t process) {
+  std::vector<std::string> lines;
+  for_each_number(fmt::format("/proc/{}/task", process), [&](const Path& folder) {
+    const auto thread = parse_stat(read_quietly(folder / "stat"));
+    if (!thread) return;
+    const std::string place(trim(read_quietly(folder / "wchan")));
+    lines.push_back(fmt::format("thread {} {}: state {}{}", thread->id, thread->name, thread->state,
+                                place.empty() || place == "0" ? "" : ", in " + place));
+  });
+  return lines;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,125 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+
+namespace dtrain {
+namespace {
+
+constexpr int kFirstFree = 4;  // descriptors below are the child's standard ones and `extra`
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Everything the child needs, made before fork(): afterwards it may only call what is safe in a signal handler.
+struct Plan {
+  const Spawn& child;
+  std::vector<char*> arguments = pointers_to(child.arguments);
+  std::vector<char*> environment = pointers_to(child.environment);
+  pid_t parent = ::getpid();
+  int report;  // the error of what failed is written here
+};
+
+[[noreturn]] void give_up(const Plan& plan) {
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = ::write(plan.report, &error, sizeof error);
+  ::_exit(127);
+}
+
+void close_others(const Plan& plan) {
+  if (::syscall(SYS_close_range, kFirstFree, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
+  for (int fd = kFirstFree; fd < 65'536; ++fd) {
+    if (fd != plan.report) ::close(fd);
+  }
+}
+
+void place_descriptors(const Plan& plan) {
+  const int wanted[] = {plan.child.input, plan.child.output, plan.child.error, plan.child.extra};
+  int high[4];
+  for (int target = 0; target < 4; ++target) {
+    int source = wanted[target];
+    if (source < 0 && target < 3) source = ::open("/dev/null", (target == 0 ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+    high[target] = source < 0 ? -1 : ::fcntl(source, F_DUPFD_CLOEXEC, 16);
+    if (source >= 0 && high[target] < 0) give_up(plan);
+  }
+  for (int target = 0; target < 4; ++target) {
+    if (high[target] < 0) {
+      ::close(target);
+    } else if (::dup2(high[target], target) < 0) {
+      give_up(plan);
+    }
+  }
+}
+
+void reset_signals() {
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &plain, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void become_child(Plan& plan) {
+  const Spawn& child = plan.child;
+  // A descriptor of 0 to 3 would be overwritten.
+  plan.report = ::fcntl(plan.report, F_DUPFD_CLOEXEC, 16);
+  if (child.group == Spawn::Group::session) {
+    ::setsid();
+  } else {
+    ::setpgid(0, 0);
+  }
+  reset_signals();
+  if (child.death_signal != 0) {
+    if (::prctl(PR_SET_PDEATHSIG, child.death_signal) != 0) give_up(plan);
+    if (::getppid() != plan.parent) ::_exit(127);  // the parent went before the line above
+  }
+  if (!child.folder.empty() && ::chdir(child.folder.c_str()) != 0) give_up(plan);
+  place_descriptors(plan);
+  close_others(plan);
+  ::execve(child.executable.c_str(), plan.arguments.data(), plan.environment.data());
+  give_up(plan);
+}
+
+// 0 once the program runs: the pipe closes on exec. Else the error that the child met.
+int wait_for_exec(int pipe) {
+  int error = 0;
+  ssize_t got;
+  while ((got = ::read(pipe, &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  return got == sizeof error ? error : 0;
+}
+
+}  // namespace
+
+pid_t spawn(const Spawn& child) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  const FileDescriptor read_end(ends[0]);
+  FileDescriptor write_end(ends[1]);
+  Plan plan{.child = child, .report = write_end.get()};
+  const pid_t process = ::fork();
+  if (process == 0) become_child(plan);
+  if (process < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  write_end = FileDescriptor();
+  const int error = wait_for_exec(read_end.get());
+  if (error == 0) return process;
+  ::waitpid(process, nullptr, 0);
+  throw Error(fmt::format("cannot start {}: {}", child.executable.string(), std::strerror(error)));
+}
+
+}  // namespace dtrain

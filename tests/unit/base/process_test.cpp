@@ -1,0 +1,188 @@
+#include <dtrain/base/process.hpp>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stack_dump.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Pipe {
+  FileDescriptor read_end, write_end;
+  Pipe() {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    read_end = FileDescriptor(ends[0]);
+    write_end = FileDescriptor(ends[1]);
+  }
+  std::string read_all() {
+    write_end = FileDescriptor();
+    std::string text;
+    char chunk[4096];
+    for (ssize_t got; (got = ::read(read_end.get(), chunk, sizeof chunk)) > 0;) text.append(chunk, std::size_t(got));
+    return text;
+  }
+};
+
+std::string output_of(Spawn child) {
+  Pipe pipe;
+  child.output = pipe.write_end.get();
+  const pid_t process = spawn(child);
+  const std::string text = pipe.read_all();
+  EXPECT_EQ(::waitpid(process, nullptr, 0), process);
+  return text;
+}
+
+Spawn shell(const std::string& script) {
+  return {.executable = "/bin/sh", .arguments = {"sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}};
+}
+
+template <typename Condition>
+bool holds_soon(const Condition& condition) {
+  for (int i = 0; i < 500; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+// A zombie is gone: whoever adopted it may be slow to reap it.
+bool is_gone(pid_t process) {
+  return holds_soon([&] { return ::access(("/proc/" + std::to_string(process) + "/exe").c_str(), F_OK) != 0; });
+}
+
+TEST(Spawn, HandsOverArgumentsAndEnvironmentByteForByte) {
+  const std::vector<std::string> odd = {"", " ", "a b", "'\"$HOME`\\", "two\nlines", "\xc3\xa4\xff\x01", "*"};
+  Spawn child{.executable = "/usr/bin/printf", .arguments = {"printf", "<%s>"}};
+  child.arguments.insert(child.arguments.end(), odd.begin(), odd.end());
+  std::string expected;
+  for (const auto& text : odd) expected += "<" + text + ">";
+  EXPECT_EQ(output_of(child), expected);
+
+  Spawn env{.executable = "/usr/bin/env", .arguments = {"env", "-0"}};
+  env.environment = {"EMPTY=", "ODD=two\nlines \xc3\xa4\xff", "no assignment"};
+  EXPECT_EQ(output_of(env), join(env.environment, std::string(1, '\0')) + '\0');
+}
+
+TEST(Spawn, GivesTheChildNoOtherDescriptor) {
+  const FileDescriptor leak(::fcntl(0, F_DUPFD, 20));
+  const std::string open = output_of({.executable = "/bin/ls", .arguments = {"ls", "/proc/self/fd"}});
+  EXPECT_EQ(open, "0\n1\n2\n3\n");  // 3 is the folder that ls lists
+}
+
+TEST(Spawn, PlacesDescriptorsThatStandInEachOthersWay) {
+  Pipe pipe;
+  Spawn child = shell("echo out; echo extra >&3");
+  child.output = pipe.write_end.get();
+  child.extra = pipe.write_end.get();
+  const pid_t process = spawn(child);
+  EXPECT_EQ(pipe.read_all(), "out\nextra\n");
+  ::waitpid(process, nullptr, 0);
+}
+
+TEST(Spawn, SaysWhyAProgramDoesNotStart) {
+  EXPECT_THROW(spawn({.executable = "/no/such/program", .arguments = {"x"}}), Error);
+  Spawn elsewhere = shell("true");
+  elsewhere.folder = "/no/such/folder";
+  EXPECT_THROW(spawn(elsewhere), Error);
+}
+
+TEST(Spawn, EndsTheChildWithItsParent) {
+  Pipe pipe;
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    Spawn child = shell("trap '' TERM; echo $$; exec sleep 600");
+    child.output = pipe.write_end.get();
+    child.death_signal = SIGKILL;
+    spawn(child);
+    ::pause();
+  }
+  pipe.write_end = FileDescriptor();
+  char text[32] = {};
+  ASSERT_GT(::read(pipe.read_end.get(), text, sizeof text - 1), 0);
+  const pid_t child = std::stoi(text);
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  EXPECT_TRUE(is_gone(child));
+}
+
+TEST(KillTree, EndsGrandchildrenThatLeftTheGroupAndIgnoreSignals) {
+  const pid_t root =
+      spawn(shell("for i in 1 2 3; do setsid sh -c 'trap \"\" TERM HUP; sleep 600 & wait' & done; wait"));
+  ASSERT_TRUE(holds_soon([&] { return descendants_of(root).size() == 6; }));
+  const auto tree = descendants_of(root);
+  kill_tree(root, true);
+  ::waitpid(root, nullptr, 0);
+  for (pid_t process : tree) EXPECT_TRUE(is_gone(process));
+}
+
+TEST(KillTree, FindsOrphansByTheirMarkAndTouchesNobodyElse) {
+  Spawn daemon = shell("setsid sleep 600 & exit 0"), bystander = shell("exec sleep 600");
+  daemon.environment.push_back("DTRAIN_TEST_MARK=mine");
+  bystander.environment.push_back("DTRAIN_TEST_MARK=mine too");
+  const pid_t other = spawn(bystander), parent = spawn(daemon);
+  ::waitpid(parent, nullptr, 0);
+  ASSERT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine").size() == 1; }));
+  kill_tree(parent, true, "DTRAIN_TEST_MARK=mine");
+  EXPECT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine").empty(); }));
+  EXPECT_EQ(processes_marked("DTRAIN_TEST_MARK=mine too"), std::vector<pid_t>{other});
+  kill_tree(other, true);
+  ::waitpid(other, nullptr, 0);
+}
+
+TEST(KillTree, OutrunsAProcessThatForksAllTheTime) {
+  const pid_t root = spawn(shell("while :; do (sleep 600 &) ; sleep 0.01; done"));
+  std::this_thread::sleep_for(200ms);
+  const auto before = descendants_of(root);
+  kill_tree(root, true);
+  ::waitpid(root, nullptr, 0);
+  for (pid_t process : before) EXPECT_TRUE(is_gone(process));
+}
+
+TEST(OwnCommand, StartsThisProgramAgain) {
+  Spawn again{.executable = own_command()[0], .arguments = own_command(), .environment = own_environment()};
+  again.arguments.push_back("--gtest_list_tests");
+  EXPECT_NE(output_of(again).find("StartsThisProgramAgain"), std::string::npos);
+}
+
+TEST(DescribeThreads, TellsAStoppedProcess) {
+  const pid_t process = spawn(shell("kill -STOP $$"));
+  ASSERT_TRUE(holds_soon([&] { return join(describe_threads(process), "\n").find("state T") != std::string::npos; }));
+  kill_tree(process, true);
+  ::waitpid(process, nullptr, 0);
+}
+
+TEST(StackDump, WritesEveryThreadAndGoesOn) {
+  Pipe pipe;
+  const pid_t process = ::fork();
+  if (process == 0) {
+    ::dup2(pipe.write_end.get(), 2);
+    dump_stacks_on_signal();
+    std::jthread second([] { std::this_thread::sleep_for(2s); }), third([] { std::this_thread::sleep_for(2s); });
+    ::kill(::getpid(), stack_dump_signal());
+    std::this_thread::sleep_for(1s);
+    [[maybe_unused]] const auto written = ::write(2, "went on\n", 8);
+    ::_exit(0);
+  }
+  const std::string text = pipe.read_all();
+  ::waitpid(process, nullptr, 0);
+  const auto count = split(text, '\n');
+  EXPECT_EQ(std::count_if(count.begin(), count.end(), [](auto& line) { return line.starts_with("stack of"); }), 3)
+      << text;
+  EXPECT_NE(text.find("went on"), text.npos);
+}
+
+}  // namespace
+}  // namespace dtrain
