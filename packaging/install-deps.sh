@@ -18,6 +18,7 @@ build|patchelf|patchelf
 build|zstd|zstd
 build|libdnnl-dev|onednn-devel
 build|libcli11-dev|cli11-devel
+build|libasio-dev|asio-devel
 build|libfmt-dev|fmt-devel
 build|nlohmann-json3-dev|json-devel
 build|libcurl4-openssl-dev|libcurl-devel

@@ -19,6 +19,14 @@ if(NOT DTRAIN_CLI11_INCLUDE)
   dtrain_missing("CLI11" libcli11-dev cli11-devel)
 endif()
 
+find_path(DTRAIN_ASIO_INCLUDE asio/io_context.hpp)
+if(NOT DTRAIN_ASIO_INCLUDE)
+  dtrain_missing("asio" libasio-dev asio-devel)
+endif()
+add_library(asio INTERFACE)
+target_include_directories(asio SYSTEM INTERFACE ${DTRAIN_ASIO_INCLUDE})
+target_compile_definitions(asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+
 find_package(Threads REQUIRED)
 
 find_package(OpenSSL QUIET)

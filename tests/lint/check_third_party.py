@@ -9,7 +9,7 @@ INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>")
 # Header (or its folder) -> the one folder that may include it.
 HOME = {
     "nlohmann/": "src/base/", "openssl/": "src/base/",
-    "curl/": "src/net/",
+    "curl/": "src/net/", "asio": "src/net/",
     "turbojpeg.h": "src/data/", "jpeglib.h": "src/data/", "spng.h": "src/data/",
     "zlib.h": "src/data/", "zstd.h": "src/data/",
     "oneapi/": "src/backend/cpu/", "dnnl": "src/backend/cpu/", "omp.h": "src/backend/cpu/",

@@ -14,17 +14,24 @@
 namespace dtrain::net {
 
 constexpr std::size_t kMaxFrame = 16 << 20;
+// A peer that leaves so much unread is given up: its channel closes.
+constexpr std::size_t kMaxUnsent = 64 << 20;
 
-// One thread runs it; all callbacks come from that thread. post() and stop() may be called from any thread.
+// One thread runs it; all callbacks come from that thread, and what they throw leaves run(). The other members may be
+// called from any thread. Channels and listeners may outlive it, but do nothing then; no thread may be using them while
+// it is destroyed.
 class Loop {
  public:
   Loop();
   ~Loop();
   Loop(const Loop&) = delete;
-  void run();  // until stop()
+  void run();  // until stop(), also when that came first
   void stop();
   void post(std::function<void()> work);
   void after(std::chrono::milliseconds delay, std::function<void()> work);
+  // Calls `work` each time the descriptor (a pipe, a socket, a pidfd) can be read or has ended, until it returns false.
+  // Watches a copy of its own: the caller may close its descriptor at any time, but only `false` ends the watch.
+  void when_readable(int descriptor, std::function<bool()> work);
 
   struct State;
   State& state() { return *state_; }
@@ -33,7 +40,8 @@ class Loop {
   std::unique_ptr<State> state_;
 };
 
-// A proven connection. Members may be called from any thread; destroying the last owner closes it without on_close.
+// A proven connection. Members may be called from any thread; destroying the last owner closes it without on_close, and
+// no callback begins after that when it happens on the loop's thread.
 class Channel {
  public:
   struct Events {
@@ -43,17 +51,22 @@ class Channel {
   virtual ~Channel() = default;
   virtual void listen(Events events) = 0;    // call once; frames that came earlier are kept until then
   virtual void send(std::string frame) = 0;  // queued; after on_close it does nothing
+  // Sends what is queued, says that nothing follows, and waits a little for the peer to close; then on_close. Nothing
+  // more is received. Goes on when the last owner is destroyed.
   virtual void close_after_sending() = 0;
-  virtual std::string local_address() const = 0;  // numeric: what the peer really reached
+  virtual std::size_t unsent() const = 0;         // bytes queued here, not yet taken by the kernel
+  virtual std::string local_address() const = 0;  // numeric: what the peer really reached; empty for a socketpair
   virtual std::string peer_address() const = 0;   // numeric
 };
 
-// Accepts on an ephemeral port of bind_address. on_channel gets only connections that proved the secret in time.
+// Accepts on an ephemeral port of bind_address (numeric). on_channel gets only connections that proved the secret
+// within 10 s. Throws Error when the address cannot be bound.
 class Listener {
  public:
   Listener(Loop& loop, const std::string& bind_address, std::string secret,
            std::function<void(std::shared_ptr<Channel>)> on_channel);
   ~Listener();
+  Listener(const Listener&) = delete;
   std::string address() const;
   std::uint16_t port() const;
 
@@ -62,10 +75,11 @@ class Listener {
   std::shared_ptr<State> state_;
 };
 
-// Blocks; RemoteError when nobody answers, or proves the secret, within the deadline.
+// Blocks; RemoteError when nobody answers, or proves the secret, within the deadline. `address` is numeric.
 std::shared_ptr<Channel> connect_channel(Loop& loop, const std::string& address, std::uint16_t port,
                                          const std::string& secret, std::chrono::milliseconds deadline);
-// An inherited socket whose other end is trusted (a socketpair with the parent process): frames without proof.
+// An inherited socket whose other end is trusted (a socketpair with the parent process): frames without proof. Programs
+// that this process executes do not get it.
 std::shared_ptr<Channel> adopt_channel(Loop& loop, FileDescriptor socket);
 
 }  // namespace dtrain::net

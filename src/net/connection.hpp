@@ -1,0 +1,64 @@
+// The socket behind a Channel: reads frames, writes a bounded queue. All of it happens on the loop's thread, except
+// what says otherwise.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <asio/dispatch.hpp>
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/post.hpp>
+
+#include "frames.hpp"
+#include "loop_state.hpp"
+
+namespace dtrain::net {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = asio::generic::stream_protocol::socket;
+  Connection(Loop::State& loop, Socket socket) : loop_(loop), socket_(std::move(socket)) {}
+
+  // Any thread.
+  void send(std::string frame);
+  std::size_t unsent() const { return unsent_; }
+  template <typename Work>
+  void on_loop(Work work) {
+    if (loop_.ending) return;
+    asio::dispatch(loop_.context, [self = shared_from_this(), work = std::move(work)]() mutable { work(*self); });
+  }
+
+  void keep() { loop_.connections.insert(shared_from_this()); }
+  void listen(Channel::Events events);
+  void finish();   // close_after_sending()
+  void abandon();  // the last owner is gone
+
+ private:
+  void queue(std::string bytes);
+  void write_queued();
+  void read_more();
+  void deliver_frames();
+  std::optional<std::string> next_frame();
+  void say_that_nothing_follows();
+  void close(const std::string& reason);
+
+  Loop::State& loop_;
+  Socket socket_;
+  std::shared_ptr<Channel::Events> events_;  // null before listen() and after the end
+  FrameReader frames_;
+  std::array<char, 16 << 10> chunk_;
+  std::vector<std::string> queued_, writing_;
+  std::atomic<std::size_t> unsent_{0};
+  bool reading_ = false, finishing_ = false, abandoned_ = false;
+  std::optional<std::string> ended_;  // why
+};
+
+// A channel over a connected, proven socket. Any thread. Throws Error when the loop cannot serve the socket.
+std::shared_ptr<Channel> make_channel(Loop::State& loop, FileDescriptor socket);
+
+}  // namespace dtrain::net

@@ -1,0 +1,122 @@
+#include <sys/socket.h>
+
+#include <list>
+
+#include <asio/post.hpp>
+
+#include <dtrain/base/error.hpp>
+
+#include "connection.hpp"
+#include "sockets.hpp"
+#include "unproven.hpp"
+
+namespace dtrain::net {
+namespace {
+
+constexpr std::chrono::seconds kProofDeadline{10};
+constexpr std::size_t kMaxUnproven = 64;
+// When all places are taken, one that was held longer goes to the next: a crowd of honest peers is served in turn, and
+// strangers that say nothing cannot keep them out.
+constexpr std::chrono::seconds kUndisturbed{1};
+// Between tries when the process has no descriptor left.
+constexpr std::chrono::milliseconds kPause{100};
+
+// Lives as long as its handlers on the loop, which end once close() was called.
+class Acceptor : public std::enable_shared_from_this<Acceptor> {
+ public:
+  Acceptor(Loop& loop, FileDescriptor listening, std::string secret,
+           std::function<void(std::shared_ptr<Channel>)> on_channel)
+      : loop_(loop), listening_(std::move(listening)), secret_(std::move(secret)), on_channel_(std::move(on_channel)) {}
+
+  void watch() {
+    loop_.when_readable(listening_.get(), [self = shared_from_this()] { return self->accept_waiting(); });
+  }
+
+  // A listening socket that is shut down counts as readable, so the watch ends too.
+  void close() {
+    ::shutdown(listening_.get(), SHUT_RDWR);
+    listening_ = FileDescriptor();
+    on_channel_ = nullptr;
+    const auto unproven = std::exchange(unproven_, {});
+    for (const auto& connection : unproven) connection->give_up();
+  }
+
+  Loop& loop() { return loop_; }
+
+ private:
+  bool accept_waiting() {
+    while (listening_) {
+      if (unproven_.size() >= kMaxUnproven && !make_room()) return pause(kPause);
+      FileDescriptor socket = accept_from(listening_.get());
+      if (socket) {
+        admit(std::move(socket));
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        return pause(kPause);
+      } else if (errno == EAGAIN) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Ends this watch and begins another later.
+  bool pause(std::chrono::milliseconds time) {
+    loop_.after(time, [self = shared_from_this()] {
+      if (self->listening_) self->watch();
+    });
+    return false;
+  }
+
+  bool make_room() {
+    const auto oldest = unproven_.front();
+    if (std::chrono::steady_clock::now() - oldest->since() < kUndisturbed) return false;
+    oldest->give_up();
+    return true;
+  }
+
+  void admit(FileDescriptor socket) {
+    auto connection = std::make_shared<Unproven>(loop_.state(), std::move(socket), secret_);
+    unproven_.push_back(connection);
+    connection->start(kProofDeadline, [self = shared_from_this(), key = connection.get()](FileDescriptor proven) {
+      self->unproven_.remove_if([key](const auto& entry) { return entry.get() == key; });
+      if (proven && self->on_channel_) self->on_channel_(make_channel(self->loop_.state(), std::move(proven)));
+    });
+  }
+
+  Loop& loop_;
+  FileDescriptor listening_;
+  std::string secret_;
+  std::function<void(std::shared_ptr<Channel>)> on_channel_;
+  std::list<std::shared_ptr<Unproven>> unproven_;  // oldest first
+};
+
+}  // namespace
+
+struct Listener::State {
+  SocketName name;
+  std::weak_ptr<Acceptor> acceptor;
+};
+
+Listener::Listener(Loop& loop, const std::string& bind_address, std::string secret,
+                   std::function<void(std::shared_ptr<Channel>)> on_channel)
+    : state_(std::make_shared<State>()) {
+  if (secret.empty()) throw UsageError("the shared secret of a port is empty");
+  FileDescriptor listening = listen_on(bind_address);
+  state_->name = local_name(listening.get());
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(listening), std::move(secret), std::move(on_channel));
+  state_->acceptor = acceptor;
+  acceptor->watch();
+}
+
+Listener::~Listener() {
+  if (auto acceptor = state_->acceptor.lock()) {
+    Loop& loop = acceptor->loop();
+    if (!loop.state().ending) loop.post([acceptor] { acceptor->close(); });
+  }
+}
+
+std::string Listener::address() const { return state_->name.address; }
+
+std::uint16_t Listener::port() const { return state_->name.port; }
+
+}  // namespace dtrain::net

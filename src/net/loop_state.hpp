@@ -1,0 +1,27 @@
+// What a Loop is made of, for the files of this folder that put sockets on it.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+
+#include <atomic>
+#include <memory>
+#include <unordered_set>
+
+#include <dtrain/net/channel.hpp>
+
+namespace dtrain::net {
+
+class Connection;
+
+struct Loop::State {
+  // Set when the loop goes: what handlers own is destroyed then, and must not begin anything new.
+  std::atomic<bool> ending{false};
+  // Open connections; touched on the loop's thread only. Handles from outside hold weak pointers, so that none of them
+  // can outlive the context behind its socket.
+  std::unordered_set<std::shared_ptr<Connection>> connections;
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(context);
+};
+
+}  // namespace dtrain::net

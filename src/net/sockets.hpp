@@ -1,0 +1,30 @@
+// TCP sockets by numeric address, closed on exec and never blocking. Everything that a connection of ours needs to
+// notice a silent peer is set here.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::net {
+
+// An ephemeral port. Throws Error.
+FileDescriptor listen_on(const std::string& address);
+// Throws RemoteError: refused, unreachable, no answer before the deadline.
+FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::chrono::milliseconds deadline);
+// The next connection that waits, or none. A connection that was reset meanwhile, and a lack of descriptors, are none.
+FileDescriptor accept_from(int listening);
+
+// Small messages at once, and a peer whose machine is gone is given up after about 20 s. No effect on other sockets.
+void prepare_control_socket(int socket);
+
+struct SocketName {
+  std::string address;  // numeric, without a port; IPv4 in IPv6 as IPv4; empty for sockets of other families
+  std::uint16_t port = 0;
+};
+SocketName local_name(int socket);
+SocketName peer_name(int socket);
+
+}  // namespace dtrain::net
