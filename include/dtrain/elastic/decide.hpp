@@ -1,0 +1,87 @@
+// The heart of an elastic job: what happened and when -> what to do. Pure: no clock, no socket, no file; the same
+// arguments give the same decision. The coordinator's runtime feeds it and carries out its actions, in order.
+//
+// Who may train and when follows elastic/protocol.hpp. Rules worth knowing:
+// - A planned change is begun when newcomers are ready or members are to go; until all of it is meshed, it can be
+//   abandoned without anybody else noticing. Numbers of abandoned generations are never used again.
+// - Old members get Commit with the boundary. Newcomers get Commit{now} at the first sign that an old one has switched,
+//   so that nobody waits in a collective for an epoch to end.
+// - After a failure all members are frozen, and those that answered go on in a new generation at once.
+// - Messages from evicted or unknown workers, and of other generations, change nothing.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <dtrain/elastic/crew.hpp>
+#include <dtrain/elastic/records.hpp>
+#include <dtrain/elastic/state.hpp>
+
+namespace dtrain::elastic {
+
+// What happened.
+struct HostsWanted {  // the whole list; the first one begins the job
+  std::vector<HostLine> hosts;
+  bool by_person = false;  // by a command of dtrain, not by an edit: may remove any number
+};
+struct Drain {  // let this host go at the next step; it stays in the file
+  std::string host;
+  std::string reason;
+};
+struct StopAsked {
+  std::string reason;
+  bool at_once = false;  // kill, without a checkpoint
+};
+struct Tick {};  // time has passed: send a few each second
+using Event = std::variant<HostsWanted, HostUp, HostDown, WorkerSays, WorkerExited, Drain, StopAsked, Tick>;
+
+// What to do, in this order. The first five are calls of elastic::Crew; a JournalEntry goes into the GenerationJournal
+// before the actions behind it are carried out.
+struct StartHost {
+  HostLine host;
+};
+struct StartWorker {
+  std::string host;
+  int slot = 0;
+  WorkerId worker = 0;
+};
+struct Send {
+  WorkerId worker = 0;
+  ToWorker message;
+};
+struct KillWorker {
+  WorkerId worker = 0;
+  bool dump_stack = false;
+};
+struct EndHost {
+  std::string host;
+};
+struct LogMembership {  // a line of host_worker_log
+  bool added = false;
+  std::string host;
+};
+struct Emit {  // a line of events.jsonl: {"event": KIND, ...}
+  Json event;
+};
+struct Say {  // a line for people
+  enum class Kind { note, warning, error };
+  Kind kind = Kind::note;
+  std::string text;
+  std::string hint;  // what to do next; may be empty
+};
+struct Finish {  // the job is over and nothing of it runs any more; the last action
+  ExitCode exit_code = ExitCode::ok;
+  std::string reason;
+};
+using Action =
+    std::variant<StartHost, StartWorker, Send, KillWorker, EndHost, JournalEntry, LogMembership, Emit, Say, Finish>;
+
+struct Decision {
+  State state;
+  std::vector<Action> actions;
+};
+
+Decision decide(State state, const Event& event, Time now);
+
+}  // namespace dtrain::elastic
