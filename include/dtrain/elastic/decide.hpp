@@ -46,8 +46,8 @@ struct StartWorker {
   int slot = 0;
   WorkerId worker = 0;
 };
-struct Send {
-  WorkerId worker = 0;
+struct Send {  // the same to all of them: a Prepare of a thousand members is worth building once
+  std::vector<WorkerId> to;
   ToWorker message;
 };
 struct KillWorker {

@@ -20,7 +20,8 @@ namespace dtrain::elastic {
 using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::milliseconds;
 
-// A member's phase may last as long as this, or hang_factor times the longest that this job has seen of it.
+// A member's phase may last as long as this. Once the job's own times are known, also as long as hang_factor median
+// steps, or as hang_factor / 4 of its longest evaluation or save.
 struct HangFloors {
   Duration loading{20'000};
   Duration computing{20'000};    // and applying
@@ -110,9 +111,10 @@ struct Worker {
   Standing standing;  // as last told
   Progress progress;  // its last heartbeat
   Time progress_at{};
+  Generation invited = 0;  // the newest that it is to be a member of
   Generation entered = 0;  // of its last Entered; 0: none
-  Generation meshed = 0;   // of its last Meshed without failure
-  std::string mesh_failure;
+  Generation meshed = 0;   // of its last Meshed
+  std::string mesh_failure;  // of that; empty: none
   Generation frozen = 0;  // cannot apply in this generation or an older one
   bool stepped = false;   // finished a step as a member
   bool told_leave = false;
@@ -179,7 +181,7 @@ struct Ending {
 struct Pace {
   std::array<double, 64> steps{};  // seconds of recent steps, a ring
   std::size_t steps_seen = 0;
-  std::array<double, 9> longest{};  // seconds, by Phase: the longest that ended well
+  double evaluating = 0, saving = 0;  // seconds, the longest that ended well
 };
 
 struct State {
@@ -201,7 +203,9 @@ struct State {
 
   std::optional<Failure> first_failure;
   int failures = 0;
-  int fruitless = 0;        // recoveries since the last step
+  int mesh_attempts = 0;  // failed ones in a row
+  Standing furthest;      // that a member ever reached
+  int fruitless = 0;        // recoveries since it was reached
   std::string fingerprint;  // of the first worker
   Pace pace;
   Time begun{};                         // the job
