@@ -1,22 +1,67 @@
+#include <atomic>
+#include <utility>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/communicator.hpp>
 
+#include "leaf_joiner.hpp"
+
 namespace dtrain::comm {
 namespace {
+
+class SingleReduction final : public Reduction {
+ public:
+  SingleReduction(const ReductionShape& shape, const Note& note, FloatPool& pool, std::atomic<bool>& dead)
+      : note_(note),
+        dead_(dead),
+        joiner_(shape, {0, shape.shards}, pool, [this](const Piece&) { roots_.fetch_add(1); }) {}
+  ~SingleReduction() override {
+    if (!finished_) dead_ = true;
+  }
+
+  std::span<float> leaf(int shard) override { return joiner_.leaf(shard); }
+  void ready(int shard, std::int64_t first, std::int64_t size) override { joiner_.ready(shard, first, size); }
+  Reduced finish() override {
+    if (dead_) throw PeerLost("the communicator was aborted");
+    DTRAIN_CHECK(roots_ == joiner_.buckets().size(), "leaves of the tree are missing");
+    finished_ = true;
+    return {std::move(joiner_.first_memory()), {note_}};
+  }
+
+ private:
+  const Note note_;
+  std::atomic<bool>& dead_;
+  std::atomic<std::size_t> roots_{0};
+  bool finished_ = false;
+  LeafJoiner joiner_;
+};
 
 class Single final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void barrier() override {}
 
-  std::vector<float> reduce_tree(std::vector<TreePiece> pieces, int shards, std::int64_t size) override {
-    TreeSum sum(shards, size);
-    for (TreePiece& piece : pieces) sum.add(std::move(piece));
-    std::vector<TreePiece> root = sum.take_pieces();
-    DTRAIN_CHECK(root.size() == 1, "leaves of the tree are missing");
-    return std::move(root.front().values);
+  std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
+    require_alive();
+    return std::make_unique<SingleReduction>(shape, note, pool_, dead_);
   }
+  void recycle(std::vector<float> sum) override { pool_.give(std::move(sum)); }
+
+  std::vector<std::string> all_gather(ByteView mine) override {
+    require_alive();
+    return {std::string(text_of(mine))};
+  }
+  void send(int, ByteView) override { DTRAIN_CHECK(false, "a rank alone has nobody to send to"); }
+  void receive(int, std::span<std::byte>) override { DTRAIN_CHECK(false, "a rank alone has nobody to hear from"); }
+  void abort() noexcept override { dead_ = true; }
+
+ private:
+  void require_alive() const {
+    if (dead_) throw PeerLost("the communicator was aborted");
+  }
+
+  FloatPool pool_;
+  std::atomic<bool> dead_{false};
 };
 
 }  // namespace

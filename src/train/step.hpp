@@ -3,7 +3,6 @@
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
-#include <dtrain/comm/tree.hpp>
 
 namespace dtrain::train {
 
@@ -23,7 +22,6 @@ class StepRunner {
   comm::Communicator& comm_;
   backend::ContributionLayout layout_;
   int logical_shards_;
-  comm::TreeSum tree_;
   std::vector<float> sum_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -53,15 +54,17 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // All ranks call it with the same shape; at most one Reduction lives at a time. The bytes of the sum depend neither
-  // on the number of ranks nor on time. Must not outlive the communicator.
+  // All ranks call it with the same shape; at most one Reduction lives at a time, and nothing else is called while it
+  // does. The bytes of the sum depend neither on the number of ranks nor on time. Must not outlive the communicator.
   virtual std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) = 0;
+  // Gives back the memory of a sum that nobody reads any more. Not needed, but the next reduction is faster.
+  virtual void recycle(std::vector<float>) {}
 
   // Everybody's bytes, by rank. For small things (kilobytes). Also a barrier.
   virtual std::vector<std::string> all_gather(ByteView mine) = 0;
 
-  // Point to point, in order for each pair; the receiver knows the size. send() may return before it arrived; bytes are
-  // copied or gone when it returns.
+  // Point to point, in order for each pair and with the collectives; the receiver knows the size. `bytes` are copied or
+  // gone when send() returns: it may wait until the receiver asks for them.
   virtual void send(int to, ByteView bytes) = 0;
   virtual void receive(int from, std::span<std::byte> bytes) = 0;
 
@@ -75,6 +78,7 @@ std::unique_ptr<Communicator> make_single();
 
 // N ranks as threads of this process: element r is for the thread that plays rank r. They share a world that lives as
 // long as the last of them; a rank destroyed or aborted before its peers are done makes them throw PeerLost.
-std::vector<std::unique_ptr<Communicator>> make_local_world(int ranks);
+std::vector<std::unique_ptr<Communicator>> make_local_world(
+    int ranks, std::chrono::milliseconds deadline = std::chrono::seconds(30));
 
 }  // namespace dtrain::comm

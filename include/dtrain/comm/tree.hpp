@@ -3,11 +3,7 @@
 // child.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <span>
+#include <compare>
 #include <vector>
 
 namespace dtrain::comm {
@@ -33,30 +29,5 @@ struct ShardSpan {
   int first = 0, last = 0;
 };
 ShardSpan shards_of_rank(int rank, int ranks, int shards);
-
-// A sum that is complete for its node. Owns its memory.
-struct TreePiece {
-  TreeNode node;
-  std::vector<float> values;
-};
-
-// Adds leaves and pieces as they come, in any order and from any thread, always left + right: once both children of a
-// node are there they become that node. Memory of consumed pieces is reused.
-class TreeSum {
- public:
-  TreeSum(int shards, std::int64_t size);
-  std::vector<float> take_buffer();  // size floats, any content
-  void add(TreePiece piece);
-  // All that could not be joined further, left to right, and forgets them.
-  std::vector<TreePiece> take_pieces();
-  void give_back(std::vector<float> buffer);
-
- private:
-  std::int64_t size_;
-  TreeNode root_;
-  std::mutex mutex_;  // guards pieces_ and spare_
-  std::vector<TreePiece> pieces_;
-  std::vector<std::vector<float>> spare_;
-};
 
 }  // namespace dtrain::comm

@@ -1,100 +1,194 @@
+#include <atomic>
 #include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
 #include <mutex>
-#include <optional>
+
+#include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/communicator.hpp>
 
+#include "leaf_joiner.hpp"
+
 namespace dtrain::comm {
 namespace {
+
+// One reduction or gathering that all ranks do together. The ranks' leaves go into one joiner.
+struct Round {
+  explicit Round(int ranks) : notes(static_cast<std::size_t>(ranks)), texts(static_cast<std::size_t>(ranks)) {}
+  int came = 0, gone = 0;  // ranks
+  ReductionShape shape;
+  std::vector<Note> notes;
+  std::vector<std::string> texts;
+  std::unique_ptr<LeafJoiner> joiner;
+  std::size_t roots = 0;  // buckets whose sum is complete
+  bool is_complete(int ranks) const { return came == ranks && (!joiner || roots == joiner->buckets().size()); }
+};
 
 // What the ranks share. One mutex guards everything but the sums themselves.
 class World {
  public:
-  explicit World(int ranks) : ranks_(ranks) {}
+  World(int ranks, std::chrono::milliseconds deadline)
+      : ranks_(ranks), deadline_(deadline), next_round_(static_cast<std::size_t>(ranks)) {}
   int ranks() const { return ranks_; }
 
-  void barrier() {
-    std::unique_lock lock(mutex_);
-    wait_for_all(lock, [] {});
+  std::shared_ptr<Round> begin(int rank, const ReductionShape& shape, const Note& note) {
+    const std::lock_guard lock(mutex_);
+    const std::shared_ptr<Round> round = join(rank);
+    if (!round->joiner) make_joiner(*round, shape);
+    const ReductionShape& agreed = round->shape;
+    if (shape.size != agreed.size || shape.shards != agreed.shards || shape.rounded != agreed.rounded) {
+      throw PeerLost(fmt::format("rank {} reduces another shape than the others", rank));
+    }
+    round->notes[static_cast<std::size_t>(rank)] = note;
+    return round;
   }
 
-  std::vector<float> reduce_tree(std::vector<TreePiece> pieces, int shards, std::int64_t size) {
-    TreeSum& sum = join_sum(shards, size);
-    for (TreePiece& piece : pieces) sum.add(std::move(piece));
+  Reduced finish(Round& round) {
     std::unique_lock lock(mutex_);
-    wait_for_all(lock, [&] { take_root(); });
-    std::vector<float> result = root_;
-    wait_for_all(lock, [&] { sum_.reset(); });
+    wait(lock, [&] { return round.is_complete(ranks_); });
+    Reduced result{{}, round.notes};
+    std::vector<float>& sum = round.joiner->first_memory();
+    if (++round.gone == ranks_) {
+      result.sum = std::move(sum);
+    } else {
+      result.sum = pool_.take(round.shape.size);
+      std::memcpy(result.sum.data(), sum.data(), sum.size() * sizeof(float));
+    }
     return result;
   }
 
-  // A rank that leaves can no longer answer: everybody who waits or will wait learns it.
-  void leave() {
+  std::vector<std::string> all_gather(int rank, ByteView mine) {
+    std::unique_lock lock(mutex_);
+    const std::shared_ptr<Round> round = join(rank);
+    round->texts[static_cast<std::size_t>(rank)] = text_of(mine);
+    changed_.notify_all();
+    wait(lock, [&] { return round->is_complete(ranks_); });
+    return round->texts;
+  }
+
+  void send(int from, int to, ByteView bytes) {
     const std::lock_guard lock(mutex_);
-    left_ = true;
+    require_alive();
+    letters_[{from, to}].emplace_back(text_of(bytes));
+    changed_.notify_all();
+  }
+
+  void receive(int from, int to, std::span<std::byte> bytes) {
+    std::unique_lock lock(mutex_);
+    std::deque<std::string>& letters = letters_[{from, to}];
+    wait(lock, [&] { return !letters.empty(); });
+    const std::string letter = std::move(letters.front());
+    letters.pop_front();
+    if (letter.size() != bytes.size()) {
+      throw PeerLost(fmt::format("rank {} sent {} bytes where {} were expected", from, letter.size(), bytes.size()));
+    }
+    std::memcpy(bytes.data(), letter.data(), letter.size());
+  }
+
+  void recycle(std::vector<float> sum) { pool_.give(std::move(sum)); }
+
+  // A rank that leaves can no longer answer: everybody who waits or will wait learns it.
+  void leave(int rank) {
+    const std::lock_guard lock(mutex_);
+    if (lost_.empty()) lost_ = fmt::format("rank {} of this process has left", rank);
     changed_.notify_all();
   }
 
  private:
-  TreeSum& join_sum(int shards, std::int64_t size) {
-    const std::lock_guard lock(mutex_);
-    if (!sum_) sum_.emplace(shards, size);
-    return *sum_;
+  // The round that this rank's turn has come to.
+  std::shared_ptr<Round> join(int rank) {
+    require_alive();
+    const std::uint64_t number = next_round_[static_cast<std::size_t>(rank)]++;
+    std::shared_ptr<Round>& place = rounds_[number];
+    if (!place) place = std::make_shared<Round>(ranks_);
+    const std::shared_ptr<Round> round = place;
+    if (++round->came == ranks_) rounds_.erase(number);
+    changed_.notify_all();
+    return round;
   }
 
-  void take_root() {
-    std::vector<TreePiece> pieces = sum_->take_pieces();
-    DTRAIN_CHECK(pieces.size() == 1, "leaves of the tree are missing");
-    root_ = std::move(pieces.front().values);
+  void make_joiner(Round& round, const ReductionShape& shape) {
+    round.shape = shape;
+    round.joiner = std::make_unique<LeafJoiner>(shape, ShardSpan{0, shape.shards}, pool_, [this, &round](const Piece&) {
+      const std::lock_guard lock(mutex_);
+      if (++round.roots == round.joiner->buckets().size()) changed_.notify_all();
+    });
   }
 
-  // Returns once all ranks have called; the last one runs `finish` before anybody goes on.
-  template <typename Finish>
-  void wait_for_all(std::unique_lock<std::mutex>& lock, Finish finish) {
-    if (left_) throw PeerLost("a rank of this process has left");
-    const std::uint64_t round = round_;
-    if (++arrived_ == ranks_) {
-      finish();
-      arrived_ = 0;
-      ++round_;
-      changed_.notify_all();
-      return;
-    }
-    changed_.wait(lock, [&] { return round_ != round || left_; });
-    if (round_ == round) throw PeerLost("a rank of this process has left");
+  // Until `done`, even if somebody left meanwhile.
+  template <typename Done>
+  void wait(std::unique_lock<std::mutex>& lock, Done done) {
+    const bool in_time = changed_.wait_for(lock, deadline_, [&] { return done() || !lost_.empty(); });
+    if (done()) return;
+    if (!in_time) lost_ = "a rank of this process did not answer in time";
+    changed_.notify_all();
+    require_alive();
+  }
+
+  void require_alive() const {
+    if (!lost_.empty()) throw PeerLost(lost_);
   }
 
   const int ranks_;
+  const std::chrono::milliseconds deadline_;
+  FloatPool pool_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  int arrived_ = 0;
-  std::uint64_t round_ = 0;
-  bool left_ = false;
-  std::optional<TreeSum> sum_;
-  std::vector<float> root_;
+  std::string lost_;                                        // why the world has ended; empty: it has not
+  std::vector<std::uint64_t> next_round_;                   // [rank]
+  std::map<std::uint64_t, std::shared_ptr<Round>> rounds_;  // those that some ranks have not come to
+  std::map<std::pair<int, int>, std::deque<std::string>> letters_;
+};
+
+class LocalReduction final : public Reduction {
+ public:
+  LocalReduction(World& world, int rank, std::shared_ptr<Round> round)
+      : world_(world), rank_(rank), round_(std::move(round)) {}
+  ~LocalReduction() override {
+    if (!finished_) world_.leave(rank_);
+  }
+  std::span<float> leaf(int shard) override { return round_->joiner->leaf(shard); }
+  void ready(int shard, std::int64_t first, std::int64_t size) override { round_->joiner->ready(shard, first, size); }
+  Reduced finish() override {
+    Reduced result = world_.finish(*round_);
+    finished_ = true;
+    return result;
+  }
+
+ private:
+  World& world_;
+  const int rank_;
+  const std::shared_ptr<Round> round_;
+  bool finished_ = false;
 };
 
 class LocalRank final : public Communicator {
  public:
   LocalRank(std::shared_ptr<World> world, int rank) : world_(std::move(world)), rank_(rank) {}
-  ~LocalRank() override { world_->leave(); }
+  ~LocalRank() override { world_->leave(rank_); }
   int rank() const override { return rank_; }
   int size() const override { return world_->ranks(); }
-  void barrier() override { world_->barrier(); }
-  std::vector<float> reduce_tree(std::vector<TreePiece> pieces, int shards, std::int64_t size) override {
-    return world_->reduce_tree(std::move(pieces), shards, size);
+  std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
+    return std::make_unique<LocalReduction>(*world_, rank_, world_->begin(rank_, shape, note));
   }
+  void recycle(std::vector<float> sum) override { world_->recycle(std::move(sum)); }
+  std::vector<std::string> all_gather(ByteView mine) override { return world_->all_gather(rank_, mine); }
+  void send(int to, ByteView bytes) override { world_->send(rank_, to, bytes); }
+  void receive(int from, std::span<std::byte> bytes) override { world_->receive(from, rank_, bytes); }
+  void abort() noexcept override { world_->leave(rank_); }
 
  private:
-  std::shared_ptr<World> world_;
-  int rank_;
+  const std::shared_ptr<World> world_;
+  const int rank_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> make_local_world(int ranks) {
-  const auto world = std::make_shared<World>(ranks);
+std::vector<std::unique_ptr<Communicator>> make_local_world(int ranks, std::chrono::milliseconds deadline) {
+  const auto world = std::make_shared<World>(ranks, deadline);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < ranks; ++rank) communicators.push_back(std::make_unique<LocalRank>(world, rank));
   return communicators;

@@ -5,50 +5,73 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/communicator.hpp>
 
+#include "world.hpp"
+
 namespace dtrain::comm {
 namespace {
 
-std::vector<TreePiece> pieces_of(int rank, int ranks, int shards) {
-  TreeSum sum(shards, 2);
-  const ShardSpan span = shards_of_rank(rank, ranks, shards);
-  for (int shard = span.first; shard < span.last; ++shard) {
-    sum.add({{0, shard}, {1.0f / static_cast<float>(shard + 1), 1.0f}});
-  }
-  return sum.take_pieces();
+constexpr ReductionShape kShape{.shards = 8, .size = 300'000, .rounded = 1000};
+
+TEST(Single, AddsByTheTreeAndGivesItsOwnNote) {
+  const auto single = make_single();
+  const Reduced reduced = reduce(*single, kShape);
+  EXPECT_EQ(reduced.sum, direct_tree(0, 8, kShape));
+  EXPECT_EQ(reduced.notes, (std::vector<Note>{{{0, 7, 0, 1}}}));
 }
 
-// What every rank of a world got.
-std::vector<std::vector<float>> reduce_in_world(int ranks, int shards) {
-  auto world = make_local_world(ranks);
-  std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      Communicator& comm = *world[static_cast<std::size_t>(rank)];
-      for (int round = 0; round < 3; ++round) {
-        results[static_cast<std::size_t>(rank)] = comm.reduce_tree(pieces_of(rank, ranks, shards), shards, 2);
-      }
-      comm.barrier();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return results;
+TEST(Single, IsDeadAfterAbortAndAfterAReductionThatNobodyFinished) {
+  const auto aborted = make_single();
+  aborted->abort();
+  EXPECT_THROW(aborted->all_gather({}), PeerLost);
+  const auto abandoned = make_single();
+  abandoned->begin_reduction(kShape, {});
+  EXPECT_THROW(reduce(*abandoned, kShape), PeerLost);
 }
 
 TEST(LocalWorld, GivesEveryRankTheSameBitsForAnyNumberOfRanks) {
-  const std::vector<float> expected = make_single()->reduce_tree(pieces_of(0, 1, 8), 8, 2);
-  EXPECT_EQ(expected[1], 8.0f);
+  const std::vector<float> expected = direct_tree(0, 8, kShape);
   for (int ranks : {1, 2, 3, 5, 11}) {
-    for (const std::vector<float>& result : reduce_in_world(ranks, 8)) EXPECT_EQ(result, expected) << ranks;
+    const auto world = make_local_world(ranks);
+    const auto thrown = run_ranks(world, [&](Communicator& comm) {
+      for (int round = 0; round < 3; ++round) {
+        const Reduced reduced = reduce(comm, kShape);
+        EXPECT_EQ(reduced.sum, expected) << ranks;
+        EXPECT_EQ(reduced.notes.back().words[0], static_cast<std::uint64_t>(ranks - 1));
+      }
+    });
+    EXPECT_EQ(thrown, std::vector<std::string>(static_cast<std::size_t>(ranks)));
   }
+}
+
+TEST(LocalWorld, GathersByRankAndSendsInOrder) {
+  const auto world = make_local_world(3);
+  run_ranks(world, [&](Communicator& comm) {
+    const std::string mine(static_cast<std::size_t>(comm.rank()), 'x');
+    EXPECT_EQ(comm.all_gather(bytes_of(mine)), (std::vector<std::string>{"", "x", "xx"}));
+    if (comm.rank() == 0) {
+      comm.send(2, bytes_of("first"));
+      comm.send(2, bytes_of("second"));
+    } else if (comm.rank() == 2) {
+      std::string text(11, ' ');
+      comm.receive(0, std::as_writable_bytes(std::span(text).first(5)));
+      comm.receive(0, std::as_writable_bytes(std::span(text).last(6)));
+      EXPECT_EQ(text, "firstsecond");
+    }
+  });
 }
 
 TEST(LocalWorld, TurnsALeavingRankIntoPeerLost) {
   auto world = make_local_world(3);
   std::thread leaver([&] { world[2].reset(); });
-  EXPECT_THROW(world[0]->barrier(), PeerLost);
+  EXPECT_THROW(world[0]->all_gather({}), PeerLost);
   leaver.join();
-  EXPECT_THROW(world[1]->reduce_tree({}, 4, 1), PeerLost);
+  EXPECT_THROW(reduce(*world[1], kShape), PeerLost);
+}
+
+TEST(LocalWorld, TurnsASilentRankIntoPeerLost) {
+  const auto world = make_local_world(2, std::chrono::milliseconds(20));
+  EXPECT_THROW(reduce(*world[0], kShape), PeerLost);
+  EXPECT_THROW(reduce(*world[1], kShape), PeerLost);
 }
 
 }  // namespace

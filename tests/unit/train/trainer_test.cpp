@@ -89,7 +89,7 @@ class Trainer : public testing::Test {
       threads.emplace_back([&, rank] {
         Observer observer;
         states[rank] = train_rank(backend, *world[rank], observer);
-        world[rank]->barrier();
+        world[rank]->all_gather({});
       });
     }
     for (std::thread& thread : threads) thread.join();

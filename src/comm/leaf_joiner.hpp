@@ -1,0 +1,66 @@
+// What every transport does alike: the leaves of some neighbouring shards become complete subtrees, bucket by bucket,
+// on the threads that computed them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <dtrain/comm/tree.hpp>
+
+#include "buckets.hpp"
+#include "float_pool.hpp"
+
+namespace dtrain::comm {
+
+// One bucket of a node whose sibling does not come from these shards.
+struct Piece {
+  int bucket = 0;
+  TreeNode node;
+  float* values = nullptr;  // the bucket's floats; they stay where they are as long as the joiner lives
+};
+
+// leaf() and ready() may be called from any thread. The second child of a node to be complete in a bucket is added at
+// once by the thread that completed it, left + right, into the memory of the left one.
+class LeafJoiner {
+ public:
+  // Leaves are of the shards in `span` of shape.shards. on_piece is called once for each piece and bucket, from
+  // whichever thread completes it. `pool` must outlive this.
+  LeafJoiner(const ReductionShape& shape, ShardSpan span, FloatPool& pool, std::function<void(const Piece&)> on_piece);
+  ~LeafJoiner();
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  std::span<float> leaf(int shard);
+  void ready(int shard, std::int64_t first, std::int64_t size);
+
+  // The memory of the first shard's leaf, where the leftmost piece is; asked for if nobody did.
+  std::vector<float>& first_memory();
+
+ private:
+  struct Leaf {
+    std::vector<float> memory;
+    std::unique_ptr<std::atomic<std::int64_t>[]> missing;  // floats, by bucket
+    std::atomic<int> buckets_in_use{0};                    // not yet added to a left sibling
+  };
+
+  Leaf& leaf_of(int shard) { return leaves_[static_cast<std::size_t>(shard - span_.first)]; }
+  float* values_of(TreeNode node, int bucket);
+  bool is_covered(TreeNode node) const;
+  void climb(TreeNode node, int bucket);
+  void release(TreeNode node);
+
+  const ReductionShape shape_;
+  const ShardSpan span_;
+  const std::vector<Bucket> buckets_;
+  FloatPool& pool_;
+  const std::function<void(const Piece&)> on_piece_;
+  std::mutex mutex_;  // guards the creation of memory
+  std::vector<Leaf> leaves_;
+  // [bucket][heap number of a node]: the children of the node that are complete.
+  std::vector<std::atomic<std::uint8_t>> children_;
+};
+
+}  // namespace dtrain::comm

@@ -1,0 +1,107 @@
+#include "leaf_joiner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <thread>
+
+#include "world.hpp"
+
+namespace dtrain::comm {
+namespace {
+
+// Leaves of a shape over shards [first, last), and the pieces that came of them.
+struct Joining {
+  Joining(const ReductionShape& leaves, ShardSpan span)
+      : shape(leaves), joiner(leaves, span, pool, [this](const Piece& piece) {
+          const std::lock_guard lock(mutex);
+          pieces.push_back(piece);
+        }) {}
+  void add(int shard) {
+    const std::span<float> leaf = joiner.leaf(shard);
+    for (std::size_t i = 0; i < leaf.size(); ++i) leaf[i] = awkward(shard, static_cast<std::int64_t>(i));
+    joiner.ready(shard, 0, shape.size);
+  }
+  ReductionShape shape;
+  FloatPool pool;
+  std::mutex mutex;
+  std::vector<Piece> pieces;
+  LeafJoiner joiner;
+};
+
+TEST(LeafJoiner, GroupsByTheTreeWhateverTheOrderOfArrival) {
+  const ReductionShape shape{.shards = 16, .size = 3};
+  const std::vector<float> expected = direct_tree(0, 16, shape);
+  std::vector<int> order(16);
+  std::iota(order.begin(), order.end(), 0);
+  for (int round = 0; round < 20; ++round) {
+    Joining joining(shape, {0, 16});
+    for (int shard : order) joining.add(shard);
+    ASSERT_EQ(joining.pieces.size(), 1u);
+    EXPECT_EQ(joining.joiner.first_memory(), expected);
+    std::rotate(order.begin(), order.begin() + 5, order.end());
+    std::swap(order[0], order[7]);
+  }
+}
+
+TEST(LeafJoiner, KeepsWhatItCannotJoin) {
+  Joining joining({.shards = 8, .size = 1}, {3, 7});
+  for (int shard : {6, 3, 4, 5}) joining.add(shard);
+  std::vector<TreeNode> nodes;
+  for (const Piece& piece : joining.pieces) nodes.push_back(piece.node);
+  EXPECT_EQ(nodes, (std::vector<TreeNode>{{0, 6}, {0, 3}, {1, 2}}));
+  EXPECT_EQ(joining.pieces[2].values[0], awkward(4, 0) + awkward(5, 0));
+}
+
+TEST(LeafJoiner, HandsOutABucketAsSoonAsItsLeavesAreReady) {
+  constexpr std::int64_t kSize = 700'000;
+  Joining joining({.shards = 2, .size = kSize}, {0, 2});
+  const std::size_t buckets = joining.joiner.buckets().size();
+  ASSERT_GT(buckets, 2u);
+  joining.add(0);
+  std::ranges::fill(joining.joiner.leaf(1), 1.0f);
+  joining.joiner.ready(1, kSize - 1, 1);
+  EXPECT_TRUE(joining.pieces.empty());
+  joining.joiner.ready(1, 300'000, kSize - 300'001);
+  EXPECT_EQ(joining.pieces.size(), buckets - 2);
+  joining.joiner.ready(1, 0, 300'000);
+  EXPECT_EQ(joining.pieces.size(), buckets);
+}
+
+TEST(LeafJoiner, TakesLeavesFromManyThreads) {
+  const ReductionShape shape{.shards = 64, .size = 1000, .rounded = 500};
+  Joining joining(shape, {0, 64});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int shard = t; shard < 64; shard += 4) joining.add(shard);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(joining.joiner.first_memory(), direct_tree(0, 64, shape));
+}
+
+TEST(Buckets, CoverTheBufferAndNoneIsPartlyRounded) {
+  const std::vector<Bucket> buckets = cut_into_buckets({.shards = 1, .size = 1'000'000, .rounded = 300'001});
+  std::int64_t next = 0;
+  for (const Bucket& bucket : buckets) {
+    EXPECT_EQ(bucket.first, next);
+    EXPECT_EQ(bucket.rounded, bucket.first < 300'001);
+    for (std::int64_t position : {bucket.first, bucket.first + bucket.size - 1}) {
+      EXPECT_EQ(buckets[static_cast<std::size_t>(bucket_of(buckets, position))].first, bucket.first);
+    }
+    std::int64_t chunk = bucket.first;
+    for (int owner = 0; owner < 5; ++owner) {
+      EXPECT_EQ(chunk_of(bucket, owner, 5).first, chunk);
+      chunk += chunk_of(bucket, owner, 5).size;
+    }
+    next = bucket.first + bucket.size;
+    EXPECT_EQ(chunk, next);
+  }
+  EXPECT_EQ(next, 1'000'000);
+}
+
+}  // namespace
+}  // namespace dtrain::comm
