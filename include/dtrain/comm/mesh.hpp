@@ -33,10 +33,11 @@ enum class CommPoint { before_send, after_send, before_receive, after_receive, b
 
 struct EndpointOptions {
   std::string bind_address = "127.0.0.1";
-  std::string secret;  // the job's token: both sides of every connection prove that they know it, and never send it
+  std::string secret{};  // the job's token: both sides of every connection prove that they know it, and never send it
   Transport transport = Transport::tcp;
   std::chrono::milliseconds operation_deadline{30'000};  // of every collective, send and receive: then PeerLost
-  std::function<void(CommPoint)> on_point;               // for tests; may throw, which kills the rank's communicator
+  // For tests: called on the thread that moves the communicator's frames; may throw, which kills the communicator.
+  std::function<void(CommPoint)> on_point{};
 };
 
 class Endpoint {

@@ -1,0 +1,34 @@
+#include <dtrain/comm/mesh.hpp>
+
+#include <dtrain/base/error.hpp>
+
+#include "tcp/mesh.hpp"
+#include "tcp/reception.hpp"
+#include "tcp/tcp_communicator.hpp"
+
+namespace dtrain::comm {
+
+struct Endpoint::State {
+  explicit State(EndpointOptions o) : options(std::move(o)), reception(options.bind_address, options.secret) {}
+  const EndpointOptions options;
+  tcp::Reception reception;
+};
+
+Endpoint::Endpoint(EndpointOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+Endpoint::~Endpoint() = default;
+
+PeerAddress Endpoint::address() const { return state_->reception.address(); }
+
+std::unique_ptr<Communicator> Endpoint::connect(const MeshPlan& plan, std::chrono::milliseconds deadline,
+                                                std::stop_token cancel) {
+  const EndpointOptions& options = state_->options;
+  DTRAIN_CHECK(plan.rank >= 0 && plan.rank < static_cast<int>(plan.ranks.size()), "a rank that the plan does not have");
+  std::vector<FileDescriptor> sockets =
+      tcp::form_mesh(state_->reception, options.secret, plan, deadline, std::move(cancel));
+  for (const FileDescriptor& socket : sockets) {
+    if (socket) tcp::prepare_for_data(socket.get(), options.operation_deadline);
+  }
+  return tcp::make_communicator(plan, std::move(sockets), options.operation_deadline, options.on_point);
+}
+
+}  // namespace dtrain::comm

@@ -1,0 +1,246 @@
+#include "tcp/exchange.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::comm::tcp {
+namespace {
+
+constexpr std::uint64_t kLongestLast = 4096;
+constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+void watch(int epoll, int socket, std::uint32_t events, std::uint64_t tag) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = tag;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event) != 0) {
+    throw Error(fmt::format("cannot watch a connection: {}", std::strerror(errno)));
+  }
+}
+
+}  // namespace
+
+Exchange::Exchange(int rank, std::vector<Link> links, std::chrono::milliseconds deadline,
+                   std::function<void(CommPoint)> on_point)
+    : rank_(rank),
+      deadline_(deadline),
+      on_point_(std::move(on_point)),
+      links_(std::move(links)),
+      lasts_(links_.size()),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!epoll_ || !wake_) throw Error(fmt::format("cannot watch connections: {}", std::strerror(errno)));
+  for (std::size_t peer = 0; peer < links_.size(); ++peer) {
+    if (links_[peer].socket() >= 0) watch(epoll_.get(), links_[peer].socket(), kEvents, peer);
+  }
+  watch(epoll_.get(), wake_.get(), EPOLLIN, links_.size());
+  thread_ = std::thread([this] { serve(); });
+}
+
+Exchange::~Exchange() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  wake();
+  thread_.join();
+}
+
+void Exchange::begin(Operation& operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    require_alive();
+    DTRAIN_CHECK(!busy_, "one operation of a communicator at a time");
+    busy_ = true;
+  }
+  post([this, &operation] {
+    operation_ = &operation;
+    for (Link& link : links_) link.resume();
+    operation.start();
+  });
+}
+
+void Exchange::end() {
+  std::unique_lock lock(mutex_);
+  const auto idle = [this] { return !busy_; };
+  if (!changed_.wait_for(lock, deadline_, idle)) {
+    lock.unlock();
+    post([this] {
+      if (!operation_) return;
+      std::vector<std::string> names;
+      for (const int peer : operation_->blamed()) names.push_back(name_of(peer));
+      throw PeerLost(fmt::format("no answer within {:.1f} s from {}", static_cast<double>(deadline_.count()) / 1e3,
+                                 fmt::join(names, ", ")));
+    });
+    lock.lock();
+    changed_.wait(lock, idle);
+  }
+  require_alive();
+}
+
+void Exchange::abandon() noexcept {
+  abort();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !busy_; });
+}
+
+void Exchange::post(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(work));
+    if (posted_.size() > 1) return;  // the thread was woken for the first
+  }
+  wake();
+}
+
+void Exchange::abort() noexcept {
+  aborted_ = true;
+  wake();
+}
+
+void Exchange::require_alive() const {
+  if (aborted_) throw PeerLost("the communicator was aborted");
+  if (!death_.empty()) throw PeerLost(death_);
+}
+
+void Exchange::wake() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+// ---- on the thread
+
+void Exchange::serve() {
+  while (true) {
+    try {
+      turn();
+    } catch (const std::exception& error) {
+      die(error.what());
+    }
+    const std::lock_guard lock(mutex_);
+    if (leaving_) return;
+  }
+}
+
+void Exchange::turn() {
+  bool more = true;
+  while (more) {
+    if (aborted_) throw PeerLost("the communicator was aborted");
+    more = run_posted();
+    more |= move_frames();
+    look_for_ends();
+    finish_if_complete();
+  }
+  sleep();
+}
+
+bool Exchange::run_posted() {
+  std::vector<std::function<void()>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!death_.empty()) posted_.clear();
+    works.swap(posted_);
+  }
+  for (const auto& work : works) work();
+  return !works.empty();
+}
+
+bool Exchange::move_frames() {
+  bool more = false;
+  for (Link& link : links_) {
+    if (link.socket() < 0) continue;
+    more |= link.write(*this);
+    more |= link.read(*this);
+  }
+  return more;
+}
+
+// A rank may leave once nobody needs it: its end matters to an operation that does.
+void Exchange::look_for_ends() {
+  if (!operation_) return;
+  for (std::size_t peer = 0; peer < links_.size(); ++peer) {
+    const Link& link = links_[peer];
+    if (link.has_ended() && (operation_->needs(static_cast<int>(peer)) || link.has_output())) {
+      throw PeerLost(link.why_ended());
+    }
+    if (link.cannot_send()) throw PeerLost(link.write_error());
+  }
+}
+
+void Exchange::finish_if_complete() {
+  if (!operation_ || queued_ > 0 || !operation_->is_complete()) return;
+  operation_ = nullptr;
+  const std::lock_guard lock(mutex_);
+  busy_ = false;
+  changed_.notify_all();
+}
+
+void Exchange::sleep() {
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    if (event.data.u64 < links_.size()) {
+      links_[event.data.u64].note_events(event.events);
+    } else {
+      std::uint64_t times = 0;
+      [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &times, sizeof times);
+    }
+  }
+}
+
+void Exchange::die(const std::string& reason) noexcept {
+  operation_ = nullptr;
+  queued_ = 0;
+  for (Link& link : links_) link.give_up(reason);
+  const std::lock_guard lock(mutex_);
+  if (death_.empty()) death_ = reason;
+  aborted_ = false;
+  busy_ = false;
+  posted_.clear();
+  changed_.notify_all();
+}
+
+void Exchange::send(int peer, Outgoing frame) {
+  ++queued_;
+  links_[static_cast<std::size_t>(peer)].queue(std::move(frame));
+}
+
+std::optional<std::span<std::byte>> Exchange::place(int peer, const FrameHeader& header) {
+  if (header.kind == FrameKind::lost) {
+    if (header.bytes > kLongestLast) throw PeerLost(name_of(peer) + " sent a frame that cannot be");
+    std::string& last = lasts_[static_cast<std::size_t>(peer)];
+    last.resize(header.bytes);
+    return std::as_writable_bytes(std::span(last));
+  }
+  if (!operation_) return std::nullopt;
+  reach(CommPoint::before_receive);
+  return operation_->place(peer, header);
+}
+
+void Exchange::arrived(int peer, const FrameHeader& header) {
+  if (header.kind == FrameKind::lost) {
+    Link& link = links_[static_cast<std::size_t>(peer)];
+    return link.end(link.name() + " gave up: " + lasts_[static_cast<std::size_t>(peer)]);
+  }
+  reach(CommPoint::after_receive);
+  operation_->arrived(peer, header);
+}
+
+void Exchange::gone(const FrameHeader&) {
+  --queued_;
+  reach(CommPoint::after_send);
+}
+
+}  // namespace dtrain::comm::tcp

@@ -1,0 +1,88 @@
+// The thread that moves a communicator's frames, one operation at a time, and the one place where a communicator dies.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dtrain/comm/mesh.hpp>
+
+#include "tcp/link.hpp"
+#include "tcp/operation.hpp"
+
+namespace dtrain::comm::tcp {
+
+class Exchange final : private FrameSink {
+ public:
+  // links[rank] of every peer; that of `rank` itself is empty.
+  Exchange(int rank, std::vector<Link> links, std::chrono::milliseconds deadline,
+           std::function<void(CommPoint)> on_point);
+  ~Exchange();
+
+  // From the communicator's thread. begin() hands over an operation, which must stay until end() returned or threw
+  // PeerLost: complete, and its frames gone; or dead. The deadline of end() runs from its call.
+  void begin(Operation& operation);
+  void end();
+  void abandon() noexcept;  // instead of end(): the communicator is dead
+  void run(Operation& operation) {
+    begin(operation);
+    end();
+  }
+
+  // From any thread.
+  void post(std::function<void()> work);  // runs on the exchange's thread, unless it is dead
+  void abort() noexcept;
+
+  // On the exchange's thread: for operations.
+  void send(int peer, Outgoing frame);
+  void reach(CommPoint point) const {
+    if (on_point_) on_point_(point);
+  }
+  int rank() const { return rank_; }
+  int ranks() const { return static_cast<int>(links_.size()); }
+  const std::string& name_of(int peer) const { return links_[static_cast<std::size_t>(peer)].name(); }
+
+ private:
+  std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) override;
+  void arrived(int peer, const FrameHeader& header) override;
+  void gone(const FrameHeader& header) override;
+  void before_write() override { reach(CommPoint::before_send); }
+
+  void serve();
+  void turn();
+  bool run_posted();
+  bool move_frames();
+  void look_for_ends();
+  void finish_if_complete();
+  void sleep();
+  void wake() noexcept;
+  void die(const std::string& reason) noexcept;
+  void require_alive() const;  // mutex_ is held
+
+  const int rank_;
+  const std::chrono::milliseconds deadline_;
+  const std::function<void(CommPoint)> on_point_;
+
+  // The thread's own.
+  std::vector<Link> links_;
+  Operation* operation_ = nullptr;
+  std::size_t queued_ = 0;          // frames
+  std::vector<std::string> lasts_;  // [peer]: the reason in its frame `lost`
+  FileDescriptor epoll_, wake_;
+
+  std::atomic<bool> aborted_{false};
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> posted_;
+  bool busy_ = false;     // an operation was begun and has neither finished nor died
+  bool leaving_ = false;  // the thread shall end
+  std::string death_;     // why; empty: alive
+  std::thread thread_;
+};
+
+}  // namespace dtrain::comm::tcp

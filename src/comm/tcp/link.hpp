@@ -1,0 +1,77 @@
+// The connection to one peer: reads frames to where they belong, writes frames from where they lie. Never blocks. Used
+// by the exchange's thread alone.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+
+#include "tcp/frames.hpp"
+
+namespace dtrain::comm::tcp {
+
+struct Outgoing {
+  FrameHeader header;
+  const std::byte* bytes = nullptr;  // header.bytes of them; must stay until they are gone
+  std::vector<std::byte> owned;      // where `bytes` point, unless others own them
+};
+
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+  // Where the frame's bytes go, header.bytes of them; nullopt: later. Throws PeerLost for a frame that cannot be.
+  virtual std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) = 0;
+  virtual void arrived(int peer, const FrameHeader& header) = 0;
+  virtual void gone(const FrameHeader& header) = 0;  // handed to the kernel
+  virtual void before_write() = 0;
+};
+
+class Link {
+ public:
+  Link() = default;
+  // `name` is for messages.
+  Link(FileDescriptor socket, int peer, std::string name);
+
+  int socket() const { return socket_.get(); }
+  const std::string& name() const { return name_; }
+  bool has_ended() const { return ended_; }  // the peer will say nothing more
+  const std::string& why_ended() const { return why_ended_; }
+  bool has_output() const { return !output_.empty(); }
+  // Nothing can be sent any more, and all that the peer said and that has a place was read.
+  bool cannot_send() const { return !write_error_.empty() && !(readable_ && !stalled_); }
+  const std::string& write_error() const { return write_error_; }
+
+  void queue(Outgoing frame) { output_.push_back(std::move(frame)); }
+  // Each does one turn of work and returns whether another may help.
+  bool read(FrameSink& sink);
+  bool write(FrameSink& sink);
+  void resume() { stalled_ = false; }  // frames that had no place may have one now
+  void note_events(std::uint32_t epoll_events);
+  void end(std::string why);  // nothing more is read or written
+  // As the last thing: says why, if a frame fits in now, and closes.
+  void give_up(const std::string& reason) noexcept;
+
+ private:
+  void complete(FrameSink& sink);
+  bool after_read(ssize_t got);
+
+  FileDescriptor socket_;
+  int peer_ = -1;
+  std::string name_;
+  bool readable_ = true, writable_ = true, hung_up_ = false, stalled_ = false, ended_ = false;
+  std::string why_ended_, write_error_;
+
+  FrameHeader incoming_;
+  std::size_t header_got_ = 0, payload_got_ = 0;
+  std::optional<std::span<std::byte>> payload_;
+
+  std::deque<Outgoing> output_;
+  std::size_t front_sent_ = 0;  // of the first frame, header included
+};
+
+}  // namespace dtrain::comm::tcp

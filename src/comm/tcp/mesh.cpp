@@ -1,0 +1,171 @@
+#include "tcp/mesh.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <mutex>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/net/handshake.hpp>
+
+namespace dtrain::comm::tcp {
+namespace {
+
+constexpr std::chrono::milliseconds kLook(20);                           // for a cancellation
+constexpr std::chrono::milliseconds kFirstPause(5), kLongestPause(200);  // between calls
+
+// One rank's call to another, in a thread of its own.
+class Call {
+ public:
+  Call(const Caller& me, int peer, const PeerAddress& to, const std::string& secret, Clock::time_point deadline,
+       std::function<bool()> cancelled)
+      : me_(me), peer_(peer), to_(to), secret_(secret), deadline_(deadline), cancelled_(std::move(cancelled)) {}
+
+  int peer() const { return peer_; }
+  const std::string& problem() const { return problem_; }
+  bool is_over() const { return over_; }  // the peer says that the generation is
+  FileDescriptor take_socket() { return std::move(socket_); }
+
+  void run() {
+    for (auto pause = kFirstPause; go_on(); pause = std::min(2 * pause, kLongestPause)) {
+      if (try_once()) return;
+      hold({});
+      const auto until = std::min(Clock::now() + pause, deadline_);
+      while (go_on() && Clock::now() < until) std::this_thread::sleep_for(std::min(pause, kLook));
+    }
+  }
+
+  // From any thread: what waits for the peer's proof ends.
+  void interrupt() {
+    const std::lock_guard lock(mutex_);
+    if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
+  }
+
+ private:
+  bool go_on() const { return !over_ && !cancelled_() && Clock::now() < deadline_; }
+
+  void hold(FileDescriptor socket) {
+    const std::lock_guard lock(mutex_);
+    socket_ = std::move(socket);
+  }
+
+  bool try_once() {
+    try {
+      hold(connect_to(to_, deadline_, cancelled_));
+      if (!socket_) {
+        problem_ = "does not accept connections";
+        return false;
+      }
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+      net::prove_and_verify(socket_.get(), net::Role::connected, secret_, hello_of(me_),
+                            std::min(left, kProofDeadline));
+      return is_taken();
+    } catch (const Error& error) {
+      problem_ = error.what();
+      return false;
+    }
+  }
+
+  // The peer answers when it makes the same mesh.
+  bool is_taken() {
+    problem_ = "has not come to this generation";
+    while (go_on()) {
+      pollfd entry{socket_.get(), POLLIN, 0};
+      if (::poll(&entry, 1, static_cast<int>(kLook.count())) <= 0) continue;
+      char word = 0;
+      const ssize_t got = ::recv(socket_.get(), &word, 1, MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (got == 1 && word == kTaken) return true;
+      over_ = got == 1 && word == kOver;
+      if (over_) problem_ = "is in a newer generation";
+      return false;
+    }
+    return false;
+  }
+
+  const Caller me_;
+  const int peer_;
+  const PeerAddress to_;
+  const std::string& secret_;
+  const Clock::time_point deadline_;
+  const std::function<bool()> cancelled_;
+  std::mutex mutex_;  // guards the life of socket_
+  FileDescriptor socket_;
+  std::string problem_;
+  bool over_ = false;
+};
+
+// While a mesh is being made, the reception keeps the callers of its generation.
+class Awaiting {
+ public:
+  Awaiting(Reception& reception, std::uint64_t generation) : reception_(reception), generation_(generation) {
+    reception_.await(generation_);
+  }
+  ~Awaiting() { reception_.forget(generation_); }
+  Awaiting(const Awaiting&) = delete;
+
+ private:
+  Reception& reception_;
+  const std::uint64_t generation_;
+};
+
+std::string name_of(const MeshPlan& plan, int peer, const std::string& problem) {
+  const PeerAddress& address = plan.ranks[static_cast<std::size_t>(peer)];
+  return fmt::format("rank {} at {} port {} ({})", peer, address.address, address.port, problem);
+}
+
+}  // namespace
+
+std::vector<FileDescriptor> form_mesh(Reception& reception, const std::string& secret, const MeshPlan& plan,
+                                      std::chrono::milliseconds deadline, std::stop_token cancel) {
+  const int ranks = static_cast<int>(plan.ranks.size());
+  const Clock::time_point end = Clock::now() + deadline;
+  const Caller me{plan.generation, plan.rank, ranks};
+  const Awaiting awaiting(reception, plan.generation);
+  // One rank that says that the generation is over is enough to stop trying.
+  std::atomic<bool> over{false};
+  const auto cancelled = [&] { return cancel.stop_requested() || over; };
+
+  std::deque<Call> calls;  // to the ranks above
+  for (int peer = plan.rank + 1; peer < ranks; ++peer) {
+    calls.emplace_back(me, peer, plan.ranks[static_cast<std::size_t>(peer)], secret, end, cancelled);
+  }
+  const std::stop_callback on_cancel(cancel, [&] {
+    for (Call& call : calls) call.interrupt();
+    reception.look_again();
+  });
+  std::vector<std::jthread> threads;
+  for (Call& call : calls) {
+    threads.emplace_back([&] {
+      call.run();
+      if (!call.is_over()) return;
+      over = true;
+      reception.look_again();
+    });
+  }
+  std::map<int, FileDescriptor> called = reception.take(me, plan.rank, end, cancelled);
+  threads.clear();
+
+  std::vector<FileDescriptor> sockets(static_cast<std::size_t>(ranks));
+  std::vector<std::string> missing;
+  for (int peer = 0; peer < plan.rank; ++peer) {
+    sockets[static_cast<std::size_t>(peer)] = std::move(called[peer]);
+    if (!sockets[static_cast<std::size_t>(peer)]) missing.push_back(name_of(plan, peer, "has not called"));
+  }
+  for (Call& call : calls) {
+    FileDescriptor& socket = sockets[static_cast<std::size_t>(call.peer())] = call.take_socket();
+    if (!socket) missing.push_back(name_of(plan, call.peer(), call.problem()));
+  }
+  if (missing.empty()) return sockets;
+  throw PeerLost(fmt::format("{} the mesh of generation {}: missing {}",
+                             cancel.stop_requested() ? "gave up" : "could not make", plan.generation,
+                             fmt::join(missing, ", ")));
+}
+
+}  // namespace dtrain::comm::tcp

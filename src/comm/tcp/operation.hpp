@@ -1,0 +1,24 @@
+// What a communicator does at a time: one operation. All members are called on the exchange's thread.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tcp/frames.hpp"
+
+namespace dtrain::comm::tcp {
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  virtual void start() = 0;  // queues the first frames
+  virtual std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) = 0;
+  virtual void arrived(int peer, const FrameHeader& header) = 0;
+  virtual bool needs(int peer) const = 0;       // frames that have not arrived
+  virtual bool is_complete() const = 0;         // all but the frames that are queued
+  virtual std::vector<int> blamed() const = 0;  // whom it waits for, those who hold up others too first
+};
+
+}  // namespace dtrain::comm::tcp

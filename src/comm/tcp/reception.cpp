@@ -1,0 +1,178 @@
+#include "tcp/reception.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <sstream>
+#include <system_error>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/net/handshake.hpp>
+
+namespace dtrain::comm::tcp {
+namespace {
+
+// A caller in good faith proves itself within milliseconds, so with more than so many at once the oldest goes.
+constexpr std::size_t kStrangers = 128;
+// How long a connection of a generation that is not awaited yet is kept, and how many of them.
+constexpr std::chrono::seconds kParkedFor(60);
+constexpr std::size_t kParked = 1024;
+
+constexpr std::string_view kHello = "dtrain data 1";
+
+void say(int socket, char word) { ::send(socket, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
+
+}  // namespace
+
+std::string hello_of(const Caller& caller) {
+  return fmt::format("{} {} {} {}", kHello, caller.generation, caller.rank, caller.ranks);
+}
+
+std::optional<Caller> caller_of(const std::string& hello) {
+  if (hello.size() > 100 || !hello.starts_with(kHello)) return std::nullopt;
+  Caller caller;
+  std::istringstream words(hello.substr(kHello.size()));
+  std::string rest;
+  if (!(words >> caller.generation >> caller.rank >> caller.ranks) || words >> rest) return std::nullopt;
+  if (caller.rank < 0 || caller.rank >= caller.ranks) return std::nullopt;
+  return caller;
+}
+
+Reception::Reception(const std::string& bind_address, std::string secret)
+    : secret_(std::move(secret)), listener_(listen_on(bind_address)), address_(address_of(listener_.get())) {
+  thread_ = std::thread([this] { serve(); });
+}
+
+Reception::~Reception() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  ::shutdown(listener_.get(), SHUT_RDWR);
+  thread_.join();
+  reap(true);
+}
+
+// ---- strangers
+
+void Reception::serve() {
+  while (true) {
+    FileDescriptor socket = accept_from(listener_.get());
+    const int error = errno;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closing_) return;
+    }
+    reap(false);
+    if (socket) {
+      admit(std::move(socket));
+    } else if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // others may close theirs
+    }
+  }
+}
+
+void Reception::admit(FileDescriptor socket) {
+  const std::lock_guard lock(mutex_);
+  if (strangers_.size() >= kStrangers) ::shutdown(strangers_.front().socket.get(), SHUT_RDWR);
+  Stranger& stranger = strangers_.emplace_back();
+  stranger.socket = std::move(socket);
+  try {
+    stranger.thread = std::thread([this, &stranger] { question(stranger); });
+  } catch (const std::system_error&) {
+    strangers_.pop_back();  // no thread to be had: the caller tries again
+  }
+}
+
+void Reception::question(Stranger& stranger) {
+  std::optional<Caller> caller;
+  try {
+    caller = caller_of(
+        net::prove_and_verify(stranger.socket.get(), net::Role::accepted, secret_, "dtrain data", kProofDeadline));
+  } catch (const Error&) {  // a stranger gets nothing, and nobody is told
+  }
+  const std::lock_guard lock(mutex_);
+  if (caller && !closing_) park(*caller, std::move(stranger.socket));
+  stranger.done = true;
+}
+
+// Ends the threads of those who were questioned.
+void Reception::reap(bool all) {
+  std::list<Stranger> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto i = strangers_.begin(); i != strangers_.end();) {
+      const auto next = std::next(i);
+      if (all && !i->done) ::shutdown(i->socket.get(), SHUT_RDWR);
+      if (all || i->done) gone.splice(gone.end(), strangers_, i);
+      i = next;
+    }
+    drop_old();
+  }
+  for (Stranger& stranger : gone) stranger.thread.join();
+}
+
+// ---- proven callers
+
+// mutex_ is held.
+void Reception::park(const Caller& caller, FileDescriptor socket) {
+  if (!awaited_.contains(caller.generation) && caller.generation < newest_) return say(socket.get(), kOver);
+  if (!awaited_.contains(caller.generation) && parked_.size() >= kParked) return;
+  parked_[{caller.generation, caller.rank}] = {std::move(socket), caller.ranks, Clock::now()};
+  changed_.notify_all();
+}
+
+// mutex_ is held.
+void Reception::drop_old() {
+  std::erase_if(parked_, [&](const auto& entry) {
+    return !awaited_.contains(entry.first.first) && Clock::now() - entry.second.since > kParkedFor;
+  });
+}
+
+void Reception::await(std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);
+  awaited_.insert(generation);
+  newest_ = std::max(newest_, generation);
+  std::erase_if(parked_, [&](const auto& entry) {
+    const bool over = entry.first.first < newest_ && !awaited_.contains(entry.first.first);
+    if (over) say(entry.second.socket.get(), kOver);
+    return over;
+  });
+}
+
+void Reception::forget(std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);
+  awaited_.erase(awaited_.find(generation));
+  if (awaited_.contains(generation)) return;
+  std::erase_if(parked_, [&](const auto& entry) { return entry.first.first == generation; });
+}
+
+std::map<int, FileDescriptor> Reception::take(const Caller& me, int below, Clock::time_point deadline,
+                                              const std::function<bool()>& cancelled) {
+  std::map<int, FileDescriptor> taken;
+  std::unique_lock lock(mutex_);
+  const auto take_what_came = [&] {
+    for (int rank = 0; rank < below; ++rank) {
+      const auto found = parked_.find({me.generation, rank});
+      if (found == parked_.end()) continue;
+      // A caller with another idea of the generation is none of ours. One that called again closed its first call.
+      if (found->second.ranks == me.ranks) {
+        say(found->second.socket.get(), kTaken);
+        taken[rank] = std::move(found->second.socket);
+      }
+      parked_.erase(found);
+    }
+    return static_cast<int>(taken.size()) == below || cancelled() || closing_;
+  };
+  changed_.wait_until(lock, deadline, take_what_came);
+  return taken;
+}
+
+void Reception::look_again() {
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+}  // namespace dtrain::comm::tcp

@@ -1,0 +1,84 @@
+// The listening port of an endpoint. Whoever connects has to prove the job's token and say which rank of which
+// generation it is; then its connection waits here until the generation's mesh asks for it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tcp/sockets.hpp"
+
+namespace dtrain::comm::tcp {
+
+// What a connecting rank says of itself, covered by its proof.
+struct Caller {
+  std::uint64_t generation = 0;
+  int rank = 0;   // of the caller
+  int ranks = 0;  // of the generation
+};
+std::string hello_of(const Caller& caller);
+std::optional<Caller> caller_of(const std::string& hello);
+
+// Longer than any honest peer takes to prove itself, even on a busy machine.
+constexpr std::chrono::milliseconds kProofDeadline(3000);
+
+// The byte that a proven caller gets: its connection was taken into the mesh, or its generation is over.
+constexpr char kTaken = 'T', kOver = 'O';
+
+// All members may be called from any thread.
+class Reception {
+ public:
+  Reception(const std::string& bind_address, std::string secret);
+  ~Reception();
+  const PeerAddress& address() const { return address_; }
+
+  // From now on callers of this generation are kept, and those of older ones that nobody awaits are sent away.
+  void await(std::uint64_t generation);
+  void forget(std::uint64_t generation);  // ends await(); connections that nobody took are closed
+  // Waits for a connection from each rank below `below`; gives what came by the deadline, or before `cancelled`.
+  std::map<int, FileDescriptor> take(const Caller& me, int below, Clock::time_point deadline,
+                                     const std::function<bool()>& cancelled);
+  void look_again();  // `cancelled` may have changed
+
+ private:
+  // Somebody who has not proved anything yet. Its thread is the only one that reads its socket.
+  struct Stranger {
+    FileDescriptor socket;
+    bool done = false;
+    std::thread thread;
+  };
+  struct Parked {
+    FileDescriptor socket;
+    int ranks = 0;
+    Clock::time_point since;
+  };
+  using Key = std::pair<std::uint64_t, int>;  // generation, rank
+
+  void serve();
+  void admit(FileDescriptor socket);
+  void question(Stranger& stranger);
+  void park(const Caller& caller, FileDescriptor socket);
+  void reap(bool all);
+  void drop_old();
+
+  const std::string secret_;
+  FileDescriptor listener_;
+  const PeerAddress address_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool closing_ = false;
+  std::uint64_t newest_ = 0;  // awaited so far
+  std::multiset<std::uint64_t> awaited_;
+  std::map<Key, Parked> parked_;
+  std::list<Stranger> strangers_;  // oldest first
+  std::thread thread_;
+};
+
+}  // namespace dtrain::comm::tcp

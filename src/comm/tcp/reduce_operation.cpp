@@ -1,0 +1,261 @@
+#include "tcp/reduce_operation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+
+#include "arithmetic.hpp"
+
+namespace dtrain::comm::tcp {
+namespace {
+
+ReductionBegin begin_of(const ReductionShape& shape, const Note& note) {
+  ReductionBegin begin{.shards = shape.shards, .size = shape.size, .rounded = shape.rounded};
+  std::ranges::copy(note.words, begin.note);
+  return begin;
+}
+
+std::uint64_t bytes_of_values(const Bucket& bucket, std::int64_t size) {
+  return static_cast<std::uint64_t>(size) * (bucket.rounded ? sizeof(bfloat16_bits) : sizeof(float));
+}
+
+}  // namespace
+
+ReduceOperation::ReduceOperation(Exchange& exchange, const MergePlan& plan, const std::vector<Bucket>& buckets,
+                                 const ReductionShape& shape, const Note& note, std::uint64_t sequence, float* sum,
+                                 FloatPool& scratch)
+    : exchange_(exchange),
+      plan_(plan),
+      buckets_(buckets),
+      begin_(begin_of(shape, note)),
+      sequence_(sequence),
+      sum_(sum),
+      scratch_(scratch),
+      peers_(static_cast<std::size_t>(exchange.ranks())),
+      cells_(buckets.size() * plan.nodes().size()),
+      seen_(buckets.size() * plan.nodes().size()),
+      summed_(buckets.size() * peers_.size()),
+      own_pieces_missing_(buckets.size(), plan.pieces_of(exchange.rank())) {
+  const int rank = exchange_.rank();
+  pieces_missing_ = plan_.pieces_of(rank) * static_cast<int>(buckets_.size());
+  peers_[static_cast<std::size_t>(rank)].begin = begin_;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const std::int64_t mine = chunk(b, rank).size;
+    largest_chunk_ = std::max(largest_chunk_, mine);
+    chunks_missing_ += mine > 0;
+  }
+  for (int peer = 0; peer < exchange_.ranks(); ++peer) {
+    if (peer == rank) continue;
+    Peer& p = peers_[static_cast<std::size_t>(peer)];
+    p.pieces = 1 + plan_.pieces_of(peer) * chunks_missing_;
+    for (std::size_t b = 0; b < buckets_.size(); ++b) p.finals += chunk(b, peer).size > 0;
+  }
+}
+
+ReduceOperation::~ReduceOperation() {
+  for (Cell& cell : cells_) scratch_.give(std::move(cell.memory));
+  for (Peer& peer : peers_) scratch_.give(std::move(peer.values));
+}
+
+std::vector<Note> ReduceOperation::notes() const {
+  std::vector<Note> notes(peers_.size());
+  for (std::size_t rank = 0; rank < notes.size(); ++rank) {
+    std::ranges::copy(peers_[rank].begin.note, notes[rank].words.begin());
+  }
+  return notes;
+}
+
+bool ReduceOperation::needs(int peer) const {
+  const Peer& p = peers_[static_cast<std::size_t>(peer)];
+  return p.pieces > 0 || p.finals > 0;
+}
+
+bool ReduceOperation::is_complete() const {
+  if (pieces_missing_ > 0 || chunks_missing_ > 0) return false;
+  return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.pieces == 0 && peer.finals == 0; });
+}
+
+// Who has not sent its pieces holds up the sums of the others too.
+std::vector<int> ReduceOperation::blamed() const {
+  std::vector<int> late;
+  for (const auto missing : {&Peer::pieces, &Peer::finals}) {
+    for (std::size_t peer = 0; late.size() < peers_.size() && peer < peers_.size(); ++peer) {
+      if (peers_[peer].*missing > 0) late.push_back(static_cast<int>(peer));
+    }
+    if (!late.empty()) break;
+  }
+  return late;
+}
+
+void ReduceOperation::refuse(int peer, const char* what) const {
+  throw PeerLost(fmt::format("{} sent {}", exchange_.name_of(peer), what));
+}
+
+ReduceOperation::Cell& ReduceOperation::cell(std::size_t bucket, int node) {
+  return cells_[bucket * plan_.nodes().size() + static_cast<std::size_t>(node)];
+}
+
+// ---- sending
+
+void ReduceOperation::start() {
+  for (int peer = 0; peer < exchange_.ranks(); ++peer) {
+    if (peer == exchange_.rank()) continue;
+    const FrameHeader header{.kind = FrameKind::begin, .sequence = sequence_, .bytes = sizeof begin_};
+    exchange_.send(peer, {header, reinterpret_cast<const std::byte*>(&begin_), {}});
+  }
+}
+
+void ReduceOperation::add(const Piece& piece) {
+  const auto bucket = static_cast<std::size_t>(piece.bucket);
+  const int node = plan_.number_of_piece(piece.node);
+  --pieces_missing_;
+  --own_pieces_missing_[bucket];
+  send_to_others(FrameKind::piece, bucket, node, piece.values);
+  const Chunk mine = chunk(bucket, exchange_.rank());
+  if (mine.size > 0) join(bucket, node, {piece.values + (mine.first - buckets_[bucket].first), {}});
+}
+
+// A piece goes chunk by chunk to the owners, a sum whole to everybody. Each rank begins with its right neighbour, so
+// that not all write to the same one.
+void ReduceOperation::send_to_others(FrameKind kind, std::size_t bucket, int node, const float* bucket_values) {
+  const int rank = exchange_.rank(), ranks = exchange_.ranks();
+  for (int step = 1; step < ranks; ++step) {
+    const int to = (rank + step) % ranks;
+    const Chunk part = chunk(bucket, kind == FrameKind::piece ? to : rank);
+    if (part.size == 0) continue;
+    send_values(to, kind, bucket, node, bucket_values + (part.first - buckets_[bucket].first), part.size);
+  }
+}
+
+void ReduceOperation::send_values(int to, FrameKind kind, std::size_t bucket, int node, const float* values,
+                                  std::int64_t size) {
+  Outgoing frame;
+  frame.header = {.kind = kind,
+                  .node = static_cast<std::uint32_t>(node),
+                  .bucket = static_cast<std::uint32_t>(bucket),
+                  .sequence = sequence_,
+                  .bytes = bytes_of_values(buckets_[bucket], size)};
+  frame.bytes = reinterpret_cast<const std::byte*>(values);
+  if (buckets_[bucket].rounded) {
+    frame.owned.resize(frame.header.bytes);
+    narrow(reinterpret_cast<bfloat16_bits*>(frame.owned.data()), values, size);
+    frame.bytes = frame.owned.data();
+  }
+  exchange_.send(to, std::move(frame));
+}
+
+// ---- receiving
+
+std::optional<std::span<std::byte>> ReduceOperation::place(int peer, const FrameHeader& header) {
+  if (header.sequence > sequence_ || header.kind == FrameKind::message) return std::nullopt;
+  if (header.sequence < sequence_) refuse(peer, "a frame of an operation that is over");
+  Peer& p = peers_[static_cast<std::size_t>(peer)];
+  if (header.kind == FrameKind::begin) {
+    if (header.bytes != sizeof p.begin || p.begin.shards != 0) refuse(peer, "a frame that cannot be");
+    return std::as_writable_bytes(std::span(&p.begin, 1));
+  }
+  if (header.kind == FrameKind::gather) refuse(peer, "bytes for all_gather() while this rank reduces");
+  if (p.begin.shards == 0 || header.bucket >= buckets_.size()) refuse(peer, "a frame that cannot be");
+  if (header.kind == FrameKind::piece) return place_piece(peer, header);
+  if (header.kind == FrameKind::final) return place_final(peer, header);
+  refuse(peer, "a frame that cannot be");
+}
+
+std::span<std::byte> ReduceOperation::place_piece(int peer, const FrameHeader& header) {
+  const Chunk mine = chunk(header.bucket, exchange_.rank());
+  if (header.node >= static_cast<std::uint32_t>(plan_.pieces()) || plan_[static_cast<int>(header.node)].rank != peer ||
+      mine.size == 0 || header.bytes != bytes_of_values(buckets_[header.bucket], mine.size)) {
+    refuse(peer, "a piece that cannot be");
+  }
+  if (seen_[header.bucket * plan_.nodes().size() + header.node]) refuse(peer, "the same piece twice");
+  Peer& p = peers_[static_cast<std::size_t>(peer)];
+  p.values = scratch_.take(largest_chunk_);
+  return room(p, buckets_[header.bucket], p.values.data(), mine.size);
+}
+
+// The sum of a chunk needs this rank's pieces of it, so it cannot come while they are still in use.
+std::span<std::byte> ReduceOperation::place_final(int peer, const FrameHeader& header) {
+  const Chunk theirs = chunk(header.bucket, peer);
+  if (theirs.size == 0 || header.bytes != bytes_of_values(buckets_[header.bucket], theirs.size) ||
+      own_pieces_missing_[header.bucket] > 0 ||
+      summed_[header.bucket * peers_.size() + static_cast<std::size_t>(peer)]) {
+    refuse(peer, "a sum that cannot be");
+  }
+  return room(peers_[static_cast<std::size_t>(peer)], buckets_[header.bucket], sum_ + theirs.first, theirs.size);
+}
+
+std::span<std::byte> ReduceOperation::room(Peer& peer, const Bucket& bucket, float* values, std::int64_t size) {
+  if (!bucket.rounded) return std::as_writable_bytes(std::span(values, static_cast<std::size_t>(size)));
+  peer.narrow.resize(static_cast<std::size_t>(size));
+  return std::as_writable_bytes(std::span(peer.narrow));
+}
+
+void ReduceOperation::arrived(int peer, const FrameHeader& header) {
+  Peer& p = peers_[static_cast<std::size_t>(peer)];
+  if (header.kind == FrameKind::begin) {
+    check_begin(peer);
+    --p.pieces;
+  } else if (header.kind == FrameKind::piece) {
+    const Chunk mine = chunk(header.bucket, exchange_.rank());
+    if (buckets_[header.bucket].rounded) widen(p.values.data(), p.narrow.data(), mine.size);
+    seen_[header.bucket * plan_.nodes().size() + header.node] = true;
+    --p.pieces;
+    float* const values = p.values.data();
+    join(header.bucket, static_cast<int>(header.node), {values, std::move(p.values)});
+  } else {
+    const Chunk theirs = chunk(header.bucket, peer);
+    if (buckets_[header.bucket].rounded) widen(sum_ + theirs.first, p.narrow.data(), theirs.size);
+    summed_[header.bucket * peers_.size() + static_cast<std::size_t>(peer)] = true;
+    --p.finals;
+  }
+}
+
+void ReduceOperation::check_begin(int peer) const {
+  const ReductionBegin& theirs = peers_[static_cast<std::size_t>(peer)].begin;
+  if (theirs.shards == begin_.shards && theirs.size == begin_.size && theirs.rounded == begin_.rounded) return;
+  throw PeerLost(fmt::format("{} reduces {} floats ({} rounded) over {} shards, this rank {} ({}) over {}",
+                             exchange_.name_of(peer), theirs.size, theirs.rounded, theirs.shards, begin_.size,
+                             begin_.rounded, begin_.shards));
+}
+
+// ---- adding
+
+void ReduceOperation::join(std::size_t bucket, int node, Cell piece) {
+  while (plan_[node].parent >= 0) {
+    Cell& other = cell(bucket, plan_[node].sibling);
+    if (!other.values) {
+      cell(bucket, node) = std::move(piece);
+      return;
+    }
+    Cell sibling = std::exchange(other, {});
+    Cell& left = is_left(plan_[node].node) ? piece : sibling;
+    Cell& right = is_left(plan_[node].node) ? sibling : piece;
+    const int parent = plan_[node].parent;
+    const Chunk mine = chunk(bucket, exchange_.rank());
+    const bool is_root = plan_[parent].parent < 0;
+    float* const out = is_root ? sum_ + mine.first : left.values;
+    exchange_.reach(CommPoint::before_add);
+    dtrain::comm::add(out, left.values, right.values, mine.size, buckets_[bucket].rounded);
+    exchange_.reach(CommPoint::after_add);
+    scratch_.give(std::move(right.memory));
+    if (is_root) scratch_.give(std::move(left.memory));
+    piece = {out, std::move(left.memory)};
+    node = parent;
+  }
+  finish_chunk(bucket, std::move(piece));
+}
+
+void ReduceOperation::finish_chunk(std::size_t bucket, Cell root) {
+  const Chunk mine = chunk(bucket, exchange_.rank());
+  float* const sum = sum_ + mine.first;
+  // With all shards on one rank its piece is the root.
+  if (root.values != sum) std::memcpy(sum, root.values, static_cast<std::size_t>(mine.size) * sizeof(float));
+  scratch_.give(std::move(root.memory));
+  --chunks_missing_;
+  send_to_others(FrameKind::final, bucket, 0, sum_ + buckets_[bucket].first);
+}
+
+}  // namespace dtrain::comm::tcp

@@ -1,0 +1,116 @@
+#include "tcp/sockets.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::comm::tcp {
+namespace {
+
+constexpr int kBacklog = 512;
+constexpr std::chrono::milliseconds kLook = std::chrono::milliseconds(20);  // for `cancelled`
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+SocketAddress parse(const std::string& address, std::uint16_t port) {
+  SocketAddress result;
+  if (auto* v4 = reinterpret_cast<sockaddr_in*>(&result.storage);
+      ::inet_pton(AF_INET, address.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    result.size = sizeof(sockaddr_in);
+    return result;
+  }
+  if (auto* v6 = reinterpret_cast<sockaddr_in6*>(&result.storage);
+      ::inet_pton(AF_INET6, address.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    result.size = sizeof(sockaddr_in6);
+    return result;
+  }
+  throw UsageError(fmt::format("{} is no numeric IPv4 or IPv6 address", address));
+}
+
+FileDescriptor make_socket(const SocketAddress& address, int flags) {
+  FileDescriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+  if (!socket) throw Error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  return socket;
+}
+
+void set(int socket, int level, int option, int value) { ::setsockopt(socket, level, option, &value, sizeof value); }
+
+// Whether the connection that was begun is there; errno says why not.
+bool wait_for_connection(int socket, Clock::time_point deadline, const std::function<bool()>& cancelled) {
+  while (!cancelled() && Clock::now() < deadline) {
+    pollfd entry{socket, POLLOUT, 0};
+    if (::poll(&entry, 1, static_cast<int>(kLook.count())) <= 0) continue;
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error == 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+FileDescriptor listen_on(const std::string& address) {
+  const SocketAddress local = parse(address, 0);
+  FileDescriptor socket = make_socket(local, 0);
+  if (::bind(socket.get(), local.get(), local.size) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+    throw Error(fmt::format("cannot listen on {}: {}", address, std::strerror(errno)),
+                "give an address of this machine");
+  }
+  return socket;
+}
+
+PeerAddress address_of(int listener) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&storage), &size);
+  char text[INET6_ADDRSTRLEN] = {};
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    return {text, ntohs(v4.sin_port)};
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+  return {text, ntohs(v6.sin6_port)};
+}
+
+FileDescriptor accept_from(int listener) { return FileDescriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)); }
+
+FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled) {
+  const SocketAddress remote = parse(to.address, to.port);
+  FileDescriptor socket = make_socket(remote, SOCK_NONBLOCK);
+  if (::connect(socket.get(), remote.get(), remote.size) == 0) return socket;
+  if (errno == EINPROGRESS && wait_for_connection(socket.get(), deadline, cancelled)) return socket;
+  return {};
+}
+
+void prepare_for_data(int socket, std::chrono::milliseconds patience) {
+  const auto seconds = static_cast<int>(std::clamp<std::chrono::milliseconds::rep>(patience.count() / 1000, 3, 3600));
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 3));
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 3));
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  // A peer that computes for long reads nothing either: only a machine that is silent for longer than that is gone.
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 4 * seconds * 1000);
+}
+
+}  // namespace dtrain::comm::tcp

@@ -1,0 +1,119 @@
+#include "tcp/tcp_communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "tcp/exchange.hpp"
+#include "tcp/reduce_operation.hpp"
+#include "tcp/small_operations.hpp"
+
+namespace dtrain::comm::tcp {
+namespace {
+
+// Memory that survives a reduction.
+struct Pools {
+  FloatPool leaves;  // of whole contributions
+  FloatPool chunks;  // of what arrives
+};
+
+class TcpReduction final : public Reduction {
+ public:
+  TcpReduction(Exchange& exchange, const MergePlan& plan, Pools& pools, const ReductionShape& shape, const Note& note,
+               std::uint64_t sequence)
+      : exchange_(exchange),
+        pools_(pools),
+        span_(shards_of_rank(exchange.rank(), exchange.ranks(), shape.shards)),
+        joiner_(shape, span_, pools.leaves, [this](const Piece& piece) { hand_over(piece); }),
+        sum_(has_leaves() ? std::vector<float>() : pools.leaves.take(shape.size)),
+        operation_(exchange, plan, joiner_.buckets(), shape, note, sequence, sum().data(), pools.chunks) {
+    exchange_.begin(operation_);
+  }
+  ~TcpReduction() override {
+    if (!ended_) exchange_.abandon();
+    pools_.leaves.give(std::move(sum_));
+  }
+
+  std::span<float> leaf(int shard) override { return joiner_.leaf(shard); }
+  void ready(int shard, std::int64_t first, std::int64_t size) override { joiner_.ready(shard, first, size); }
+  Reduced finish() override {
+    exchange_.end();
+    ended_ = true;
+    return {std::move(sum()), operation_.notes()};
+  }
+
+ private:
+  bool has_leaves() const { return span_.first < span_.last; }
+  std::vector<float>& sum() { return has_leaves() ? joiner_.first_memory() : sum_; }
+  void hand_over(const Piece& piece) {
+    exchange_.post([this, piece] { operation_.add(piece); });
+  }
+
+  Exchange& exchange_;
+  Pools& pools_;
+  const ShardSpan span_;
+  LeafJoiner joiner_;
+  std::vector<float> sum_;  // of a rank without leaves
+  ReduceOperation operation_;
+  bool ended_ = false;
+};
+
+std::vector<Link> make_links(const MeshPlan& plan, std::vector<FileDescriptor> sockets) {
+  std::vector<Link> links(sockets.size());
+  for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (!sockets[peer]) continue;
+    const PeerAddress& address = plan.ranks[peer];
+    links[peer] = Link(std::move(sockets[peer]), static_cast<int>(peer),
+                       fmt::format("rank {} at {} port {}", peer, address.address, address.port));
+  }
+  return links;
+}
+
+class TcpCommunicator final : public Communicator {
+ public:
+  TcpCommunicator(const MeshPlan& plan, std::vector<FileDescriptor> sockets, std::chrono::milliseconds deadline,
+                  std::function<void(CommPoint)> on_point)
+      : exchange_(plan.rank, make_links(plan, std::move(sockets)), deadline, std::move(on_point)) {}
+
+  int rank() const override { return exchange_.rank(); }
+  int size() const override { return exchange_.ranks(); }
+
+  std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
+    if (!plan_ || shards_ != shape.shards) plan_ = std::make_unique<MergePlan>(size(), shape.shards);
+    shards_ = shape.shards;
+    return std::make_unique<TcpReduction>(exchange_, *plan_, pools_, shape, note, ++sequence_);
+  }
+  void recycle(std::vector<float> sum) override { pools_.leaves.give(std::move(sum)); }
+
+  std::vector<std::string> all_gather(ByteView mine) override {
+    GatherOperation operation(exchange_, ++sequence_, mine);
+    exchange_.run(operation);
+    return operation.take();
+  }
+  void send(int to, ByteView bytes) override {
+    SendOperation operation(exchange_, to, bytes);
+    exchange_.run(operation);
+  }
+  void receive(int from, std::span<std::byte> bytes) override {
+    ReceiveOperation operation(exchange_, from, bytes);
+    exchange_.run(operation);
+  }
+  void abort() noexcept override { exchange_.abort(); }
+
+ private:
+  Pools pools_;
+  std::unique_ptr<MergePlan> plan_;  // for shards_
+  int shards_ = 0;
+  std::uint64_t sequence_ = 0;  // of the last collective
+  Exchange exchange_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_communicator(const MeshPlan& plan, std::vector<FileDescriptor> sockets,
+                                                std::chrono::milliseconds operation_deadline,
+                                                std::function<void(CommPoint)> on_point) {
+  return std::make_unique<TcpCommunicator>(plan, std::move(sockets), operation_deadline, std::move(on_point));
+}
+
+}  // namespace dtrain::comm::tcp

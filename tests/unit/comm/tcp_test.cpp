@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "tcp_world.hpp"
+#include "world.hpp"
+
+namespace dtrain::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<std::string> nothing(int ranks) { return std::vector<std::string>(static_cast<std::size_t>(ranks)); }
+
+TEST(Tcp, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
+  for (int shards : {8, 16}) {
+    const ReductionShape shape{.shards = shards, .size = 300'007};
+    const std::vector<float> expected = direct_tree(0, shards, shape);
+    for (int ranks = 1; ranks <= 8; ++ranks) {
+      TcpWorld world(ranks);
+      const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+        for (int round = 0; round < 3; ++round) {
+          const Reduced reduced = reduce(comm, shape);
+          EXPECT_EQ(reduced.sum, expected) << ranks << " ranks, rank " << comm.rank();
+          for (int rank = 0; rank < ranks; ++rank) {
+            EXPECT_EQ(reduced.notes[static_cast<std::size_t>(rank)].words[0], static_cast<std::uint64_t>(rank));
+          }
+        }
+      });
+      EXPECT_EQ(thrown, nothing(ranks));
+    }
+  }
+}
+
+TEST(Tcp, RoundsToTheSameBitsForAnyNumberOfRanks) {
+  const ReductionShape shape{.shards = 8, .size = 270'000, .rounded = 269'996};
+  const std::vector<float> expected = direct_tree(0, 8, shape);
+  for (int ranks : {1, 2, 3, 5, 8}) {
+    TcpWorld world(ranks);
+    const auto thrown =
+        run_ranks(world.communicators, [&](Communicator& comm) { EXPECT_EQ(reduce(comm, shape).sum, expected); });
+    EXPECT_EQ(thrown, nothing(ranks));
+  }
+}
+
+TEST(Tcp, ReducesAnyShapeOneAfterAnother) {
+  for (int ranks : {2, 5}) {
+    TcpWorld world(ranks);
+    const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+      for (std::int64_t size : {0, 1, 3, 17, 262'144, 262'145, 5, 600'000}) {
+        for (int shards : {1, 2, 4, 16}) {
+          const ReductionShape shape{.shards = shards, .size = size, .rounded = size / 2};
+          Reduced reduced = reduce(comm, shape, 1);
+          EXPECT_EQ(reduced.sum, direct_tree(0, shards, shape)) << size << " floats, " << shards << " shards";
+          comm.recycle(std::move(reduced.sum));
+        }
+      }
+    });
+    EXPECT_EQ(thrown, nothing(ranks));
+  }
+}
+
+TEST(Tcp, GathersByRankAndSendsInOrder) {
+  TcpWorld world(3);
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    const std::string mine(static_cast<std::size_t>(comm.rank()), 'x');
+    EXPECT_EQ(comm.all_gather(bytes_of(mine)), (std::vector<std::string>{"", "x", "xx"}));
+    std::string large(3'000'000, 'a');
+    if (comm.rank() == 0) {
+      comm.send(2, bytes_of(large));
+      comm.send(2, bytes_of("second"));
+    } else if (comm.rank() == 2) {
+      std::string text(large.size() + 6, ' ');
+      comm.receive(0, std::as_writable_bytes(std::span(text).first(large.size())));
+      comm.receive(0, std::as_writable_bytes(std::span(text).last(6)));
+      EXPECT_EQ(text, large + "second");
+    }
+    EXPECT_EQ(comm.all_gather({}).size(), 3u);
+  });
+  EXPECT_EQ(thrown, nothing(3));
+}
+
+TEST(Tcp, NamesADeadPeerToAllOthersAtOnce) {
+  TcpWorld world(3);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    if (comm.rank() == 1) return comm.abort();
+    reduce(comm, {.shards = 8, .size = 1000});
+  });
+  EXPECT_NE(thrown[0].find("rank 1 at 127.0.0.1"), std::string::npos) << thrown[0];
+  EXPECT_NE(thrown[2].find("rank 1 at 127.0.0.1"), std::string::npos) << thrown[2];
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_THROW(world.communicators[0]->all_gather({}), PeerLost);
+}
+
+TEST(Tcp, NamesASilentPeerAtTheDeadline) {
+  TcpWorld world(3, {.operation_deadline = 300ms});
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    if (comm.rank() == 2) return;
+    reduce(comm, {.shards = 8, .size = 1000});
+  });
+  EXPECT_NE(thrown[0].find("rank 2 at"), std::string::npos) << thrown[0];
+  EXPECT_NE(thrown[1].find("rank 2 at"), std::string::npos) << thrown[1];
+}
+
+TEST(Tcp, EndsACallThatWaitsWhenAborted) {
+  TcpWorld world(2);
+  std::jthread aborter([&] {
+    std::this_thread::sleep_for(30ms);
+    world.communicators[0]->abort();
+  });
+  EXPECT_THROW(world.communicators[0]->all_gather({}), PeerLost);
+  EXPECT_THROW(reduce(*world.communicators[1], {.shards = 2, .size = 10}), PeerLost);
+}
+
+TEST(Tcp, IsDeadAfterAReductionThatNobodyFinished) {
+  TcpWorld world(2);
+  world.communicators[0]->begin_reduction({.shards = 2, .size = 1000}, {});
+  EXPECT_THROW(world.communicators[0]->all_gather({}), PeerLost);
+  EXPECT_THROW(reduce(*world.communicators[1], {.shards = 2, .size = 1000}), PeerLost);
+}
+
+TEST(Tcp, LetsARankLeaveRightAfterItsLastReduction) {
+  for (int round = 0; round < 30; ++round) {
+    TcpWorld world(4);
+    const ReductionShape shape{.shards = 4, .size = 200'000};
+    std::vector<std::thread> threads;
+    for (auto& comm : world.communicators) {
+      threads.emplace_back([&] {
+        EXPECT_NO_THROW(reduce(*comm, shape));
+        comm.reset();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(Tcp, RefusesOtherShapesAndOtherOperations) {
+  TcpWorld shapes(2);
+  const auto thrown = run_ranks(shapes.communicators,
+                                [&](Communicator& comm) { reduce(comm, {.shards = 4, .size = 10 + comm.rank()}); });
+  EXPECT_NE((thrown[0] + thrown[1]).find("reduces"), std::string::npos) << thrown[0];
+  TcpWorld operations(2);
+  const auto mixed = run_ranks(operations.communicators, [&](Communicator& comm) {
+    if (comm.rank() == 0) {
+      comm.all_gather({});
+    } else {
+      reduce(comm, {.shards = 4, .size = 10});
+    }
+  });
+  EXPECT_FALSE(mixed[0].empty());
+  EXPECT_FALSE(mixed[1].empty());
+}
+
+}  // namespace
+}  // namespace dtrain::comm
