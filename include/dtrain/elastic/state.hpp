@@ -111,12 +111,12 @@ struct Worker {
   Standing standing;  // as last told
   Progress progress;  // its last heartbeat
   Time progress_at{};
-  Generation invited = 0;  // the newest that it is to be a member of
-  Generation entered = 0;  // of its last Entered; 0: none
-  Generation meshed = 0;   // of its last Meshed
+  Generation invited = 0;    // the newest that it is to be a member of
+  Generation entered = 0;    // of its last Entered; 0: none
+  Generation meshed = 0;     // of its last Meshed
   std::string mesh_failure;  // of that; empty: none
-  Generation frozen = 0;  // cannot apply in this generation or an older one
-  bool stepped = false;   // finished a step as a member
+  Generation frozen = 0;     // cannot apply in this generation or an older one
+  bool stepped = false;      // finished a step as a member
   bool told_leave = false;
   std::optional<Left> left;
   double compute_seconds = 0;  // of a step, smoothed
@@ -143,9 +143,9 @@ struct Roster {
   std::string reason;
   std::size_t awaited = 0;  // Meshed, later Entered, from so many
   bool committed = false;
-  bool stepped = false;           // it trained: a step was finished in it
-  std::optional<Standing> start;  // where it began to train
-  Timeline times;
+  bool stepped = false;             // it trained: a step was finished in it
+  std::optional<Standing> start{};  // where it began to train
+  Timeline times{};
 };
 
 // The current generation is ending or has ended without an agreed point: its members freeze, then hold.
@@ -154,8 +154,8 @@ struct Freezing {
   std::string reason;
   std::size_t awaited = 0;  // Frozen from so many
   Time since{};
-  std::optional<Time> holding_since;  // too few workers to go on
-  Timeline times;
+  std::optional<Time> holding_since{};  // too few workers to go on
+  Timeline times{};
 };
 
 // What was the first thing to go wrong: the cause that people look for.
@@ -165,7 +165,7 @@ struct Failure {
   int rank = -1;  // -1: it was no member
   Generation generation = 0;
   std::string reason;  // with signal or exit code
-  std::vector<std::string> last_lines;
+  std::vector<std::string> last_lines{};
 };
 
 // The job ends: first politely (Stop or Leave is sent), then by force, then the agents go, then Finish.
@@ -175,6 +175,7 @@ struct Ending {
   Time since{};  // of the stage
   ExitCode exit_code = ExitCode::ok;
   std::string reason;
+  WorkerId saver = 0;  // training is complete once this one, rank 0, is done
 };
 
 // What this job has shown to be normal.
@@ -203,8 +204,8 @@ struct State {
 
   std::optional<Failure> first_failure;
   int failures = 0;
-  int mesh_attempts = 0;  // failed ones in a row
-  Standing furthest;      // that a member ever reached
+  int mesh_attempts = 0;    // failed ones in a row
+  Standing furthest;        // that a member ever reached
   int fruitless = 0;        // recoveries since it was reached
   std::string fingerprint;  // of the first worker
   Pace pace;

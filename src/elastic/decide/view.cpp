@@ -1,0 +1,117 @@
+// What a state means to people.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "turn.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+// Who of this host is furthest on the way to being a member.
+std::optional<WorkerPhase> best_worker(const State& state, const Host& host) {
+  std::optional<WorkerPhase> best;
+  for (const WorkerId id : host.slots) {
+    const auto found = state.workers.find(id);
+    if (found == state.workers.end() || !is_usable(found->second)) continue;
+    best = std::max(best.value_or(WorkerPhase::starting), found->second.phase);
+  }
+  return best;
+}
+
+std::string seconds_text(Time::duration duration) {
+  return fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+}
+
+Time since_of(const State& state, const Host& host) {
+  Time since = host.agent_since;
+  for (const WorkerId id : host.slots) {
+    if (const auto found = state.workers.find(id); found != state.workers.end()) since = found->second.since;
+  }
+  return since;
+}
+
+}  // namespace
+
+const char* phase_name(HostPhase phase) {
+  switch (phase) {
+    case HostPhase::absent:
+      return "absent";
+    case HostPhase::starting:
+      return "starting";
+    case HostPhase::preparing:
+      return "preparing";
+    case HostPhase::ready:
+      return "ready";
+    case HostPhase::member:
+      return "member";
+    case HostPhase::leaving:
+      return "leaving";
+    case HostPhase::failed:
+      return "failed";
+    case HostPhase::quarantined:
+      return "quarantined";
+    case HostPhase::spare:
+      return "spare";
+    case HostPhase::drained:
+      return "drained";
+  }
+  return "unknown";
+}
+
+HostPhase phase_of(const State& state, const Host& host, Time now) {
+  const std::optional<WorkerPhase> best = best_worker(state, host);
+  const bool goes = !host.wanted || host.drained;
+  if (goes && (best || host.agent == AgentState::up)) return HostPhase::leaving;
+  if (best == WorkerPhase::member) return HostPhase::member;
+  if (best == WorkerPhase::ready) return HostPhase::ready;
+  if (best == WorkerPhase::preparing) return HostPhase::preparing;
+  if (host.drained) return HostPhase::drained;
+  if (!host.wanted) return HostPhase::absent;
+  if (host.quarantined_until > now) return HostPhase::quarantined;
+  if (best == WorkerPhase::starting || host.agent == AgentState::starting || host.agent == AgentState::up) {
+    return HostPhase::starting;
+  }
+  if (host.allotted == 0 && state.edits > 0) return HostPhase::spare;
+  return host.last_failure.empty() ? HostPhase::absent : HostPhase::failed;
+}
+
+Explanation explain(const State& state, const Host& host, Time now) {
+  const std::string& name = host.line.name;
+  const std::string since = fmt::format("since {}", seconds_text(now - since_of(state, host)));
+  switch (phase_of(state, host, now)) {
+    case HostPhase::member:
+      return {};
+    case HostPhase::starting:
+      return {fmt::format("its agent or process is being started, {}", since), {}};
+    case HostPhase::preparing:
+      return {fmt::format("builds its model, {}", since), {}};
+    case HostPhase::ready:
+      return {"is ready, and joins with the next change", {}};
+    case HostPhase::leaving:
+      return {"is on its way out", {}};
+    case HostPhase::drained:
+      return {fmt::format("drained: {}", host.drain_reason), fmt::format("dtrain hosts remove {}", name)};
+    case HostPhase::quarantined:
+      return {
+          fmt::format("failed ({}), tried again in {}", host.last_failure, seconds_text(host.quarantined_until - now)),
+          fmt::format("dtrain hosts remove {}", name)};
+    case HostPhase::failed:
+      return {fmt::format("failed: {}", host.last_failure), fmt::format("dtrain hosts remove {}", name)};
+    case HostPhase::spare:
+      return {"the job has as many workers as it may", "a larger --max-workers"};
+    case HostPhase::absent:
+      return {};
+  }
+  return {};
+}
+
+std::optional<int> rank_of(const State& state, WorkerId worker) {
+  if (!state.current) return std::nullopt;
+  const auto& members = state.current->members;
+  const auto found = std::ranges::find(members, worker);
+  if (found == members.end()) return std::nullopt;
+  return static_cast<int>(found - members.begin());
+}
+
+}  // namespace dtrain::elastic
