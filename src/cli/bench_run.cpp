@@ -6,7 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
-#include <dtrain/comm/communicator.hpp>
+#include <dtrain/elastic/membership.hpp>
 
 #include "process_facts.hpp"
 #include "signals.hpp"
@@ -53,7 +53,11 @@ StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, da
   StepTimes times;
   StepClock clock(times, length);
   try {
-    train::train(graph, executable, loader, nullptr, *comm::make_single(), options, nullptr, clock);
+    const auto alone = elastic::make_fixed_membership(comm::make_single());
+    const train::TrainResult result = train::train(graph, executable, loader, nullptr, *alone, options, nullptr, clock);
+    if (result.ended == train::TrainResult::Ended::stopped) {
+      throw Interrupted(stop_signal(), "stopped by a signal while measuring");
+    }
   } catch (const Enough&) {
   } catch (const Error& error) {
     if (stop_signal() == 0) throw;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/stop.hpp>
-#include <dtrain/comm/communicator.hpp>
+#include <dtrain/elastic/membership.hpp>
 
 #include "command.hpp"
 #include "loader_speed.hpp"
@@ -91,15 +91,22 @@ void warn_of_bad_records(const data::Loader& loader, train::Observer& observer) 
                                   loader.bad_records(), loader.first_bad_record()));
 }
 
-// Trains, and turns a stop that nothing can resume from into the signal that asked for it.
-train::TrainResult train_or_stop(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
-                                 data::Loader* validation, const train::TrainerOptions& options,
-                                 const train::Checkpoint* start, train::Observer& observer) {
-  const auto comm = comm::make_single();
+// A stop that nothing can resume from becomes the signal that asked for it.
+void throw_if_stopped(const train::TrainResult& result) {
+  if (result.ended != train::TrainResult::Ended::stopped) return;
+  const std::string where =
+      fmt::format("stopped by a signal at epoch {} step {}", result.cursor.epoch, result.cursor.step);
+  if (result.saved) throw Stopped(where + ", checkpoint saved", "the same command with --resume goes on from here");
+  throw Interrupted(stop_signal(), where + ", nothing saved", "give --model-prefix to keep what was trained");
+}
+
+// Trains alone. An error that comes with a signal is of less interest than the signal.
+train::TrainResult train_alone(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
+                               data::Loader* validation, const train::TrainerOptions& options,
+                               const train::Checkpoint* start, train::Observer& observer) {
+  const auto membership = elastic::make_fixed_membership(comm::make_single());
   try {
-    return train::train(graph, executable, training, validation, *comm, options, start, observer);
-  } catch (const Stopped&) {
-    throw;
+    return train::train(graph, executable, training, validation, *membership, options, start, observer);
   } catch (const Error& error) {
     if (stop_signal() == 0) throw;
     throw Interrupted(stop_signal(), error.what(), error.hint());
@@ -139,9 +146,9 @@ ExitCode act(const TrainOptions& given, const OptionSet& set, Console& console) 
   }
   if (options.tensorboard) observers.add(board.emplace(*options.tensorboard, options.data));
 
-  const train::TrainResult result =
-      train_or_stop(graph, *executable, training, validation ? &*validation : nullptr, trainer_options(options, dtype),
-                    start ? &*start : nullptr, observers);
+  const train::TrainResult result = train_alone(graph, *executable, training, validation ? &*validation : nullptr,
+                                                trainer_options(options, dtype), start ? &*start : nullptr, observers);
+  throw_if_stopped(result);
   warn_of_bad_records(training, observers);
   answer_result(result, log, console);
   return ExitCode::ok;

@@ -4,57 +4,11 @@
 #include <cmath>
 
 namespace dtrain::cli {
-namespace {
 
-Json event(std::string_view name) { return Json::object({{"schema", "dtrain.train/1"}, {"event", name}}); }
-
-template <typename Report>
-void add_metrics(Json& json, const Report& report) {
-  json["loss"] = report.loss;
-  json["accuracy"] = report.accuracy;
-  json["top_k_accuracy"] = report.top_k_accuracy;
-}
-
-}  // namespace
-
-void JsonEvents::on_step(const train::StepReport& report) {
-  Json json = event("step");
-  json["epoch"] = report.epoch;
-  json["step"] = report.step;
-  json["steps"] = report.steps;
-  json["samples"] = report.samples;
-  json["samples_seen"] = report.samples_seen;
-  add_metrics(json, report);
-  json["learning_rate"] = report.learning_rate;
-  json["seconds"] = report.time.count();
-  console_.answer_json(json);
-}
-
-void JsonEvents::on_epoch(const train::EpochReport& report) {
-  Json json = event("epoch");
-  json["epoch"] = report.epoch;
-  add_metrics(json, report);
-  json["seconds"] = report.time.count();
-  console_.answer_json(json);
-}
-
-void JsonEvents::on_evaluation(const train::EvaluationReport& report) {
-  Json json = event("evaluation");
-  json["epoch"] = report.epoch;
-  json["samples"] = report.samples;
-  add_metrics(json, report);
-  console_.answer_json(json);
-}
-
-void JsonEvents::on_checkpoint(const Path& path) {
-  Json json = event("checkpoint");
-  json["file"] = path.string();
-  console_.answer_json(json);
-}
-
-void JsonEvents::on_warning(const std::string& text) {
-  Json json = event("warning");
-  json["message"] = text;
+void JsonEvents::on_event(const train::ReportEvent& event) {
+  Json json = Json::object({{"schema", "dtrain.train/1"}});
+  const Json report = train::to_json(event);
+  for (const auto& [key, value] : report.as_object()) json[key] = value;
   console_.answer_json(json);
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include <dtrain/train/report_json.hpp>
 #include <dtrain/train/tensorboard.hpp>
 #include <dtrain/train/trainer.hpp>
 
@@ -13,14 +14,10 @@
 namespace dtrain::cli {
 
 // One object a line: {"schema", "event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning", ...}.
-class JsonEvents final : public train::Observer {
+class JsonEvents final : public train::EventObserver {
  public:
   explicit JsonEvents(Console& console) : console_(console) {}
-  void on_step(const train::StepReport& report) override;
-  void on_epoch(const train::EpochReport& report) override;
-  void on_evaluation(const train::EvaluationReport& report) override;
-  void on_checkpoint(const Path& path) override;
-  void on_warning(const std::string& text) override;
+  void on_event(const train::ReportEvent& event) override;
 
  private:
   Console& console_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/nn/graph_json.hpp>
@@ -62,6 +64,16 @@ JobFacts job_from(const Json& document) {
   return job;
 }
 
+// Manifests that are older than the position have only steps of one size.
+Cursor cursor_from(const Json& document, const JobFacts& job) {
+  Cursor cursor{static_cast<std::uint32_t>(document.at("epoch").as_integer()), count_from(document, "step"),
+                count_from(document, "samples_seen")};
+  const bool known = document.find("position") != nullptr;
+  cursor.position = known ? count_from(document, "position")
+                          : std::min(job.samples, cursor.step * static_cast<std::uint64_t>(job.global_batch));
+  return cursor;
+}
+
 void check_document(const Json& document, std::string_view source) {
   const Json* schema = document.is_object() ? document.find("schema") : nullptr;
   if (!schema || !schema->is_string()) {
@@ -79,9 +91,10 @@ void check_document(const Json& document, std::string_view source) {
 
 Manifest manifest_from(const Json& document, std::string_view source) {
   Manifest manifest;
-  manifest.checkpoint.cursor = {static_cast<std::uint32_t>(document.at("epoch").as_integer()),
-                                count_from(document, "step"), count_from(document, "samples_seen")};
   manifest.checkpoint.job = job_from(document);
+  manifest.checkpoint.cursor = cursor_from(document, manifest.checkpoint.job);
+  if (const Json* totals = document.find("epoch_totals")) manifest.checkpoint.epoch_totals = totals_from(*totals);
+  if (const Json* ramp = document.find("ramp")) manifest.checkpoint.ramp = ramp_from_json(*ramp);
   manifest.updates = count_from(document, "updates");
   manifest.data = {count_from(document.at("data"), "size"), document.at("data").at("header_sha256").as_string()};
   for (const Json& tensor : document.at("tensors").as_array()) manifest.tensors.push_back(tensor_from(tensor));
@@ -91,11 +104,24 @@ Manifest manifest_from(const Json& document, std::string_view source) {
 
 }  // namespace
 
+Json totals_json(const backend::StepMetrics& totals) {
+  return Json::array({totals.loss_sum, totals.correct, totals.top_k_correct, totals.count});
+}
+
+backend::StepMetrics totals_from(const Json& json) {
+  const Json::Array& numbers = json.as_array();
+  if (numbers.size() != 4) throw DataError("the totals of an epoch are four numbers");
+  return {numbers[0].as_number(), numbers[1].as_number(), numbers[2].as_number(), numbers[3].as_number()};
+}
+
 std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, std::span<const TensorHash> tensors) {
   Json document = Json::object({{"schema", kSchema}});
   document["epoch"] = checkpoint.cursor.epoch;
   document["step"] = checkpoint.cursor.step;
   document["samples_seen"] = checkpoint.cursor.samples_seen;
+  document["position"] = checkpoint.cursor.position;
+  document["epoch_totals"] = totals_json(checkpoint.epoch_totals);
+  document["ramp"] = to_json(checkpoint.ramp);
   document["updates"] = checkpoint.state.updates;
   document["weights_sha256"] = hash_of_weights(tensors.first(checkpoint.graph.parameters.size()));
   document["state_sha256"] = hash_of_state(tensors, checkpoint.state.updates, checkpoint.cursor);

@@ -25,6 +25,10 @@ struct Manifest {
   std::vector<TensorHash> tensors;  // in the order of state_tensors
 };
 
+// [loss_sum, correct, top_k_correct, count]
+Json totals_json(const backend::StepMetrics& totals);
+backend::StepMetrics totals_from(const Json& json);  // DataError
+
 std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, std::span<const TensorHash> tensors);
 
 // Throws DataError naming `source` when the text is not a manifest, is of a newer schema, or was changed after it was

@@ -6,24 +6,24 @@
 
 namespace dtrain::train {
 
-std::uint64_t EpochPlan::steps() const {
+std::uint64_t EpochPlan::steps_from(std::uint64_t position) const {
   const auto batch = static_cast<std::uint64_t>(global_batch);
-  return (samples + batch - 1) / batch;
+  return (samples - position + batch - 1) / batch;
 }
 
-int EpochPlan::step_size(std::uint64_t step) const {
-  const auto batch = static_cast<std::uint64_t>(global_batch);
-  return static_cast<int>(std::min(batch, samples - step * batch));
+int EpochPlan::step_size(std::uint64_t position) const {
+  return static_cast<int>(std::min(static_cast<std::uint64_t>(global_batch), samples - position));
 }
 
-RankStep rank_step(const EpochPlan& plan, std::uint64_t step, int rank, int ranks) {
-  const std::int64_t g = plan.step_size(step);
-  const auto boundary = [&](int shard) { return static_cast<int>(shard * g / plan.shards); };
+RankStep rank_step(const EpochPlan& plan, std::uint64_t position, int rank, int ranks) {
+  const std::int64_t g = plan.step_size(position), parts = plan.workers > 0 ? plan.workers : plan.shards;
+  // Of p parts the k-th stands in shard floor(k*V/p), so ceil(i*p/V) of them stand before shard i.
+  const auto parts_before = [&](int shard) { return (shard * parts + plan.shards - 1) / plan.shards; };
+  const auto boundary = [&](int shard) { return static_cast<int>(parts_before(shard) * g / parts); };
   const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, plan.shards);
   const int first = boundary(span.first);
   RankStep result;
-  result.slice = {step * static_cast<std::uint64_t>(plan.global_batch) + static_cast<std::uint64_t>(first),
-                  boundary(span.last) - first};
+  result.slice = {position + static_cast<std::uint64_t>(first), boundary(span.last) - first};
   for (int shard = span.first; shard < span.last; ++shard) {
     result.shards.push_back({shard, boundary(shard) - first, boundary(shard + 1) - boundary(shard)});
   }

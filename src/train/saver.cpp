@@ -11,50 +11,54 @@
 namespace dtrain::train {
 
 Saver::Saver(const nn::Graph& graph, const backend::Executable& executable, const TrainerOptions& options,
-             std::uint64_t samples, Observer& observer)
-    : graph_(graph), executable_(executable), options_(options), samples_(samples), observer_(observer) {}
+             std::uint64_t samples)
+    : graph_(graph), executable_(executable), options_(options), samples_(samples) {}
 
-bool Saver::save(const Cursor& cursor) {
-  if (!options_.checkpoint_prefix) return false;
+std::vector<ReportEvent> Saver::save(const RunState& run, std::uint64_t generation) {
+  std::vector<ReportEvent> reports;
+  if (!options_.checkpoint_prefix) return reports;
   try {
-    write(cursor);
-    return true;
+    write(run, generation, reports);
+    saved_ = run.cursor;
   } catch (const Error& error) {
     const std::string kept =
         last_good_.empty() ? "no checkpoint of this run exists yet" : "the last good one is " + last_good_.string();
-    observer_.on_warning(fmt::format("checkpoint not saved: {}; training goes on, {}", error.what(), kept));
-    return false;
+    reports.push_back(WarningReport{fmt::format("checkpoint not saved: {}; training goes on, {}", error.what(), kept)});
   }
+  return reports;
 }
 
-void Saver::write(const Cursor& cursor) {
-  const Checkpoint checkpoint = snapshot(cursor);
+void Saver::write(const RunState& run, std::uint64_t generation, std::vector<ReportEvent>& reports) {
+  const Checkpoint checkpoint = snapshot(run, generation);
   const auto finite = [](float value) { return std::isfinite(value); };
   if (!std::all_of(checkpoint.state.parameters.begin(), checkpoint.state.parameters.end(), finite)) {
     throw Error("the weights are no longer finite");
   }
+  const Cursor& cursor = run.cursor;
   make_folder(options_.checkpoint_prefix->parent_path());
   last_good_ = save_checkpoint({*options_.checkpoint_prefix, cursor.epoch, cursor.step}, checkpoint);
-  observer_.on_checkpoint(last_good_);
+  reports.push_back(SavedReport{last_good_});
   if (options_.checkpoint_format == "mxnet" && cursor.step == 0) {
     for (const Path& path : export_mxnet(checkpoint, *options_.checkpoint_prefix, cursor.epoch))
-      observer_.on_checkpoint(path);
+      reports.push_back(SavedReport{path});
   }
 }
 
-Checkpoint Saver::snapshot(const Cursor& cursor) const {
+Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const {
   return {.graph = graph_,
           .state = executable_.read_state(),
-          .cursor = cursor,
+          .cursor = run.cursor,
           .job = {.seed = options_.seed,
                   .samples = samples_,
                   .global_batch = options_.global_batch,
                   .logical_shards = options_.logical_shards,
-                  .generation = 0,
+                  .generation = generation,
                   .dtype = options_.dtype,
                   .optimizer = options_.optimizer,
                   .schedule = options_.schedule,
-                  .preprocessing = options_.preprocessing}};
+                  .preprocessing = options_.preprocessing},
+          .ramp = run.ramp,
+          .epoch_totals = run.totals};
 }
 
 }  // namespace dtrain::train

@@ -3,27 +3,32 @@
 
 #include <dtrain/train/trainer.hpp>
 
+#include "run_state.hpp"
+
 namespace dtrain::train {
 
 class Saver {
  public:
-  // All must outlive this. Does nothing without options.checkpoint_prefix.
+  // All must outlive this.
   Saver(const nn::Graph& graph, const backend::Executable& executable, const TrainerOptions& options,
-        std::uint64_t samples, Observer& observer);
+        std::uint64_t samples);
 
-  // True if the checkpoint is on disk. A failure is reported as a warning that names the last good one.
-  bool save(const Cursor& cursor);
+  // Of the executable's state, which stands at run.cursor. Returns what to report: the files, or a warning that names
+  // the last good checkpoint. Nothing without options.checkpoint_prefix.
+  std::vector<ReportEvent> save(const RunState& run, std::uint64_t generation);
+  // Whether this process saved the state of this cursor last.
+  bool has_saved(const Cursor& cursor) const { return saved_ == cursor; }
 
  private:
-  void write(const Cursor& cursor);
-  Checkpoint snapshot(const Cursor& cursor) const;
+  void write(const RunState& run, std::uint64_t generation, std::vector<ReportEvent>& reports);
+  Checkpoint snapshot(const RunState& run, std::uint64_t generation) const;
 
   const nn::Graph& graph_;
   const backend::Executable& executable_;
   const TrainerOptions& options_;
   std::uint64_t samples_;
-  Observer& observer_;
   Path last_good_;
+  std::optional<Cursor> saved_;
 };
 
 }  // namespace dtrain::train

@@ -1,39 +1,79 @@
 #include "step.hpp"
 
-#include <utility>
+#include <exception>
+#include <list>
+#include <mutex>
 
 namespace dtrain::train {
 namespace {
 
-// A shard's contribution is a leaf of the reduction.
-class LeafSink final : public backend::ContributionSink {
+// Hands contributions to the reduction as they become final. When a peer is lost the shards that are under way still
+// need memory: they get some that nobody reads, and the loss is thrown when they are done.
+class ReductionSink final : public backend::ContributionSink {
  public:
-  explicit LeafSink(comm::Reduction& reduction) : reduction_(reduction) {}
-  std::span<float> buffer(const backend::ShardRange& shard) override { return reduction_.leaf(shard.index); }
+  ReductionSink(comm::Reduction& reduction, std::int64_t size)
+      : reduction_(reduction), size_(static_cast<std::size_t>(size)) {}
+
+  std::span<float> buffer(const backend::ShardRange& shard) override {
+    std::span<float> memory;
+    attempt([&] { memory = reduction_.leaf(shard.index); });
+    if (!memory.empty()) return memory;
+    const std::lock_guard lock(mutex_);
+    return nobodys_.emplace_back(size_);
+  }
+
   void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool) override {
-    reduction_.ready(shard.index, first, size);
+    attempt([&] { reduction_.ready(shard.index, first, size); });
+  }
+
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
+  template <typename Work>
+  void attempt(Work work) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) return;
+    }
+    try {
+      work();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
   comm::Reduction& reduction_;
+  const std::size_t size_;
+  std::mutex mutex_;  // guards what follows
+  std::exception_ptr failure_;
+  std::list<std::vector<float>> nobodys_;
 };
 
 }  // namespace
 
 StepRunner::StepRunner(const nn::Graph& graph, backend::Executable& executable, comm::Communicator& comm,
-                       int logical_shards)
-    : executable_(executable), comm_(comm), layout_(graph), logical_shards_(logical_shards) {}
+                       int logical_shards, std::int64_t rounded)
+    : executable_(executable),
+      comm_(comm),
+      layout_(graph),
+      shape_{.shards = logical_shards, .size = layout_.size(), .rounded = rounded} {}
 
-std::span<const float> StepRunner::contribute(const backend::HostBatch& batch,
-                                              std::span<const backend::ShardRange> shards,
-                                              const backend::StepKey& key) {
-  comm_.recycle(std::exchange(sum_, {}));
-  const auto reduction = comm_.begin_reduction({.shards = logical_shards_, .size = layout_.size()}, {});
-  LeafSink sink(*reduction);
+void StepRunner::compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
+                         const backend::StepKey& key, const comm::Note& note) {
+  reduction_ = comm_.begin_reduction(shape_, note);
+  ReductionSink sink(*reduction_, layout_.size());
   executable_.enqueue(batch, shards, key, sink);
   executable_.synchronize();
-  sum_ = reduction->finish().sum;
-  return sum_;
+  sink.rethrow();
+}
+
+const comm::Reduced& StepRunner::reduce() {
+  reduced_ = reduction_->finish();
+  reduction_.reset();
+  return reduced_;
 }
 
 }  // namespace dtrain::train

@@ -1,5 +1,7 @@
-// One optimizer step of one rank: shards to contributions, contributions to their sum, the sum to new weights.
+// One optimizer step of one rank: shards to contributions, contributions to their sum over all ranks.
 #pragma once
+
+#include <memory>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
@@ -8,21 +10,25 @@ namespace dtrain::train {
 
 class StepRunner {
  public:
-  // Both must outlive this.
-  StepRunner(const nn::Graph& graph, backend::Executable& executable, comm::Communicator& comm, int logical_shards);
+  // executable and comm must outlive this. Of the leaves the first `rounded` floats travel as bfloat16.
+  StepRunner(const nn::Graph& graph, backend::Executable& executable, comm::Communicator& comm, int logical_shards,
+             std::int64_t rounded);
 
-  // The sum over all shards of the step, of all ranks. `batch` holds this rank's samples, `shards` its shards.
-  // Changes no persistent state; the returned span lives until the next call.
-  std::span<const float> contribute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
-                                    const backend::StepKey& key);
-  backend::StepMetrics metrics() const { return backend::metrics_of(layout_, sum_); }
+  // Contributes this rank's shards of `batch`; what is complete is on its way to the others before this returns.
+  // Changes no persistent state.
+  void compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
+               const backend::StepKey& key, const comm::Note& note);
+  // After compute(): the sum over all shards of all ranks, with everybody's note; lives until the next compute().
+  const comm::Reduced& reduce();
+  backend::StepMetrics metrics() const { return backend::metrics_of(layout_, reduced_.sum); }
 
  private:
   backend::Executable& executable_;
   comm::Communicator& comm_;
-  backend::ContributionLayout layout_;
-  int logical_shards_;
-  std::vector<float> sum_;
+  const backend::ContributionLayout layout_;
+  const comm::ReductionShape shape_;
+  std::unique_ptr<comm::Reduction> reduction_;
+  comm::Reduced reduced_;
 };
 
 }  // namespace dtrain::train

@@ -113,8 +113,10 @@ class Executable {
   // (no label smoothing).
   virtual StepMetrics evaluate(const HostBatch& batch, std::span<float> logits = {}) = 0;
 
-  virtual ModelState read_state() const = 0;
-  virtual void write_state(const ModelState& state) = 0;  // DTRAIN_CHECKs the sizes
+  // What persists, to be read only until the next apply() or write_state(). Not while enqueued work runs.
+  virtual const ModelState& state() const = 0;
+  ModelState read_state() const { return state(); }  // a copy
+  virtual void write_state(ModelState state) = 0;    // DTRAIN_CHECKs the sizes; move a large one in
 
   // Bytes of buffers planned for the sizes compiled so far, and the operations with their time, for `bench train`:
   // [{"op", "kind", "shape", "calls", "seconds", "bare_seconds"}]; bare_seconds: the same primitive alone on the same

@@ -11,14 +11,18 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
+#include <dtrain/train/elastic_rate.hpp>
 
 namespace dtrain::train {
 
-// Where in the run the state stands: `step` steps of `epoch` are applied.
+// Where in the run the state stands: `step` steps of `epoch` are applied. An epoch whose samples are all consumed is
+// not over until it is closed: then the next one begins at step 0.
 struct Cursor {
   std::uint32_t epoch = 0;
   std::uint64_t step = 0;
-  std::uint64_t samples_seen = 0;
+  std::uint64_t samples_seen = 0;  // of the whole run
+  std::uint64_t position = 0;      // samples of this epoch's order that are consumed
+  friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
 // All that a resumed job must agree on.
@@ -39,6 +43,8 @@ struct Checkpoint {
   backend::ModelState state;
   Cursor cursor;
   JobFacts job;
+  RateRamp ramp{};
+  backend::StepMetrics epoch_totals{};  // sums over the epoch's steps so far
 };
 
 // What stands in the names: PREFIX-0001 (end of the first epoch) and PREFIX-0001-step00000120 (inside the second).

@@ -9,13 +9,15 @@
 
 namespace dtrain::train {
 
-// An epoch of `samples` in steps of `global_batch`; the last step may be smaller. V = `shards` logical shards each.
+// An epoch of `samples` in steps of `global_batch`; the last step may be smaller. A step is cut into `shards` logical
+// shards, a power of two, for summation; the samples go to all of them, or to so many of them as there are workers.
 struct EpochPlan {
   std::uint64_t samples = 0;
   int global_batch = 0;
   int shards = 1;
-  std::uint64_t steps() const;
-  int step_size(std::uint64_t step) const;  // g: samples of the step
+  int workers = 0;  // 0: every shard has samples; else so many have, the first of each rank's, and the others are empty
+  std::uint64_t steps_from(std::uint64_t position) const;  // that are left when so many samples are consumed
+  int step_size(std::uint64_t position) const;             // g: samples of the step that begins there
 };
 
 // What one rank does in one step: samples slice (positions of the epoch's order) cut into its shards.
@@ -23,8 +25,8 @@ struct RankStep {
   data::Slice slice;
   std::vector<backend::ShardRange> shards;  // first is relative to the slice
 };
-// Shard i of a step of g samples holds floor(i*g/V) ... floor((i+1)*g/V)-1.
-RankStep rank_step(const EpochPlan& plan, std::uint64_t step, int rank, int ranks);
+// Shard i of a step of g samples that begins at `position` holds floor(i*g/V) ... floor((i+1)*g/V)-1 of them.
+RankStep rank_step(const EpochPlan& plan, std::uint64_t position, int rank, int ranks);
 
 // Block i of evaluation (fixed size, last one smaller) belongs to rank i mod ranks.
 std::vector<data::Slice> evaluation_blocks(std::uint64_t samples, int block, int rank, int ranks);

@@ -1,4 +1,5 @@
-// The training job of one process: epochs of steps, evaluation, checkpoints; the caller watches through an observer.
+// The training job as one worker sees it: generations of workers, epochs of steps, evaluation, checkpoints; the caller
+// watches through an observer.
 #pragma once
 
 #include <chrono>
@@ -11,7 +12,9 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/data/loader.hpp>
+#include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/checkpoint.hpp>
+#include <dtrain/train/elastic_rate.hpp>
 #include <dtrain/train/plan.hpp>
 
 namespace dtrain::train {
@@ -38,7 +41,10 @@ struct EvaluationReport {
   double loss = 0, accuracy = 0, top_k_accuracy = 0;
 };
 
-// Called from the training thread; must be quick. Every default does nothing.
+// Called from the training thread; must be quick. Every default does nothing. Among several ranks only rank 0 calls it,
+// and only once all ranks have what is reported: of a step when the next one is reduced, of an epoch when it is closed.
+// When rank 0 has changed, the new one may say again what the old one said last: OnlyNews (train/report_json.hpp) drops
+// that.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -50,10 +56,16 @@ class Observer {
   virtual void on_warning(const std::string&) {}
 };
 
+// Which samples this worker consumed, for train/ledger.hpp.
+struct LedgerOptions {
+  Path folder;
+  std::string worker;  // names the file; no two workers of a job share it
+};
+
 struct TrainerOptions {
   std::uint32_t epochs = 1;  // train until so many epochs are complete
-  int global_batch = 128;
-  int logical_shards = 1;
+  int global_batch = 128;    // G; with per_worker the batch that the schedule's rates are meant for
+  int logical_shards = 1;    // V; with per_worker unused
   std::uint64_t seed = 0;
   nn::Optimizer optimizer;
   nn::Schedule schedule;
@@ -63,21 +75,40 @@ struct TrainerOptions {
   int evaluation_block = 128;
   Json preprocessing;
   std::string dtype = "float32";
+
+  // What gradients are rounded to in each shard and after each addition, and travel as: float32 or bfloat16.
+  backend::DType gradient_dtype = backend::DType::float32;
+  ElasticBatch elastic_batch = ElasticBatch::fixed_global;
+  int worker_batch = 0;  // per_worker: samples of one worker in a step
+  ElasticRate elastic_rate = ElasticRate::smooth;
+  int ramp_steps = 8;  // smooth: how many steps the rate takes to follow the batch
+  std::optional<LedgerOptions> ledger;
+  bool warm_up = false;  // compute every size of shard once before the membership hears that the model is ready
 };
 
 struct TrainResult {
+  enum class Ended {
+    done,     // options.epochs are complete
+    removed,  // this worker is no member any more; the job goes on without it
+    stopped,  // the job ended before
+  };
+  Ended ended = Ended::done;
   Cursor cursor;
   std::optional<EvaluationReport> evaluation;  // the last one
+  bool saved = false;                          // stopped: this worker's checkpoint of `cursor` is on disk
+  std::string reason;                          // removed, stopped: for people; may be empty
 };
 
-// Runs until options.epochs are complete. Starts from `start` or fresh weights of options.seed. `validation` may be
-// null. Throws Stopped after SIGINT or SIGTERM (a checkpoint is written first where a prefix is given), Error when the
-// loss is not finite (naming step and learning rate; nothing of that step is saved). A checkpoint that cannot be
-// written is a warning: training goes on and the last good one stays.
+// Runs until options.epochs are complete, or the membership says that this worker or the whole job ends. Starts from
+// `start` or fresh weights of options.seed, unless other ranks are further: then their state is received. `validation`
+// may be null. Throws PeerLost where the membership does not survive one, Error when the loss is not finite (naming
+// step and learning rate; nothing of that step is saved) or when this rank's state differs from that of the others. A
+// checkpoint that cannot be written is a warning: training goes on and the last good one stays.
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
-                  data::Loader* validation, comm::Communicator& comm, const TrainerOptions& options,
+                  data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);
 
+// All ranks together; the result is the same on all.
 EvaluationReport evaluate(backend::Executable& executable, data::Loader& loader, int block, comm::Communicator& comm);
 
 }  // namespace dtrain::train

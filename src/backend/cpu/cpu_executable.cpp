@@ -243,13 +243,13 @@ void CpuExecutable::apply(std::span<const float> contribution, const Update& upd
   weights_changed();
 }
 
-void CpuExecutable::write_state(const ModelState& state) {
+void CpuExecutable::write_state(ModelState state) {
   DTRAIN_CHECK(state.parameters.size() == state_.parameters.size(), "another graph's parameters");
   DTRAIN_CHECK(state.statistics.size() == state_.statistics.size(), "another graph's statistics");
   DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
                "the optimizer state is not whole slots");
   crew_.wait();
-  state_ = state;
+  state_ = std::move(state);
   weights_changed();
 }
 

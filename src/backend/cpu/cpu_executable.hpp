@@ -30,8 +30,8 @@ class CpuExecutable final : public Executable {
   void synchronize() override { crew_.wait(); }
   void apply(std::span<const float> contribution, const Update& update) override;
   StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
-  ModelState read_state() const override { return state_; }
-  void write_state(const ModelState& state) override;
+  const ModelState& state() const override { return state_; }
+  void write_state(ModelState state) override;
   std::uint64_t planned_bytes() const override;
   Json profile(const HostBatch& batch, int repeats) override;
 

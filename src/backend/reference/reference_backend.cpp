@@ -56,14 +56,14 @@ class ReferenceExecutable final : public Executable {
     return softmax_metrics(0.0f, options_.top_k, pass.logits(), batch.labels);
   }
 
-  ModelState read_state() const override { return state_; }
+  const ModelState& state() const override { return state_; }
 
-  void write_state(const ModelState& state) override {
+  void write_state(ModelState state) override {
     DTRAIN_CHECK(state.parameters.size() == state_.parameters.size(), "another graph's parameters");
     DTRAIN_CHECK(state.statistics.size() == state_.statistics.size(), "another graph's statistics");
     DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
                  "the optimizer state is not whole slots");
-    state_ = state;
+    state_ = std::move(state);
   }
 
   std::uint64_t planned_bytes() const override {

@@ -1,0 +1,44 @@
+// Which samples were consumed, step by step: evidence that every sample counted exactly once in an epoch. Each worker
+// appends to FOLDER/<worker>.jsonl, one object a line:
+//   {"generation": 3, "start": {"epoch": 0, "step": 12}}        when it enters a generation
+//   {"generation": 3, "epoch": 0, "step": 12, "ids": [7, 2]}    before each reduction: its samples, as decoded
+// A step that a generation began but did not finish stands there again in the next one, which begins at that step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <dtrain/train/trainer.hpp>
+
+namespace dtrain::train {
+
+// Throws Error naming the file. Lines survive the end of the process, not of the machine.
+class LedgerWriter {
+ public:
+  explicit LedgerWriter(const LedgerOptions& options);
+  void begin_generation(std::uint64_t generation, const Cursor& start);
+  void add(const Cursor& cursor, std::span<const std::uint32_t> ids);
+
+ private:
+  void append(const Json& line);
+
+  Path path_;
+  FileDescriptor file_;
+  std::uint64_t generation_ = 0;
+};
+
+// What counts of a job's ledger: each step's samples by the last generation that began at that step or before it. The
+// last step of a job that was killed may be incomplete, or was never applied.
+struct Ledger {
+  using Step = std::pair<std::uint32_t, std::uint64_t>;         // epoch, step
+  std::map<Step, std::vector<std::uint32_t>> steps;             // ids, ascending
+  std::vector<std::uint32_t> epoch(std::uint32_t epoch) const;  // ids, ascending, as often as they were consumed
+};
+
+// Of all *.jsonl files of the folder. A line that a crash cut off is left out. Throws Error when a file cannot be read.
+Ledger read_ledger(const Path& folder);
+
+}  // namespace dtrain::train

@@ -1,0 +1,85 @@
+#include "agreement.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+
+namespace dtrain::train {
+namespace {
+
+enum Word : std::size_t { kVote, kCursor, kState };
+
+constexpr std::size_t kSliceFloats = 64 << 10;
+
+std::size_t slices_of(std::size_t floats) { return (floats + kSliceFloats - 1) / kSliceFloats; }
+
+void require_same_cursor(const std::vector<comm::Note>& notes) {
+  const std::uint64_t first = notes.front().words[kCursor];
+  const bool same = std::ranges::all_of(notes, [&](const comm::Note& note) { return note.words[kCursor] == first; });
+  if (!same) throw PeerLost("the ranks are at different steps");
+}
+
+std::uint64_t most_common_state(const std::vector<comm::Note>& notes) {
+  const auto votes_for = [&](const comm::Note& candidate) {
+    return std::ranges::count_if(notes,
+                                 [&](const auto& note) { return note.words[kState] == candidate.words[kState]; });
+  };
+  return std::ranges::max_element(notes, {}, votes_for)->words[kState];  // the first of equals
+}
+
+}  // namespace
+
+comm::Note note_of(std::uint64_t vote, const Cursor& cursor, std::uint64_t state_slice) {
+  comm::Note note;
+  note.words[kVote] = vote;
+  note.words[kCursor] = place_of(cursor);
+  note.words[kState] = state_slice;
+  return note;
+}
+
+std::vector<std::uint64_t> votes_of(const std::vector<comm::Note>& notes) {
+  std::vector<std::uint64_t> votes;
+  for (const comm::Note& note : notes) votes.push_back(note.words[kVote]);
+  return votes;
+}
+
+std::uint64_t place_of(const Cursor& cursor) { return std::uint64_t{cursor.epoch} << 40 | cursor.position; }
+
+std::uint64_t state_slice(const backend::ModelState& state) {
+  const std::vector<float>* const buffers[] = {&state.parameters, &state.statistics, &state.optimizer};
+  std::size_t slices = 0;
+  for (const auto* buffer : buffers) slices += slices_of(buffer->size());
+  if (slices == 0) return 0;
+  std::size_t slice = state.updates % slices;
+  for (const auto* buffer : buffers) {
+    if (slice >= slices_of(buffer->size())) {
+      slice -= slices_of(buffer->size());
+      continue;
+    }
+    const std::size_t first = slice * kSliceFloats, size = std::min(kSliceFloats, buffer->size() - first);
+    return std::uint64_t{crc32c(std::as_bytes(std::span(*buffer).subspan(first, size)))} << 32 |
+           (state.updates & 0xffffffffu);
+  }
+  return 0;
+}
+
+void require_agreement(const std::vector<comm::Note>& notes, int rank) {
+  require_same_cursor(notes);
+  const std::uint64_t right = most_common_state(notes);
+  std::vector<int> others;
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    if (notes[i].words[kState] != right) others.push_back(static_cast<int>(i));
+  }
+  if (others.empty()) return;
+  if (std::ranges::find(others, rank) != others.end()) {
+    throw Error(fmt::format("rank {}: its weights are not those of the other ranks", rank),
+                "memory or processor of this machine may be faulty, or it computes in another way than the others");
+  }
+  throw PeerLost(fmt::format("the weights of rank {} are not those of the others", fmt::join(others, ", ")));
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,27 @@
+// What the ranks tell each other with every reduction, to notice when one of them is elsewhere or computes other bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/comm/communicator.hpp>
+#include <dtrain/train/checkpoint.hpp>
+
+namespace dtrain::train {
+
+// Words 0: the vote, 1: the cursor, 2: the hash of a slice of the state.
+comm::Note note_of(std::uint64_t vote, const Cursor& cursor, std::uint64_t state_slice);
+std::vector<std::uint64_t> votes_of(const std::vector<comm::Note>& notes);
+
+// A number for each cursor of a run.
+std::uint64_t place_of(const Cursor& cursor);
+
+// Hash of 256 KiB of the state, another part after each update, so that all of it is looked at in turn.
+std::uint64_t state_slice(const backend::ModelState& state);
+
+// Throws PeerLost when not all notes come from the same cursor, or when some rank's state is not that of the others;
+// Error when this rank is the one: the largest group of equals is right, among equal groups that of the lowest rank.
+void require_agreement(const std::vector<comm::Note>& notes, int rank);
+
+}  // namespace dtrain::train

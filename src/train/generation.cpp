@@ -1,0 +1,186 @@
+#include "generation.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/comm/tree.hpp>
+
+#include "agreement.hpp"
+
+namespace dtrain::train {
+namespace {
+
+using elastic::Phase;
+
+std::int64_t rounded_floats(const nn::Graph& graph, const TrainerOptions& options) {
+  return options.gradient_dtype == backend::DType::bfloat16 ? backend::ContributionLayout(graph).gradients : 0;
+}
+
+}  // namespace
+
+EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int workers) {
+  if (options.elastic_batch == ElasticBatch::fixed_global) {
+    return {.samples = samples, .global_batch = options.global_batch, .shards = options.logical_shards};
+  }
+  return {.samples = samples,
+          .global_batch = options.worker_batch * workers,
+          .shards = comm::power_of_two_at_least(workers),
+          .workers = workers};
+}
+
+Generation::Generation(const Workplace& place, comm::Communicator& comm, std::uint64_t number, RunState& run)
+    : place_(place),
+      comm_(comm),
+      number_(number),
+      run_(run),
+      plan_(plan_for(place.options, place.training.size(), comm.size())),
+      step_(place.graph, place.executable, comm, plan_.shards, rounded_floats(place.graph, place.options)) {
+  const double share = static_cast<double>(plan_.global_batch) / place.options.global_batch;
+  run_.ramp = aimed_at(run_.ramp, share, place.options.elastic_rate, place.options.ramp_steps);
+}
+
+Generation::End Generation::train() {
+  if (place_.ledger) place_.ledger->begin_generation(number_, run_.cursor);
+  tell(run_.settled);
+  while (run_.cursor.epoch < place_.options.epochs) {
+    Verdict verdict = train_epoch();
+    if (verdict == Verdict::go_on) verdict = close_epoch();
+    if (run_.cursor.epoch >= place_.options.epochs) break;
+    if (verdict == Verdict::change) return End::changed;
+    if (verdict == Verdict::stop) {
+      stop();
+      return End::stopped;
+    }
+  }
+  return End::done;
+}
+
+// What is left of it. After the last step there is no verdict: closing the epoch gives one.
+elastic::Verdict Generation::train_epoch() {
+  start_loading();
+  while (run_.cursor.position < plan_.samples) {
+    const Verdict verdict = train_step();
+    if (verdict != Verdict::go_on && run_.cursor.position < plan_.samples) return verdict;
+  }
+  return Verdict::go_on;
+}
+
+void Generation::start_loading() {
+  std::vector<data::Slice> slices;
+  for (std::uint64_t position = run_.cursor.position; position < plan_.samples;
+       position += static_cast<std::uint64_t>(plan_.step_size(position))) {
+    const data::Slice slice = rank_step(plan_, position, comm_.rank(), comm_.size()).slice;
+    if (slice.count > 0) slices.push_back(slice);
+  }
+  place_.training.start(run_.cursor.epoch, std::move(slices));
+}
+
+elastic::Verdict Generation::train_step() {
+  step_begin_ = Clock::now();
+  const RankStep mine = rank_step(plan_, run_.cursor.position, comm_.rank(), comm_.size());
+  const data::Batch batch = load(mine.slice);
+  const comm::Reduced& reduced = contribute(batch, mine.shards, place_.membership.vote());
+  settle();
+  apply(reduced);
+  if (comm_.size() > 1) return place_.membership.judge(votes_of(reduced.notes), false);
+  // Alone, a step needs nobody's consent, and a wish may still count for the step during which it came.
+  settle();
+  return place_.membership.judge(std::array{place_.membership.vote()}, false);
+}
+
+data::Batch Generation::load(const data::Slice& slice) {
+  place_.membership.progress(Phase::loading);
+  const std::optional<data::Batch> batch = slice.count > 0 ? place_.training.next() : data::Batch{};
+  DTRAIN_CHECK(batch && batch->n == slice.count, "the loader gave another batch than asked for");
+  if (speaks()) place_.voice.show_first(*batch);
+  if (place_.ledger) place_.ledger->add(run_.cursor, {batch->sample_ids, static_cast<std::size_t>(batch->n)});
+  return *batch;
+}
+
+const comm::Reduced& Generation::contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
+                                            std::uint64_t vote) {
+  place_.membership.progress(Phase::computing);
+  step_.compute({batch.n, batch.images, batch.labels, batch.sample_ids}, shards,
+                {place_.options.seed, run_.cursor.epoch},
+                note_of(vote, run_.cursor, state_slice(place_.executable.state())));
+  place_.membership.progress(Phase::reducing);
+  const comm::Reduced& reduced = step_.reduce();
+  require_agreement(reduced.notes, comm_.rank());
+  return reduced;
+}
+
+void Generation::apply(const comm::Reduced& reduced) {
+  const TrainerOptions& options = place_.options;
+  Cursor& cursor = run_.cursor;
+  const backend::StepMetrics m = step_.metrics();
+  const double rate = options.schedule.rate(cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
+  refuse_unless_finite(m, rate);
+
+  place_.membership.progress(Phase::applying);
+  place_.membership.begin_apply();
+  place_.executable.apply(reduced.sum, {corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
+  note_time();
+  run_.add(m);
+  run_.ramp = after_step(run_.ramp);
+  const int samples = plan_.step_size(cursor.position);
+  const std::uint64_t steps = cursor.step + plan_.steps_from(cursor.position);
+  cursor.samples_seen += static_cast<std::uint64_t>(samples);
+  run_.pending = {StepReport{.epoch = cursor.epoch,
+                             .step = cursor.step,
+                             .steps = steps,
+                             .samples = samples,
+                             .samples_seen = cursor.samples_seen,
+                             .loss = m.loss_sum / m.count,
+                             .accuracy = m.correct / m.count,
+                             .top_k_accuracy = m.top_k_correct / m.count,
+                             .learning_rate = rate,
+                             .time = mark_ - step_begin_}};
+  cursor.position += static_cast<std::uint64_t>(samples);
+  ++cursor.step;
+  place_.membership.end_apply(standing_of(run_));
+}
+
+void Generation::refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const {
+  if (std::isfinite(metrics.loss_sum)) return;
+  throw Error(fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", run_.cursor.epoch,
+                          run_.cursor.step, rate),
+              "the step was not applied and the last checkpoint is good: resume from it with a smaller --lr");
+}
+
+// All ranks have applied the step before the one that is being made, and the state still stands there: it is history.
+void Generation::settle() {
+  if (run_.pending.empty()) return;
+  run_.settled = std::exchange(run_.pending, {});
+  tell(run_.settled);
+  if (!save_is_due()) return;
+  place_.membership.progress(Phase::saving);
+  tell(place_.saver.save(run_, number_));
+}
+
+bool Generation::save_is_due() const {
+  const std::uint64_t every = place_.options.checkpoint_every_steps;
+  return every > 0 && speaks() && run_.cursor.step % every == 0 && run_.cursor.position < plan_.samples &&
+         !place_.saver.has_saved(run_.cursor);
+}
+
+void Generation::tell(const std::vector<ReportEvent>& events) {
+  if (speaks()) place_.voice.tell(events);
+}
+
+void Generation::note_time() {
+  const Clock::time_point now = Clock::now();
+  run_.epoch_time += now - mark_;
+  mark_ = now;
+}
+
+// Only between steps, so what is saved is a state that an undisturbed run passes through too.
+void Generation::stop() {
+  tell(std::exchange(run_.pending, {}));
+  if (!speaks() || place_.saver.has_saved(run_.cursor)) return;
+  place_.membership.progress(Phase::saving);
+  tell(place_.saver.save(run_, number_));
+}
+
+}  // namespace dtrain::train

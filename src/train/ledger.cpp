@@ -1,0 +1,136 @@
+#include <dtrain/train/ledger.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::train {
+namespace {
+
+[[noreturn]] void fail(const Path& path, std::string_view what) {
+  throw Error(fmt::format("{}: cannot {}: {}", path.string(), what, std::strerror(errno)),
+              "the ledger of samples needs a folder with free space");
+}
+
+// Numbers of generations begin anew when a job without a coordinator is resumed, so a file's order counts too.
+struct Term {
+  std::uint64_t generation = 0;
+  int again = 0;  // how often the file had this generation before
+  friend auto operator<=>(const Term&, const Term&) = default;
+};
+
+struct Entry {
+  Term term;
+  Ledger::Step step;
+  std::vector<std::uint32_t> ids;
+};
+
+struct Records {
+  std::map<Term, Ledger::Step> starts;
+  std::vector<Entry> entries;
+};
+
+Ledger::Step step_from(const Json& json) {
+  return {static_cast<std::uint32_t>(json.at("epoch").as_integer()),
+          static_cast<std::uint64_t>(json.at("step").as_integer())};
+}
+
+std::optional<Json> whole_line(const std::string& line, const Path& path) {
+  try {
+    return Json::parse(line, path.string());
+  } catch (const DataError&) {
+    return {};  // cut off by a crash
+  }
+}
+
+void read_file_into(Records& records, const Path& path) {
+  std::map<std::uint64_t, int> headers;
+  for (const std::string& line : split(read_file(path), '\n')) {
+    if (line.empty()) continue;
+    const std::optional<Json> json = whole_line(line, path);
+    if (!json) continue;
+    const auto generation = static_cast<std::uint64_t>(json->at("generation").as_integer());
+    if (const Json* start = json->find("start")) {
+      records.starts[{generation, headers[generation]++}] = step_from(*start);
+      continue;
+    }
+    Entry entry{{generation, headers[generation] - 1}, step_from(*json), {}};
+    for (const Json& id : json->at("ids").as_array()) entry.ids.push_back(static_cast<std::uint32_t>(id.as_integer()));
+    records.entries.push_back(std::move(entry));
+  }
+}
+
+bool counts(const Records& records, const Entry& entry) {
+  return std::ranges::none_of(
+      records.starts, [&](const auto& other) { return other.first > entry.term && other.second <= entry.step; });
+}
+
+}  // namespace
+
+LedgerWriter::LedgerWriter(const LedgerOptions& options) : path_(options.folder / (options.worker + ".jsonl")) {
+  make_folder(options.folder);
+  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  if (!file_) fail(path_, "open");
+}
+
+void LedgerWriter::begin_generation(std::uint64_t generation, const Cursor& start) {
+  generation_ = generation;
+  append(Json::object(
+      {{"generation", generation}, {"start", Json::object({{"epoch", start.epoch}, {"step", start.step}})}}));
+}
+
+void LedgerWriter::add(const Cursor& cursor, std::span<const std::uint32_t> ids) {
+  append(Json::object({{"generation", generation_},
+                       {"epoch", cursor.epoch},
+                       {"step", cursor.step},
+                       {"ids", Json::Array(ids.begin(), ids.end())}}));
+}
+
+// The newline goes first, so that a line which a crash cut off damages no other.
+void LedgerWriter::append(const Json& line) {
+  std::string text = "\n" + line.dump();
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path_, "write");
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+std::vector<std::uint32_t> Ledger::epoch(std::uint32_t epoch) const {
+  std::vector<std::uint32_t> ids;
+  for (const auto& [step, of_step] : steps) {
+    if (step.first == epoch) ids.insert(ids.end(), of_step.begin(), of_step.end());
+  }
+  std::ranges::sort(ids);
+  return ids;
+}
+
+Ledger read_ledger(const Path& folder) {
+  Records records;
+  std::error_code error;
+  for (auto file = std::filesystem::directory_iterator(folder, error); !error && file != end(file);
+       file.increment(error)) {
+    if (file->path().extension() == ".jsonl") read_file_into(records, file->path());
+  }
+  if (error) throw Error(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
+  Ledger ledger;
+  for (const Entry& entry : records.entries) {
+    if (!counts(records, entry)) continue;
+    std::vector<std::uint32_t>& ids = ledger.steps[entry.step];
+    ids.insert(ids.end(), entry.ids.begin(), entry.ids.end());
+  }
+  for (auto& [step, ids] : ledger.steps) std::ranges::sort(ids);
+  return ledger;
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,150 @@
+#include <dtrain/train/report_json.hpp>
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::train {
+namespace {
+
+// One description of each report serves both directions: `fields` is called with a visitor that either puts a member
+// into the JSON or takes it out.
+struct Writer {
+  Json& json;
+  template <typename Value>
+  void operator()(const char* key, const Value& value) const {
+    json[key] = Json(value);
+  }
+  void operator()(const char* key, const std::chrono::duration<double>& value) const { json[key] = value.count(); }
+  void operator()(const char* key, const Path& value) const { json[key] = value.string(); }
+};
+
+struct Reader {
+  const Json& json;
+  template <typename Value>
+  void operator()(const char* key, Value& value) const {
+    value = static_cast<Value>(json.at(key).as_integer());
+  }
+  void operator()(const char* key, double& value) const {
+    const Json& number = json.at(key);
+    value = number.is_null() ? std::numeric_limits<double>::quiet_NaN() : number.as_number();
+  }
+  void operator()(const char* key, std::string& value) const { value = json.at(key).as_string(); }
+  void operator()(const char* key, Path& value) const { value = json.at(key).as_string(); }
+  void operator()(const char* key, std::chrono::duration<double>& value) const {
+    value = std::chrono::duration<double>(json.at(key).as_number());
+  }
+};
+
+template <typename Visit, typename Report>
+void metrics(const Visit& visit, Report& r) {
+  visit("loss", r.loss);
+  visit("accuracy", r.accuracy);
+  visit("top_k_accuracy", r.top_k_accuracy);
+}
+
+template <typename Report, typename Kind>
+concept Is = std::same_as<std::remove_const_t<Report>, Kind>;
+
+template <typename Visit, Is<StepReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("epoch", r.epoch);
+  visit("step", r.step);
+  visit("steps", r.steps);
+  visit("samples", r.samples);
+  visit("samples_seen", r.samples_seen);
+  metrics(visit, r);
+  visit("learning_rate", r.learning_rate);
+  visit("seconds", r.time);
+}
+
+template <typename Visit, Is<EpochReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("epoch", r.epoch);
+  metrics(visit, r);
+  visit("seconds", r.time);
+}
+
+template <typename Visit, Is<EvaluationReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("epoch", r.epoch);
+  visit("samples", r.samples);
+  metrics(visit, r);
+}
+
+template <typename Visit, Is<SavedReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("file", r.path);
+}
+
+template <typename Visit, Is<WarningReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("message", r.text);
+}
+
+constexpr const char* kNames[] = {"step", "epoch", "evaluation", "checkpoint", "warning"};  // in the variant's order
+
+template <std::size_t index = 0>
+ReportEvent read(std::string_view name, const Json& json) {
+  if constexpr (index == std::size(kNames)) {
+    throw DataError(fmt::format("\"{}\" is no event of a training run", name));
+  } else {
+    if (name != kNames[index]) return read<index + 1>(name, json);
+    std::variant_alternative_t<index, ReportEvent> report;
+    fields(Reader{json}, report);
+    return report;
+  }
+}
+
+template <typename Value>
+bool replace_by_later(std::optional<Value>& last, const Value& value) {
+  if (last && value <= *last) return false;
+  last = value;
+  return true;
+}
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+}  // namespace
+
+void tell(Observer& observer, const ReportEvent& event) {
+  std::visit(Overloaded{[&](const StepReport& report) { observer.on_step(report); },
+                        [&](const EpochReport& report) { observer.on_epoch(report); },
+                        [&](const EvaluationReport& report) { observer.on_evaluation(report); },
+                        [&](const SavedReport& report) { observer.on_checkpoint(report.path); },
+                        [&](const WarningReport& report) { observer.on_warning(report.text); }},
+             event);
+}
+
+Json to_json(const ReportEvent& event) {
+  static_assert(std::size(kNames) == std::variant_size_v<ReportEvent>);
+  Json json = Json::object({{"event", kNames[event.index()]}});
+  std::visit([&](const auto& report) { fields(Writer{json}, report); }, event);
+  return json;
+}
+
+ReportEvent report_from_json(const Json& json) { return read(json.at("event").as_string(), json); }
+
+void replay(const Json& event, Observer& observer) { tell(observer, report_from_json(event)); }
+
+void OnlyNews::on_event(const ReportEvent& event) {
+  if (is_news(event)) tell(observer_, event);
+}
+
+bool OnlyNews::is_news(const ReportEvent& event) {
+  const auto dated = [this](auto& last, const auto& date) { return fresh_ = replace_by_later(last, date); };
+  return std::visit(
+      Overloaded{[&](const StepReport& r) { return dated(last_step_, std::tuple(r.epoch, r.step)); },
+                 [&](const EpochReport& r) { return dated(last_epoch_, r.epoch); },
+                 [&](const EvaluationReport& r) { return dated(last_evaluation_, r.epoch); },
+                 [&](const SavedReport&) { return fresh_; },
+                 [&](const WarningReport& r) { return std::exchange(last_warning_, r.text) != r.text || fresh_; }},
+      event);
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,33 @@
+// What the ranks of a run agree on between steps, besides the model's own state, and what of it travels to a newcomer.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include <dtrain/elastic/membership.hpp>
+#include <dtrain/train/report_json.hpp>
+
+namespace dtrain::train {
+
+struct RunState {
+  Cursor cursor;
+  RateRamp ramp;
+  backend::StepMetrics totals;                 // sums over the epoch's steps so far
+  std::chrono::duration<double> epoch_time{};  // spent on the epoch's steps so far
+  std::optional<EvaluationReport> evaluation;  // the last one
+  // Reports of the last step whose end all ranks reached, and of the step after it, which some may not have applied.
+  std::vector<ReportEvent> settled, pending;
+
+  void add(const backend::StepMetrics& step);
+  void begin_next_epoch();
+};
+
+elastic::Standing standing_of(const RunState& run);  // of a rank that has state
+
+// Exact round trips. Reading throws DataError.
+Json to_json(const std::vector<ReportEvent>& events);
+std::vector<ReportEvent> events_from(const Json& json);
+Json to_json(const RunState& run);
+RunState run_state_from_json(const Json& json);
+
+}  // namespace dtrain::train

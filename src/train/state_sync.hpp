@@ -1,0 +1,43 @@
+// Brings the ranks of a new generation to one state: the furthest one wins, all others receive it from their peers.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/comm/communicator.hpp>
+
+#include "run_state.hpp"
+#include "transfer_plan.hpp"
+
+namespace dtrain::train {
+
+class StateSync {
+ public:
+  // What this worker could start with: the checkpoint, or fresh weights where it is null. All must outlive this.
+  StateSync(const nn::Graph& graph, backend::Executable& executable, elastic::Membership& membership,
+            const TrainerOptions& options, const Checkpoint* start);
+
+  bool has_state() const { return has_state_; }
+  elastic::Standing standing(const RunState& run) const;
+
+  // All ranks call it, each with the run as it stands. Afterwards the executable's state and `run` are the same
+  // everywhere; until then both are untouched. Throws PeerLost; DataError when this rank trains another network.
+  void bring_together(comm::Communicator& comm, RunState& run);
+
+ private:
+  struct Offer;
+  Offer offer(const RunState& run);
+  backend::ModelState exchange(comm::Communicator& comm, const Roles& roles, const Offer& from);
+  const backend::ModelState& own_state();
+  backend::ModelState staging(const Offer& from);
+
+  const nn::Graph& graph_;
+  backend::Executable& executable_;
+  elastic::Membership& membership_;
+  const TrainerOptions& options_;
+  const Checkpoint* start_;
+  // Until this worker has state: what it could start with. Its memory is the staging buffer when it receives instead.
+  std::optional<backend::ModelState> fresh_;
+  bool has_state_ = false;
+};
+
+}  // namespace dtrain::train

@@ -1,0 +1,173 @@
+#include "state_transfer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <future>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+
+namespace dtrain::train {
+namespace {
+
+constexpr std::size_t kChunkBytes = 4 << 20;
+constexpr int kAttempts = 4;
+constexpr std::size_t kHashesInFlight = 2;
+
+using Digest = std::array<char, 64>;  // SHA-256 in hex
+
+Digest digest_of(ByteView bytes) {
+  const std::string hex = sha256_hex(bytes);
+  Digest digest{};
+  std::memcpy(digest.data(), hex.data(), digest.size());
+  return digest;
+}
+
+std::future<Digest> start_digest(ByteView bytes) {
+  return std::async(std::launch::async, [bytes] { return digest_of(bytes); });
+}
+
+template <typename Bytes>
+void cut(Bytes buffer, std::vector<Bytes>& chunks) {
+  while (!buffer.empty()) {
+    const std::size_t size = std::min(kChunkBytes, buffer.size());
+    chunks.push_back(buffer.first(size));
+    buffer = buffer.subspan(size);
+  }
+}
+
+// The hash follows its bytes, so it is computed while they travel.
+class Sender {
+ public:
+  Sender(comm::Communicator& comm, const std::vector<ByteView>& chunks) : comm_(comm), chunks_(chunks) {}
+
+  void take_part(const Transfer& transfer) {
+    if (transfer.from != comm_.rank()) return;
+    const ByteView bytes = chunks_[transfer.chunk];
+    if (hashed_ != transfer.chunk) {
+      digest_ = start_digest(bytes).share();
+      hashed_ = transfer.chunk;
+    }
+    comm_.send(transfer.to, bytes);
+    comm_.send(transfer.to, std::as_bytes(std::span(digest_.get())));
+  }
+
+  std::vector<Piece> take_damaged() { return {}; }
+
+ private:
+  comm::Communicator& comm_;
+  const std::vector<ByteView>& chunks_;
+  std::size_t hashed_ = SIZE_MAX;
+  std::shared_future<Digest> digest_;  // of chunk hashed_, which may go to several receivers
+};
+
+class Receiver {
+ public:
+  Receiver(comm::Communicator& comm, const std::vector<std::span<std::byte>>& room) : comm_(comm), room_(room) {}
+
+  void take_part(const Transfer& transfer) {
+    if (transfer.to != comm_.rank()) return;
+    Check check{{transfer.chunk, transfer.to}, {}, {}};
+    comm_.receive(transfer.from, room_[transfer.chunk]);
+    check.actual = start_digest(room_[transfer.chunk]);
+    comm_.receive(transfer.from, std::as_writable_bytes(std::span(check.claimed)));
+    checks_.push_back(std::move(check));
+    while (checks_.size() > kHashesInFlight) finish_first();
+  }
+
+  std::vector<Piece> take_damaged() {
+    while (!checks_.empty()) finish_first();
+    return std::exchange(damaged_, {});
+  }
+
+ private:
+  struct Check {
+    Piece piece;
+    std::future<Digest> actual;
+    Digest claimed{};
+  };
+
+  void finish_first() {
+    Check& check = checks_.front();
+    if (check.actual.get() != check.claimed) damaged_.push_back(check.piece);
+    checks_.pop_front();
+  }
+
+  comm::Communicator& comm_;
+  const std::vector<std::span<std::byte>>& room_;
+  std::deque<Check> checks_;
+  std::vector<Piece> damaged_;
+};
+
+// Everybody's damaged pieces, in an order that is the same on all ranks.
+std::vector<Piece> gather_damaged(comm::Communicator& comm, const std::vector<Piece>& mine) {
+  std::vector<std::uint64_t> numbers;
+  for (const Piece& piece : mine) numbers.push_back(piece.chunk);
+  const std::vector<std::string> all = comm.all_gather(std::as_bytes(std::span(numbers)));
+  std::vector<Piece> pieces;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= all[rank].size(); at += sizeof(std::uint64_t)) {
+      std::uint64_t chunk = 0;
+      std::memcpy(&chunk, all[rank].data() + at, sizeof chunk);
+      pieces.push_back({static_cast<std::size_t>(chunk), static_cast<int>(rank)});
+    }
+  }
+  std::ranges::stable_sort(pieces, {}, &Piece::chunk);
+  return pieces;
+}
+
+[[noreturn]] void give_up(const comm::Communicator& comm, const std::vector<Piece>& open) {
+  const std::string what = fmt::format("the state arrived damaged at rank {}, {} times", open.front().to, kAttempts);
+  const bool mine = std::ranges::any_of(open, [&](const Piece& piece) { return piece.to == comm.rank(); });
+  if (mine) throw Error(what, "memory or network of this machine may be faulty");
+  throw PeerLost(what);
+}
+
+// `side` is a Sender or a Receiver: it picks its own part out of every round's transfers.
+template <typename Side>
+void move_chunks(comm::Communicator& comm, const Roles& roles, std::size_t chunks, Side side,
+                 const SignOfLife& sign_of_life) {
+  std::vector<Piece> open = all_pieces(roles, chunks);
+  for (int attempt = 0; !open.empty(); ++attempt) {
+    if (attempt == kAttempts) give_up(comm, open);
+    for (const Transfer& transfer : plan_transfers(roles, open, attempt)) {
+      side.take_part(transfer);
+      sign_of_life();
+    }
+    open = gather_damaged(comm, side.take_damaged());
+  }
+}
+
+}  // namespace
+
+std::vector<ByteView> chunks_of(const backend::ModelState& state) {
+  std::vector<ByteView> chunks;
+  for (const auto* buffer : {&state.parameters, &state.statistics, &state.optimizer}) {
+    cut(std::as_bytes(std::span(*buffer)), chunks);
+  }
+  return chunks;
+}
+
+std::vector<std::span<std::byte>> room_in(backend::ModelState& state) {
+  std::vector<std::span<std::byte>> room;
+  for (auto* buffer : {&state.parameters, &state.statistics, &state.optimizer}) {
+    cut(std::as_writable_bytes(std::span(*buffer)), room);
+  }
+  return room;
+}
+
+void send_chunks(comm::Communicator& comm, const Roles& roles, const std::vector<ByteView>& chunks,
+                 const SignOfLife& sign_of_life) {
+  move_chunks(comm, roles, chunks.size(), Sender(comm, chunks), sign_of_life);
+}
+
+void receive_chunks(comm::Communicator& comm, const Roles& roles, const std::vector<std::span<std::byte>>& room,
+                    const SignOfLife& sign_of_life) {
+  move_chunks(comm, roles, room.size(), Receiver(comm, room), sign_of_life);
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,28 @@
+// Moves the state of a model between ranks in chunks, each checked by its SHA-256.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/comm/communicator.hpp>
+
+#include "transfer_plan.hpp"
+
+namespace dtrain::train {
+
+// The buffers of a state in pieces of at most 4 MiB: parameters first, then statistics and optimizer.
+std::vector<ByteView> chunks_of(const backend::ModelState& state);
+std::vector<std::span<std::byte>> room_in(backend::ModelState& state);
+
+// The two sides of a transfer; all ranks of `roles` call one of them at the same time. What arrives damaged is fetched
+// again from the next holder. A receiver that gets no good copy throws Error; then all others throw PeerLost, as they
+// do for any rank that is lost. Neither bytes nor hashes wait for each other: hashing has threads of its own.
+using SignOfLife = std::function<void()>;
+void send_chunks(comm::Communicator& comm, const Roles& roles, const std::vector<ByteView>& chunks,
+                 const SignOfLife& sign_of_life);
+void receive_chunks(comm::Communicator& comm, const Roles& roles, const std::vector<std::span<std::byte>>& room,
+                    const SignOfLife& sign_of_life);
+
+}  // namespace dtrain::train
