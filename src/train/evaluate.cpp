@@ -29,24 +29,29 @@ std::vector<BlockSums> compute_blocks(backend::Executable& executable, data::Loa
   return sums;
 }
 
-// Block i is the (i / ranks)-th of rank i mod ranks. They are added by the tree, as gradients are, so that the loss
-// does not depend on the number of ranks.
+// Block i is the (i / ranks)-th of rank i mod ranks; past the last one there is nothing.
+BlockSums block_of(const std::vector<std::string>& by_rank, int block, int blocks) {
+  BlockSums sums;
+  if (block >= blocks) return sums;
+  const std::string& bytes = by_rank[static_cast<std::size_t>(block) % by_rank.size()];
+  const std::size_t place = static_cast<std::size_t>(block) / by_rank.size() * sizeof sums;
+  if (place + sizeof sums > bytes.size()) throw PeerLost("a rank evaluated other blocks than its own");
+  std::memcpy(&sums, bytes.data() + place, sizeof sums);
+  return sums;
+}
+
+// By the same tree as gradients, so the loss does not depend on the number of ranks either.
 std::vector<float> sum_in_order(const std::vector<std::string>& by_rank, int blocks) {
   constexpr std::int64_t kSums = sizeof(BlockSums) / sizeof(float);
   const int leaves = comm::power_of_two_at_least(blocks);
-  comm::TreeSum tree(leaves, kSums);
+  const auto alone = comm::make_single();
+  const auto reduction = alone->begin_reduction({.shards = leaves, .size = kSums}, {});
   for (int block = 0; block < leaves; ++block) {
-    std::vector<float> leaf(kSums);
-    if (block < blocks) {
-      const auto rank = static_cast<std::size_t>(block) % by_rank.size();
-      const auto place = static_cast<std::size_t>(block) / by_rank.size() * sizeof(BlockSums);
-      if (place + sizeof(BlockSums) > by_rank[rank].size())
-        throw PeerLost("a rank evaluated other blocks than its own");
-      std::memcpy(leaf.data(), by_rank[rank].data() + place, sizeof(BlockSums));
-    }
-    tree.add({{0, block}, std::move(leaf)});
+    const BlockSums sums = block_of(by_rank, block, blocks);
+    std::memcpy(reduction->leaf(block).data(), &sums, sizeof sums);
+    reduction->ready(block, 0, kSums);
   }
-  return std::move(tree.take_pieces().front().values);
+  return reduction->finish().sum;
 }
 
 }  // namespace

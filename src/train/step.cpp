@@ -3,6 +3,7 @@
 #include <exception>
 #include <list>
 #include <mutex>
+#include <utility>
 
 namespace dtrain::train {
 namespace {
@@ -63,6 +64,8 @@ StepRunner::StepRunner(const nn::Graph& graph, backend::Executable& executable, 
 
 void StepRunner::compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                          const backend::StepKey& key, const comm::Note& note) {
+  comm_.recycle(std::move(reduced_.sum));
+  reduced_ = {};
   reduction_ = comm_.begin_reduction(shape_, note);
   ReductionSink sink(*reduction_, layout_.size());
   executable_.enqueue(batch, shards, key, sink);

@@ -7,31 +7,44 @@ namespace {
 
 TEST(EpochPlan, EndsWithASmallerStep) {
   const EpochPlan plan{.samples = 50000, .global_batch = 128, .shards = 4};
-  EXPECT_EQ(plan.steps(), 391u);
+  EXPECT_EQ(plan.steps_from(0), 391u);
   EXPECT_EQ(plan.step_size(0), 128);
-  EXPECT_EQ(plan.step_size(390), 80);
+  EXPECT_EQ(plan.step_size(390 * 128), 80);
+  EXPECT_EQ(plan.steps_from(390 * 128), 1u);
+  EXPECT_EQ(plan.steps_from(50000), 0u);
+}
+
+// Walks through an epoch: every sample goes to exactly one shard, every shard to exactly one rank.
+void expect_each_once(const EpochPlan& plan, int ranks) {
+  for (std::uint64_t position = 0; position < plan.samples;) {
+    std::uint64_t next = position;
+    int next_shard = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const RankStep mine = rank_step(plan, position, rank, ranks);
+      EXPECT_EQ(mine.slice.first, next);
+      for (const backend::ShardRange& shard : mine.shards) {
+        EXPECT_EQ(shard.index, next_shard++);
+        EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(shard.first), next);
+        next += static_cast<std::uint64_t>(shard.count);
+      }
+      EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(mine.slice.count), next);
+    }
+    position += static_cast<std::uint64_t>(plan.step_size(position));
+    EXPECT_EQ(next, position);
+    EXPECT_EQ(next_shard, plan.shards);
+  }
 }
 
 TEST(EpochPlan, GivesEverySampleOfAStepToExactlyOneShardForAnyNumberOfRanks) {
-  const EpochPlan plan{.samples = 1003, .global_batch = 100, .shards = 16};
   for (int ranks : {1, 2, 3, 5, 16, 20}) {
-    for (std::uint64_t step = 0; step < plan.steps(); ++step) {
-      std::uint64_t next = step * 100;
-      int next_shard = 0;
-      for (int rank = 0; rank < ranks; ++rank) {
-        const RankStep mine = rank_step(plan, step, rank, ranks);
-        EXPECT_EQ(mine.slice.first, next);
-        for (const backend::ShardRange& shard : mine.shards) {
-          EXPECT_EQ(shard.index, next_shard++);
-          EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(shard.first), next);
-          next += static_cast<std::uint64_t>(shard.count);
-        }
-        EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(mine.slice.count), next);
-      }
-      EXPECT_EQ(next, step * 100 + static_cast<std::uint64_t>(plan.step_size(step)));
-      EXPECT_EQ(next_shard, 16);
-    }
+    expect_each_once({.samples = 1003, .global_batch = 100, .shards = 16}, ranks);
   }
+}
+
+TEST(EpochPlan, GivesEveryWorkerOneShardOfItsOwnSizeWhereTheOtherShardsAreEmpty) {
+  const EpochPlan plan{.samples = 1003, .global_batch = 5 * 20, .shards = 8, .workers = 5};
+  expect_each_once(plan, 5);
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(rank_step(plan, 0, rank, 5).slice.count, 20);
 }
 
 TEST(EpochPlan, CutsShardsAtTheSamePlacesForAnyNumberOfRanks) {

@@ -1,0 +1,151 @@
+// Runs a script of generations with real training in every worker, and keeps all that came out of it.
+#pragma once
+
+#include <map>
+
+#include <dtrain/train/ledger.hpp>
+#include <dtrain/train/report_json.hpp>
+
+#include "scripted_world.hpp"
+#include "tiny_training.hpp"
+
+namespace dtrain::train {
+
+// What the job's log would hold: news of all workers, in the order in which it came. One thread at a time.
+struct JobLog final : Observer {
+  void on_step(const StepReport& report) override { steps.push_back(report); }
+  void on_epoch(const EpochReport& report) override { epochs.push_back(report); }
+  void on_evaluation(const EvaluationReport& report) override { evaluations.push_back(report); }
+  void on_checkpoint(const Path& path) override { checkpoints.push_back(path.filename()); }
+  void on_warning(const std::string& text) override { warnings.push_back(text); }
+  std::vector<StepReport> steps;
+  std::vector<EpochReport> epochs;
+  std::vector<EvaluationReport> evaluations;
+  std::vector<Path> checkpoints;
+  std::vector<std::string> warnings;
+};
+
+// A worker's way to it, through JSON as between processes.
+class WayToLog final : public EventObserver {
+ public:
+  WayToLog(OnlyNews& news, std::mutex& mutex) : news_(news), mutex_(mutex) {}
+  void on_event(const ReportEvent& event) override {
+    const Json sent = Json::parse(to_json(event).dump(), "a report");
+    const std::lock_guard lock(mutex_);
+    replay(sent, news_);
+  }
+
+ private:
+  OnlyNews& news_;
+  std::mutex& mutex_;
+};
+
+struct WorkerEnd {
+  bool killed = false;
+  std::string error;  // what it threw, if not because it was killed
+  int losses = 0;     // generations that ended with a lost peer
+  TrainResult result;
+  backend::ModelState state;
+};
+
+struct JobEnd {
+  std::map<int, WorkerEnd> workers;
+  JobLog log;
+  Ledger ledger;
+  // Of any worker that was there at the end.
+  const WorkerEnd& survivor() const {
+    for (const auto& [worker, end] : workers) {
+      if (!end.killed && end.error.empty() && end.result.ended != TrainResult::Ended::removed) return end;
+    }
+    throw Error("nobody was left");
+  }
+};
+
+class ElasticTraining : public TinyTraining {
+ protected:
+  // `starts`: what some workers could begin with.
+  JobEnd run(const Script& script, const std::map<int, const Checkpoint*>& starts = {}) {
+    ScriptedWorld world(script);
+    JobEnd job;
+    for (const ScriptedGeneration& generation : script) {
+      for (const int worker : generation.workers) job.workers[worker];
+    }
+    OnlyNews news(job.log);
+    std::mutex log_mutex;
+    options_.ledger = LedgerOptions{folder_ / ("ledger" + std::to_string(runs_++)), {}};
+    std::vector<std::thread> threads;
+    for (auto& [worker, end] : job.workers) {
+      const auto start = starts.find(worker);
+      const Checkpoint* checkpoint = start == starts.end() ? nullptr : start->second;
+      threads.emplace_back([&, worker = worker, &end = end, checkpoint] {
+        WayToLog observer(news, log_mutex);
+        live(world, worker, checkpoint, observer, end);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    job.ledger = read_ledger(options_.ledger->folder);
+    return job;
+  }
+
+  // One worker from the beginning to the end.
+  JobEnd undisturbed() { return run({{.workers = {0}}}); }
+
+  void expect_same_run(const JobEnd& expected, const JobEnd& actual) const {
+    expect_same_bits(expected.survivor().state, actual.survivor().state);
+    EXPECT_EQ(expected.survivor().result.cursor, actual.survivor().result.cursor);
+    for (const auto& [worker, end] : actual.workers) EXPECT_EQ(end.error, "") << "worker " << worker;
+    expect_every_sample_once(actual);
+    expect_same_log(expected.log, actual.log);
+  }
+
+  void expect_every_sample_once(const JobEnd& job) const {
+    std::vector<std::uint32_t> all(kTinySamples);
+    for (std::uint32_t id = 0; id < kTinySamples; ++id) all[id] = id;
+    for (std::uint32_t epoch = 0; epoch < options_.epochs; ++epoch) EXPECT_EQ(job.ledger.epoch(epoch), all);
+  }
+
+  static void expect_same_log(const JobLog& expected, const JobLog& actual) {
+    ASSERT_EQ(actual.steps.size(), expected.steps.size());
+    for (std::size_t i = 0; i < expected.steps.size(); ++i) {
+      EXPECT_EQ(actual.steps[i].samples_seen, expected.steps[i].samples_seen);
+      EXPECT_EQ(actual.steps[i].loss, expected.steps[i].loss);
+    }
+    ASSERT_EQ(actual.epochs.size(), expected.epochs.size());
+    for (std::size_t i = 0; i < expected.epochs.size(); ++i) {
+      EXPECT_EQ(actual.epochs[i].accuracy, expected.epochs[i].accuracy);
+      EXPECT_EQ(actual.epochs[i].loss, expected.epochs[i].loss);
+    }
+    ASSERT_EQ(actual.evaluations.size(), expected.evaluations.size());
+    for (std::size_t i = 0; i < expected.evaluations.size(); ++i) {
+      EXPECT_EQ(actual.evaluations[i].loss, expected.evaluations[i].loss);
+    }
+    EXPECT_EQ(actual.warnings, expected.warnings);
+  }
+
+  bool validates_ = true;
+
+ private:
+  void live(ScriptedWorld& world, int worker, const Checkpoint* start, Observer& observer, WorkerEnd& end) {
+    const nn::Graph graph = tiny_network();
+    const auto executable = compile(*backend::make_reference_backend());
+    data::Loader training = loader(), validation = loader(false);
+    ScriptedMembership membership(world, worker);
+    TrainerOptions options = options_;
+    options.ledger->worker = "w" + std::to_string(worker);
+    try {
+      end.result =
+          train(graph, *executable, training, validates_ ? &validation : nullptr, membership, options, start, observer);
+      if (end.result.ended != TrainResult::Ended::removed) world.end();
+    } catch (const Killed&) {
+      end.killed = true;
+    } catch (const std::exception& error) {
+      end.error = error.what();
+    }
+    end.losses = membership.losses;
+    end.state = executable->read_state();
+  }
+
+  int runs_ = 0;
+};
+
+}  // namespace dtrain::train

@@ -1,0 +1,126 @@
+#include "elastic_run.hpp"
+
+namespace dtrain::train {
+namespace {
+
+TEST_F(ElasticTraining, WorkersThatComeAndGoLeaveNoTraceInTheResult) {
+  const JobEnd alone = undisturbed();
+  expect_same_run(alone, run({{.workers = {0, 1, 2}}}));
+  expect_same_run(alone, run({{.workers = {0, 1}, .until = 10},
+                              {.workers = {0, 1, 2}, .until = 30},
+                              {.workers = {1, 2}, .until = 45, .at_epoch_end = true},
+                              {.workers = {2, 3, 4, 5, 6}, .until = 60},
+                              {.workers = {6}}}));
+}
+
+TEST_F(ElasticTraining, AWorkerThatDiesAnywhereInAStepLeavesNoTraceInTheResult) {
+  const JobEnd alone = undisturbed();
+  for (const Point point : kAllPoints) {
+    for (const int killed : {0, 1, 2}) {
+      for (const std::uint64_t until : {0, 20, 40, 45, 80}) {
+        SCOPED_TRACE(testing::Message() << "point " << int(point) << " worker " << killed << " after " << until);
+        const std::vector<int> left = killed == 0   ? std::vector{1, 2}
+                                      : killed == 1 ? std::vector{0, 2}
+                                                    : std::vector{0, 1};
+        expect_same_run(
+            alone, run({{.workers = {0, 1, 2}, .until = until, .killed = killed, .point = point}, {.workers = left}}));
+      }
+    }
+  }
+}
+
+TEST_F(ElasticTraining, SurvivorsAreAtMostOneStepApartAndANewcomerMayTakeTheLostOnesPlace) {
+  const JobEnd alone = undisturbed();
+  for (const Point point : kAllPoints) {
+    SCOPED_TRACE(int(point));
+    const JobEnd job = run({{.workers = {0, 1, 2}, .until = 20, .killed = 0, .point = point}, {.workers = {3, 1, 2}}});
+    expect_same_run(alone, job);
+  }
+}
+
+TEST_F(ElasticTraining, FollowsAnyScriptOfJoinsLeavesAndDeaths) {
+  const JobEnd alone = undisturbed();
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomStream random(seed, RandomUse::drawing, 0, 0);
+    Script script;
+    std::vector<int> workers{0, 1};
+    int next = 2;
+    for (std::uint64_t samples = 0; samples < 90; samples += random.below(25)) {
+      ScriptedGeneration generation{.workers = workers, .until = samples};
+      if (workers.size() > 1 && random.below(2) == 0) {
+        const std::uint32_t which = random.below(static_cast<std::uint32_t>(workers.size()));
+        generation.killed = workers[which];
+        generation.point = kAllPoints[random.below(std::size(kAllPoints))];
+        workers.erase(workers.begin() + which);
+      } else if (workers.size() > 2 && random.below(2) == 0) {
+        workers.erase(workers.begin() + random.below(static_cast<std::uint32_t>(workers.size())));
+      }
+      for (std::uint32_t more = random.below(3); more > 0 && workers.size() < 9; --more) workers.push_back(next++);
+      script.push_back(generation);
+    }
+    script.push_back({.workers = workers});
+    expect_same_run(alone, run(script));
+  }
+}
+
+TEST_F(ElasticTraining, ResumesWithAnotherNumberOfWorkersAsIfNothingHadHappened) {
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_prefix = folder_ / "m";
+  const JobEnd first = run({{.workers = {0, 1, 2}, .until = 20, .stops = true}});
+  EXPECT_EQ(first.survivor().result.ended, TrainResult::Ended::stopped);
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  EXPECT_EQ(saved.cursor.position, 20u);
+  const JobEnd second = run({{.workers = {0, 1, 2, 3, 4}}}, {{0, &saved}, {1, &saved}, {3, &saved}});
+  expect_same_bits(alone.survivor().state, second.survivor().state);
+  EXPECT_EQ(second.log.epochs.at(0).accuracy, alone.log.epochs.at(0).accuracy);
+}
+
+TEST_F(ElasticTraining, WritesTheSameCheckpointsWhoeverIsRankZero) {
+  options_.checkpoint_prefix = folder_ / "a" / "m";
+  options_.checkpoint_every_steps = 2;
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_prefix = folder_ / "b" / "m";
+  const JobEnd job = run({{.workers = {0, 1}, .until = 10, .killed = 0, .point = Point::after_apply},
+                          {.workers = {1, 2}, .until = 45},
+                          {.workers = {2, 1}}});
+  expect_same_run(alone, job);
+  EXPECT_EQ(job.log.checkpoints, alone.log.checkpoints);
+  for (const CheckpointName& name : list_checkpoints(folder_ / "a" / "m")) {
+    CheckpointName other = name;
+    other.prefix = folder_ / "b" / "m";
+    EXPECT_EQ(state_sha256(load_checkpoint_file(name.stem() + ".json")),
+              state_sha256(load_checkpoint_file(other.stem() + ".json")));
+  }
+}
+
+TEST_F(ElasticTraining, ConsumesEverySampleOncePerEpochWhenTheBatchFollowsTheWorkers) {
+  options_.elastic_batch = ElasticBatch::per_worker;
+  options_.worker_batch = 4;
+  options_.global_batch = 8;
+  const JobEnd job = run({{.workers = {0, 1}, .until = 8},
+                          {.workers = {0, 1, 2}, .until = 20, .killed = 1, .point = Point::after_apply},
+                          {.workers = {0, 2}, .until = 45, .at_epoch_end = true},
+                          {.workers = {0, 2, 3, 4, 5}, .until = 70, .killed = 0, .point = Point::reducing},
+                          {.workers = {2, 3, 4, 5}}});
+  expect_every_sample_once(job);
+  EXPECT_EQ(job.survivor().result.cursor.samples_seen, 2u * kTinySamples);
+  EXPECT_EQ(job.log.epochs.size(), 2u);
+  EXPECT_EQ(job.log.steps.back().samples_seen, 2u * kTinySamples);
+}
+
+TEST_F(ElasticTraining, LetsTheLearningRateFollowTheBatch) {
+  options_.elastic_batch = ElasticBatch::per_worker;
+  options_.worker_batch = 3;
+  options_.global_batch = 3;
+  options_.schedule.base = 0.01;
+  const JobEnd job = run({{.workers = {0}, .until = 9}, {.workers = {0, 1, 2}}});
+  // Three steps alone, then gamma = 1 + 2 * t / 8.
+  for (std::size_t step = 0; step < job.log.steps.size(); ++step) {
+    const double gamma = step < 3 ? 1 : std::min(3.0, 1 + 2.0 * static_cast<double>(step - 3) / 8);
+    EXPECT_DOUBLE_EQ(job.log.steps[step].learning_rate, 0.01 * gamma);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::train

@@ -1,0 +1,139 @@
+// Workers as threads, with memberships that follow a script: who is in each generation, and what ends it.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/membership.hpp>
+
+namespace dtrain::train {
+
+// Where a worker can die; each is a call of its membership.
+enum class Point { voting, computing, reducing, before_apply, after_apply, evaluating, saving, entering };
+constexpr Point kAllPoints[] = {Point::voting,      Point::computing,  Point::reducing, Point::before_apply,
+                                Point::after_apply, Point::evaluating, Point::saving,   Point::entering};
+
+struct ScriptedGeneration {
+  std::vector<int> workers;  // by rank
+  // The generation ends when so many samples are seen: all leave together, or `killed` dies at `point`.
+  std::uint64_t until = UINT64_MAX;
+  bool at_epoch_end = false;
+  std::optional<int> killed = {};
+  Point point = Point::voting;
+  bool stops = false;  // in place of a change
+};
+using Script = std::vector<ScriptedGeneration>;
+
+struct Killed {};
+
+// Hands out the communicators of a generation once all of its workers have come.
+class ScriptedWorld {
+ public:
+  explicit ScriptedWorld(Script script) : script_(std::move(script)), ready_(script_.size()) {}
+
+  const ScriptedGeneration& generation(std::size_t index) const { return script_[index]; }
+
+  // The first generation after `last` with this worker, or none.
+  std::optional<std::size_t> next_of(int worker, std::optional<std::size_t> last) const {
+    for (std::size_t i = last ? *last + 1 : 0; i < script_.size(); ++i) {
+      if (std::ranges::count(script_[i].workers, worker)) return i;
+    }
+    return {};
+  }
+
+  // Nothing when the job is over meanwhile.
+  std::unique_ptr<comm::Communicator> enter(std::size_t index, int worker) {
+    Room& room = ready_[index];
+    const std::vector<int>& workers = script_[index].workers;
+    std::unique_lock lock(mutex_);
+    if (++room.came == workers.size()) room.world = comm::make_local_world(static_cast<int>(workers.size()));
+    changed_.notify_all();
+    if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return over_ || !room.world.empty(); })) {
+      throw Error("a worker of the script never came");
+    }
+    if (room.world.empty()) return {};
+    return std::move(room.world[static_cast<std::size_t>(std::ranges::find(workers, worker) - workers.begin())]);
+  }
+
+  void end() {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  struct Room {
+    std::size_t came = 0;
+    std::vector<std::unique_ptr<comm::Communicator>> world;
+  };
+  const Script script_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::vector<Room> ready_;
+};
+
+class ScriptedMembership final : public elastic::Membership {
+ public:
+  ScriptedMembership(ScriptedWorld& world, int worker) : world_(world), worker_(worker) {}
+
+  elastic::Entry enter(const elastic::Standing& standing) override {
+    standing_ = standing;
+    const auto next = world_.next_of(worker_, index_);
+    auto communicator = next ? world_.enter(*next, worker_) : nullptr;
+    if (!communicator) return {.kind = elastic::Entry::Kind::leave, .generation = 0, .communicator = {}, .reason = {}};
+    index_ = next;
+    return {.kind = elastic::Entry::Kind::train,
+            .generation = *next + 1,
+            .communicator = std::move(communicator),
+            .reason = {}};
+  }
+  void entered(const elastic::Standing& standing) override { standing_ = standing; }
+
+  std::uint64_t vote() override {
+    die_at(Point::voting);
+    return 0;
+  }
+  elastic::Verdict judge(std::span<const std::uint64_t>, bool at_epoch_end) override {
+    const ScriptedGeneration& now = world_.generation(*index_);
+    if (now.killed || standing_.samples_seen < now.until || (now.at_epoch_end && !at_epoch_end)) {
+      return elastic::Verdict::go_on;
+    }
+    return now.stops ? elastic::Verdict::stop : elastic::Verdict::change;
+  }
+
+  void begin_apply() override { die_at(Point::before_apply); }
+  void end_apply(const elastic::Standing& standing) override {
+    standing_ = standing;
+    die_at(Point::after_apply);
+  }
+  void lost(const PeerLost&) override { ++losses; }
+  void progress(elastic::Phase phase) override {
+    if (phase == elastic::Phase::computing) die_at(Point::computing);
+    if (phase == elastic::Phase::reducing) die_at(Point::reducing);
+    if (phase == elastic::Phase::evaluating) die_at(Point::evaluating);
+    if (phase == elastic::Phase::saving) die_at(Point::saving);
+    if (phase == elastic::Phase::entering) die_at(Point::entering);
+  }
+  void report(const Json&) override {}
+
+  int losses = 0;
+
+ private:
+  void die_at(Point point) const {
+    const ScriptedGeneration& now = world_.generation(*index_);
+    if (now.killed == worker_ && now.point == point && standing_.samples_seen >= now.until) throw Killed();
+  }
+
+  ScriptedWorld& world_;
+  const int worker_;
+  std::optional<std::size_t> index_;
+  elastic::Standing standing_;
+};
+
+}  // namespace dtrain::train
