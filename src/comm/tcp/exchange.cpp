@@ -127,6 +127,8 @@ void Exchange::serve() {
       turn();
     } catch (const std::exception& error) {
       die(error.what());
+    } catch (...) {
+      die("it failed for a reason without a name");
     }
     const std::lock_guard lock(mutex_);
     if (leaving_) return;

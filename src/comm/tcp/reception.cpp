@@ -16,11 +16,18 @@ namespace {
 
 // A caller in good faith proves itself within milliseconds, so with more than so many at once the oldest goes.
 constexpr std::size_t kStrangers = 128;
-// How long a connection of a generation that is not awaited yet is kept, and how many of them.
-constexpr std::chrono::seconds kParkedFor(60);
+// How long a connection of a generation that is not awaited is kept, and how many of them. One that is older than
+// another that was awaited is hardly to come, unless two are begun at the same time.
+constexpr std::chrono::milliseconds kKeptFor(60'000), kOlderKeptFor(1000);
+constexpr std::chrono::milliseconds kTick(250);  // how often that is looked at
 constexpr std::size_t kParked = 1024;
 
 constexpr std::string_view kHello = "dtrain data 1";
+
+bool has_hung_up(int socket) {
+  char byte = 0;
+  return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
 
 void say(int socket, char word) { ::send(socket, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
 
@@ -59,7 +66,7 @@ Reception::~Reception() {
 
 void Reception::serve() {
   while (true) {
-    FileDescriptor socket = accept_from(listener_.get());
+    FileDescriptor socket = accept_from(listener_.get(), kTick);
     const int error = errno;
     {
       const std::lock_guard lock(mutex_);
@@ -118,7 +125,6 @@ void Reception::reap(bool all) {
 
 // mutex_ is held.
 void Reception::park(const Caller& caller, FileDescriptor socket) {
-  if (!awaited_.contains(caller.generation) && caller.generation < newest_) return say(socket.get(), kOver);
   if (!awaited_.contains(caller.generation) && parked_.size() >= kParked) return;
   parked_[{caller.generation, caller.rank}] = {std::move(socket), caller.ranks, Clock::now()};
   changed_.notify_all();
@@ -127,7 +133,12 @@ void Reception::park(const Caller& caller, FileDescriptor socket) {
 // mutex_ is held.
 void Reception::drop_old() {
   std::erase_if(parked_, [&](const auto& entry) {
-    return !awaited_.contains(entry.first.first) && Clock::now() - entry.second.since > kParkedFor;
+    const auto& [generation, rank] = entry.first;
+    const Parked& parked = entry.second;
+    const bool older = generation < newest_;
+    if (awaited_.contains(generation) || Clock::now() - parked.since < (older ? kOlderKeptFor : kKeptFor)) return false;
+    if (older) say(parked.socket.get(), kOver);
+    return true;
   });
 }
 
@@ -135,11 +146,6 @@ void Reception::await(std::uint64_t generation) {
   const std::lock_guard lock(mutex_);
   awaited_.insert(generation);
   newest_ = std::max(newest_, generation);
-  std::erase_if(parked_, [&](const auto& entry) {
-    const bool over = entry.first.first < newest_ && !awaited_.contains(entry.first.first);
-    if (over) say(entry.second.socket.get(), kOver);
-    return over;
-  });
 }
 
 void Reception::forget(std::uint64_t generation) {
@@ -157,8 +163,9 @@ std::map<int, FileDescriptor> Reception::take(const Caller& me, int below, Clock
     for (int rank = 0; rank < below; ++rank) {
       const auto found = parked_.find({me.generation, rank});
       if (found == parked_.end()) continue;
-      // A caller with another idea of the generation is none of ours. One that called again closed its first call.
-      if (found->second.ranks == me.ranks) {
+      // Not a caller with another idea of the generation, nor one that has given up since. Whoever calls again closed
+      // its first call.
+      if (found->second.ranks == me.ranks && !has_hung_up(found->second.socket.get())) {
         say(found->second.socket.get(), kTaken);
         taken[rank] = std::move(found->second.socket);
       }

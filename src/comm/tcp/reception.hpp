@@ -39,7 +39,7 @@ class Reception {
   ~Reception();
   const PeerAddress& address() const { return address_; }
 
-  // From now on callers of this generation are kept, and those of older ones that nobody awaits are sent away.
+  // From now on callers of this generation are kept, and those of older ones that nobody awaits are soon sent away.
   void await(std::uint64_t generation);
   void forget(std::uint64_t generation);  // ends await(); connections that nobody took are closed
   // Waits for a connection from each rank below `below`; gives what came by the deadline, or before `cancelled`.

@@ -69,7 +69,7 @@ bool wait_for_connection(int socket, Clock::time_point deadline, const std::func
 
 FileDescriptor listen_on(const std::string& address) {
   const SocketAddress local = parse(address, 0);
-  FileDescriptor socket = make_socket(local, 0);
+  FileDescriptor socket = make_socket(local, SOCK_NONBLOCK);
   if (::bind(socket.get(), local.get(), local.size) != 0 || ::listen(socket.get(), kBacklog) != 0) {
     throw Error(fmt::format("cannot listen on {}: {}", address, std::strerror(errno)),
                 "give an address of this machine");
@@ -92,7 +92,12 @@ PeerAddress address_of(int listener) {
   return {text, ntohs(v6.sin6_port)};
 }
 
-FileDescriptor accept_from(int listener) { return FileDescriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)); }
+FileDescriptor accept_from(int listener, std::chrono::milliseconds patience) {
+  pollfd entry{listener, POLLIN, 0};
+  errno = 0;
+  if (::poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return {};
+  return FileDescriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+}
 
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled) {
   const SocketAddress remote = parse(to.address, to.port);

@@ -15,8 +15,8 @@ using Clock = std::chrono::steady_clock;
 FileDescriptor listen_on(const std::string& address);
 PeerAddress address_of(int listener);
 
-// The next connection, or none when the listener was shut down; non-blocking is off.
-FileDescriptor accept_from(int listener);
+// The next connection, or none when none came within `patience` or the listener was shut down.
+FileDescriptor accept_from(int listener, std::chrono::milliseconds patience);
 
 // None when nobody accepts by the deadline or before `cancelled` says so.
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled);

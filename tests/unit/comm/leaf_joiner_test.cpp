@@ -33,14 +33,14 @@ struct Joining {
 
 TEST(LeafJoiner, GroupsByTheTreeWhateverTheOrderOfArrival) {
   const ReductionShape shape{.shards = 16, .size = 3};
-  const std::vector<float> expected = direct_tree(0, 16, shape);
+  const std::vector<float>& expected = direct_tree(shape);
   std::vector<int> order(16);
   std::iota(order.begin(), order.end(), 0);
   for (int round = 0; round < 20; ++round) {
     Joining joining(shape, {0, 16});
     for (int shard : order) joining.add(shard);
     ASSERT_EQ(joining.pieces.size(), 1u);
-    EXPECT_EQ(joining.joiner.first_memory(), expected);
+    EXPECT_TRUE(same_bits(joining.joiner.first_memory(), expected));
     std::rotate(order.begin(), order.begin() + 5, order.end());
     std::swap(order[0], order[7]);
   }
@@ -80,7 +80,7 @@ TEST(LeafJoiner, TakesLeavesFromManyThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(joining.joiner.first_memory(), direct_tree(0, 64, shape));
+  EXPECT_TRUE(same_bits(joining.joiner.first_memory(), direct_tree(shape)));
 }
 
 TEST(Buckets, CoverTheBufferAndNoneIsPartlyRounded) {

@@ -15,7 +15,7 @@ constexpr ReductionShape kShape{.shards = 8, .size = 300'000, .rounded = 1000};
 TEST(Single, AddsByTheTreeAndGivesItsOwnNote) {
   const auto single = make_single();
   const Reduced reduced = reduce(*single, kShape);
-  EXPECT_EQ(reduced.sum, direct_tree(0, 8, kShape));
+  EXPECT_TRUE(same_bits(reduced.sum, direct_tree(kShape)));
   EXPECT_EQ(reduced.notes, (std::vector<Note>{{{0, 7, 0, 1}}}));
 }
 
@@ -29,13 +29,13 @@ TEST(Single, IsDeadAfterAbortAndAfterAReductionThatNobodyFinished) {
 }
 
 TEST(LocalWorld, GivesEveryRankTheSameBitsForAnyNumberOfRanks) {
-  const std::vector<float> expected = direct_tree(0, 8, kShape);
+  const std::vector<float>& expected = direct_tree(kShape);
   for (int ranks : {1, 2, 3, 5, 11}) {
     const auto world = make_local_world(ranks);
     const auto thrown = run_ranks(world, [&](Communicator& comm) {
       for (int round = 0; round < 3; ++round) {
         const Reduced reduced = reduce(comm, kShape);
-        EXPECT_EQ(reduced.sum, expected) << ranks;
+        EXPECT_TRUE(same_bits(reduced.sum, expected)) << ranks;
         EXPECT_EQ(reduced.notes.back().words[0], static_cast<std::uint64_t>(ranks - 1));
       }
     });

@@ -10,7 +10,7 @@ TcpWorld::TcpWorld(int ranks, EndpointOptions options, std::uint64_t generation)
     endpoints.push_back(std::make_unique<Endpoint>(options));
     plan.ranks.push_back(endpoints.back()->address());
   }
-  communicators = connect(generation);
+  if (ranks > 0) communicators = connect(generation);
 }
 
 std::vector<std::unique_ptr<Communicator>> TcpWorld::connect(std::uint64_t generation) {
