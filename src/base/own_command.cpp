@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include <algorithm>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
@@ -17,6 +17,8 @@ std::vector<std::string> own_arguments() {
   return split(text, '\0');
 }
 
+constexpr std::string_view kSelf = "/proc/self/exe";
+
 // "ld-linux-x86-64.so.2 --argv0 dtrain --library-path lib bin/dtrain ARGUMENTS": as packaging/launcher.cpp writes it,
 // every option of the loader has a value.
 std::vector<std::string> command_of_loader(std::vector<std::string> arguments) {
@@ -31,9 +33,16 @@ std::vector<std::string> command_of_loader(std::vector<std::string> arguments) {
 
 std::vector<std::string> own_command() {
   std::error_code error;
-  const Path executable = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!executable.filename().string().starts_with("ld-linux")) return {"/proc/self/exe"};
+  const Path executable = std::filesystem::read_symlink(kSelf, error);
+  if (!executable.filename().string().starts_with("ld-linux")) return {std::string(kSelf)};
   return command_of_loader(own_arguments());
+}
+
+Spawn spawn_of(std::vector<std::string> command) {
+  DTRAIN_CHECK(!command.empty(), "a command without words");
+  Spawn child{.executable = command[0], .arguments = std::move(command)};
+  if (child.executable == kSelf) child.arguments[0] = "dtrain";
+  return child;
 }
 
 std::vector<std::string> own_environment() {

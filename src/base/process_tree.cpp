@@ -64,9 +64,10 @@ std::vector<Process> all_processes() {
   return processes;
 }
 
-bool holds_assignment(const std::string& environment, std::string_view assignment) {
+bool holds_mark(const std::string& environment, std::string_view mark) {
   const auto variables = split(environment, '\0');
-  return std::find(variables.begin(), variables.end(), assignment) != variables.end();
+  return std::any_of(variables.begin(), variables.end(),
+                     [&](const auto& variable) { return variable.starts_with(mark); });
 }
 
 std::vector<pid_t> members_of_tree(pid_t root, bool with_root, std::string_view mark) {
@@ -106,16 +107,16 @@ std::vector<pid_t> descendants_of(pid_t root) {
   return living;
 }
 
-std::vector<pid_t> processes_marked(std::string_view assignment) {
+std::vector<pid_t> processes_marked(std::string_view mark) {
   std::vector<pid_t> marked;
   for_each_number("/proc", [&](const Path& folder) {
-    if (!holds_assignment(read_quietly(folder / "environ"), assignment)) return;
+    if (!holds_mark(read_quietly(folder / "environ"), mark)) return;
     marked.push_back(static_cast<pid_t>(*parse_integer(folder.filename().string())));
   });
   return marked;
 }
 
-void kill_tree(pid_t root, bool with_root, std::string_view mark) {
+std::vector<pid_t> kill_tree(pid_t root, bool with_root, std::string_view mark) {
   constexpr int kRounds = 100;  // each finds what was started before all of the last round's had stopped
   std::set<pid_t> stopped;
   for (int round = 0; round < kRounds; ++round) {
@@ -126,6 +127,7 @@ void kill_tree(pid_t root, bool with_root, std::string_view mark) {
     if (stopped.size() == before) break;
   }
   for (pid_t member : stopped) ::kill(member, SIGKILL);
+  return {stopped.begin(), stopped.end()};
 }
 
 std::vector<std::string> describe_threads(pid_t process) {

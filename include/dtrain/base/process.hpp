@@ -25,6 +25,9 @@ struct Spawn {
   int death_signal = 0;
 };
 
+// The child that this command line means: its first word is the program. This program itself is called dtrain.
+Spawn spawn_of(std::vector<std::string> command);
+
 // Returns once the child runs its program. Throws Error when it cannot. The caller reaps it.
 pid_t spawn(const Spawn& child);
 
@@ -39,12 +42,14 @@ pid_t reap_adopted(const std::vector<pid_t>& known);
 
 // Processes that live (no zombies), without `root`.
 std::vector<pid_t> descendants_of(pid_t root);
-// Processes of this user whose environment holds `assignment`, "NAME=value", whoever is their parent now.
-std::vector<pid_t> processes_marked(std::string_view assignment);
+// Processes of this user whose environment holds a variable that begins with `mark`, "NAME=val", whoever is their
+// parent now.
+std::vector<pid_t> processes_marked(std::string_view mark);
 
 // Ends, with SIGKILL, the descendants of `root`, and root itself if `with_root`; a `mark` that is not empty adds the
 // processes that carry it. All are stopped first, so that none can start another meanwhile. The caller survives.
-void kill_tree(pid_t root, bool with_root, std::string_view mark = {});
+// Returns whom it killed, for the caller to reap those that are its children.
+std::vector<pid_t> kill_tree(pid_t root, bool with_root, std::string_view mark = {});
 
 // For logs: a line for each thread with its number, name, state and where it waits in the kernel, as /proc tells.
 std::vector<std::string> describe_threads(pid_t process);

@@ -55,7 +55,8 @@ struct AgentJoin {  // travels through a pipe, never argv: it holds the token
   std::uint16_t port = 0;
   std::string token;
   std::string host;
-  std::string job_folder;
+  std::string job_folder;  // absolute
+  std::string tree;        // of this start alone: marks the agent's processes, see tree_mark()
 };
 class AgentLauncher {
  public:

@@ -130,14 +130,14 @@ TEST(KillTree, EndsGrandchildrenThatLeftTheGroupAndIgnoreSignals) {
 
 TEST(KillTree, FindsOrphansByTheirMarkAndTouchesNobodyElse) {
   Spawn daemon = shell("setsid sleep 600 & exit 0"), bystander = shell("exec sleep 600");
-  daemon.environment.push_back("DTRAIN_TEST_MARK=mine");
-  bystander.environment.push_back("DTRAIN_TEST_MARK=mine too");
+  daemon.environment.push_back("DTRAIN_TEST_MARK=mine.5.of.it");
+  bystander.environment.push_back("DTRAIN_TEST_MARK=mine.55.");
   const pid_t other = spawn(bystander), parent = spawn(daemon);
   ::waitpid(parent, nullptr, 0);
-  ASSERT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine").size() == 1; }));
-  kill_tree(parent, true, "DTRAIN_TEST_MARK=mine");
-  EXPECT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine").empty(); }));
-  EXPECT_EQ(processes_marked("DTRAIN_TEST_MARK=mine too"), std::vector<pid_t>{other});
+  ASSERT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine.5.").size() == 1; }));
+  kill_tree(parent, true, "DTRAIN_TEST_MARK=mine.5.");
+  EXPECT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine.5.").empty(); }));
+  EXPECT_EQ(processes_marked("DTRAIN_TEST_MARK=mine.55."), std::vector<pid_t>{other});
   kill_tree(other, true);
   ::waitpid(other, nullptr, 0);
 }

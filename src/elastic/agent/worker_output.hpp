@@ -1,0 +1,38 @@
+// What one worker prints: whole lines, appended to its log at once, and the last ones kept for whoever asks why it
+// ended.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::elastic {
+
+// <job folder>/logs/<host>.<slot>.log, with characters of the host that do not belong into a file name replaced.
+Path worker_log(const Path& job_folder, const std::string& host, int slot);
+
+class WorkerOutput {
+ public:
+  static constexpr std::size_t kLastLines = 20;
+  static constexpr std::size_t kLongestLine = 64 << 10;  // a longer one is cut into several
+
+  // Appends to the file. Where that fails, the lines go to the last ones only: a full disk must not end a worker.
+  explicit WorkerOutput(const Path& file);
+  // The whole lines, newlines included, that these bytes completed.
+  std::string add(std::string_view bytes);
+  // Nothing follows: the same of what is left.
+  std::string end();
+  std::vector<std::string> last_lines() const { return {last_lines_.begin(), last_lines_.end()}; }
+
+ private:
+  std::string take_lines(std::size_t size);
+
+  FileDescriptor file_;
+  std::string rest_;
+  std::deque<std::string> last_lines_;
+};
+
+}  // namespace dtrain::elastic
