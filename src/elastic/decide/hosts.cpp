@@ -26,6 +26,7 @@ Edit compare(const State& state, const HostsWanted& wanted) {
       edit.lines_changed = true;
     }
   }
+  if (wanted.doubtful) return edit;
   for (const std::string& name : state.order) {
     const auto stays = [&](const HostLine& line) { return line.name == name; };
     if (std::ranges::none_of(wanted.hosts, stays)) edit.removed.push_back(name);
@@ -146,9 +147,12 @@ void accept_hosts(Turn& turn, const HostsWanted& wanted) {
   State& state = turn.state;
   const Edit edit = compare(state, wanted);
   const bool changed = !edit.added.empty() || !edit.removed.empty() || edit.lines_changed || state.edits == 0;
+  for (const std::string& problem : wanted.problems) {
+    turn.say(fmt::format("host list: {}", problem), {}, Say::Kind::warning);
+  }
   if (!changed || !may_edit(turn, wanted, edit)) return;
   ++state.edits;
-  state.order.clear();
+  std::vector<std::string> order;
   for (const std::string& name : edit.removed) {
     Host& host = state.hosts.at(name);
     host.wanted = host.drained = false;
@@ -159,12 +163,16 @@ void accept_hosts(Turn& turn, const HostsWanted& wanted) {
     Host& host = state.hosts[line.name];
     host.line = line;
     host.slots.resize(std::max(host.slots.size(), static_cast<std::size_t>(line.slots)));
-    state.order.push_back(line.name);
+    order.push_back(line.name);
     if (std::exchange(host.wanted, true)) continue;
     host.edit = state.edits;
     host.edited = turn.now;
     forget_failures(host);
   }
+  for (const std::string& name : state.order) {  // those that only seem to be missing
+    if (state.hosts.at(name).wanted && std::ranges::find(order, name) == order.end()) order.push_back(name);
+  }
+  state.order = std::move(order);
   turn.emit("hosts", {{"added", names_json(edit.added)},
                       {"removed", names_json(edit.removed)},
                       {"by", wanted.by_person ? "command" : "file"}});

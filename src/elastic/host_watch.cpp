@@ -1,0 +1,62 @@
+#include <dirent.h>
+
+#include <memory>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/host_file.hpp>
+
+namespace dtrain::elastic {
+namespace {
+
+constexpr std::uintmax_t kMaxSize = 16 << 20;  // nobody has so many hosts: it is not a host file
+
+// On NFS a name that was looked up before it existed stays invisible for half a minute, unless its folder is listed.
+void list_folder(const Path& path) {
+  const Path folder = path.has_parent_path() ? path.parent_path() : Path(".");
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  while (open && ::readdir(open.get()) != nullptr) {
+  }
+}
+
+// A new open each time makes NFS ask its server. nullopt: there is no such file now, or none that can be read.
+std::optional<std::string> read_now(const Path& path) {
+  list_folder(path);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) > kMaxSize || error) {
+    return std::nullopt;
+  }
+  try {
+    return read_file(path);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// A line that ends in a newline was written to its end; zero bytes are what a crashed machine leaves of a file.
+bool is_whole(const std::string& text) { return text.ends_with('\n') && text.find('\0') == text.npos; }
+
+}  // namespace
+
+HostFileWatcher::HostFileWatcher(Path path, std::chrono::milliseconds settle)
+    : path_(std::move(path)), settle_(settle) {}
+
+std::optional<HostList> HostFileWatcher::poll(Time now) {
+  const std::optional<std::string> text = read_now(path_);
+  if (!text || *text == accepted_) {
+    candidate_.clear();
+    return std::nullopt;
+  }
+  if (*text != candidate_) {
+    candidate_ = *text;
+    candidate_since_ = now;
+    if (settle_.count() > 0) return std::nullopt;
+  }
+  if (now - candidate_since_ < settle_ || !is_whole(*text)) return std::nullopt;
+  HostList list = parse_host_file(*text);
+  if (list.hosts.empty()) return std::nullopt;
+  accepted_ = std::move(candidate_);
+  candidate_.clear();
+  return list;
+}
+
+}  // namespace dtrain::elastic
