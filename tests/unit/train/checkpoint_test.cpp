@@ -13,6 +13,7 @@
 
 #include "checkpoint_tensors.hpp"
 #include "data/temporary_folder.hpp"
+#include "manifest.hpp"
 #include "safetensors.hpp"
 #include "small_checkpoint.hpp"
 
@@ -48,14 +49,17 @@ TEST_F(CheckpointFiles, HoldTheWholeState) {
 
 TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   Checkpoint saved = small_checkpoint();
-  saved.cursor = {3, 17, 3456};
+  saved.cursor = {3, 17, 3456, 456};
+  saved.ramp = {.from = 1, .to = 1.5, .length = 8, .taken = 3};
+  saved.epoch_totals = {12.5, 3, 4, 456};
   saved.job.optimizer = {.kind = nn::OptimizerKind::adamw, .momentum = 0.8f};
   saved.job.schedule = {.base = 0.3, .boundaries = {10, 20.5}};
   save_checkpoint({prefix(), 3, 17}, saved);
   const Checkpoint loaded = load_checkpoint_file(file("r8-0003-step00000017.json"));
-  EXPECT_EQ(loaded.cursor.epoch, 3u);
-  EXPECT_EQ(loaded.cursor.step, 17u);
-  EXPECT_EQ(loaded.cursor.samples_seen, 3456u);
+  EXPECT_EQ(loaded.cursor, saved.cursor);
+  EXPECT_EQ(loaded.ramp, saved.ramp);
+  EXPECT_EQ(loaded.epoch_totals.loss_sum, 12.5);
+  EXPECT_EQ(loaded.epoch_totals.count, 456);
   EXPECT_EQ(loaded.job.seed, 0xfedcba9876543210u);
   EXPECT_EQ(loaded.job.global_batch, 128);
   EXPECT_EQ(loaded.job.logical_shards, 4);
@@ -219,6 +223,21 @@ TEST(CheckpointHashes, DependOnEveryPartOfTheState) {
   EXPECT_FALSE(changed([](Checkpoint& c) { c.state.optimizer[1] = 0; }));
   EXPECT_FALSE(changed([](Checkpoint& c) { c.state.updates = 0; }));
   EXPECT_FALSE(changed([](Checkpoint& c) { c.cursor.step = 1; }));
+}
+
+// Version 0.1.0 wrote neither position nor ramp nor totals.
+TEST(Manifest, WithoutAPositionHasOneThatFollowsFromItsSteps) {
+  Checkpoint saved = small_checkpoint();
+  saved.cursor = {1, 3, 1384};
+  const Json document =
+      Json::parse(write_manifest(saved, {}, hash_tensors(state_tensors(saved.graph, saved.state))), "");
+  Json old = Json::object();
+  for (const auto& [key, value] : document.as_object()) {
+    const bool is_new = key == "position" || key == "ramp" || key == "epoch_totals" || key == "manifest_sha256";
+    if (!is_new) old[key] = value;
+  }
+  old["manifest_sha256"] = sha256_hex(bytes_of(old.dump()));
+  EXPECT_EQ(parse_manifest(old.dump(), "old").checkpoint.cursor.position, 3u * 128);
 }
 
 }  // namespace

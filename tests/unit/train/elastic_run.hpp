@@ -61,6 +61,36 @@ struct JobEnd {
   }
 };
 
+// A processor that makes a mistake: after so many steps one bit of the weights is wrong.
+class Flawed final : public backend::Executable {
+ public:
+  Flawed(std::unique_ptr<backend::Executable> inner, int good_steps)
+      : inner_(std::move(inner)), good_steps_(good_steps) {}
+  void enqueue(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
+               const backend::StepKey& key, backend::ContributionSink& sink) override {
+    inner_->enqueue(batch, shards, key, sink);
+  }
+  void synchronize() override { inner_->synchronize(); }
+  void apply(std::span<const float> contribution, const backend::Update& update) override {
+    inner_->apply(contribution, update);
+    if (good_steps_-- > 0) return;
+    backend::ModelState state = inner_->read_state();
+    state.parameters[5] += 1e-3f;
+    inner_->write_state(std::move(state));
+  }
+  backend::StepMetrics evaluate(const backend::HostBatch& batch, std::span<float> logits) override {
+    return inner_->evaluate(batch, logits);
+  }
+  const backend::ModelState& state() const override { return inner_->state(); }
+  void write_state(backend::ModelState state) override { inner_->write_state(std::move(state)); }
+  std::uint64_t planned_bytes() const override { return inner_->planned_bytes(); }
+  Json profile(const backend::HostBatch& batch, int repeats) override { return inner_->profile(batch, repeats); }
+
+ private:
+  std::unique_ptr<backend::Executable> inner_;
+  int good_steps_;
+};
+
 class ElasticTraining : public TinyTraining {
  protected:
   // `starts`: what some workers could begin with.
@@ -123,11 +153,14 @@ class ElasticTraining : public TinyTraining {
   }
 
   bool validates_ = true;
+  std::map<int, int> flawed_;  // worker, good steps
 
  private:
   void live(ScriptedWorld& world, int worker, const Checkpoint* start, Observer& observer, WorkerEnd& end) {
     const nn::Graph graph = tiny_network();
-    const auto executable = compile(*backend::make_reference_backend());
+    std::unique_ptr<backend::Executable> executable = compile(*backend::make_reference_backend());
+    const auto flawed = flawed_.find(worker);
+    if (flawed != flawed_.end()) executable = std::make_unique<Flawed>(std::move(executable), flawed->second);
     data::Loader training = loader(), validation = loader(false);
     ScriptedMembership membership(world, worker);
     TrainerOptions options = options_;

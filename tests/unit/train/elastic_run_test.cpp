@@ -17,7 +17,7 @@ TEST_F(ElasticTraining, AWorkerThatDiesAnywhereInAStepLeavesNoTraceInTheResult) 
   const JobEnd alone = undisturbed();
   for (const Point point : kAllPoints) {
     for (const int killed : {0, 1, 2}) {
-      for (const std::uint64_t until : {0, 20, 40, 45, 80}) {
+      for (const std::uint64_t until : {0, 40, 45}) {
         SCOPED_TRACE(testing::Message() << "point " << int(point) << " worker " << killed << " after " << until);
         const std::vector<int> left = killed == 0   ? std::vector{1, 2}
                                       : killed == 1 ? std::vector{0, 2}
@@ -74,6 +74,52 @@ TEST_F(ElasticTraining, ResumesWithAnotherNumberOfWorkersAsIfNothingHadHappened)
   const JobEnd second = run({{.workers = {0, 1, 2, 3, 4}}}, {{0, &saved}, {1, &saved}, {3, &saved}});
   expect_same_bits(alone.survivor().state, second.survivor().state);
   EXPECT_EQ(second.log.epochs.at(0).accuracy, alone.log.epochs.at(0).accuracy);
+}
+
+TEST_F(ElasticTraining, StartsFromTheCheckpointThatOnlyOneOfThemCanRead) {
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_prefix = folder_ / "m";
+  run({{.workers = {0}, .until = 45, .stops = true}});
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  options_.checkpoint_prefix.reset();
+  const JobEnd job = run({{.workers = {0, 1, 2}}}, {{2, &saved}});
+  expect_same_bits(alone.survivor().state, job.survivor().state);
+  EXPECT_EQ(job.log.steps.front().samples_seen, 55u);
+}
+
+TEST_F(ElasticTraining, ASurvivorThatIsToldToSaveDoesSo) {
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_prefix = folder_ / "m";
+  const JobEnd job = run({{.workers = {0, 1}, .until = 30, .killed = 0, .point = Point::after_apply},
+                          {.workers = {1}, .told = elastic::Entry::Kind::checkpoint}});
+  EXPECT_EQ(job.workers.at(1).result.ended, TrainResult::Ended::stopped);
+  EXPECT_TRUE(job.workers.at(1).result.saved);
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  EXPECT_GE(saved.cursor.position, 30u);
+  expect_same_bits(alone.survivor().state, run({{.workers = {4}}}, {{4, &saved}}).survivor().state);
+}
+
+TEST_F(ElasticTraining, ThrowsOutAWorkerThatComputesOtherBits) {
+  const JobEnd alone = undisturbed();
+  flawed_ = {{1, 5}};  // the next look is at the parameters: nothing wrong is contributed before it is seen
+  const JobEnd job = run({{.workers = {0, 1, 2}}, {.workers = {0, 2}}});
+  EXPECT_NE(job.workers.at(1).error.find("rank 1: its weights are not those of the other ranks"), std::string::npos);
+  expect_same_bits(alone.survivor().state, job.workers.at(2).state);
+  expect_every_sample_once(job);
+}
+
+TEST_F(ElasticTraining, GivesTheSameBitsWhenGradientsAreRounded) {
+  const JobEnd exact = undisturbed();
+  options_.gradient_dtype = backend::DType::bfloat16;
+  const JobEnd rounded = undisturbed();
+  EXPECT_NE(exact.survivor().state.parameters, rounded.survivor().state.parameters);
+  expect_same_run(rounded, run({{.workers = {0, 1, 2}, .until = 30}, {.workers = {1, 2, 3, 4}}}));
+}
+
+TEST_F(ElasticTraining, WarmsUpWithoutATrace) {
+  const JobEnd cold = undisturbed();
+  options_.warm_up = true;
+  expect_same_run(cold, run({{.workers = {0, 1}}}));
 }
 
 TEST_F(ElasticTraining, WritesTheSameCheckpointsWhoeverIsRankZero) {

@@ -26,6 +26,8 @@ struct ScriptedGeneration {
   std::optional<int> killed = {};
   Point point = Point::voting;
   bool stops = false;  // in place of a change
+  // What workers are told that enter it, in place of training.
+  std::optional<elastic::Entry::Kind> told = {};
 };
 using Script = std::vector<ScriptedGeneration>;
 
@@ -85,6 +87,10 @@ class ScriptedMembership final : public elastic::Membership {
   elastic::Entry enter(const elastic::Standing& standing) override {
     standing_ = standing;
     const auto next = world_.next_of(worker_, index_);
+    if (next && world_.generation(*next).told) {
+      index_ = next;
+      return {.kind = *world_.generation(*next).told, .generation = *next + 1, .communicator = {}, .reason = "told"};
+    }
     auto communicator = next ? world_.enter(*next, worker_) : nullptr;
     if (!communicator) return {.kind = elastic::Entry::Kind::leave, .generation = 0, .communicator = {}, .reason = {}};
     index_ = next;
