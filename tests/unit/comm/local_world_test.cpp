@@ -10,7 +10,7 @@
 namespace dtrain::comm {
 namespace {
 
-constexpr ReductionShape kShape{.shards = 8, .size = 300'000, .rounded = 1000};
+constexpr ReductionShape kShape{.shards = 8, .size = 20'000, .rounded = 1000};
 
 TEST(Single, AddsByTheTreeAndGivesItsOwnNote) {
   const auto single = make_single();

@@ -14,7 +14,7 @@ std::vector<std::string> nothing(int ranks) { return std::vector<std::string>(st
 
 TEST(Tcp, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
   for (int shards : {8, 16}) {
-    const ReductionShape shape{.shards = shards, .size = 300'007};
+    const ReductionShape shape{.shards = shards, .size = 20'007};
     const std::vector<float>& expected = direct_tree(shape);
     for (int ranks = 1; ranks <= 8; ++ranks) {
       TcpWorld world(ranks);
@@ -32,8 +32,19 @@ TEST(Tcp, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
   }
 }
 
+TEST(Tcp, SumsManyBucketsOverAnyChunks) {
+  const ReductionShape shape{.shards = 4, .size = 900'001, .rounded = 300'000};
+  for (int ranks : {2, 3}) {
+    TcpWorld world(ranks);
+    const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+      EXPECT_TRUE(same_bits(reduce(comm, shape).sum, direct_tree(shape)));
+    });
+    EXPECT_EQ(thrown, nothing(ranks));
+  }
+}
+
 TEST(Tcp, RoundsToTheSameBitsForAnyNumberOfRanks) {
-  const ReductionShape shape{.shards = 8, .size = 270'000, .rounded = 269'996};
+  const ReductionShape shape{.shards = 8, .size = 20'000, .rounded = 19'996};
   const std::vector<float>& expected = direct_tree(shape);
   for (int ranks : {1, 2, 3, 5, 8}) {
     TcpWorld world(ranks);
@@ -47,8 +58,8 @@ TEST(Tcp, ReducesAnyShapeOneAfterAnother) {
   for (int ranks : {2, 5}) {
     TcpWorld world(ranks);
     const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
-      for (std::int64_t size : {0, 1, 3, 17, 262'144, 262'145, 5, 600'000}) {
-        for (int shards : {1, 2, 4, 16}) {
+      for (std::int64_t size : {0, 1, 3, 17, 262'145, 5}) {
+        for (int shards : {1, 2, 8}) {
           const ReductionShape shape{.shards = shards, .size = size, .rounded = size / 2};
           Reduced reduced = reduce(comm, shape, 1);
           EXPECT_TRUE(same_bits(reduced.sum, direct_tree(shape))) << size << " floats, " << shards << " shards";
@@ -121,9 +132,9 @@ TEST(Tcp, IsDeadAfterAReductionThatNobodyFinished) {
 }
 
 TEST(Tcp, LetsARankLeaveRightAfterItsLastReduction) {
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 15; ++round) {
     TcpWorld world(4);
-    const ReductionShape shape{.shards = 4, .size = 200'000};
+    const ReductionShape shape{.shards = 4, .size = 50'000};
     std::vector<std::thread> threads;
     for (auto& comm : world.communicators) {
       threads.emplace_back([&] {
