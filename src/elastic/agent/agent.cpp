@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <map>
 #include <memory>
 #include <optional>
@@ -143,6 +144,7 @@ class Agent {
   void end(const std::string& reason) {
     if (std::exchange(ending_, true)) return;
     end_reason_ = reason;
+    for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // a second one must not cut this short
     if (workers_.empty()) return finish();
     for (const auto& [id, worker] : workers_) worker->ask_to_end();
     loop_.after(options_.grace, [this] {
