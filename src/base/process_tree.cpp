@@ -70,14 +70,18 @@ bool holds_mark(const std::string& environment, std::string_view mark) {
                      [&](const auto& variable) { return variable.starts_with(mark); });
 }
 
-std::vector<pid_t> members_of_tree(pid_t root, bool with_root, std::string_view mark) {
-  std::vector<pid_t> members = descendants_of(root);
-  if (!mark.empty()) {
-    for (pid_t process : processes_marked(mark)) members.push_back(process);
+std::vector<pid_t> kill_all(const std::function<std::vector<pid_t>()>& find) {
+  constexpr int kRounds = 100;  // each finds what was started before all of the last round's had stopped
+  std::set<pid_t> stopped;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::size_t before = stopped.size();
+    for (pid_t process : find()) {
+      if (process != ::getpid() && stopped.insert(process).second) ::kill(process, SIGSTOP);
+    }
+    if (stopped.size() == before) break;
   }
-  if (with_root) members.push_back(root);
-  std::erase_if(members, [&](pid_t member) { return member == ::getpid() || (member == root && !with_root); });
-  return members;
+  for (pid_t process : stopped) ::kill(process, SIGKILL);
+  return {stopped.begin(), stopped.end()};
 }
 
 }  // namespace
@@ -109,6 +113,7 @@ std::vector<pid_t> descendants_of(pid_t root) {
 
 std::vector<pid_t> processes_marked(std::string_view mark) {
   std::vector<pid_t> marked;
+  if (mark.empty()) return marked;
   for_each_number("/proc", [&](const Path& folder) {
     if (!holds_mark(read_quietly(folder / "environ"), mark)) return;
     marked.push_back(static_cast<pid_t>(*parse_integer(folder.filename().string())));
@@ -116,18 +121,17 @@ std::vector<pid_t> processes_marked(std::string_view mark) {
   return marked;
 }
 
-std::vector<pid_t> kill_tree(pid_t root, bool with_root, std::string_view mark) {
-  constexpr int kRounds = 100;  // each finds what was started before all of the last round's had stopped
-  std::set<pid_t> stopped;
-  for (int round = 0; round < kRounds; ++round) {
-    const std::size_t before = stopped.size();
-    for (pid_t member : members_of_tree(root, with_root, mark)) {
-      if (stopped.insert(member).second) ::kill(member, SIGSTOP);
-    }
-    if (stopped.size() == before) break;
-  }
-  for (pid_t member : stopped) ::kill(member, SIGKILL);
-  return {stopped.begin(), stopped.end()};
+std::vector<pid_t> kill_tree(pid_t root, std::string_view mark) {
+  return kill_all([&] {
+    std::vector<pid_t> members = descendants_of(root);
+    for (pid_t process : processes_marked(mark)) members.push_back(process);
+    members.push_back(root);
+    return members;
+  });
+}
+
+std::vector<pid_t> kill_marked(std::string_view mark) {
+  return kill_all([&] { return processes_marked(mark); });
 }
 
 std::vector<std::string> describe_threads(pid_t process) {

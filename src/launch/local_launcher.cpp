@@ -95,7 +95,7 @@ struct LocalLauncher::State {
   void remove_ended() {
     std::erase_if(agents, [](const Agent& agent) {
       if (::waitpid(agent.process, nullptr, WNOHANG) == 0) return false;
-      reap(kill_tree(agent.process, false, agent.mark));
+      reap(kill_marked(agent.mark));
       return true;
     });
   }
@@ -106,7 +106,7 @@ struct LocalLauncher::State {
     for (remove_ended(); !agents.empty() && std::chrono::steady_clock::now() < until; remove_ended()) {
       std::this_thread::sleep_for(10ms);
     }
-    for (const Agent& agent : agents) reap(kill_tree(agent.process, true, agent.mark));
+    for (const Agent& agent : agents) reap(kill_tree(agent.process, agent.mark));
   }
 
   std::vector<std::string> command;

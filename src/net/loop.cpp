@@ -50,9 +50,14 @@ void Loop::after(std::chrono::milliseconds delay, std::function<void()> work) {
 }
 
 void Loop::when_readable(int descriptor, std::function<bool()> work) {
-  const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) throw Error(fmt::format("cannot watch a descriptor: {}", std::strerror(errno)));
-  watch(std::make_shared<Descriptor>(state_->context, copy), std::move(work));
+  FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!copy) throw Error(fmt::format("cannot watch a descriptor: {}", std::strerror(errno)));
+  auto watched = std::make_shared<Descriptor>(state_->context);
+  asio::error_code error;
+  watched->assign(copy.get(), error);
+  if (error) throw Error("cannot watch a descriptor: " + error.message());
+  copy.release();
+  watch(std::move(watched), std::move(work));
 }
 
 }  // namespace dtrain::net

@@ -46,10 +46,12 @@ std::vector<pid_t> descendants_of(pid_t root);
 // parent now.
 std::vector<pid_t> processes_marked(std::string_view mark);
 
-// Ends, with SIGKILL, the descendants of `root`, and root itself if `with_root`; a `mark` that is not empty adds the
-// processes that carry it. All are stopped first, so that none can start another meanwhile. The caller survives.
-// Returns whom it killed, for the caller to reap those that are its children.
-std::vector<pid_t> kill_tree(pid_t root, bool with_root, std::string_view mark = {});
+// End with SIGKILL: `root` (unless it is the caller) with its descendants and all that carry the mark (empty: nobody),
+// or only the latter. All are stopped first, so that none can start another meanwhile. Return whom they killed, for the
+// caller to reap those that are its children. The caller always survives. `root` must not be reaped yet: its number
+// could be another's by now.
+std::vector<pid_t> kill_tree(pid_t root, std::string_view mark = {});
+std::vector<pid_t> kill_marked(std::string_view mark);
 
 // For logs: a line for each thread with its number, name, state and where it waits in the kernel, as /proc tells.
 std::vector<std::string> describe_threads(pid_t process);

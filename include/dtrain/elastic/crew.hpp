@@ -44,6 +44,9 @@ class Crew {
   virtual void start_host(const HostLine& host) = 0;
   virtual void start_worker(const std::string& host, int slot, WorkerId worker) = 0;
   virtual void send(WorkerId worker, const ToWorker& message) = 0;
+  virtual void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) {
+    for (const WorkerId worker : workers) send(worker, message);
+  }
   // Ends the worker's whole process tree; dump_stack: its threads' stacks go to its log first.
   virtual void kill_worker(WorkerId worker, bool dump_stack) = 0;
   virtual void end_host(const std::string& host) = 0;  // its agent exits, after all of its workers

@@ -45,6 +45,7 @@ class NetworkCrew final : public Crew {
   void start_host(const HostLine& host) override;
   void start_worker(const std::string& host, int slot, WorkerId worker) override;
   void send(WorkerId worker, const ToWorker& message) override;
+  void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) override;
   void kill_worker(WorkerId worker, bool dump_stack) override;
   void end_host(const std::string& host) override;
 

@@ -156,7 +156,7 @@ class Agent {
 
   void finish() {
     if (std::exchange(finishing_, true)) return;
-    kill_tree(::getpid(), false, tree_mark(options_.join));
+    kill_tree(::getpid(), tree_mark(options_.join));
     // Those that are not reaped here would be left to whoever adopts this process's children.
     for (int i = 0; i < 50 && !descendants_of(::getpid()).empty(); ++i) std::this_thread::sleep_for(10ms);
     reap_what_was_adopted();

@@ -239,8 +239,10 @@ void NetworkCrew::start_host(const HostLine& host) { state_->start_host(host); }
 void NetworkCrew::start_worker(const std::string& host, int slot, WorkerId worker) {
   state_->start_worker(host, slot, worker);
 }
-void NetworkCrew::send(WorkerId worker, const ToWorker& message) {
-  state_->tell(worker, Tag::say, to_json(message).dump());
+void NetworkCrew::send(WorkerId worker, const ToWorker& message) { send_all({worker}, message); }
+void NetworkCrew::send_all(const std::vector<WorkerId>& workers, const ToWorker& message) {
+  const std::string text = to_json(message).dump();
+  for (const WorkerId worker : workers) state_->tell(worker, Tag::say, text);
 }
 void NetworkCrew::kill_worker(WorkerId worker, bool dump_stack) {
   state_->tell(worker, Tag::kill, dump_stack ? "dump" : "");

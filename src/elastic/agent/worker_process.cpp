@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr auto kDumpTime = 300ms;
 // After the process ended, for the last of what it said and printed.
 constexpr auto kDrainTime = 1000ms;
-// Between looks at a process where the kernel has no pidfd_open (before Linux 5.3).
+// Between looks at a process where the kernel has no pidfd_open (before Linux 5.3) or no descriptor is left.
 constexpr auto kPoll = 20ms;
 // A worker that closed its socket cannot be told anything more: it has so long to end by itself.
 constexpr auto kSilentTime = 20s;
@@ -50,8 +50,10 @@ void WorkerProcess::start(const std::vector<std::string>& command, std::vector<s
   child.output = child.error = write_end.get();
   child.extra = theirs.get();
   child.death_signal = SIGKILL;
-  process_ = spawn(child);
   channel_ = net::adopt_channel(loop_, std::move(ours));
+  watch_output(std::move(read_end));
+  process_ = spawn(child);
+  watch_exit();
   channel_->listen({.on_frame =
                         [weak = weak_from_this()](std::string message) {
                           if (auto self = weak.lock()) self->events_.on_message(std::move(message));
@@ -61,8 +63,6 @@ void WorkerProcess::start(const std::vector<std::string>& command, std::vector<s
                           if (auto self = weak.lock()) self->on_channel_closed();
                         }});
   channel_->send(to_json(job_).dump());
-  watch_output(std::move(read_end));
-  watch_exit();
 }
 
 void WorkerProcess::send(std::string message) { channel_->send(std::move(message)); }
@@ -74,7 +74,7 @@ void WorkerProcess::ask_to_end() {
 void WorkerProcess::kill(bool dump_stack) {
   if (reaped_) return;
   if (!dump_stack) {
-    kill_tree(process_, true, mark_);
+    kill_tree(process_, mark_);
     return;
   }
   log("dtrain: this worker is being ended; its threads and their stacks:");
@@ -107,14 +107,18 @@ bool WorkerProcess::read_output(int pipe) {
 }
 
 void WorkerProcess::watch_exit() {
-  const FileDescriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
-  if (ended) {
+  try {
+    const FileDescriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
     loop_.when_readable(ended.get(), [self = shared_from_this()] { return !self->reap(); });
-  } else {
-    loop_.after(kPoll, [self = shared_from_this()] {
-      if (!self->reap()) self->watch_exit();
-    });
+  } catch (const Error&) {
+    look_again_later();
   }
+}
+
+void WorkerProcess::look_again_later() {
+  loop_.after(kPoll, [self = shared_from_this()] {
+    if (!self->reap()) self->look_again_later();
+  });
 }
 
 bool WorkerProcess::reap() {
@@ -130,7 +134,7 @@ void WorkerProcess::note_exit(int status) {
   reaped_ = true;
   exited_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   exited_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  kill_tree(process_, false, mark_);
+  kill_marked(mark_);
   loop_.after(kDrainTime, [self = shared_from_this()] { self->finish(); });
   finish_if_over();
 }

@@ -43,6 +43,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void watch_output(FileDescriptor pipe);
   bool read_output(int pipe);
   void watch_exit();
+  void look_again_later();
   bool reap();
   void note_exit(int status);
   void on_channel_closed();

@@ -123,7 +123,7 @@ TEST(KillTree, EndsGrandchildrenThatLeftTheGroupAndIgnoreSignals) {
       spawn(shell("for i in 1 2 3; do setsid sh -c 'trap \"\" TERM HUP; sleep 600 & wait' & done; wait"));
   ASSERT_TRUE(holds_soon([&] { return descendants_of(root).size() == 6; }));
   const auto tree = descendants_of(root);
-  kill_tree(root, true);
+  kill_tree(root);
   ::waitpid(root, nullptr, 0);
   for (pid_t process : tree) EXPECT_TRUE(is_gone(process));
 }
@@ -135,10 +135,10 @@ TEST(KillTree, FindsOrphansByTheirMarkAndTouchesNobodyElse) {
   const pid_t other = spawn(bystander), parent = spawn(daemon);
   ::waitpid(parent, nullptr, 0);
   ASSERT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine.5.").size() == 1; }));
-  kill_tree(parent, true, "DTRAIN_TEST_MARK=mine.5.");
+  kill_marked("DTRAIN_TEST_MARK=mine.5.");
   EXPECT_TRUE(holds_soon([] { return processes_marked("DTRAIN_TEST_MARK=mine.5.").empty(); }));
   EXPECT_EQ(processes_marked("DTRAIN_TEST_MARK=mine.55."), std::vector<pid_t>{other});
-  kill_tree(other, true);
+  kill_tree(other);
   ::waitpid(other, nullptr, 0);
 }
 
@@ -146,7 +146,7 @@ TEST(KillTree, OutrunsAProcessThatForksAllTheTime) {
   const pid_t root = spawn(shell("while :; do (sleep 600 &) ; sleep 0.01; done"));
   std::this_thread::sleep_for(200ms);
   const auto before = descendants_of(root);
-  kill_tree(root, true);
+  kill_tree(root);
   ::waitpid(root, nullptr, 0);
   for (pid_t process : before) EXPECT_TRUE(is_gone(process));
 }
@@ -160,7 +160,7 @@ TEST(OwnCommand, StartsThisProgramAgain) {
 TEST(DescribeThreads, TellsAStoppedProcess) {
   const pid_t process = spawn(shell("kill -STOP $$"));
   ASSERT_TRUE(holds_soon([&] { return join(describe_threads(process), "\n").find("state T") != std::string::npos; }));
-  kill_tree(process, true);
+  kill_tree(process);
   ::waitpid(process, nullptr, 0);
 }
 

@@ -8,12 +8,14 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/net/handshake.hpp>
 
 #include "frames.hpp"
+#include "handshake_steps.hpp"
 #include "sockets.hpp"
 
 namespace dtrain::net {
@@ -257,6 +259,26 @@ TEST(Listener, GivesStrangersNothingAndServesOthersMeanwhile) {
   port.accepted.take();
 }
 
+std::string random_bytes(std::mt19937& random) {
+  std::string bytes(random() % 200, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+TEST(Listener, SurvivesAnyBytesBeforeTheProof) {
+  Port port;
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const FileDescriptor stranger = port.connect_as_stranger();
+    std::string opening = Handshake(Role::connected, "guess", "dtrain control 1").take_output();
+    opening.resize(random() % opening.size());
+    write_raw(stranger, i % 2 == 0 ? random_bytes(random) : opening + random_bytes(random));
+  }
+  EXPECT_TRUE(port.accepted.stays_empty());
+  port.connect();
+  port.accepted.take();
+}
+
 TEST(Listener, IsNotFilledUpByStrangersThatSayNothing) {
   Port port;
   std::vector<FileDescriptor> strangers;
@@ -280,6 +302,21 @@ TEST(Listener, FreesItsPortAndRefusesEverybodyOnceItIsGone) {
   running.settle();
   running.settle();
   EXPECT_THROW(connect_channel(running.loop, "127.0.0.1", port, "token", 10s), RemoteError);
+}
+
+TEST(Listener, SpeaksIPv6) {
+  RunningLoop running;
+  std::unique_ptr<Listener> listener;
+  Mailbox<ChannelPtr> accepted;
+  try {
+    listener =
+        std::make_unique<Listener>(running.loop, "::1", "token", [&](ChannelPtr c) { accepted.put(std::move(c)); });
+  } catch (const Error&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  const auto ours = connect_channel(running.loop, "::1", listener->port(), "token", 10s);
+  EXPECT_EQ(ours->local_address(), "::1");
+  EXPECT_EQ(accepted.take()->peer_address(), "::1");
 }
 
 TEST(Listener, TellsAnAddressThatIsNotOfThisMachine) {
@@ -332,6 +369,16 @@ TEST(Channel, GivesNoHalfFrame) {
   peer.socket = FileDescriptor();
   EXPECT_EQ(peer.ear.ends.take(), "the peer closed the connection");
   EXPECT_TRUE(peer.ear.frames.stays_empty());
+}
+
+TEST(Channel, SurvivesAnyBytesAfterTheProof) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 50; ++i) {
+    Proven peer;
+    write_raw(peer.socket, random_bytes(random));
+    peer.socket = FileDescriptor();
+    peer.ear.ends.take();
+  }
 }
 
 TEST(Listener, RefusesAPeerThatProvesItselfForAnotherKindOfPort) {
