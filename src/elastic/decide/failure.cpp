@@ -73,16 +73,41 @@ void complete_failure(Turn& turn, const Worker& worker, const WorkerExited& exit
   show_lines(turn, worker, exited.last_lines);
 }
 
+struct Condemned {
+  WorkerId id = 0;
+  bool was_member = false;
+  Time heard{};
+  std::string why;
+};
+
+// From here on its messages are ignored.
+Condemned condemn(Turn& turn, const Loss& loss) {
+  Worker& worker = turn.state.workers.at(loss.worker);
+  const Fault& fault = loss.fault;
+  if (is_usable(worker)) {
+    remember_first(turn, worker, fault);
+    report(turn, worker, fault);
+    quarantine(turn, turn.host_of(worker), fault.reason);
+    ++turn.state.failures;
+  }
+  const Condemned condemned{worker.id, is_member(worker), worker.heard,
+                            fmt::format("{} failed: {}", name_of(worker), fault.reason)};
+  if (fault.remains == Remains::process) turn.add(KillWorker{worker.id, fault.hung});
+  show_lines(turn, worker, fault.last_lines);
+  turn.enter_phase(worker, WorkerPhase::ending);
+  return condemned;
+}
+
 // A generation that it is in, or was to be in, cannot go on.
-void leave_generations(Turn& turn, WorkerId id, bool was_member, Time heard, const std::string& why) {
+void leave_generations(Turn& turn, const Condemned& gone) {
   State& state = turn.state;
   auto& change = state.change;
-  const bool was_coming = change && contains(change->members, id);
-  if (was_coming) abandon_change(turn, why);
-  if (change) std::erase(change->leaving, id);
-  if (!was_member && !(was_coming && change)) return;
-  if (was_member) std::erase(state.current->members, id);
-  if (!state.freezing) return begin_freeze(turn, why, heard);
+  const bool was_coming = change && contains(change->members, gone.id);
+  if (was_coming) abandon_change(turn, gone.why);
+  if (change) std::erase(change->leaving, gone.id);
+  if (!gone.was_member && !(was_coming && change)) return;
+  if (gone.was_member) std::erase(state.current->members, gone.id);
+  if (!state.freezing) return begin_freeze(turn, gone.why, gone.heard);
   state.freezing->awaited = thawed_members(state).size();
   if (state.ending && all_frozen(state)) stop_frozen(turn);
 }
@@ -108,30 +133,21 @@ void check_limits(Turn& turn) {
 
 }  // namespace
 
-void lose_worker(Turn& turn, WorkerId id, const Fault& fault) {
-  State& state = turn.state;
-  Worker& worker = state.workers.at(id);
-  const bool counts = is_usable(worker);
-  const bool was_member = is_member(worker);
-  const Time heard = worker.heard;
-  if (counts) {
-    remember_first(turn, worker, fault);
-    report(turn, worker, fault);
-    quarantine(turn, turn.host_of(worker), fault.reason);
-    ++state.failures;
+void lose_workers(Turn& turn, const std::vector<Loss>& losses) {
+  // All are condemned before the first one is mourned: none of them is asked to freeze.
+  std::vector<Condemned> condemned;
+  for (const Loss& loss : losses) {
+    if (turn.find(loss.worker) != nullptr) condemned.push_back(condemn(turn, loss));
   }
-  if (fault.remains == Remains::process) {
-    turn.add(KillWorker{id, fault.hung});
-    turn.enter_phase(worker, WorkerPhase::ending);
-  } else {
-    show_lines(turn, worker, fault.last_lines);
-    turn.enter_phase(worker, WorkerPhase::ending);
+  for (const Condemned& each : condemned) leave_generations(turn, each);
+  for (const Loss& loss : losses) {
+    if (loss.fault.remains == Remains::nothing) erase_worker(turn, loss.worker);
   }
-  leave_generations(turn, id, was_member, heard, fmt::format("{} failed: {}", name_of(worker), fault.reason));
-  if (fault.remains == Remains::nothing) erase_worker(turn, id);
   turn.settle = true;
   check_limits(turn);
 }
+
+void lose_worker(Turn& turn, WorkerId id, const Fault& fault) { lose_workers(turn, {{id, fault}}); }
 
 void lose_host(Turn& turn, Host& host, const std::string& reason) {
   const AgentState agent = std::exchange(host.agent, AgentState::none);
@@ -140,10 +156,9 @@ void lose_host(Turn& turn, Host& host, const std::string& reason) {
   const int failures = host.failures;
   const std::string why = fmt::format("its host's agent is gone: {}", reason);
   turn.emit("host_down", {{"host", host.line.name}, {"reason", asked ? "no worker is needed there" : reason}});
-  const std::vector<WorkerId> slots = host.slots;
-  for (const WorkerId id : slots) {
-    if (turn.find(id) != nullptr) lose_worker(turn, id, {.reason = why, .remains = Remains::nothing});
-  }
+  std::vector<Loss> losses;
+  for (const WorkerId id : host.slots) losses.push_back({id, {.reason = why, .remains = Remains::nothing}});
+  lose_workers(turn, losses);
   if (asked) return;
   host.failures = failures;  // one failure, however many workers were there
   quarantine(turn, host, reason);

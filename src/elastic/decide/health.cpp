@@ -111,41 +111,43 @@ class Hangs {
 void evict_hung(Turn& turn) {
   if (!turn.state.current || turn.state.freezing) return;
   const Hangs hangs(turn);
+  std::vector<Loss> losses;
   for (const WorkerId id : hangs.find()) {
-    const Worker* worker = turn.find(id);
-    if (worker == nullptr) continue;
-    const std::string reason = fmt::format("it made no progress for {:.1f} s while {}", hangs.seconds_in_phase(*worker),
-                                           phase_name(worker->progress.phase));
-    lose_worker(turn, id, {.reason = reason, .hung = true});
+    const Worker& worker = turn.state.workers.at(id);
+    const std::string reason = fmt::format("it made no progress for {:.1f} s while {}", hangs.seconds_in_phase(worker),
+                                           phase_name(worker.progress.phase));
+    losses.push_back({id, {.reason = reason, .hung = true}});
   }
+  if (!losses.empty()) lose_workers(turn, losses);
 }
 
 void evict_silent(Turn& turn) {
+  const State& state = turn.state;
   const auto silent_for = [&](Duration limit) {
-    return workers_where(turn.state, [&](const Worker& worker) {
+    return workers_where(state, [&](const Worker& worker) {
       return is_usable(worker) && worker.phase != WorkerPhase::starting && turn.passed(worker.heard, limit);
     });
   };
-  const Duration limit = turn.state.policy.heartbeat_timeout;
+  const Duration limit = state.policy.heartbeat_timeout;
   std::vector<WorkerId> silent = silent_for(limit);
-  if (is_epidemic(turn.state, silent)) silent = silent_for(limit * kPatienceWhenAll);
+  if (is_epidemic(state, silent)) silent = silent_for(limit * kPatienceWhenAll);
+  std::vector<Loss> losses;
   for (const WorkerId id : silent) {
-    const Worker* worker = turn.find(id);
-    if (worker == nullptr) continue;
-    const Seconds silence = turn.now - worker->heard;
-    lose_worker(turn, id,
-                {.reason = fmt::format("nothing was heard of it for {:.1f} s", silence.count()), .hung = true});
+    const Seconds silence = turn.now - state.workers.at(id).heard;
+    const std::string reason = fmt::format("nothing was heard of it for {:.1f} s", silence.count());
+    losses.push_back({id, {.reason = reason, .hung = true}});
   }
+  if (!losses.empty()) lose_workers(turn, losses);
 }
 
 void evict_unfrozen(Turn& turn) {
   const auto& freezing = turn.state.freezing;
   if (!freezing || freezing->awaited == 0 || !turn.passed(freezing->since, turn.state.policy.freeze_timeout)) return;
-  const Generation number = freezing->number;
-  for (const WorkerId id :
-       workers_where(turn.state, [&](const Worker& worker) { return is_member(worker) && worker.frozen < number; })) {
-    if (turn.find(id)) lose_worker(turn, id, {.reason = "it did not stop with the others", .hung = true});
+  std::vector<Loss> losses;
+  for (const WorkerId id : thawed_members(turn.state)) {
+    losses.push_back({id, {.reason = "it did not stop with the others", .hung = true}});
   }
+  lose_workers(turn, losses);
 }
 
 void end_overdue(Turn& turn, WorkerId id) {

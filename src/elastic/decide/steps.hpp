@@ -58,7 +58,12 @@ struct Fault {
   bool hung = false;  // its stacks are worth a look
   std::vector<std::string> last_lines{};
 };
-// The worker is out of the job, by force where needed; its host is quarantined.
+struct Loss {
+  WorkerId worker = 0;
+  Fault fault{};
+};
+// These workers are out of the job, by force where needed; their hosts are quarantined.
+void lose_workers(Turn& turn, const std::vector<Loss>& losses);
 void lose_worker(Turn& turn, WorkerId id, const Fault& fault);
 void lose_host(Turn& turn, Host& host, const std::string& reason);
 void worker_exited(Turn& turn, const WorkerExited& exited);

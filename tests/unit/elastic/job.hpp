@@ -1,0 +1,231 @@
+// A job under test: feeds decide() and remembers what it wanted. Time only passes when a test says so.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <dtrain/elastic/decide.hpp>
+
+namespace dtrain::elastic {
+
+using namespace std::chrono_literals;
+
+inline HostLine host_line(const std::string& name, int slots = 1) {
+  return {.name = name, .user = {}, .host = name, .port = 0, .slots = slots};
+}
+
+inline Policy elastic_policy() {
+  Policy policy;
+  policy.elastic = true;
+  policy.boundary = Boundary::step;
+  return policy;
+}
+
+inline WorkerExited exited(WorkerId worker, int exit_code = 0, int signal = 0) {
+  return {.worker = worker, .exit_code = exit_code, .signal = signal, .last_lines = {}};
+}
+inline Left left(Left::How how) { return {.how = how, .reason = {}, .standing = {}}; }
+
+class Job {
+ public:
+  explicit Job(const Policy& policy = elastic_policy(), const Origin& origin = {})
+      : state_(initial_state(policy, origin, now_)) {}
+
+  // What decide() wanted because of this event alone.
+  const std::vector<Action>& feed(const Event& event) {
+    Decision decision = decide(std::move(state_), event, now_);
+    state_ = std::move(decision.state);
+    actions_ = std::move(decision.actions);
+    all_.insert(all_.end(), actions_.begin(), actions_.end());
+    return actions_;
+  }
+
+  // Time passes in steps, with a heartbeat of everybody who is not `silent`, and a Tick.
+  void pass(Duration time) {
+    const Time end = now_ + time;
+    while (now_ < end) {
+      now_ += std::min<Time::duration>(100ms, end - now_);
+      for (const auto& [id, worker] : state_.workers) heart_.push_back(id);
+      for (const WorkerId id : std::exchange(heart_, {})) {
+        const auto found = state_.workers.find(id);
+        if (found == state_.workers.end() || found->second.phase == WorkerPhase::starting) continue;
+        if (std::ranges::find(silent, id) == silent.end()) beat(id);
+      }
+      feed(Tick{});
+    }
+  }
+
+  void want(const std::vector<std::string>& names, bool by_person = false) {
+    HostsWanted wanted{.hosts = {}, .by_person = by_person};
+    for (const std::string& name : names) wanted.hosts.push_back(host_line(name));
+    feed(wanted);
+  }
+
+  void say(WorkerId worker, const FromWorker& message) { feed(WorkerSays{worker, message}); }
+
+  void beat(WorkerId id) {
+    const Worker& worker = state_.workers.at(id);
+    Progress progress = worker.progress;
+    progress.generation = worker.entered;
+    progress.standing = worker.standing;
+    say(id, progress);
+  }
+
+  void beat(WorkerId id, Phase phase, double seconds) {
+    Progress progress = state_.workers.at(id).progress;
+    progress.generation = state_.workers.at(id).entered;
+    progress.standing = state_.workers.at(id).standing;
+    progress.phase = phase;
+    progress.seconds_in_phase = seconds;
+    say(id, progress);
+  }
+
+  // The worker of a host's first slot; 0 when there is none.
+  WorkerId worker_on(const std::string& host) const {
+    const auto found = state_.hosts.find(host);
+    return found == state_.hosts.end() || found->second.slots.empty() ? 0 : found->second.slots[0];
+  }
+
+  void host_up(const std::string& host) { feed(HostUp{host, "10.0.0.1"}); }
+  void hello(const std::string& host) {
+    const WorkerId id = worker_on(host);
+    say(id, Hello{.pid = 1'000 + static_cast<std::int64_t>(id),
+                  .data = {"10.0.0.1", static_cast<std::uint16_t>(5'000 + id)},
+                  .fingerprint = "same"});
+  }
+  void ready(const std::string& host) { say(worker_on(host), Ready{}); }
+  // From nothing to ready.
+  void prepare_host(const std::string& host) {
+    if (state_.hosts.at(host).agent != AgentState::up) host_up(host);
+    hello(host);
+    ready(host);
+  }
+
+  // All members of the change connect.
+  void mesh() {
+    ASSERT_TRUE(state_.change) << "nothing is being prepared";
+    const Roster change = *state_.change;
+    for (const WorkerId id : change.members) say(id, Meshed{change.number, {}});
+  }
+  // The old members reach the boundary, the new ones follow.
+  void enter() {
+    const Roster& next = state_.change ? *state_.change : *state_.current;
+    const Roster roster = next;
+    const Standing standing{true, 0, step, step};
+    for (const WorkerId id : roster.members) say(id, Entered{roster.number, standing});
+  }
+  // Every member finishes one more step of the current generation.
+  void train() {
+    ++step;
+    const Roster roster = *state_.current;
+    for (const WorkerId id : roster.members) {
+      say(id, Progress{.generation = roster.number,
+                       .phase = Phase::computing,
+                       .standing = {true, 0, step, step},
+                       .seconds_in_phase = 0,
+                       .step_seconds = 0.1,
+                       .compute_seconds = 0.08});
+    }
+  }
+  // A change that was begun goes through to its first step.
+  void complete_change() {
+    mesh();
+    enter();
+    train();
+  }
+  // Everybody frozen says so.
+  void freeze() {
+    const Generation number = state_.freezing->number;
+    const std::vector<WorkerId> members = state_.current->members;
+    for (const WorkerId id : members) say(id, Frozen{number, state_.workers.at(id).standing});
+  }
+
+  // A job that trains on these hosts.
+  void run_on(const std::vector<std::string>& names) {
+    want(names);
+    for (const std::string& name : names) prepare_host(name);
+    complete_change();
+    all_.clear();
+  }
+
+  const State& state() const { return state_; }
+  const Worker& worker(const std::string& host) const { return state_.workers.at(worker_on(host)); }
+  const std::vector<Action>& actions() const { return actions_; }
+  std::vector<Action> take_all() { return std::exchange(all_, {}); }
+  const std::vector<Action>& all() const { return all_; }
+  Time now() const { return now_; }
+
+  // Hosts of the current generation, by rank.
+  std::vector<std::string> ranks() const {
+    std::vector<std::string> names;
+    if (!state_.current) return names;
+    for (const WorkerId id : state_.current->members) names.push_back(state_.workers.at(id).host);
+    return names;
+  }
+
+  std::vector<WorkerId> silent;
+  std::uint64_t step = 0;
+
+ private:
+  Time now_ = Time{} + 1'000s;
+  State state_;
+  std::vector<Action> actions_, all_;
+  std::vector<WorkerId> heart_;
+};
+
+template <typename T>
+std::vector<T> of_kind(const std::vector<Action>& actions) {
+  std::vector<T> found;
+  for (const Action& action : actions) {
+    if (const T* kind = std::get_if<T>(&action)) found.push_back(*kind);
+  }
+  return found;
+}
+
+// Messages of one kind: who gets them, and what.
+template <typename T>
+std::vector<std::pair<WorkerId, T>> sent(const std::vector<Action>& actions) {
+  std::vector<std::pair<WorkerId, T>> found;
+  for (const Send& send : of_kind<Send>(actions)) {
+    const T* message = std::get_if<T>(&send.message);
+    for (const WorkerId to : send.to) {
+      if (message != nullptr) found.emplace_back(to, *message);
+    }
+  }
+  return found;
+}
+
+template <typename T>
+std::vector<WorkerId> receivers(const std::vector<Action>& actions) {
+  std::vector<WorkerId> workers;
+  for (const auto& [worker, message] : sent<T>(actions)) workers.push_back(worker);
+  return workers;
+}
+
+// "+w1 -w2": lines of host_worker_log, in order.
+inline std::string logged(const std::vector<Action>& actions) {
+  std::string text;
+  for (const LogMembership& line : of_kind<LogMembership>(actions)) {
+    text += (text.empty() ? "" : " ") + std::string(line.added ? "+" : "-") + line.host;
+  }
+  return text;
+}
+
+inline std::vector<Json> events(const std::vector<Action>& actions, std::string_view kind) {
+  std::vector<Json> found;
+  for (const Emit& emit : of_kind<Emit>(actions)) {
+    if (emit.event.at("event").as_string() == kind) found.push_back(emit.event);
+  }
+  return found;
+}
+
+inline std::vector<std::string> started(const std::vector<Action>& actions) {
+  std::vector<std::string> hosts;
+  for (const StartWorker& start : of_kind<StartWorker>(actions)) hosts.push_back(start.host);
+  return hosts;
+}
+
+}  // namespace dtrain::elastic
