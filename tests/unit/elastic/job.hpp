@@ -58,6 +58,9 @@ class Job {
     }
   }
 
+  // The coordinator itself stands still.
+  void stall(Duration time) { now_ += time; }
+
   void want(const std::vector<std::string>& names, bool by_person = false) {
     HostsWanted wanted{.hosts = {}, .by_person = by_person};
     for (const std::string& name : names) wanted.hosts.push_back(host_line(name));

@@ -1,0 +1,165 @@
+#include "elastic/job.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+void end_process(Job& job, WorkerId worker, Left::How how, int exit_code) {
+  job.say(worker, left(how));
+  job.feed(exited(worker, exit_code));
+}
+
+void close_agents(Job& job) {
+  std::vector<std::string> names;
+  for (const auto& [name, host] : job.state().hosts) names.push_back(name);
+  for (const std::string& name : names) job.feed(HostDown{name, "closed"});
+}
+
+std::optional<Finish> finish_of(const Job& job) {
+  const auto found = of_kind<Finish>(job.all());
+  EXPECT_LE(found.size(), 1u);
+  return found.empty() ? std::nullopt : std::optional(found[0]);
+}
+
+TEST(DecideEnding, WhenAllAreDoneTheJobIs) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  const std::vector<WorkerId> members = job.state().current->members;
+  for (const WorkerId id : members) end_process(job, id, Left::How::done, 0);
+  EXPECT_FALSE(finish_of(job)) << "agents are still there";
+  close_agents(job);
+  ASSERT_TRUE(finish_of(job));
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::ok);
+}
+
+TEST(DecideEnding, WhoStillPreparesWhenTrainingIsCompleteMayGo) {
+  Job job;
+  job.run_on({"w1"});
+  job.want({"w1", "w2", "w3"});
+  job.prepare_host("w2");
+  job.host_up("w3");
+  const WorkerId ready = job.worker_on("w2"), starting = job.worker_on("w3");
+  job.say(job.worker_on("w1"), left(Left::How::done));
+  EXPECT_EQ(receivers<Leave>(job.actions()), std::vector<WorkerId>{ready});
+  EXPECT_EQ(of_kind<KillWorker>(job.actions()).at(0).worker, starting);
+}
+
+TEST(DecideEnding, ARankThatDiesAfterTheFirstIsDoneDoesNotSpoilTheResult) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId first = job.worker_on("w1"), second = job.worker_on("w2"), third = job.worker_on("w3");
+  end_process(job, first, Left::How::done, 0);
+  job.feed(exited(third, 0, 9));
+  job.say(second, Frozen{1, {true, 1, 0, 9}});
+  EXPECT_EQ(receivers<Leave>(job.actions()), std::vector<WorkerId>{second});
+  end_process(job, second, Left::How::removed, 0);
+  close_agents(job);
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::ok);
+}
+
+TEST(DecideEnding, IfTheRankThatSavesDiesAtTheEndAnotherOneSaves) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId first = job.worker_on("w1"), second = job.worker_on("w2"), third = job.worker_on("w3");
+  end_process(job, third, Left::How::done, 0);
+  job.feed(exited(first, 0, 9));
+  job.say(second, Frozen{1, {true, 1, 0, 9}});
+  ASSERT_EQ(sent<Stop>(job.actions()).size(), 1u);
+  EXPECT_TRUE(sent<Stop>(job.actions())[0].second.save);
+  end_process(job, second, Left::How::stopped, 75);
+  close_agents(job);
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::resumable);
+}
+
+TEST(DecideEnding, AStopIsAskedOfAllAndEndsWith75) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  const std::vector<WorkerId> members = job.state().current->members;
+  job.feed(StopAsked{"dtrain stop"});
+  EXPECT_EQ(receivers<Stop>(job.actions()), members);
+  job.feed(StopAsked{"dtrain stop"});
+  EXPECT_TRUE(of_kind<Send>(job.actions()).empty());
+  for (const WorkerId id : members) end_process(job, id, Left::How::stopped, 75);
+  close_agents(job);
+  ASSERT_TRUE(finish_of(job));
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::resumable);
+  EXPECT_EQ(finish_of(job)->reason, "dtrain stop");
+}
+
+TEST(DecideEnding, OfThoseWhoHoldOnlyTheFurthestSaves) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId w2 = job.worker_on("w2"), w3 = job.worker_on("w3");
+  job.feed(exited(job.worker_on("w1"), 0, 9));
+  job.feed(StopAsked{"dtrain stop"});
+  job.say(w2, Frozen{1, {true, 0, 7, 7}});
+  EXPECT_TRUE(sent<Stop>(job.all()).empty());
+  job.say(w3, Frozen{1, {true, 0, 8, 8}});
+  const auto stops = sent<Stop>(job.actions());
+  ASSERT_EQ(stops.size(), 2u);
+  EXPECT_EQ(stops[0].first, w3);
+  EXPECT_TRUE(stops[0].second.save);
+  EXPECT_FALSE(stops[1].second.save);
+}
+
+TEST(DecideEnding, AStopWhileAChangeIsPreparedGivesTheChangeUp) {
+  Job job;
+  job.run_on({"w1"});
+  job.want({"w1", "w2"});
+  job.pass(1s);
+  job.prepare_host("w2");
+  job.feed(StopAsked{"dtrain stop"});
+  EXPECT_FALSE(job.state().change);
+  EXPECT_EQ(receivers<Leave>(job.actions()), std::vector<WorkerId>{job.worker_on("w2")});
+}
+
+TEST(DecideEnding, AtOnceMeansKill) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  const std::vector<WorkerId> members = job.state().current->members;
+  job.feed(StopAsked{"dtrain stop"});
+  job.feed(StopAsked{"second signal", true});
+  EXPECT_EQ(of_kind<KillWorker>(job.actions()).size(), 2u);
+  for (const WorkerId id : members) job.feed(exited(id, 0, 9));
+  close_agents(job);
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::resumable);
+}
+
+TEST(DecideEnding, NeitherAWorkerNorAnAgentThatDoesNotEndKeepsTheJob) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.feed(StopAsked{"dtrain stop"});
+  job.pass(301s);
+  EXPECT_EQ(of_kind<KillWorker>(job.all()).size(), 2u);
+  job.pass(40s);
+  ASSERT_TRUE(finish_of(job));
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::resumable);
+}
+
+TEST(DecideEnding, AStopBeforeAnythingRunsEndsAtOnce) {
+  Job job;
+  job.feed(StopAsked{"interrupted"});
+  ASSERT_TRUE(finish_of(job));
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::resumable);
+}
+
+TEST(DecideEnding, AStoppedWorkerThatNobodyAskedStopsTheJob) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.say(job.worker_on("w1"), left(Left::How::stopped));
+  EXPECT_EQ(receivers<Stop>(job.actions()), std::vector<WorkerId>{job.worker_on("w2")});
+}
+
+TEST(DecideEnding, NothingIsStartedOnceTheJobEnds) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.feed(StopAsked{"dtrain stop"});
+  job.take_all();
+  job.feed(exited(job.worker_on("w2"), 1));
+  job.want({"w1", "w2", "w3"});
+  job.pass(60s);
+  EXPECT_TRUE(of_kind<StartHost>(job.all()).empty());
+  EXPECT_TRUE(started(job.all()).empty());
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

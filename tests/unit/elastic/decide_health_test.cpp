@@ -1,0 +1,212 @@
+#include "elastic/job.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names evicted(const Job& job) {
+  Names hosts;
+  for (const Json& event : events(job.all(), "failed")) hosts.push_back(event.at("host").as_string());
+  return hosts;
+}
+
+// Every member reports this phase, except one.
+void all_in(Job& job, Phase phase, double seconds, const std::string& host, Phase other, double other_seconds) {
+  for (const std::string& name : job.ranks()) {
+    const bool is_other = name == host;
+    job.beat(job.worker_on(name), is_other ? other : phase, is_other ? other_seconds : seconds);
+  }
+  job.feed(Tick{});
+}
+
+TEST(DecideHealth, SilenceOfThreeSecondsIsALoss) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.silent = {job.worker_on("w2")};
+  job.pass(2900ms);
+  EXPECT_TRUE(evicted(job).empty());
+  job.pass(200ms);
+  EXPECT_EQ(evicted(job), Names{"w2"});
+  EXPECT_TRUE(of_kind<KillWorker>(job.all()).at(0).dump_stack);
+}
+
+TEST(DecideHealth, SeveralSilentOnesAreOneFreezeOfTheRest) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.silent = {job.worker_on("w1"), job.worker_on("w2")};
+  job.pass(3100ms);
+  EXPECT_EQ(receivers<Freeze>(job.all()), std::vector<WorkerId>{job.worker_on("w3")});
+}
+
+TEST(DecideHealth, ACoordinatorThatWasHeldUpBlamesNobody) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.pass(1s);
+  job.stall(60s);
+  job.feed(Tick{});
+  EXPECT_TRUE(evicted(job).empty());
+  job.silent = {job.worker_on("w1")};
+  job.pass(3100ms);
+  EXPECT_EQ(evicted(job), Names{"w1"});
+}
+
+TEST(DecideHealth, WhenEverybodyIsSilentItIsRatherUs) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.silent = {job.worker_on("w1"), job.worker_on("w2")};
+  job.pass(10s);
+  EXPECT_TRUE(evicted(job).empty());
+  job.pass(6s);
+  EXPECT_EQ(evicted(job).size(), 2u);
+}
+
+TEST(DecideHealth, ANewcomerThatFallsSilentIsLostWithoutDisturbance) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.want({"w1", "w2", "w3"});
+  job.host_up("w3");
+  job.hello("w3");
+  job.silent = {job.worker_on("w3")};
+  job.pass(4s);
+  EXPECT_EQ(evicted(job), Names{"w3"});
+  EXPECT_TRUE(of_kind<Send>(job.all()).empty());
+}
+
+TEST(DecideHealth, AHangIsJudgedByItsPhaseAndWaitersAreNotToBlame) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  all_in(job, Phase::reducing, 19, "w2", Phase::loading, 19);
+  EXPECT_TRUE(evicted(job).empty());
+  all_in(job, Phase::reducing, 21, "w2", Phase::loading, 21);
+  EXPECT_EQ(evicted(job), Names{"w2"});
+  EXPECT_TRUE(of_kind<KillWorker>(job.all()).at(0).dump_stack);
+}
+
+TEST(DecideHealth, TheFirstStepOfAWorkerMayTakeLonger) {
+  Job job;
+  job.want({"w1", "w2"});
+  for (const char* host : {"w1", "w2"}) job.prepare_host(host);
+  job.mesh();
+  job.enter();
+  all_in(job, Phase::reducing, 100, "w2", Phase::computing, 100);
+  EXPECT_TRUE(evicted(job).empty());
+  all_in(job, Phase::reducing, 121, "w2", Phase::computing, 121);
+  EXPECT_EQ(evicted(job), Names{"w2"});
+}
+
+TEST(DecideHealth, SlowJobsHaveLongerLimitsByTheirOwnStepTimes) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  for (int i = 0; i < 10; ++i) {
+    ++job.step;
+    for (const std::string& name : job.ranks()) {
+      job.say(job.worker_on(name), Progress{.generation = 1,
+                                            .phase = Phase::computing,
+                                            .standing = {true, 0, job.step, job.step},
+                                            .seconds_in_phase = 0,
+                                            .step_seconds = 4.0,
+                                            .compute_seconds = 3.9});
+    }
+  }
+  all_in(job, Phase::reducing, 70, "w2", Phase::computing, 70);
+  EXPECT_TRUE(evicted(job).empty());
+  all_in(job, Phase::reducing, 81, "w2", Phase::computing, 81);
+  EXPECT_EQ(evicted(job), Names{"w2"});
+}
+
+TEST(DecideHealth, WhoIsBehindTheOthersWhileAllWaitIsToBlame) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  ++job.step;
+  for (const char* host : {"w1", "w3"}) {
+    job.say(job.worker_on(host), Progress{.generation = 1, .phase = Phase::reducing, .standing = {true, 0, 2, 2}});
+  }
+  all_in(job, Phase::reducing, 61, "w2", Phase::reducing, 61);
+  EXPECT_EQ(evicted(job), Names{"w2"});
+}
+
+TEST(DecideHealth, WhenAllHangAlikeTheyGetFiveTimesAsLong) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  all_in(job, Phase::loading, 90, "w2", Phase::loading, 90);
+  EXPECT_TRUE(evicted(job).empty());
+  all_in(job, Phase::loading, 101, "w2", Phase::loading, 101);
+  EXPECT_EQ(evicted(job).size(), 2u);
+}
+
+TEST(DecideHealth, LongEvaluationsThatEndedWellAreNormal) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  all_in(job, Phase::reducing, 0, "w2", Phase::evaluating, 50);
+  all_in(job, Phase::reducing, 0, "w2", Phase::loading, 0);
+  all_in(job, Phase::reducing, 0, "w2", Phase::evaluating, 240);
+  EXPECT_TRUE(evicted(job).empty());
+  all_in(job, Phase::reducing, 0, "w2", Phase::evaluating, 260);
+  EXPECT_EQ(evicted(job), Names{"w2"});
+}
+
+TEST(DecideHealth, AProcessThatNeverConnectsAndOneThatIsNeverReadyAreLost) {
+  Policy policy = elastic_policy();
+  policy.prepare_timeout = 100s;
+  Job job(policy);
+  job.run_on({"w1"});
+  job.want({"w1", "w2", "w3"});
+  job.host_up("w2");
+  job.host_up("w3");
+  job.hello("w3");
+  job.pass(31s);
+  EXPECT_EQ(evicted(job), Names{"w2"});
+  job.pass(70s);
+  EXPECT_EQ(evicted(job), (Names{"w2", "w3"}));
+}
+
+TEST(DecideHealth, AnAgentThatNeverConnectsIsTriedAgain) {
+  Job job;
+  job.run_on({"w1"});
+  job.want({"w1", "w2"});
+  job.take_all();
+  job.pass(61s);
+  EXPECT_EQ(events(job.all(), "host_down").size(), 1u);
+  job.pass(6s);
+  EXPECT_EQ(of_kind<StartHost>(job.all()).size(), 1u);
+  EXPECT_FALSE(job.state().freezing);
+}
+
+TEST(DecideHealth, AProcessThatCannotBeKilledCostsItsHost) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  const WorkerId undead = job.worker_on("w2");
+  job.silent = {undead};
+  job.pass(4s);
+  job.freeze();
+  job.complete_change();
+  job.pass(16s);
+  EXPECT_EQ(of_kind<EndHost>(job.all()).size(), 1u);
+  EXPECT_EQ(job.state().workers.count(undead), 0u);
+}
+
+TEST(DecideHealth, AStragglerIsNamedOnceAndHasAScore) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  for (int i = 0; i < 20; ++i) {
+    ++job.step;
+    for (const std::string& name : job.ranks()) {
+      job.say(job.worker_on(name), Progress{.generation = 1,
+                                            .phase = Phase::computing,
+                                            .standing = {true, 0, job.step, job.step},
+                                            .seconds_in_phase = 0,
+                                            .step_seconds = 0.3,
+                                            .compute_seconds = name == "w2" ? 0.3 : 0.1});
+    }
+    job.pass(300ms);
+  }
+  const auto found = events(job.all(), "straggler");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].at("host").as_string(), "w2");
+  EXPECT_GT(straggler_score(job.state(), job.worker("w2")), 2.5);
+  EXPECT_TRUE(evicted(job).empty());
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

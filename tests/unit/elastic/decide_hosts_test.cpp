@@ -1,0 +1,174 @@
+#include "elastic/job.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::vector<Say> warnings(const std::vector<Action>& actions) {
+  std::vector<Say> found = of_kind<Say>(actions);
+  std::erase_if(found, [](const Say& say) { return say.kind != Say::Kind::warning; });
+  return found;
+}
+
+TEST(DecideHosts, AnEditThatRemovesMoreThanHalfIsRefusedAndSaysHow) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.want({"w1"});
+  job.pass(5s);
+  EXPECT_FALSE(job.state().change);
+  ASSERT_EQ(warnings(job.all()).size(), 1u);
+  EXPECT_NE(warnings(job.all())[0].hint.find("--allow-mass-remove"), std::string::npos);
+  EXPECT_EQ(job.state().order, (Names{"w1", "w2", "w3"}));
+}
+
+TEST(DecideHosts, ExactlyHalfMayGoAndAPersonMayRemoveAnyNumber) {
+  Job job;
+  job.run_on({"w1", "w2", "w3", "w4"});
+  job.want({"w1", "w2"});
+  EXPECT_EQ(job.state().order.size(), 2u);
+  job.want({}, true);
+  EXPECT_TRUE(job.state().order.empty());
+}
+
+TEST(DecideHosts, TheOptionAllowsMassRemovalByHand) {
+  Policy policy = elastic_policy();
+  policy.allow_mass_remove = true;
+  Job job(policy);
+  job.run_on({"w1", "w2", "w3"});
+  job.want({"w1"});
+  EXPECT_EQ(job.state().order, Names{"w1"});
+}
+
+TEST(DecideHosts, ADoubtfulListAddsButRemovesNobody) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.feed(
+      HostsWanted{.hosts = {host_line("w1"), host_line("w3")}, .doubtful = true, .problems = {"line 2: w2 slot=2"}});
+  EXPECT_EQ(job.state().order, (Names{"w1", "w3", "w2"}));
+  EXPECT_EQ(warnings(job.all()).size(), 1u);
+  job.feed(HostsWanted{.hosts = {host_line("w1"), host_line("w3")}});
+  EXPECT_EQ(job.state().order, (Names{"w1", "w3"}));
+}
+
+TEST(DecideHosts, TheSameListInAnotherOrderWithMoreCommentsIsNoEdit) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.want({"w2", "w1"});
+  EXPECT_EQ(job.state().edits, 1u);
+  EXPECT_TRUE(job.actions().empty());
+}
+
+TEST(DecideHosts, AFixedJobKeepsItsHostsAndSaysSo) {
+  Job job{Policy{}};
+  job.run_on({"w1", "w2"});
+  job.want({"w1", "w2", "w3"});
+  EXPECT_EQ(job.state().order, (Names{"w1", "w2"}));
+  EXPECT_EQ(warnings(job.actions()).size(), 1u);
+}
+
+TEST(DecideHosts, AFixedJobStopsResumablyWhenAWorkerMustLeave) {
+  Job job{Policy{}};
+  job.run_on({"w1", "w2"});
+  job.say(job.worker_on("w2"), AskLeave{"signal 15"});
+  EXPECT_EQ(receivers<Stop>(job.actions()).size(), 2u);
+  EXPECT_EQ(job.state().ending->exit_code, ExitCode::resumable);
+}
+
+TEST(DecideHosts, AboveTheMaximumAHostIsASpareAndTheOptionIsNamed) {
+  Policy policy = elastic_policy();
+  policy.max_workers = 2;
+  Job job(policy);
+  job.want({"w1", "w2", "w3"});
+  job.pass(1s);
+  EXPECT_EQ(of_kind<StartHost>(job.all()).size(), 2u);
+  EXPECT_EQ(phase_of(job.state(), job.state().hosts.at("w3"), job.now()), HostPhase::spare);
+  ASSERT_EQ(events(job.all(), "spare").size(), 1u);
+  EXPECT_NE(explain(job.state(), job.state().hosts.at("w3"), job.now()).next.find("--max-workers"), std::string::npos);
+}
+
+TEST(DecideHosts, ASpareTakesThePlaceOfAHostInQuarantineAndKeepsIt) {
+  Policy policy = elastic_policy();
+  policy.max_workers = 2;
+  Job job(policy);
+  job.want({"w1", "w2", "w3"});
+  for (const char* host : {"w1", "w2"}) job.prepare_host(host);
+  job.complete_change();
+  job.feed(exited(job.worker_on("w1"), 1));
+  EXPECT_EQ(of_kind<StartHost>(job.actions()).at(0).host.name, "w3");
+  job.freeze();
+  job.complete_change();
+  job.prepare_host("w3");
+  job.pass(1s);
+  job.complete_change();
+  job.pass(60s);
+  EXPECT_EQ(job.ranks(), (Names{"w2", "w3"}));
+  EXPECT_EQ(phase_of(job.state(), job.state().hosts.at("w1"), job.now()), HostPhase::spare);
+}
+
+TEST(DecideHosts, MembersAreNeverPushedOutByHostsThatStandBeforeThem) {
+  Policy policy = elastic_policy();
+  policy.max_workers = 2;
+  Job job(policy);
+  job.run_on({"w1", "w2"});
+  job.want({"w0", "w1", "w2"});
+  job.pass(1s);
+  EXPECT_TRUE(of_kind<StartHost>(job.all()).empty());
+  EXPECT_EQ(job.ranks(), (Names{"w1", "w2"}));
+}
+
+TEST(DecideHosts, FewerSlotsLetTheLastProcessesGo) {
+  Job job;
+  job.feed(HostsWanted{.hosts = {host_line("w1", 2)}});
+  job.host_up("w1");
+  const std::vector<WorkerId> slots = job.state().hosts.at("w1").slots;
+  for (const WorkerId id : slots) job.say(id, Hello{.pid = 1, .data = {"10.0.0.1", 1}, .fingerprint = "same"});
+  for (const WorkerId id : slots) job.say(id, Ready{});
+  job.complete_change();
+  job.feed(HostsWanted{.hosts = {host_line("w1", 1)}});
+  job.pass(1s);
+  job.complete_change();
+  EXPECT_EQ(job.state().current->members, std::vector<WorkerId>{slots[0]});
+  EXPECT_EQ(logged(job.all()), "+w1") << "the host is still there";
+}
+
+TEST(DecideHosts, AHostThatIsRemovedWhileItStartsIsLeftAlone) {
+  Job job;
+  job.run_on({"w1"});
+  job.want({"w1", "w2"});
+  job.want({"w1"});
+  ASSERT_EQ(of_kind<EndHost>(job.actions()).size(), 1u);
+  job.feed(HostDown{"w2", "closed"});
+  EXPECT_EQ(job.state().hosts.count("w2"), 0u);
+  EXPECT_EQ(logged(job.all()), "");
+}
+
+TEST(DecideHosts, EveryHostThatIsNoMemberHasAReason) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.want({"w1", "w2", "a", "b", "c"});
+  job.host_up("b");
+  job.hello("b");
+  job.feed(HostDown{"c", "no route"});
+  const auto reason = [&](const char* host) {
+    return explain(job.state(), job.state().hosts.at(host), job.now()).reason;
+  };
+  EXPECT_EQ(reason("w1"), "");
+  EXPECT_NE(reason("a").find("being started"), std::string::npos);
+  EXPECT_NE(reason("b").find("builds its model, since 0 s"), std::string::npos);
+  EXPECT_EQ(reason("c"), "failed (no route), tried again in 5 s");
+}
+
+TEST(DecideHosts, LinesForPeopleAreThoseOfThePredecessor) {
+  Job job;
+  job.want({"w1"});
+  ASSERT_EQ(of_kind<Say>(job.actions()).size(), 1u);
+  EXPECT_EQ(of_kind<Say>(job.actions())[0].text, "Launching worker node at ip: w1");
+  job.prepare_host("w1");
+  job.complete_change();
+  job.want({"w1", "w2"});
+  EXPECT_EQ(of_kind<Say>(job.actions())[0].text, "Launching new worker: w2");
+}
+
+}  // namespace
+}  // namespace dtrain::elastic
