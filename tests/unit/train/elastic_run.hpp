@@ -28,8 +28,10 @@ struct JobLog final : Observer {
 // A worker's way to it, through JSON as between processes.
 class WayToLog final : public EventObserver {
  public:
-  WayToLog(OnlyNews& news, std::mutex& mutex) : news_(news), mutex_(mutex) {}
+  WayToLog(OnlyNews& news, std::mutex& mutex, const ScriptedMembership& membership)
+      : news_(news), mutex_(mutex), membership_(membership) {}
   void on_event(const ReportEvent& event) override {
+    membership_.die_at(Point::telling);
     const Json sent = Json::parse(to_json(event).dump(), "a report");
     const std::lock_guard lock(mutex_);
     replay(sent, news_);
@@ -38,6 +40,7 @@ class WayToLog final : public EventObserver {
  private:
   OnlyNews& news_;
   std::mutex& mutex_;
+  const ScriptedMembership& membership_;
 };
 
 struct WorkerEnd {
@@ -108,8 +111,9 @@ class ElasticTraining : public TinyTraining {
       const auto start = starts.find(worker);
       const Checkpoint* checkpoint = start == starts.end() ? nullptr : start->second;
       threads.emplace_back([&, worker = worker, &end = end, checkpoint] {
-        WayToLog observer(news, log_mutex);
-        live(world, worker, checkpoint, observer, end);
+        ScriptedMembership membership(world, worker);
+        WayToLog observer(news, log_mutex, membership);
+        live(world, worker, membership, checkpoint, observer, end);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -156,13 +160,13 @@ class ElasticTraining : public TinyTraining {
   std::map<int, int> flawed_;  // worker, good steps
 
  private:
-  void live(ScriptedWorld& world, int worker, const Checkpoint* start, Observer& observer, WorkerEnd& end) {
+  void live(ScriptedWorld& world, int worker, ScriptedMembership& membership, const Checkpoint* start,
+            Observer& observer, WorkerEnd& end) {
     const nn::Graph graph = tiny_network();
     std::unique_ptr<backend::Executable> executable = compile(*backend::make_reference_backend());
     const auto flawed = flawed_.find(worker);
     if (flawed != flawed_.end()) executable = std::make_unique<Flawed>(std::move(executable), flawed->second);
     data::Loader training = loader(), validation = loader(false);
-    ScriptedMembership membership(world, worker);
     TrainerOptions options = options_;
     options.ledger->worker = "w" + std::to_string(worker);
     try {

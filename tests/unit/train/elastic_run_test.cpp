@@ -29,12 +29,24 @@ TEST_F(ElasticTraining, AWorkerThatDiesAnywhereInAStepLeavesNoTraceInTheResult) 
   }
 }
 
-TEST_F(ElasticTraining, SurvivorsAreAtMostOneStepApartAndANewcomerMayTakeTheLostOnesPlace) {
+TEST_F(ElasticTraining, ANewcomerMayTakeThePlaceOfRankZeroThatDied) {
   const JobEnd alone = undisturbed();
   for (const Point point : kAllPoints) {
     SCOPED_TRACE(int(point));
     const JobEnd job = run({{.workers = {0, 1, 2}, .until = 20, .killed = 0, .point = point}, {.workers = {3, 1, 2}}});
     expect_same_run(alone, job);
+  }
+}
+
+TEST_F(ElasticTraining, ASurvivorThatLagsAStepBehindReceivesIt) {
+  const JobEnd alone = undisturbed();
+  for (const int frozen : {0, 1, 2}) {
+    for (const std::uint64_t until : {0, 20, 35, 45}) {
+      SCOPED_TRACE(testing::Message() << "worker " << frozen << " after " << until);
+      const JobEnd job = run({{.workers = {0, 1, 2}, .until = until, .frozen = frozen}, {.workers = {0, 1, 2, 3}}});
+      expect_same_run(alone, job);
+      for (const int worker : {0, 1, 2}) EXPECT_EQ(job.workers.at(worker).losses, 1);
+    }
   }
 }
 
@@ -50,9 +62,13 @@ TEST_F(ElasticTraining, FollowsAnyScriptOfJoinsLeavesAndDeaths) {
       ScriptedGeneration generation{.workers = workers, .until = samples};
       if (workers.size() > 1 && random.below(2) == 0) {
         const std::uint32_t which = random.below(static_cast<std::uint32_t>(workers.size()));
-        generation.killed = workers[which];
-        generation.point = kAllPoints[random.below(std::size(kAllPoints))];
-        workers.erase(workers.begin() + which);
+        if (random.below(4) == 0) {
+          generation.frozen = workers[which];
+        } else {
+          generation.killed = workers[which];
+          generation.point = kAllPoints[random.below(std::size(kAllPoints))];
+          workers.erase(workers.begin() + which);
+        }
       } else if (workers.size() > 2 && random.below(2) == 0) {
         workers.erase(workers.begin() + random.below(static_cast<std::uint32_t>(workers.size())));
       }

@@ -13,10 +13,11 @@
 
 namespace dtrain::train {
 
-// Where a worker can die; each is a call of its membership.
-enum class Point { voting, computing, reducing, before_apply, after_apply, evaluating, saving, entering };
-constexpr Point kAllPoints[] = {Point::voting,      Point::computing,  Point::reducing, Point::before_apply,
-                                Point::after_apply, Point::evaluating, Point::saving,   Point::entering};
+// Where a worker can die; each is a call of its membership or of its observer.
+enum class Point { voting, computing, reducing, telling, before_apply, after_apply, evaluating, saving, entering };
+constexpr Point kAllPoints[] = {Point::voting,     Point::computing,    Point::reducing,
+                                Point::telling,    Point::before_apply, Point::after_apply,
+                                Point::evaluating, Point::saving,       Point::entering};
 
 struct ScriptedGeneration {
   std::vector<int> workers;  // by rank
@@ -25,7 +26,8 @@ struct ScriptedGeneration {
   bool at_epoch_end = false;
   std::optional<int> killed = {};
   Point point = Point::voting;
-  bool stops = false;  // in place of a change
+  std::optional<int> frozen = {};  // must not apply what comes next, so the others may be a step ahead
+  bool stops = false;              // in place of a change
   // What workers are told that enter it, in place of training.
   std::optional<elastic::Entry::Kind> told = {};
 };
@@ -107,13 +109,17 @@ class ScriptedMembership final : public elastic::Membership {
   }
   elastic::Verdict judge(std::span<const std::uint64_t>, bool at_epoch_end) override {
     const ScriptedGeneration& now = world_.generation(*index_);
-    if (now.killed || standing_.samples_seen < now.until || (now.at_epoch_end && !at_epoch_end)) {
+    if (now.killed || now.frozen || standing_.samples_seen < now.until || (now.at_epoch_end && !at_epoch_end)) {
       return elastic::Verdict::go_on;
     }
     return now.stops ? elastic::Verdict::stop : elastic::Verdict::change;
   }
 
-  void begin_apply() override { die_at(Point::before_apply); }
+  void begin_apply() override {
+    die_at(Point::before_apply);
+    const ScriptedGeneration& now = world_.generation(*index_);
+    if (now.frozen == worker_ && standing_.samples_seen >= now.until) throw PeerLost("frozen");
+  }
   void end_apply(const elastic::Standing& standing) override {
     standing_ = standing;
     die_at(Point::after_apply);
@@ -128,14 +134,14 @@ class ScriptedMembership final : public elastic::Membership {
   }
   void report(const Json&) override {}
 
-  int losses = 0;
-
- private:
   void die_at(Point point) const {
     const ScriptedGeneration& now = world_.generation(*index_);
     if (now.killed == worker_ && now.point == point && standing_.samples_seen >= now.until) throw Killed();
   }
 
+  int losses = 0;
+
+ private:
   ScriptedWorld& world_;
   const int worker_;
   std::optional<std::size_t> index_;
