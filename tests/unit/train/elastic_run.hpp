@@ -32,6 +32,9 @@ class WayToLog final : public EventObserver {
       : news_(news), mutex_(mutex), membership_(membership) {}
   void on_event(const ReportEvent& event) override {
     membership_.die_at(Point::telling);
+    if (const auto* step = std::get_if<StepReport>(&event)) {
+      EXPECT_TRUE(membership_.all_reached(step->samples_seen)) << "a step is reported that some rank may still lose";
+    }
     const Json sent = Json::parse(to_json(event).dump(), "a report");
     const std::lock_guard lock(mutex_);
     replay(sent, news_);

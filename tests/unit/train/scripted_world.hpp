@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -64,6 +65,20 @@ class ScriptedWorld {
     return std::move(room.world[static_cast<std::size_t>(std::ranges::find(workers, worker) - workers.begin())]);
   }
 
+  // Keeps where the states of the workers stand.
+  void stands(int worker, std::uint64_t samples_seen) {
+    const std::lock_guard lock(mutex_);
+    reached_[worker] = samples_seen;
+  }
+  // Whether every worker of the generation that has state is there.
+  bool all_reached(std::size_t index, std::uint64_t samples_seen) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::all_of(script_[index].workers, [&](int worker) {
+      const auto found = reached_.find(worker);
+      return found == reached_.end() || found->second >= samples_seen;
+    });
+  }
+
   void end() {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -79,6 +94,7 @@ class ScriptedWorld {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool over_ = false;
+  std::map<int, std::uint64_t> reached_;  // samples seen by the state of each worker
   std::vector<Room> ready_;
 };
 
@@ -122,6 +138,7 @@ class ScriptedMembership final : public elastic::Membership {
   }
   void end_apply(const elastic::Standing& standing) override {
     standing_ = standing;
+    world_.stands(worker_, standing.samples_seen);
     die_at(Point::after_apply);
   }
   void lost(const PeerLost&) override { ++losses; }
@@ -137,6 +154,10 @@ class ScriptedMembership final : public elastic::Membership {
   void die_at(Point point) const {
     const ScriptedGeneration& now = world_.generation(*index_);
     if (now.killed == worker_ && now.point == point && standing_.samples_seen >= now.until) throw Killed();
+  }
+
+  bool all_reached(std::uint64_t samples_seen) const {
+    return world_.generation(*index_).stops || world_.all_reached(*index_, samples_seen);
   }
 
   int losses = 0;
