@@ -1,0 +1,87 @@
+// How long a newcomer waits for the state of a ResNet-50 with momentum, from one holder or several, over TCP on this
+// machine, beside the bare link: the same bytes without hashes. Prints seconds, the fastest and the median of the runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include <dtrain/comm/mesh.hpp>
+
+#include "state_transfer.hpp"
+
+namespace dtrain::train {
+namespace {
+
+constexpr std::size_t kParameters = 25'600'000;
+constexpr int kRuns = 7;
+
+backend::ModelState state_of(float value) {
+  backend::ModelState state;
+  state.parameters.assign(kParameters, value);
+  state.optimizer.assign(kParameters, value);
+  return state;
+}
+
+using Rank = std::function<void(comm::Communicator& comm, backend::ModelState& state)>;
+
+// The seconds that the last of the ranks took, each a thread with its own endpoint.
+double time_once(int ranks, const Rank& work) {
+  std::vector<std::unique_ptr<comm::Endpoint>> endpoints;
+  comm::MeshPlan plan{.generation = 1, .rank = 0, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    endpoints.push_back(std::make_unique<comm::Endpoint>(comm::EndpointOptions{.secret = "bench"}));
+    plan.ranks.push_back(endpoints.back()->address());
+  }
+  std::vector<double> seconds(endpoints.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank, mine = plan]() mutable {
+      const auto at = static_cast<std::size_t>(rank);
+      mine.rank = rank;
+      const auto comm = endpoints[at]->connect(mine, std::chrono::seconds(10));
+      backend::ModelState state = state_of(static_cast<float>(rank));
+      comm->all_gather({});
+      const auto begin = std::chrono::steady_clock::now();
+      work(*comm, state);
+      seconds[at] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      comm->all_gather({});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return std::ranges::max(seconds);
+}
+
+void measure(const char* what, int ranks, const Rank& work) {
+  std::vector<double> times;
+  for (int run = 0; run < kRuns; ++run) times.push_back(time_once(ranks, work));
+  std::ranges::sort(times);
+  fmt::print("{:<32} {:.3f} s fastest, {:.3f} s median\n", what, times.front(), times[times.size() / 2]);
+}
+
+void send_bare(comm::Communicator& comm, backend::ModelState& state) {
+  for (const auto& chunk : room_in(state)) {
+    if (comm.rank() == 0) comm.send(1, chunk);
+    if (comm.rank() == 1) comm.receive(0, chunk);
+  }
+}
+
+// The last rank receives from all others.
+void transfer(comm::Communicator& comm, backend::ModelState& state) {
+  Roles roles{.leader = 0, .holders = {}, .receivers = {comm.size() - 1}};
+  for (int rank = 0; rank + 1 < comm.size(); ++rank) roles.holders.push_back(rank);
+  const bool receives = comm.rank() + 1 == comm.size();
+  if (receives) receive_chunks(comm, roles, room_in(state), [] {});
+  if (!receives) send_chunks(comm, roles, chunks_of(state), [] {});
+}
+
+}  // namespace
+}  // namespace dtrain::train
+
+int main() {
+  using namespace dtrain::train;
+  measure("bare link, one holder", 2, send_bare);
+  measure("with hashes, one holder", 2, transfer);
+  measure("with hashes, three holders", 4, transfer);
+}
