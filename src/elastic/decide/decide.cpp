@@ -29,6 +29,7 @@ struct Receive {
 Decision decide(State state, const Event& event, Time now) {
   Decision decision{std::move(state), {}};
   Turn turn{decision.state, decision.actions, now, !std::holds_alternative<WorkerSays>(event)};
+  if (decision.state.ending && decision.state.ending->stage == Ending::Stage::finished) return decision;
   std::visit(Receive{turn}, event);
   if (turn.settle) {
     settle_hosts(turn);

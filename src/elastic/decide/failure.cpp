@@ -186,7 +186,11 @@ void erase_worker(Turn& turn, WorkerId id) {
   if (worker == nullptr) return;
   auto& slots = turn.host_of(*worker).slots;
   std::ranges::replace(slots, id, WorkerId{0});
-  if (turn.state.current) std::erase(turn.state.current->members, id);
+  for (auto* roster : {&turn.state.current, &turn.state.change}) {
+    if (!*roster) continue;
+    std::erase((*roster)->members, id);
+    std::erase((*roster)->leaving, id);
+  }
   turn.state.workers.erase(id);
 }
 

@@ -121,6 +121,26 @@ void evict_hung(Turn& turn) {
   if (!losses.empty()) lose_workers(turn, losses);
 }
 
+// Who was let into a generation and does not come: its trainer is stuck where nobody sees it.
+void evict_absent(Turn& turn) {
+  const State& state = turn.state;
+  if (!state.current || state.freezing || state.current->awaited == 0) return;
+  const Roster& current = *state.current;
+  const std::optional<Time> since = current.times.switched ? current.times.switched : current.times.meshed;
+  const auto absent_for = [&](Duration limit) {
+    std::vector<WorkerId> absent = current.members;
+    std::erase_if(absent, [&](WorkerId id) { return state.workers.at(id).progress.generation == current.number; });
+    if (!turn.passed(*since, limit)) absent.clear();
+    return absent;
+  };
+  const Duration limit = state.policy.hang_floors.waiting;
+  std::vector<WorkerId> absent = absent_for(limit);
+  if (is_epidemic(state, absent)) absent = absent_for(limit * kPatienceWhenAll);
+  std::vector<Loss> losses;
+  for (const WorkerId id : absent) losses.push_back({id, {.reason = "it did not come when it was let in", .hung = true}});
+  if (!losses.empty()) lose_workers(turn, losses);
+}
+
 void evict_silent(Turn& turn) {
   const State& state = turn.state;
   const auto silent_for = [&](Duration limit) {
@@ -279,6 +299,7 @@ void watch(Turn& turn) {
   evict_silent(turn);
   evict_unfrozen(turn);
   evict_hung(turn);
+  evict_absent(turn);
   for (const WorkerId id : turn.worker_ids()) end_overdue(turn, id);
   watch_agents(turn);
   watch_change(turn);

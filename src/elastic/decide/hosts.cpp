@@ -106,11 +106,15 @@ void fill_slots(Turn& turn, Host& host) {
   }
 }
 
-// Members that are too many leave with a change of generation; other processes just go.
+// Members that are too many leave with a change of generation, also those who are about to become members; other
+// processes just go.
 void dismiss_surplus(Turn& turn, Host& host) {
+  const auto& change = turn.state.change;
   for (std::size_t slot = host.allotted; slot < host.slots.size(); ++slot) {
     Worker* worker = turn.find(host.slots[slot]);
-    if (worker != nullptr && is_usable(*worker) && !is_member(*worker)) dismiss(turn, *worker, "not needed any more");
+    if (worker == nullptr || !is_usable(*worker) || is_member(*worker)) continue;
+    if (change && change->committed && contains(change->members, worker->id)) continue;
+    dismiss(turn, *worker, "not needed any more");
   }
 }
 
@@ -145,6 +149,7 @@ bool is_forgettable(const Host& host) {
 
 void accept_hosts(Turn& turn, const HostsWanted& wanted) {
   State& state = turn.state;
+  if (state.ending) return;
   const Edit edit = compare(state, wanted);
   const bool changed = !edit.added.empty() || !edit.removed.empty() || edit.lines_changed || state.edits == 0;
   for (const std::string& problem : wanted.problems) {
@@ -180,7 +185,7 @@ void accept_hosts(Turn& turn, const HostsWanted& wanted) {
 
 void drain_host(Turn& turn, const std::string& name, const std::string& reason) {
   const auto found = turn.state.hosts.find(name);
-  if (found == turn.state.hosts.end() || !found->second.wanted || found->second.drained) return;
+  if (turn.state.ending || found == turn.state.hosts.end() || !found->second.wanted || found->second.drained) return;
   if (!turn.state.policy.elastic) {
     turn.say(
         fmt::format("{} is to leave ({}), but this job keeps the hosts that it began with: it stops", name, reason),
