@@ -1,0 +1,65 @@
+#include "mesh_builder.hpp"
+
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::elastic {
+
+MeshBuilder::MeshBuilder(MeshMaker make_mesh, std::chrono::milliseconds deadline, Done done)
+    : make_mesh_(std::move(make_mesh)),
+      deadline_(deadline),
+      done_(std::move(done)),
+      thread_([this](std::stop_token stop) { run(std::move(stop)); }) {}
+
+MeshBuilder::~MeshBuilder() {
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_.reset();
+    cancel_.request_stop();
+  }
+  thread_.request_stop();
+  thread_.join();
+}
+
+void MeshBuilder::build(comm::MeshPlan plan) {
+  const std::lock_guard lock(mutex_);
+  cancel_.request_stop();
+  wanted_ = std::move(plan);
+  changed_.notify_all();
+}
+
+void MeshBuilder::cancel_through(Generation generation) {
+  const std::lock_guard lock(mutex_);
+  if (wanted_ && wanted_->generation <= generation) wanted_.reset();
+  if (under_way_ <= generation) cancel_.request_stop();
+}
+
+void MeshBuilder::run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    comm::MeshPlan plan;
+    std::stop_token cancel;
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait(lock, stop, [this] { return wanted_.has_value(); })) return;
+      plan = std::move(*std::exchange(wanted_, std::nullopt));
+      under_way_ = plan.generation;
+      cancel_ = std::stop_source();
+      cancel = cancel_.get_token();
+    }
+    build_one(plan, cancel);
+  }
+}
+
+void MeshBuilder::build_one(const comm::MeshPlan& plan, std::stop_token cancel) {
+  std::unique_ptr<comm::Communicator> mesh;
+  std::string failure;
+  try {
+    mesh = make_mesh_(plan, deadline_, cancel);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  if (!cancel.stop_requested()) done_(plan.generation, std::move(mesh), failure);
+}
+
+}  // namespace dtrain::elastic
