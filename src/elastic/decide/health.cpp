@@ -51,7 +51,9 @@ class Hangs {
  public:
   explicit Hangs(const Turn& turn) : turn_(turn), state_(turn.state), step_(median_step(turn.state.pace)) {
     for (const WorkerId id : state_.current->members) {
-      furthest_ = std::max(furthest_, state_.workers.at(id).standing);
+      const Worker& worker = state_.workers.at(id);
+      furthest_ = std::max(furthest_, worker.standing);
+      newest_ = std::max(newest_, worker.progress.generation);
     }
   }
 
@@ -77,9 +79,10 @@ class Hangs {
     return found;
   }
 
-  // Who waits for others is not to blame, unless the others are further.
+  // Who waits for others is not to blame, unless there are none, or they are further.
   bool is_to_blame(const Worker& worker) const {
-    return !waits_for_others(worker.progress.phase) || worker.standing < furthest_;
+    return !waits_for_others(worker.progress.phase) || state_.current->members.size() == 1 ||
+           worker.standing < furthest_ || worker.progress.generation < newest_;
   }
 
   double limit(const Worker& worker) const {
@@ -106,6 +109,7 @@ class Hangs {
   const State& state_;
   const double step_;
   Standing furthest_;
+  Generation newest_ = 0;
 };
 
 void evict_hung(Turn& turn) {
