@@ -1,0 +1,249 @@
+#include <dtrain/elastic/coordinator.hpp>
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+#include "job_meter.hpp"
+#include "job_tables.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+constexpr std::chrono::seconds kMetricsInterval{5};
+
+Json error_answer(const Error& error) {
+  return Json::object(
+      {{"error", Json::object({{"kind", error.kind()}, {"message", error.what()}, {"hint", error.hint()}})}});
+}
+
+std::string text_or(const Json& body, std::string_view key, const std::string& otherwise) {
+  const Json* value = body.find(key);
+  return value ? value->as_string() : otherwise;
+}
+
+}  // namespace
+
+Moment Moment::now() { return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()}; }
+
+struct Coordinator::Impl {
+  Impl(CoordinatorOptions chosen, Crew& hands, Moment now)
+      : options(std::move(chosen)),
+        crew(hands),
+        host_file(options.host_file.empty() ? options.folder / "host_worker" : options.host_file),
+        watcher(host_file, options.settle),
+        member_log(options.folder / "host_worker_log"),
+        events(options.folder / "events.jsonl"),
+        journal(options.folder / "journal.jsonl"),
+        state(initial_state(options.policy, {journal.next_generation(), journal.next_worker(), member_log.present()},
+                            now.time)) {}
+
+  // What comes in.
+
+  // One thing after the other, also when the crew answers from within a call.
+  void serve(std::function<void()> work) {
+    inbox.push_back(std::move(work));
+    if (busy) return;
+    busy = true;
+    try {
+      for (; !inbox.empty(); inbox.pop_front()) inbox.front()();
+    } catch (...) {
+      inbox.clear();
+      busy = false;
+      throw;
+    }
+    busy = false;
+  }
+
+  void tick(Moment now) {
+    if (!begun) {
+      begun = true;
+      read_host_file(false, now);
+    } else if (state.policy.elastic) {
+      watch_host_file(now);
+    }
+    step(Tick{}, now);
+    if (options.prometheus && now.time >= metrics_due) write_metrics(now);
+  }
+
+  void hear(const Request& request, Moment now) {
+    try {
+      request.answer(answer(request.body, now));
+    } catch (const Error& error) {
+      request.answer(error_answer(error));
+    }
+  }
+
+  void hear(const WorkerSays& says, Moment now) {
+    if (const auto* report = std::get_if<Report>(&says.message); report && options.on_report) {
+      if (state.workers.contains(says.worker)) options.on_report(report->event);
+    }
+    step(says, now);
+    if (const auto* progress = std::get_if<Progress>(&says.message)) measure(says.worker, *progress, now);
+  }
+
+  void hear(const auto& event, Moment now) { step(event, now); }
+
+  void measure(WorkerId worker, const Progress& progress, Moment now) {
+    const bool speaks = state.current && state.current->members.front() == worker;
+    if (speaks && progress.generation == state.current->number) meter.heard(progress, now.time);
+  }
+
+  // The host file.
+
+  void read_host_file(bool by_person, Moment now) {
+    HostList list = parse_host_file(read_file(host_file));
+    tell_problems(list);
+    if (list.hosts.empty()) {
+      throw UsageError(fmt::format("{} names no host", host_file.string()), "write one host a line into it");
+    }
+    step(HostsWanted{std::move(list.hosts), by_person}, now);
+  }
+
+  void watch_host_file(Moment now) {
+    std::optional<HostList> list = watcher.poll(now.time);
+    if (!list) return;
+    tell_problems(*list);
+    step(HostsWanted{std::move(list->hosts), false}, now);
+  }
+
+  void tell_problems(const HostList& list) {
+    for (const std::string& problem : list.problems) {
+      say({Say::Kind::warning, fmt::format("{}: {}", host_file.string(), problem), ""});
+    }
+  }
+
+  // Requests.
+
+  Json answer(const Json& body, Moment now) {
+    const std::string& ask = body.at("ask").as_string();
+    if (ask == "list") return hosts_list(state, meter, options.logical_shards, now.time);
+    if (ask == "drain") return drain(body, now);
+    if (ask == "stop") return stop(body, now);
+    if (ask == "hosts-changed") return hosts_changed(now);
+    throw UsageError(fmt::format("the coordinator knows no request \"{}\"", ask),
+                     "both sides must be of the same version of dtrain");
+  }
+
+  Json drain(const Json& body, Moment now) {
+    const std::string& name = body.at("host").as_string();
+    const auto found = state.hosts.find(name);
+    if (found == state.hosts.end()) {
+      throw UsageError(fmt::format("the job has no host {}", name), "dtrain hosts list names them");
+    }
+    step(Drain{name, text_or(body, "reason", "asked for")}, now);
+    return Json::object({{"ok", true}});
+  }
+
+  Json stop(const Json& body, Moment now) {
+    const Json* at_once = body.find("now");
+    step(StopAsked{text_or(body, "reason", "asked for"), at_once && at_once->as_bool()}, now);
+    return Json::object({{"ok", true}});
+  }
+
+  Json hosts_changed(Moment now) {
+    if (!state.policy.elastic) {
+      throw UsageError("the hosts of this job are fixed", "start it with --elastic to change them while it trains");
+    }
+    const HostList list = parse_host_file(read_file(host_file));
+    read_host_file(true, now);
+    Json problems = Json::array();
+    for (const std::string& problem : list.problems) problems.push_back(problem);
+    return Json::object({{"ok", true}, {"problems", std::move(problems)}});
+  }
+
+  // What goes out.
+
+  void step(const Event& event, Moment now) {
+    if (finished) return;
+    Decision decision = decide(std::move(state), event, now.time);
+    state = std::move(decision.state);
+    for (const Action& action : decision.actions) {
+      std::visit([&](const auto& kind) { act(kind, now); }, action);
+    }
+  }
+
+  void act(const StartHost& start, Moment) { crew.start_host(start.host); }
+  void act(const StartWorker& start, Moment) { crew.start_worker(start.host, start.slot, start.worker); }
+  void act(const Send& send, Moment) {
+    for (const WorkerId worker : send.to) crew.send(worker, send.message);
+  }
+  void act(const KillWorker& kill, Moment) { crew.kill_worker(kill.worker, kill.dump_stack); }
+  void act(const EndHost& end, Moment) { crew.end_host(end.host); }
+  void act(const LogMembership& line, Moment now) {
+    record([&] { member_log.append(line.added, line.host, now.wall); });
+  }
+  void act(const JournalEntry& entry, Moment) {
+    record([&] { journal.append(entry); });
+  }
+  void act(const Emit& emit, Moment now) {
+    record([&] {
+      const Json written = events.append(emit.event, now.wall);
+      if (options.on_event) options.on_event(written);
+    });
+  }
+  void act(const Say& line, Moment) { say(line); }
+  void act(const Finish& finish, Moment now) {
+    finished = finish;
+    if (options.prometheus) write_metrics(now);
+  }
+
+  void say(const Say& line) {
+    if (options.on_say) options.on_say(line);
+  }
+
+  // A full disk must not end a job that trains: it is said once for each message, and the job goes on.
+  template <typename Write>
+  void record(Write write) {
+    try {
+      write();
+      complaint.clear();
+    } catch (const Error& error) {
+      if (std::exchange(complaint, error.what()) == error.what()) return;
+      say({Say::Kind::warning, error.what(), "the job goes on, but its records are incomplete from here"});
+    }
+  }
+
+  void write_metrics(Moment now) {
+    metrics_due = now.time + kMetricsInterval;
+    record([&] { write_file_atomic(options.folder / "metrics.prom", prometheus_text(state, meter, now.time)); });
+  }
+
+  const CoordinatorOptions options;
+  Crew& crew;
+  const Path host_file;
+  HostFileWatcher watcher;
+  MemberLog member_log;
+  EventLog events;
+  GenerationJournal journal;
+  State state;
+  JobMeter meter;
+  std::optional<Finish> finished;
+  std::deque<std::function<void()>> inbox;
+  bool busy = false;  // with the front of the inbox
+  bool begun = false;
+  Time metrics_due{};
+  std::string complaint;  // the last one about a record
+};
+
+Coordinator::Coordinator(CoordinatorOptions options, Crew& crew, Moment now)
+    : impl_(std::make_unique<Impl>(std::move(options), crew, now)) {}
+Coordinator::~Coordinator() = default;
+
+void Coordinator::feed(CrewEvent event, Moment now) {
+  impl_->serve(
+      [this, event = std::move(event), now] { std::visit([&](const auto& kind) { impl_->hear(kind, now); }, event); });
+}
+void Coordinator::tick(Moment now) {
+  impl_->serve([this, now] { impl_->tick(now); });
+}
+void Coordinator::stop(const std::string& reason, bool at_once, Moment now) {
+  impl_->serve([this, reason, at_once, now] { impl_->step(StopAsked{reason, at_once}, now); });
+}
+const std::optional<Finish>& Coordinator::finished() const { return impl_->finished; }
+const State& Coordinator::state() const { return impl_->state; }
+
+}  // namespace dtrain::elastic
