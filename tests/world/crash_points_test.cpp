@@ -1,0 +1,60 @@
+// One of three workers dies at every point of one step, one after the other.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "toy_job.hpp"
+
+namespace dtrain::world {
+namespace {
+
+constexpr int kStep = 2;  // the one whose points are tried
+
+// Counts the points that a host's first worker passes in the step, and ends it at one of them.
+class Tripwire {
+ public:
+  Tripwire(std::string host, int deadly) : host_(std::move(host)), deadly_(deadly) {}
+  Fate operator()(const WorkerFacts& worker, Place place) {
+    if (worker.host != host_ || (worker_ != 0 && worker.worker != worker_)) return Fate::none;
+    worker_ = worker.worker;
+    if (place == Place::vote) ++votes_;
+    if (votes_ != kStep + 1 || tripped_) return Fate::none;
+    if (points_++ != deadly_) return Fate::none;
+    tripped_ = true;
+    return Fate::die;
+  }
+  int points() const { return points_; }
+  bool tripped() const { return tripped_; }
+
+ private:
+  const std::string host_;
+  const int deadly_;
+  std::atomic<elastic::WorkerId> worker_ = 0;
+  std::atomic<int> votes_ = 0, points_ = 0;
+  std::atomic<bool> tripped_ = false;
+};
+
+// The tripwire's points. deadly < 0: nobody dies.
+int run_with(const std::string& victim, int deadly) {
+  Tripwire wire(victim, deadly);
+  SimOptions options;
+  options.fate_of = [&](const WorkerFacts& worker, Place place, comm::CommPoint, int) { return wire(worker, place); };
+  ToyJob toy({"a", "b", "c"}, {.epochs = 1, .shard_time = {}}, quick_policy(), options);
+  EXPECT_EQ(toy.run_and_judge(), "") << "worker on " << victim << " died at point " << deadly;
+  EXPECT_EQ(wire.tripped(), deadly >= 0) << "point " << deadly;
+  return wire.points();
+}
+
+class CrashPoints : public testing::TestWithParam<const char*> {};
+
+TEST_P(CrashPoints, EveryOneOfAStepEndsWithTheSameBits) {
+  const int points = run_with(GetParam(), -1);
+  EXPECT_GT(points, 10);
+  for (int point = 0; point < points; ++point) run_with(GetParam(), point);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRank, CrashPoints, testing::Values("a", "b", "c"));
+
+}  // namespace
+}  // namespace dtrain::world

@@ -1,0 +1,63 @@
+#include "sim_crew.hpp"
+
+#include <utility>
+
+#include "sim_worker.hpp"
+
+namespace dtrain::world {
+
+using namespace elastic;
+
+SimCrew::SimCrew(Body body, SimOptions options) : body_(std::move(body)), options_(std::move(options)) {}
+SimCrew::~SimCrew() = default;
+
+std::deque<CrewEvent> SimCrew::take_events(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [this] { return !events_.empty(); });
+  return std::exchange(events_, {});
+}
+
+bool SimCrew::kill(WorkerId worker) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end() || found->second->gone()) return false;
+  found->second->kill();
+  return true;
+}
+
+bool SimCrew::stop(WorkerId worker) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end() || found->second->gone()) return false;
+  found->second->stop();
+  return true;
+}
+
+void SimCrew::start_host(const HostLine& host) {
+  if (options_.broken_hosts.contains(host.name)) {
+    post(HostDown{host.name, "connection refused"});
+  } else {
+    post(HostUp{host.name, "127.0.0.1"});
+  }
+}
+
+void SimCrew::start_worker(const std::string& host, int, WorkerId worker) {
+  workers_[worker] = std::make_unique<SimWorker>(*this, WorkerFacts{worker, host});
+}
+
+void SimCrew::send(WorkerId worker, const ToWorker& message) { workers_.at(worker)->receive(message); }
+
+void SimCrew::kill_worker(WorkerId worker, bool) { workers_.at(worker)->kill(); }
+
+void SimCrew::end_host(const std::string& host) {
+  for (const auto& [id, worker] : workers_) {
+    if (worker->facts().host == host) worker->kill();
+  }
+  post(HostDown{host, "ended"});
+}
+
+void SimCrew::post(CrewEvent event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+  changed_.notify_all();
+}
+
+}  // namespace dtrain::world

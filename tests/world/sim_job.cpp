@@ -1,0 +1,105 @@
+#include "sim_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dtrain::world {
+
+using namespace elastic;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kTick = 5ms;
+
+CoordinatorOptions options_for(const Path& folder, const Policy& policy) {
+  CoordinatorOptions options;
+  options.policy = policy;
+  options.folder = folder;
+  return options;
+}
+
+}  // namespace
+
+Policy quick_policy() {
+  Policy policy;
+  policy.elastic = true;
+  policy.boundary = Boundary::step;
+  policy.failure_limit = 1000;
+  policy.between_changes = 5ms;
+  policy.quarantine_base = 10ms;
+  policy.quarantine_cap = 50ms;
+  policy.heartbeat_timeout = 1s;
+  policy.hello_timeout = policy.mesh_timeout = policy.freeze_timeout = policy.leave_timeout = 2s;
+  policy.prepare_timeout = policy.kill_timeout = 4s;
+  policy.hang_floors = {
+      .loading = 700ms, .computing = 700ms, .first_step = 1500ms, .evaluating = 700ms, .saving = 700ms, .waiting = 2s};
+  return policy;
+}
+
+SimJob::SimJob(std::vector<std::string> hosts, const Policy& policy, Body body, SimOptions options)
+    : crew_(std::move(body), std::move(options)),
+      coordinator_((write_hosts(hosts), options_for(folder_.path(), policy)), crew_, Moment::now()) {}
+
+Finish SimJob::run(const std::function<void(SimJob&)>& act, std::chrono::milliseconds deadline) {
+  const Time end = Moment::now().time + deadline;
+  Time next_tick{};
+  while (!coordinator_.finished()) {
+    for (CrewEvent& event : crew_.take_events(kTick)) coordinator_.feed(std::move(event), Moment::now());
+    const Time now = Moment::now().time;
+    if (now > end) throw Error("the job does not come to its end:\n" + workers() + last_events());
+    if (now >= next_tick) coordinator_.tick(Moment::now());
+    if (now >= next_tick) next_tick = now + kTick;
+    if (act) act(*this);
+  }
+  return *coordinator_.finished();
+}
+
+void SimJob::set_hosts(const std::vector<std::string>& hosts) {
+  write_hosts(hosts);
+  ask(Json::object({{"ask", "hosts-changed"}}));
+}
+
+Json SimJob::ask(Json body) {
+  Json answer;
+  coordinator_.feed(Request{std::move(body), [&](Json json) { answer = std::move(json); }}, Moment::now());
+  return answer;
+}
+
+std::vector<WorkerId> SimJob::members() const {
+  return state().current ? state().current->members : std::vector<WorkerId>();
+}
+
+Standing SimJob::furthest() const {
+  Standing furthest;
+  for (const auto& [id, worker] : state().workers)
+    furthest = std::max({furthest, worker.standing, worker.progress.standing});
+  return furthest;
+}
+
+std::string SimJob::workers() const {
+  std::string text;
+  for (const auto& [id, worker] : state().workers) {
+    const Progress& progress = worker.progress;
+    text += fmt::format("worker {} on {}: generation {}, {} for {:.2f} s, epoch {} step {}\n", id, worker.host,
+                        progress.generation, phase_name(progress.phase), progress.seconds_in_phase,
+                        progress.standing.epoch, progress.standing.step);
+  }
+  return text;
+}
+
+std::string SimJob::last_events(std::size_t count) const {
+  const std::vector<Json> events = read_events(folder() / "events.jsonl");
+  std::string text;
+  for (std::size_t i = events.size() - std::min(count, events.size()); i < events.size(); ++i) {
+    text += events[i].dump() + "\n";
+  }
+  return text;
+}
+
+void SimJob::write_hosts(const std::vector<std::string>& hosts) {
+  write_file_atomic(folder_ / "host_worker", fmt::format("{}\n", fmt::join(hosts, "\n")));
+}
+
+}  // namespace dtrain::world

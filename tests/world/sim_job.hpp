@@ -1,0 +1,49 @@
+// A whole elastic job in this process: the real coordinator with its folder, and a crew of threads.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/elastic/coordinator.hpp>
+
+#include "data/temporary_folder.hpp"
+#include "sim_crew.hpp"
+
+namespace dtrain::world {
+
+// Short times, so that a schedule of failures takes a second.
+elastic::Policy quick_policy();
+
+class SimJob {
+ public:
+  SimJob(std::vector<std::string> hosts, const elastic::Policy& policy, Body body, SimOptions options);
+
+  // Until the job is over; calls `act` in between. Throws Error with the job's last events at the deadline.
+  elastic::Finish run(const std::function<void(SimJob&)>& act = {},
+                      std::chrono::milliseconds deadline = std::chrono::seconds(30));
+
+  // Writes the host file and says so, as `dtrain hosts add|remove` does.
+  void set_hosts(const std::vector<std::string>& hosts);
+  Json ask(Json body);
+
+  SimCrew& crew() { return crew_; }
+  const elastic::State& state() const { return coordinator_.state(); }
+  const Path& folder() const { return folder_.path(); }
+  std::vector<elastic::WorkerId> members() const;  // by rank; none while there is no generation
+  // The most advanced state that any worker told of.
+  elastic::Standing furthest() const;
+  std::string workers() const;  // what each does, for messages
+  std::string last_events(std::size_t count = 60) const;
+
+ private:
+  void write_hosts(const std::vector<std::string>& hosts);
+
+  data::TemporaryFolder folder_;
+  SimCrew crew_;
+  elastic::Coordinator coordinator_;
+};
+
+}  // namespace dtrain::world
