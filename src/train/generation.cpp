@@ -102,9 +102,9 @@ data::Batch Generation::load(const data::Slice& slice) {
 const comm::Reduced& Generation::contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote) {
   place_.membership.progress(Phase::computing);
+  const std::uint64_t slice = comm_.size() > 1 ? state_slice(place_.executable.state()) : 0;
   step_.compute({batch.n, batch.images, batch.labels, batch.sample_ids}, shards,
-                {place_.options.seed, run_.cursor.epoch},
-                note_of(vote, run_.cursor, state_slice(place_.executable.state())));
+                {place_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
   place_.membership.progress(Phase::reducing);
   const comm::Reduced& reduced = step_.reduce();
   require_agreement(reduced.notes, comm_.rank());

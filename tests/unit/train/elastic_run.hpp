@@ -101,7 +101,7 @@ class ElasticTraining : public TinyTraining {
  protected:
   // `starts`: what some workers could begin with.
   JobEnd run(const Script& script, const std::map<int, const Checkpoint*>& starts = {}) {
-    ScriptedWorld world(script);
+    ScriptedWorld world(script, connect_);
     JobEnd job;
     for (const ScriptedGeneration& generation : script) {
       for (const int worker : generation.workers) job.workers[worker];
@@ -114,7 +114,7 @@ class ElasticTraining : public TinyTraining {
       const auto start = starts.find(worker);
       const Checkpoint* checkpoint = start == starts.end() ? nullptr : start->second;
       threads.emplace_back([&, worker = worker, &end = end, checkpoint] {
-        ScriptedMembership membership(world, worker);
+        ScriptedMembership membership(world, worker, on_point_);
         WayToLog observer(news, log_mutex, membership);
         live(world, worker, membership, checkpoint, observer, end);
       });
@@ -161,6 +161,8 @@ class ElasticTraining : public TinyTraining {
 
   bool validates_ = true;
   std::map<int, int> flawed_;  // worker, good steps
+  Connect connect_;
+  std::function<void(int worker, Point point, std::uint64_t samples_seen)> on_point_;
 
  private:
   void live(ScriptedWorld& world, int worker, ScriptedMembership& membership, const Checkpoint* start,

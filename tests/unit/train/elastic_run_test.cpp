@@ -184,5 +184,17 @@ TEST_F(ElasticTraining, LetsTheLearningRateFollowTheBatch) {
   }
 }
 
+TEST_F(ElasticTraining, ResumesInTheMiddleOfARamp) {
+  options_.elastic_batch = ElasticBatch::per_worker;
+  options_.worker_batch = 3;
+  options_.global_batch = 3;
+  const JobEnd through = run({{.workers = {0}, .until = 9}, {.workers = {0, 1, 2}}});
+  options_.checkpoint_prefix = folder_ / "m";
+  run({{.workers = {0}, .until = 9}, {.workers = {0, 1, 2}, .until = 36, .stops = true}});
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  const JobEnd resumed = run({{.workers = {0, 1, 2}}}, {{0, &saved}, {1, &saved}, {2, &saved}});
+  expect_same_bits(through.survivor().state, resumed.survivor().state);
+}
+
 }  // namespace
 }  // namespace dtrain::train

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -36,10 +37,14 @@ using Script = std::vector<ScriptedGeneration>;
 
 struct Killed {};
 
+// How a worker finds the others of a generation, when it is not by way of this process's memory.
+using Connect = std::function<std::unique_ptr<comm::Communicator>(std::size_t generation, int worker)>;
+
 // Hands out the communicators of a generation once all of its workers have come.
 class ScriptedWorld {
  public:
-  explicit ScriptedWorld(Script script) : script_(std::move(script)), ready_(script_.size()) {}
+  explicit ScriptedWorld(Script script, Connect connect = {})
+      : script_(std::move(script)), connect_(std::move(connect)), ready_(script_.size()) {}
 
   const ScriptedGeneration& generation(std::size_t index) const { return script_[index]; }
 
@@ -62,6 +67,10 @@ class ScriptedWorld {
       throw Error("a worker of the script never came");
     }
     if (room.world.empty()) return {};
+    if (connect_) {
+      lock.unlock();
+      return connect_(index, worker);
+    }
     return std::move(room.world[static_cast<std::size_t>(std::ranges::find(workers, worker) - workers.begin())]);
   }
 
@@ -91,6 +100,7 @@ class ScriptedWorld {
     std::vector<std::unique_ptr<comm::Communicator>> world;
   };
   const Script script_;
+  const Connect connect_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool over_ = false;
@@ -100,7 +110,9 @@ class ScriptedWorld {
 
 class ScriptedMembership final : public elastic::Membership {
  public:
-  ScriptedMembership(ScriptedWorld& world, int worker) : world_(world), worker_(worker) {}
+  // `on_point` hears of every point that a worker reaches, with the samples that its state has seen.
+  ScriptedMembership(ScriptedWorld& world, int worker, std::function<void(int, Point, std::uint64_t)> on_point = {})
+      : world_(world), worker_(worker), on_point_(std::move(on_point)) {}
 
   elastic::Entry enter(const elastic::Standing& standing) override {
     standing_ = standing;
@@ -152,6 +164,7 @@ class ScriptedMembership final : public elastic::Membership {
   void report(const Json&) override {}
 
   void die_at(Point point) const {
+    if (on_point_) on_point_(worker_, point, standing_.samples_seen);
     const ScriptedGeneration& now = world_.generation(*index_);
     if (now.killed == worker_ && now.point == point && standing_.samples_seen >= now.until) throw Killed();
   }
@@ -165,6 +178,7 @@ class ScriptedMembership final : public elastic::Membership {
  private:
   ScriptedWorld& world_;
   const int worker_;
+  const std::function<void(int, Point, std::uint64_t)> on_point_;
   std::optional<std::size_t> index_;
   elastic::Standing standing_;
 };
