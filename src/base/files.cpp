@@ -104,10 +104,12 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(Path path, unsigned permissions) : path_(std::move(path)) {
   temporary_ = path_;
   temporary_ += fmt::format(".tmp.{}", ::getpid());
-  fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  // One that a process of the same number left behind may have other permissions.
+  ::unlink(temporary_.c_str());
+  fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, permissions));
   if (!fd_) fail("create", path_, errno);
 }
 
@@ -149,8 +151,8 @@ void AtomicFile::commit() {
   sync_folder(folder_of(path_));
 }
 
-void write_file_atomic(const Path& path, std::string_view content) {
-  AtomicFile file(path);
+void write_file_atomic(const Path& path, std::string_view content, unsigned permissions) {
+  AtomicFile file(path, permissions);
   file.write(content);
   file.commit();
 }

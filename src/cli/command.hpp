@@ -65,6 +65,13 @@ std::unique_ptr<Command> make_command(std::string path, std::string sentence,
 // One maker per subcommand file.
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_eval();
+std::unique_ptr<Command> make_hosts_list();
+std::unique_ptr<Command> make_hosts_add();
+std::unique_ptr<Command> make_hosts_remove();
+std::unique_ptr<Command> make_hosts_drain();
+std::unique_ptr<Command> make_events();
+std::unique_ptr<Command> make_stop();
+std::unique_ptr<Command> make_agent();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_data_prepare();
@@ -72,6 +79,7 @@ std::unique_ptr<Command> make_data_ls();
 std::unique_ptr<Command> make_data_verify();
 std::unique_ptr<Command> make_data_bench();
 std::unique_ptr<Command> make_bench_train();
+std::unique_ptr<Command> make_bench_elastic();
 // The tree must outlive the command.
 std::unique_ptr<Command> make_help(const CommandTree& tree);
 

@@ -19,8 +19,16 @@ static void bind(OptionSet& set, CommandTree& tree) {
 
 CommandTree::CommandTree() {
   bind(global_options, *this);
-  groups = {{"data", "prepare data sets and look into record files"}, {"bench", "measure speed"}};
+  groups = {{"hosts", "the workers of a running job"},
+            {"data", "prepare data sets and look into record files"},
+            {"bench", "measure speed"}};
   commands.push_back(make_train());
+  commands.push_back(make_hosts_list());
+  commands.push_back(make_hosts_add());
+  commands.push_back(make_hosts_remove());
+  commands.push_back(make_hosts_drain());
+  commands.push_back(make_events());
+  commands.push_back(make_stop());
   commands.push_back(make_eval());
   commands.push_back(make_inspect());
   commands.push_back(make_export());
@@ -29,6 +37,8 @@ CommandTree::CommandTree() {
   commands.push_back(make_data_verify());
   commands.push_back(make_data_bench());
   commands.push_back(make_bench_train());
+  commands.push_back(make_bench_elastic());
+  commands.push_back(make_agent());
   commands.push_back(make_help(*this));
 }
 

@@ -33,7 +33,9 @@ void bind_batch(OptionSet& set, ComputeOptions& options) {
   set.add("--global-batch", options.global_batch, "G", "samples of one step on all hosts; 0: --batch-size x hosts",
           at_least(0));
   set.add("--logical-shards", options.logical_shards, "V",
-          "parts of a step, a power of two; each has its own batch norm", at_least(1));
+          "parts of a step, a power of two; each has its own batch norm. Unless given: with --elastic 4 for each of "
+          "--max-workers as far as each keeps 16 samples, else 1 for each worker",
+          at_least(1));
   set.add("--seed", options.seed, "N", "order, augmentation, dropout and first weights depend on it");
 }
 

@@ -15,12 +15,13 @@ struct ComputeOptions {
   std::string gpus;
   int threads = 0;  // bind_compute() sets it to the processors that this process may use
   std::string dtype = "float32";
-  int batch_size = 128;  // of this host
-  int global_batch = 0;  // 0: batch_size
+  int hosts = 1;         // at the start of the job
+  int batch_size = 128;  // of each host
+  int global_batch = 0;  // 0: batch_size x hosts
   int logical_shards = 1;
   std::uint64_t seed = 0;
 
-  int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size; }
+  int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size * hosts; }
 };
 
 void bind_device(OptionSet& set, ComputeOptions& options);  // device, GPUs, threads, dtype

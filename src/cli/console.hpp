@@ -25,6 +25,7 @@ class Console {
  public:
   explicit Console(const GlobalOptions& options);
 
+  const GlobalOptions& options() const { return options_; }
   bool json() const { return options_.json; }
   bool verbose() const { return options_.verbose; }
   bool draws_progress() const { return draws_progress_; }

@@ -29,6 +29,7 @@ struct Option {
   bool many = false;                                 // positional that takes every remaining word, joined by spaces
   bool may_be_empty = false;                         // `--gpus` followed by another option means `--gpus ""`
   bool flag_only = false;                            // neither from the environment nor from a configuration file
+  std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty
   std::function<void(const std::string& text)> set;  // throws UsageError that says only what is wrong with the text
   std::function<std::string()> show;                 // the present value; empty: none
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <ctime>
 #include <fstream>
 #include <string>
@@ -9,6 +10,11 @@
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::cli {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
 
 std::uint64_t peak_memory_bytes() {
   std::ifstream status("/proc/self/status");

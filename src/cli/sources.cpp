@@ -61,6 +61,10 @@ void apply_sources(Option& option, const std::vector<ConfigFile>& files, const s
         set_value(option, entry.value, file.source, fmt::format("{}:{}: {}", file.name, entry.line, entry.key));
       }
     }
+    if (!option.legacy_variable.empty()) {
+      const auto value = environment(option.legacy_variable);
+      if (value && !value->empty()) set_value(option, *value, Source::environment, option.legacy_variable);
+    }
     if (const auto value = environment(option.variable())) {
       set_value(option, *value, Source::environment, option.variable());
     }

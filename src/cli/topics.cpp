@@ -25,10 +25,11 @@ constexpr std::string_view kConfiguration =
     R"(A value comes from the first of these that has one:
   1. a flag                                      --lr 0.1
   2. a variable                                  DTRAIN_LR=0.1
-  3. ./dtrain.toml                               the project's
-  4. $XDG_CONFIG_HOME/dtrain/config.toml         the user's; $HOME/.config where XDG_CONFIG_HOME is not set
-  5. the recipe                                  train --recipe imagenet
-  6. the default
+  3. a variable of a cluster's set-up            DEEPLEARNING_WORKERS_PATH=hosts
+  4. ./dtrain.toml                               the project's
+  5. $XDG_CONFIG_HOME/dtrain/config.toml         the user's; $HOME/.config where XDG_CONFIG_HOME is not set
+  6. the recipe                                  train --recipe imagenet
+  7. the default
 
 A file holds `key = value` lines, a section for each command, and # comments. Keys are long options without dashes;
 keys before the first section are options of every command. Values with blanks or commas stand in quotes.
@@ -48,6 +49,7 @@ std::string environment_topic(const CommandTree& tree) {
   const auto collect = [&](const OptionSet& set, const std::string& who) {
     for (const Option& option : set.options()) {
       if (!option.flag_only) readers[option.variable()].push_back(who);
+      if (!option.legacy_variable.empty()) readers[option.legacy_variable].push_back(who);
     }
   };
   collect(tree.global_options, "every command");

@@ -1,7 +1,6 @@
-// The log lines of the MXNet scripts, the progress line and --monitor.
+// The log lines of the MXNet scripts and the progress line.
 #pragma once
 
-#include <chrono>
 #include <optional>
 
 #include <dtrain/train/trainer.hpp>
@@ -12,11 +11,10 @@
 
 namespace dtrain::cli {
 
-// Borrows everything; used from the training thread.
+// Borrows everything; used from one thread.
 class TrainLog final : public train::Observer {
  public:
-  TrainLog(Console& console, const TrainOptions& options, const nn::Graph& graph,
-           const backend::Executable& executable);
+  TrainLog(Console& console, const TrainOptions& options);
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_evaluation(const train::EvaluationReport& report) override;
@@ -27,24 +25,17 @@ class TrainLog final : public train::Observer {
  private:
   // Sums since the last log line.
   struct Window {
-    double samples = 0, correct = 0, top_k_correct = 0;
+    double samples = 0, correct = 0, top_k_correct = 0, seconds = 0;
   };
-  using Clock = std::chrono::steady_clock;
 
   void add(const train::StepReport& report);
   void log_window(const train::StepReport& report);
-  void log_tensors(const train::StepReport& report) const;
   std::string top_k_name() const;
 
   Console& console_;
   const TrainOptions& options_;
-  const nn::Graph& graph_;
-  const backend::Executable& executable_;
   Progress progress_;
   Window window_;
-  double timed_samples_ = 0;  // samples since clock_: the first step of an epoch only starts it, as in MXNet
-  Clock::time_point clock_;
-  bool clock_runs_ = false;
   std::optional<Path> last_checkpoint_;
 };
 

@@ -48,16 +48,6 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
   set.add_zero_or_one("--test-io", options.test_io, "only load, to see the speed of reading");
 }
 
-void bind_hosts(OptionSet& set, TrainOptions& options) {
-  set.group("Hosts");
-  set.add_choice("--kv-store", options.kv_store, {"local", "device", "dist_sync", "dist_device_sync"},
-                 "where gradients are added; all are the same on one machine");
-  set.add("-n,--num-workers", options.workers, "N", "hosts that train together; this dtrain: 1", at_least(1));
-  set.add("-s,--num-servers", options.servers, "N", "not needed: gradients are added by the workers", at_least(0));
-  set.add("-H,--hostfile", options.hostfile, "file with one host a line; not in this dtrain");
-  set.add("--elastic", options.elastic, "hosts may join and leave; not in this dtrain");
-}
-
 }  // namespace
 
 void bind(OptionSet& set, TrainOptions& options) {
@@ -72,7 +62,8 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_checkpoints(set, options);
   bind_reports(set, options);
   bind_device(set, options.compute);
-  bind_hosts(set, options);
+  bind_hosts(set, options.job);
+  bind_elastic(set, options.job);
 }
 
 train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype) {
@@ -91,6 +82,11 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.evaluation_block = largest_shard(options.compute);
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.dtype = backend::dtype_name(dtype);
+  trainer.gradient_dtype = backend::parse_dtype(options.job.gradient_dtype);
+  trainer.elastic_batch = options.job.batch;
+  trainer.worker_batch = options.compute.batch_size;
+  trainer.elastic_rate = options.job.rate;
+  trainer.ramp_steps = options.job.ramp;
   return trainer;
 }
 

@@ -10,6 +10,7 @@
 
 #include "compute_options.hpp"
 #include "data_options.hpp"
+#include "job_options.hpp"
 #include "network_choice.hpp"
 #include "option_set.hpp"
 
@@ -35,11 +36,7 @@ struct TrainOptions {
   std::string checkpoint_format = "safetensors";
   std::optional<Path> tensorboard;
 
-  std::string kv_store = "device";
-  int workers = 1;  // hosts
-  std::optional<int> servers;
-  std::optional<Path> hostfile;
-  bool elastic = false;
+  JobOptions job;
 };
 
 void bind(OptionSet& set, TrainOptions& options);

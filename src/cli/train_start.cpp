@@ -13,14 +13,14 @@ const Path& needed_prefix(const TrainOptions& options, std::string_view flag) {
   throw UsageError(fmt::format("{}: needs --model-prefix, the start of the checkpoint's name", flag));
 }
 
-std::optional<train::Checkpoint> newest_undamaged(const Path& prefix, Console& console) {
+std::optional<Start> newest_undamaged(const Path& prefix, Console& console) {
   const auto names = train::list_checkpoints(prefix);
   for (const train::CheckpointName& name : names) {
     try {
-      train::Checkpoint checkpoint = train::load_checkpoint_file(name.stem() + ".json");
-      console.log(fmt::format("Resuming from \"{}\": epoch {}, step {}", name.stem(), checkpoint.cursor.epoch,
-                              checkpoint.cursor.step));
-      return checkpoint;
+      Start start{.checkpoint = train::load_checkpoint_file(name.stem() + ".json"), .file = name.stem() + ".json"};
+      const train::Cursor& cursor = start.checkpoint.cursor;
+      console.log(fmt::format("Resuming from \"{}\": epoch {}, step {}", name.stem(), cursor.epoch, cursor.step));
+      return start;
     } catch (const DataError& error) {
       console.warning(fmt::format("{}; trying the checkpoint before it", error.what()));
     }
@@ -44,7 +44,7 @@ void agree(const OptionSet& set, const char* name, Value& mine, const Value& sav
 
 }  // namespace
 
-std::optional<train::Checkpoint> find_start(const TrainOptions& options, const OptionSet& set, Console& console) {
+std::optional<Start> find_start(const TrainOptions& options, const OptionSet& set, Console& console) {
   if (options.resume && options.load_epoch) {
     throw UsageError("--resume and --load-epoch: both say where to begin", "give one of them");
   }
@@ -56,14 +56,14 @@ std::optional<train::Checkpoint> find_start(const TrainOptions& options, const O
   train::Checkpoint checkpoint =
       train::load_checkpoint(prefix, static_cast<std::uint32_t>(*options.load_epoch), options.data.image, classes);
   console.log(fmt::format("Loaded model \"{}-{:04}\"", prefix.string(), *options.load_epoch));
-  return checkpoint;
+  return Start{.checkpoint = std::move(checkpoint), .file = {}};
 }
 
 void agree_with_checkpoint(const train::Checkpoint& start, const OptionSet& set, TrainOptions& options) {
   if (!options.resume) return;
   agree(set, "seed", options.compute.seed, start.job.seed);
   agree(set, "logical-shards", options.compute.logical_shards, start.job.logical_shards);
-  const bool chosen = set.chosen("global-batch") || set.chosen("batch-size");
+  const bool chosen = set.chosen("global-batch") || (set.chosen("batch-size") && !options.job.is_job());
   if (chosen && options.compute.samples_per_step() != start.job.global_batch) {
     throw UsageError(fmt::format("--{} {}: the checkpoint was trained with {} samples a step",
                                  set.chosen("global-batch") ? "global-batch" : "batch-size",
@@ -88,13 +88,19 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const Opti
   return graph;
 }
 
-void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Console& console) {
+bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer) {
   const auto slots = static_cast<std::size_t>(nn::optimizer_slots(optimizer.kind));
   const std::size_t needed = slots * start.state.parameters.size();
   const bool same_rule = start.job.optimizer.kind == optimizer.kind;
-  if (same_rule && start.state.optimizer.size() == needed) return;
-  console.log("The checkpoint has no state of this optimizer: it begins at zero");
+  if (same_rule && start.state.optimizer.size() == needed) return false;
   start.state.optimizer.assign(needed, 0.0f);
+  return true;
+}
+
+void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Console& console) {
+  if (complete_optimizer_state(start, optimizer)) {
+    console.log("The checkpoint has no state of this optimizer: it begins at zero");
+  }
 }
 
 }  // namespace dtrain::cli

@@ -79,6 +79,7 @@ Json hosts_list(const State& state, const JobMeter& meter, int logical_shards, T
   Json hosts = Json::array();
   for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, meter, logical_shards, now).json());
   return Json::object({{"schema", "dtrain.hosts-list/1"},
+                       {"elastic", state.policy.elastic},
                        {"generation", state.current ? Json(state.current->number) : Json()},
                        {"workers", state.current ? state.current->members.size() : 0},
                        {"samples_seen", meter.samples_seen()},

@@ -6,10 +6,10 @@ set -uo pipefail
 
 suite=$(basename "$0" .sh)
 DTRAIN=$(realpath "${DTRAIN:?the program to test}")
-for variable in "${!DTRAIN_@}"; do
+for variable in "${!DTRAIN_@}" "${!DEEPLEARNING_@}"; do
   [ "$variable" = DTRAIN_TEST_DATA ] || unset "$variable"
 done
-unset NO_COLOR XDG_CONFIG_HOME
+unset NO_COLOR XDG_CONFIG_HOME EFS_MOUNT
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export HOME=$scratch/home LC_ALL=C TERM=xterm

@@ -22,6 +22,15 @@ check "XDG_CONFIG_HOME moves the user's file" same "$(XDG_CONFIG_HOME=$PWD/xdg v
 check "the recipe may come from a variable" same "$(DTRAIN_RECIPE=mnist "$DTRAIN" train --show-config | sed -n 's/^network = //p')" \
   "mlp  (recipe mnist)"
 rm -r "$HOME/.config"
+hosts() { "$DTRAIN" train --show-config "$@" | sed -n 's/^num-workers = //p'; }
+export DEEPLEARNING_WORKERS_COUNT=3
+check "a cluster's variable gives the number of hosts" same "$(hosts)" "3  (DEEPLEARNING_WORKERS_COUNT)"
+printf '[train]\nnum-workers = 4\n' >dtrain.toml
+check "a cluster's variable beats the files" same "$(hosts)" "3  (DEEPLEARNING_WORKERS_COUNT)"
+check "dtrain's own variable beats the cluster's" same "$(DTRAIN_NUM_WORKERS=2 hosts)" "2  (DTRAIN_NUM_WORKERS)"
+rm dtrain.toml
+unset DEEPLEARNING_WORKERS_COUNT
+check "EFS_MOUNT is the job's folder" same "$(EFS_MOUNT=efs "$DTRAIN" train --show-config | sed -n 's/^job-dir = //p')" "efs  (EFS_MOUNT)"
 
 refused() { check "$1 is a usage error" exits 2; check "$1 names its place" says "$2"; }
 DTRAIN_LR=fast run train

@@ -10,7 +10,7 @@ check "an unknown command gets the nearest name" says "hint: did you mean 'dtrai
 run data perpare
 check "the second word of a command gets advice too" says "did you mean 'dtrain data prepare'?"
 run frobnicate
-check "a word near nothing gets the list" says "hint: commands are: train, eval"
+check "a word near nothing gets the list" says "hint: commands are: train, hosts"
 
 run train --learning-rate 3
 check "an unknown option is a usage error" exits 2
@@ -57,12 +57,4 @@ check "GPUs are refused with the reason" says "computes on the CPU only"
 
 run train --lr=0.3 --lr 0.4 --show-config
 check "the last of several values counts" answers "lr = 0.4"
-run train -n4
-check "several hosts are refused by this build" exits 2
-check "several hosts are refused with the option's name" says "--num-workers: this dtrain trains on one machine"
-run train -H hosts
-check "a host file is refused by this build" says "--hostfile: this dtrain trains on one machine"
-run train --elastic
-check "elastic training is refused by this build" exits 2
-
 finish

@@ -54,7 +54,8 @@ class MappedFile {
 // Without commit() the destructor removes it, so PATH either holds the whole new content or what it held before.
 class AtomicFile {
  public:
-  explicit AtomicFile(Path path);
+  // permissions: as of open(2), of the new file; the process's umask takes away from them.
+  explicit AtomicFile(Path path, unsigned permissions = 0666);
   AtomicFile(const AtomicFile&) = delete;
   ~AtomicFile();
   void write(ByteView bytes);
@@ -75,7 +76,7 @@ class AtomicFile {
   std::uint64_t size_ = 0;
 };
 
-void write_file_atomic(const Path& path, std::string_view content);
+void write_file_atomic(const Path& path, std::string_view content, unsigned permissions = 0666);
 // Creates the folder and its parents; an Error names the part that is in the way.
 void make_folder(const Path& path);
 

@@ -112,7 +112,7 @@ void leave_generations(Turn& turn, const Condemned& gone) {
   if (state.ending && all_frozen(state)) stop_frozen(turn);
 }
 
-// Before the first generation: every host has failed, and none is on its way.
+// Every host has failed, and none is on its way.
 bool nothing_can_start(const State& state) {
   const auto usable = [](const auto& entry) { return is_usable(entry.second); };
   const auto failed = [&](const std::string& name) { return !state.hosts.at(name).last_failure.empty(); };
@@ -125,7 +125,9 @@ void check_limits(Turn& turn) {
   const std::string first = fmt::format("worker {} on {}: {}", state.first_failure->worker, state.first_failure->host,
                                         state.first_failure->reason);
   if (!state.policy.elastic) return end_at_once(turn, first, ExitCode::failed);
-  if (!state.current && nothing_can_start(state)) return end_at_once(turn, first, ExitCode::failed);
+  // What never made a step fails for a reason that waiting does not cure: data, options, memory.
+  const bool never_trained = state.pace.steps_seen == 0;
+  if (never_trained && nothing_can_start(state)) return end_at_once(turn, first, ExitCode::failed);
   if (state.failures > state.policy.failure_limit) {
     return begin_stop(turn, fmt::format("{} failures; the first was {}", state.failures, first), ExitCode::failed);
   }

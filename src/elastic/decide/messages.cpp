@@ -52,8 +52,9 @@ struct Hear {
     }
   }
 
+  // Steps are many and no transitions: whoever shows the job's log has them.
   void operator()(const Report& report) const {
-    if (!report.event.is_object()) return;
+    if (!report.event.is_object() || report.event.find("step")) return;
     Json event = report.event;
     event["worker"] = worker.id;
     turn.add(Emit{std::move(event)});

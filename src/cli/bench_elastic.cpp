@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/nn/networks.hpp>
+
+#include "bench_job.hpp"
+#include "command.hpp"
+#include "cpus.hpp"
+#include "host_edit.hpp"
+#include "synthetic_data.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr std::size_t kWarmUpSteps = 5;
+
+struct BenchOptions {
+  int workers = 2;
+  std::string network = "resnet-v1";
+  int layers = 50;
+  nn::Shape image{3, 32, 32};
+  int global_batch = 16, shards = 4;
+  int rounds = 3;
+  double seconds = 5;
+};
+
+void bind(OptionSet& set, BenchOptions& options) {
+  set.group("What");
+  set.add("-n,--num-workers", options.workers, "N", "workers of the start", at_least(1));
+  set.add("--network", options.network, "NAME", "the network; its size is the state that a newcomer receives");
+  set.add("--num-layers", options.layers, "N", "depth of the network; 0: its own", at_least(0));
+  set.add_shape("--image-shape", options.image, "small images keep steps short beside the state");
+  set.add("--global-batch", options.global_batch, "G", "samples of one step", at_least(1));
+  set.add("--logical-shards", options.shards, "V", "parts of a step, a power of two", at_least(1));
+  set.group("Measuring");
+  set.add("--rounds", options.rounds, "N", "how often everything is measured; the median counts", at_least(1));
+  set.add("--seconds", options.seconds, "S", "of steady training, in each round with and without --elastic",
+          more_than(0));
+}
+
+double median(std::vector<double> values) {
+  DTRAIN_CHECK(!values.empty(), "something was measured");
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// All in seconds; an element for each round.
+struct Measured {
+  std::vector<double> fixed_step, elastic_step;
+  std::vector<double> join, leave, recovery;  // how long training paused, the first step behind it not counted
+  std::vector<double> detect;                 // of recovery: until the coordinator knew
+};
+
+std::vector<std::string> arguments_of(const BenchOptions& options, bool elastic) {
+  std::vector<std::string> words = {"--benchmark", "1", "--launcher", "local", "--num-epochs", "1000000"};
+  const auto add = [&](const char* name, const std::string& value) { words.insert(words.end(), {name, value}); };
+  add("--network", options.network);
+  add("--num-layers", std::to_string(options.layers));
+  add("--image-shape", fmt::format("{},{},{}", options.image.c, options.image.h, options.image.w));
+  add("--global-batch", std::to_string(options.global_batch));
+  add("--logical-shards", std::to_string(options.shards));
+  add("--num-workers", std::to_string(options.workers));
+  add("--threads", std::to_string(std::max(1, usable_cpus() / options.workers)));
+  if (elastic) words.insert(words.end(), {"--elastic", "--elastic-boundary", "step"});
+  return words;
+}
+
+double steady_step(const BenchJob& job, double seconds) {
+  job.wait_steps(kWarmUpSteps);
+  const std::size_t before = job.step_seconds().size();
+  job.run_for(std::chrono::duration<double>(seconds));
+  job.wait_steps(1);
+  const std::vector<double> steps = job.step_seconds();
+  return median({steps.begin() + static_cast<std::ptrdiff_t>(before), steps.end()});
+}
+
+// Waits for the generation that `change` leads to; its pause without the step that ends it.
+double pause_of(const BenchJob& job, double step, const std::function<void()>& change, Json* event = nullptr) {
+  const std::size_t before = job.generations().size();
+  change();
+  job.wait_until([&] { return job.generations().size() > before; }, "change its workers");
+  const Json generation = job.generations().back();
+  if (event) *event = generation;
+  job.wait_steps(kWarmUpSteps);
+  return std::max(0.0, generation.at("pause_seconds").as_number() - step);
+}
+
+void measure_changes(const BenchJob& job, double step, Measured& measured) {
+  constexpr const char* kNewcomer = "newcomer";
+  measured.join.push_back(pause_of(job, step, [&] {
+    edit_hosts(job.files(), [](const std::string& text) { return elastic::with_host(text, kNewcomer); });
+  }));
+  measured.leave.push_back(pause_of(job, step, [&] {
+    edit_hosts(job.files(), [](const std::string& text) { return elastic::without_host(text, kNewcomer); });
+  }));
+  if (job.workers().size() < 2) return;
+  Json event;
+  measured.recovery.push_back(pause_of(
+      job, step, [&] { ::kill(static_cast<pid_t>(job.workers().back().second), SIGKILL); }, &event));
+  measured.detect.push_back(event.at("seconds").at("detect").as_number());
+}
+
+Measured measure(const BenchOptions& options, const Path& folder) {
+  Measured measured;
+  for (int round = 0; round < options.rounds; ++round) {
+    {
+      const BenchJob job(folder / fmt::format("fixed{}", round), arguments_of(options, false));
+      measured.fixed_step.push_back(steady_step(job, options.seconds));
+    }
+    const BenchJob job(folder / fmt::format("elastic{}", round), arguments_of(options, true));
+    measured.elastic_step.push_back(steady_step(job, options.seconds));
+    measure_changes(job, measured.elastic_step.back(), measured);
+  }
+  return measured;
+}
+
+std::uint64_t state_bytes(const BenchOptions& options) {
+  nn::NetworkOptions network{.name = options.network};
+  network.num_layers = options.layers;
+  network.image = options.image;
+  network.classes = 10;
+  const nn::Graph graph = nn::build_network(network);
+  return sizeof(float) * static_cast<std::uint64_t>(2 * graph.parameter_count + graph.statistic_count);
+}
+
+Json document(const BenchOptions& options, const Measured& measured) {
+  Json json = Json::object({{"schema", "dtrain.bench-elastic/1"},
+                            {"network", options.network},
+                            {"num_layers", options.layers},
+                            {"workers", options.workers},
+                            {"rounds", options.rounds},
+                            {"state_bytes", state_bytes(options)}});
+  json["fixed_step_seconds"] = median(measured.fixed_step);
+  json["elastic_step_seconds"] = median(measured.elastic_step);
+  json["elastic_overhead"] = median(measured.elastic_step) / median(measured.fixed_step) - 1;
+  json["join_pause_seconds"] = median(measured.join);
+  json["leave_pause_seconds"] = median(measured.leave);
+  if (!measured.recovery.empty()) {
+    json["kill_pause_seconds"] = median(measured.recovery);
+    json["kill_detect_seconds"] = median(measured.detect);
+  }
+  return json;
+}
+
+void answer_table(const Json& result, Console& console) {
+  const auto seconds = [&](const char* key) {
+    return format_duration(std::chrono::duration<double>(result.at(key).as_number()));
+  };
+  console.answer(fmt::format("state that a newcomer receives: {}",
+                             format_bytes(static_cast<std::uint64_t>(result.at("state_bytes").as_integer()))));
+  console.answer(fmt::format("step: {} fixed, {} elastic: {:+.1f} %", seconds("fixed_step_seconds"),
+                             seconds("elastic_step_seconds"), 100 * result.at("elastic_overhead").as_number()));
+  console.answer(fmt::format("a planned join pauses training for {}", seconds("join_pause_seconds")));
+  console.answer(fmt::format("a planned leave pauses training for {}", seconds("leave_pause_seconds")));
+  if (!result.find("kill_pause_seconds")) return;
+  console.answer(fmt::format("kill -9 of a worker pauses training for {}, of that {} to detect it",
+                             seconds("kill_pause_seconds"), seconds("kill_detect_seconds")));
+}
+
+ExitCode act(const BenchOptions& options, const OptionSet&, Console& console) {
+  watch_stop_signals();
+  const TemporaryFolder folder;
+  const Json result = document(options, measure(options, folder.path()));
+  if (console.json()) {
+    console.answer_json(result);
+  } else {
+    answer_table(result, console);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_elastic() {
+  auto command = make_command<BenchOptions>(
+      "bench elastic", "how long training pauses when workers come, go and die, on this machine", act);
+  command->examples = {"dtrain bench elastic --num-layers 50 --json", "dtrain bench elastic -n 4 --seconds 10"};
+  command->see_also = {"bench train", "train", "events"};
+  return command;
+}
+
+}  // namespace dtrain::cli

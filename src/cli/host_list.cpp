@@ -1,0 +1,87 @@
+#include "host_list.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::cli {
+namespace {
+
+elastic::HostList parsed(const Path& file, const std::string& text) {
+  elastic::HostList list = elastic::parse_host_file(text);
+  if (!list.problems.empty()) {
+    throw UsageError(fmt::format("{}: {}", file.string(), list.problems.front()),
+                     "one host a line: name, user@host:port, with slots=n for several workers; # begins a comment");
+  }
+  if (list.hosts.empty()) throw UsageError(fmt::format("{}: no host in it", file.string()), "one host a line");
+  return list;
+}
+
+// The first `count` hosts with all lines that stand before them.
+std::string first_hosts(const std::string& text, std::size_t count) {
+  std::string kept;
+  for (const std::string& line : split(text, '\n')) {
+    if (elastic::parse_host_file(kept).hosts.size() == count) break;
+    kept += line + '\n';
+  }
+  return kept;
+}
+
+StartingHosts from_file(const Path& file, const JobOptions& options, bool chose_number) {
+  if (!std::filesystem::exists(file)) {
+    throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
+  }
+  StartingHosts hosts;
+  hosts.text = read_file(file);
+  if (!hosts.text.ends_with('\n')) hosts.text += '\n';
+  hosts.list = parsed(file, hosts.text);
+  const auto wanted = static_cast<std::size_t>(options.hosts);
+  if (!chose_number || wanted == hosts.list.hosts.size()) return hosts;
+  if (wanted > hosts.list.hosts.size()) {
+    throw UsageError(fmt::format("--num-workers {}: {} has {} hosts", wanted, file.string(), hosts.list.hosts.size()),
+                     "leave -n out to take all of them");
+  }
+  hosts.text = first_hosts(hosts.text, wanted);
+  hosts.list = parsed(file, hosts.text);
+  return hosts;
+}
+
+StartingHosts numbered(int count) {
+  StartingHosts hosts;
+  for (int i = 1; i <= count; ++i) hosts.text += fmt::format("worker{}\n", i);
+  hosts.list = elastic::parse_host_file(hosts.text);
+  return hosts;
+}
+
+}  // namespace
+
+StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume) {
+  const Path existing = JobFolder{options.folder}.hosts();
+  if (resume && !options.reset_hosts && std::filesystem::exists(existing)) {
+    StartingHosts hosts;
+    hosts.text = read_file(existing);
+    hosts.list = parsed(existing, hosts.text);
+    hosts.kept = true;
+    return hosts;
+  }
+  return options.hostfile ? from_file(*options.hostfile, options, chose_number) : numbered(options.hosts);
+}
+
+void create_job_files(const JobFolder& folder, const StartingHosts& hosts, Console& console) {
+  make_folder(folder.path);
+  make_folder(folder.logs());
+  if (hosts.kept) {
+    console.log(fmt::format("Kept worker host file {} with {} hosts; --reset-hosts makes it anew",
+                            folder.hosts().string(), hosts.list.hosts.size()));
+  } else {
+    write_file_atomic(folder.hosts(), hosts.text);
+    console.log(fmt::format("Created worker host file {}", folder.hosts().string()));
+  }
+  if (!std::filesystem::exists(folder.log())) {
+    write_file_atomic(folder.log(), "");
+    console.log(fmt::format("Created worker host log file {}", folder.log().string()));
+  }
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,25 @@
+// Which hosts a job begins with, and the file `host_worker` in its folder.
+#pragma once
+
+#include <string>
+
+#include "job_folder.hpp"
+#include "job_options.hpp"
+
+namespace dtrain::cli {
+
+struct StartingHosts {
+  elastic::HostList list;
+  std::string text;   // what host_worker will hold
+  bool kept = false;  // it holds it already
+};
+
+// An existing host_worker is kept on --resume unless --reset-hosts; else the first -n lines of -H; without -H the
+// hosts are called worker1, worker2, ... Throws UsageError when the file has fewer than -n hosts, none, or lines that
+// mean nothing. Writes nothing. `chose_number`: the person gave -n.
+StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume);
+
+// Writes host_worker where it is not kept, and the folders that workers need.
+void create_job_files(const JobFolder& folder, const StartingHosts& hosts, Console& console);
+
+}  // namespace dtrain::cli

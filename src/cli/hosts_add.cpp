@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/text.hpp>
+
+#include "command.hpp"
+#include "host_edit.hpp"
+#include "job_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct AddCommand {
+  JobFolder job{"."};
+  std::string hosts;
+};
+
+void bind(OptionSet& set, AddCommand& options) {
+  Option& hosts =
+      set.group("What").add("HOST", options.hosts, "HOST", "hosts that join: name, user@host:port, slots=n");
+  hosts.required = true;
+  hosts.many = true;
+  set.group("Job");
+  bind_job_folder(set, options.job.path);
+}
+
+// "slots=2" belongs to the host before it.
+std::vector<std::string> lines_of(const std::string& words) {
+  std::vector<std::string> lines;
+  for (const std::string& word : split(words, ' ')) {
+    if (word.empty()) continue;
+    if (word.starts_with("slots=") && !lines.empty()) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+  }
+  return lines;
+}
+
+ExitCode act(const AddCommand& options, const OptionSet&, Console& console) {
+  const std::vector<std::string> lines = lines_of(options.hosts);
+  edit_hosts(options.job, [&](std::string text) {
+    for (const std::string& line : lines) text = elastic::with_host(text, line);
+    return text;
+  });
+  console.log(fmt::format("Added {} to {}; `dtrain hosts list --job-dir {}` shows how far they are", join(lines, ", "),
+                          options.job.hosts().string(), options.job.path.string()));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_hosts_add() {
+  auto command = make_command<AddCommand>("hosts add", "let hosts join a running job", act);
+  command->examples = {"dtrain hosts add w3 --job-dir job", "dtrain hosts add gpu7 slots=2 gpu8 --job-dir job"};
+  command->see_also = {"hosts list", "hosts remove", "events"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/text.hpp>
+
+#include "command.hpp"
+#include "job_client.hpp"
+#include "job_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct DrainCommand {
+  JobFolder job{"."};
+  std::string hosts;
+  std::string reason = "asked by a person";
+};
+
+void bind(OptionSet& set, DrainCommand& options) {
+  Option& hosts = set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave at the next step");
+  hosts.required = true;
+  hosts.many = true;
+  set.add("--reason", options.reason, "TEXT", "what the list and the events say");
+  set.group("Job");
+  bind_job_folder(set, options.job.path);
+}
+
+ExitCode act(const DrainCommand& options, const OptionSet&, Console& console) {
+  for (const std::string& host : split(options.hosts, ' ')) {
+    ask_coordinator(options.job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", options.reason}}));
+    console.log(fmt::format("{} leaves at the next step; its line stays in {}", host, options.job.hosts().string()));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_hosts_drain() {
+  auto command = make_command<DrainCommand>(
+      "hosts drain", "let hosts leave at the next step and stay away, with their lines kept", act);
+  command->examples = {"dtrain hosts drain w2 --job-dir job",
+                       "dtrain hosts drain w2 --reason \"new disk\" --job-dir job"};
+  command->see_also = {"hosts list", "hosts remove"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "command.hpp"
+#include "host_edit.hpp"
+#include "job_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct RemoveCommand {
+  JobFolder job{"."};
+  std::string hosts;
+  bool yes = false, allow_mass_remove = false;
+};
+
+void bind(OptionSet& set, RemoveCommand& options) {
+  Option& hosts = set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave, as host_worker calls them");
+  hosts.required = true;
+  hosts.many = true;
+  set.add("--yes", options.yes, "also more than half of the hosts");
+  set.add("--allow-mass-remove", options.allow_mass_remove, "the same as --yes");
+  set.group("Job");
+  bind_job_folder(set, options.job.path);
+}
+
+void check_share(std::size_t removed, std::size_t present, const std::string& all) {
+  if (2 * removed <= present) return;
+  throw UsageError(fmt::format("this removes {} of {} hosts", removed, present),
+                   fmt::format("`dtrain hosts remove {} --yes` does it all the same", all));
+}
+
+ExitCode act(const RemoveCommand& options, const OptionSet&, Console& console) {
+  const std::vector<std::string> names = split(options.hosts, ' ');
+  edit_hosts(options.job, [&](std::string text) {
+    const std::size_t present = elastic::parse_host_file(text).hosts.size();
+    for (const std::string& name : names) text = elastic::without_host(text, name);
+    if (!options.yes && !options.allow_mass_remove) check_share(names.size(), present, options.hosts);
+    return text;
+  });
+  console.log(fmt::format("Removed {} from {}", join(names, ", "), options.job.hosts().string()));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_hosts_remove() {
+  auto command = make_command<RemoveCommand>("hosts remove", "let hosts leave a running job", act);
+  command->examples = {"dtrain hosts remove w1 --job-dir job"};
+  command->see_also = {"hosts list", "hosts add", "hosts drain"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,48 @@
+// The options of a run on several workers: which hosts, how they are started, and how they may come and go.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/train/elastic_rate.hpp>
+
+#include "option_set.hpp"
+
+namespace dtrain::cli {
+
+struct JobOptions {
+  int hosts = 1;
+  std::optional<Path> hostfile;
+  std::string launcher = "auto";  // ssh with a host file, else local
+  std::optional<int> servers;
+  std::string kv_store = "device";
+  std::string transport = "tcp";
+  std::string gradient_dtype = "float32";
+  Path folder = ".";
+  bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false;
+
+  bool elastic = false;
+  std::string boundary = "epoch";
+  train::ElasticBatch batch = train::ElasticBatch::fixed_global;
+  train::ElasticRate rate = train::ElasticRate::smooth;
+  int ramp = 8;  // steps
+  int min_workers = 1;
+  int max_workers = 0;  // 0: twice the hosts of the start, at least 8
+  bool allow_mass_remove = false;
+
+  double heartbeat_timeout = 3, comm_timeout = 30, hold_timeout = 600;  // seconds
+
+  bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
+  // One process trains alone unless the person asks for more.
+  bool is_job() const { return hosts > 1 || hostfile || elastic; }
+};
+
+void bind_hosts(OptionSet& set, JobOptions& options);
+void bind_elastic(OptionSet& set, JobOptions& options);
+void bind_job_folder(OptionSet& set, Path& folder);  // --job-dir, for every command about a job
+
+// Throws UsageError for a launcher that this version does not have, and for options that need --elastic or a job.
+void check_job(const JobOptions& options, const OptionSet& set);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,27 @@
+// The coordinator's process at work: agents and workers on the network, membership decided, rank 0's reports shown.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "job_folder.hpp"
+#include "run_watch.hpp"
+#include "train_run.hpp"
+
+namespace dtrain::cli {
+
+class JobRun {
+ public:
+  // Borrows all. The folder is there and this process coordinates it. `workers`: of the start.
+  JobRun(const TrainRun& run, int workers, const JobFolder& folder, Console& console);
+  ~JobRun();
+  // Blocks. `tell_running` is called once the first step is done. Returns ok when training is complete; throws
+  // Stopped when the job can be resumed, else an Error that tells the first failure.
+  ExitCode until_over(const std::function<void()>& tell_running);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dtrain::cli

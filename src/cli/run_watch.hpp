@@ -1,0 +1,33 @@
+// What a person sees of a training run: how it begins, its log lines, JSON and TensorBoard events, how it ends.
+#pragma once
+
+#include <optional>
+
+#include "console.hpp"
+#include "train_events.hpp"
+#include "train_log.hpp"
+#include "train_run.hpp"
+
+namespace dtrain::cli {
+
+// Borrows console and run. The same for one process and for the coordinator of many.
+class RunWatch {
+ public:
+  RunWatch(Console& console, const TrainRun& run);
+  // Who trains: device, network, G and V; with --json the start event. `workers`: of the start.
+  void begin(int workers);
+  void end(const train::TrainResult& result);
+  Observers& observers() { return observers_; }
+
+ private:
+  Json start_event(int workers) const;
+
+  Console& console_;
+  const TrainRun& run_;
+  TrainLog log_;
+  JsonEvents json_;
+  std::optional<BoardEvents> board_;
+  Observers observers_;
+};
+
+}  // namespace dtrain::cli

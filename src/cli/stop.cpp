@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stop.hpp>
+
+#include "command.hpp"
+#include "job_client.hpp"
+#include "job_options.hpp"
+#include "signals.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLongest = 330s;
+constexpr auto kLook = 50ms;
+
+struct StopCommand {
+  JobFolder job{"."};
+  bool now = false;
+};
+
+void bind(OptionSet& set, StopCommand& options) {
+  set.group("Job");
+  bind_job_folder(set, options.job.path);
+  set.add("--now", options.now, "end all processes at once, without a checkpoint");
+}
+
+void wait_until_over(const JobFolder& folder) {
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (!read_coordinator(folder).value_or(CoordinatorFile{}).over() && is_coordinated(folder)) {
+    if (stop_signal() != 0) throw Interrupted(stop_signal(), "the job goes on ending; nobody waits for it any more");
+    if (std::chrono::steady_clock::now() > end) {
+      throw Error(fmt::format("{}: the job does not end", folder.path.string()),
+                  "`dtrain stop --now` ends all processes at once");
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+ExitCode act(const StopCommand& options, const OptionSet&, Console& console) {
+  watch_stop_signals();
+  ask_coordinator(options.job,
+                  Json::object({{"ask", "stop"}, {"now", options.now}, {"reason", "asked by `dtrain stop`"}}));
+  wait_until_over(options.job);
+  const std::string ended = read_coordinator(options.job).value_or(CoordinatorFile{}).ended;
+  if (console.json()) {
+    console.answer_json(
+        Json::object({{"schema", "dtrain.stop/1"}, {"job_dir", options.job.path.string()}, {"ended", ended}}));
+  } else {
+    console.answer(ended.empty() ? "the job is over" : ended);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_stop() {
+  auto command =
+      make_command<StopCommand>("stop", "end a job everywhere: it saves a checkpoint and exits with 75", act);
+  command->examples = {"dtrain stop --job-dir job", "dtrain stop --job-dir job --now"};
+  command->see_also = {"hosts list", "events", "train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,51 @@
+// A membership that says in the worker's log what it is given: generation, rank, and which shards that makes.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <dtrain/comm/tree.hpp>
+#include <dtrain/elastic/membership.hpp>
+
+#include "console.hpp"
+
+namespace dtrain::cli {
+
+// Borrows both.
+class ToldMembership final : public elastic::Membership {
+ public:
+  ToldMembership(elastic::Membership& inner, int shards, Console& console)
+      : inner_(inner), shards_(shards), console_(console) {}
+
+  elastic::Entry enter(const elastic::Standing& standing) override {
+    elastic::Entry entry = inner_.enter(standing);
+    if (entry.communicator) tell(entry);
+    return entry;
+  }
+  void entered(const elastic::Standing& standing) override { inner_.entered(standing); }
+  std::uint64_t vote() override { return inner_.vote(); }
+  elastic::Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) override {
+    return inner_.judge(votes, at_epoch_end);
+  }
+  void begin_apply() override { inner_.begin_apply(); }
+  void end_apply(const elastic::Standing& standing) override { inner_.end_apply(standing); }
+  void lost(const PeerLost& error) override {
+    console_.log(fmt::format("lost the others: {}", error.what()));
+    inner_.lost(error);
+  }
+  void progress(elastic::Phase phase) override { inner_.progress(phase); }
+  void report(const Json& event) override { inner_.report(event); }
+
+ private:
+  void tell(const elastic::Entry& entry) {
+    const int rank = entry.communicator->rank(), ranks = entry.communicator->size();
+    const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards_);
+    console_.log(fmt::format("generation {}: rank {} of {}, shards [{}, {}) of {}: {}", entry.generation, rank, ranks,
+                             span.first, span.last, shards_, entry.reason));
+  }
+
+  elastic::Membership& inner_;
+  const int shards_;
+  Console& console_;
+};
+
+}  // namespace dtrain::cli

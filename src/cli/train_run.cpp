@@ -1,0 +1,156 @@
+#include "train_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/graph_json.hpp>
+
+#include "shard_choice.hpp"
+#include "train_start.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr const char* kSchema = "dtrain.job/1";
+
+// A resumed run has the checkpoint's V already.
+void settle_shards(const OptionSet& set, bool resumed, int workers, TrainOptions& options) {
+  JobOptions& job = options.job;
+  const bool free_choice = !resumed && !set.chosen("logical-shards");
+  if (job.elastic && job.max_workers == 0) job.max_workers = default_max_workers(workers);
+  if (free_choice && job.is_job()) {
+    options.compute.logical_shards = choose_shards({.workers = workers,
+                                                    .max_workers = job.elastic ? job.max_workers : 0,
+                                                    .global_batch = options.compute.samples_per_step()});
+  }
+  check_shards(options.compute);
+}
+
+// A worker without a shard would only wait.
+void settle_workers(const OptionSet& set, int workers, TrainOptions& options) {
+  JobOptions& job = options.job;
+  const int shards = options.compute.logical_shards;
+  if (job.is_per_worker() || !job.is_job()) return;
+  if (workers > shards && !job.elastic) {
+    throw UsageError(fmt::format("{} workers for {} logical shards: {} of them would compute nothing", workers, shards,
+                                 workers - shards),
+                     "use fewer workers, or more --logical-shards in a new run");
+  }
+  if (set.chosen("max-workers") && job.max_workers > shards) {
+    throw UsageError(fmt::format("--max-workers {}: a step has {} logical shards to share", job.max_workers, shards),
+                     "use at most that many, or more --logical-shards in a new run");
+  }
+  if (job.elastic) job.max_workers = std::min(job.max_workers, shards);
+}
+
+Json changed_options(const TrainOptions& options) {
+  TrainOptions mine, fresh;
+  OptionSet set, defaults;
+  bind(set, mine);
+  bind(defaults, fresh);
+  mine = options;
+  Json changed = Json::object();
+  for (const Option& option : set.options()) {
+    const std::string text = option.show();
+    if (text != defaults.find(option.name())->show()) changed[option.name()] = text;
+  }
+  return changed;
+}
+
+TrainOptions options_from(const Json& changed) {
+  TrainOptions options;
+  OptionSet set;
+  bind(set, options);
+  for (const auto& [name, text] : changed.as_object()) {
+    Option* option = set.find(name);
+    if (!option) throw DataError(fmt::format("the job has an option '{}' that this dtrain does not know", name));
+    option->set(text.as_string());
+  }
+  return options;
+}
+
+std::optional<train::Checkpoint> load_start(const TrainRun& run) {
+  const TrainOptions& options = run.options;
+  if (!run.start_file.empty()) return train::load_checkpoint_file(run.start_file);
+  if (!options.load_epoch) return std::nullopt;
+  return train::load_checkpoint(*options.model_prefix, static_cast<std::uint32_t>(*options.load_epoch),
+                                run.graph.input(), run.graph.classes());
+}
+
+}  // namespace
+
+TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers, Console& console) {
+  TrainRun run;
+  run.options = given;
+  TrainOptions& options = run.options;
+  run.backend = choose_backend(options.compute);
+  run.dtype = choose_dtype(options.compute, *run.backend);
+  if (auto start = find_start(options, set, console)) {
+    run.start = std::move(start->checkpoint);
+    run.start_file = std::move(start->file);
+    agree_with_checkpoint(*run.start, set, options);
+  }
+  settle_shards(set, run.start && options.resume, workers, options);
+  settle_workers(set, workers, options);
+  run.graph = graph_of_run(run.start, set, options);
+  if (run.start) fit_optimizer_state(*run.start, options.optimizer, console);
+  run.sources = choose_sources(options, set, console);
+  return run;
+}
+
+Json run_to_json(const TrainRun& run) {
+  TrainOptions options = run.options;
+  options.compute.global_batch = options.compute.samples_per_step();
+  options.compute.dtype = backend::dtype_name(run.dtype);
+  options.data.train = run.sources.train;
+  options.data.validation = run.sources.validation;
+  return Json::object({{"schema", kSchema},
+                       {"version", DTRAIN_VERSION},
+                       {"folder", std::filesystem::current_path().string()},
+                       {"options", changed_options(options)},
+                       {"graph", nn::graph_to_json(run.graph)},
+                       {"start", run.start_file.string()}});
+}
+
+TrainRun run_from_json(const Json& document) {
+  const std::string& version = document.at("version").as_string();
+  if (document.at("schema").as_string() != kSchema || version != DTRAIN_VERSION) {
+    throw DataError(fmt::format("the job is of dtrain {}, this is dtrain {}", version, DTRAIN_VERSION),
+                    "use the same dtrain on all hosts");
+  }
+  // Paths are as the person wrote them, so they mean the same in messages and here.
+  std::filesystem::current_path(document.at("folder").as_string());
+  TrainRun run;
+  run.options = options_from(document.at("options"));
+  run.graph = nn::graph_from_json(document.at("graph"), "the job's network");
+  run.start_file = document.at("start").as_string();
+  run.backend = choose_backend(run.options.compute);
+  run.dtype = choose_dtype(run.options.compute, *run.backend);
+  run.sources.train = run.options.data.train.value_or("");
+  run.sources.validation = run.options.data.validation;
+  run.start = load_start(run);
+  if (run.start) complete_optimizer_state(*run.start, run.options.optimizer);
+  return run;
+}
+
+std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
+  return std::make_unique<data::Loader>(run.sources.train, training_loader(run.options.data, run.options.compute.seed));
+}
+
+std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
+  if (!run.sources.validation) return nullptr;
+  return std::make_unique<data::Loader>(*run.sources.validation, validation_loader(run.options.data));
+}
+
+std::string bad_records_warning(const data::Loader& loader) {
+  return fmt::format("{} records could not be decoded and were replaced; the first: {}", loader.bad_records(),
+                     loader.first_bad_record());
+}
+
+std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
+  return run.backend->compile(run.graph, compile_options(run.options.compute, run.dtype, run.options.top_k));
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,42 @@
+// A training run whose questions are answered: options final, checkpoint agreed with, network chosen, files there. The
+// process that the person started settles it once; workers of a job get it as a document and ask nothing again.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <dtrain/train/checkpoint.hpp>
+
+#include "console.hpp"
+#include "train_options.hpp"
+#include "train_sources.hpp"
+
+namespace dtrain::cli {
+
+struct TrainRun {
+  TrainOptions options;
+  std::optional<train::Checkpoint> start;
+  Path start_file;  // manifest of `start` where --resume chose it; else empty
+  nn::Graph graph;
+  TrainSources sources;
+  std::unique_ptr<backend::Backend> backend;
+  backend::DType dtype = backend::DType::float32;
+};
+
+// Throws what a person must know before anything runs: UsageError, DataError. options.compute.hosts is set already;
+// `workers`: of the start, for the choice of V.
+TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers, Console& console);
+
+// What a worker needs of the run. Texts of options that are not their default, the graph whole, files by path: neither
+// the worker's environment nor its configuration files can change anything.
+Json run_to_json(const TrainRun& run);
+// Loads the checkpoint too. Throws DataError for a document of another version.
+TrainRun run_from_json(const Json& document);
+
+std::unique_ptr<data::Loader> training_loader(const TrainRun& run);
+std::unique_ptr<data::Loader> validation_loader(const TrainRun& run);  // nullptr: none
+// For a loader that met some.
+std::string bad_records_warning(const data::Loader& loader);
+std::unique_ptr<backend::Executable> compile(const TrainRun& run);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,120 @@
+#include "worker.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stack_dump.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/comm/mesh.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/train/report_json.hpp>
+
+#include "agent_link.hpp"
+#include "console.hpp"
+#include "job_folder.hpp"
+#include "tensor_log.hpp"
+#include "told_membership.hpp"
+#include "train_events.hpp"
+#include "train_run.hpp"
+#include "train_start.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const JobOptions& job) {
+  comm::EndpointOptions options;
+  options.bind_address = me.address;
+  options.secret = me.token;
+  options.transport = job.transport == "gloo" ? comm::Transport::gloo : comm::Transport::tcp;
+  options.operation_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * job.comm_timeout));
+  return options;
+}
+
+// What must be equal for workers to compute the same bits.
+std::string fingerprint_of(const TrainRun& run) {
+  return fmt::format("dtrain {}, {}, {}", DTRAIN_VERSION, run.backend->description(), backend::dtype_name(run.dtype));
+}
+
+train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJob& me) {
+  train::TrainerOptions options = trainer_options(run.options, run.dtype);
+  options.warm_up = true;
+  if (run.options.job.sample_ledger) {
+    options.ledger = {JobFolder{me.job_folder}.ledger(), fmt::format("{}-{}", me.host, me.worker)};
+  }
+  return options;
+}
+
+// Where nobody has the state in memory any more, this run goes on from its newest checkpoint.
+void prefer_latest(TrainRun& run, const JobFolder& folder, Console& console) {
+  if (!std::filesystem::exists(folder.latest())) return;
+  try {
+    train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()));
+    complete_optimizer_state(latest, run.options.optimizer);
+    run.start = std::move(latest);
+  } catch (const Error& error) {
+    console.warning(fmt::format("{}; this worker needs the state of another", error.what()));
+  }
+}
+
+elastic::Left::How how_of(train::TrainResult::Ended ended) {
+  switch (ended) {
+    case train::TrainResult::Ended::done:
+      return elastic::Left::How::done;
+    case train::TrainResult::Ended::removed:
+      return elastic::Left::How::removed;
+    case train::TrainResult::Ended::stopped:
+      break;
+  }
+  return elastic::Left::How::stopped;
+}
+
+train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership, const train::TrainerOptions& options,
+                            Console& console) {
+  membership.progress(elastic::Phase::building);
+  const auto training = training_loader(run);
+  const auto validation = validation_loader(run);
+  const auto executable = compile(run);
+  train::ReportForwarder forwarder(membership);
+  Observers observers;
+  observers.add(forwarder);
+  TensorLog tensors(console, run.options.monitor, run.graph, *executable);
+  if (run.options.monitor > 0) observers.add(tensors);
+  const train::TrainResult result = train::train(run.graph, *executable, *training, validation.get(), membership,
+                                                 options, run.start ? &*run.start : nullptr, observers);
+  if (training->bad_records() > 0) observers.on_warning(bad_records_warning(*training));
+  return result;
+}
+
+}  // namespace
+
+ExitCode run_worker() {
+  dump_stacks_on_signal();
+  watch_stop_signals();
+  AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
+  const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
+  Console console{GlobalOptions{}};
+  TrainRun run = run_from_json(me.document);
+  prefer_latest(run, JobFolder{me.job_folder}, console);
+  const train::TrainerOptions options = worker_options(run, me);
+  console.log(fmt::format("worker {} on {}, process {}, {} threads", me.worker, me.host, ::getpid(),
+                          run.options.compute.threads));
+
+  comm::Endpoint endpoint(endpoint_options(me, run.options.job));
+  elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
+  link.connect(session);
+  ToldMembership membership(session, options.logical_shards, console);
+  try {
+    const train::TrainResult result = train_in(run, membership, options, console);
+    session.leave(how_of(result.ended), result.reason);
+    link.finish();
+    console.log(fmt::format("left at epoch {} step {}: {}", result.cursor.epoch, result.cursor.step, result.reason));
+    return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
+  } catch (const std::exception& error) {
+    session.leave(elastic::Left::How::failed, error.what());
+    link.finish();
+    throw;
+  }
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# What is refused before any worker starts; jobs that run are in tests/jobs.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes 300
+job=(train "${small_training[@]}" --num-epochs 1 --launcher local --job-dir job)
+refused() { check "$1 is a usage error" exits 2; check "$1 is explained" says "$2"; }
+printf 'w1\nw2\nw3\n' >hosts
+
+run train "${small_training[@]}" -H hosts
+refused "a host file without a launcher" "--launcher ssh: this dtrain starts workers on this machine only"
+check "the launcher that exists is named" says "--launcher local"
+for launcher in ssh mpi slurm sge yarn; do
+  run train "${small_training[@]}" -n 2 --launcher $launcher
+  refused "--launcher $launcher" "--launcher $launcher: this dtrain starts workers on this machine only"
+done
+run "${job[@]}" -H nothing
+refused "a host file that is not there" "--hostfile nothing: no such file"
+run "${job[@]}" -H hosts -n 4
+refused "more hosts than the file has" "--num-workers 4: hosts has 3 hosts"
+: >empty
+run "${job[@]}" -H empty
+refused "an empty host file" "empty: no host in it"
+printf 'w1\nw 2\n' >bad
+run "${job[@]}" -H bad
+refused "a line that is no host" "bad: "
+run "${job[@]}" -n 2 --kv-store dist_async
+refused "dist_async" "dist_async needs parameter servers"
+check "dist_async is answered with what to use" says "use dist_sync or dist_device_sync"
+run "${job[@]}" -n 2 --kv-store dist
+refused "an unknown store" "must be one of local, device, dist_sync, dist_device_sync"
+run "${job[@]}" -n 8 --logical-shards 4
+refused "more workers than shards" "8 workers for 4 logical shards"
+run "${job[@]}" -n 2 --elastic --max-workers 16 --logical-shards 8
+refused "more of the most workers than shards" "--max-workers 16: a step has 8 logical shards to share"
+run "${job[@]}" -n 2 --elastic --max-workers 2 --min-workers 3
+refused "a most below a least" "--max-workers 2: less than --min-workers 3"
+run "${job[@]}" -n 2 --elastic-batch per-worker
+refused "a batch for each worker in a fixed job" "only with --elastic"
+run "${job[@]}" -n 2 --test-io 1
+refused "--test-io of a job" "--test-io: reading is measured in one process"
+run train "${small_training[@]}" --detach
+refused "--detach of one process" "--detach: one process that trains alone has no job folder"
+run "${job[@]}" -n 2 --elastic-training-enabled perhaps
+refused "an unclear value of MXNet's option" "--elastic-training-enabled: must be 1 or 0"
+run train --elastic-training-enabled True --show-config
+check "MXNet's option switches elasticity on" answers_line '^elastic = true '
+check "nothing of a refused job is left" missing job
+
+for command in "hosts list" "hosts add w4" "hosts remove w1" "hosts drain w1" stop events; do
+  # shellcheck disable=SC2086
+  run $command --job-dir job
+  refused "$command without a job" "job: no job"
+done
+run hosts add --job-dir job
+refused "hosts add without a host" "hosts add: HOST is missing"
+mkdir job
+echo '{"schema": "dtrain.coordinator/1", "pid": 1, "host": "h", "address": "127.0.0.1", "port": 9, "ended": "done"}' >job/coordinator.json
+run hosts list --job-dir job
+check "a job that is over is a failure" exits 1
+check "a job that is over is told" says "job: the job is over: done"
+sed -i 's/"ended": "done"/"token": "00"/; s/"h"/"'"$(uname -n)"'"/' job/coordinator.json
+run hosts list --job-dir job
+check "a coordinator that is gone exits 4" exits 4
+check "a coordinator that is gone is told with what to do" says "--resume"
+echo '{' >job/coordinator.json
+run stop --job-dir job
+check "a damaged file is a failure" exits 1
+check "a damaged file is named" says "job/coordinator.json"
+
+finish

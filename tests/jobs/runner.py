@@ -1,0 +1,82 @@
+"""Runs the functions test_* of the suites beside this file; those marked @slow with --slow, the others without it.
+
+A test's docstring is what it claims; it fails by an exception. Each gets a scratch folder; its processes must be gone 5 s
+after it ended, which is a test of its own.
+"""
+
+import importlib
+import inspect
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+
+from world import World
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Skip(Exception):
+    """What a test needs is not here."""
+
+
+def slow(test):
+    test.slow = True
+    return test
+
+
+def suites(names: list[str]):
+    known = sorted(path.stem.removeprefix("test_") for path in HERE.glob("test_*.py"))
+    unknown = set(names) - set(known)
+    if unknown:
+        sys.exit(f"unknown suite {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    for name in names or known:
+        yield name, importlib.import_module(f"test_{name}")
+
+
+def run_test(name: str, test, data: pathlib.Path) -> str:
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="dtrain-jobs-"))
+    world = World(scratch, data)
+    start = time.monotonic()
+    try:
+        test(world)
+        world.expect_no_process_left()
+        print(f"ok {name} ({time.monotonic() - start:.1f} s)", flush=True)
+        return "passed"
+    except Skip as why:
+        print(f"SKIP {name}: {why}", flush=True)
+        return "skipped"
+    except Exception as error:  # a test fails by any exception
+        print(f"FAIL {name}: {inspect.getdoc(test)}\n{traceback.format_exc(limit=-3)}{world.last_words()}", flush=True)
+        keep = os.environ.get("DTRAIN_KEEP_FAILED")
+        if keep:
+            print(f"    kept in {shutil.copytree(scratch, pathlib.Path(keep) / name.replace(' ', '-'), dirs_exist_ok=True)}")
+        del error
+        return "failed"
+    finally:
+        world.end()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def main(arguments: list[str]) -> int:
+    slow_ones = "--slow" in arguments
+    sys.modules["runner"] = sys.modules["__main__"]
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    data = pathlib.Path(tempfile.mkdtemp(prefix="dtrain-jobs-data-"))
+    try:
+        World(data, data).prepare_data()
+        for suite, module in suites([name for name in arguments if name != "--slow"]):
+            for name, test in inspect.getmembers(module, inspect.isfunction):
+                if name.startswith("test_") and getattr(test, "slow", False) == slow_ones:
+                    counts[run_test(f"{suite} {name.removeprefix('test_')}", test, data)] += 1
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""The same bits, whatever the number of workers is and however it changes; and every sample exactly once."""
+
+import json
+import re
+
+from world import World, eventually
+
+
+def test_same_bits_for_any_number_of_workers(world: World):
+    """1, 2, 3, 4 and 8 workers end in the state of one process that trains alone, each with its own shards."""
+    jobs = [world.job(f"n{count}", hosts=count, elastic=False, epochs=2) for count in (1, 2, 3, 4, 8)]
+    expected = world.alone(jobs[0], 2)
+    for job in jobs:
+        job.start().finish()
+        assert job.state_hash() == expected, f"{job.name}: other bits"
+        job.expect_exactly_once(2)
+        expect_shares(job)
+
+
+def expect_shares(job) -> None:
+    """Every worker says in its log which shards it computes; they add up to V = 8."""
+    shares = []
+    for path in sorted((job.folder / "logs").glob("w*.log")):
+        for first, last in re.findall(r"shards \[(\d+), (\d+)\) of 8", path.read_text()):
+            shares += range(int(first), int(last))
+    assert sorted(shares) == list(range(8)), shares
+
+
+def test_shown_by(world: World):
+    """A worker joins and one leaves, by command, while a detached job trains: the bits of an undisturbed run."""
+    job = world.job()
+    assert job.start("--detach").process.wait(60) == 0
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3")
+    job.hosts_command("remove", "w1")
+    job.wait_members("w2", "w3")
+    told = {("ADDED", "w1"), ("ADDED", "w2"), ("ADDED", "w3"), ("REMOVED", "w1")}
+    eventually(lambda: set(job.member_log()) == told, "the member log tells it", 10)
+    eventually(lambda: sizes_of_generations(world, job) == [2, 3, 2], str(sizes_of_generations(world, job)), 10)
+    world.run("stop", "--job-dir", job.folder)
+    eventually(lambda: not world.processes(), "the job is gone")
+    job.start("--resume").wait_running()
+    job.expect_undisturbed_bits()
+
+
+def sizes_of_generations(world: World, job) -> list[int]:
+    """How many workers did a step together, generation by generation, as `dtrain events` tells it."""
+    lines = world.run("events", "--job-dir", job.folder, "--json").stdout.splitlines()
+    return [event["workers"] for event in map(json.loads, lines) if event["event"] == "generation"]
+
+
+def test_changes_at_epochs(world: World):
+    """With --elastic-boundary epoch, the default, a newcomer joins where an epoch begins."""
+    job = world.job(boundary="epoch").start().wait_running()
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3")
+    ledger = eventually(lambda: "".join(path.read_text() for path in (job.folder / "ledger").glob("w3-*")), "w3 trains")
+    assert json.loads(ledger.strip().splitlines()[0])["start"]["step"] == 0, ledger[:200]
+    job.expect_undisturbed_bits()

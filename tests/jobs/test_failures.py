@@ -1,0 +1,97 @@
+"""Workers, agents and the coordinator die or hang."""
+
+import signal
+import time
+
+from world import World, alive, children, eventually, send_signal
+
+
+def survivors_go_on(world: World, victim: int, number: int, limit: float) -> None:
+    job = world.job(hosts=3).start().wait_running().wait_steps(10)
+    before = job.training()
+    name, pid = job.worker_of_rank(victim)
+    steps = job.steps_done()
+    send_signal(pid, number)
+    start = time.monotonic()
+    eventually(lambda: job.steps_done() > steps + 20 and pid not in job.training().values(), "survivors go on", job=job)
+    took = time.monotonic() - start
+    after = job.training()
+    for host, survivor in before.items():
+        assert host == name or after.get(host) == survivor, f"{host} was restarted: {before} {after}"
+    assert took < limit, f"it took {took:.1f} s"
+    job.expect_undisturbed_bits()
+
+
+def test_kill_a_worker(world: World):
+    """kill -9 of a worker: the others keep their processes and go on; the bits stay."""
+    survivors_go_on(world, 1, signal.SIGKILL, 10)
+
+
+def test_kill_rank_0(world: World):
+    """kill -9 of rank 0, which speaks for the job: the same."""
+    survivors_go_on(world, 0, signal.SIGKILL, 10)
+
+
+def test_stopped_worker_is_evicted(world: World):
+    """SIGSTOP: the worker that says nothing any more is evicted; the bits stay."""
+    survivors_go_on(world, 2, signal.SIGSTOP, 20)
+
+
+def test_kill_an_agent(world: World):
+    """An agent dies: its worker is gone with it and the others go on."""
+    job = world.job(hosts=3).start().wait_running()
+    pid = job.training()["w3"]
+    agent = next(child for child in children(job.process.pid) if pid in children(child))
+    send_signal(agent, signal.SIGKILL)
+    eventually(lambda: not alive(pid), "its worker is gone", 5)
+    eventually(lambda: {"w1", "w2"} <= set(job.training()), "the others go on", job=job)
+    job.wait_steps(10).expect_undisturbed_bits()
+
+
+def test_kill_the_coordinator(world: World):
+    """The coordinator dies: nothing of the job is left 5 s later, and --resume goes on to the same bits."""
+    job = world.job(arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12)
+    send_signal(job.process.pid, signal.SIGKILL)
+    job.process.wait()
+    world.expect_no_process_left()
+    answer = job.hosts_command("list", check=False)
+    assert answer.returncode == 4 and "--resume" in answer.stderr, answer.stderr
+    job.start("--resume").wait_running().expect_undisturbed_bits()
+
+
+def test_kill_everybody(world: World):
+    """All workers die at once: the job starts them again and goes on from its last checkpoint."""
+    job = world.job(arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12)
+    for pid in job.training().values():
+        send_signal(pid, signal.SIGKILL)
+    eventually(lambda: any(event["event"] == "failed" for event in job.events()), "the failure is seen", job=job)
+    job.wait_running().wait_steps(5).expect_undisturbed_bits()
+
+
+def test_newcomer_that_dies(world: World):
+    """A newcomer is killed while it prepares: the others do not notice, and it is quarantined with reason and advice."""
+    job = world.job().start().wait_running()
+    before = job.training()
+    job.hosts_command("add", "w3")
+
+    def kill_newcomer():
+        row = job.row("w3")
+        if row["state"] in ("starting", "preparing", "ready", "member"):
+            for pid in row["pids"]:
+                send_signal(pid, signal.SIGKILL)
+        return row if row["state"] in ("quarantined", "failed") else None
+
+    row = eventually(kill_newcomer, "w3 failed", job=job)
+    assert row["reason"] and row["next"], row
+    job.wait_steps(5)
+    assert {host: job.training().get(host) for host in before} == before
+    job.expect_undisturbed_bits()
+
+
+def test_first_failure_is_told(world: World):
+    """Without --elastic a dead worker ends the job, which names worker, signal and what to do next."""
+    job = world.job(elastic=False).start().wait_running()
+    send_signal(job.training()["w2"], signal.SIGKILL)
+    assert job.wait() == 1
+    for words in ("w2", "signal 9", "--resume"):
+        assert words in job.said(), words

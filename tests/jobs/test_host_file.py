@@ -1,0 +1,47 @@
+"""Whatever happens to host_worker, nobody is removed whom nobody asked to remove."""
+
+import os
+import shutil
+import time
+
+from world import World
+
+
+def test_torture(world: World):
+    """Halves 700 ms apart, truncated, deleted, copied, moved, binary, CRLF, duplicates: no REMOVED line."""
+    job = world.job(hosts=3).start().wait_running()
+    path, whole = job.folder / "host_worker", "w1\nw2\nw3\n"
+    calm = 3.0  # more than the 2 s for which an edit must stand
+
+    for text in ("w1\n", "w1\nw2"):  # two halves
+        path.write_text(text)
+        time.sleep(0.7)
+    path.write_text(whole)
+    path.write_text("")
+    time.sleep(calm)
+    path.unlink()
+    time.sleep(calm)
+    path.write_bytes(os.urandom(2000))
+    time.sleep(calm)
+    path.write_text("w1\nw2\nw")  # half written, no newline at its end
+    time.sleep(calm)
+    shutil.copy(world.folder / "job.hosts", path)
+    job.edit("# a comment\r\n w3 \r\n\r\nw1\r\nw2\r\nw1\r\n")
+    time.sleep(calm)
+    assert all(change == "ADDED" for change, _ in job.member_log()), job.member_log()
+    job.edit("w2\nw3\n")
+    job.wait_members("w2", "w3")
+    job.stop()
+    assert [host for change, host in job.member_log() if change == "REMOVED"] == ["w1"]
+
+
+def test_log_continues(world: World):
+    """host_worker_log keeps its grammar and its numbers when the job is started again."""
+    job = world.job(hosts=2).start().wait_running()
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3")
+    job.stop()
+    lines = len(job.member_log())
+    job.start("--resume").wait_running(3)
+    job.stop()
+    assert len(job.member_log()) >= lines

@@ -1,0 +1,253 @@
+"""Real jobs in a scratch folder, seen from outside: processes in /proc, files of the job folder, answers of commands."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+DTRAIN = os.environ.get("DTRAIN", "")
+PATIENCE = 60.0  # seconds until a wait is given up; tests must pass on a busy machine
+SAMPLES = 960    # of the small data set
+
+
+class World:
+    """One test's jobs and files."""
+
+    def __init__(self, folder: pathlib.Path, data: pathlib.Path):
+        self.folder, self.data = folder, data
+        self.jobs: list[Job] = []
+        self.mark = f"{os.getpid()}.{time.monotonic_ns()}"  # in the environment of every process of this test
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith(("DTRAIN_", "DEEPLEARNING_")) and name != "EFS_MOUNT"}
+        self.environment |= {"DTRAIN_TEST_MARK": self.mark, "HOME": str(folder), "LC_ALL": "C"}
+
+    def run(self, *arguments, check: bool = True, timeout: float = PATIENCE) -> subprocess.CompletedProcess:
+        answer = subprocess.run([DTRAIN, *map(str, arguments)], cwd=self.folder, env=self.environment, timeout=timeout,
+                                capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if check and answer.returncode != 0:
+            raise AssertionError(f"dtrain {' '.join(map(str, arguments))}: exit {answer.returncode}\n{answer.stderr}")
+        return answer
+
+    def prepare_data(self) -> None:
+        self.run("data", "prepare", "shapes", "--out", self.data, "--train-count", SAMPLES, "--val-count", 60)
+
+    def job(self, name: str = "job", **options) -> Job:
+        self.jobs.append(Job(self, name, **options))
+        return self.jobs[-1]
+
+    def alone(self, job: Job, epochs: int) -> str:
+        """The hash of the same run in one process that nothing disturbs."""
+        prefix = self.folder / "m" / f"alone{epochs}"
+        self.run(*job.training_arguments, "--num-epochs", epochs, "--model-prefix", prefix, timeout=5 * PATIENCE)
+        return state_hash(self, prefix)
+
+    def processes(self) -> list[int]:
+        """All living processes that were started by this test, whoever their parent is now."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if f"DTRAIN_TEST_MARK={self.mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+        return found
+
+    def expect_no_process_left(self) -> None:
+        eventually(lambda: not self.processes(), "no process is left", 5.0)
+
+    def last_words(self) -> str:
+        return "".join(f"    {job.name}: {line}\n" for job in self.jobs for line in job.said().splitlines()[-25:])
+
+    def end(self) -> None:
+        for pid in self.processes():
+            send_signal(pid, signal.SIGKILL)
+        for job in self.jobs:
+            if job.process:
+                job.process.wait()
+
+
+class Job:
+    """`dtrain train` with workers. It trains for longer than any test lasts, unless `epochs` says otherwise."""
+
+    def __init__(self, world: World, name: str, hosts: int | list[str] = 2, epochs: int = 100000, elastic: bool = True,
+                 boundary: str = "step", data=None, arguments=()):
+        self.world, self.name, self.folder = world, name, world.folder / name
+        self.hosts = [f"w{i + 1}" for i in range(hosts)] if isinstance(hosts, int) else hosts
+        self.prefix, self.batch, self.epochs = world.folder / "m" / name, 48, epochs
+        data = data or ["--data-train", world.data / "shapes_train.rec", "--data-val", world.data / "shapes_val.rec"]
+        self.training_arguments = ["train", "--network", "resnet", "--num-layers", 8, "--width", 8, "--lr", 0.02,
+                                   "--global-batch", self.batch, "--logical-shards", 8, "--seed", 1, "--threads", 1,
+                                   "--data-nthreads", 1, "--disp-batches", 5, *data]
+        self.arguments = [*self.training_arguments, "--num-epochs", epochs, "--model-prefix", self.prefix,
+                          "-H", world.folder / f"{name}.hosts", "--launcher", "local", "--job-dir", self.folder,
+                          "--sample-ledger", *arguments]
+        if elastic:
+            self.arguments += ["--elastic", "--elastic-boundary", boundary]
+        self.process: subprocess.Popen | None = None
+
+    # Life.
+
+    def start(self, *more) -> Job:
+        (self.world.folder / f"{self.name}.hosts").write_text("".join(f"{host}\n" for host in self.hosts))
+        with open(self.log_path, "ab") as log, open(self.world.folder / f"{self.name}.out", "ab") as out:
+            self.process = subprocess.Popen([DTRAIN, *map(str, self.arguments), *map(str, more)], cwd=self.world.folder,
+                                            env=self.world.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=log)
+        return self
+
+    def wait(self, timeout: float = 2 * PATIENCE) -> int:
+        return self.process.wait(timeout)
+
+    def finish(self, timeout: float = 2 * PATIENCE) -> Job:
+        code = self.wait(timeout)
+        assert code == 0, f"the job ended with {code}"
+        return self
+
+    def wait_running(self, workers: int | None = None) -> Job:
+        """Until that many workers are members and have done a step together."""
+        wanted = len(self.hosts) if workers is None else workers
+        eventually(lambda: len(self.training()) == wanted, f"{wanted} workers train", job=self)
+        return self.wait_steps(1)
+
+    def wait_steps(self, steps: int) -> Job:
+        """Until so many more steps are done."""
+        first = self.steps_done()
+        eventually(lambda: self.steps_done() >= first + steps, f"{steps} more steps are done", job=self)
+        return self
+
+    def stop(self) -> Job:
+        self.world.run("stop", "--job-dir", self.folder)
+        code = self.wait()
+        assert code == 75, f"the stopped job ended with {code}"
+        return self
+
+    def edit(self, text: str) -> None:
+        """As an editor saves: a new file under the old name."""
+        new = self.folder / "host_worker.new"
+        new.write_text(text)
+        new.rename(self.folder / "host_worker")
+
+    def expect_undisturbed_bits(self) -> None:
+        """Stops the job, lets one process go on to the end of the epoch, and compares with a run that nothing disturbed.
+
+        Every epoch that the job completed must have consumed every sample once.
+        """
+        self.stop()
+        at = json.loads(self.world.run("inspect", self.prefix, "--json").stdout)
+        epochs = at["epoch"] + (1 if at["step"] else 0)
+        self.world.run(*self.training_arguments, "--num-epochs", epochs, "--model-prefix", self.prefix, "--resume")
+        assert self.state_hash() == self.world.alone(self, epochs), f"other bits after {epochs} epochs"
+        self.expect_exactly_once(at["epoch"])
+
+    # What is seen from outside.
+
+    @property
+    def log_path(self) -> pathlib.Path:
+        return self.world.folder / f"{self.name}.err"
+
+    def said(self) -> str:
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def list(self) -> dict:
+        answer = self.world.run("hosts", "list", "--job-dir", self.folder, "--json", check=False)
+        return json.loads(answer.stdout) if answer.returncode == 0 else {"hosts": []}
+
+    def row(self, name: str) -> dict:
+        return next((host for host in self.list()["hosts"] if host["name"] == name), {"state": "unknown", "pids": []})
+
+    def training(self) -> dict[str, int]:
+        """{host: process id} of the workers that are members."""
+        return {host["name"]: host["pids"][0] for host in self.list()["hosts"] if host["state"] == "member"}
+
+    def wait_members(self, *names: str) -> Job:
+        eventually(lambda: set(self.training()) == set(names), f"{', '.join(names)} train", job=self)
+        return self
+
+    def steps_done(self) -> int:
+        return int(self.list().get("samples_seen", 0)) // self.batch
+
+    def worker_of_rank(self, rank: int) -> tuple[str, int]:
+        return next((host["name"], host["pids"][0]) for host in self.list()["hosts"] if host["ranks"] == [rank])
+
+    def events(self) -> list[dict]:
+        path = self.folder / "events.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def member_log(self) -> list[tuple[str, str]]:
+        """[(ADDED | REMOVED, host)], with the grammar checked."""
+        path, changes = self.folder / "host_worker_log", []
+        for number, line in enumerate(path.read_text().splitlines() if path.exists() else []):
+            sequence, change, host, nanoseconds = line.split(" ")
+            assert change in ("ADDED", "REMOVED") and int(nanoseconds) > 10**18 and int(sequence) == number, line
+            changes.append((change, host))
+        return changes
+
+    def state_hash(self) -> str:
+        return state_hash(self.world, self.prefix)
+
+    def consumed(self) -> dict[int, collections.Counter]:
+        """{epoch: how often each sample was consumed by a step that counts}."""
+        epochs = collections.defaultdict(collections.Counter)
+        answer = self.world.run("events", "--job-dir", self.folder, "--ledger", "--json")
+        for line in answer.stdout.splitlines():
+            row = json.loads(line)
+            epochs[row["epoch"]].update(row["samples"])
+        return epochs
+
+    def expect_exactly_once(self, epochs: int, samples: int = SAMPLES) -> None:
+        consumed = self.consumed()
+        for epoch in range(epochs):
+            wrong = {sample: consumed[epoch][sample] for sample in range(samples) if consumed[epoch][sample] != 1}
+            assert not wrong and len(consumed[epoch]) == samples, f"epoch {epoch}: consumed not once: {wrong}"
+
+    def hosts_command(self, *arguments, check: bool = True) -> subprocess.CompletedProcess:
+        return self.world.run("hosts", *arguments, "--job-dir", self.folder, check=check)
+
+
+def state_hash(world: World, prefix: pathlib.Path) -> str:
+    return json.loads(world.run("inspect", prefix, "--json").stdout)["state_sha256"]
+
+
+def eventually(condition, what: str, seconds: float = PATIENCE, job: Job | None = None):
+    """The condition's value once it is true."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:.0f} s: {what}")
+        if job and job.process and job.process.poll() not in (None, 0):
+            raise AssertionError(f"the job ended with {job.process.returncode} before: {what}")
+        time.sleep(0.05)
+
+
+def send_signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def children(pid: int) -> list[int]:
+    """Direct ones, of all threads."""
+    found = []
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [int(child) for child in path.read_text().split()]
+        except OSError:
+            pass
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
