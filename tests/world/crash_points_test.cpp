@@ -4,7 +4,8 @@
 #include <atomic>
 #include <string>
 
-#include "toy_job.hpp"
+#include "real_trial.hpp"
+#include "toy_trial.hpp"
 
 namespace dtrain::world {
 namespace {
@@ -36,22 +37,32 @@ class Tripwire {
 };
 
 // The tripwire's points. deadly < 0: nobody dies.
-int run_with(const std::string& victim, int deadly) {
+int run_with(Trial& trial, const std::string& victim, int deadly) {
   Tripwire wire(victim, deadly);
   SimOptions options;
   options.fate_of = [&](const WorkerFacts& worker, Place place, comm::CommPoint, int) { return wire(worker, place); };
-  ToyJob toy({"a", "b", "c"}, {.epochs = 1, .shard_time = {}}, quick_policy(), options);
-  EXPECT_EQ(toy.run_and_judge(), "") << "worker on " << victim << " died at point " << deadly;
+  TrialJob job(trial, {"a", "b", "c"}, quick_policy(), options);
+  EXPECT_EQ(job.run(), "") << "worker on " << victim << " died at point " << deadly;
   EXPECT_EQ(wire.tripped(), deadly >= 0) << "point " << deadly;
   return wire.points();
+}
+
+template <typename MakeTrial>
+void try_points(const std::string& victim, int stride, MakeTrial make_trial) {
+  const auto run_at = [&](int deadly) { return run_with(*make_trial(), victim, deadly); };
+  const int points = run_at(-1);
+  EXPECT_GT(points, 10);
+  for (int point = 0; point < points; point += stride) run_at(point);
 }
 
 class CrashPoints : public testing::TestWithParam<const char*> {};
 
 TEST_P(CrashPoints, EveryOneOfAStepEndsWithTheSameBits) {
-  const int points = run_with(GetParam(), -1);
-  EXPECT_GT(points, 10);
-  for (int point = 0; point < points; ++point) run_with(GetParam(), point);
+  try_points(GetParam(), 1, [] { return std::make_unique<ToyTrial>(ToyTask{.epochs = 1, .shard_time = {}}); });
+}
+
+TEST_P(CrashPoints, SomeOrAllOfARealStepEndWithTheSameBits) {
+  try_points(GetParam(), is_thorough() ? 1 : 7, [] { return std::make_unique<RealTrial>(1); });
 }
 
 INSTANTIATE_TEST_SUITE_P(OfRank, CrashPoints, testing::Values("a", "b", "c"));
