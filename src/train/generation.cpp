@@ -94,7 +94,7 @@ data::Batch Generation::load(const data::Slice& slice) {
   place_.membership.progress(Phase::loading);
   const std::optional<data::Batch> batch = slice.count > 0 ? place_.training.next() : data::Batch{};
   DTRAIN_CHECK(batch && batch->n == slice.count, "the loader gave another batch than asked for");
-  if (speaks()) place_.voice.show_first(*batch);
+  if (speaks() && batch->n > 0) place_.voice.show_first(*batch);
   if (place_.ledger) place_.ledger->add(run_.cursor, {batch->sample_ids, static_cast<std::size_t>(batch->n)});
   return *batch;
 }
@@ -113,33 +113,37 @@ const comm::Reduced& Generation::contribute(const data::Batch& batch, const std:
 
 void Generation::apply(const comm::Reduced& reduced) {
   const TrainerOptions& options = place_.options;
-  Cursor& cursor = run_.cursor;
-  const backend::StepMetrics m = step_.metrics();
-  const double rate = options.schedule.rate(cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
-  refuse_unless_finite(m, rate);
+  const backend::StepMetrics metrics = step_.metrics();
+  const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
+  refuse_unless_finite(metrics, rate);
 
   place_.membership.progress(Phase::applying);
   place_.membership.begin_apply();
   place_.executable.apply(reduced.sum, {corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
   note_time();
+  advance(metrics, rate);
+  place_.membership.end_apply(standing_of(run_));
+}
+
+void Generation::advance(const backend::StepMetrics& m, double rate) {
+  Cursor& cursor = run_.cursor;
+  const int samples = plan_.step_size(cursor.position);
+  const StepReport report{.epoch = cursor.epoch,
+                          .step = cursor.step,
+                          .steps = cursor.step + plan_.steps_from(cursor.position),
+                          .samples = samples,
+                          .samples_seen = cursor.samples_seen + static_cast<std::uint64_t>(samples),
+                          .loss = m.loss_sum / m.count,
+                          .accuracy = m.correct / m.count,
+                          .top_k_accuracy = m.top_k_correct / m.count,
+                          .learning_rate = rate,
+                          .time = mark_ - step_begin_};
+  ++cursor.step;
+  cursor.samples_seen = report.samples_seen;
+  cursor.position += static_cast<std::uint64_t>(samples);
   run_.add(m);
   run_.ramp = after_step(run_.ramp);
-  const int samples = plan_.step_size(cursor.position);
-  const std::uint64_t steps = cursor.step + plan_.steps_from(cursor.position);
-  cursor.samples_seen += static_cast<std::uint64_t>(samples);
-  run_.pending = {StepReport{.epoch = cursor.epoch,
-                             .step = cursor.step,
-                             .steps = steps,
-                             .samples = samples,
-                             .samples_seen = cursor.samples_seen,
-                             .loss = m.loss_sum / m.count,
-                             .accuracy = m.correct / m.count,
-                             .top_k_accuracy = m.top_k_correct / m.count,
-                             .learning_rate = rate,
-                             .time = mark_ - step_begin_}};
-  cursor.position += static_cast<std::uint64_t>(samples);
-  ++cursor.step;
-  place_.membership.end_apply(standing_of(run_));
+  run_.pending = {report};
 }
 
 void Generation::refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const {

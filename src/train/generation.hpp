@@ -45,6 +45,7 @@ class Generation {
   const comm::Reduced& contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
                                   std::uint64_t vote);
   void apply(const comm::Reduced& reduced);
+  void advance(const backend::StepMetrics& m, double rate);
   void refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const;
   void settle();
   bool save_is_due() const;

@@ -107,6 +107,8 @@ class Run {
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer) {
+  DTRAIN_CHECK(options.elastic_batch == ElasticBatch::fixed_global || options.worker_batch > 0,
+               "a batch that follows the workers needs the share of one");
   Run run(graph, executable, training, validation, membership, options, start, observer);
   return run.train();
 }
