@@ -20,6 +20,7 @@ namespace {
 struct Process {
   pid_t id = 0;
   pid_t parent = 0;
+  pid_t session = 0;
   char state = '?';
   std::string name;
   bool lives() const { return state != 'Z' && state != 'X'; }
@@ -42,8 +43,10 @@ std::optional<Process> parse_stat(const std::string& text) {
   process.id = static_cast<pid_t>(parse_integer(trim(text.substr(0, open))).value_or(0));
   process.name = text.substr(open + 1, close - open - 1);
   process.state = text[close + 2];
-  const auto parent_end = text.find(' ', close + 4);
-  process.parent = static_cast<pid_t>(parse_integer(text.substr(close + 4, parent_end - close - 4)).value_or(0));
+  const auto numbers = split(std::string_view(text).substr(close + 4), ' ');  // parent, group, session, ...
+  if (numbers.size() < 3) return std::nullopt;
+  process.parent = static_cast<pid_t>(parse_integer(numbers[0]).value_or(0));
+  process.session = static_cast<pid_t>(parse_integer(numbers[2]).value_or(0));
   return process;
 }
 
@@ -132,6 +135,31 @@ std::vector<pid_t> kill_tree(pid_t root, std::string_view mark) {
 
 std::vector<pid_t> kill_marked(std::string_view mark) {
   return kill_all([&] { return processes_marked(mark); });
+}
+
+std::vector<pid_t> kill_session(pid_t leader, std::string_view mark) {
+  return kill_all([&] {
+    std::vector<pid_t> members = processes_marked(mark);
+    for (const Process& process : all_processes()) {
+      if (process.session == leader && process.lives()) members.push_back(process.id);
+    }
+    return members;
+  });
+}
+
+bool reap_session(pid_t leader) {
+  bool left = false;
+  for (const Process& process : all_processes()) {
+    if (process.session != leader || process.parent != ::getpid()) continue;
+    if (::waitpid(process.id, nullptr, WNOHANG) == 0) left = true;
+  }
+  return left;
+}
+
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  const int result = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+  return result != 0 || info.si_pid != 0;
 }
 
 std::vector<std::string> describe_threads(pid_t process) {

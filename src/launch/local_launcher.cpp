@@ -44,11 +44,15 @@ FileDescriptor pipe_with(const std::string& text) {
   return read_end;
 }
 
-void reap(std::vector<pid_t> killed) {
+// Ends an agent, or what one that was killed left behind: by its session, by its mark.
+void end_and_reap(pid_t agent, const std::string& mark) {
+  std::vector<pid_t> killed = kill_session(agent, mark);
   const auto until = std::chrono::steady_clock::now() + kReapTime;
-  while (!killed.empty() && std::chrono::steady_clock::now() < until) {
+  bool left = true;
+  while (left && std::chrono::steady_clock::now() < until) {
     std::erase_if(killed, [](pid_t process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
-    std::this_thread::sleep_for(5ms);
+    left = reap_session(agent) || !killed.empty();
+    if (left) std::this_thread::sleep_for(5ms);
   }
 }
 
@@ -94,8 +98,8 @@ struct LocalLauncher::State {
   // An agent ends all of its tree, unless it was killed itself.
   void remove_ended() {
     std::erase_if(agents, [](const Agent& agent) {
-      if (::waitpid(agent.process, nullptr, WNOHANG) == 0) return false;
-      reap(kill_marked(agent.mark));
+      if (!has_ended(agent.process)) return false;
+      end_and_reap(agent.process, agent.mark);
       return true;
     });
   }
@@ -106,7 +110,10 @@ struct LocalLauncher::State {
     for (remove_ended(); !agents.empty() && std::chrono::steady_clock::now() < until; remove_ended()) {
       std::this_thread::sleep_for(10ms);
     }
-    for (const Agent& agent : agents) reap(kill_tree(agent.process, agent.mark));
+    for (const Agent& agent : agents) {
+      kill_tree(agent.process, agent.mark);
+      end_and_reap(agent.process, agent.mark);
+    }
   }
 
   std::vector<std::string> command;

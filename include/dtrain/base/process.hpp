@@ -52,6 +52,12 @@ std::vector<pid_t> processes_marked(std::string_view mark);
 // could be another's by now.
 std::vector<pid_t> kill_tree(pid_t root, std::string_view mark = {});
 std::vector<pid_t> kill_marked(std::string_view mark);
+// The same for the members of a session too. Its leader must not be reaped yet either.
+std::vector<pid_t> kill_session(pid_t leader, std::string_view mark);
+// Reaps this process's children of a session, as far as they ended. False: there are none left.
+bool reap_session(pid_t leader);
+// The child ended; it is not reaped yet.
+bool has_ended(pid_t child);
 
 // For logs: a line for each thread with its number, name, state and where it waits in the kernel, as /proc tells.
 std::vector<std::string> describe_threads(pid_t process);

@@ -156,7 +156,7 @@ struct NetworkCrew::State : std::enable_shared_from_this<State> {
     if (found == visitors.end()) return;
     const std::string host = found->second.host;
     visitors.erase(found);
-    if (!host.empty()) lose_host(host, reason);
+    if (!host.empty() && forget_host(host)) on_event(HostDown{host, reason});
   }
 
   void lose_host(const std::string& host, const std::string& reason) {
@@ -196,6 +196,9 @@ struct NetworkCrew::State : std::enable_shared_from_this<State> {
   }
 
   void start_worker(const std::string& host, int slot, WorkerId worker) {
+    const auto found = hosts.find(host);
+    if (found == hosts.end() || !found->second.agent)
+      return later(WorkerExited{worker, 127, 0, {"its host is not up"}});
     workers[worker] = {host, slot};
     tell(worker, Tag::start, std::to_string(slot));
   }

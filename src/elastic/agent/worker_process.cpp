@@ -122,21 +122,19 @@ void WorkerProcess::look_again_later() {
 }
 
 bool WorkerProcess::reap() {
+  if (!has_ended(process_)) return false;
+  // What it left behind still holds its pipe and its socket; killed, they end. The group's number is safe from use by
+  // others until its leader is reaped.
+  ::kill(-process_, SIGKILL);
+  kill_marked(mark_);
   int status = 0;
-  const pid_t got = ::waitpid(process_, &status, WNOHANG);
-  if (got == 0 || (got < 0 && errno == EINTR)) return false;
-  note_exit(status);
-  return true;
-}
-
-// What it left behind still holds its pipe and its socket; killed, they end.
-void WorkerProcess::note_exit(int status) {
+  ::waitpid(process_, &status, WNOHANG);
   reaped_ = true;
   exited_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   exited_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  kill_marked(mark_);
   loop_.after(kDrainTime, [self = shared_from_this()] { self->finish(); });
   finish_if_over();
+  return true;
 }
 
 void WorkerProcess::on_channel_closed() {

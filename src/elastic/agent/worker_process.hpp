@@ -45,7 +45,6 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void watch_exit();
   void look_again_later();
   bool reap();
-  void note_exit(int status);
   void on_channel_closed();
   void finish_if_over();
   void finish();
