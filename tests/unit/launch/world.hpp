@@ -1,0 +1,150 @@
+// A crew with real agents on this machine, driven from the test's thread.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/secret.hpp>
+#include <dtrain/elastic/network_crew.hpp>
+#include <dtrain/launch/local_launcher.hpp>
+
+namespace dtrain::launch {
+
+using namespace std::chrono_literals;
+
+template <typename Condition>
+bool holds_soon(const Condition& condition, std::chrono::milliseconds deadline = 20s) {
+  const auto until = std::chrono::steady_clock::now() + deadline;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+inline std::vector<std::string> agent_with(std::vector<std::string> worker_command) {
+  worker_command.insert(worker_command.begin(), {DTRAIN_TEST_AGENT, "agent"});
+  return worker_command;
+}
+inline std::vector<std::string> agent_with_shell(const std::string& script) {
+  return agent_with({"/bin/sh", "-c", script});
+}
+inline std::vector<std::string> agent_with_worker() { return agent_with({DTRAIN_TEST_AGENT, "worker"}); }
+
+class World {
+ public:
+  explicit World(std::vector<std::string> agent_command, elastic::NetworkCrewOptions options = {}) {
+    std::string name = testing::TempDir() + "dtrain-launch-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    options.job_folder = folder_;
+    if (options.token.empty()) options.token = to_hex(unpredictable_bytes(32));
+    token_ = options.token;
+    mark_ = "DTRAIN_TEST_WORLD=" + to_hex(unpredictable_bytes(8));
+    if (options.environment.empty()) options.environment = {"PATH=/usr/bin:/bin"};
+    options.environment.push_back(mark_);
+    options.on_output = [this](const std::string& host, int slot, std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      output_.push_back(host + "." + std::to_string(slot) + " " + std::string(line));
+    };
+    loop_ = std::make_unique<net::Loop>();
+    launcher_ = std::make_unique<LocalLauncher>(std::move(agent_command));
+    crew_ = std::make_unique<elastic::NetworkCrew>(*loop_, *launcher_, options, [this](elastic::CrewEvent event) {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+      wake_.notify_all();
+    });
+    thread_ = std::thread([this] { loop_->run(); });
+  }
+
+  ~World() {
+    drop_crew();
+    launcher_ = nullptr;
+    loop_->stop();
+    thread_.join();
+    loop_ = nullptr;
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Calls on the loop's thread, as the crew wants it.
+  template <typename Act>
+  void act(const Act& act) {
+    std::promise<void> done;
+    loop_->post([&] {
+      act(*crew_);
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  void drop_crew() {
+    std::promise<void> done;
+    loop_->post([&] {
+      crew_ = nullptr;
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  void start_host(const std::string& name) {
+    act([&](auto& crew) { crew.start_host({.name = name, .user = "", .host = name}); });
+  }
+  void start_worker(const std::string& host, int slot, elastic::WorkerId worker) {
+    act([&](auto& crew) { crew.start_worker(host, slot, worker); });
+  }
+
+  // The next event of this kind; others before it are dropped.
+  template <typename Event>
+  Event next(std::chrono::milliseconds deadline = 20s) {
+    std::unique_lock lock(mutex_);
+    const auto until = std::chrono::steady_clock::now() + deadline;
+    for (;;) {
+      while (next_ < events_.size()) {
+        if (auto* event = std::get_if<Event>(&events_[next_++])) return *event;
+      }
+      if (wake_.wait_until(lock, until) == std::cv_status::timeout) throw std::runtime_error("the event did not come");
+    }
+  }
+  bool printed(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    return std::find(output_.begin(), output_.end(), line) != output_.end();
+  }
+  std::string log(const std::string& name) const { return read_file(folder_ / "logs" / name); }
+  // Workers and all that they started, whoever adopted it.
+  std::vector<pid_t> worker_processes() const { return processes_marked(mark_); }
+  std::vector<pid_t> agents() const {
+    std::vector<pid_t> found;
+    for (pid_t process : descendants_of(::getpid())) {
+      if (read_file("/proc/" + std::to_string(process) + "/cmdline").find(std::string("\0agent\0", 7)) !=
+          std::string::npos)
+        found.push_back(process);
+    }
+    return found;
+  }
+
+  const Path& folder() const { return folder_; }
+  const std::string& token() const { return token_; }
+  std::uint16_t port() const { return crew_->port(); }
+  net::Loop& loop() { return *loop_; }
+
+ private:
+  Path folder_;
+  std::string token_, mark_;
+  std::unique_ptr<net::Loop> loop_;
+  std::unique_ptr<LocalLauncher> launcher_;
+  std::unique_ptr<elastic::NetworkCrew> crew_;
+  std::thread thread_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable wake_;
+  std::vector<elastic::CrewEvent> events_;
+  std::size_t next_ = 0;
+  std::vector<std::string> output_;
+};
+
+}  // namespace dtrain::launch
