@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <set>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -94,13 +95,15 @@ struct Coordinator::Impl {
 
   // The host file.
 
-  void read_host_file(bool by_person, Moment now) {
+  // Returns the lines that mean nothing.
+  std::vector<std::string> read_host_file(bool by_person, Moment now) {
     HostList list = parse_host_file(read_file(host_file));
     tell_problems(list);
     if (list.hosts.empty()) {
       throw UsageError(fmt::format("{} names no host", host_file.string()), "write one host a line into it");
     }
     step(HostsWanted{std::move(list.hosts), by_person}, now);
+    return list.problems;
   }
 
   void watch_host_file(Moment now) {
@@ -148,10 +151,8 @@ struct Coordinator::Impl {
     if (!state.policy.elastic) {
       throw UsageError("the hosts of this job are fixed", "start it with --elastic to change them while it trains");
     }
-    const HostList list = parse_host_file(read_file(host_file));
-    read_host_file(true, now);
     Json problems = Json::array();
-    for (const std::string& problem : list.problems) problems.push_back(problem);
+    for (const std::string& problem : read_host_file(true, now)) problems.push_back(problem);
     return Json::object({{"ok", true}, {"problems", std::move(problems)}});
   }
 
@@ -168,9 +169,7 @@ struct Coordinator::Impl {
 
   void act(const StartHost& start, Moment) { crew.start_host(start.host); }
   void act(const StartWorker& start, Moment) { crew.start_worker(start.host, start.slot, start.worker); }
-  void act(const Send& send, Moment) {
-    for (const WorkerId worker : send.to) crew.send(worker, send.message);
-  }
+  void act(const Send& send, Moment) { crew.send_all(send.to, send.message); }
   void act(const KillWorker& kill, Moment) { crew.kill_worker(kill.worker, kill.dump_stack); }
   void act(const EndHost& end, Moment) { crew.end_host(end.host); }
   void act(const LogMembership& line, Moment now) {
@@ -195,14 +194,13 @@ struct Coordinator::Impl {
     if (options.on_say) options.on_say(line);
   }
 
-  // A full disk must not end a job that trains: it is said once for each message, and the job goes on.
+  // A full disk must not end a job that trains: each complaint is said once, and the job goes on.
   template <typename Write>
   void record(Write write) {
     try {
       write();
-      complaint.clear();
     } catch (const Error& error) {
-      if (std::exchange(complaint, error.what()) == error.what()) return;
+      if (!complaints.insert(error.what()).second) return;
       say({Say::Kind::warning, error.what(), "the job goes on, but its records are incomplete from here"});
     }
   }
@@ -226,7 +224,7 @@ struct Coordinator::Impl {
   bool busy = false;  // with the front of the inbox
   bool begun = false;
   Time metrics_due{};
-  std::string complaint;  // the last one about a record
+  std::set<std::string> complaints;  // about records
 };
 
 Coordinator::Coordinator(CoordinatorOptions options, Crew& crew, Moment now)

@@ -43,7 +43,8 @@ int run_with(Trial& trial, const std::string& victim, int deadly) {
   options.fate_of = [&](const WorkerFacts& worker, Place place, comm::CommPoint, int) { return wire(worker, place); };
   TrialJob job(trial, {"a", "b", "c"}, quick_policy(), options);
   EXPECT_EQ(job.run(), "") << "worker on " << victim << " died at point " << deadly;
-  EXPECT_EQ(wire.tripped(), deadly >= 0) << "point " << deadly;
+  // How often a step writes to its sockets depends on time, so it may have had fewer points.
+  EXPECT_EQ(wire.tripped(), deadly >= 0 && deadly < wire.points()) << "point " << deadly;
   return wire.points();
 }
 

@@ -1,0 +1,211 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/coordinator.hpp>
+
+#include "temporary_folder.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Keeps what it was asked to do; hosts answer from within the call, as a launcher that fails at once does.
+struct FakeCrew final : Crew {
+  void start_host(const HostLine& host) override {
+    hosts.push_back(host.name);
+    if (coordinator) coordinator->feed(HostUp{host.name, "10.0.0.1"}, now);
+  }
+  void start_worker(const std::string& host, int slot, WorkerId worker) override {
+    workers.push_back(worker);
+    EXPECT_EQ(hosts.empty(), false) << host << slot;
+  }
+  void send(WorkerId worker, const ToWorker& message) override { sent.emplace_back(worker, message); }
+  void kill_worker(WorkerId worker, bool) override { killed.push_back(worker); }
+  void end_host(const std::string&) override {}
+
+  Coordinator* coordinator = nullptr;
+  Moment now;
+  std::vector<std::string> hosts;
+  std::vector<WorkerId> workers, killed;
+  std::vector<std::pair<WorkerId, ToWorker>> sent;
+};
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  CoordinatorTest() {
+    crew_.now = {Time{1h}, WallTime{1000h}};
+    write_file_atomic(folder_ / "host_worker", "w1\n");
+    options_.folder = folder_ / "";
+    options_.policy.elastic = true;
+    options_.on_say = [this](const Say& line) { said_.push_back(line.text); };
+  }
+  Coordinator& begin() {
+    coordinator_.emplace(options_, crew_, crew_.now);
+    crew_.coordinator = &*coordinator_;
+    coordinator_->tick(crew_.now);
+    return *coordinator_;
+  }
+  void pass(std::chrono::milliseconds time) {
+    for (; time > 0ms; time -= 50ms) {
+      crew_.now.time += 50ms;
+      crew_.now.wall += 50ms;
+      coordinator_->tick(crew_.now);
+    }
+  }
+  void says(FromWorker message, WorkerId worker = 1) { coordinator_->feed(WorkerSays{worker, message}, crew_.now); }
+  Json ask(Json body) {
+    Json answer;
+    coordinator_->feed(Request{std::move(body), [&](Json json) { answer = std::move(json); }}, crew_.now);
+    return answer;
+  }
+  int said(std::string_view part) const {
+    return static_cast<int>(
+        std::ranges::count_if(said_, [&](const std::string& text) { return text.find(part) != text.npos; }));
+  }
+  // One worker alone, through its first step.
+  void train_one() {
+    says(Hello{42, {"10.0.0.1", 4000}, "f"});
+    says(Ready{});
+    says(Meshed{1, ""});
+    says(Entered{1, {true, 0, 0, 0}});
+    progress(1, 100);
+  }
+  void progress(std::uint64_t step, std::uint64_t samples) {
+    says(Progress{1, Phase::computing, {true, 0, step, samples}, 0.01, 0.5, 0.4});
+  }
+
+  TemporaryFolder folder_;
+  FakeCrew crew_;
+  CoordinatorOptions options_;
+  std::vector<std::string> said_;
+  std::optional<Coordinator> coordinator_;
+};
+
+TEST_F(CoordinatorTest, StartsTheHostsOfTheFileAndAWorkerInEverySlot) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2 slots=2\n");
+  begin();
+  EXPECT_EQ(crew_.hosts, (std::vector<std::string>{"w1", "w2"}));
+  EXPECT_EQ(crew_.workers.size(), 3u);
+}
+
+TEST_F(CoordinatorTest, RefusesToBeginWithoutAHost) {
+  write_file_atomic(folder_ / "host_worker", "# nobody\n");
+  EXPECT_THROW(begin(), UsageError);
+}
+
+TEST_F(CoordinatorTest, FollowsAnEditOfTheFileByHandAfterItSettled) {
+  begin();
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  pass(1500ms);
+  EXPECT_EQ(crew_.hosts.size(), 1u);
+  pass(1500ms);
+  EXPECT_EQ(crew_.hosts.size(), 2u);
+}
+
+TEST_F(CoordinatorTest, FollowsItsOwnCommandsAtOnceAndTellsOfBadLines) {
+  begin();
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n-x\n");
+  const Json answer = ask(Json::object({{"ask", "hosts-changed"}}));
+  EXPECT_EQ(crew_.hosts.size(), 2u);
+  EXPECT_EQ(answer.at("problems").as_array().size(), 1u);
+  EXPECT_EQ(said("host_worker: "), 1);
+}
+
+TEST_F(CoordinatorTest, TheHostsOfAJobThatIsNotElasticAreFixed) {
+  options_.policy.elastic = false;
+  begin();
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  EXPECT_EQ(ask(Json::object({{"ask", "hosts-changed"}})).at("error").at("kind").as_string(), "usage");
+  pass(5s);
+  EXPECT_EQ(crew_.hosts.size(), 1u);
+}
+
+TEST_F(CoordinatorTest, HandsOnWhatMembersReport) {
+  std::vector<Json> reports;
+  options_.on_report = [&](const Json& report) { reports.push_back(report); };
+  begin();
+  train_one();
+  says(Report{Json::object({{"event", "step"}})});
+  says(Report{Json::object({{"event", "step"}})}, 77);  // nobody
+  EXPECT_EQ(reports.size(), 1u);
+}
+
+TEST_F(CoordinatorTest, WritesLogJournalAndEvents) {
+  begin();
+  train_one();
+  EXPECT_TRUE(read_file(folder_ / "host_worker_log").starts_with("0 ADDED w1 "));
+  const std::vector<Json> events = read_events(folder_ / "events.jsonl");
+  EXPECT_EQ(events.front().at("event").as_string(), "hosts");
+  EXPECT_EQ(GenerationJournal(folder_ / "journal.jsonl").next_generation(), 2u);
+}
+
+TEST_F(CoordinatorTest, ContinuesTheNumbersOfTheCoordinatorBefore) {
+  begin();
+  train_one();
+  coordinator_.reset();
+  const Coordinator& second = begin();
+  EXPECT_EQ(second.state().next_generation, 2u);
+  EXPECT_GT(crew_.workers.back(), crew_.workers.front());
+}
+
+TEST_F(CoordinatorTest, GoesOnWhenItsRecordsCannotBeWritten) {
+  options_.prometheus = true;
+  make_folder(folder_ / "metrics.prom");  // in the way
+  begin();
+  train_one();
+  for (int second = 0; second < 12; ++second) {
+    pass(1s);
+    progress(2 + second, 200);
+  }
+  EXPECT_EQ(said("metrics.prom"), 1) << "once, not every time";
+  EXPECT_FALSE(coordinator_->finished());
+}
+
+TEST_F(CoordinatorTest, KeepsPrometheusTextUpToDate) {
+  options_.prometheus = true;
+  begin();
+  train_one();
+  for (int second = 1; second <= 12; ++second) {
+    pass(1s);
+    progress(1 + 2 * second, 100 + 200 * second);
+  }
+  const std::string text = read_file(folder_ / "metrics.prom");
+  for (const char* line :
+       {"\ndtrain_workers 1\n", "\ndtrain_samples_per_second ", "\ndtrain_goodput_ratio ",
+        "\ndtrain_hosts{state=\"member\"} 1\n", "\ndtrain_straggler_score{rank=\"0\",host=\"w1\"} 1\n",
+        "# TYPE dtrain_samples_total counter\n"}) {
+    EXPECT_NE(text.find(line), text.npos) << line << "\nis not in\n" << text;
+  }
+}
+
+TEST_F(CoordinatorTest, ListsAHostWithWhatItsWorkersDo) {
+  options_.logical_shards = 8;
+  begin();
+  train_one();
+  pass(2s);
+  progress(5, 500);
+  const Json list = ask(Json::object({{"ask", "list"}}));
+  const Json& host = list.at("hosts").as_array()[0];
+  EXPECT_EQ(host.at("pids").dump(), "[42]");
+  EXPECT_EQ(host.at("ranks").dump(), "[0]");
+  EXPECT_DOUBLE_EQ(host.at("samples_per_second").as_number(), 200);
+  EXPECT_EQ(host.find("reason"), nullptr);
+}
+
+TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone) {
+  begin();
+  train_one();
+  coordinator_->stop("enough", true, crew_.now);
+  EXPECT_EQ(crew_.killed, std::vector<WorkerId>{1});
+  coordinator_->feed(WorkerExited{1, 0, 9, {}}, crew_.now);
+  coordinator_->feed(HostDown{"w1", "ended"}, crew_.now);
+  ASSERT_TRUE(coordinator_->finished());
+  EXPECT_EQ(coordinator_->finished()->exit_code, ExitCode::resumable);
+}
+
+}  // namespace
+}  // namespace dtrain::elastic
