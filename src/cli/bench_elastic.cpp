@@ -23,8 +23,8 @@ struct BenchOptions {
   int workers = 2;
   std::string network = "resnet-v1";
   int layers = 50;
-  nn::Shape image{3, 32, 32};
-  int global_batch = 16, shards = 4;
+  nn::Shape image{3, 64, 64};
+  int global_batch = 8, shards = 4;
   int rounds = 3;
   double seconds = 5;
 };
