@@ -10,7 +10,7 @@
 
 namespace dtrain::cli {
 
-// Borrows both.
+// Borrows both. `shards`: V; 0: every worker has one of its own.
 class ToldMembership final : public elastic::Membership {
  public:
   ToldMembership(elastic::Membership& inner, int shards, Console& console)
@@ -38,9 +38,12 @@ class ToldMembership final : public elastic::Membership {
  private:
   void tell(const elastic::Entry& entry) {
     const int rank = entry.communicator->rank(), ranks = entry.communicator->size();
-    const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards_);
-    console_.log(fmt::format("generation {}: rank {} of {}, shards [{}, {}) of {}: {}", entry.generation, rank, ranks,
-                             span.first, span.last, shards_, entry.reason));
+    std::string line = fmt::format("generation {}: rank {} of {}", entry.generation, rank, ranks);
+    if (shards_ > 0) {
+      const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards_);
+      line += fmt::format(", shards [{}, {}) of {}", span.first, span.last, shards_);
+    }
+    console_.log(line);
   }
 
   elastic::Membership& inner_;

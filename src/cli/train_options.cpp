@@ -66,6 +66,15 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_elastic(set, options.job);
 }
 
+ComputeOptions compute_of_worker(const TrainOptions& options) {
+  ComputeOptions compute = options.compute;
+  if (options.job.is_per_worker()) {
+    compute.global_batch = compute.batch_size;
+    compute.logical_shards = 1;
+  }
+  return compute;
+}
+
 train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype) {
   train::TrainerOptions trainer;
   trainer.epochs = static_cast<std::uint32_t>(options.epochs);
@@ -79,7 +88,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.checkpoint_prefix = options.model_prefix;
   trainer.checkpoint_every_steps = options.checkpoint_every;
   trainer.checkpoint_format = options.checkpoint_format;
-  trainer.evaluation_block = largest_shard(options.compute);
+  trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.dtype = backend::dtype_name(dtype);
   trainer.gradient_dtype = backend::parse_dtype(options.job.gradient_dtype);

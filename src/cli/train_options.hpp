@@ -41,6 +41,9 @@ struct TrainOptions {
 
 void bind(OptionSet& set, TrainOptions& options);
 
+// What one worker's executable computes at once: with a batch for each worker its step is one shard of its own.
+ComputeOptions compute_of_worker(const TrainOptions& options);
+
 train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype);
 
 }  // namespace dtrain::cli

@@ -18,7 +18,7 @@ constexpr const char* kSchema = "dtrain.job/1";
 // A resumed run has the checkpoint's V already.
 void settle_shards(const OptionSet& set, bool resumed, int workers, TrainOptions& options) {
   JobOptions& job = options.job;
-  const bool free_choice = !resumed && !set.chosen("logical-shards");
+  const bool free_choice = !resumed && !set.chosen("logical-shards") && !job.is_per_worker();
   if (job.elastic && job.max_workers == 0) job.max_workers = default_max_workers(workers);
   if (free_choice && job.is_job()) {
     options.compute.logical_shards = choose_shards({.workers = workers,
@@ -150,7 +150,7 @@ std::string bad_records_warning(const data::Loader& loader) {
 }
 
 std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
-  return run.backend->compile(run.graph, compile_options(run.options.compute, run.dtype, run.options.top_k));
+  return run.backend->compile(run.graph, compile_options(compute_of_worker(run.options), run.dtype, run.options.top_k));
 }
 
 }  // namespace dtrain::cli

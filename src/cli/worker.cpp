@@ -103,7 +103,7 @@ ExitCode run_worker() {
   comm::Endpoint endpoint(endpoint_options(me, run.options.job));
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
   link.connect(session);
-  ToldMembership membership(session, options.logical_shards, console);
+  ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, console);
   try {
     const train::TrainResult result = train_in(run, membership, options, console);
     session.leave(how_of(result.ended), result.reason);

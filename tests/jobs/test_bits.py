@@ -20,10 +20,41 @@ def test_same_bits_for_any_number_of_workers(world: World):
 def expect_shares(job) -> None:
     """Every worker says in its log which shards it computes; they add up to V = 8."""
     shares = []
-    for path in sorted((job.folder / "logs").glob("w*.log")):
+    for path in sorted((job.folder / "logs").glob("*.log")):
         for first, last in re.findall(r"shards \[(\d+), (\d+)\) of 8", path.read_text()):
             shares += range(int(first), int(last))
     assert sorted(shares) == list(range(8)), shares
+
+
+def test_rounded_gradients(world: World):
+    """Gradients that travel as bfloat16 give other bits than float32, the same for 2 and 3 workers."""
+    first, second = (world.job(f"n{count}", hosts=count, elastic=False, epochs=1, arguments=["--gradient-dtype", "bfloat16"])
+                     for count in (2, 3))
+    first.start().finish()
+    second.start().finish()
+    assert first.state_hash() == second.state_hash() != world.alone(first, 1)
+
+
+def test_several_slots_and_gloo(world: World):
+    """A host with two slots is two workers; what carries the gradients changes no bit."""
+    slots = world.job("slots", hosts=["a slots=2", "b"], elastic=False, epochs=1).start().finish()
+    expect_shares(slots)
+    assert sorted(path.name for path in (slots.folder / "logs").glob("*.log")) == ["a.0.log", "a.1.log", "b.0.log"]
+    gloo = world.job("gloo", elastic=False, epochs=1, arguments=["--transport", "gloo"]).start().finish()
+    assert slots.state_hash() == gloo.state_hash() == world.alone(slots, 1)
+
+
+def test_batch_for_each_worker(world: World):
+    """With --elastic-batch per-worker steps grow with the workers, and every sample still counts once."""
+    job = world.job(arguments=["--elastic-batch", "per-worker", "--batch-size", 24]).start().wait_running()
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3").wait_steps(40)
+    job.hosts_command("remove", "w1")
+    job.wait_members("w2", "w3").wait_steps(40).stop()
+    epoch = json.loads(world.run("inspect", job.prefix, "--json").stdout)["epoch"]
+    job.expect_exactly_once(epoch)
+    rows = map(json.loads, world.run("events", "--job-dir", job.folder, "--ledger", "--json").stdout.splitlines())
+    assert {48, 72} <= {len(row["samples"]) for row in rows}
 
 
 def test_shown_by(world: World):
