@@ -51,14 +51,13 @@ class CrashPoints : public ElasticTraining {
 
 TEST_F(CrashPoints, OfOneStepAllEndInTheSameBits) {
   const JobEnd alone = undisturbed();
-  for (int worker = 0; worker < kWorkers; ++worker) {
-    run_broken(worker, INT_MAX);
-    const int points = points_;
-    EXPECT_GT(points, 10);
-    for (int fatal = 0; fatal < points; ++fatal) {
-      SCOPED_TRACE(testing::Message() << "worker " << worker << " at point " << fatal << " of " << points);
-      expect_same_run(alone, run_broken(worker, fatal));
-    }
+  run_broken(0, INT_MAX);
+  const int points = points_;
+  EXPECT_GT(points, 10);
+  for (int fatal = 0; fatal < points; ++fatal) {
+    const int worker = fatal % kWorkers;  // they play alike parts
+    SCOPED_TRACE(testing::Message() << "worker " << worker << " at point " << fatal << " of " << points);
+    expect_same_run(alone, run_broken(worker, fatal));
   }
 }
 

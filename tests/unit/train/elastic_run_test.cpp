@@ -16,14 +16,12 @@ TEST_F(ElasticTraining, WorkersThatComeAndGoLeaveNoTraceInTheResult) {
 TEST_F(ElasticTraining, AWorkerThatDiesAnywhereInAStepLeavesNoTraceInTheResult) {
   const JobEnd alone = undisturbed();
   for (const Point point : kAllPoints) {
-    for (const int killed : {0, 1, 2}) {
-      for (const std::uint64_t until : {0, 40, 45}) {
+    for (const int killed : {0, 1}) {
+      // Inside an epoch, and in its last step or at its end.
+      for (const std::uint64_t until : {20, 40, 45}) {
         SCOPED_TRACE(testing::Message() << "point " << int(point) << " worker " << killed << " after " << until);
-        const std::vector<int> left = killed == 0   ? std::vector{1, 2}
-                                      : killed == 1 ? std::vector{0, 2}
-                                                    : std::vector{0, 1};
-        expect_same_run(
-            alone, run({{.workers = {0, 1, 2}, .until = until, .killed = killed, .point = point}, {.workers = left}}));
+        expect_same_run(alone, run({{.workers = {0, 1, 2}, .until = until, .killed = killed, .point = point},
+                                    {.workers = {1 - killed, 2}}}));
       }
     }
   }
@@ -41,7 +39,7 @@ TEST_F(ElasticTraining, ANewcomerMayTakeThePlaceOfRankZeroThatDied) {
 TEST_F(ElasticTraining, ASurvivorThatLagsAStepBehindReceivesIt) {
   const JobEnd alone = undisturbed();
   for (const int frozen : {0, 1, 2}) {
-    for (const std::uint64_t until : {0, 20, 35, 45}) {
+    for (const std::uint64_t until : {0, 20, 45}) {
       SCOPED_TRACE(testing::Message() << "worker " << frozen << " after " << until);
       const JobEnd job = run({{.workers = {0, 1, 2}, .until = until, .frozen = frozen}, {.workers = {0, 1, 2, 3}}});
       expect_same_run(alone, job);
@@ -52,7 +50,7 @@ TEST_F(ElasticTraining, ASurvivorThatLagsAStepBehindReceivesIt) {
 
 TEST_F(ElasticTraining, FollowsAnyScriptOfJoinsLeavesAndDeaths) {
   const JobEnd alone = undisturbed();
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
     RandomStream random(seed, RandomUse::drawing, 0, 0);
     Script script;
