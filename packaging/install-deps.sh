@@ -19,6 +19,7 @@ build|zstd|zstd
 build|libdnnl-dev|onednn-devel
 build|libcli11-dev|cli11-devel
 build|libasio-dev|asio-devel
+build|libgloo-dev|gloo-devel
 build|libfmt-dev|fmt-devel
 build|nlohmann-json3-dev|json-devel
 build|libcurl4-openssl-dev|libcurl-devel

@@ -73,6 +73,12 @@ add_library(DNNL::dnnl UNKNOWN IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DTRAIN_ONEDNN_LIBRARY}
                       INTERFACE_INCLUDE_DIRECTORIES ${DTRAIN_ONEDNN_INCLUDE})
 
+# Its config package: the target is plain `gloo`.
+find_package(Gloo QUIET)
+if(NOT TARGET gloo)
+  dtrain_missing("Gloo" libgloo-dev gloo-devel)
+endif()
+
 # One shard is computed by one thread: oneDNN's own threads are limited per thread through OpenMP.
 find_package(OpenMP QUIET COMPONENTS CXX)
 if(NOT TARGET OpenMP::OpenMP_CXX)

@@ -80,6 +80,7 @@ std::unique_ptr<Command> make_data_verify();
 std::unique_ptr<Command> make_data_bench();
 std::unique_ptr<Command> make_bench_train();
 std::unique_ptr<Command> make_bench_elastic();
+std::unique_ptr<Command> make_bench_allreduce();
 // The tree must outlive the command.
 std::unique_ptr<Command> make_help(const CommandTree& tree);
 

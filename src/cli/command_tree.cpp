@@ -38,6 +38,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_data_bench());
   commands.push_back(make_bench_train());
   commands.push_back(make_bench_elastic());
+  commands.push_back(make_bench_allreduce());
   commands.push_back(make_agent());
   commands.push_back(make_help(*this));
 }

@@ -2,6 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "gloo/gloo_communicator.hpp"
 #include "tcp/mesh.hpp"
 #include "tcp/reception.hpp"
 #include "tcp/tcp_communicator.hpp"
@@ -23,12 +24,13 @@ std::unique_ptr<Communicator> Endpoint::connect(const MeshPlan& plan, std::chron
                                                 std::stop_token cancel) {
   const EndpointOptions& options = state_->options;
   DTRAIN_CHECK(plan.rank >= 0 && plan.rank < static_cast<int>(plan.ranks.size()), "a rank that the plan does not have");
-  std::vector<FileDescriptor> sockets =
-      tcp::form_mesh(state_->reception, options.secret, plan, deadline, std::move(cancel));
+  std::vector<FileDescriptor> sockets = tcp::form_mesh(state_->reception, options.secret, plan, deadline, cancel);
   for (const FileDescriptor& socket : sockets) {
     if (socket) tcp::prepare_for_data(socket.get(), options.operation_deadline);
   }
-  return tcp::make_communicator(plan, std::move(sockets), options.operation_deadline, options.on_point);
+  auto mesh = tcp::make_communicator(plan, std::move(sockets), options.operation_deadline, options.on_point);
+  if (options.transport == Transport::tcp || mesh->size() == 1) return mesh;
+  return make_gloo_communicator(std::move(mesh), options.bind_address, deadline, options.operation_deadline, cancel);
 }
 
 }  // namespace dtrain::comm

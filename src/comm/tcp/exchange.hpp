@@ -12,17 +12,17 @@
 
 #include <dtrain/comm/mesh.hpp>
 
+#include "operation.hpp"
 #include "tcp/link.hpp"
-#include "tcp/operation.hpp"
 
 namespace dtrain::comm::tcp {
 
-class Exchange final : private FrameSink {
+class Exchange final : public Wire, private FrameSink {
  public:
   // links[rank] of every peer; that of `rank` itself is empty.
   Exchange(int rank, std::vector<Link> links, std::chrono::milliseconds deadline,
            std::function<void(CommPoint)> on_point);
-  ~Exchange();
+  ~Exchange() override;
 
   // From the communicator's thread. begin() hands over an operation, which must stay until end() returned or threw
   // PeerLost: complete, and its frames gone; or dead. The deadline of end() runs from its call.
@@ -39,13 +39,13 @@ class Exchange final : private FrameSink {
   void abort() noexcept;
 
   // On the exchange's thread: for operations.
-  void send(int peer, Outgoing frame);
-  void reach(CommPoint point) const {
+  void send(int peer, Outgoing frame) override;
+  void reach(CommPoint point) const override {
     if (on_point_) on_point_(point);
   }
-  int rank() const { return rank_; }
-  int ranks() const { return static_cast<int>(links_.size()); }
-  const std::string& name_of(int peer) const { return links_[static_cast<std::size_t>(peer)].name(); }
+  int rank() const override { return rank_; }
+  int ranks() const override { return static_cast<int>(links_.size()); }
+  const std::string& name_of(int peer) const override { return links_[static_cast<std::size_t>(peer)].name(); }
 
  private:
   std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) override;

@@ -11,15 +11,9 @@
 
 #include <dtrain/base/files.hpp>
 
-#include "tcp/frames.hpp"
+#include "wire.hpp"
 
 namespace dtrain::comm::tcp {
-
-struct Outgoing {
-  FrameHeader header;
-  const std::byte* bytes = nullptr;  // header.bytes of them; must stay until they are gone
-  std::vector<std::byte> owned;      // where `bytes` point, unless others own them
-};
 
 class FrameSink {
  public:

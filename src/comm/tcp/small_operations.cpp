@@ -28,7 +28,7 @@ void GatherOperation::start() {
   for (int peer = 0; peer < exchange_.ranks(); ++peer) {
     if (peer == rank) continue;
     const FrameHeader header{.kind = FrameKind::gather, .sequence = sequence_, .bytes = mine.size()};
-    exchange_.send(peer, {header, reinterpret_cast<const std::byte*>(mine.data()), {}});
+    exchange_.send(peer, {header, reinterpret_cast<const std::byte*>(mine.data())});
   }
 }
 
@@ -52,7 +52,7 @@ std::vector<int> GatherOperation::blamed() const {
 
 void SendOperation::start() {
   const FrameHeader header{.kind = FrameKind::message, .bytes = bytes_.size()};
-  exchange_.send(to_, {header, bytes_.data(), {}});
+  exchange_.send(to_, {header, bytes_.data()});
 }
 
 std::optional<std::span<std::byte>> ReceiveOperation::place(int peer, const FrameHeader& header) {

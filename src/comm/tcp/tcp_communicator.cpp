@@ -4,8 +4,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "reduce_operation.hpp"
 #include "tcp/exchange.hpp"
-#include "tcp/reduce_operation.hpp"
 #include "tcp/small_operations.hpp"
 
 namespace dtrain::comm::tcp {

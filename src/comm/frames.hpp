@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace dtrain::comm::tcp {
+namespace dtrain::comm {
 
 static_assert(std::endian::native == std::endian::little, "frames travel as they lie in memory");
 
@@ -32,4 +32,4 @@ struct ReductionBegin {
   std::uint64_t note[4] = {};
 };
 
-}  // namespace dtrain::comm::tcp
+}  // namespace dtrain::comm

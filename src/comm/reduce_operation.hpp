@@ -6,24 +6,28 @@
 #include <vector>
 
 #include <dtrain/base/bfloat16.hpp>
+#include <dtrain/base/files.hpp>
 
 #include "leaf_joiner.hpp"
-#include "tcp/exchange.hpp"
-#include "tcp/merge_plan.hpp"
+#include "merge_plan.hpp"
+#include "operation.hpp"
+#include "wire.hpp"
 
-namespace dtrain::comm::tcp {
+namespace dtrain::comm {
 
 class ReduceOperation final : public Operation {
  public:
   // `sum` holds shape.size floats and, where this rank has a leftmost piece, is its memory: a chunk of it is replaced
   // by the sum only after the chunk of the piece was sent or added. All must outlive this.
-  ReduceOperation(Exchange& exchange, const MergePlan& plan, const std::vector<Bucket>& buckets,
-                  const ReductionShape& shape, const Note& note, std::uint64_t sequence, float* sum,
-                  FloatPool& scratch);
+  ReduceOperation(Wire& wire, const MergePlan& plan, const std::vector<Bucket>& buckets, const ReductionShape& shape,
+                  const Note& note, std::uint64_t sequence, float* sum, FloatPool& scratch);
   ~ReduceOperation() override;
 
-  void add(const Piece& piece);  // of this rank; on the exchange's thread
+  void add(const Piece& piece);  // of this rank; on the transport's thread
   std::vector<Note> notes() const;
+  ByteView begin_bytes() const { return std::as_bytes(std::span(&begin_, 1)); }  // what its frame `begin` holds
+  // Of the frame with a node's chunk of a bucket, or with its sum; `bytes` is 0 where the owner has no chunk.
+  FrameHeader header_of(FrameKind kind, std::size_t bucket, int node, int owner) const;
 
   void start() override;
   std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) override;
@@ -45,7 +49,7 @@ class ReduceOperation final : public Operation {
     std::vector<bfloat16_bits> narrow;
   };
 
-  Chunk chunk(std::size_t bucket, int owner) const { return chunk_of(buckets_[bucket], owner, exchange_.ranks()); }
+  Chunk chunk(std::size_t bucket, int owner) const { return chunk_of(buckets_[bucket], owner, wire_.ranks()); }
   Cell& cell(std::size_t bucket, int node);
   std::span<std::byte> place_piece(int peer, const FrameHeader& header);
   std::span<std::byte> place_final(int peer, const FrameHeader& header);
@@ -53,11 +57,11 @@ class ReduceOperation final : public Operation {
   void check_begin(int peer) const;
   void join(std::size_t bucket, int node, Cell piece);
   void finish_chunk(std::size_t bucket, Cell root);
-  void send_values(int to, FrameKind kind, std::size_t bucket, int node, const float* values, std::int64_t size);
+  void send_values(int to, const FrameHeader& header, const float* values, std::int64_t size);
   void send_to_others(FrameKind kind, std::size_t bucket, int node, const float* bucket_values);
   [[noreturn]] void refuse(int peer, const char* what) const;
 
-  Exchange& exchange_;
+  Wire& wire_;
   const MergePlan& plan_;
   const std::vector<Bucket>& buckets_;
   const ReductionBegin begin_;
@@ -74,4 +78,4 @@ class ReduceOperation final : public Operation {
   int chunks_missing_ = 0;               // of this rank: not added up
 };
 
-}  // namespace dtrain::comm::tcp
+}  // namespace dtrain::comm

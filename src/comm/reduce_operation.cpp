@@ -1,4 +1,4 @@
-#include "tcp/reduce_operation.hpp"
+#include "reduce_operation.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "arithmetic.hpp"
 
-namespace dtrain::comm::tcp {
+namespace dtrain::comm {
 namespace {
 
 ReductionBegin begin_of(const ReductionShape& shape, const Note& note) {
@@ -24,22 +24,22 @@ std::uint64_t bytes_of_values(const Bucket& bucket, std::int64_t size) {
 
 }  // namespace
 
-ReduceOperation::ReduceOperation(Exchange& exchange, const MergePlan& plan, const std::vector<Bucket>& buckets,
+ReduceOperation::ReduceOperation(Wire& wire, const MergePlan& plan, const std::vector<Bucket>& buckets,
                                  const ReductionShape& shape, const Note& note, std::uint64_t sequence, float* sum,
                                  FloatPool& scratch)
-    : exchange_(exchange),
+    : wire_(wire),
       plan_(plan),
       buckets_(buckets),
       begin_(begin_of(shape, note)),
       sequence_(sequence),
       sum_(sum),
       scratch_(scratch),
-      peers_(static_cast<std::size_t>(exchange.ranks())),
+      peers_(static_cast<std::size_t>(wire.ranks())),
       cells_(buckets.size() * plan.nodes().size()),
       seen_(buckets.size() * plan.nodes().size()),
       summed_(buckets.size() * peers_.size()),
-      own_pieces_missing_(buckets.size(), plan.pieces_of(exchange.rank())) {
-  const int rank = exchange_.rank();
+      own_pieces_missing_(buckets.size(), plan.pieces_of(wire.rank())) {
+  const int rank = wire_.rank();
   pieces_missing_ = plan_.pieces_of(rank) * static_cast<int>(buckets_.size());
   peers_[static_cast<std::size_t>(rank)].begin = begin_;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -47,7 +47,7 @@ ReduceOperation::ReduceOperation(Exchange& exchange, const MergePlan& plan, cons
     largest_chunk_ = std::max(largest_chunk_, mine);
     chunks_missing_ += mine > 0;
   }
-  for (int peer = 0; peer < exchange_.ranks(); ++peer) {
+  for (int peer = 0; peer < wire_.ranks(); ++peer) {
     if (peer == rank) continue;
     Peer& p = peers_[static_cast<std::size_t>(peer)];
     p.pieces = 1 + plan_.pieces_of(peer) * chunks_missing_;
@@ -91,7 +91,7 @@ std::vector<int> ReduceOperation::blamed() const {
 }
 
 void ReduceOperation::refuse(int peer, const char* what) const {
-  throw PeerLost(fmt::format("{} sent {}", exchange_.name_of(peer), what));
+  throw PeerLost(fmt::format("{} sent {}", wire_.name_of(peer), what));
 }
 
 ReduceOperation::Cell& ReduceOperation::cell(std::size_t bucket, int node) {
@@ -101,10 +101,10 @@ ReduceOperation::Cell& ReduceOperation::cell(std::size_t bucket, int node) {
 // ---- sending
 
 void ReduceOperation::start() {
-  for (int peer = 0; peer < exchange_.ranks(); ++peer) {
-    if (peer == exchange_.rank()) continue;
+  for (int peer = 0; peer < wire_.ranks(); ++peer) {
+    if (peer == wire_.rank()) continue;
     const FrameHeader header{.kind = FrameKind::begin, .sequence = sequence_, .bytes = sizeof begin_};
-    exchange_.send(peer, {header, reinterpret_cast<const std::byte*>(&begin_), {}});
+    wire_.send(peer, {header, begin_bytes().data()});
   }
 }
 
@@ -114,37 +114,39 @@ void ReduceOperation::add(const Piece& piece) {
   --pieces_missing_;
   --own_pieces_missing_[bucket];
   send_to_others(FrameKind::piece, bucket, node, piece.values);
-  const Chunk mine = chunk(bucket, exchange_.rank());
+  const Chunk mine = chunk(bucket, wire_.rank());
   if (mine.size > 0) join(bucket, node, {piece.values + (mine.first - buckets_[bucket].first), {}});
 }
 
 // A piece goes chunk by chunk to the owners, a sum whole to everybody. Each rank begins with its right neighbour, so
 // that not all write to the same one.
 void ReduceOperation::send_to_others(FrameKind kind, std::size_t bucket, int node, const float* bucket_values) {
-  const int rank = exchange_.rank(), ranks = exchange_.ranks();
+  const int rank = wire_.rank(), ranks = wire_.ranks();
   for (int step = 1; step < ranks; ++step) {
     const int to = (rank + step) % ranks;
     const Chunk part = chunk(bucket, kind == FrameKind::piece ? to : rank);
     if (part.size == 0) continue;
-    send_values(to, kind, bucket, node, bucket_values + (part.first - buckets_[bucket].first), part.size);
+    send_values(to, header_of(kind, bucket, node, kind == FrameKind::piece ? to : rank),
+                bucket_values + (part.first - buckets_[bucket].first), part.size);
   }
 }
 
-void ReduceOperation::send_values(int to, FrameKind kind, std::size_t bucket, int node, const float* values,
-                                  std::int64_t size) {
-  Outgoing frame;
-  frame.header = {.kind = kind,
-                  .node = static_cast<std::uint32_t>(node),
-                  .bucket = static_cast<std::uint32_t>(bucket),
-                  .sequence = sequence_,
-                  .bytes = bytes_of_values(buckets_[bucket], size)};
-  frame.bytes = reinterpret_cast<const std::byte*>(values);
-  if (buckets_[bucket].rounded) {
-    frame.owned.resize(frame.header.bytes);
+FrameHeader ReduceOperation::header_of(FrameKind kind, std::size_t bucket, int node, int owner) const {
+  return {.kind = kind,
+          .node = static_cast<std::uint32_t>(node),
+          .bucket = static_cast<std::uint32_t>(bucket),
+          .sequence = sequence_,
+          .bytes = bytes_of_values(buckets_[bucket], chunk(bucket, owner).size)};
+}
+
+void ReduceOperation::send_values(int to, const FrameHeader& header, const float* values, std::int64_t size) {
+  Outgoing frame{header, reinterpret_cast<const std::byte*>(values)};
+  if (buckets_[header.bucket].rounded) {
+    frame.owned.resize(header.bytes);
     narrow(reinterpret_cast<bfloat16_bits*>(frame.owned.data()), values, size);
     frame.bytes = frame.owned.data();
   }
-  exchange_.send(to, std::move(frame));
+  wire_.send(to, std::move(frame));
 }
 
 // ---- receiving
@@ -165,7 +167,7 @@ std::optional<std::span<std::byte>> ReduceOperation::place(int peer, const Frame
 }
 
 std::span<std::byte> ReduceOperation::place_piece(int peer, const FrameHeader& header) {
-  const Chunk mine = chunk(header.bucket, exchange_.rank());
+  const Chunk mine = chunk(header.bucket, wire_.rank());
   if (header.node >= static_cast<std::uint32_t>(plan_.pieces()) || plan_[static_cast<int>(header.node)].rank != peer ||
       mine.size == 0 || header.bytes != bytes_of_values(buckets_[header.bucket], mine.size)) {
     refuse(peer, "a piece that cannot be");
@@ -199,7 +201,7 @@ void ReduceOperation::arrived(int peer, const FrameHeader& header) {
     check_begin(peer);
     --p.pieces;
   } else if (header.kind == FrameKind::piece) {
-    const Chunk mine = chunk(header.bucket, exchange_.rank());
+    const Chunk mine = chunk(header.bucket, wire_.rank());
     if (buckets_[header.bucket].rounded) widen(p.values.data(), p.narrow.data(), mine.size);
     seen_[header.bucket * plan_.nodes().size() + header.node] = true;
     --p.pieces;
@@ -217,7 +219,7 @@ void ReduceOperation::check_begin(int peer) const {
   const ReductionBegin& theirs = peers_[static_cast<std::size_t>(peer)].begin;
   if (theirs.shards == begin_.shards && theirs.size == begin_.size && theirs.rounded == begin_.rounded) return;
   throw PeerLost(fmt::format("{} reduces {} floats ({} rounded) over {} shards, this rank {} ({}) over {}",
-                             exchange_.name_of(peer), theirs.size, theirs.rounded, theirs.shards, begin_.size,
+                             wire_.name_of(peer), theirs.size, theirs.rounded, theirs.shards, begin_.size,
                              begin_.rounded, begin_.shards));
 }
 
@@ -234,12 +236,12 @@ void ReduceOperation::join(std::size_t bucket, int node, Cell piece) {
     Cell& left = is_left(plan_[node].node) ? piece : sibling;
     Cell& right = is_left(plan_[node].node) ? sibling : piece;
     const int parent = plan_[node].parent;
-    const Chunk mine = chunk(bucket, exchange_.rank());
+    const Chunk mine = chunk(bucket, wire_.rank());
     const bool is_root = plan_[parent].parent < 0;
     float* const out = is_root ? sum_ + mine.first : left.values;
-    exchange_.reach(CommPoint::before_add);
-    dtrain::comm::add(out, left.values, right.values, mine.size, buckets_[bucket].rounded);
-    exchange_.reach(CommPoint::after_add);
+    wire_.reach(CommPoint::before_add);
+    comm::add(out, left.values, right.values, mine.size, buckets_[bucket].rounded);
+    wire_.reach(CommPoint::after_add);
     scratch_.give(std::move(right.memory));
     if (is_root) scratch_.give(std::move(left.memory));
     piece = {out, std::move(left.memory)};
@@ -249,7 +251,7 @@ void ReduceOperation::join(std::size_t bucket, int node, Cell piece) {
 }
 
 void ReduceOperation::finish_chunk(std::size_t bucket, Cell root) {
-  const Chunk mine = chunk(bucket, exchange_.rank());
+  const Chunk mine = chunk(bucket, wire_.rank());
   float* const sum = sum_ + mine.first;
   // With all shards on one rank its piece is the root.
   if (root.values != sum) std::memcpy(sum, root.values, static_cast<std::size_t>(mine.size) * sizeof(float));
@@ -258,4 +260,4 @@ void ReduceOperation::finish_chunk(std::size_t bucket, Cell root) {
   send_to_others(FrameKind::final, bucket, 0, sum_ + buckets_[bucket].first);
 }
 
-}  // namespace dtrain::comm::tcp
+}  // namespace dtrain::comm

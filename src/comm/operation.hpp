@@ -1,4 +1,4 @@
-// What a communicator does at a time: one operation. All members are called on the exchange's thread.
+// What a communicator does at a time: one operation. All members are called on the transport's thread.
 #pragma once
 
 #include <optional>
@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tcp/frames.hpp"
+#include "frames.hpp"
 
-namespace dtrain::comm::tcp {
+namespace dtrain::comm {
 
 class Operation {
  public:
@@ -21,4 +21,4 @@ class Operation {
   virtual std::vector<int> blamed() const = 0;  // whom it waits for, those who hold up others too first
 };
 
-}  // namespace dtrain::comm::tcp
+}  // namespace dtrain::comm

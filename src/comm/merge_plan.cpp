@@ -1,10 +1,10 @@
-#include "tcp/merge_plan.hpp"
+#include "merge_plan.hpp"
 
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
 
-namespace dtrain::comm::tcp {
+namespace dtrain::comm {
 
 MergePlan::MergePlan(int ranks, int shards) {
   for (int rank = 0; rank < ranks; ++rank) {
@@ -43,4 +43,4 @@ int MergePlan::number_of_piece(TreeNode node) const {
   return static_cast<int>(found - nodes_.begin());
 }
 
-}  // namespace dtrain::comm::tcp
+}  // namespace dtrain::comm

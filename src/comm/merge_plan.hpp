@@ -5,7 +5,7 @@
 
 #include <dtrain/comm/tree.hpp>
 
-namespace dtrain::comm::tcp {
+namespace dtrain::comm {
 
 struct MergeNode {
   TreeNode node;
@@ -29,4 +29,4 @@ class MergePlan {
   int pieces_ = 0;
 };
 
-}  // namespace dtrain::comm::tcp
+}  // namespace dtrain::comm

@@ -1,0 +1,28 @@
+// Other people's all-reduce, to compare ours with (`dtrain bench allreduce`). Not for training: its bits depend on the
+// number of ranks.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dtrain/comm/communicator.hpp>
+
+namespace dtrain::comm {
+
+class Rival {
+ public:
+  virtual ~Rival() = default;
+  // Sums `values` over all ranks, in place, by the algorithm of this name. Throws PeerLost.
+  virtual void all_reduce(const std::string& algorithm) = 0;
+};
+
+// All but its older bcube, whose sums are wrong for 3, 5, 6 and 7 ranks.
+std::vector<std::string> gloo_algorithms();
+
+// A Gloo mesh on `address` (numeric, of this machine), whose ranks meet over `mesh`. `values`, the same number on all
+// ranks, must outlive it.
+std::unique_ptr<Rival> make_gloo_rival(Communicator& mesh, const std::string& address, std::span<float> values);
+
+}  // namespace dtrain::comm

@@ -1,0 +1,165 @@
+#include "gloo/gloo_communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <mutex>
+
+#include <dtrain/base/error.hpp>
+
+#include "gloo/gloo_context.hpp"
+#include "gloo/gloo_wire.hpp"
+#include "reduce_operation.hpp"
+
+namespace dtrain::comm {
+namespace {
+
+// Memory that survives a reduction.
+struct Pools {
+  FloatPool leaves, chunks;
+};
+
+class GlooReduction final : public Reduction {
+ public:
+  GlooReduction(Communicator& mesh, GlooWire& wire, const MergePlan& plan, Pools& pools, const ReductionShape& shape,
+                const Note& note, std::uint64_t sequence, std::chrono::milliseconds deadline)
+      : mesh_(mesh),
+        wire_(wire),
+        plan_(plan),
+        pools_(pools),
+        sequence_(sequence),
+        deadline_(deadline),
+        joiner_(shape, shards_of_rank(mesh.rank(), mesh.size(), shape.shards), pools.leaves,
+                [this](const Piece& piece) {
+                  const std::lock_guard lock(mutex_);
+                  pieces_.push_back(piece);
+                }),
+        has_leaves_(plan.pieces_of(mesh.rank()) > 0),
+        sum_(has_leaves_ ? std::vector<float>() : pools.leaves.take(shape.size)),
+        operation_(wire, plan, joiner_.buckets(), shape, note, sequence, sum().data(), pools.chunks) {}
+  ~GlooReduction() override {
+    if (!finished_) mesh_.abort();
+    pools_.leaves.give(std::move(sum_));
+  }
+
+  std::span<float> leaf(int shard) override { return joiner_.leaf(shard); }
+  void ready(int shard, std::int64_t first, std::int64_t size) override { joiner_.ready(shard, first, size); }
+
+  Reduced finish() override {
+    const auto end = GlooWire::Clock::now() + deadline_;
+    agree();
+    for (const Piece& piece : pieces_) operation_.add(piece);
+    for (std::size_t bucket = 0; bucket < joiner_.buckets().size(); ++bucket) receive(bucket, end);
+    wire_.wait_until_sent(end);
+    // Gloo disturbs whoever still waits when another leaves.
+    mesh_.all_gather({});
+    finished_ = true;
+    return {std::move(sum()), operation_.notes()};
+  }
+
+ private:
+  std::vector<float>& sum() { return has_leaves_ ? joiner_.first_memory() : sum_; }
+
+  // Before Gloo moves a byte: it ends the process where two ranks disagree about a size.
+  void agree() {
+    const std::vector<std::string> all = mesh_.all_gather(operation_.begin_bytes());
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer == mesh_.rank()) continue;
+      const std::string& bytes = all[static_cast<std::size_t>(peer)];
+      const FrameHeader header{.kind = FrameKind::begin, .sequence = sequence_, .bytes = bytes.size()};
+      const auto place = operation_.place(peer, header);
+      std::memcpy(place->data(), bytes.data(), bytes.size());
+      operation_.arrived(peer, header);
+    }
+  }
+
+  // All ranks go through the frames in this order, pieces of a bucket before its sums.
+  void receive(std::size_t bucket, GlooWire::Clock::time_point end) {
+    for (int node = 0; node < plan_.pieces(); ++node) {
+      if (plan_[node].rank != mesh_.rank()) receive(plan_[node].rank, FrameKind::piece, bucket, node, end);
+    }
+    for (int owner = 0; owner < mesh_.size(); ++owner) {
+      if (owner != mesh_.rank()) receive(owner, FrameKind::final, bucket, 0, end);
+    }
+  }
+
+  void receive(int peer, FrameKind kind, std::size_t bucket, int node, GlooWire::Clock::time_point end) {
+    const FrameHeader header = operation_.header_of(kind, bucket, node, kind == FrameKind::piece ? mesh_.rank() : peer);
+    if (header.bytes == 0) return;
+    const auto place = operation_.place(peer, header);
+    wire_.receive(peer, header, *place, end);
+    operation_.arrived(peer, header);
+  }
+
+  Communicator& mesh_;
+  GlooWire& wire_;
+  const MergePlan& plan_;
+  Pools& pools_;
+  const std::uint64_t sequence_;
+  const std::chrono::milliseconds deadline_;
+  std::mutex mutex_;  // guards pieces_ until all leaves are ready
+  std::vector<Piece> pieces_;
+  LeafJoiner joiner_;
+  const bool has_leaves_;
+  std::vector<float> sum_;  // of a rank without leaves
+  ReduceOperation operation_;
+  bool finished_ = false;
+};
+
+std::vector<std::string> names_of(int ranks) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < ranks; ++rank) names.push_back(fmt::format("rank {}", rank));
+  return names;
+}
+
+std::shared_ptr<::gloo::Context> connect(Communicator& mesh, const std::string& address,
+                                         std::chrono::milliseconds deadline, const std::stop_token& cancel) {
+  const std::stop_callback on_cancel(cancel, [&mesh] { mesh.abort(); });
+  return connect_gloo(mesh, address, deadline);
+}
+
+class GlooCommunicator final : public Communicator {
+ public:
+  GlooCommunicator(std::unique_ptr<Communicator> mesh, const std::string& address,
+                   std::chrono::milliseconds connect_deadline, std::chrono::milliseconds operation_deadline,
+                   const std::stop_token& cancel)
+      : mesh_(std::move(mesh)),
+        deadline_(operation_deadline),
+        wire_(connect(*mesh_, address, connect_deadline, cancel), names_of(mesh_->size())) {}
+
+  int rank() const override { return mesh_->rank(); }
+  int size() const override { return mesh_->size(); }
+  std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
+    if (!plan_ || shards_ != shape.shards) plan_ = std::make_unique<MergePlan>(size(), shape.shards);
+    shards_ = shape.shards;
+    return std::make_unique<GlooReduction>(*mesh_, wire_, *plan_, pools_, shape, note, ++sequence_, deadline_);
+  }
+  void recycle(std::vector<float> sum) override { pools_.leaves.give(std::move(sum)); }
+  std::vector<std::string> all_gather(ByteView mine) override { return mesh_->all_gather(mine); }
+  void send(int to, ByteView bytes) override { mesh_->send(to, bytes); }
+  void receive(int from, std::span<std::byte> bytes) override { mesh_->receive(from, bytes); }
+  void abort() noexcept override {
+    mesh_->abort();
+    wire_.abort();
+  }
+
+ private:
+  const std::unique_ptr<Communicator> mesh_;
+  const std::chrono::milliseconds deadline_;
+  Pools pools_;
+  std::unique_ptr<MergePlan> plan_;  // for shards_
+  int shards_ = 0;
+  std::uint64_t sequence_ = 0;
+  GlooWire wire_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_gloo_communicator(std::unique_ptr<Communicator> mesh, const std::string& address,
+                                                     std::chrono::milliseconds connect_deadline,
+                                                     std::chrono::milliseconds operation_deadline,
+                                                     std::stop_token cancel) {
+  return std::make_unique<GlooCommunicator>(std::move(mesh), address, connect_deadline, operation_deadline, cancel);
+}
+
+}  // namespace dtrain::comm
