@@ -25,7 +25,6 @@ struct HostsWanted {  // the whole list; the first one begins the job
   std::vector<HostLine> hosts;
   bool by_person = false;  // by a command of dtrain, not by an edit: may remove any number
   bool doubtful = false;   // as HostList: nobody is removed for being missing
-  std::vector<std::string> problems = {};
 };
 struct Drain {  // let this host go at the next step; it stays in the file
   std::string host;

@@ -210,6 +210,7 @@ struct State {
   std::string fingerprint;  // of the first worker
   Pace pace;
   Time begun{};                         // the job
+  bool said_waiting = false;
   std::optional<Time> gathering_since;  // enough workers are ready, slower ones are waited for
   Time last_change{};                   // when the last generation was begun
   Time not_before{};                    // the next planned change: a failed one is not repeated at once

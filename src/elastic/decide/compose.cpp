@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "steps.hpp"
 
@@ -22,6 +23,12 @@ bool is_on_its_way(const State& state, const Host& host, Time now) {
     if (is_usable(found->second) && found->second.phase < WorkerPhase::ready) return true;
   }
   return false;
+}
+
+bool is_anybody_coming(const Turn& turn) {
+  return std::ranges::any_of(turn.state.order, [&](const std::string& name) {
+    return is_on_its_way(turn.state, turn.state.hosts.at(name), turn.now);
+  });
 }
 
 // A host that an edit took away stays until what the same edit brought is ready: one change instead of two.
@@ -98,10 +105,17 @@ std::string too_few(const State& state, std::size_t number) {
   return fmt::format("{} of at least {}", count_of(number, "worker"), minimum(state));
 }
 
+// Before the first generation: nobody else is coming by itself.
+void say_waiting(Turn& turn, std::size_t number) {
+  if (is_anybody_coming(turn) || std::exchange(turn.state.said_waiting, true)) return;
+  turn.say(fmt::format("the job waits: it has {}", too_few(turn.state, number)),
+           "add hosts, or start it with a smaller --min-workers", Say::Kind::warning);
+}
+
 // Those who were to leave may: their state lives on in the others. Where nobody else has it, they hold it.
 void hold(Turn& turn, const Ranks& ranks, std::size_t number) {
   auto& freezing = turn.state.freezing;
-  if (!freezing) return;
+  if (!freezing) return say_waiting(turn, number);
   if (any_state(turn.state, ranks.staying)) {
     for (const WorkerId id : ranks.leaving) {
       dismiss(turn, turn.state.workers.at(id), "removed from the job");
@@ -120,10 +134,7 @@ void hold(Turn& turn, const Ranks& ranks, std::size_t number) {
 // Nobody has state, and enough are ready: it pays to wait a little for those who are nearly there.
 bool is_gathered(Turn& turn) {
   State& state = turn.state;
-  if (std::ranges::none_of(
-          state.order, [&](const std::string& name) { return is_on_its_way(state, state.hosts.at(name), turn.now); })) {
-    return true;
-  }
+  if (!is_anybody_coming(turn)) return true;
   if (!state.gathering_since) state.gathering_since = turn.now;
   return state.policy.elastic && turn.passed(*state.gathering_since, state.policy.gather);
 }

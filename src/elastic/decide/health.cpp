@@ -41,9 +41,9 @@ std::vector<WorkerId> workers_where(const State& state, const Test& test) {
   return found;
 }
 
-// Not if that would be everybody, unless it lasts.
+// Not everybody at once, unless it lasts: with the last one the state is lost.
 bool is_epidemic(const State& state, const std::vector<WorkerId>& ill) {
-  if (!state.current || state.current->members.size() < 2) return false;
+  if (!state.current || state.current->members.empty()) return false;
   return std::ranges::all_of(state.current->members, [&](WorkerId id) { return contains(ill, id); });
 }
 
@@ -141,7 +141,8 @@ void evict_absent(Turn& turn) {
   std::vector<WorkerId> absent = absent_for(limit);
   if (is_epidemic(state, absent)) absent = absent_for(limit * kPatienceWhenAll);
   std::vector<Loss> losses;
-  for (const WorkerId id : absent) losses.push_back({id, {.reason = "it did not come when it was let in", .hung = true}});
+  for (const WorkerId id : absent)
+    losses.push_back({id, {.reason = "it did not come when it was let in", .hung = true}});
   if (!losses.empty()) lose_workers(turn, losses);
 }
 
@@ -166,9 +167,12 @@ void evict_silent(Turn& turn) {
 
 void evict_unfrozen(Turn& turn) {
   const auto& freezing = turn.state.freezing;
-  if (!freezing || freezing->awaited == 0 || !turn.passed(freezing->since, turn.state.policy.freeze_timeout)) return;
+  if (!freezing || freezing->awaited == 0) return;
+  const std::vector<WorkerId> thawed = thawed_members(turn.state);
+  const int patience = is_epidemic(turn.state, thawed) ? kPatienceWhenAll : 1;
+  if (!turn.passed(freezing->since, turn.state.policy.freeze_timeout * patience)) return;
   std::vector<Loss> losses;
-  for (const WorkerId id : thawed_members(turn.state)) {
+  for (const WorkerId id : thawed) {
     losses.push_back({id, {.reason = "it did not stop with the others", .hung = true}});
   }
   lose_workers(turn, losses);

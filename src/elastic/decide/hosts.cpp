@@ -67,12 +67,16 @@ bool is_idle(const Host& host) {
   return std::ranges::all_of(host.slots, [](WorkerId worker) { return worker == 0; });
 }
 
-void start_agent(Turn& turn, Host& host) {
-  host.agent = AgentState::starting;
-  host.agent_since = turn.now;
+void say_launching(Turn& turn, const Host& host) {
   const bool from_the_start = turn.state.edits <= 1 && host.failures == 0;
   turn.say(
       fmt::format("{}{}", from_the_start ? "Launching worker node at ip: " : "Launching new worker: ", host.line.name));
+}
+
+void start_agent(Turn& turn, Host& host) {
+  host.agent = AgentState::starting;
+  host.agent_since = turn.now;
+  say_launching(turn, host);
   turn.emit("host_starting", {{"host", host.line.name}});
   turn.add(StartHost{host.line});
 }
@@ -94,6 +98,7 @@ void start_worker(Turn& turn, Host& host, std::size_t slot) {
   worker.host = host.line.name;
   worker.slot = static_cast<int>(slot);
   turn.enter_phase(worker, WorkerPhase::starting);
+  if (host.failures > 0) say_launching(turn, host);
   turn.emit("worker_starting", worker);
   turn.add(StartWorker{worker.host, worker.slot, id});
 }
@@ -152,9 +157,6 @@ void accept_hosts(Turn& turn, const HostsWanted& wanted) {
   if (state.ending) return;
   const Edit edit = compare(state, wanted);
   const bool changed = !edit.added.empty() || !edit.removed.empty() || edit.lines_changed || state.edits == 0;
-  for (const std::string& problem : wanted.problems) {
-    turn.say(fmt::format("host list: {}", problem), {}, Say::Kind::warning);
-  }
   if (!changed || !may_edit(turn, wanted, edit)) return;
   ++state.edits;
   std::vector<std::string> order;

@@ -52,9 +52,10 @@ struct Hear {
     }
   }
 
-  // Steps are many and no transitions: whoever shows the job's log has them.
+  // Epochs, evaluations and checkpoints belong in the job's story; there are too many steps.
   void operator()(const Report& report) const {
-    if (!report.event.is_object() || report.event.find("step")) return;
+    const Json* kind = report.event.is_object() ? report.event.find("event") : nullptr;
+    if (kind == nullptr || *kind == Json("step")) return;
     Json event = report.event;
     event["worker"] = worker.id;
     turn.add(Emit{std::move(event)});

@@ -61,6 +61,35 @@ TEST(DecideHealth, WhenEverybodyIsSilentItIsRatherUs) {
   EXPECT_EQ(evicted(job).size(), 2u);
 }
 
+TEST(DecideHealth, TheLastHolderOfTheStateGetsMoreTime) {
+  Job job;
+  job.run_on({"w1"});
+  job.silent = {job.worker_on("w1")};
+  job.pass(14s);
+  EXPECT_TRUE(evicted(job).empty());
+  job.pass(2s);
+  EXPECT_EQ(evicted(job), Names{"w1"});
+}
+
+TEST(DecideHealth, WhoIsLetInAndDoesNotComeIsEvicted) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(exited(job.worker_on("w3"), 0, 9));
+  job.freeze();
+  job.mesh();
+  job.say(job.worker_on("w1"), Progress{.generation = 2, .phase = Phase::entering, .standing = {true, 0, 1, 1}});
+  job.silent = {job.worker_on("w1")};  // its heartbeats would tell of the old generation
+  const WorkerId absent = job.worker_on("w2");
+  job.pass(2s);
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_EQ(job.state().workers.at(absent).phase, WorkerPhase::member);
+    job.say(job.worker_on("w1"), Progress{.generation = 2, .phase = Phase::entering, .standing = {true, 0, 1, 1}});
+    job.pass(2s);
+  }
+  EXPECT_EQ(job.state().workers.at(absent).phase, WorkerPhase::ending);
+  EXPECT_EQ(job.worker("w1").phase, WorkerPhase::member);
+}
+
 TEST(DecideHealth, ANewcomerThatFallsSilentIsLostWithoutDisturbance) {
   Job job;
   job.run_on({"w1", "w2"});

@@ -43,10 +43,8 @@ TEST(DecideHosts, TheOptionAllowsMassRemovalByHand) {
 TEST(DecideHosts, ADoubtfulListAddsButRemovesNobody) {
   Job job;
   job.run_on({"w1", "w2"});
-  job.feed(
-      HostsWanted{.hosts = {host_line("w1"), host_line("w3")}, .doubtful = true, .problems = {"line 2: w2 slot=2"}});
+  job.feed(HostsWanted{.hosts = {host_line("w1"), host_line("w3")}, .doubtful = true});
   EXPECT_EQ(job.state().order, (Names{"w1", "w3", "w2"}));
-  EXPECT_EQ(warnings(job.all()).size(), 1u);
   job.feed(HostsWanted{.hosts = {host_line("w1"), host_line("w3")}});
   EXPECT_EQ(job.state().order, (Names{"w1", "w3"}));
 }

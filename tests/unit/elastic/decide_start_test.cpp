@@ -35,6 +35,18 @@ TEST(DecideStart, ButNotForEver) {
   EXPECT_EQ(job.state().change->members, std::vector<WorkerId>{job.worker_on("w1")});
 }
 
+TEST(DecideStart, AJobThatCannotReachItsMinimumSaysSoOnce) {
+  Policy policy = elastic_policy();
+  policy.min_workers = 3;
+  Job job(policy);
+  job.want({"w1", "w2"});
+  for (const char* host : {"w1", "w2"}) job.prepare_host(host);
+  job.pass(60s);
+  EXPECT_FALSE(job.state().change);
+  const auto lines = of_kind<Say>(job.all());
+  EXPECT_EQ(std::ranges::count(lines, "the job waits: it has 2 workers of at least 3", &Say::text), 1);
+}
+
 TEST(DecideStart, AFixedJobWaitsForEverybody) {
   Policy policy;
   policy.prepare_timeout = 3'600s;

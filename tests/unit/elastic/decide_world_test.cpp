@@ -29,11 +29,11 @@ TEST(DecideWorld, AfterAnyTroubleTheJobComesToRestWithAllItsWorkers) {
   for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
     World world(policy_of(seed), seed);
     world.chaos(1'500);
-    world.calm(900);
+    world.calm(1'500);
     EXPECT_TRUE(world.is_at_rest() || world.state().ending) << world.describe();
     generations += world.generations();
   }
-  EXPECT_GT(generations, 20 * kSeeds) << "the worlds were not troubled enough to mean anything";
+  EXPECT_GT(generations, 15 * kSeeds) << "the worlds were not troubled enough to mean anything";
 }
 
 TEST(DecideWorld, AStopEndsAnyJobInBoundedTime) {

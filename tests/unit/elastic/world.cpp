@@ -17,6 +17,8 @@ HostLine line_of(int number, int slots) {
   return {.name = name, .user = {}, .host = name, .port = 0, .slots = slots};
 }
 
+bool is_home(WorkerPhase phase) { return phase == WorkerPhase::ready || phase == WorkerPhase::member; }
+
 }  // namespace
 
 World::World(const Policy& policy, std::uint64_t seed)
@@ -274,9 +276,10 @@ void World::sync(Generation generation, const std::vector<WorkerId>& members) {
   Standing best;
   for (const WorkerId id : members) best = std::max(best, workers_.at(id).standing);
   if (!best.has_state) {
-    for (const auto& [id, worker] : workers_) {
-      EXPECT_FALSE(worker.alive && !worker.stopped && worker.standing.has_state && !known_dead_.contains(id) &&
-                   !worker.leave)
+    // Leavers go when they switch; if the last one who stays dies just then, the state is lost with them.
+    for (const auto& [id, known] : state_.workers) {
+      const SimWorker& worker = workers_.at(id);
+      EXPECT_FALSE(worker.alive && !worker.stopped && worker.standing.has_state && is_home(known.phase))
           << "worker " << id << " had the state, but generation " << generation << " began without it\n"
           << describe();
     }
