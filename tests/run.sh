@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds dtrain and runs its tests: tests/run.sh [--all] [PART...]
 #   quick, the default:  build lint unit cli jobs judge bundle
-#   --all adds:          jobs-all asan tsan fuzz root
+#   --all adds:          world jobs-all asan tsan fuzz root
 # A part that fails does not stop the others. The last line is `N passed, N failed` (`, N skipped` where there are any),
 # the exit status 0 only if nothing failed; the full output of each part is in build/test-logs/PART.log.
 # Real data comes from DTRAIN_TEST_DATA, or from ../shared/data where that folder is there.
@@ -16,9 +16,9 @@ main() {
   local group=test parts=(build lint unit cli jobs judge bundle) chosen=() name
   for name in "$@"; do
     case "$name" in
-      --all) group=all parts+=(jobs-all asan tsan fuzz root) ;;
+      --all) group=all parts+=(world jobs-all asan tsan fuzz root) ;;
       -h | --help) sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
-      build | lint | unit | cli | jobs | jobs-all | judge | bundle | asan | tsan | fuzz | root) chosen+=("$name") ;;
+      build | lint | unit | cli | world | jobs | jobs-all | judge | bundle | asan | tsan | fuzz | root) chosen+=("$name") ;;
       *) echo "tests/run.sh: unknown part '$name' (--help lists them)" >&2; exit 2 ;;
     esac
   done
@@ -127,6 +127,18 @@ part_unit() {
 part_cli() {
   need_program
   bash tests/cli/run.sh "$DTRAIN"
+}
+
+part_world() {  # more schedules than ctest tries, in four processes: they mostly wait
+  build release
+  local shard shards=()
+  for shard in 0 1 2 3; do
+    DTRAIN_WORLD_SEEDS=200 GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$shard build/release/tests/dtrain_world &
+    shards+=($!)
+  done
+  set +e
+  for shard in "${shards[@]}"; do wait "$shard" || echo "FAIL a quarter of the schedules ended with status $?"; done
+  tell_counts "$(grep -c '^\[       OK \]' "$logs/world.log")" "$(grep -cE '^FAIL |^\[  FAILED  \].* ms\)$' "$logs/world.log")" 0
 }
 
 part_jobs() {
