@@ -9,6 +9,7 @@ from runner import Skip, slow
 from world import World, alive, eventually, send_signal, state_hash
 
 SAMPLES = 2000
+SCHEDULES = 20
 
 
 def cifar(world: World) -> list:
@@ -65,7 +66,7 @@ def test_random_schedules(world: World):
     """20 random schedules of joins, leaves, drains, kills and hangs end in the bits of one process, every sample once."""
     data, epochs = cifar(world), 4
     expected = world.alone(world.job("first", data=data), epochs)
-    for seed in range(20):
+    for seed in range(SCHEDULES):
         dice = random.Random(seed)
         names = [f"w{number}" for number in range(1, 7)]
         job = world.job(f"s{seed}", hosts=names[:dice.randint(1, 4)], epochs=epochs, data=data).start()
