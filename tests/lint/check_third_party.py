@@ -17,7 +17,7 @@ HOME = {
     "fmt/": "src/",
 }
 # Standard C++ headers have no dot and no slash; these come with the system.
-SYSTEM = re.compile(r"^(dtrain/.*|[a-z_]+|(sys|netinet|arpa|linux)/[a-z_0-9]+\.h|(unistd|fcntl|poll|signal|termios|dirent|"
+SYSTEM = re.compile(r"^(dtrain/.*|[a-z_]+|(sys|netinet|arpa|linux)/[a-z_0-9]+\.h|(unistd|time|fcntl|poll|signal|termios|dirent|"
                     r"errno|pthread|sched|pwd|netdb|dlfcn|link|elf|getopt|glob|fnmatch|spawn|utime|cpuid|immintrin|"
                     r"x86intrin|malloc|execinfo|limits|float|stddef|stdint|stdlib|string|cxxabi)\.h)$")
 

@@ -209,7 +209,7 @@ struct State {
   int fruitless = 0;        // recoveries since it was reached
   std::string fingerprint;  // of the first worker
   Pace pace;
-  Time begun{};                         // the job
+  Time begun{};  // the job
   bool said_waiting = false;
   std::optional<Time> gathering_since;  // enough workers are ready, slower ones are waited for
   Time last_change{};                   // when the last generation was begun

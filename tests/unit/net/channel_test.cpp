@@ -1,115 +1,16 @@
 #include <dtrain/net/channel.hpp>
 
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <condition_variable>
-#include <future>
-#include <mutex>
 #include <random>
-#include <thread>
 
-#include <dtrain/base/error.hpp>
 #include <dtrain/net/handshake.hpp>
 
 #include "frames.hpp"
-#include "handshake_steps.hpp"
-#include "sockets.hpp"
+#include "running_port.hpp"
 
 namespace dtrain::net {
 namespace {
-
-using namespace std::chrono_literals;
-using ChannelPtr = std::shared_ptr<Channel>;
-
-// What callbacks hand to the test's thread.
-template <typename T>
-class Mailbox {
- public:
-  void put(T value) {
-    const std::lock_guard lock(mutex_);
-    values_.push_back(std::move(value));
-    wake_.notify_all();
-  }
-  T take() {
-    std::unique_lock lock(mutex_);
-    if (!wake_.wait_for(lock, 20s, [&] { return next_ < values_.size(); })) throw std::runtime_error("nothing came");
-    return std::move(values_[next_++]);
-  }
-  bool stays_empty() {
-    std::unique_lock lock(mutex_);
-    return !wake_.wait_for(lock, 100ms, [&] { return next_ < values_.size(); });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<T> values_;
-  std::size_t next_ = 0;
-};
-
-struct Ear {
-  Mailbox<std::string> frames, ends;
-  Channel::Events events() {
-    return {[this](std::string frame) { frames.put(std::move(frame)); },
-            [this](std::string reason) { ends.put(std::move(reason)); }};
-  }
-};
-
-struct RunningLoop {
-  Loop loop;
-  std::thread thread{[this] { loop.run(); }};
-  ~RunningLoop() {
-    loop.stop();
-    thread.join();
-  }
-  // Everything that was posted before has been done.
-  void settle() {
-    std::promise<void> done;
-    loop.post([&] { done.set_value(); });
-    done.get_future().wait();
-  }
-};
-
-struct Port : RunningLoop {
-  Mailbox<ChannelPtr> accepted;
-  Listener listener{loop, "127.0.0.1", "token", [this](ChannelPtr channel) { accepted.put(std::move(channel)); }};
-
-  ChannelPtr connect(const std::string& secret = "token", std::chrono::milliseconds deadline = 10s) {
-    return connect_channel(loop, "127.0.0.1", listener.port(), secret, deadline);
-  }
-  FileDescriptor connect_as_stranger() { return connect_to("127.0.0.1", listener.port(), 10s); }
-};
-
-std::size_t open_descriptors() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
-
-void write_raw(const FileDescriptor& socket, std::string_view bytes) {
-  pollfd entry{socket.get(), POLLOUT, 0};
-  while (!bytes.empty() && ::poll(&entry, 1, 10'000) > 0) {
-    const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-}
-
-// What comes until the other side closes.
-std::string read_raw(const FileDescriptor& socket) {
-  std::string all;
-  pollfd entry{socket.get(), POLLIN, 0};
-  while (::poll(&entry, 1, 10'000) > 0) {
-    char chunk[4096];
-    const ssize_t got = ::recv(socket.get(), chunk, sizeof chunk, 0);
-    if (got <= 0) return all;
-    all.append(chunk, static_cast<std::size_t>(got));
-  }
-  throw std::runtime_error("the connection stays open");
-}
 
 TEST(Channel, CarriesFramesOfAnySizeBothWaysInOrder) {
   Port port;
@@ -238,93 +139,6 @@ TEST(AdoptedChannel, NeedsNoProof) {
   EXPECT_EQ(one->local_address(), "");
 }
 
-TEST(Listener, HandsOverNobodyWithAnotherSecret) {
-  Port port;
-  EXPECT_THROW(port.connect("other"), RemoteError);
-  EXPECT_TRUE(port.accepted.stays_empty());
-  port.connect();
-  port.accepted.take();
-}
-
-TEST(Listener, GivesStrangersNothingAndServesOthersMeanwhile) {
-  Port port;
-  const FileDescriptor silent = port.connect_as_stranger();
-  const FileDescriptor web = port.connect_as_stranger();
-  write_raw(web, "GET / HTTP/1.1\r\nHost: somewhere.example\r\nAccept: */*\r\nUser-Agent: a stranger\r\n\r\n");
-  const FileDescriptor garbage = port.connect_as_stranger();
-  write_raw(garbage, std::string(1 << 20, '\xff'));
-  EXPECT_EQ(read_raw(web), "");
-  EXPECT_EQ(read_raw(garbage), "");
-  port.connect();
-  port.accepted.take();
-}
-
-std::string random_bytes(std::mt19937& random) {
-  std::string bytes(random() % 200, '\0');
-  for (char& byte : bytes) byte = static_cast<char>(random());
-  return bytes;
-}
-
-TEST(Listener, SurvivesAnyBytesBeforeTheProof) {
-  Port port;
-  std::mt19937 random(1);
-  for (int i = 0; i < 200; ++i) {
-    const FileDescriptor stranger = port.connect_as_stranger();
-    std::string opening = Handshake(Role::connected, "guess", "dtrain control 1").take_output();
-    opening.resize(random() % opening.size());
-    write_raw(stranger, i % 2 == 0 ? random_bytes(random) : opening + random_bytes(random));
-  }
-  EXPECT_TRUE(port.accepted.stays_empty());
-  port.connect();
-  port.accepted.take();
-}
-
-TEST(Listener, IsNotFilledUpByStrangersThatSayNothing) {
-  Port port;
-  std::vector<FileDescriptor> strangers;
-  for (int i = 0; i < 150; ++i) strangers.push_back(port.connect_as_stranger());
-  port.connect();
-  port.accepted.take();
-}
-
-TEST(Listener, ServesACrowdThatComesAtOnce) {
-  Port port;
-  std::vector<std::future<ChannelPtr>> crowd;
-  for (int i = 0; i < 100; ++i) crowd.push_back(std::async(std::launch::async, [&] { return port.connect(); }));
-  for (auto& member : crowd) EXPECT_NE(member.get(), nullptr);
-}
-
-TEST(Listener, FreesItsPortAndRefusesEverybodyOnceItIsGone) {
-  RunningLoop running;
-  auto listener = std::make_unique<Listener>(running.loop, "127.0.0.1", "token", [](ChannelPtr) {});
-  const auto port = listener->port();
-  listener = nullptr;
-  running.settle();
-  running.settle();
-  EXPECT_THROW(connect_channel(running.loop, "127.0.0.1", port, "token", 10s), RemoteError);
-}
-
-TEST(Listener, SpeaksIPv6) {
-  RunningLoop running;
-  std::unique_ptr<Listener> listener;
-  Mailbox<ChannelPtr> accepted;
-  try {
-    listener =
-        std::make_unique<Listener>(running.loop, "::1", "token", [&](ChannelPtr c) { accepted.put(std::move(c)); });
-  } catch (const Error&) {
-    GTEST_SKIP() << "this machine has no IPv6";
-  }
-  const auto ours = connect_channel(running.loop, "::1", listener->port(), "token", 10s);
-  EXPECT_EQ(ours->local_address(), "::1");
-  EXPECT_EQ(accepted.take()->peer_address(), "::1");
-}
-
-TEST(Listener, TellsAnAddressThatIsNotOfThisMachine) {
-  RunningLoop running;
-  EXPECT_THROW(Listener(running.loop, "192.0.2.1", "token", [](ChannelPtr) {}), Error);
-  EXPECT_THROW(Listener(running.loop, "localhost", "token", [](ChannelPtr) {}), UsageError);
-}
-
 TEST(Connect, GivesUpAtItsDeadlineWhenTheOtherSideSaysNothing) {
   RunningLoop running;
   const FileDescriptor silent = listen_on("127.0.0.1");
@@ -379,16 +193,6 @@ TEST(Channel, SurvivesAnyBytesAfterTheProof) {
     peer.socket = FileDescriptor();
     peer.ear.ends.take();
   }
-}
-
-TEST(Listener, RefusesAPeerThatProvesItselfForAnotherKindOfPort) {
-  Port port;
-  const FileDescriptor socket = port.connect_as_stranger();
-  try {
-    prove_and_verify(socket.get(), Role::connected, "token", "some other port", 10s);
-  } catch (const RemoteError&) {
-  }
-  EXPECT_TRUE(port.accepted.stays_empty());
 }
 
 TEST(Channel, LeaksNoDescriptorOverManyConnections) {
