@@ -228,7 +228,7 @@ TEST(NoOrphans, WhenTheyClearedTheirEnvironment) {
   const auto sleepers = [] {
     std::vector<pid_t> found;
     for (pid_t process : descendants_of(::getpid())) {
-      if (read_file("/proc/" + std::to_string(process) + "/cmdline") == std::string("sleep\0543\0", 10)) {
+      if (read_file("/proc/" + std::to_string(process) + "/cmdline") == std::string("sleep\0" "543\0", 10)) {
         found.push_back(process);
       }
     }
@@ -251,6 +251,7 @@ TEST(NoOrphans, NorZombies) {
   const auto zombies = [] {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      if (!std::isdigit(entry.path().filename().string()[0])) continue;
       std::ifstream stat(entry.path() / "stat");
       std::string text{std::istreambuf_iterator<char>(stat), {}};
       count += text.find(") Z " + std::to_string(::getpid()) + " ") != std::string::npos;
