@@ -49,11 +49,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// All in seconds; an element for each round.
+// Seconds, one for each round.
+struct Failures {
+  std::vector<double> pause, detect;  // detect: the part of it until the coordinator knew
+};
 struct Measured {
   std::vector<double> fixed_step, elastic_step;
-  std::vector<double> join, leave, recovery;  // how long training paused, the first step behind it not counted
-  std::vector<double> detect;                 // of recovery: until the coordinator knew
+  std::vector<double> join, leave;  // how long training paused, the first step behind it not counted
+  Failures kill, hang;
 };
 
 std::vector<std::string> arguments_of(const BenchOptions& options, bool elastic) {
@@ -79,30 +82,44 @@ double steady_step(const BenchJob& job, double seconds) {
   return median({steps.begin() + static_cast<std::ptrdiff_t>(before), steps.end()});
 }
 
-// Waits for the generation that `change` leads to; its pause without the step that ends it.
-double pause_of(const BenchJob& job, double step, const std::function<void()>& change, Json* event = nullptr) {
+// The event of the generation that `change` leads to, once that trains.
+Json generation_after(const BenchJob& job, const std::function<void()>& change) {
   const std::size_t before = job.generations().size();
   change();
   job.wait_until([&] { return job.generations().size() > before; }, "change its workers");
-  const Json generation = job.generations().back();
-  if (event) *event = generation;
+  Json generation = job.generations().at(before);
   job.wait_steps(kWarmUpSteps);
+  return generation;
+}
+
+// Without the step that ends it.
+double pause_of(const Json& generation, double step) {
   return std::max(0.0, generation.at("pause_seconds").as_number() - step);
 }
 
-void measure_changes(const BenchJob& job, double step, Measured& measured) {
-  constexpr const char* kNewcomer = "newcomer";
-  measured.join.push_back(pause_of(job, step, [&] {
-    edit_hosts(job.files(), [](const std::string& text) { return elastic::with_host(text, kNewcomer); });
-  }));
-  measured.leave.push_back(pause_of(job, step, [&] {
-    edit_hosts(job.files(), [](const std::string& text) { return elastic::without_host(text, kNewcomer); });
-  }));
-  if (job.workers().size() < 2) return;
-  Json event;
-  measured.recovery.push_back(pause_of(
-      job, step, [&] { ::kill(static_cast<pid_t>(job.workers().back().second), SIGKILL); }, &event));
-  measured.detect.push_back(event.at("seconds").at("detect").as_number());
+double pause_of_edit(const BenchJob& job, double step, const std::function<std::string(const std::string&)>& edit) {
+  return pause_of(generation_after(job, [&] { edit_hosts(job.files(), edit); }), step);
+}
+
+// Sends the signal to the last worker, once all are there.
+void measure_failure(const BenchJob& job, const BenchOptions& options, double step, int signal, Failures& failures) {
+  const auto all = static_cast<std::size_t>(options.workers);
+  job.wait_until([&] { return job.workers().size() == all; }, "have all of its workers");
+  const auto victim = static_cast<pid_t>(job.workers().back().second);
+  const Json generation = generation_after(job, [&] { ::kill(victim, signal); });
+  failures.pause.push_back(pause_of(generation, step));
+  failures.detect.push_back(generation.at("seconds").at("detect").as_number());
+}
+
+void measure_changes(const BenchJob& job, const BenchOptions& options, double step, Measured& measured) {
+  const std::string newcomer = "newcomer";
+  measured.join.push_back(
+      pause_of_edit(job, step, [&](const auto& text) { return elastic::with_host(text, newcomer); }));
+  measured.leave.push_back(
+      pause_of_edit(job, step, [&](const auto& text) { return elastic::without_host(text, newcomer); }));
+  if (options.workers < 2) return;
+  measure_failure(job, options, step, SIGKILL, measured.kill);
+  measure_failure(job, options, step, SIGSTOP, measured.hang);
 }
 
 Measured measure(const BenchOptions& options, const Path& folder) {
@@ -114,7 +131,7 @@ Measured measure(const BenchOptions& options, const Path& folder) {
     }
     const BenchJob job(folder / fmt::format("elastic{}", round), arguments_of(options, true));
     measured.elastic_step.push_back(steady_step(job, options.seconds));
-    measure_changes(job, measured.elastic_step.back(), measured);
+    measure_changes(job, options, measured.elastic_step.back(), measured);
   }
   return measured;
 }
@@ -140,10 +157,13 @@ Json document(const BenchOptions& options, const Measured& measured) {
   json["elastic_overhead"] = median(measured.elastic_step) / median(measured.fixed_step) - 1;
   json["join_pause_seconds"] = median(measured.join);
   json["leave_pause_seconds"] = median(measured.leave);
-  if (!measured.recovery.empty()) {
-    json["kill_pause_seconds"] = median(measured.recovery);
-    json["kill_detect_seconds"] = median(measured.detect);
-  }
+  const auto add = [&](const std::string& name, const Failures& failures) {
+    if (failures.pause.empty()) return;
+    json[name + "_pause_seconds"] = median(failures.pause);
+    json[name + "_detect_seconds"] = median(failures.detect);
+  };
+  add("kill", measured.kill);
+  add("hang", measured.hang);
   return json;
 }
 
@@ -160,6 +180,8 @@ void answer_table(const Json& result, Console& console) {
   if (!result.find("kill_pause_seconds")) return;
   console.answer(fmt::format("kill -9 of a worker pauses training for {}, of that {} to detect it",
                              seconds("kill_pause_seconds"), seconds("kill_detect_seconds")));
+  console.answer(fmt::format("SIGSTOP of a worker pauses training for {}, of that {} to detect it",
+                             seconds("hang_pause_seconds"), seconds("hang_detect_seconds")));
 }
 
 ExitCode act(const BenchOptions& options, const OptionSet&, Console& console) {

@@ -54,6 +54,16 @@ StartingHosts numbered(int count) {
   return hosts;
 }
 
+void put_ledger_aside(const JobFolder& folder, Console& console) {
+  if (!std::filesystem::exists(folder.ledger())) return;
+  Path aside;
+  for (int number = 1; aside.empty() || std::filesystem::exists(aside); ++number) {
+    aside = folder.path / fmt::format("ledger.{}", number);
+  }
+  std::filesystem::rename(folder.ledger(), aside);
+  console.log(fmt::format("Put the ledger of the run before aside: {}", aside.string()));
+}
+
 }  // namespace
 
 StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume) {
@@ -68,9 +78,10 @@ StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool re
   return options.hostfile ? from_file(*options.hostfile, options, chose_number) : numbered(options.hosts);
 }
 
-void create_job_files(const JobFolder& folder, const StartingHosts& hosts, Console& console) {
+void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Console& console) {
   make_folder(folder.path);
   make_folder(folder.logs());
+  if (!resume) put_ledger_aside(folder, console);
   if (hosts.kept) {
     console.log(fmt::format("Kept worker host file {} with {} hosts; --reset-hosts makes it anew",
                             folder.hosts().string(), hosts.list.hosts.size()));

@@ -19,7 +19,8 @@ struct StartingHosts {
 // mean nothing. Writes nothing. `chose_number`: the person gave -n.
 StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume);
 
-// Writes host_worker where it is not kept, and the folders that workers need.
-void create_job_files(const JobFolder& folder, const StartingHosts& hosts, Console& console);
+// Writes host_worker where it is not kept, and the folders that workers need. The ledger of another run, which this one
+// does not resume, is put aside.
+void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Console& console);
 
 }  // namespace dtrain::cli

@@ -47,7 +47,7 @@ ExitCode coordinate_here(const TrainOptions& given, const OptionSet& set, Consol
 
   make_folder(folder.path);
   const FileLock lock = coordinate(folder);
-  create_job_files(folder, hosts, console);
+  create_job_files(folder, hosts, given.resume, console);
   JobRun job(run, workers, folder, console);
   return job.until_over(tell_running);
 }

@@ -29,8 +29,8 @@ struct JobFolder {
 // What `coordinator.json` says; only its owner may read it, because it holds the token.
 struct CoordinatorFile {
   std::int64_t pid = 0;
-  std::string host;  // the machine's name
-  std::string address;
+  std::string host{};  // the machine's name
+  std::string address{};
   std::uint16_t port = 0;
   std::string token{};  // empty once the job is over
   std::string ended{};  // how the job ended; empty: it did not, or nobody could say

@@ -57,6 +57,7 @@ void bind_job_files(OptionSet& set, JobOptions& options) {
   set.add("--reset-hosts", options.reset_hosts, "make the job folder's host_worker anew from -H");
   set.add("--detach", options.detach, "return once the job runs; it outlives the terminal");
   set.add("--sample-ledger", options.sample_ledger, "write which samples every step consumed to ledger/");
+  set.add("--prometheus", options.prometheus, "keep metrics.prom in the job folder up to date, as Prometheus reads it");
   set.add("--log-per-worker", options.log_per_worker, "show what every worker says too, with its host before it");
 }
 
@@ -130,7 +131,7 @@ void check_job(const JobOptions& options, const OptionSet& set) {
     }
     return;
   }
-  for (const char* name : {"detach", "sample-ledger", "reset-hosts", "log-per-worker"}) {
+  for (const char* name : {"detach", "sample-ledger", "reset-hosts", "log-per-worker", "prometheus"}) {
     if (!set.chosen(name)) continue;
     throw UsageError(fmt::format("--{}: one process that trains alone has no job folder", name),
                      "give -n, -H or --elastic too, or leave it out");

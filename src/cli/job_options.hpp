@@ -20,7 +20,7 @@ struct JobOptions {
   std::string transport = "tcp";
   std::string gradient_dtype = "float32";
   Path folder = ".";
-  bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false;
+  bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;
 
   bool elastic = false;
   std::string boundary = "epoch";

@@ -111,6 +111,7 @@ struct JobRun::State {
     options.policy = policy_of(run.options.job);
     options.folder = folder.path;
     if (!run.options.job.is_per_worker()) options.logical_shards = run.options.compute.logical_shards;
+    options.prometheus = run.options.job.prometheus;
     options.on_report = [this](const Json& report) { show(report); };
     options.on_say = [this](const elastic::Say& line) { say(line); };
     options.on_event = [this](const Json& event) { console.detail(event.dump()); };

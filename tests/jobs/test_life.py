@@ -77,14 +77,26 @@ def test_list_of_hosts(world: World):
 
 
 def test_log_lines_of_the_seeds(world: World):
-    """A job of several workers prints the lines of the seeds once."""
-    job = world.job(epochs=2).start().finish()
+    """A job of several workers prints the lines of the seeds once, and what each worker says where that is asked for."""
+    job = world.job(epochs=2).start("--log-per-worker").finish()
     said = job.said()
     for line in ("Created worker host file", "Launching worker node at ip: ", "Epoch[0] Batch [5]\tSpeed: ",
                  "Epoch[1] Train-accuracy=", "Epoch[1] Time cost=", "Epoch[1] Validation-accuracy=", "Saved checkpoint to"):
         assert line in said, line
     assert said.count("Epoch[0] Train-accuracy=") == 1
+    assert "[w1.0] generation 1: rank 0 of 2" in said
     assert "2 epochs trained" in (world.folder / "job.out").read_text()
+
+
+def test_job_as_data(world: World):
+    """--json streams steps and epochs once, --tensorboard and --prometheus write their files."""
+    job = world.job(epochs=2).start("--json", "--tensorboard", "tb", "--prometheus").finish()
+    lines = [json.loads(line) for line in (world.folder / "job.out").read_text().splitlines()]
+    assert {line["schema"] for line in lines} == {"dtrain.train/1"} and lines[0]["event"] == "start"
+    steps = [(line["epoch"], line["step"]) for line in lines if line["event"] == "step"]
+    assert steps == [(epoch, step) for epoch in range(2) for step in range(20)], steps
+    assert list((world.folder / "tb").glob("events.out.tfevents.*"))
+    assert "dtrain_" in (job.folder / "metrics.prom").read_text()
 
 
 def test_jobs_side_by_side(world: World):

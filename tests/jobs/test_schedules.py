@@ -83,6 +83,24 @@ def test_random_schedules(world: World):
 
 
 @slow
+def test_log_after_50_edits_and_3_restarts(world: World):
+    """host_worker_log keeps its grammar, and every host is ADDED and REMOVED in turn."""
+    dice, names = random.Random(1), [f"w{number}" for number in range(1, 7)]
+    job = world.job(hosts=2).start().wait_running()
+    for edit in range(50):
+        if edit % 13 == 12:
+            job.stop().start("--resume").wait_running(len(hosts))
+        hosts = dice.sample(names, dice.randint(2, 5))
+        job.edit("".join(f"{host}\n" for host in hosts))
+        job.wait_members(*hosts)
+    job.stop()
+    last = {}
+    for change, host in job.member_log():
+        assert change == ("REMOVED" if last.get(host) == "ADDED" else "ADDED"), job.member_log()
+        last[host] = change
+
+
+@slow
 def test_fifty_jobs_at_once(world: World):
     """50 jobs of one worker at once: no port clash, the same bits."""
     jobs = [world.job(f"job{number}", hosts=1, epochs=1).start() for number in range(50)]
