@@ -149,6 +149,7 @@ void WorkerProcess::finish_if_over() {
 
 void WorkerProcess::finish() {
   if (std::exchange(finished_, true)) return;
+  if (!output_ended_) output_.end();
   exited_.last_lines = output_.last_lines();
   channel_ = nullptr;
   const auto on_exit = std::move(events_.on_exit);
