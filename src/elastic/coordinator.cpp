@@ -178,16 +178,22 @@ struct Coordinator::Impl {
   void act(const JournalEntry& entry, Moment) {
     record([&] { journal.append(entry); });
   }
-  void act(const Emit& emit, Moment now) {
-    record([&] {
-      const Json written = events.append(emit.event, now.wall);
-      if (options.on_event) options.on_event(written);
-    });
-  }
+  void act(const Emit& emit, Moment now) { write_event(emit.event, now); }
   void act(const Say& line, Moment) { say(line); }
   void act(const Finish& finish, Moment now) {
     finished = finish;
+    write_event(
+        Json::object(
+            {{"event", "goodput"}, {"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}}),
+        now);
     if (options.prometheus) write_metrics(now);
+  }
+
+  void write_event(const Json& event, Moment now) {
+    record([&] {
+      const Json written = events.append(event, now.wall);
+      if (options.on_event) options.on_event(written);
+    });
   }
 
   void say(const Say& line) {

@@ -1,8 +1,7 @@
 #include "mesh_builder.hpp"
 
+#include <exception>
 #include <utility>
-
-#include <dtrain/base/error.hpp>
 
 namespace dtrain::elastic {
 
@@ -56,7 +55,7 @@ void MeshBuilder::build_one(const comm::MeshPlan& plan, std::stop_token cancel) 
   std::string failure;
   try {
     mesh = make_mesh_(plan, deadline_, cancel);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     failure = error.what();
   }
   if (!cancel.stop_requested()) done_(plan.generation, std::move(mesh), failure);

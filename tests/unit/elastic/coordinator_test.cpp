@@ -205,6 +205,7 @@ TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone)
   coordinator_->feed(HostDown{"w1", "ended"}, crew_.now);
   ASSERT_TRUE(coordinator_->finished());
   EXPECT_EQ(coordinator_->finished()->exit_code, ExitCode::resumable);
+  EXPECT_EQ(read_events(folder_ / "events.jsonl").back().at("event").as_string(), "goodput");
 }
 
 }  // namespace
