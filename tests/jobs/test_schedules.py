@@ -86,7 +86,7 @@ def test_random_schedules(world: World):
 def test_log_after_50_edits_and_3_restarts(world: World):
     """host_worker_log keeps its grammar, and every host is ADDED and REMOVED in turn."""
     dice, names = random.Random(1), [f"w{number}" for number in range(1, 7)]
-    job = world.job(hosts=2).start().wait_running()
+    job = world.job(hosts=2, arguments=["--allow-mass-remove"]).start().wait_running()
     for edit in range(50):
         if edit % 13 == 12:
             job.stop().start("--resume").wait_running(len(hosts))
