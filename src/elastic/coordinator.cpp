@@ -89,7 +89,7 @@ struct Coordinator::Impl {
   void hear(const auto& event, Moment now) { step(event, now); }
 
   void measure(WorkerId worker, const Progress& progress, Moment now) {
-    const bool speaks = state.current && state.current->members.front() == worker;
+    const bool speaks = state.current && !state.current->members.empty() && state.current->members.front() == worker;
     if (speaks && progress.generation == state.current->number) meter.heard(progress, now.time);
   }
 
@@ -102,7 +102,7 @@ struct Coordinator::Impl {
     if (list.hosts.empty()) {
       throw UsageError(fmt::format("{} names no host", host_file.string()), "write one host a line into it");
     }
-    step(HostsWanted{std::move(list.hosts), by_person}, now);
+    step(HostsWanted{std::move(list.hosts), by_person, std::move(list.doubtful)}, now);
     return list.problems;
   }
 
@@ -110,7 +110,7 @@ struct Coordinator::Impl {
     std::optional<HostList> list = watcher.poll(now.time);
     if (!list) return;
     tell_problems(*list);
-    step(HostsWanted{std::move(list->hosts), false}, now);
+    step(HostsWanted{std::move(list->hosts), false, std::move(list->doubtful)}, now);
   }
 
   void tell_problems(const HostList& list) {

@@ -131,7 +131,7 @@ HostList parse_host_file(std::string_view text) {
     Reading reading = read_line(content);
     const auto known = std::ranges::find(list.hosts, reading.host.name, &HostLine::name);
     if (!reading.problem.empty()) {
-      list.doubtful = true;
+      list.doubtful.emplace_back(content);
     } else if (known != list.hosts.end()) {
       reading.problem = fmt::format("{} is listed twice: the first line counts", in_quotes(reading.host.name));
     }

@@ -23,8 +23,8 @@ namespace dtrain::elastic {
 // What happened.
 struct HostsWanted {  // the whole list; the first one begins the job
   std::vector<HostLine> hosts;
-  bool by_person = false;  // by a command of dtrain, not by an edit: may remove any number
-  bool doubtful = false;   // as HostList: nobody is removed for being missing
+  bool by_person = false;                  // by a command of dtrain, not by an edit: may remove any number
+  std::vector<std::string> doubtful = {};  // as HostList: who is missing may only seem to be, and stays
 };
 struct Drain {  // let this host go at the next step; it stays in the file
   std::string host;

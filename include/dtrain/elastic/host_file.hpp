@@ -23,7 +23,7 @@ struct HostLine {
 struct HostList {
   std::vector<HostLine> hosts;        // in the file's order, each name once
   std::vector<std::string> problems;  // lines that count for nothing, with number and reason
-  bool doubtful = false;  // one of them may be a host, mistyped or damaged: who is missing may only seem to be
+  std::vector<std::string> doubtful;  // those of them that may be hosts, mistyped or damaged, as they stand there
 };
 
 // Blank lines, `#`, CR and spaces around are tolerated; `host`, `host:port`, `user@host`, `[v6]:port`, each with an

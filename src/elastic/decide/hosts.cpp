@@ -16,6 +16,12 @@ struct Edit {
   bool lines_changed = false;
 };
 
+// A damaged line may be any host; after a person's command it is one only if it still says so.
+bool may_be_meant(const HostsWanted& wanted, const std::string& name) {
+  return std::ranges::any_of(
+      wanted.doubtful, [&](const std::string& line) { return !wanted.by_person || line.find(name) != line.npos; });
+}
+
 Edit compare(const State& state, const HostsWanted& wanted) {
   Edit edit;
   for (const HostLine& line : wanted.hosts) {
@@ -26,10 +32,9 @@ Edit compare(const State& state, const HostsWanted& wanted) {
       edit.lines_changed = true;
     }
   }
-  if (wanted.doubtful) return edit;
   for (const std::string& name : state.order) {
     const auto stays = [&](const HostLine& line) { return line.name == name; };
-    if (std::ranges::none_of(wanted.hosts, stays)) edit.removed.push_back(name);
+    if (std::ranges::none_of(wanted.hosts, stays) && !may_be_meant(wanted, name)) edit.removed.push_back(name);
   }
   return edit;
 }

@@ -43,10 +43,17 @@ TEST(DecideHosts, TheOptionAllowsMassRemovalByHand) {
 TEST(DecideHosts, ADoubtfulListAddsButRemovesNobody) {
   Job job;
   job.run_on({"w1", "w2"});
-  job.feed(HostsWanted{.hosts = {host_line("w1"), host_line("w3")}, .doubtful = true});
+  job.feed(HostsWanted{.hosts = {host_line("w1"), host_line("w3")}, .doubtful = {"w?2"}});
   EXPECT_EQ(job.state().order, (Names{"w1", "w3", "w2"}));
   job.feed(HostsWanted{.hosts = {host_line("w1"), host_line("w3")}});
   EXPECT_EQ(job.state().order, (Names{"w1", "w3"}));
+}
+
+TEST(DecideHosts, ACommandRemovesWhomItNamesAndNoHostWhoseLineIsMistyped) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(HostsWanted{.hosts = {host_line("w1")}, .by_person = true, .doubtful = {"w2 slot=2"}});
+  EXPECT_EQ(job.state().order, (Names{"w1", "w2"}));
 }
 
 TEST(DecideHosts, TheSameListInAnotherOrderWithMoreCommentsIsNoEdit) {

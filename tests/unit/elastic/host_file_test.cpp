@@ -26,7 +26,7 @@ TEST(HostFile, BlankLinesCommentsReturnsAndSpacesMeanNothing) {
   const HostList list = parse_host_file("\xef\xbb\xbf# workers\r\n\r\n  w1  \r\n\tw2 # the second\n\n#w3\nw4");
   EXPECT_EQ(names(list), (Names{"w1", "w2", "w4"}));
   EXPECT_TRUE(list.problems.empty());
-  EXPECT_FALSE(list.doubtful);
+  EXPECT_TRUE(list.doubtful.empty());
 }
 
 TEST(HostFile, ALineMayHoldUserPortAndSlots) {
@@ -53,7 +53,7 @@ TEST(HostFile, WhatCannotBeAHostIsAProblemWithItsLine) {
     EXPECT_EQ(names(list), Names{"ok"}) << bad;
     ASSERT_EQ(list.problems.size(), 1u) << bad;
     EXPECT_EQ(list.problems[0].substr(0, 8), "line 2: ") << bad;
-    EXPECT_TRUE(list.doubtful) << bad;
+    EXPECT_EQ(list.doubtful, Names{bad});
   }
 }
 
@@ -62,7 +62,7 @@ TEST(HostFile, ADuplicateIsAProblemButNoDoubt) {
   EXPECT_EQ(names(list), (Names{"w1", "w2"}));
   EXPECT_EQ(list.hosts[0].slots, 1);
   EXPECT_EQ(list.problems.size(), 1u);
-  EXPECT_FALSE(list.doubtful);
+  EXPECT_TRUE(list.doubtful.empty());
 }
 
 TEST(HostFile, AddingKeepsEverythingElseAsItWas) {
@@ -91,7 +91,7 @@ TEST(HostFile, AnyBytesAreReadWithoutHarm) {
   std::string text;
   for (int i = 0; i < 2'000; ++i) text += static_cast<char>((i * 7919 + i / 256) % 256);
   const HostList list = parse_host_file(text + "\nw1\n");
-  EXPECT_TRUE(list.doubtful);
+  EXPECT_FALSE(list.doubtful.empty());
   for (const HostLine& host : list.hosts) EXPECT_EQ(one(host.name).name, host.name);
 }
 
