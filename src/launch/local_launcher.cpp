@@ -29,7 +29,7 @@ constexpr auto kPoll = 50ms;
 // For agents to end by themselves, workers included: more than their own grace.
 constexpr auto kLastTime = 3s;
 // For what was killed to be gone, so that it can be reaped.
-constexpr auto kReapTime = 500ms;
+constexpr auto kReapTime = 2s;
 
 // The read end of a pipe that holds the text and its end.
 FileDescriptor pipe_with(const std::string& text) {
@@ -44,13 +44,20 @@ FileDescriptor pipe_with(const std::string& text) {
   return read_end;
 }
 
+// Whether the process has left nothing behind, now that it was killed. One that still has a parent among the dying
+// becomes this process's child only after that.
+bool is_gone(pid_t process) {
+  const pid_t reaped = ::waitpid(process, nullptr, WNOHANG);
+  return reaped == process || (reaped < 0 && ::kill(process, 0) != 0);
+}
+
 // Ends an agent, or what one that was killed left behind: by its session, by its mark.
 void end_and_reap(pid_t agent, const std::string& mark) {
   std::vector<pid_t> killed = kill_session(agent, mark);
   const auto until = std::chrono::steady_clock::now() + kReapTime;
   bool left = true;
   while (left && std::chrono::steady_clock::now() < until) {
-    std::erase_if(killed, [](pid_t process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
+    std::erase_if(killed, is_gone);
     left = reap_session(agent) || !killed.empty();
     if (left) std::this_thread::sleep_for(5ms);
   }

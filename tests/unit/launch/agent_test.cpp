@@ -228,7 +228,9 @@ TEST(NoOrphans, WhenTheyClearedTheirEnvironment) {
   const auto sleepers = [] {
     std::vector<pid_t> found;
     for (pid_t process : descendants_of(::getpid())) {
-      if (read_file("/proc/" + std::to_string(process) + "/cmdline") == std::string("sleep\0" "543\0", 10)) {
+      if (read_file("/proc/" + std::to_string(process) + "/cmdline") == std::string("sleep\0"
+                                                                                    "543\0",
+                                                                                    10)) {
         found.push_back(process);
       }
     }
@@ -244,23 +246,26 @@ TEST(NoOrphans, WhenTheyClearedTheirEnvironment) {
   EXPECT_TRUE(holds_soon([&] { return sleepers() == 0; }, 5s));
 }
 
+// Children of this process that ended and that nobody asked about.
+std::size_t zombies() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    if (!std::isdigit(entry.path().filename().string()[0])) continue;
+    std::ifstream stat(entry.path() / "stat");
+    std::string text;
+    std::getline(stat, text);  // nothing when the process ended meanwhile
+    count += text.find(") Z " + std::to_string(::getpid()) + " ") != std::string::npos;
+  }
+  return count;
+}
+
 TEST(NoOrphans, NorZombies) {
+  const std::size_t before = zombies();  // of coordinators that other tests of this process killed
   StubbornWorld world;
   ::kill(world.agents().at(0), SIGKILL);
   world.next<HostDown>();
-  const auto zombies = [] {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      if (!std::isdigit(entry.path().filename().string()[0])) continue;
-      std::ifstream stat(entry.path() / "stat");
-      std::string text;
-      std::getline(stat, text);  // nothing when the process ended meanwhile
-      count += text.find(") Z " + std::to_string(::getpid()) + " ") != std::string::npos;
-    }
-    return count;
-  };
   EXPECT_TRUE(world.all_gone_in_time());
-  EXPECT_TRUE(holds_soon([&] { return zombies() == 0; }, 5s));
+  EXPECT_TRUE(holds_soon([&] { return zombies() <= before; }, 5s));
 }
 
 TEST(NoOrphans, AndABystanderLives) {
