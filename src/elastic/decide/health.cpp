@@ -51,9 +51,7 @@ class Hangs {
  public:
   explicit Hangs(const Turn& turn) : turn_(turn), state_(turn.state), step_(median_step(turn.state.pace)) {
     for (const WorkerId id : state_.current->members) {
-      const Worker& worker = state_.workers.at(id);
-      furthest_ = std::max(furthest_, worker.standing);
-      newest_ = std::max(newest_, worker.progress.generation);
+      furthest_ = std::max(furthest_, state_.workers.at(id).standing);
     }
   }
 
@@ -82,7 +80,7 @@ class Hangs {
   // Who waits for others is not to blame, unless there are none, or they are further.
   bool is_to_blame(const Worker& worker) const {
     return !waits_for_others(worker.progress.phase) || state_.current->members.size() == 1 ||
-           worker.standing < furthest_ || worker.progress.generation < newest_;
+           worker.standing < furthest_;
   }
 
   double limit(const Worker& worker) const {
@@ -109,7 +107,6 @@ class Hangs {
   const State& state_;
   const double step_;
   Standing furthest_;
-  Generation newest_ = 0;
 };
 
 void evict_hung(Turn& turn) {
