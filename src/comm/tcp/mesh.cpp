@@ -30,7 +30,10 @@ class Call {
   int peer() const { return peer_; }
   const std::string& problem() const { return problem_; }
   bool is_over() const { return over_; }  // the peer says that the generation is
-  FileDescriptor take_socket() { return std::move(socket_); }
+  FileDescriptor take_socket() {
+    const std::lock_guard lock(mutex_);
+    return std::move(socket_);
+  }
 
   void run() {
     for (auto pause = kFirstPause; go_on(); pause = std::min(2 * pause, kLongestPause)) {
