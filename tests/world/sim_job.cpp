@@ -13,6 +13,12 @@ namespace {
 
 constexpr auto kTick = 5ms;
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kSlowness = 4;
+#else
+constexpr int kSlowness = 1;
+#endif
+
 CoordinatorOptions options_for(const Path& folder, const Policy& policy) {
   CoordinatorOptions options;
   options.policy = policy;
@@ -26,15 +32,19 @@ Policy quick_policy() {
   Policy policy;
   policy.elastic = true;
   policy.boundary = Boundary::step;
-  policy.failure_limit = 1000;
+  policy.failure_limit = policy.fruitless_limit = 1000;  // a busy machine may look ill quite often
   policy.between_changes = 5ms;
   policy.quarantine_base = 10ms;
   policy.quarantine_cap = 50ms;
-  policy.heartbeat_timeout = 1s;
-  policy.hello_timeout = policy.mesh_timeout = policy.freeze_timeout = policy.leave_timeout = 2s;
-  policy.prepare_timeout = policy.kill_timeout = 4s;
-  policy.hang_floors = {
-      .loading = 700ms, .computing = 700ms, .first_step = 1500ms, .evaluating = 700ms, .saving = 700ms, .waiting = 2s};
+  policy.heartbeat_timeout = kSlowness * 600ms;
+  policy.hello_timeout = policy.mesh_timeout = policy.freeze_timeout = policy.leave_timeout = kSlowness * 1s;
+  policy.prepare_timeout = policy.kill_timeout = kSlowness * 2s;
+  policy.hang_floors = {.loading = kSlowness * 400ms,
+                        .computing = kSlowness * 400ms,
+                        .first_step = kSlowness * 800ms,
+                        .evaluating = kSlowness * 400ms,
+                        .saving = kSlowness * 400ms,
+                        .waiting = kSlowness * 1s};
   return policy;
 }
 
