@@ -23,7 +23,9 @@ def work(folder: pathlib.Path) -> None:
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    # A store of its own for every restart: with torchrun's own one the restarted workers may find addresses of the dead.
+    store = dist.FileStore(str(folder / f"store{os.environ['TORCHELASTIC_RESTART_COUNT']}"), 2)
+    dist.init_process_group("gloo", store=store, rank=int(os.environ["RANK"]), world_size=2)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(PARAMETERS // 1000, 1000, bias=False))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
     saved = folder / "state.pt"
@@ -57,7 +59,7 @@ def steps(folder: pathlib.Path) -> list[tuple[float, float]]:
     return [(float(when), float(took)) for when, took in rows]
 
 
-def wait(condition, seconds: float = 120) -> None:
+def wait(condition, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -69,7 +71,7 @@ def drive() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=3",
-                   "--monitor-interval=0.1", "--master-addr=127.0.0.1", "--master-port=0", __file__, name]
+                   "--monitor-interval=0.1", "--standalone", __file__, name]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
             try:
                 wait(lambda: (folder / "state.pt").exists() and len(steps(folder)) > 10)
@@ -81,7 +83,11 @@ def drive() -> None:
                 after = min(when for when, _ in steps(folder) if when > killed + 2 * usual + 0.5)
                 print(json.dumps({"who": "torchrun", "step_seconds": usual, "kill_pause_seconds": after - killed - usual}))
             finally:
-                os.killpg(process.pid, signal.SIGKILL)
+                process.terminate()  # torchrun ends its workers, which have sessions of their own
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
 
 if __name__ == "__main__":
