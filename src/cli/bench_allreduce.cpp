@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
 constexpr std::string_view kTree = "tree";
 
 struct BenchOptions {
-  std::vector<double> ranks{2, 3, 4};
+  std::vector<double> ranks{2, 3};
   double megabytes = 100;
   int rounds = 10;
   int mesh_ranks = 16;
@@ -272,7 +272,7 @@ ExitCode act(const BenchOptions& options, const OptionSet&, Console& console) {
 std::unique_ptr<Command> make_bench_allreduce() {
   auto command = make_command<BenchOptions>("bench allreduce",
                                             "how fast ranks on this machine sum, beside Gloo's algorithms", act);
-  command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 4 --megabytes 25 --rounds 20 --json"};
+  command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json"};
   command->see_also = {"bench train"};
   return command;
 }
