@@ -1,9 +1,10 @@
 #include <dtrain/elastic/agent.hpp>
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,7 +46,7 @@ class Agent {
 
   void run() {
     adopt_orphans();
-    watch_stop_signals();
+    catch_stop_signals();
     const AgentJoin& join = options_.join;
     channel_ = net::connect_channel(loop_, join.address, join.port, join.token, options_.connect_deadline);
     channel_->listen({.on_frame = [this](std::string frame) { hear(std::move(frame)); },
@@ -62,8 +63,22 @@ class Agent {
  private:
   void tell(Tag tag, WorkerId worker, std::string_view body) { channel_->send(encode(tag, worker, body)); }
 
+  // Blocked for good, and read from a descriptor: they may come more than once, as the signal of a parent's death does
+  // for each of its threads, and none may cut the end short.
+  void catch_stop_signals() {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    stop_signals_ = FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    loop_.when_readable(stop_signals_.get(), [this] {
+      end("a stop signal");
+      return false;
+    });
+  }
+
   void tick() {
-    if (stop_signal() != 0) end("a stop signal");
+    if (stop_signal() != 0) end("a stop signal");  // one that came before they were blocked
     reap_what_was_adopted();
     loop_.after(kTick, [this] { tick(); });
   }
@@ -144,7 +159,6 @@ class Agent {
   void end(const std::string& reason) {
     if (std::exchange(ending_, true)) return;
     end_reason_ = reason;
-    for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // a second one must not cut this short
     if (workers_.empty()) return finish();
     for (const auto& [id, worker] : workers_) worker->ask_to_end();
     loop_.after(options_.grace, [this] {
@@ -167,6 +181,7 @@ class Agent {
 
   const AgentOptions& options_;
   net::Loop loop_;
+  FileDescriptor stop_signals_;
   std::shared_ptr<net::Channel> channel_;
   std::optional<Welcome> welcome_;
   std::map<WorkerId, std::shared_ptr<WorkerProcess>> workers_;

@@ -143,12 +143,14 @@ TEST(KillTree, FindsOrphansByTheirMarkAndTouchesNobodyElse) {
 }
 
 TEST(KillTree, OutrunsAProcessThatForksAllTheTime) {
-  const pid_t root = spawn(shell("while :; do (sleep 600 &) ; sleep 0.01; done"));
-  std::this_thread::sleep_for(200ms);
-  const auto before = descendants_of(root);
-  kill_tree(root);
+  const std::string mark = "DTRAIN_TEST_MARK=fork " + std::to_string(::getpid());
+  Spawn busy = shell("while :; do (sleep 600 &) ; sleep 0.01; done");
+  busy.environment.push_back(mark);
+  const pid_t root = spawn(busy);
+  ASSERT_TRUE(holds_soon([&] { return processes_marked(mark).size() > 10; }));
+  kill_tree(root, mark);
   ::waitpid(root, nullptr, 0);
-  for (pid_t process : before) EXPECT_TRUE(is_gone(process));
+  EXPECT_TRUE(holds_soon([&] { return processes_marked(mark).empty(); }));
 }
 
 TEST(OwnCommand, StartsThisProgramAgain) {
