@@ -24,21 +24,33 @@ build|libfmt-dev|fmt-devel
 build|nlohmann-json3-dev|json-devel
 build|libcurl4-openssl-dev|libcurl-devel
 build|libssl-dev|openssl-devel
+build|libssh-dev|libssh-devel
+build|libpugixml-dev|pugixml-devel
 build|libzstd-dev|libzstd-devel
 build|zlib1g-dev|zlib-devel
 build|libspng-dev|libspng-devel
-build|libturbojpeg0-dev|turbojpeg-devel
+build|libjpeg-dev|libjpeg-turbo-devel
 build|libgtest-dev|gtest-devel
+test|openssh-server|openssh-server
+test|openssh-client|openssh-clients
 test|bsdutils|util-linux-script
 test|python3|python3
 test|python3-venv|-
 test|python3-numpy|python3-numpy
 test|python3-torch|python3-torch
+test|iproute2|iproute
 test|clang-format|clang-tools-extra
 test|shellcheck|ShellCheck
 test|codespell|codespell
 test|mandoc|-
+test|faketime|libfaketime
 all|debootstrap|debootstrap
+all|qemu-system-x86|qemu-system-x86
+all|seabios|-
+all|busybox-static|-
+all|cpio|cpio
+all|kmod|kmod
+all|nfs-kernel-server|nfs-utils
 '
 
 main() {

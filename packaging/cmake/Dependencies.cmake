@@ -58,8 +58,10 @@ function(dtrain_pkg target module debian fedora)
   endif()
   set_target_properties(PkgConfig::${target} PROPERTIES IMPORTED_GLOBAL TRUE)
 endfunction()
+dtrain_pkg(pugixml pugixml libpugixml-dev pugixml-devel)
 dtrain_pkg(zstd libzstd libzstd-dev libzstd-devel)
-dtrain_pkg(turbojpeg libturbojpeg libturbojpeg0-dev turbojpeg-devel)
+dtrain_pkg(libssh libssh libssh-dev libssh-devel)
+dtrain_pkg(jpeg libjpeg libjpeg-dev libjpeg-turbo-devel)
 dtrain_pkg(spng spng libspng-dev libspng-devel)
 
 # oneDNN 2.6 (Debian 12) or 3.x; DTRAIN_ONEDNN_ROOT points at another copy. Found by hand: Debian's config package

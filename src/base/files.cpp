@@ -157,6 +157,15 @@ void write_file_atomic(const Path& path, std::string_view content, unsigned perm
   file.commit();
 }
 
+bool is_listed(const Path& path) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder_of(path), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename() == path.filename()) return true;
+  }
+  return false;
+}
+
 void make_folder(const Path& path) {
   if (path.empty()) return;
   std::error_code error;

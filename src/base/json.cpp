@@ -1,7 +1,10 @@
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/json_without.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 #include <dtrain/base/error.hpp>
 
@@ -71,14 +74,17 @@ Json Json::object(std::initializer_list<Member> members) {
   return json;
 }
 
-Json Json::parse(std::string_view text, std::string_view source) {
+Json Json::parse(std::string_view text, std::string_view source) { return parse_json_without(text, source, {}); }
+
+Json parse_json_without(std::string_view text, std::string_view source, std::span<const std::string_view> without) {
   // Values are copied and destroyed recursively, so their depth must not be the author's to choose.
-  const auto limit_depth = [&](int depth, Parsed::parse_event_t, Parsed&) {
+  const auto keeps = [&](int depth, Parsed::parse_event_t event, Parsed& value) {
     if (depth > kDeepest) throw DataError(fmt::format("{}: JSON nested more than {} levels deep", source, kDeepest));
-    return true;
+    if (event != Parsed::parse_event_t::key || without.empty()) return true;
+    return std::find(without.begin(), without.end(), value.get_ref<const std::string&>()) == without.end();
   };
   try {
-    return from_parsed(Parsed::parse(text, limit_depth));
+    return from_parsed(Parsed::parse(text, keeps));
   } catch (const Parsed::parse_error& error) {
     throw DataError(fmt::format("{}: not valid JSON at byte {}", source, error.byte));
   } catch (const Parsed::exception&) {

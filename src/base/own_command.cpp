@@ -51,4 +51,13 @@ std::vector<std::string> own_environment() {
   return variables;
 }
 
+std::vector<std::string> with_variables(std::vector<std::string> environment, const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) {
+    const std::string lead = change.substr(0, change.find('=')) + "=";
+    std::erase_if(environment, [&](const std::string& variable) { return variable.starts_with(lead); });
+    environment.push_back(change);
+  }
+  return environment;
+}
+
 }  // namespace dtrain

@@ -98,7 +98,8 @@ pid_t reap_adopted(const std::vector<pid_t>& known) {
   return ::waitpid(info.si_pid, nullptr, WNOHANG);
 }
 
-std::vector<pid_t> descendants_of(pid_t root) {
+std::vector<pid_t> descendants_of(pid_t root, const std::vector<pid_t>& spared) {
+  const auto is_spared = [&](pid_t process) { return std::ranges::find(spared, process) != spared.end(); };
   const auto processes = all_processes();
   std::set<pid_t> tree{root};
   std::vector<pid_t> living;
@@ -106,7 +107,7 @@ std::vector<pid_t> descendants_of(pid_t root) {
   for (std::size_t size = 0; size != tree.size();) {
     size = tree.size();
     for (const Process& process : processes) {
-      if (tree.contains(process.id) || !tree.contains(process.parent)) continue;
+      if (is_spared(process.id) || tree.contains(process.id) || !tree.contains(process.parent)) continue;
       tree.insert(process.id);
       if (process.lives()) living.push_back(process.id);
     }
@@ -124,9 +125,9 @@ std::vector<pid_t> processes_marked(std::string_view mark) {
   return marked;
 }
 
-std::vector<pid_t> kill_tree(pid_t root, std::string_view mark) {
+std::vector<pid_t> kill_tree(pid_t root, std::string_view mark, const std::vector<pid_t>& spared) {
   return kill_all([&] {
-    std::vector<pid_t> members = descendants_of(root);
+    std::vector<pid_t> members = descendants_of(root, spared);
     for (pid_t process : processes_marked(mark)) members.push_back(process);
     members.push_back(root);
     return members;

@@ -6,24 +6,31 @@
 namespace dtrain {
 namespace {
 
-volatile std::sig_atomic_t first_signal = 0;
+volatile std::sig_atomic_t first_signal = 0, count = 0, limit = 1;
 
-void remember(int signal) { first_signal = signal; }
+void remember(int signal) {
+  if (first_signal == 0) first_signal = signal;
+  count = count + 1;
+  if (count >= limit) std::signal(signal, SIG_DFL);
+}
 
 }  // namespace
 
-void watch_stop_signals() {
-  for (int signal : {SIGINT, SIGTERM}) {
-    struct sigaction action {};
-    action.sa_handler = remember;
-    // One shot: the second signal meets the default action and ends the process.
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(signal, &action, nullptr);
-  }
+void watch_stop_signals(int heard) {
+  limit = heard;
+  for (int signal : {SIGINT, SIGTERM}) watch_stop_signal(signal);
+}
+
+void watch_stop_signal(int signal) {
+  struct sigaction action {};
+  action.sa_handler = remember;
+  sigaction(signal, &action, nullptr);
 }
 
 int stop_signal() { return first_signal; }
 
-void reset_stop_signal() { first_signal = 0; }
+int stop_signals() { return count; }
+
+void reset_stop_signal() { first_signal = count = 0; }
 
 }  // namespace dtrain

@@ -77,6 +77,9 @@ class AtomicFile {
 };
 
 void write_file_atomic(const Path& path, std::string_view content, unsigned permissions = 0666);
+// The name is in its folder, which is listed for that: on NFS a name that was looked up before it existed stays
+// invisible for half a minute otherwise. False also where the folder cannot be read.
+bool is_listed(const Path& path);
 // Creates the folder and its parents; an Error names the part that is in the way.
 void make_folder(const Path& path);
 

@@ -34,23 +34,25 @@ pid_t spawn(const Spawn& child);
 // This program's command line up to its first argument, to start it again: also where a bundle's loader runs it.
 std::vector<std::string> own_command();
 std::vector<std::string> own_environment();
+// The environment with these NAME=value in it, in place of what it says of the same names.
+std::vector<std::string> with_variables(std::vector<std::string> environment, const std::vector<std::string>& changes);
 
 // Orphans among this process's descendants become its children instead of init's.
 void adopt_orphans();
 // Reaps an ended child that `known` does not hold: an adopted one. Returns its id, 0: there is none.
 pid_t reap_adopted(const std::vector<pid_t>& known);
 
-// Processes that live (no zombies), without `root`.
-std::vector<pid_t> descendants_of(pid_t root);
+// Processes that live (no zombies), without `root`, and without those `spared` and their descendants.
+std::vector<pid_t> descendants_of(pid_t root, const std::vector<pid_t>& spared = {});
 // Processes of this user whose environment holds a variable that begins with `mark`, "NAME=val", whoever is their
 // parent now.
 std::vector<pid_t> processes_marked(std::string_view mark);
 
 // End with SIGKILL: `root` (unless it is the caller) with its descendants and all that carry the mark (empty: nobody),
 // or only the latter. All are stopped first, so that none can start another meanwhile. Return whom they killed, for the
-// caller to reap those that are its children. The caller always survives. `root` must not be reaped yet: its number
-// could be another's by now.
-std::vector<pid_t> kill_tree(pid_t root, std::string_view mark = {});
+// caller to reap those that are its children. The caller always survives, and so do descendants that are `spared`.
+// `root` must not be reaped yet: its number could be another's by now.
+std::vector<pid_t> kill_tree(pid_t root, std::string_view mark = {}, const std::vector<pid_t>& spared = {});
 std::vector<pid_t> kill_marked(std::string_view mark);
 // The same for the members of a session too. Its leader must not be reaped yet either.
 std::vector<pid_t> kill_session(pid_t leader, std::string_view mark);

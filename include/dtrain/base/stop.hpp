@@ -3,10 +3,13 @@
 
 namespace dtrain {
 
-// Installs handlers once; the first signal is remembered, the second ends the process as if unhandled.
-void watch_stop_signals();
-// The first signal that came, or 0. Safe from any thread.
+// The first `heard` signals are counted, the next of the same kind ends the process as if unhandled.
+void watch_stop_signals(int heard = 1);
+// This signal means the same. Call after watch_stop_signals().
+void watch_stop_signal(int signal);
+// The first signal that came, or 0; and how many did. Safe from any thread.
 int stop_signal();
+int stop_signals();
 // For tests: forget the signal.
 void reset_stop_signal();
 

@@ -1,0 +1,38 @@
+// A file that one process appends to while the disk may fill up or the folder become read-only: what could not be
+// written is kept in memory and written before what follows, so that nothing is torn and, in the end, nothing missing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain {
+
+class GrowingFile {
+ public:
+  static constexpr std::size_t kKept = 64 << 20;
+
+  // Throws Error when it cannot be opened.
+  explicit GrowingFile(Path path);
+  // Throws Error when not all of it is written: the rest is kept, up to `kKept` bytes in all; what exceeds them is
+  // lost.
+  void append(std::string_view text);
+  // Tries to write what is kept; throws Error as append() does.
+  void catch_up();
+  bool is_behind() const { return !kept_.empty(); }
+  // What was appended is on disk when it returns. Throws Error.
+  void sync();
+  const Path& path() const { return path_; }
+  bool ends_within_a_line() const { return ends_within_a_line_; }  // when it was opened
+
+ private:
+  void open();
+
+  const Path path_;
+  FileDescriptor file_;
+  std::string kept_;
+  bool ends_within_a_line_ = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,14 @@
+// JSON documents that are mostly of no interest.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <dtrain/base/json.hpp>
+
+namespace dtrain {
+
+// As Json::parse(), but members with these names are left out, at any depth: they take no memory.
+Json parse_json_without(std::string_view text, std::string_view source, std::span<const std::string_view> without);
+
+}  // namespace dtrain

@@ -1,0 +1,62 @@
+#include <dtrain/base/growing_file.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain {
+namespace {
+
+[[noreturn]] void fail(std::string_view action, const Path& path, int error) {
+  const std::string hint = error == ENOSPC || error == EDQUOT ? "free some space there" : "";
+  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
+}
+
+}  // namespace
+
+GrowingFile::GrowingFile(Path path) : path_(std::move(path)) {
+  open();
+  const off_t size = ::lseek(file_.get(), 0, SEEK_END);
+  char last = '\n';
+  if (size > 0 && ::pread(file_.get(), &last, 1, size - 1) != 1) fail("read", path_, errno);
+  ends_within_a_line_ = last != '\n';
+}
+
+void GrowingFile::open() {
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!file_) fail("open", path_, errno);
+}
+
+void GrowingFile::append(std::string_view text) {
+  if (kept_.size() + text.size() <= kKept) kept_ += text;
+  catch_up();
+}
+
+// After a failure it is opened anew: a descriptor of a file server that was away may stay dead.
+void GrowingFile::catch_up() {
+  if (!file_) open();
+  std::size_t done = 0;
+  int error = 0;
+  while (done < kept_.size() && error == 0) {
+    const ssize_t written = ::write(file_.get(), kept_.data() + done, kept_.size() - done);
+    if (written > 0) done += static_cast<std::size_t>(written);
+    if (written == 0) error = ENOSPC;
+    if (written < 0 && errno != EINTR) error = errno;
+  }
+  kept_.erase(0, done);
+  if (error == 0) return;
+  file_ = FileDescriptor();
+  fail("write", path_, error);
+}
+
+void GrowingFile::sync() {
+  if (file_ && ::fdatasync(file_.get()) != 0 && errno != EINVAL) fail("sync", path_, errno);
+}
+
+}  // namespace dtrain
