@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+
+#include "curl_settings.hpp"
 
 namespace dtrain::net {
 namespace {
@@ -129,39 +130,14 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return go_on && !exchange.stalled ? 0 : 1;
 }
 
-// Distributions keep the trusted certificates in different places and libcurl was built for one of them.
-const char* trusted_certificates() {
-  for (const char* variable : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
-    if (const char* path = std::getenv(variable)) return path;
-  }
-  for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
-                           "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
-    if (std::filesystem::exists(path)) return path;
-  }
-  return nullptr;
-}
-
-void allow_protocols(CURL* curl) {
-#if LIBCURL_VERSION_NUM >= 0x075500
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-#else
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE);
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
-#endif
-}
-
 void set_limits(CURL* curl, const Download& download) {
-  allow_protocols(curl);
+  set_common_options(curl);
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(download.connect_timeout.count()));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(download.stall_timeout.count()));
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
-  if (const char* path = trusted_certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, path);
 }
 
 void set_callbacks(CURL* curl, Exchange& exchange) {

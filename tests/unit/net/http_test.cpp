@@ -8,7 +8,8 @@
 #include <dtrain/base/hash.hpp>
 #include <dtrain/net/http.hpp>
 
-#include "test_server.hpp"
+#include "common/temporary_folder.hpp"
+#include "common/test_server.hpp"
 
 namespace dtrain::net {
 namespace {
@@ -16,13 +17,10 @@ namespace {
 class Http : public testing::Test {
  protected:
   Http() {
-    std::string name = testing::TempDir() + "dtrain-net-XXXXXX";
-    folder = ::mkdtemp(name.data());
     request.to = folder / "file.bin";
     request.first_pause = std::chrono::milliseconds(1);
     request.stall_timeout = std::chrono::seconds(1);
   }
-  ~Http() override { std::filesystem::remove_all(folder); }
 
   void get(std::string_view path) {
     request.url = server->url(own(path));
@@ -34,7 +32,8 @@ class Http : public testing::Test {
   }
   void expect_only(std::vector<std::string> names) {
     std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) found.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      found.push_back(entry.path().filename());
     std::sort(found.begin(), found.end());
     EXPECT_EQ(found, names);
   }
@@ -67,7 +66,7 @@ class Http : public testing::Test {
   static void TearDownTestSuite() { server.reset(); }
 
   static inline std::unique_ptr<TestServer> server;
-  std::filesystem::path folder;
+  TemporaryFolder folder;
   Download request;
   const std::string content = server_content();
 };

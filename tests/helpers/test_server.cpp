@@ -1,4 +1,4 @@
-#include "test_server.hpp"
+#include "common/test_server.hpp"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -8,7 +8,8 @@
 
 namespace dtrain::net {
 
-TestServer::TestServer() {
+TestServer::TestServer(std::string script) {
+  const std::string path = DTRAIN_TESTS_DIR "/net/" + script;
   int in[2], out[2];
   if (::pipe(in) != 0 || ::pipe(out) != 0) throw std::runtime_error("no pipe");
   process_ = ::fork();
@@ -16,7 +17,7 @@ TestServer::TestServer() {
     ::dup2(in[0], 0);
     ::dup2(out[1], 1);
     for (int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
-    ::execlp("python3", "python3", DTRAIN_TESTS_DIR "/net/server.py", nullptr);
+    ::execlp("python3", "python3", path.c_str(), nullptr);
     ::_exit(127);
   }
   ::close(in[0]);
@@ -25,7 +26,7 @@ TestServer::TestServer() {
   stdout_ = FileDescriptor(out[0]);
   std::string line(16, '\0');
   const ssize_t got = ::read(stdout_.get(), line.data(), line.size());
-  if (got <= 0) throw std::runtime_error("tests/net/server.py does not start; is python3 installed?");
+  if (got <= 0) throw std::runtime_error(path + " does not start; is python3 installed?");
   port_ = std::stoi(line);
 }
 

@@ -1,0 +1,15 @@
+// Where other machines may reach this one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtrain::net {
+
+// A listener bound to it is reached at all IPv4 addresses of the machine.
+constexpr const char* kAnyAddress = "0.0.0.0";
+
+// Numeric IPv4 addresses of the network cards that are up; the loopback's only where there is no other.
+std::vector<std::string> own_addresses();
+
+}  // namespace dtrain::net

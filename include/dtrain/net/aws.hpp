@@ -1,0 +1,194 @@
+// Signed calls to AWS: who we are (credentials), where the service is (region, endpoint), and calls that are signed by
+// hand, retried and explained. A service is data (AwsService), so a further one needs no further code here.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::net {
+
+using WallTime = std::chrono::system_clock::time_point;
+// The value of an environment variable; nullopt: it is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+Environment process_environment();
+
+struct AwsCredentials {
+  std::string access_key, secret_key, session_token{};  // never to be printed; the token may be empty
+  std::optional<WallTime> expires{};                    // nullopt: never
+  std::string source{};                                 // for people: "environment", "profile x", ...
+};
+
+// As they travel between processes, and back. Throws DataError.
+std::string credentials_text(const AwsCredentials& credentials);
+AwsCredentials credentials_from(std::string_view text, std::string source);
+
+// Credentials that another process resolves and hands over, again and again before they expire. Safe for concurrent
+// use.
+class LentCredentials {
+ public:
+  void take(AwsCredentials credentials);
+  std::optional<AwsCredentials> latest() const;  // nullopt: none came yet
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<AwsCredentials> latest_;  // guarded by mutex_
+};
+
+// What a person said; what is empty comes from the environment, then from the files in ~/.aws.
+struct AwsSettings {
+  std::string profile, region, endpoint_url;
+  Environment environment = process_environment();
+  std::function<WallTime()> clock = [] { return std::chrono::system_clock::now(); };
+  std::shared_ptr<const LentCredentials> lent{};  // go before all other sources, as long as they live
+};
+
+// Where credentials come from, in the order of the AWS SDKs: environment, profile files with the roles and commands
+// that they name, web identity, container, instance (IMDSv2). Safe for concurrent use; resolves when first asked and
+// again 15 minutes before they expire.
+class AwsIdentity {
+ public:
+  explicit AwsIdentity(AwsSettings settings);
+  ~AwsIdentity();
+  // Throws UsageError that lists every source that was tried and why it had none. Blocks for seconds at most.
+  AwsCredentials credentials();
+  // A service refused these as expired: the next credentials() asks the sources again.
+  void refuse(const AwsCredentials& expired);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The region: settings, AWS_REGION, AWS_DEFAULT_REGION, the profile, the instance. Throws UsageError naming these ways.
+std::string aws_region(const AwsSettings& settings);
+
+struct AwsService {
+  std::string_view name;      // in the signature's scope, and the first word of its host
+  std::string_view variable;  // AWS_ENDPOINT_URL_<variable>
+  // S3 signs the path as it is sent; all others normalise it and encode it a second time.
+  bool signs_path_as_sent = false;
+};
+inline constexpr AwsService kS3{.name = "s3", .variable = "S3", .signs_path_as_sent = true};
+inline constexpr AwsService kSts{.name = "sts", .variable = "STS"};
+
+// Scheme, host and port, without a last slash: "https://s3.eu-west-1.amazonaws.com". `custom`: somebody chose it, so
+// it may be no AWS at all.
+struct AwsEndpoint {
+  std::string url;
+  bool custom = false;
+};
+AwsEndpoint aws_endpoint(const AwsService& service, const std::string& region, const AwsSettings& settings);
+
+using HttpField = std::pair<std::string, std::string>;
+
+struct AwsAnswer {
+  long status = 0;
+  std::vector<HttpField> headers{};                 // names in lower case
+  std::string body{};                               // at most 64 MiB
+  std::string header(std::string_view name) const;  // lower case; empty: there is none
+};
+
+struct AwsRequest {
+  std::string method = "GET";
+  std::string endpoint{};          // scheme://host[:port]
+  std::string path = "/";          // not encoded yet
+  std::vector<HttpField> query{};  // not encoded yet, in any order
+  std::vector<HttpField> headers{};
+  ByteView body{};
+  std::string region{};
+  bool sign = true;  // false: for anybody's eyes; `path` is then sent as it stands, with its query
+  // A 2xx answer's body goes here, piece by piece, instead of AwsAnswer::body. Exceptions pass through.
+  std::function<void(const AwsAnswer& head, ByteView piece)> sink{};
+};
+
+// What a refusal means for the caller, by the service's code first and the status second.
+enum class AwsProblem {
+  throttled,            // slow down, then again
+  transient,            // the service or the way to it failed: again
+  expired_credentials,  // ask the sources again, then again
+  clock_skew,           // sign with the server's time, then again
+  wrong_region,         // the bucket lives elsewhere
+  denied,
+  not_found,
+  precondition,  // If-Match and its like did not hold
+  other,
+};
+
+class AwsError : public RemoteError {
+ public:
+  struct Facts {
+    AwsProblem problem = AwsProblem::other;
+    long status = 0;  // 0: there was no answer
+    int tries = 1;
+    std::string code;        // the service's word, such as "NoSuchKey"; may be empty
+    std::string message;     // the service's sentence, or ours
+    std::string request_id;  // may be empty
+    std::string region;      // where the bucket lives, when the answer says so
+    std::string endpoint;    // scheme and host to go to instead, when the answer says so
+  };
+  AwsError(const std::string& what, std::string hint, Facts facts)
+      : RemoteError(what, std::move(hint)), facts_(std::move(facts)) {}
+  const Facts& facts() const { return facts_; }
+  std::string_view kind() const override { return "aws"; }
+
+ private:
+  Facts facts_;
+};
+
+struct AwsLimits {
+  int attempts = 0;  // tries in all; 0: AWS_MAX_ATTEMPTS, or 5
+  std::chrono::milliseconds first_pause{250}, longest_pause{20'000};
+  std::chrono::milliseconds connect_timeout{10'000};
+  // A try ends when less than slowest_rate bytes a second came for so long.
+  std::chrono::seconds stall_timeout{20};
+  std::uint64_t slowest_rate = 1024;
+  // False: for work that is still to be done when the process was asked to end, such as a last checkpoint.
+  bool stop_on_signal = true;
+};
+
+// Calls of one service. Safe for concurrent use; connections are kept and used again.
+class AwsClient {
+ public:
+  AwsClient(AwsService service, AwsSettings settings, AwsLimits limits = {});
+  ~AwsClient();
+  const AwsSettings& settings() const;
+
+  // Signs and sends until it succeeds or another try cannot help. Only for calls that may happen twice, and without a
+  // sink. Throws AwsError, Stopped after SIGINT or SIGTERM, UsageError for want of credentials.
+  AwsAnswer call(const AwsRequest& request);
+  // The tries of one piece of work, for callers that go on where a try ended.
+  class Tries {
+   public:
+    explicit Tries(AwsClient& client) : client_(client) {}
+    // The answer; nullopt after a failure that another try may mend: what could be made good (credentials, clock) is,
+    // and it has paused. Throws what no further try mends, and the last failure when there were too many in a row.
+    std::optional<AwsAnswer> attempt(const AwsRequest& request);
+    // The answer came but is of no use: counts like a failed try.
+    void failed(const AwsRequest& request, const std::string& why);
+    // Something came: the failures so far count no more.
+    void progress() { failed_ = 0; }
+
+   private:
+    void give_up_or_pause(const AwsRequest& request, AwsError::Facts facts, const AwsAnswer& answer, bool mended);
+
+    AwsClient& client_;
+    int failed_ = 0;
+  };
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dtrain::net

@@ -1,0 +1,95 @@
+// Objects behind s3:// and http(s):// URLs: ranged reads in parallel, lists, and uploads that are whole or not there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <dtrain/net/aws.hpp>
+
+namespace dtrain::net {
+
+bool is_object_url(std::string_view text);  // s3://, http:// or https://
+
+// "s3://bucket/key"; the key may be empty. Not encoded: what stands in the URL is the key.
+struct S3Url {
+  std::string bucket, key;
+  std::string text() const { return "s3://" + bucket + "/" + key; }
+};
+bool is_s3_url(std::string_view text);
+S3Url parse_s3_url(std::string_view text);  // throws UsageError
+
+// What an object was when it was looked at. Reads are pinned to it.
+struct ObjectState {
+  std::uint64_t size = 0;
+  std::string etag{};      // with its quotes; empty: the server has none
+  std::string checksum{};  // base64 of CRC-32C, "...-N" over N parts; empty: the server has none
+};
+
+struct ObjectEntry {
+  std::string key;
+  std::uint64_t size = 0;
+  std::string etag;
+};
+
+struct ObjectLimits {
+  AwsLimits tries;
+  // Of a ranged read and of an upload, which grows it towards 10,000 parts. S3 takes no parts under 5 MiB but the last.
+  std::uint64_t part_size = 8u << 20;
+  int connections = 16;  // at most; a read begins with few and takes more while that makes it faster
+};
+
+// Safe for concurrent use. Throws AwsError (a RemoteError with the service's code), DataError (an object that was
+// replaced: names both ETags), UsageError (URL, credentials), Stopped.
+class ObjectStore {
+ public:
+  explicit ObjectStore(AwsSettings settings = {}, ObjectLimits limits = {});
+  ~ObjectStore();
+
+  ObjectState state(const std::string& url);
+  // nullopt: it is not there, or its bucket is not.
+  std::optional<ObjectState> find(const std::string& url);
+  // Fills `into` with the bytes from `offset` on, all of them inside the object. A try that breaks off is resumed where
+  // it ended. `progress` is told how many bytes came, from several threads.
+  void read(const std::string& url, const ObjectState& pinned, std::uint64_t offset, std::span<std::byte> into,
+            const std::function<void(std::uint64_t)>& progress = {});
+  // Leaves TO complete and checked, or not there: TO.part keeps the parts that came for the next try. `progress` is
+  // told the bytes that are there and all of them, from several threads.
+  void download(const std::string& url, const Path& to,
+                const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
+  // Whether `content`, the whole object, has the object's checksum; true where the server keeps none of a known kind.
+  bool checks(const std::string& url, const ObjectState& pinned, ByteView content);
+
+  // The rest is for s3:// alone.
+  // All objects whose keys begin with the URL's key, by key.
+  void list(const std::string& url, const std::function<void(const ObjectEntry&)>& each);
+  void put(const std::string& url, ByteView content);
+  void remove(const std::string& url);  // one that is not there is removed already
+
+ private:
+  friend class ObjectUpload;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Writes one object from its beginning to its end, in parts that are sent while further ones are written. There is one
+// writer to a key at a time: parts of an upload that was killed are used where they fit, and removed otherwise.
+class ObjectUpload {
+ public:
+  ObjectUpload(ObjectStore& store, const std::string& url);
+  ~ObjectUpload();  // without finish(): nothing of it stays at the server, as far as that can be reached
+  void write(ByteView bytes);
+  void finish();
+  std::uint64_t reused() const;  // bytes that an earlier upload had sent already
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dtrain::net

@@ -1,0 +1,141 @@
+// Commands and files on other machines, through libssh. Everything blocks, nothing longer than its deadline; a failure
+// is a RemoteError that names the host, what was asked of it, why it failed, and in its hint the next thing to do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::net {
+
+struct SshTarget {
+  std::string host;  // a name, an alias of the configuration, or a numeric address (IPv6 without brackets)
+  std::string user;  // empty: the configuration's, else the caller's own
+  int port = 0;      // 0: the configuration's, else 22
+  friend bool operator==(const SshTarget&, const SshTarget&) = default;
+};
+// "user@host:port" with what the target says, "[v6]:port": what messages call it.
+std::string to_string(const SshTarget& target);
+
+struct SshOptions {
+  // OpenSSH's client configuration; empty or missing: none. Read are Host, HostName, User, Port, IdentityFile,
+  // IdentitiesOnly, ProxyJump and Include; a Match block is skipped, other keywords mean nothing here.
+  Path config;
+  // Host keys, in OpenSSH's format; keys of new hosts are added to the first file if accept_new says so. A key that
+  // differs from a known one is always refused.
+  Path known_hosts;
+  Path more_known_hosts;  // only read; empty: none
+  bool accept_new = false;
+  // Private keys without a passphrase, tried in this order after the agent's and those of the configuration. Missing
+  // files are passed over.
+  std::vector<Path> identities;
+  std::string agent_socket;  // $SSH_AUTH_SOCK; empty: no agent
+  // For all of it: name, TCP, key exchange, proof of identity, each hop on the way, and the tries after an sshd that
+  // turned the connection away before it said a word (MaxStartups).
+  std::chrono::milliseconds connect_deadline{std::chrono::seconds(15)};
+  // A machine that acknowledges nothing, or leaves a question about files unanswered, for so long is lost.
+  std::chrono::milliseconds silence{std::chrono::seconds(10)};
+  // Asked to stop, whatever is under way ends within 200 ms and throws Stopped; a command is ended on the host first.
+  std::stop_token stop;
+};
+// What the OpenSSH client would use for the user with this home folder: configuration, known hosts, default keys.
+SshOptions user_ssh_options(const Path& home, std::string agent_socket);
+
+struct SshCommand {
+  // The program and its arguments arrive byte for byte (any byte but NUL), whatever is in them. The user's shell there
+  // must be a POSIX one.
+  std::vector<std::string> argv{};
+  // In place of argv: text for the user's shell.
+  std::string shell{};
+  // NAME=value, exported before the program starts. They can be seen in the host's list of processes for a moment: a
+  // secret belongs into `input`.
+  std::vector<std::string> environment{};
+  std::string folder{};  // to run in; empty: the user's home
+  std::string input{};   // all of standard input; its end follows
+  // Called on the caller's thread with pieces as they come, cut anywhere. What they throw ends the command and leaves
+  // run(). Empty: thrown away.
+  std::function<void(std::string_view)> on_output{}, on_error{};
+  // The command is ended after that: SIGTERM, 2 s later SIGKILL, to its process group.
+  std::optional<std::chrono::milliseconds> deadline{};
+};
+
+struct SshExit {
+  int code = 0;            // of exit(), when there is no signal
+  std::string signal{};    // "KILL", "TERM", ...: the program was ended by it
+  bool timed_out = false;  // the deadline passed; signal says what ended it, or nothing if nobody could tell
+  bool ok() const { return code == 0 && signal.empty() && !timed_out; }
+};
+
+// The one line for a POSIX shell that has it run the command; what run() sends. UsageError: argv is empty or its first
+// word begins with '-', a NUL byte, or an environment name that no shell takes.
+std::string shell_line(const SshCommand& command);
+// The word as a POSIX shell must be given it, to be taken byte for byte.
+std::string shell_quoted(std::string_view word);
+
+struct SshFile {
+  enum class Kind { file, folder, other };  // links are followed, except to nowhere: other
+  std::string name;                         // without its folder
+  Kind kind = Kind::other;
+  std::uint64_t size = 0;  // bytes
+  std::uint32_t mode = 0;  // permissions, 0777 and the three above
+  std::int64_t mtime = 0;  // seconds since 1970
+};
+
+// One connection, to be used by one thread at a time. The destructor closes it and does not wait; a program that still
+// runs there loses its input and output, nothing else.
+class SshSession {
+ public:
+  // Connected, host key checked, identity proved. Besides RemoteError: Stopped, and Error for files of ours that cannot
+  // be read or written. SshTurnedAway when every try was.
+  static SshSession connect(const SshTarget& target, const SshOptions& options);
+  SshSession(SshSession&&) noexcept;
+  SshSession& operator=(SshSession&&) noexcept;
+  ~SshSession();
+
+  const std::string& name() const;  // to_string(target): for messages
+  const std::string& user() const;  // who it logged in as
+  // Numeric addresses of the TCP connection, to the first hop where there is a ProxyJump: the local one is where the
+  // host, if any, can reach this machine.
+  std::string local_address() const;
+  std::string peer_address() const;
+
+  // RemoteError when the connection is lost or the host refuses; how the program ended otherwise. A program that cannot
+  // be started is the shell's code 126 or 127. Returns when the program has ended and nobody holds its output any more.
+  SshExit run(const SshCommand& command);
+
+  // Files, by SFTP. Remote paths are bytes; relative ones begin at the user's home.
+  std::optional<SshFile> stat(const std::string& path);
+  std::vector<SshFile> list(const std::string& folder);             // unsorted, without . and ..
+  void make_folder(const std::string& path, unsigned mode = 0777);  // with its parents; may be there
+  // The file appears whole or not at all: written beside under another name, then renamed over what was there.
+  void put_file(const Path& local, const std::string& remote, unsigned mode);
+  void put_text(std::string_view content, const std::string& remote, unsigned mode);
+  std::string read_file(const std::string& path, std::size_t most_bytes = 1 << 20);  // RemoteError: longer than that
+  void rename(const std::string& from, const std::string& to);                       // replaces `to`, in one step
+  void remove(const std::string& path);  // a file; one that is not there is fine
+  // Lower-case hex, computed there by sha256sum, else here from what is read back. nullopt: no such file.
+  std::optional<std::string> sha256(const std::string& path);
+
+  struct State;
+
+ private:
+  explicit SshSession(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// sshd closed the connection before it said who it is, on every try until the deadline: too many others are logging in.
+class SshTurnedAway : public RemoteError {
+ public:
+  using RemoteError::RemoteError;
+};
+
+}  // namespace dtrain::net

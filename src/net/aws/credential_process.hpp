@@ -1,0 +1,12 @@
+// Credentials that a command of the person prints: credential_process in a profile.
+#pragma once
+
+#include <dtrain/net/aws.hpp>
+
+namespace dtrain::net {
+
+// Runs the command with sh, for a minute at most. Throws UsageError with what it said when it fails, is too slow or
+// prints something else.
+AwsCredentials run_credential_process(const std::string& command, const std::string& source);
+
+}  // namespace dtrain::net

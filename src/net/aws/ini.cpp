@@ -1,0 +1,65 @@
+#include "ini.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::net {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// " # ..." behind a value is a comment; a '#' without a blank before it belongs to the value.
+std::string_view without_comment(std::string_view line) {
+  for (const std::string_view mark : {" #", " ;", "\t#", "\t;"}) line = line.substr(0, line.find(mark));
+  return trim(line);
+}
+
+// The name between the brackets, runs of blanks as one: "profile x".
+std::string section_name(std::string_view line) {
+  std::string name;
+  for (const char c : trim(line.substr(1, line.find(']') - 1))) {
+    const bool blank = c == ' ' || c == '\t';
+    if (!blank) name += c;
+    if (blank && !name.ends_with(' ')) name += ' ';
+  }
+  return name;
+}
+
+}  // namespace
+
+Ini parse_ini(std::string_view text, std::string_view source) {
+  Ini ini;
+  std::map<std::string, std::string>* section = nullptr;
+  std::string parent;
+  int number = 0;
+  for (const std::string& line : split(text, '\n')) {
+    ++number;
+    const std::string_view content = trim(line);
+    if (content.empty() || content.front() == '#' || content.front() == ';') continue;
+    if (content.front() == '[' && content.find(']') != content.npos) {
+      section = &ini[section_name(content)];
+      parent.clear();
+      continue;
+    }
+    const std::size_t equals = content.find('=');
+    if (!section || equals == 0 || equals == content.npos) {
+      throw UsageError(fmt::format("{}: line {}: neither \"[section]\" nor \"key = value\"", source, number),
+                       "correct the line, or put a # before it");
+    }
+    const std::string key = lower(trim(content.substr(0, equals)));
+    const bool indented = line.front() == ' ' || line.front() == '\t';
+    if (!indented) parent = key;
+    (*section)[indented && !parent.empty() ? parent + "." + key : key] = without_comment(content.substr(equals + 1));
+  }
+  return ini;
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,181 @@
+#include "instance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "../exchange.hpp"
+#include "profile.hpp"
+
+namespace dtrain::net {
+namespace {
+
+constexpr auto kInstanceTimeout = std::chrono::milliseconds(1000);
+constexpr auto kContainerTimeout = std::chrono::milliseconds(2000);
+constexpr int kContainerTries = 3;
+
+std::string text_in(const Json& document, std::string_view key) {
+  const Json* value = document.find(key);
+  return value && value->is_string() ? value->as_string() : std::string();
+}
+
+// Only places that the credentials' token may be sent to without encryption.
+bool may_be_asked(std::string_view url) {
+  if (url.starts_with("https://")) return true;
+  if (!url.starts_with("http://")) return false;
+  url.remove_prefix(7);
+  const std::size_t host_end = url.starts_with('[') ? url.find(']') + 1 : url.find_first_of(":/");
+  const std::string_view host = url.substr(0, host_end);
+  if (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos) return true;
+  constexpr std::array<std::string_view, 5> kAllowed{"localhost", "[::1]", "169.254.170.2", "169.254.170.23",
+                                                     "[fd00:ec2::23]"};
+  return std::find(kAllowed.begin(), kAllowed.end(), host) != kAllowed.end();
+}
+
+std::string container_url(const AwsSettings& settings) {
+  if (const auto path = variable_of(settings, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")) {
+    return "http://169.254.170.2" + *path;
+  }
+  return variable_of(settings, "AWS_CONTAINER_CREDENTIALS_FULL_URI").value_or("");
+}
+
+std::optional<std::string> container_token(const AwsSettings& settings) {
+  if (const auto file = variable_of(settings, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")) {
+    return std::string(trim(read_file(*file)));
+  }
+  return variable_of(settings, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
+}
+
+// EC2's metadata service, version 2: a token first, then everything with it.
+class InstanceMetadata {
+ public:
+  explicit InstanceMetadata(const AwsSettings& settings) : settings_(settings) {
+    base_ = variable_of(settings, "AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("");
+    const bool six = variable_of(settings, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE").value_or("") == "IPv6";
+    if (base_.empty()) base_ = six ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
+    while (base_.ends_with('/')) base_.pop_back();
+  }
+
+  bool is_off() const { return variable_of(settings_, "AWS_EC2_METADATA_DISABLED").value_or("") == "true"; }
+
+  // The value; nullopt: there is no service, or it has no such value. why_not() then says which.
+  std::optional<std::string> get(const std::string& path) {
+    if (token_.empty()) {
+      const auto token = ask("PUT", "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds", "21600"});
+      if (!token) return std::nullopt;
+      token_ = *token;
+    }
+    return ask("GET", path, {"X-aws-ec2-metadata-token", token_});
+  }
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  std::optional<std::string> ask(const std::string& method, const std::string& path, HttpField header) {
+    const ExchangeResult result = connections_.exchange({.method = method,
+                                                         .url = base_ + path,
+                                                         .headers = {std::move(header)},
+                                                         .connect_timeout = kInstanceTimeout,
+                                                         .whole_timeout = kInstanceTimeout,
+                                                         .direct = true});
+    if (result.failure.empty() && result.answer.status == 200) return result.answer.body;
+    why_not_ = fmt::format("{}{}: {}", base_, path,
+                           result.failure.empty() ? fmt::format("status {}", result.answer.status) : result.failure);
+    return std::nullopt;
+  }
+
+  const AwsSettings& settings_;
+  std::string base_, token_, why_not_;
+  HttpConnections connections_;
+};
+
+}  // namespace
+
+std::optional<WallTime> time_of(const std::string& text) {
+  std::tm parts{};
+  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &parts.tm_hour,
+                  &parts.tm_min, &parts.tm_sec) != 6) {
+    return std::nullopt;
+  }
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+}
+
+std::string credentials_text(const AwsCredentials& credentials) {
+  Json document = Json::object({{"AccessKeyId", credentials.access_key},
+                                {"SecretAccessKey", credentials.secret_key},
+                                {"Token", credentials.session_token}});
+  if (credentials.expires) {
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(*credentials.expires);
+    std::tm parts{};
+    ::gmtime_r(&seconds, &parts);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    document["Expiration"] = text;
+  }
+  return document.dump();
+}
+
+// A document with AccessKeyId, SecretAccessKey, Token or SessionToken, and Expiration, as AWS gives them everywhere.
+AwsCredentials credentials_from(std::string_view text, std::string source) {
+  const Json document = Json::parse(text, source);
+  AwsCredentials found{.access_key = text_in(document, "AccessKeyId"),
+                       .secret_key = text_in(document, "SecretAccessKey"),
+                       .session_token = text_in(document, "Token"),
+                       .expires = time_of(text_in(document, "Expiration")),
+                       .source = std::move(source)};
+  if (found.session_token.empty()) found.session_token = text_in(document, "SessionToken");
+  if (found.access_key.empty() || found.secret_key.empty()) {
+    throw DataError(fmt::format("{}: holds no AccessKeyId and SecretAccessKey", found.source));
+  }
+  return found;
+}
+
+CredentialsFound container_credentials(const AwsSettings& settings) {
+  const std::string url = container_url(settings);
+  if (url.empty()) return {{}, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set"};
+  if (!may_be_asked(url)) return {{}, fmt::format("{} is neither https nor an address of this machine", url)};
+  Exchange request{.url = url,
+                   .connect_timeout = kContainerTimeout,
+                   .whole_timeout = kContainerTimeout,
+                   .direct = url.starts_with("http://")};
+  if (const auto token = container_token(settings)) request.headers.emplace_back("Authorization", *token);
+  HttpConnections connections;
+  ExchangeResult result;
+  for (int i = 0; i < kContainerTries; ++i) {
+    result = connections.exchange(request);
+    if (result.failure.empty() && result.answer.status == 200) {
+      return {credentials_from(result.answer.body, "container " + url), {}};
+    }
+  }
+  return {{},
+          fmt::format("{}: {}", url,
+                      result.failure.empty() ? fmt::format("status {}", result.answer.status) : result.failure)};
+}
+
+CredentialsFound instance_credentials(const AwsSettings& settings) {
+  InstanceMetadata metadata(settings);
+  if (metadata.is_off()) return {{}, "AWS_EC2_METADATA_DISABLED is true"};
+  const std::string folder = "/latest/meta-data/iam/security-credentials/";
+  const auto role = metadata.get(folder);
+  if (!role) return {{}, metadata.why_not()};
+  const std::string name(trim(*role));
+  const auto document = metadata.get(folder + name);
+  if (!document) return {{}, metadata.why_not()};
+  return {credentials_from(*document, "instance role " + name), {}};
+}
+
+std::optional<std::string> instance_region(const AwsSettings& settings) {
+  InstanceMetadata metadata(settings);
+  if (metadata.is_off()) return std::nullopt;
+  return metadata.get("/latest/meta-data/placement/region");
+}
+
+}  // namespace dtrain::net

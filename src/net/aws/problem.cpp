@@ -1,0 +1,178 @@
+#include "problem.hpp"
+
+#include <fmt/format.h>
+#include <pugixml.hpp>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::net {
+namespace {
+
+struct CodeMeaning {
+  AwsProblem problem;
+  std::string_view code;
+};
+
+constexpr CodeMeaning kCodes[] = {
+    {AwsProblem::throttled, "Throttling"},
+    {AwsProblem::throttled, "ThrottlingException"},
+    {AwsProblem::throttled, "ThrottledException"},
+    {AwsProblem::throttled, "RequestThrottled"},
+    {AwsProblem::throttled, "RequestThrottledException"},
+    {AwsProblem::throttled, "TooManyRequestsException"},
+    {AwsProblem::throttled, "RequestLimitExceeded"},
+    {AwsProblem::throttled, "BandwidthLimitExceeded"},
+    {AwsProblem::throttled, "LimitExceededException"},
+    {AwsProblem::throttled, "EC2ThrottledException"},
+    {AwsProblem::throttled, "SlowDown"},
+    {AwsProblem::transient, "RequestTimeout"},
+    {AwsProblem::transient, "RequestTimeoutException"},
+    {AwsProblem::transient, "PriorRequestNotComplete"},
+    {AwsProblem::transient, "InternalError"},
+    {AwsProblem::transient, "ServiceUnavailable"},
+    {AwsProblem::transient, "Unavailable"},
+    {AwsProblem::transient, "OperationAborted"},
+    {AwsProblem::transient, "BadDigest"},
+    {AwsProblem::transient, "XAmzContentSHA256Mismatch"},
+    {AwsProblem::transient, "XAmzContentChecksumMismatch"},
+    {AwsProblem::expired_credentials, "ExpiredToken"},
+    {AwsProblem::expired_credentials, "ExpiredTokenException"},
+    {AwsProblem::expired_credentials, "RequestExpired"},
+    {AwsProblem::expired_credentials, "TokenRefreshRequired"},
+    {AwsProblem::clock_skew, "RequestTimeTooSkewed"},
+    {AwsProblem::clock_skew, "RequestInTheFuture"},
+    {AwsProblem::wrong_region, "PermanentRedirect"},
+    {AwsProblem::wrong_region, "TemporaryRedirect"},
+    {AwsProblem::wrong_region, "AuthorizationHeaderMalformed"},
+    {AwsProblem::wrong_region, "IllegalLocationConstraintException"},
+    {AwsProblem::denied, "AccessDenied"},
+    {AwsProblem::denied, "InvalidAccessKeyId"},
+    {AwsProblem::denied, "SignatureDoesNotMatch"},
+    {AwsProblem::denied, "InvalidSignatureException"},
+    {AwsProblem::denied, "AuthFailure"},
+    {AwsProblem::not_found, "NoSuchKey"},
+    {AwsProblem::not_found, "NoSuchBucket"},
+    {AwsProblem::not_found, "NoSuchUpload"},
+    {AwsProblem::precondition, "PreconditionFailed"},
+};
+
+AwsProblem problem_of_status(long status) {
+  if (status == 429 || status == 503) return AwsProblem::throttled;
+  if (status == 0 || status == 408 || status >= 500) return AwsProblem::transient;
+  if (status == 301 || status == 307) return AwsProblem::wrong_region;
+  if (status == 401 || status == 403) return AwsProblem::denied;
+  if (status == 404) return AwsProblem::not_found;
+  if (status == 412) return AwsProblem::precondition;
+  return AwsProblem::other;
+}
+
+// <Error> of S3, <ErrorResponse><Error> of the query services, <Response><Errors><Error> of EC2.
+void read_xml(const std::string& body, AwsError::Facts& facts) {
+  pugi::xml_document document;
+  if (!document.load_buffer(body.data(), body.size())) return;
+  const pugi::xml_node root = document.document_element();
+  pugi::xml_node error = root;
+  if (const pugi::xml_node inner = root.child("Error")) error = inner;
+  if (const pugi::xml_node inner = root.child("Errors").child("Error")) error = inner;
+  facts.code = error.child_value("Code");
+  facts.message = error.child_value("Message");
+  facts.region = error.child_value("Region");
+  for (const char* name : {"RequestId", "RequestID"}) {
+    if (facts.request_id.empty()) facts.request_id = root.child_value(name);
+  }
+}
+
+void read_json(const AwsAnswer& answer, AwsError::Facts& facts) try {
+  const Json document = Json::parse(answer.body, "the answer");
+  for (const char* key : {"message", "Message"}) {
+    if (const Json* text = document.find(key); text && text->is_string()) facts.message = text->as_string();
+  }
+  const Json* type = document.find("__type");
+  std::string code = type && type->is_string() ? type->as_string() : answer.header("x-amzn-errortype");
+  code = code.substr(0, code.find(':'));
+  facts.code = code.substr(code.find('#') == code.npos ? 0 : code.find('#') + 1);
+} catch (const DataError&) {
+  // no JSON after all: the status says enough
+}
+
+// "https://host:port" of a whole URL; empty for anything else.
+std::string origin_of(const std::string& url) {
+  if (!url.starts_with("http://") && !url.starts_with("https://")) return {};
+  return url.substr(0, url.find('/', url.find("://") + 3));
+}
+
+std::string_view hint_of(AwsProblem problem) {
+  switch (problem) {
+    case AwsProblem::throttled:
+      return "the service asks for fewer requests: try again later";
+    case AwsProblem::transient:
+      return "check the network and the endpoint, then run the same command again";
+    case AwsProblem::expired_credentials:
+      return "get new credentials, for example with aws sso login";
+    case AwsProblem::clock_skew:
+      return "set this machine's clock";
+    case AwsProblem::wrong_region:
+      return "set AWS_REGION to the bucket's region";
+    case AwsProblem::denied:
+      return "check which credentials are used (AWS_PROFILE, AWS_ACCESS_KEY_ID) and their rights";
+    case AwsProblem::not_found:
+      return "check the name";
+    case AwsProblem::precondition:
+      return "the object was replaced: run the command again";
+    case AwsProblem::other:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+AwsProblem problem_of(long status, std::string_view code) {
+  const auto known =
+      std::find_if(std::begin(kCodes), std::end(kCodes), [&](const auto& one) { return one.code == code; });
+  return known == std::end(kCodes) ? problem_of_status(status) : known->problem;
+}
+
+AwsError::Facts facts_of(const AwsAnswer& answer) {
+  AwsError::Facts facts;
+  facts.status = answer.status;
+  const std::string_view body = trim(answer.body);
+  if (body.starts_with('<')) read_xml(answer.body, facts);
+  if (body.starts_with('{')) read_json(answer, facts);
+  if (facts.request_id.empty()) facts.request_id = answer.header("x-amz-request-id");
+  if (facts.request_id.empty()) facts.request_id = answer.header("x-amzn-requestid");
+  if (const std::string region = answer.header("x-amz-bucket-region"); !region.empty()) facts.region = region;
+  facts.endpoint = origin_of(answer.header("location"));
+  facts.problem = problem_of(answer.status, facts.code);
+  // A HEAD has no body: a plain 400 that names a region can only mean another one.
+  if (facts.problem == AwsProblem::other && facts.code.empty() && !facts.region.empty()) {
+    facts.problem = AwsProblem::wrong_region;
+  }
+  return facts;
+}
+
+AwsError::Facts facts_of_failure(std::string message) {
+  AwsError::Facts facts;
+  facts.problem = AwsProblem::transient;
+  facts.message = std::move(message);
+  return facts;
+}
+
+AwsError error_of(const std::string& what, AwsError::Facts facts) {
+  std::vector<std::string> words{what};
+  for (const std::string& word : {facts.code, facts.message}) {
+    if (!word.empty()) words.push_back(word);
+  }
+  std::string text = join(words, ": ");
+  if (facts.status != 0 && facts.request_id.empty()) text += fmt::format(" (status {})", facts.status);
+  if (!facts.request_id.empty()) text += fmt::format(" (status {}, request {})", facts.status, facts.request_id);
+  if (facts.tries > 1) text += fmt::format(" ({} tries)", facts.tries);
+  return AwsError(text, std::string(hint_of(facts.problem)), std::move(facts));
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,40 @@
+#include "curl_settings.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace dtrain::net {
+namespace {
+
+// Distributions keep the trusted certificates in different places and libcurl was built for one of them.
+const char* trusted_certificates() {
+  for (const char* variable : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (const char* path = std::getenv(variable)) return path;
+  }
+  for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                           "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    if (std::filesystem::exists(path)) return path;
+  }
+  return nullptr;
+}
+
+void allow_protocols(CURL* curl) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+#else
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE);
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+#endif
+}
+
+}  // namespace
+
+void set_common_options(CURL* curl) {
+  allow_protocols(curl);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
+  if (const char* path = trusted_certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, path);
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,194 @@
+#include "exchange.hpp"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <exception>
+
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "curl_settings.hpp"
+
+namespace dtrain::net {
+namespace {
+
+constexpr std::size_t kLargestBody = 64u << 20;
+constexpr long kMaxRedirects = 10;
+constexpr long kReceiveBuffer = 256 << 10;
+using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
+
+// What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
+struct Running {
+  const Exchange& request;
+  CURL* curl;
+  AwsAnswer answer{};
+  std::size_t sent = 0;
+  std::exception_ptr thrown{};
+  bool too_long = false;
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
+  auto& running = *static_cast<Running*>(user);
+  const std::string_view line(data, size);
+  if (line.starts_with("HTTP/")) running.answer.headers.clear();
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return size;
+  running.answer.headers.emplace_back(lower(trim(line.substr(0, colon))), trim(line.substr(colon + 1)));
+  return size;
+}
+
+std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
+  auto& running = *static_cast<Running*>(user);
+  try {
+    curl_easy_getinfo(running.curl, CURLINFO_RESPONSE_CODE, &running.answer.status);
+    if (running.request.sink && running.answer.status / 100 == 2) {
+      running.request.sink(running.answer, bytes_of({data, size}));
+      return size;
+    }
+    running.too_long = running.answer.body.size() + size > kLargestBody;
+    if (running.too_long) return 0;
+    running.answer.body.append(data, size);
+    return size;
+  } catch (...) {
+    running.thrown = std::current_exception();
+    return 0;
+  }
+}
+
+std::size_t on_upload(char* out, std::size_t, std::size_t size, void* user) {
+  auto& running = *static_cast<Running*>(user);
+  const std::size_t count = std::min(size, running.request.body.size() - running.sent);
+  if (count > 0) std::memcpy(out, running.request.body.data() + running.sent, count);
+  running.sent += count;
+  return count;
+}
+
+int on_seek(void* user, curl_off_t offset, int origin) {
+  auto& running = *static_cast<Running*>(user);
+  if (origin != SEEK_SET) return CURL_SEEKFUNC_FAIL;
+  running.sent = static_cast<std::size_t>(offset);
+  return CURL_SEEKFUNC_OK;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const Running*>(user)->request.stop_on_signal && stop_signal() ? 1 : 0;
+}
+
+HeaderList header_list(const Exchange& request) {
+  curl_slist* list = nullptr;
+  for (const auto& [name, value] : request.headers) {
+    list = curl_slist_append(list, fmt::format("{}{} {}", name, value.empty() ? ";" : ":", value).c_str());
+  }
+  // curl would wait a second for a "continue" that few servers send, and add a type of its own to bodies.
+  for (const char* none : {"Expect:", "Accept:", "Content-Type:"}) {
+    const std::string_view name(none, std::strlen(none) - 1);
+    const bool given = std::any_of(request.headers.begin(), request.headers.end(), [&](const HttpField& field) {
+      return field.first.size() == name.size() && starts_with_ignoring_case(field.first, name);
+    });
+    if (!given) list = curl_slist_append(list, none);
+  }
+  return {list, &curl_slist_free_all};
+}
+
+void set_limits(CURL* curl, const Exchange& request) {
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.whole_timeout.count()));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.slowest_rate));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
+  curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, kReceiveBuffer);
+  curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // parallel connections are wanted
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
+  if (request.direct) curl_easy_setopt(curl, CURLOPT_PROXY, "");
+}
+
+void set_method(CURL* curl, Running& running) {
+  const Exchange& request = running.request;
+  if (request.method == "HEAD") curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  if (request.method != "PUT" && request.method != "POST") return;
+  curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+  curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+  curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_upload);
+  curl_easy_setopt(curl, CURLOPT_READDATA, &running);
+  curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
+  curl_easy_setopt(curl, CURLOPT_SEEKDATA, &running);
+}
+
+void set_callbacks(CURL* curl, Running& running) {
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &running);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &running);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &running);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+}
+
+}  // namespace
+
+struct HttpConnections::Handle {
+  CURL* curl = curl_easy_init();
+  ~Handle() { curl_easy_cleanup(curl); }
+};
+
+HttpConnections::HttpConnections() = default;
+HttpConnections::~HttpConnections() = default;
+
+std::unique_ptr<HttpConnections::Handle> HttpConnections::take() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return std::make_unique<Handle>();
+  auto handle = std::move(idle_.back());
+  idle_.pop_back();
+  return handle;
+}
+
+void HttpConnections::give_back(std::unique_ptr<Handle> handle) {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(handle));
+}
+
+ExchangeResult HttpConnections::exchange(const Exchange& request) {
+  auto handle = take();
+  CURL* const curl = handle->curl;
+  if (!curl) throw Error("libcurl does not start: out of memory?");
+  curl_easy_reset(curl);  // keeps its connections
+  Running running{.request = request, .curl = curl};
+  std::array<char, CURL_ERROR_SIZE> message{};
+  const HeaderList headers = header_list(request);
+  set_common_options(curl);
+  set_limits(curl, request);
+  set_method(curl, running);
+  set_callbacks(curl, running);
+  curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message.data());
+  const CURLcode code = curl_easy_perform(curl);
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &running.answer.status);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, nullptr);
+  give_back(std::move(handle));
+  if (running.thrown) std::rethrow_exception(running.thrown);
+  if (request.stop_on_signal && stop_signal()) {
+    throw Stopped(fmt::format("{}: stopped", request.url), "run the same command again to go on");
+  }
+  ExchangeResult result;
+  result.answer = std::move(running.answer);
+  if (code != CURLE_OK) result.failure = message[0] ? message.data() : curl_easy_strerror(code);
+  if (running.too_long) result.failure = "the answer is longer than any should be";
+  result.timed_out = code == CURLE_OPERATION_TIMEDOUT;
+  return result;
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,55 @@
+// One HTTP exchange of any method, over connections that are kept and used again. No redirects, no retries: the callers
+// decide about those.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <dtrain/net/aws.hpp>
+
+namespace dtrain::net {
+
+struct Exchange {
+  std::string method = "GET";
+  std::string url{};  // sent byte for byte
+  std::vector<HttpField> headers{};
+  ByteView body{};
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds whole_timeout{0};  // 0: only the stall limits it
+  std::chrono::seconds stall_timeout{20};
+  std::uint64_t slowest_rate = 1024;  // bytes a second, over stall_timeout
+  bool follow_redirects = false;      // only for what is not signed
+  bool stop_on_signal = true;
+  bool direct = false;  // past any proxy, for addresses of this machine
+  std::function<void(const AwsAnswer& head, ByteView piece)>
+      sink{};  // for the body of a 2xx answer; exceptions pass through
+};
+
+struct ExchangeResult {
+  AwsAnswer answer;     // status 0: there was none
+  std::string failure;  // empty: the exchange was complete, whatever the status
+  bool timed_out = false;
+};
+
+// Safe for concurrent use; each exchange holds one connection.
+class HttpConnections {
+ public:
+  HttpConnections();
+  ~HttpConnections();
+  // Throws Stopped after SIGINT or SIGTERM (with stop_on_signal), or what the sink throws.
+  ExchangeResult exchange(const Exchange& request);
+
+ private:
+  struct Handle;
+  std::unique_ptr<Handle> take();
+  void give_back(std::unique_ptr<Handle> handle);
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Handle>> idle_;
+};
+
+}  // namespace dtrain::net

@@ -1,0 +1,62 @@
+#include "checksum.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "store_state.hpp"
+
+namespace dtrain::net {
+namespace {
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
+    std::uint32_t word = 0;
+    for (std::size_t i = 0; i < 3; ++i) word = word << 8 | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    for (std::size_t i = 0; i < 4; ++i) text += i <= count ? kDigits[word >> (18 - 6 * i) & 63] : '=';
+  }
+  return text;
+}
+
+std::string big_endian(std::uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 255);
+  return bytes;
+}
+
+}  // namespace
+
+std::string checksum_text(ByteView content) { return base64(big_endian(crc32c(content))); }
+
+std::string checksum_of_parts(ByteView content, std::uint64_t part_size) {
+  std::string sums;
+  std::uint64_t parts = 0;
+  for (std::uint64_t at = 0; at < content.size(); at += part_size, ++parts) {
+    sums += big_endian(crc32c(content.subspan(at, std::min<std::uint64_t>(part_size, content.size() - at))));
+  }
+  return fmt::format("{}-{}", checksum_text(bytes_of(sums)), parts);
+}
+
+bool ObjectStore::checks(const std::string& url, const ObjectState& pinned, ByteView content) {
+  if (content.size() != pinned.size) return false;
+  if (pinned.checksum.empty()) return true;
+  const std::size_t dash = pinned.checksum.find('-');
+  if (dash == pinned.checksum.npos) return pinned.checksum == checksum_text(content);
+  // The parts' sizes are not in the checksum: the first one's tells all others' but the last.
+  const AwsAnswer first = state_->call(url, {.method = "HEAD", .query = {{"partNumber", "1"}}});
+  const auto part_size = parse_integer(first.header("content-length"));
+  const auto parts = parse_integer(std::string_view(pinned.checksum).substr(dash + 1));
+  if (!part_size || *part_size <= 0 || !parts) return true;
+  const auto size = static_cast<std::uint64_t>(*part_size);
+  if ((content.size() + size - 1) / size != static_cast<std::uint64_t>(*parts)) return true;  // of unequal sizes
+  return pinned.checksum == checksum_of_parts(content, size);
+}
+
+}  // namespace dtrain::net

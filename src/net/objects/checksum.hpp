@@ -1,0 +1,14 @@
+// S3's checksums: base64 of a big-endian CRC-32C; of an object in parts, that of the parts' checksums, and their count.
+#pragma once
+
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::net {
+
+std::string checksum_text(ByteView content);
+// Of an object that was sent in parts of part_size, the last one maybe shorter.
+std::string checksum_of_parts(ByteView content, std::uint64_t part_size);
+
+}  // namespace dtrain::net

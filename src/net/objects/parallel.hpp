@@ -1,0 +1,18 @@
+// Pieces of work that connections share, as many at once as make the whole faster.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace dtrain::net {
+
+// Told how many bytes came, from any thread.
+using Came = std::function<void(std::uint64_t bytes)>;
+
+// Calls work(piece, came) for every piece below `count`, in this order, with few connections first and more, up to
+// `most`, while the rate of bytes grows with them. Throws what the first failing piece threw, after the others ended.
+void for_each_piece(std::size_t count, std::size_t most,
+                    const std::function<void(std::size_t piece, const Came& came)>& work);
+
+}  // namespace dtrain::net

@@ -1,0 +1,95 @@
+#include "part_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::net {
+namespace {
+
+[[noreturn]] void fail(std::string_view action, const Path& path, int error = errno) {
+  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)),
+              error == ENOSPC ? "free some space there or choose another folder" : "");
+}
+
+Path with_ending(Path path, const char* ending) { return path += ending; }
+
+FileDescriptor open_for_writing(const Path& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!fd) fail("create", path);
+  return fd;
+}
+
+}  // namespace
+
+PartFile::PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size)
+    : to_(std::move(to)),
+      part_(with_ending(to_, ".part")),
+      from_(with_ending(part_, ".from")),
+      size_(state.size),
+      part_size_(part_size) {
+  if (to_.has_parent_path()) make_folder(to_.parent_path());
+  fd_ = open_for_writing(part_);
+  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw Error(fmt::format("{}: another process is downloading it", to_.string()), "wait for it to end");
+  }
+  take_over(fmt::format("{}\n{}\n{}\n{}\n", url, state.etag, size_, part_size_));
+  reserve();
+}
+
+PartFile::~PartFile() {
+  if (data_) ::munmap(data_, size_);
+}
+
+// The text says of which object the parts are; one byte follows for each part, '1' once it has come.
+void PartFile::take_over(const std::string& about) {
+  const std::size_t parts = (size_ + part_size_ - 1) / part_size_;
+  const std::string left = std::filesystem::exists(from_) ? read_file(from_) : std::string();
+  const bool same = left.starts_with(about) && left.size() == about.size() + parts;
+  const std::string marks = same ? left.substr(about.size()) : std::string(parts, '0');
+  if (!same) write_file_atomic(from_, about + marks);
+  if (!same && ::ftruncate(fd_.get(), 0) != 0) fail("empty", part_);
+  from_fd_ = open_for_writing(from_);
+  header_ = about.size();
+  for (std::size_t number = 0; number < parts; ++number) {
+    if (marks[number] != '1') missing_.push_back(number);
+  }
+}
+
+void PartFile::reserve() {
+  if (size_ == 0) return;
+  const int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(size_));
+  if (error != 0) fail(fmt::format("reserve {} bytes", size_), part_, error);
+  void* mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  if (mapped == MAP_FAILED) fail("map", part_);
+  data_ = static_cast<std::byte*>(mapped);
+}
+
+std::uint64_t PartFile::size_of(std::size_t number) const { return std::min(part_size_, size_ - number * part_size_); }
+
+std::span<std::byte> PartFile::part(std::size_t number) { return {data_ + number * part_size_, size_of(number)}; }
+
+void PartFile::has_come(std::size_t number) {
+  if (::pwrite(from_fd_.get(), "1", 1, static_cast<off_t>(header_ + number)) != 1) fail("write", from_);
+}
+
+void PartFile::drop() {
+  ::unlink(from_.c_str());
+  ::unlink(part_.c_str());
+}
+
+void PartFile::complete() {
+  if (::fsync(fd_.get()) != 0) fail("write to disk", part_);
+  if (::rename(part_.c_str(), to_.c_str()) != 0) fail("rename", part_);
+  ::unlink(from_.c_str());
+}
+
+}  // namespace dtrain::net

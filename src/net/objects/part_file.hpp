@@ -1,0 +1,40 @@
+// TO.part, the object's size from the beginning, and TO.part.from: of which object it is and which parts have come.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/net/objects.hpp>
+
+namespace dtrain::net {
+
+// Holds a lock, so that two processes never write one file. Throws Error on every failure of the disk.
+class PartFile {
+ public:
+  // Takes over what an earlier try left of the same object; what was left of another is dropped. The whole size is
+  // reserved on disk, so a full disk shows here.
+  PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size);
+  ~PartFile();
+  PartFile(const PartFile&) = delete;
+  std::span<std::byte> part(std::size_t number);  // where its bytes go
+  const std::vector<std::size_t>& missing() const { return missing_; }
+  std::uint64_t size_of(std::size_t number) const;
+  void has_come(std::size_t number);  // from any thread
+  ByteView content() const { return {data_, size_}; }
+  void drop();      // its content is wrong
+  void complete();  // makes it TO, on disk
+
+ private:
+  void take_over(const std::string& about);
+  void reserve();
+
+  Path to_, part_, from_;
+  std::uint64_t size_, part_size_, header_ = 0;
+  FileDescriptor fd_, from_fd_;
+  std::byte* data_ = nullptr;
+  std::vector<std::size_t> missing_;
+};
+
+}  // namespace dtrain::net

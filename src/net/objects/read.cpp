@@ -1,0 +1,26 @@
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+#include "parallel.hpp"
+#include "store_state.hpp"
+
+namespace dtrain::net {
+
+void ObjectStore::read(const std::string& url, const ObjectState& pinned, std::uint64_t offset,
+                       std::span<std::byte> into, const std::function<void(std::uint64_t)>& progress) {
+  DTRAIN_CHECK(offset + into.size() <= pinned.size, "a read stays inside its object");
+  State& state = *state_;
+  const std::uint64_t part = state.limits.part_size;
+  const std::size_t parts = (into.size() + part - 1) / part;
+  for_each_piece(parts, static_cast<std::size_t>(state.limits.connections), [&](std::size_t piece, const Came& came) {
+    const std::uint64_t first = piece * part;
+    state.read_range(url, pinned, offset + first, into.subspan(first, std::min(part, into.size() - first)),
+                     [&](std::uint64_t bytes) {
+                       came(bytes);
+                       if (progress) progress(bytes);
+                     });
+  });
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,165 @@
+#include "ssh/dial.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::net::ssh {
+namespace {
+
+using namespace std::chrono_literals;
+// A host that came back is still unreachable for its neighbours for about a second.
+constexpr auto kPauseWhenUnreachable = 1s;
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+};
+
+struct Resolution {
+  int error = EAI_SYSTEM;
+  std::vector<Address> addresses;
+};
+
+Resolution resolve_now(const std::string& host, int port, int flags) {
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_flags = flags | AI_NUMERICSERV;
+  wanted.ai_socktype = SOCK_STREAM;
+  Resolution result;
+  result.error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  if (result.error != 0) return result;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    Address& address = result.addresses.emplace_back();
+    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
+    address.size = entry->ai_addrlen;
+  }
+  ::freeaddrinfo(found);
+  return result;
+}
+
+// getaddrinfo(3) has no deadline and cannot be interrupted: it gets a thread that nobody waits for longer than that.
+class Resolver {
+ public:
+  Resolver(std::string host, int port) : shared_(std::make_shared<Shared>()) {
+    std::thread([shared = shared_, host = std::move(host), port] {
+      Resolution result = resolve_now(host, port, AI_ADDRCONFIG);
+      const std::lock_guard lock(shared->mutex);
+      shared->result = std::move(result);
+      shared->done = true;
+      shared->changed.notify_all();
+    }).detach();
+  }
+
+  // An error of EAI_AGAIN when it takes too long.
+  Resolution wait(const Patience& patience) {
+    std::unique_lock lock(shared_->mutex);
+    while (!shared_->done) {
+      const auto look = patience.next_look();
+      if (look.count() <= 0) return {EAI_AGAIN, {}};
+      shared_->changed.wait_for(lock, look);
+    }
+    return shared_->result;
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex;  // guards all
+    std::condition_variable changed;
+    bool done = false;
+    Resolution result;
+  };
+  std::shared_ptr<Shared> shared_;
+};
+
+std::vector<Address> resolve(const std::string& name, const std::string& host, int port, const Patience& patience) {
+  Resolution result = resolve_now(host, port, AI_NUMERICHOST);
+  if (result.error != 0) result = Resolver(host, port).wait(patience);
+  if (result.error == 0) return result.addresses;
+  throw RemoteError(fmt::format("{}: cannot find the address of '{}': {}", name, host, ::gai_strerror(result.error)),
+                    fmt::format("check the name with: getent hosts {}", host));
+}
+
+void set_option(int socket, int level, int option, int value) {
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
+
+// libssh has no sign of life of its own: without these a silent partition would never end.
+void keep_alive(int socket, std::chrono::milliseconds silence) {
+  constexpr int kProbes = 3;
+  const int seconds = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(silence).count());
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 2));
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / (2 * kProbes)));
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.count()));
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+// 0 or the error; ETIMEDOUT: the patience is over.
+int connect_to(int socket, const Address& address, const Patience& patience) {
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd entry{socket, POLLOUT, 0};
+  do {
+    const auto look = patience.next_look();
+    if (look.count() <= 0) return ETIMEDOUT;
+    ::poll(&entry, 1, static_cast<int>(look.count()));
+  } while (entry.revents == 0);
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+struct Attempt {
+  FileDescriptor socket;
+  int error = 0;
+};
+
+Attempt attempt(const Address& address, std::chrono::milliseconds silence, const Patience& patience) {
+  Attempt result;
+  result.socket = FileDescriptor(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!result.socket) return {{}, errno};
+  keep_alive(result.socket.get(), silence);
+  result.error = connect_to(result.socket.get(), address, patience);
+  if (result.error == EHOSTUNREACH && !patience.is_over()) {
+    patience.sleep(kPauseWhenUnreachable);
+    result.error = connect_to(result.socket.get(), address, patience);
+  }
+  return result;
+}
+
+std::string advice(int error, const std::string& host, int port) {
+  if (error == ECONNREFUSED) return fmt::format("is sshd running there, on port {}?", port);
+  return fmt::format("is the host up, and its port {} open to this machine? Try: ping {}", port, host);
+}
+
+}  // namespace
+
+FileDescriptor dial(const std::string& name, const std::string& host, int port, std::chrono::milliseconds silence,
+                    const Patience& patience) {
+  const std::vector<Address> addresses = resolve(name, host, port, patience);
+  int error = 0;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {  // each gets its share of the time
+    const auto share = (patience.until - Clock::now()) / static_cast<long>(addresses.size() - i);
+    Attempt tried = attempt(addresses[i], silence, {Clock::now() + share, patience.stop});
+    if (tried.error == 0) return std::move(tried.socket);
+    error = tried.error;
+  }
+  throw RemoteError(fmt::format("{}: cannot connect to port {}: {}", name, port, std::strerror(error)),
+                    advice(error, host, port));
+}
+
+}  // namespace dtrain::net::ssh

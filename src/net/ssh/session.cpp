@@ -1,0 +1,72 @@
+#include "ssh/session.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace dtrain::net {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kFirstPause = 50ms, kLongestPause = 1000ms;
+
+// Pauses that many who were turned away at the same moment do not share: between nothing and a limit that doubles.
+class Pauses {
+ public:
+  std::chrono::milliseconds next() {
+    const auto limit = limit_;
+    limit_ = std::min(limit_ * 2, std::chrono::milliseconds(kLongestPause));
+    return std::chrono::milliseconds(std::uniform_int_distribution<long>(1, limit.count())(random_));
+  }
+
+ private:
+  std::minstd_rand random_{std::random_device{}()};
+  std::chrono::milliseconds limit_ = kFirstPause;
+};
+
+ssh::Reached reach_patiently(const SshTarget& target, const SshOptions& options) {
+  const ssh::Patience patience{ssh::Clock::now() + options.connect_deadline, options.stop};
+  Pauses pauses;
+  for (;;) {
+    try {
+      return ssh::reach(target, options, patience);
+    } catch (const SshTurnedAway&) {
+      patience.sleep(pauses.next());
+      if (patience.is_over()) throw;
+    }
+  }
+}
+
+}  // namespace
+
+SshOptions user_ssh_options(const Path& home, std::string agent_socket) {
+  SshOptions options;
+  const Path folder = home / ".ssh";
+  options.config = folder / "config";
+  options.known_hosts = folder / "known_hosts";
+  options.more_known_hosts = "/etc/ssh/ssh_known_hosts";
+  for (const char* key : {"id_ed25519", "id_ecdsa", "id_rsa"}) options.identities.push_back(folder / key);
+  options.agent_socket = std::move(agent_socket);
+  return options;
+}
+
+SshSession SshSession::connect(const SshTarget& target, const SshOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  state->name = to_string(target);
+  state->reached = reach_patiently(target, options);
+  state->connection().begin_events();
+  return SshSession(std::move(state));
+}
+
+SshSession::SshSession(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SshSession::SshSession(SshSession&&) noexcept = default;
+SshSession& SshSession::operator=(SshSession&&) noexcept = default;
+SshSession::~SshSession() = default;
+
+const std::string& SshSession::name() const { return state_->name; }
+const std::string& SshSession::user() const { return state_->reached.user; }
+std::string SshSession::local_address() const { return state_->reached.local_address; }
+std::string SshSession::peer_address() const { return state_->reached.peer_address; }
+
+}  // namespace dtrain::net

@@ -1,0 +1,255 @@
+#include "ssh/sftp.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "ssh/sftp_packet.hpp"
+
+namespace dtrain::net::ssh {
+namespace {
+
+using namespace std::chrono_literals;
+
+enum Type : std::uint8_t {
+  kInit = 1,
+  kVersion = 2,
+  kOpen = 3,
+  kClose = 4,
+  kRead = 5,
+  kWrite = 6,
+  kSetStat = 9,
+  kOpenFolder = 11,
+  kReadFolder = 12,
+  kRemove = 13,
+  kMakeFolder = 14,
+  kStat = 17,
+  kRename = 18,
+  kStatus = 101,
+  kHandle = 102,
+  kData = 103,
+  kName = 104,
+  kAttributes = 105,
+  kExtended = 200,
+};
+enum Code : std::uint32_t { kOk = 0, kEndOfFile = 1, kNoSuchFile = 2 };
+enum Flag : std::uint32_t { kForReading = 1, kForWriting = 2, kCreate = 8, kTruncate = 16 };
+enum Attribute : std::uint32_t { kHasSize = 1, kHasOwner = 2, kHasMode = 4, kHasTimes = 8, kHasMore = 0x80000000 };
+
+constexpr std::uint32_t kProtocol = 3;
+constexpr std::size_t kLargestPacket = 1 << 20;
+constexpr std::size_t kMostWrites = 64;  // under way at once
+constexpr auto kStartDeadline = 20s;
+
+SshFile parse_attributes(Unpacker& fields) {
+  SshFile file;
+  const std::uint32_t flags = fields.u32();
+  if (flags & kHasSize) file.size = fields.u64();
+  if (flags & kHasOwner) fields.u64();
+  const std::uint32_t mode = flags & kHasMode ? fields.u32() : 0;
+  if (flags & kHasTimes) fields.u32(), file.mtime = fields.u32();
+  if (flags & kHasMore) {
+    for (std::uint32_t left = fields.u32(); left > 0; --left) fields.text(), fields.text();
+  }
+  file.mode = mode & 07777;
+  if (S_ISREG(mode)) file.kind = SshFile::Kind::file;
+  if (S_ISDIR(mode)) file.kind = SshFile::Kind::folder;
+  return file;
+}
+
+std::string mode_attributes(unsigned mode) { return Packer().u32(kHasMode).u32(mode).bytes(); }
+
+}  // namespace
+
+Sftp::Sftp(Connection& connection, std::chrono::milliseconds silence, std::stop_token stop)
+    : connection_(connection),
+      silence_(silence),
+      stop_(std::move(stop)),
+      channel_(connection, {Clock::now() + kStartDeadline, stop_}) {
+  channel_.subsystem("sftp", {Clock::now() + kStartDeadline, stop_});
+  begin();
+}
+
+void Sftp::begin() {
+  transmit(Packer().byte(kInit).u32(kProtocol).bytes());
+  const std::string packet = next_packet();
+  Unpacker fields(packet);
+  if (fields.byte() != kVersion || fields.u32() < kProtocol) connection_.fail("it speaks no SFTP of version 3");
+  while (!fields.empty()) {
+    if (fields.text() == "posix-rename@openssh.com") can_replace_ = true;
+    fields.text();
+  }
+}
+
+std::optional<SshFile> Sftp::stat(const std::string& path) {
+  const Reply reply = ask(kStat, Packer().text(path).bytes());
+  if (reply.type == kAttributes) {
+    Unpacker fields(reply.body);
+    SshFile file = parse_attributes(fields);
+    file.name = path.substr(path.rfind('/') + 1);
+    return file;
+  }
+  const Status status = status_of(reply);
+  if (status.code == kNoSuchFile) return std::nullopt;
+  fail(fmt::format("look at {}", path), status);
+}
+
+std::vector<SshFile> Sftp::list(const std::string& folder) {
+  const std::string what = fmt::format("list {}", folder);
+  const std::string handle = expect_handle(ask(kOpenFolder, Packer().text(folder).bytes()), what);
+  std::vector<SshFile> files;
+  for (;;) {
+    const Reply reply = ask(kReadFolder, Packer().text(handle).bytes());
+    if (reply.type != kName) {
+      const Status status = status_of(reply);
+      close(handle);
+      if (status.code != kEndOfFile) fail(what, status);
+      return files;
+    }
+    Unpacker fields(reply.body);
+    for (std::uint32_t left = fields.u32(); left > 0; --left) {
+      const std::string name(fields.text());
+      fields.text();  // as `ls -l` would print it
+      SshFile file = parse_attributes(fields);
+      file.name = name;
+      if (name != "." && name != "..") files.push_back(std::move(file));
+    }
+  }
+}
+
+bool Sftp::make_one_folder(const std::string& path, unsigned mode) {
+  return status_of(ask(kMakeFolder, Packer().text(path).raw(mode_attributes(mode)).bytes())).code == kOk;
+}
+
+void Sftp::rename(const std::string& from, const std::string& to) {
+  const std::string what = fmt::format("rename {} to {}", from, to);
+  if (can_replace_) {
+    expect_ok(ask(kExtended, Packer().text("posix-rename@openssh.com").text(from).text(to).bytes()), what);
+  } else {
+    remove(to);
+    expect_ok(ask(kRename, Packer().text(from).text(to).bytes()), what);
+  }
+}
+
+bool Sftp::remove(const std::string& path) {
+  const Status status = status_of(ask(kRemove, Packer().text(path).bytes()));
+  if (status.code != kOk && status.code != kNoSuchFile) fail(fmt::format("remove {}", path), status);
+  return status.code == kOk;
+}
+
+void Sftp::set_mode(const std::string& path, unsigned mode) {
+  expect_ok(ask(kSetStat, Packer().text(path).raw(mode_attributes(mode)).bytes()),
+            fmt::format("set the permissions of {}", path));
+}
+
+std::string Sftp::open(const std::string& path, Open how, unsigned mode) {
+  const std::uint32_t flags = how == Open::read ? kForReading : kForWriting | kCreate | kTruncate;
+  return expect_handle(ask(kOpen, Packer().text(path).u32(flags).raw(mode_attributes(mode)).bytes()),
+                       fmt::format("{} {}", how == Open::read ? "read" : "write", path));
+}
+
+void Sftp::close(const std::string& handle) { expect_ok(ask(kClose, Packer().text(handle).bytes()), "close a file"); }
+
+void Sftp::write(const std::string& handle, std::uint64_t offset, std::string_view bytes) {
+  writing_.insert(send(kWrite, Packer().text(handle).u64(offset).text(bytes).bytes()));
+  while (writing_.size() >= kMostWrites) take_write_answer(receive());
+}
+
+void Sftp::finish_writes() {
+  while (!writing_.empty()) take_write_answer(receive());
+  if (const auto failed = std::exchange(failed_write_, std::nullopt)) fail("write to a file", *failed);
+}
+
+std::string Sftp::read(const std::string& handle, std::uint64_t offset, std::uint32_t most) {
+  const Reply reply = ask(kRead, Packer().text(handle).u64(offset).u32(most).bytes());
+  if (reply.type == kData) return std::string(Unpacker(reply.body).text());
+  const Status status = status_of(reply);
+  if (status.code != kEndOfFile) fail("read a file", status);
+  return {};
+}
+
+std::uint32_t Sftp::send(std::uint8_t type, std::string_view body) {
+  const std::uint32_t id = ++last_id_;
+  transmit(Packer().byte(type).u32(id).raw(body).bytes());
+  return id;
+}
+
+Sftp::Reply Sftp::ask(std::uint8_t type, std::string_view body) {
+  const std::uint32_t id = send(type, body);
+  for (;;) {
+    Reply reply = receive();
+    if (reply.id == id) return reply;
+    take_write_answer(reply);
+  }
+}
+
+Sftp::Reply Sftp::receive() {
+  const std::string packet = next_packet();
+  Unpacker fields(packet);
+  Reply reply;
+  reply.type = fields.byte();
+  reply.id = fields.u32();
+  reply.body = packet.substr(5);
+  return reply;
+}
+
+void Sftp::take_write_answer(const Reply& reply) {
+  if (writing_.erase(reply.id) == 0) return;  // to a question that was given up
+  Status status = status_of(reply);
+  if (status.code != kOk && !failed_write_) failed_write_ = std::move(status);
+}
+
+Sftp::Status Sftp::status_of(const Reply& reply) const {
+  if (reply.type != kStatus) return {~0u, "it gave an answer that fits no question"};
+  Unpacker fields(reply.body);
+  const std::uint32_t code = fields.u32();
+  return {code, fields.empty() ? fmt::format("error {}", code) : std::string(fields.text())};
+}
+
+void Sftp::expect_ok(const Reply& reply, std::string_view what) const {
+  if (const Status status = status_of(reply); status.code != kOk) fail(what, status);
+}
+
+std::string Sftp::expect_handle(const Reply& reply, std::string_view what) const {
+  if (reply.type != kHandle) fail(what, status_of(reply));
+  return std::string(Unpacker(reply.body).text());
+}
+
+void Sftp::fail(std::string_view what, const Status& status) const {
+  throw RemoteError(fmt::format("{}: cannot {}: {}", connection_.name(), what, status.message));
+}
+
+void Sftp::transmit(std::string_view packet) {
+  const std::string framed = Packer().text(packet).bytes();
+  std::string_view left = framed;
+  for (Patience wait = patience(); !left.empty(); connection_.pump(wait)) {
+    const std::size_t before = left.size();
+    if (!channel_.send(left) || connection_.is_lost()) connection_.fail("the connection was lost while a file moved");
+    if (left.empty()) return;
+    if (left.size() < before) wait = patience();
+    if (wait.is_over()) connection_.fail(fmt::format("it took nothing for {} while a file moved", silence_.count()));
+  }
+}
+
+std::string Sftp::next_packet() {
+  for (Patience wait = patience();; connection_.pump(wait)) {
+    if (std::string news = channel_.take_output(); !news.empty()) {
+      received_ += news;
+      wait = patience();
+    }
+    if (received_.size() >= 4) {
+      const std::size_t size = Unpacker(received_).u32();
+      if (size < 5 || size > kLargestPacket) connection_.fail("it sent something that is not SFTP");
+      if (received_.size() >= 4 + size) {
+        std::string packet = received_.substr(4, size);
+        received_.erase(0, 4 + size);
+        return packet;
+      }
+    }
+    if (channel_.is_closed() || connection_.is_lost()) connection_.fail("its SFTP server is gone");
+    if (wait.is_over()) throw RemoteError(fmt::format("{}: no answer about files in time", connection_.name()));
+  }
+}
+
+}  // namespace dtrain::net::ssh

@@ -1,0 +1,75 @@
+// The SSH File Transfer Protocol, version 3 (draft-ietf-secsh-filexfer-02), as sshd speaks it. Our own, because
+// libssh's waits have no end, writes one piece a round trip, and cannot replace a file by renaming.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/net/ssh.hpp>
+
+#include "ssh/channel.hpp"
+
+namespace dtrain::net::ssh {
+
+// One request at a time unless said otherwise. Throws RemoteError: "HOST: cannot WHAT: the host's words"; afterwards,
+// unless the connection is lost, the next request works.
+class Sftp {
+ public:
+  // A question that stays unanswered for `silence` is a lost host.
+  Sftp(Connection& connection, std::chrono::milliseconds silence, std::stop_token stop);
+
+  std::optional<SshFile> stat(const std::string& path);  // follows links
+  std::vector<SshFile> list(const std::string& folder);
+  bool make_one_folder(const std::string& path, unsigned mode);  // false: refused, perhaps it is there
+  void rename(const std::string& from, const std::string& to);
+  bool remove(const std::string& path);  // false: there is none
+  void set_mode(const std::string& path, unsigned mode);
+
+  enum class Open { read, create };                                           // create: empty, whatever was there
+  std::string open(const std::string& path, Open how, unsigned mode = 0600);  // a handle
+  void close(const std::string& handle);
+  // Many pieces are under way at once.
+  void write(const std::string& handle, std::uint64_t offset, std::string_view bytes);
+  void finish_writes();  // throws the first failure of all
+  std::string read(const std::string& handle, std::uint64_t offset, std::uint32_t most);  // empty: the end
+
+ private:
+  struct Reply {
+    std::uint8_t type = 0;
+    std::uint32_t id = 0;
+    std::string body;
+  };
+  struct Status {
+    std::uint32_t code = 0;
+    std::string message;
+  };
+
+  std::uint32_t send(std::uint8_t type, std::string_view body);
+  Reply ask(std::uint8_t type, std::string_view body);
+  Reply receive();
+  void take_write_answer(const Reply& reply);
+  Status status_of(const Reply& reply) const;
+  void expect_ok(const Reply& reply, std::string_view what) const;
+  std::string expect_handle(const Reply& reply, std::string_view what) const;
+  [[noreturn]] void fail(std::string_view what, const Status& status) const;
+  void begin();
+  void transmit(std::string_view packet);
+  std::string next_packet();
+  Patience patience() const { return {Clock::now() + silence_, stop_}; }
+
+  Connection& connection_;
+  const std::chrono::milliseconds silence_;
+  const std::stop_token stop_;
+  Channel channel_;
+  std::string received_;  // bytes of packets that are not whole yet
+  std::uint32_t last_id_ = 0;
+  std::set<std::uint32_t> writing_;  // writes without an answer yet
+  std::optional<Status> failed_write_;
+  bool can_replace_ = false;  // the host has posix-rename@openssh.com
+};
+
+}  // namespace dtrain::net::ssh

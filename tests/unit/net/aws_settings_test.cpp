@@ -1,0 +1,155 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include <dtrain/net/aws.hpp>
+
+#include "aws/ini.hpp"
+#include "aws/problem.hpp"
+#include "common/temporary_folder.hpp"
+
+namespace dtrain::net {
+namespace {
+
+class AwsSetup : public testing::Test {
+ protected:
+  AwsSetup() {
+    variables["AWS_CONFIG_FILE"] = (folder / "config").string();
+    variables["AWS_SHARED_CREDENTIALS_FILE"] = (folder / "credentials").string();
+    variables["AWS_EC2_METADATA_DISABLED"] = "true";
+    settings.environment = [this](const std::string& variable) -> std::optional<std::string> {
+      const auto found = variables.find(variable);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    };
+  }
+  void write(const char* name, const std::string& text) { std::ofstream(folder / name) << text; }
+  AwsCredentials credentials() { return AwsIdentity(settings).credentials(); }
+  std::string error() {
+    try {
+      credentials();
+    } catch (const UsageError& problem) {
+      return std::string(problem.what()) + " | " + problem.hint();
+    }
+    return "nothing was thrown";
+  }
+
+  TemporaryFolder folder;
+  std::map<std::string, std::string> variables;
+  AwsSettings settings;
+};
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+TEST_F(AwsSetup, PrefersKeysOfTheEnvironment) {
+  write("credentials", "[default]\naws_access_key_id = file\naws_secret_access_key = s\n");
+  variables["AWS_ACCESS_KEY_ID"] = "env";
+  variables["AWS_SECRET_ACCESS_KEY"] = "secret";
+  variables["AWS_SESSION_TOKEN"] = "token";
+  EXPECT_EQ(credentials().access_key, "env");
+  EXPECT_EQ(credentials().session_token, "token");
+}
+
+TEST_F(AwsSetup, PassesOverTheEnvironmentWhenAProfileIsNamedByHand) {
+  write("credentials", "[other]\naws_access_key_id = file\naws_secret_access_key = s\n");
+  variables["AWS_ACCESS_KEY_ID"] = "env";
+  variables["AWS_SECRET_ACCESS_KEY"] = "secret";
+  settings.profile = "other";
+  EXPECT_EQ(credentials().access_key, "file");
+}
+
+TEST_F(AwsSetup, PrefersTheCredentialsFileToTheConfigFile) {
+  write("credentials", "[x]\naws_access_key_id = one\naws_secret_access_key = s\n");
+  write("config", "[profile x]\naws_access_key_id = two\naws_secret_access_key = s\nregion = eu-west-1\n");
+  variables["AWS_PROFILE"] = "x";
+  EXPECT_EQ(credentials().access_key, "one");
+  EXPECT_EQ(aws_region(settings), "eu-west-1");
+}
+
+TEST_F(AwsSetup, NamesEverySourceThatHadNone) {
+  for (const char* source : {"environment (", "profile (", "container (", "instance ("}) {
+    EXPECT_TRUE(holds(error(), source)) << error();
+  }
+}
+
+TEST_F(AwsSetup, RefusesAProfileThatSignsInThroughABrowserWithTheCommandThatHelps) {
+  write("config", "[profile work]\nsso_session = corp\n");
+  variables["AWS_PROFILE"] = "work";
+  EXPECT_TRUE(holds(error(), "SSO")) << error();
+  EXPECT_TRUE(holds(error(), "aws configure export-credentials --profile work")) << error();
+}
+
+TEST_F(AwsSetup, RefusesAProfileThatIsNotThere) {
+  variables["AWS_PROFILE"] = "typo";
+  EXPECT_TRUE(holds(error(), "AWS profile typo")) << error();
+}
+
+TEST_F(AwsSetup, RefusesHalfAKeyPair) {
+  variables["AWS_ACCESS_KEY_ID"] = "env";
+  EXPECT_TRUE(holds(error(), "only one of")) << error();
+}
+
+TEST_F(AwsSetup, SendsTheContainersTokenNowhereElse) {
+  variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1.example.org/c";
+  EXPECT_TRUE(holds(error(), "container (http://127.0.0.1.example.org/c is neither")) << error();
+}
+
+TEST_F(AwsSetup, TakesTheRegionFromTheFirstPlaceThatSaysIt) {
+  write("config", "[default]\nregion = c\n");
+  EXPECT_EQ(aws_region(settings), "c");
+  variables["AWS_DEFAULT_REGION"] = "b";
+  EXPECT_EQ(aws_region(settings), "b");
+  variables["AWS_REGION"] = "a";
+  EXPECT_EQ(aws_region(settings), "a");
+}
+
+TEST_F(AwsSetup, KnowsTheHostsOfAllPartitions) {
+  const auto url = [&](const char* region) { return aws_endpoint(kS3, region, settings).url; };
+  EXPECT_EQ(url("eu-west-1"), "https://s3.eu-west-1.amazonaws.com");
+  EXPECT_EQ(url("us-gov-west-1"), "https://s3.us-gov-west-1.amazonaws.com");
+  EXPECT_EQ(url("cn-north-1"), "https://s3.cn-north-1.amazonaws.com.cn");
+  variables["AWS_USE_DUALSTACK_ENDPOINT"] = "true";
+  EXPECT_EQ(url("eu-west-1"), "https://s3.dualstack.eu-west-1.amazonaws.com");
+}
+
+TEST_F(AwsSetup, FollowsTheOrderOfEndpoints) {
+  const auto url = [&] { return aws_endpoint(kS3, "r", settings).url; };
+  write("config",
+        "[default]\nendpoint_url = http://d\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = http://c\n");
+  EXPECT_EQ(url(), "http://c");
+  variables["AWS_ENDPOINT_URL"] = "http://b";
+  EXPECT_EQ(url(), "http://b");
+  variables["AWS_ENDPOINT_URL_S3"] = "http://a/";
+  EXPECT_EQ(url(), "http://a");
+  variables["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] = "true";
+  EXPECT_EQ(url(), "https://s3.r.amazonaws.com");
+}
+
+TEST(Ini, ReadsCommentsAndNestedKeys) {
+  const Ini ini = parse_ini("# c\n[ profile   x ]\nA = 1 # why\nb=2#3\ns3 =\n  d = 4\n", "f");
+  const std::map<std::string, std::string> wanted{{"a", "1"}, {"b", "2#3"}, {"s3", ""}, {"s3.d", "4"}};
+  EXPECT_EQ(ini.at("profile x"), wanted);
+}
+
+TEST(Ini, NamesTheLineThatItDoesNotUnderstand) { EXPECT_THROW(parse_ini("[x]\nno equals sign\n", "f"), UsageError); }
+
+TEST(AwsProblems, ReadsTheErrorsOfAllProtocols) {
+  const auto code = [](std::string body) {
+    return facts_of({.status = 400, .headers = {}, .body = std::move(body)}).code;
+  };
+  EXPECT_EQ(code("<Error><Code>NoSuchKey</Code></Error>"), "NoSuchKey");
+  EXPECT_EQ(code("<ErrorResponse><Error><Code>A</Code></Error></ErrorResponse>"), "A");
+  EXPECT_EQ(code("<Response><Errors><Error><Code>B</Code></Error></Errors></Response>"), "B");
+  EXPECT_EQ(code("{\"__type\": \"com.amazon#C\", \"message\": \"m\"}"), "C");
+  EXPECT_EQ(code("<html>not an error of AWS"), "");
+}
+
+TEST(AwsProblems, GoesByTheCodeBeforeTheStatus) {
+  EXPECT_EQ(problem_of(400, "SlowDown"), AwsProblem::throttled);
+  EXPECT_EQ(problem_of(403, "RequestTimeTooSkewed"), AwsProblem::clock_skew);
+  EXPECT_EQ(problem_of(500, "Unheard"), AwsProblem::transient);
+  EXPECT_EQ(problem_of(403, ""), AwsProblem::denied);
+}
+
+}  // namespace
+}  // namespace dtrain::net

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <fstream>
+
+#include <dtrain/base/hash.hpp>
+
+#include "ssh_server.hpp"
+
+namespace dtrain::net {
+namespace {
+
+class SshFiles : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (!sshd_is_missing()) server_ = std::make_unique<SshServer>();
+  }
+  static void TearDownTestSuite() { server_ = nullptr; }
+  void SetUp() override {
+    SKIP_WITHOUT_SSHD();
+    session_.emplace(server_->connect());
+    std::filesystem::remove_all(folder());
+    session().make_folder(folder());
+  }
+
+  SshSession& session() { return *session_; }
+  static std::string folder() { return (server_->folder() / "files").string(); }
+  static std::string path(const std::string& name) { return folder() + "/" + name; }
+
+ private:
+  std::optional<SshSession> session_;
+  inline static std::unique_ptr<SshServer> server_;
+};
+
+std::string noise(std::size_t size) {
+  std::string content(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) content[i] = static_cast<char>((i * i + i / 251) % 256);
+  return content;
+}
+
+TEST_F(SshFiles, ArriveWholeWithTheirPermissions) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{32 << 10}, std::size_t{5'000'001}}) {
+    const std::string content = noise(size);
+    session().put_text(content, path("a"), 0751);
+    EXPECT_TRUE(read_file(path("a")) == content) << size;
+    EXPECT_EQ(session().sha256(path("a")), sha256_hex(bytes_of(content)));
+    EXPECT_EQ(session().stat(path("a"))->size, size);
+    EXPECT_EQ(session().stat(path("a"))->mode, 0751u);
+  }
+  EXPECT_EQ(session().list(folder()).size(), 1u);  // no temporary file is left
+}
+
+TEST_F(SshFiles, ReplaceWhatWasThereInOneStep) {
+  session().put_text("old", path("a"), 0644);
+  std::ifstream reader(path("a"));  // holds on to the old file
+  session().put_text("new", path("a"), 0644);
+  std::string seen;
+  reader >> seen;
+  EXPECT_EQ(seen, "old");
+  EXPECT_EQ(session().read_file(path("a")), "new");
+}
+
+TEST_F(SshFiles, AreListedWithKindsAndLinksFollowed) {
+  session().put_text("x", path("file"), 0600);
+  session().make_folder(path("deep/er/folder"));
+  session().make_folder(path("deep/er/folder"));
+  std::filesystem::create_symlink(path("file"), path("link"));
+  std::filesystem::create_symlink(path("nowhere"), path("broken"));
+  std::vector<SshFile> files = session().list(folder());
+  std::ranges::sort(files, {}, &SshFile::name);
+  ASSERT_EQ(files.size(), 4u);
+  EXPECT_EQ(files[0].kind, SshFile::Kind::other);   // broken
+  EXPECT_EQ(files[1].kind, SshFile::Kind::folder);  // deep
+  EXPECT_EQ(files[2].kind, SshFile::Kind::file);    // file
+  EXPECT_EQ(files[3].kind, SshFile::Kind::file);    // link
+}
+
+TEST_F(SshFiles, ThatAreNotThereAreNone) {
+  EXPECT_EQ(session().stat(path("none")), std::nullopt);
+  EXPECT_EQ(session().sha256(path("none")), std::nullopt);
+  session().remove(path("none"));
+  EXPECT_THROW(session().read_file(path("none")), RemoteError);
+  EXPECT_THROW(session().list(path("none")), RemoteError);
+}
+
+TEST_F(SshFiles, KeepOddNames) {
+  for (const std::string name : {"a b", "it's", "line\nbreak", "back\\slash", "\xc3\xa4", "-n", "*"}) {
+    session().put_text(name, path(name), 0644);
+    EXPECT_EQ(session().sha256(path(name)), sha256_hex(bytes_of(name))) << name;
+    session().rename(path(name), path("moved"));
+    EXPECT_EQ(read_file(path("moved")), name);
+  }
+}
+
+TEST_F(SshFiles, SayWhichFileAndHostFailed) {
+  session().put_text("in the way", path("file"), 0644);
+  try {
+    session().put_text("x", path("no/such/folder"), 0644);
+    FAIL() << "it was put into a folder that is not there";
+  } catch (const RemoteError& error) {
+    EXPECT_NE(std::string(error.what()).find(session().name()), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("no/such/folder"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(session().make_folder(path("file/below")), RemoteError);
+  session().put_text("still works", path("b"), 0644);
+}
+
+TEST_F(SshFiles, AreRefusedWhenTooLongToRead) {
+  session().put_text(noise(100'000), path("a"), 0644);
+  EXPECT_THROW(session().read_file(path("a"), 99'999), RemoteError);
+  EXPECT_EQ(session().read_file(path("a"), 100'000).size(), 100'000u);
+}
+
+}  // namespace
+}  // namespace dtrain::net
