@@ -6,8 +6,12 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "augment_steps.hpp"
 #include "color.hpp"
+#include "resample.hpp"
+#include "source_window.hpp"
 #include "warp.hpp"
+#include "window_pixels.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -80,12 +84,65 @@ void sample_window(const Canvas& canvas, const Window& window, const nn::Shape& 
   }
 }
 
-HslShift draw_shift(const Augment& options, const Draws& draws) {
+void check_channels(const Image& image, const nn::Shape& shape) {
+  DTRAIN_CHECK(shape.c == 1 || shape.c == 3, "networks take 1 or 3 channels");
+  if (image.c == shape.c) return;
+  throw DataError(fmt::format("the image has {} channels, the network takes {}", image.c, shape.c),
+                  "give --image-shape the number of channels of the data");
+}
+
+void check_range(double value, double low, double high, std::string_view option) {
+  if (value >= low && value <= high) return;
+  throw UsageError(fmt::format("{} is {}, outside {} to {}", option, value, low, high));
+}
+
+// Options that a window of random area takes the place of, or cannot be had with.
+void check_resized_crop(const Augment& options) {
+  check_range(options.min_random_area, 1e-4, 1, "--min-random-area");
+  check_range(options.max_random_area, options.min_random_area, 1, "--max-random-area");
+  check_range(options.min_random_aspect_ratio, 0, 100, "--min-random-aspect-ratio");
+  if (!options.random_resized_crop) return;
+  if (options.max_random_scale != 1 || options.min_random_scale != 1 || options.resize > 0) {
+    throw UsageError("--random-resized-crop cannot be had together with a resize or scale", "leave one of them out");
+  }
+  if (options.min_random_aspect_ratio > options.max_random_aspect_ratio) {
+    throw UsageError("--min-random-aspect-ratio is above --max-random-aspect-ratio");
+  }
+}
+
+}  // namespace
+
+void check_augment(const Augment& options) {
+  check_range(options.pad_size, 0, 4096, "--pad-size");
+  check_range(options.fill_value, 0, 255, "the fill value");
+  check_range(options.max_random_h, 0, 180, "--max-random-h");
+  check_range(options.max_random_s, 0, 255, "--max-random-s");
+  check_range(options.max_random_l, 0, 255, "--max-random-l");
+  check_range(options.max_random_rotate_angle, 0, 360, "--max-random-rotate-angle");
+  check_range(options.max_random_aspect_ratio, 0, options.random_resized_crop ? 100 : 0.99,
+              "--max-random-aspect-ratio");
+  check_range(options.resize, 0, 65500, "--resize");
+  check_resized_crop(options);
+  check_range(options.max_random_shear_ratio, 0, 10, "--max-random-shear-ratio");
+  check_range(options.max_random_scale, 0.01, 100, "--max-random-scale");
+  check_range(options.min_random_scale, 0.01, options.max_random_scale, "--min-random-scale");
+  for (const float value : options.mean) check_range(value, -1e6, 1e6, "--rgb-mean");
+  for (const float value : options.std) check_range(value, 1e-6, 1e6, "the standard deviation");
+}
+
+bool only_crops(const Augment& options) { return options.pad_size == 0 && !warps(options); }
+
+bool jitters(const Augment& options) {
+  return options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
+}
+
+static HslShift draw_shift(const Augment& options, const Draws& draws) {
   return {draws.hue.jitter(options.max_random_h), draws.saturation.jitter(options.max_random_s),
           draws.lightness.jitter(options.max_random_l)};
 }
 
-void jitter(const HslShift& shift, const nn::Shape& shape, float* out) {
+void jitter(const Augment& options, const Draws& draws, const nn::Shape& shape, float* out) {
+  const HslShift shift = draw_shift(options, draws);
   const std::size_t plane = static_cast<std::size_t>(shape.h) * static_cast<std::size_t>(shape.w);
   if (shape.c == 3) {
     shift_hsl(out, out + plane, out + 2 * plane, plane, shift);
@@ -102,33 +159,27 @@ void normalise(const Augment& options, const nn::Shape& shape, float* out) {
   }
 }
 
-void check_channels(const Image& image, const nn::Shape& shape) {
-  DTRAIN_CHECK(shape.c == 1 || shape.c == 3, "networks take 1 or 3 channels");
-  if (image.c == shape.c) return;
-  throw DataError(fmt::format("the image has {} channels, the network takes {}", image.c, shape.c),
-                  "give --image-shape the number of channels of the data");
+// What is left to do when warp and padding are done.
+static Augment without_canvas(Augment options) {
+  options.pad_size = 0;
+  options.max_random_rotate_angle = options.max_random_shear_ratio = 0;
+  return options;
 }
 
-void check_range(double value, double low, double high, std::string_view option) {
-  if (value >= low && value <= high) return;
-  throw UsageError(fmt::format("{} is {}, outside {} to {}", option, value, low, high));
-}
-
-}  // namespace
-
-void check_augment(const Augment& options) {
-  check_range(options.pad_size, 0, 4096, "--pad-size");
-  check_range(options.fill_value, 0, 255, "the fill value");
-  check_range(options.max_random_h, 0, 180, "--max-random-h");
-  check_range(options.max_random_s, 0, 255, "--max-random-s");
-  check_range(options.max_random_l, 0, 255, "--max-random-l");
-  check_range(options.max_random_rotate_angle, 0, 360, "--max-random-rotate-angle");
-  check_range(options.max_random_aspect_ratio, 0, 0.99, "--max-random-aspect-ratio");
-  check_range(options.max_random_shear_ratio, 0, 10, "--max-random-shear-ratio");
-  check_range(options.max_random_scale, 0.01, 100, "--max-random-scale");
-  check_range(options.min_random_scale, 0.01, options.max_random_scale, "--min-random-scale");
-  for (const float value : options.mean) check_range(value, -1e6, 1e6, "--rgb-mean");
-  for (const float value : options.std) check_range(value, 1e-6, 1e6, "the standard deviation");
+// All steps behind resize and its like, on an image as it is.
+static void augment_as_it_is(const Image& image, const Augment& options, const Draws& draws, const nn::Shape& shape,
+                             float* out) {
+  const std::optional<Affine> affine = draw_affine(image, options, draws);
+  const Canvas canvas(image, options, affine);
+  const Window window = draw_window(canvas, options, draws, shape);
+  // Whole numbers 0..255 first, in place of the output, where they become what the network takes.
+  if (!affine && !window.resizes(canvas)) {
+    copy_window(image, options, window, shape, out);
+  } else {
+    sample_window(canvas, window, shape, out);
+  }
+  if (jitters(options)) jitter(options, draws, shape, out);
+  normalise(options, shape, out);
 }
 
 void augment(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
@@ -136,18 +187,33 @@ void augment(const Image& image, const Augment& options, const SampleKey& key, c
   check_channels(image, shape);
   DTRAIN_CHECK(std::ssize(out) == shape.size(), "room for one sample");
   const Draws draws(key);
-  const std::optional<Affine> affine = draw_affine(image, options, draws);
-  const Canvas canvas(image, options, affine);
-  const Window window = draw_window(canvas, options, draws, shape);
-  const bool jittered = options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
-
-  // Whole numbers 0..255 first, in place of the output, where they become what the network takes.
-  if (!affine && !window.resizes(canvas)) {
-    copy_window(image, options, window, shape, out.data());
-  } else {
-    sample_window(canvas, window, shape, out.data());
+  if (!options.random_resized_crop && options.resize == 0) {
+    return augment_as_it_is(image, options, draws, shape, out.data());
   }
-  if (jittered) jitter(draw_shift(options, draws), shape, out.data());
+  if (options.random_resized_crop && !only_crops(options)) {
+    thread_local Image canvas;
+    Canvas(image, options, draw_affine(image, options, draws)).draw(canvas);
+    return augment(canvas, without_canvas(options), key, shape, out);
+  }
+  if (const auto window = draw_source_window(image.h, image.w, options, key, shape)) {
+    fill_from_image(image, *window, options, shape, out.data());
+    if (!jitters(options)) return;
+    jitter(options, draws, shape, out.data());
+    return normalise(options, shape, out.data());
+  }
+  const Sides sides = with_shorter_edge(image.h, image.w, options.resize);
+  augment_as_it_is(resize_image(image, sides.h, sides.w), options, draws, shape, out.data());
+}
+
+void decode_and_augment(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                        Image& scratch, std::span<float> out) {
+  const bool jpeg = detect_encoding(payload) == Encoding::jpeg;
+  if (!jpeg || !fill_from_jpeg(payload, options, key, shape, out.data())) {
+    decode_image(payload, shape.c, scratch);
+    return augment(scratch, options, key, shape, out);
+  }
+  if (!jitters(options)) return;
+  jitter(options, Draws(key), shape, out.data());
   normalise(options, shape, out.data());
 }
 

@@ -1,5 +1,4 @@
-// CIFAR-10's binary version (cs.toronto.edu/~kriz/cifar.html): records of a label byte and three 32 x 32 planes R, G,
-// B.
+// CIFAR-10's binary version, as it is published.
 #include <fmt/format.h>
 
 #include <array>
@@ -7,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "cifar_records.hpp"
 #include "published_files.hpp"
 #include "sample_source.hpp"
 
@@ -21,15 +21,8 @@ constexpr std::array kTrainFiles{"data_batch_1.bin", "data_batch_2.bin", "data_b
                                  "data_batch_5.bin"};
 constexpr std::array kValFiles{"test_batch.bin"};
 
-constexpr int kSide = 32, kClasses = 10;
-constexpr std::size_t kPlane = kSide * kSide, kRecord = 1 + 3 * kPlane, kRecordsPerFile = 10000;
-
-void to_image(ByteView record, Image& image) {
-  const auto* planes = reinterpret_cast<const std::uint8_t*>(record.data() + 1);
-  for (std::size_t i = 0; i < kPlane; ++i) {
-    for (std::size_t c = 0; c < 3; ++c) image.pixels[3 * i + c] = planes[c * kPlane + i];
-  }
-}
+constexpr int kClasses = 10;
+constexpr std::size_t kRecord = cifar_record(1), kRecordsPerFile = 10000;
 
 class Cifar10 : public SampleSource {
  public:
@@ -43,7 +36,7 @@ class Cifar10 : public SampleSource {
   std::uint64_t count(Split split) const override { return files(split).size() * kRecordsPerFile; }
 
   void for_each(Split split, const Take& take) const override {
-    Image image{3, kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
+    Image image;
     for (const SourceBytes& file : files(split)) {
       for (std::size_t at = 0; at < file.bytes.size(); at += kRecord) {
         const auto label = static_cast<std::uint8_t>(file.bytes[at]);
@@ -51,7 +44,7 @@ class Cifar10 : public SampleSource {
           throw DataError(fmt::format("{}: byte {}: label {} is not below {}", file.name, at, label, kClasses),
                           "the file is damaged, or not of CIFAR-10's binary version");
         }
-        to_image(file.bytes.subspan(at, kRecord), image);
+        cifar_image(file.bytes.subspan(at, kRecord).subspan(1), image);
         if (!take(label, image)) return;
       }
     }

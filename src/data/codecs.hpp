@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kMaxPixels = 1u << 28;
 inline constexpr std::uint64_t kMaxPixelsPerByte = 1u << 15;
 
 void decode_jpeg(ByteView payload, int channels, Image& out);
-std::string encode_jpeg(const Image& image);
+std::string encode_jpeg(const Image& image, const JpegOptions& options);
 
 void decode_png(ByteView payload, Image& out);
 std::string encode_png(const Image& image);

@@ -1,5 +1,4 @@
-// MNIST and its likes: IDX files (yann.lecun.com/exdb/mnist), big-endian: two zero bytes, type 8 (u8), the number of
-// dimensions, each dimension as u32, the values.
+// MNIST and its likes, as they are published.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "published_files.hpp"
+#include "idx_array.hpp"
 #include "sample_source.hpp"
 
 namespace dtrain::data {
@@ -38,43 +37,6 @@ constexpr IdxSet kFashionMnist{
       {"train-labels-idx1-ubyte.gz", 29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
       {"t10k-images-idx3-ubyte.gz", 4422102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
       {"t10k-labels-idx1-ubyte.gz", 5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}}}};
-
-std::uint64_t big_endian_at(ByteView bytes, std::size_t at) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint64_t>(bytes[at + i]);
-  return value;
-}
-
-// A file's dimensions and values.
-struct IdxArray {
-  SourceBytes file;
-  std::vector<std::uint64_t> shape;
-  ByteView values;
-};
-
-IdxArray parse_idx(SourceBytes file, std::size_t dimensions) {
-  const std::size_t header = 4 + 4 * dimensions;
-  const ByteView bytes = file.bytes;
-  if (bytes.size() < header || big_endian_at(bytes, 0) != 0x800 + dimensions) {
-    throw DataError(fmt::format("{}: is no IDX file of bytes with {} dimensions", file.name, dimensions),
-                    "is it the right file?");
-  }
-  IdxArray array;
-  std::uint64_t expected = 1;
-  for (std::size_t i = 0; i < dimensions; ++i) {
-    array.shape.push_back(big_endian_at(bytes, 4 + 4 * i));
-    // Bounded in steps, for the product of three damaged dimensions can overflow.
-    expected = std::min<std::uint64_t>(expected * array.shape.back(), 1ull << 32);
-  }
-  array.values = bytes.subspan(header);
-  if (expected == 0 || array.values.size() != expected) {
-    throw DataError(
-        fmt::format("{}: holds {} bytes behind its header, which says {}", file.name, array.values.size(), expected),
-        "it was cut short or is damaged: copy or download it again");
-  }
-  array.file = std::move(file);
-  return array;
-}
 
 struct LabelledArray {
   IdxArray images, labels;

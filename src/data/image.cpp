@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "codecs.hpp"
+#include "exif.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -84,13 +85,14 @@ void decode_image(ByteView payload, int channels, Image& out) {
       break;
     case Encoding::jpeg:
       decode_jpeg(payload, channels, out);
+      turn_upright(out, exif_orientation(payload));
       break;
   }
   if (channels == 1 && out.c == 3) to_grey(out);
   if (channels == 3 && out.c == 1) to_colour(out);
 }
 
-std::string encode_image(const Image& image, Encoding encoding) {
+std::string encode_image(const Image& image, Encoding encoding, const JpegOptions& jpeg) {
   DTRAIN_CHECK(image.c == 1 || image.c == 3, "images have 1 or 3 channels");
   DTRAIN_CHECK(image.pixels.size() == std::size_t(image.c) * std::size_t(image.h) * std::size_t(image.w),
                "an image's pixels fill its shape");
@@ -98,7 +100,7 @@ std::string encode_image(const Image& image, Encoding encoding) {
     case Encoding::png:
       return encode_png(image);
     case Encoding::jpeg:
-      return encode_jpeg(image);
+      return encode_jpeg(image, jpeg);
     case Encoding::raw:
     case Encoding::zstd:
       break;

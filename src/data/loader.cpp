@@ -11,23 +11,31 @@
 #include <dtrain/base/error.hpp>
 
 #include "batch_queue.hpp"
+#include "read_ahead.hpp"
 
 namespace dtrain::data {
 namespace {
 
-std::uint32_t epoch_size(const RecordFile& file, const LoaderOptions& options) {
+std::uint32_t epoch_size(const RecordSet& file, const LoaderOptions& options) {
   const auto wanted = static_cast<std::uint64_t>(options.num_examples);
   const std::uint64_t size = wanted == 0 ? file.size() : std::min<std::uint64_t>(wanted, file.size());
   if (size <= UINT32_MAX) return static_cast<std::uint32_t>(size);
-  throw DataError(fmt::format("{} holds {} records, more than {}", file.path().string(), size, UINT32_MAX),
+  throw DataError(fmt::format("{} holds {} records, more than {}", file.name(), size, UINT32_MAX),
                   "limit them: --num-examples");
 }
 
 }  // namespace
 
+std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
+  const std::uint64_t sample =
+      static_cast<std::uint64_t>(options.shape.size()) * sizeof(float) + sizeof(std::int32_t) + sizeof(std::uint32_t);
+  return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
+}
+
 struct Loader::State {
   State(const Path& rec, LoaderOptions loader_options);
   ~State();
+  std::vector<std::uint32_t> positions_to_come() const;
   void open_batches();  // with the mutex
   void work();
   Findings load(const Claim& claim, SampleReader& reader) const;
@@ -35,8 +43,8 @@ struct Loader::State {
   void check(Findings& findings);
   void count_bad_records(std::vector<Findings::Bad>& bad);
 
-  const RecordFile file;
   const LoaderOptions options;
+  const RecordSet file;
   const std::uint32_t size;
   BatchPool pool;
 
@@ -44,7 +52,7 @@ struct Loader::State {
   std::uint32_t epoch = 0;
   std::shared_ptr<const std::vector<std::uint32_t>> order;
   std::vector<Slice> slices;
-  std::size_t opened = 0;
+  std::size_t opened = 0, samples_read = 0;
   std::exception_ptr error;
   std::set<std::uint32_t> bad_positions;
   std::string first_bad;
@@ -53,11 +61,20 @@ struct Loader::State {
   std::condition_variable work_there, batch_complete;
   BatchQueue queue;       // guarded by mutex
   bool stopping = false;  // guarded by mutex
+  ReadAhead ahead;
   std::vector<std::jthread> threads;
 };
 
+static LoaderOptions settled(LoaderOptions options) {
+  options.remote.in_runs = !options.shuffle || options.shuffle_block > 0;
+  return options;
+}
+
 Loader::State::State(const Path& rec, LoaderOptions loader_options)
-    : file(rec), options(std::move(loader_options)), size(epoch_size(file, options)) {
+    : options(settled(std::move(loader_options))),
+      file(find_records(rec.string(), options.remote.store), options.remote),
+      size(epoch_size(file, options)),
+      ahead(file, options.remote.cache_size) {
   check_loader(file, options);
   for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
 }
@@ -69,6 +86,18 @@ Loader::State::~State() {
     queue.drop_all();
   }
   work_there.notify_all();
+}
+
+// In the order in which they will be read; none where reading ahead would be of no use.
+std::vector<std::uint32_t> Loader::State::positions_to_come() const {
+  std::vector<std::uint32_t> positions;
+  if (!file.is_remote()) return positions;
+  for (const Slice& slice : slices) {
+    for (std::uint64_t at = slice.first; at < slice.first + static_cast<std::uint64_t>(slice.count); ++at) {
+      positions.push_back(order ? (*order)[at] : static_cast<std::uint32_t>(at));
+    }
+  }
+  return positions;
 }
 
 void Loader::State::open_batches() {
@@ -113,10 +142,7 @@ Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
     const auto at = static_cast<std::size_t>(index);
     const std::uint32_t position = batch.position(index);
     try {
-      if (reader.read(position, bad)) {
-        augment(reader.image(), options.augment, {options.seed, batch.epoch, position}, options.shape,
-                {batch.buffer->images.get() + at * sample_size, sample_size});
-      } else {
+      if (!reader.read(position, batch.epoch, {batch.buffer->images.get() + at * sample_size, sample_size}, bad)) {
         found.failures.push_back({index, nullptr});
       }
       batch.buffer->labels[at] = reader.label();
@@ -139,6 +165,8 @@ std::shared_ptr<PendingBatch> Loader::State::take() {
   open_batches();
   lock.unlock();
   work_there.notify_all();
+  samples_read += static_cast<std::size_t>(batch->slice.count);
+  ahead.have_read(samples_read);
   return batch;
 }
 
@@ -151,13 +179,13 @@ void Loader::State::check(Findings& findings) {
   if (first != findings.failures.end() && first->error) std::rethrow_exception(first->error);
   const auto limit = static_cast<std::size_t>(options.max_bad_records);
   if (first == findings.failures.end() && bad_positions.size() <= limit) return;
-  const std::string file_name = file.path().string();
-  throw DataError(
-      limit == 0 ? first_bad
-                 : fmt::format("{} bad records, more than --max-bad-records {} or no good one after them; the "
-                               "first: {}",
-                               bad_positions.size(), limit, first_bad),
-      fmt::format("dtrain data verify {} lists them; --max-bad-records N trains without up to N of them", file_name));
+  throw DataError(limit == 0
+                      ? first_bad
+                      : fmt::format("{} bad records, more than --max-bad-records {} or no good one after them; the "
+                                    "first: {}",
+                                    bad_positions.size(), limit, first_bad),
+                  fmt::format("dtrain data verify {} lists them; --max-bad-records N trains without up to N of them",
+                              file.files().front().path().string()));
 }
 
 void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {
@@ -180,18 +208,18 @@ void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
     DTRAIN_CHECK(slice.count >= 0 && slice.first + static_cast<std::uint64_t>(slice.count) <= state.size,
                  "a slice is a part of the epoch");
   }
-  auto order =
-      state.options.shuffle
-          ? std::make_shared<const std::vector<std::uint32_t>>(epoch_order(state.options.seed, epoch, state.size))
-          : nullptr;
+  auto order = state.options.shuffle ? std::make_shared<const std::vector<std::uint32_t>>(epoch_order(
+                                           state.options.seed, epoch, state.size, state.options.shuffle_block))
+                                     : nullptr;
   {
     const std::lock_guard lock(state.mutex);
     state.queue.drop_all();
     state.epoch = epoch;
     state.order = std::move(order);
     state.slices = std::move(slices);
-    state.opened = 0;
+    state.opened = state.samples_read = 0;
     state.error = nullptr;
+    state.ahead.start(state.positions_to_come());
     state.open_batches();
   }
   state.work_there.notify_all();

@@ -8,6 +8,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/record.hpp>
 
+#include "photographs.hpp"
 #include "sample_source.hpp"
 
 namespace dtrain::data {
@@ -15,12 +16,18 @@ namespace {
 
 constexpr std::uint64_t kProgressEvery = 1000;
 
+// Small pictures come one after another, photographs are packed.
 struct KnownSet {
   std::string_view name;
   std::unique_ptr<SampleSource> (*open)(const PrepareOptions&);
+  Photographs (*photographs)(const PrepareOptions&) = nullptr;
 };
-constexpr std::array<KnownSet, 4> kSets{
-    {{"cifar10", open_cifar10}, {"fashion-mnist", open_fashion_mnist}, {"mnist", open_mnist}, {"shapes", open_shapes}}};
+constexpr std::array<KnownSet, 6> kSets{{{"cifar10", open_cifar10},
+                                         {"fashion-mnist", open_fashion_mnist},
+                                         {"mnist", open_mnist},
+                                         {"shapes", open_shapes},
+                                         {"imagenet", nullptr, open_imagenet},
+                                         {"coco", nullptr, open_coco}}};
 
 const KnownSet& find_set(const std::string& name) {
   for (const KnownSet& set : kSets) {
@@ -31,6 +38,8 @@ const KnownSet& find_set(const std::string& name) {
   throw UsageError(fmt::format("\"{}\" is no data set that dtrain can prepare", name),
                    near ? fmt::format("did you mean {}?", *near) : fmt::format("one of: {}", join(names, ", ")));
 }
+
+Encoding encoding_of(const PrepareOptions& options) { return options.encoding.value_or(Encoding::raw); }
 
 // Whether the file holds exactly these samples already. What cannot be read does not.
 bool holds(const Path& rec, const SampleSource& source, Split split, Encoding encoding) try {
@@ -55,12 +64,51 @@ void write_records(RecordWriter& writer, const SampleSource& source, Split split
   const std::uint64_t total = source.count(split);
   std::uint64_t id = 0;
   source.for_each(split, [&](std::uint8_t label, const Image& image) {
-    writer.add(id++, static_cast<float>(label), bytes_of(encode_image(image, options.encoding)));
+    writer.add(id++, static_cast<float>(label), bytes_of(encode_image(image, encoding_of(options))));
     if (options.progress && (id % kProgressEvery == 0 || id == total)) {
       options.progress(split == Split::train ? "train" : "val", id, total, "records");
     }
     return true;
   });
+}
+
+PackResult pack_photographs(Pictures pictures, std::string_view split, const PrepareOptions& options) {
+  PackOptions pack{.sources = {pictures.list.root},
+                   .out = options.out / fmt::format("{}_{}", options.name, split),
+                   .resize = options.resize,
+                   .quality = options.quality,
+                   .encoding = options.encoding,
+                   .shards = options.shards,
+                   .shuffle = split == "train",
+                   .seed = options.seed,
+                   .threads = options.threads};
+  if (options.progress) {
+    pack.progress = [&](std::uint64_t done, std::uint64_t total) { options.progress(split, done, total, "pictures"); };
+  }
+  return pack_opened(pack, std::move(pictures));
+}
+
+std::uint64_t records_of(const PackResult& result) {
+  std::uint64_t records = 0;
+  for (const PackResult::File& file : result.files) records += file.records;
+  return records;
+}
+
+PrepareResult prepare_photographs(Photographs photographs, const PrepareOptions& options) {
+  const PackResult train = pack_photographs(std::move(photographs.train), "train", options);
+  const PackResult val = pack_photographs(std::move(photographs.val), "val", options);
+  const auto name = [&](const PackResult& result, std::string_view split) {
+    return result.files.size() == 1 ? result.files.front().rec
+                                    : options.out / fmt::format("{}_{}", options.name, split);
+  };
+  PrepareResult result{.train = name(train, "train"),
+                       .val = name(val, "val"),
+                       .train_records = records_of(train),
+                       .val_records = records_of(val),
+                       .problems = train.problems};
+  result.already_there = train.taken_up + val.taken_up == result.train_records + result.val_records;
+  result.problems.insert(result.problems.end(), val.problems.begin(), val.problems.end());
+  return result;
 }
 
 }  // namespace
@@ -74,14 +122,15 @@ std::vector<std::string> prepare_names() {
 PrepareResult prepare(const PrepareOptions& options) {
   const KnownSet& set = find_set(options.name);
   make_folder(options.out);
+  if (set.photographs) return prepare_photographs(set.photographs(options), options);
   const auto source = set.open(options);
   PrepareResult result;
   result.train = options.out / (options.name + "_train.rec");
   result.val = options.out / (options.name + "_val.rec");
   result.train_records = source->count(Split::train);
   result.val_records = source->count(Split::val);
-  result.already_there = holds(result.val, *source, Split::val, options.encoding) &&
-                         holds(result.train, *source, Split::train, options.encoding);
+  result.already_there = holds(result.val, *source, Split::val, encoding_of(options)) &&
+                         holds(result.train, *source, Split::train, encoding_of(options));
   if (result.already_there) return result;
   RecordWriter train(result.train), val(result.val);
   write_records(train, *source, Split::train, options);

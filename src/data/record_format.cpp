@@ -18,17 +18,17 @@ struct Part {
 };
 
 Part part_at(const RecordBytes& file, std::uint64_t offset) {
-  const std::uint64_t size = file.bytes.size();
-  if (offset > size || size - offset < kPartHeadSize) {
+  const std::uint64_t size = file.end();
+  if (offset < file.base || offset > size || size - offset < kPartHeadSize) {
     fail(file, offset, fmt::format("a record should begin here, but the file ends at byte {}", size),
          "the file was cut short: copy or prepare it again");
   }
-  const auto magic = load<std::uint32_t>(file.bytes, offset);
+  const auto magic = load<std::uint32_t>(file.bytes, offset - file.base);
   if (magic != kRecordMagic) {
     fail(file, offset, fmt::format("no record begins here (magic {:#010x}, not {:#010x})", magic, kRecordMagic),
          "the file is damaged or not a .rec file");
   }
-  const auto word = load<std::uint32_t>(file.bytes, offset + 4);
+  const auto word = load<std::uint32_t>(file.bytes, offset - file.base + 4);
   const std::uint32_t length = word & kMaxPartLength;
   const std::uint64_t begin = offset + kPartHeadSize;
   if (word >> 29 > static_cast<std::uint32_t>(PartKind::last)) {
@@ -38,7 +38,7 @@ Part part_at(const RecordBytes& file, std::uint64_t offset) {
     fail(file, offset, fmt::format("the record has {} bytes, but the file ends after {}", length, size - begin),
          "the file was cut short or is damaged: copy or prepare it again");
   }
-  return {static_cast<PartKind>(word >> 29), file.bytes.subspan(begin, length), begin + padded(length)};
+  return {static_cast<PartKind>(word >> 29), file.bytes.subspan(begin - file.base, length), begin + padded(length)};
 }
 
 // Calls use(content, kind) for every part of one record and returns the byte after it.
@@ -126,11 +126,12 @@ Record record_at(const RecordBytes& file, std::uint64_t offset) {
 void record_at(const RecordBytes& file, std::uint64_t offset, Record& into) {
   const Part part = part_at(file, offset);
   if (part.kind == PartKind::whole) {
-    into.joined = nullptr;
+    into.owner = nullptr;
     into.payload = part.content;
   } else {
-    into.joined = join_parts(file, offset);
-    into.payload = bytes_of(*into.joined);
+    const auto joined = join_parts(file, offset);
+    into.payload = bytes_of(*joined);
+    into.owner = joined;
   }
   split_header(file, offset, into);
 }

@@ -38,11 +38,17 @@ class RecordError : public DataError {
   std::string reason_;
 };
 
-// A file of records as bytes; the path is only for messages.
+// A file of records as bytes, or a part of it that begins at byte `base`; the path is only for messages. Offsets are
+// always those of the file.
 struct RecordBytes {
   ByteView bytes;
   const Path& path;
+  std::uint64_t base = 0;
+  std::uint64_t end() const { return base + bytes.size(); }
 };
+
+// Adds one framed record to `out`. Throws DataError when the container cannot hold so large a record.
+void append_record(std::string& out, std::uint64_t id, std::span<const float> labels, ByteView payload);
 
 // The byte after the record that begins at `offset`. Throws RecordError when no whole record stands there.
 std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset);

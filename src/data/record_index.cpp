@@ -26,6 +26,8 @@ std::optional<std::uint64_t> offset_of_line(std::string_view line) {
 
 }  // namespace
 
+std::string index_line(std::uint64_t id, std::uint64_t offset) { return fmt::format("{}\t{}\n", id, offset); }
+
 std::vector<std::uint64_t> parse_index(std::string_view text, const Path& idx) {
   std::vector<std::uint64_t> offsets;
   offsets.reserve(text.size() / 8);
@@ -59,12 +61,12 @@ void check_index_fits(const std::vector<std::uint64_t>& offsets, const RecordByt
     highest = std::max(highest, offset);
   }
   if (lowest != 0) refuse(fmt::format("its lowest offset is {}, not 0", lowest));
-  if (highest >= file.bytes.size()) {
-    refuse(fmt::format("it lists a record at byte {}, but the file has {} bytes", highest, file.bytes.size()));
+  if (highest >= file.end()) {
+    refuse(fmt::format("it lists a record at byte {}, but the file has {} bytes", highest, file.end()));
   }
   const std::uint64_t end = record_end(file, highest);
-  if (end != file.bytes.size()) {
-    refuse(fmt::format("its last record ends at byte {}, but the file has {} bytes", end, file.bytes.size()));
+  if (end != file.end()) {
+    refuse(fmt::format("its last record ends at byte {}, but the file has {} bytes", end, file.end()));
   }
 }
 

@@ -9,20 +9,16 @@
 namespace dtrain::data {
 namespace {
 
-std::string place(const RecordFile& file, std::uint32_t position) {
-  return fmt::format("{}: record {} at byte {}", file.path().string(), position, file.offset(position));
-}
-
 std::string text_of_shape(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
 
-std::int32_t checked_label(const RecordFile& file, std::uint32_t position, const std::vector<float>& labels,
+std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels,
                            int classes) {
-  if (labels.empty()) throw DataError(place(file, position) + " has no label");
+  if (labels.empty()) throw DataError(file.place(position) + " has no label");
   const float label = labels.front();
   const bool fits = label >= 0 && label < static_cast<float>(classes);
   if (fits && label == static_cast<float>(static_cast<int>(label))) return static_cast<int>(label);
-  if (fits) throw DataError(fmt::format("{} has label {}, which is no whole number", place(file, position), label));
-  throw DataError(fmt::format("{} has label {}, outside 0 to {}", place(file, position), label, classes - 1),
+  if (fits) throw DataError(fmt::format("{} has label {}, which is no whole number", file.place(position), label));
+  throw DataError(fmt::format("{} has label {}, outside 0 to {}", file.place(position), label, classes - 1),
                   fmt::format("--num-classes is {}: give the number of classes of the data", classes));
 }
 
@@ -32,13 +28,15 @@ void check_at_least(std::int64_t value, std::int64_t low, std::string_view optio
 
 // A file may mix grey and colour, as photographs collected from the web do: only when none of the first records fits is
 // the file of another kind than the network.
-void check_channels(const RecordFile& file, const nn::Shape& wanted) {
+void check_channels(const RecordSet& file, const nn::Shape& wanted) {
   constexpr std::size_t kLookAt = 16;
+  Record record;
   Image image;
   std::optional<nn::Shape> found;
   for (std::size_t position = 0; position < std::min(kLookAt, file.size()); ++position) {
     try {
-      decode_image(file.read(position).payload, kStoredChannels, image);
+      file.read(position, record);
+      decode_image(record.payload, kStoredChannels, image);
     } catch (const DataError&) {
       continue;  // next() tells about it, when its turn comes
     }
@@ -46,14 +44,14 @@ void check_channels(const RecordFile& file, const nn::Shape& wanted) {
     if (!found) found = nn::Shape{image.c, image.h, image.w};
   }
   if (!found) return;
-  throw DataError(fmt::format("{} holds images of {} (channels, height, width), the network takes {}",
-                              file.path().string(), text_of_shape(*found), text_of_shape(wanted)),
+  throw DataError(fmt::format("{} holds images of {} (channels, height, width), the network takes {}", file.name(),
+                              text_of_shape(*found), text_of_shape(wanted)),
                   fmt::format("--image-shape {},{},{} fits this data", found->c, wanted.h, wanted.w));
 }
 
 }  // namespace
 
-void check_loader(const RecordFile& file, const LoaderOptions& options) {
+void check_loader(const RecordSet& file, const LoaderOptions& options) {
   check_augment(options.augment);
   check_at_least(options.threads, 1, "--data-nthreads");
   check_at_least(options.queue_batches, 1, "the number of queued batches");
@@ -68,27 +66,31 @@ void check_loader(const RecordFile& file, const LoaderOptions& options) {
   check_channels(file, shape);
 }
 
-bool SampleReader::read(std::uint32_t position, std::vector<BadRecord>& bad) {
+bool SampleReader::read(std::uint32_t position, std::uint32_t epoch, std::span<float> out,
+                        std::vector<BadRecord>& bad) {
+  const SampleKey key{options_.seed, epoch, position};  // also of the record that comes in its place
   const std::int64_t tries = std::min<std::int64_t>(options_.max_bad_records + 1, size_);
   for (std::int64_t i = 0; i < tries; ++i, position = (position + 1) % size_) {
-    if (!decode(position, bad)) continue;
+    if (!load(position, key, out, bad)) continue;
     label_ = checked_label(file_, position, record_.labels, options_.classes);
     return true;
   }
   return false;
 }
 
-bool SampleReader::decode(std::uint32_t position, std::vector<BadRecord>& bad) {
+bool SampleReader::load(std::uint32_t position, const SampleKey& key, std::span<float> out,
+                        std::vector<BadRecord>& bad) {
   std::string reason;
   try {
     file_.read(position, record_);
-    decode_image(record_.payload, options_.shape.c, image_);
+    decode_and_augment(record_.payload, options_.augment, key, options_.shape, image_, out);
     return true;
   } catch (const DataError& error) {
     reason = error.what();
   }
-  const std::string where = place(file_, position);
-  bad.push_back({position, reason.starts_with(file_.path().string()) ? reason : fmt::format("{}: {}", where, reason)});
+  const std::string where = file_.place(position);
+  const bool named = reason.starts_with(where.substr(0, where.find(": record")));
+  bad.push_back({position, named ? reason : fmt::format("{}: {}", where, reason)});
   return false;
 }
 

@@ -1,4 +1,4 @@
-// One sample from its record: label and decoded pixels, with another record in the place of one that cannot be read.
+// One sample from its record: label and pixels, with another record in the place of one that cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,24 @@ struct BadRecord {
 };
 
 // Throws UsageError for an option out of range, DataError when the images cannot feed a network of options.shape.
-void check_loader(const RecordFile& file, const LoaderOptions& options);
+void check_loader(const RecordSet& file, const LoaderOptions& options);
 
 // Scratch of one thread; file and options must outlive it.
 class SampleReader {
  public:
-  SampleReader(const RecordFile& file, const LoaderOptions& options, std::uint32_t size)
+  SampleReader(const RecordSet& file, const LoaderOptions& options, std::uint32_t size)
       : file_(file), options_(options), size_(size) {}
 
-  // Fills image() and label() from the record at `position` or the next good one after it (round the end), and adds
+  // Fills `out` and label() from the record at `position` or the next good one after it (round the end), and adds
   // those passed over to `bad`. False when there is none among the next max_bad_records. Throws DataError for a label
   // out of range.
-  bool read(std::uint32_t position, std::vector<BadRecord>& bad);
-  const Image& image() const { return image_; }
+  bool read(std::uint32_t position, std::uint32_t epoch, std::span<float> out, std::vector<BadRecord>& bad);
   std::int32_t label() const { return label_; }
 
  private:
-  bool decode(std::uint32_t position, std::vector<BadRecord>& bad);
+  bool load(std::uint32_t position, const SampleKey& key, std::span<float> out, std::vector<BadRecord>& bad);
 
-  const RecordFile& file_;
+  const RecordSet& file_;
   const LoaderOptions& options_;
   std::uint32_t size_;
   Record record_;

@@ -131,6 +131,12 @@ class Verifier {
 
 }  // namespace
 
-VerifyReport verify_records(const Path& rec, std::size_t limit) { return Verifier(rec).run(limit); }
+VerifyReport verify_records(const Path& rec, std::size_t limit) {
+  if (is_remote(rec)) {
+    throw UsageError(fmt::format("{}: every byte of it would come over the network twice", rec.string()),
+                     fmt::format("copy it first: dtrain data cp {} .", rec.string()));
+  }
+  return Verifier(rec).run(limit);
+}
 
 }  // namespace dtrain::data

@@ -32,16 +32,19 @@ void bilinear(double y, double x, int channels, float* values, PixelAt pixel_at)
 
 }  // namespace
 
+bool warps(const Augment& options) {
+  return options.max_random_rotate_angle > 0 || options.max_random_shear_ratio > 0 || options.max_random_scale != 1 ||
+         options.min_random_scale != 1 || (options.max_random_aspect_ratio != 0 && !options.random_resized_crop);
+}
+
 std::optional<Affine> draw_affine(const Image& image, const Augment& options, const Draws& draws) {
-  const bool any = options.max_random_rotate_angle > 0 || options.max_random_shear_ratio > 0 ||
-                   options.max_random_scale != 1 || options.min_random_scale != 1 ||
-                   options.max_random_aspect_ratio != 0;
-  if (!any) return std::nullopt;
+  if (!warps(options)) return std::nullopt;
   const double shear = draws.shear.between(-options.max_random_shear_ratio, options.max_random_shear_ratio);
   const int max_angle = static_cast<int>(options.max_random_rotate_angle);
   const double radians = (draws.angle.below(2 * max_angle + 1) - max_angle) * (3.14159265358979323846 / 180.0);
   const float scale = draws.scale.between(options.min_random_scale, options.max_random_scale);
-  const double ratio = draws.aspect.between(1 - options.max_random_aspect_ratio, 1 + options.max_random_aspect_ratio);
+  const float aspect = options.random_resized_crop ? 0 : options.max_random_aspect_ratio;  // else that draws it
+  const double ratio = draws.aspect.between(1 - aspect, 1 + aspect);
 
   // Forward: (x, y) of the image -> the warped image, centre onto centre.
   const double cosine = portable_cos(radians), sine = portable_sin(radians);
@@ -63,7 +66,7 @@ std::optional<Affine> draw_affine(const Image& image, const Augment& options, co
   return inverse;
 }
 
-Canvas::Canvas(const Image& image, const Augment& options, const std::optional<Affine>& affine)
+Canvas::Canvas(const Image& image, const Augment& options, std::optional<Affine> affine)
     : image_(image),
       affine_(affine),
       fill_(static_cast<float>(options.fill_value)),
@@ -79,6 +82,22 @@ void Canvas::pixel(int y, int x, float* values) const {
     warped(y - pad_, x - pad_, values);
   } else {
     original(y - pad_, x - pad_, values);
+  }
+}
+
+void Canvas::draw(Image& out) const {
+  out.c = image_.c;
+  out.h = h_;
+  out.w = w_;
+  const auto channels = static_cast<std::size_t>(image_.c);
+  out.pixels.resize(channels * static_cast<std::size_t>(h_) * static_cast<std::size_t>(w_));
+  std::uint8_t* to = out.pixels.data();
+  Pixel values{};
+  for (int y = 0; y < h_; ++y) {
+    for (int x = 0; x < w_; ++x) {
+      pixel(y, x, values.data());
+      for (std::size_t c = 0; c < channels; ++c) *to++ = static_cast<std::uint8_t>(values[c]);
+    }
   }
 }
 

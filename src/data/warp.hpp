@@ -14,25 +14,27 @@ struct Affine {
   double yx = 0, yy = 1, y0 = 0;
 };
 
+bool warps(const Augment& options);
 // nullopt when no warping option is on.
 std::optional<Affine> draw_affine(const Image& image, const Augment& options, const Draws& draws);
 
 // Image, warped by bilinear interpolation if `affine`, then padded. Channel values are whole numbers 0..255. Borrows
-// all.
+// the image.
 class Canvas {
  public:
-  Canvas(const Image& image, const Augment& options, const std::optional<Affine>& affine);
+  Canvas(const Image& image, const Augment& options, std::optional<Affine> affine);
   int h() const { return h_; }
   int w() const { return w_; }
   // Coordinates inside the canvas; writes image.c values.
   void pixel(int y, int x, float* values) const;
+  void draw(Image& out) const;  // all of it, reusing the memory of `out`
 
  private:
   void warped(int y, int x, float* values) const;
   void original(int y, int x, float* values) const;  // fill_value outside the image
 
   const Image& image_;
-  const std::optional<Affine>& affine_;
+  const std::optional<Affine> affine_;
   float fill_;
   int pad_, h_, w_;
 };

@@ -21,6 +21,7 @@ struct Target {
 std::vector<Target> text_targets();
 std::vector<Target> image_targets();
 std::vector<Target> record_targets(const Path& folder);
+std::vector<Target> archive_targets(const Path& folder);
 std::vector<Target> checkpoint_targets(const Path& folder);
 
 // A seed with one to four mistakes: bits, bytes, numbers, pieces lost, doubled or moved. A pure function of `random`.

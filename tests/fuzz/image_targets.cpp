@@ -1,3 +1,4 @@
+#include <dtrain/data/augment.hpp>
 #include <dtrain/data/image.hpp>
 
 #include "fuzz.hpp"
@@ -25,6 +26,17 @@ std::vector<Target> image_targets() {
     }
     targets.push_back(std::move(target));
   }
+  targets.push_back({"window-jpeg",
+                     {data::encode_image(gradient(1), data::Encoding::jpeg),
+                      data::encode_image(gradient(3), data::Encoding::jpeg, {.full_colour = false})},
+                     [](const std::string& input) {
+                       std::vector<float> out(3 * 8 * 8);
+                       data::Image scratch;
+                       for (std::uint32_t sample = 0; sample < 4; ++sample) {
+                         data::decode_and_augment(bytes_of(input), {.random_resized_crop = true}, {1, 0, sample},
+                                                  {3, 8, 8}, scratch, out);
+                       }
+                     }});
   return targets;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 std::vector<Target> all_targets(const Path& folder) {
   std::vector<Target> all = text_targets();
-  for (auto& more : {image_targets(), record_targets(folder), checkpoint_targets(folder)}) {
+  for (auto& more : {image_targets(), record_targets(folder), archive_targets(folder), checkpoint_targets(folder)}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

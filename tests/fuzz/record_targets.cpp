@@ -1,4 +1,5 @@
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/pack.hpp>
 #include <dtrain/data/record.hpp>
 
 #include "fuzz.hpp"
@@ -30,7 +31,23 @@ std::vector<Target> record_targets(const Path& folder) {
   const Path rec = folder / "good.rec", idx = folder / "good.idx";
   write_records(rec);
   const std::string records = read_file(rec), index = read_file(idx);
+  const std::string list = "0\t1.000000\ta/1.jpg\n7\t2\t0.5\tb/2 3.png\n";
+  const std::string coco =
+      R"({"images":[{"id":3,"file_name":"a.jpg","width":100,"height":50}],"annotations":[{"image_id":3,"category_id":18,)"
+      R"("bbox":[10,5,20.5,10],"iscrowd":0}],"categories":[{"id":18,"name":"dog"}]})";
   return {
+      {"list",
+       {list},
+       [=](const std::string& input) {
+         write_quickly(folder / "list.lst", input);
+         data::list_images(folder / "list.lst", folder);
+       }},
+      {"coco",
+       {coco},
+       [=](const std::string& input) {
+         write_quickly(folder / "coco.json", input);
+         data::list_images(folder / "coco.json", folder, data::CocoLabels::boxes);
+       }},
       {"records",
        {records},
        [=](const std::string& input) {

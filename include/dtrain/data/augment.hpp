@@ -11,13 +11,20 @@
 
 namespace dtrain::data {
 
-// MXNet's ImageRecordIter options with their names, meaning and order: warp (rotate, shear, scale, aspect), pad, crop,
-// HSL jitter, mirror, normalise.
+// MXNet's ImageRecordIter options with their names, meaning and order: resize, warp (rotate, shear, scale, aspect),
+// pad, crop, HSL jitter, mirror, normalise.
 struct Augment {
+  int resize = 0;            // pixels that the shorter edge gets first; 0: it stays
   int pad_size = 0;          // pixels of fill_value added on each side before cropping
   int fill_value = 127;      // also what a warp sees outside the image
   bool random_crop = false;  // else the centre
   bool random_mirror = false;
+  // A window of random area (a share of the picture's) and aspect (width to height, or the other way round by a coin),
+  // resized to the output, in the place of resize, scale, aspect and crop, behind rotation, shear and padding. Its
+  // aspect is drawn from [min_random_aspect_ratio, max_random_aspect_ratio] if the first is above 0, else from 1 +-
+  // max_random_aspect_ratio if that is, else from [3/4, 4/3].
+  bool random_resized_crop = false;
+  float min_random_area = 0.08f, max_random_area = 1, min_random_aspect_ratio = 0;
   // Jitter in OpenCV's 8-bit HLS: a whole number in [-max, max] is added to each, hue in 0..180 (2 degrees a unit), the
   // others in 0..255, and cut off at those ends. A grey image takes the lightness only.
   int max_random_h = 0, max_random_s = 0, max_random_l = 0;
@@ -35,13 +42,22 @@ void check_augment(const Augment& options);
 struct SampleKey {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
-  std::uint32_t sample = 0;  // position of the record in its file
+  std::uint32_t sample = 0;  // position of the record in its set
 };
+
+// Pixels are resized by taking the mean between the two nearest ones, or over all that an output pixel covers where the
+// reduction is by more than 2.
 
 // Writes shape.c * shape.h * shape.w floats, planes in RGB order. An image smaller than the crop after padding is
 // resized up until it covers it, keeping its aspect; a larger one is cropped, never shrunk. Throws DataError when
 // image.c != shape.c. The options must have passed check_augment(). Any thread; allocates nothing.
 void augment(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
              std::span<float> out);
+
+// Decodes one record's payload and augments it. Where a window of a JPEG is all that is wanted, only that is decoded,
+// and at 1/2, 1/4 or 1/8 of its size as long as it stays as large as the output: then pixels are near those of
+// decode_image() and augment(), at full size they are the same. Other payloads go through `scratch`. Any thread.
+void decode_and_augment(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                        Image& scratch, std::span<float> out);
 
 }  // namespace dtrain::data

@@ -28,10 +28,16 @@ std::optional<Encoding> detect_encoding(ByteView payload);
 inline constexpr int kStoredChannels = 0;
 
 // Decodes JPEG, PNG or dtrain pixels to `channels` (1, 3 or kStoredChannels; grey is repeated, colour becomes luma,
-// alpha is dropped, 16 bits become 8, CMYK becomes RGB, EXIF's orientation is ignored). Reuses the memory of `out`.
+// alpha is dropped, 16 bits become 8, CMYK becomes RGB, a JPEG is turned as its EXIF block says). Reuses the memory of
+// `out`.
 // Throws DataError when a payload is of an unknown kind, damaged or cut short.
 void decode_image(ByteView payload, int channels, Image& out);
-// JPEG with quality 95 and full colour resolution, PNG and dtrain pixels without loss. `image` has 1 or 3 channels.
-std::string encode_image(const Image& image, Encoding encoding);
+
+struct JpegOptions {
+  int quality = 95;         // 1 to 100
+  bool full_colour = true;  // 4:4:4; else 4:2:0, which is smaller and faster to decode
+};
+// PNG and dtrain pixels without loss. `image` has 1 or 3 channels.
+std::string encode_image(const Image& image, Encoding encoding, const JpegOptions& jpeg = {});
 
 }  // namespace dtrain::data

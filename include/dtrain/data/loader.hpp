@@ -13,15 +13,19 @@
 
 namespace dtrain::data {
 
-// Positions 0..count-1 in the order of the epoch: Fisher-Yates over RandomStream(seed, order, epoch, 0).
-std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, std::uint32_t count);
+// Positions 0..count-1 in the order of the epoch: Fisher-Yates over RandomStream(seed, order, epoch, 0). `block` > 0:
+// the runs of so many positions are brought into such an order, then the positions of each 16 runs that follow one
+// another. So few parts of the file are in use at a time; in a file whose neighbours are alike, so are the samples of a
+// batch.
+std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, std::uint32_t count,
+                                       std::uint32_t block = 0);
 
 // One batch. Its buffers return to the loader's pool when the last copy is destroyed, which may be after the loader.
 struct Batch {
   int n = 0;
   const float* images = nullptr;              // [n, c, h, w], 64-byte aligned
   const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
-  const std::uint32_t* sample_ids = nullptr;  // [n], positions in the file
+  const std::uint32_t* sample_ids = nullptr;  // [n], positions in the set
   std::shared_ptr<void> storage;
 };
 
@@ -31,14 +35,20 @@ struct LoaderOptions {
   Augment augment;
   std::uint64_t seed = 0;
   int threads = 1;
-  int queue_batches = 4;          // that are being loaded or wait for next()
-  bool shuffle = true;            // false: file order (evaluation)
-  std::int64_t num_examples = 0;  // use only the first so many records; 0 or more than there are: all
+  int queue_batches = 4;            // that are being loaded or wait for next(): they bound the memory
+  bool shuffle = true;              // false: file order (evaluation)
+  std::uint32_t shuffle_block = 0;  // as epoch_order() takes it
+  std::int64_t num_examples = 0;    // use only the first so many records; 0 or more than there are: all
   // Records that cannot be read or decoded. Up to so many of them (counted once each, however often they come up) are
   // replaced by pixels and label of the next good record, under their own sample id; one more is a DataError. Never
   // silently: bad_records() counts them and the first is named.
   std::int64_t max_bad_records = 0;
+  RemoteOptions remote = {};  // for files behind URLs
 };
+
+// Bytes of the batches of `samples` each that a loader holds at most, with one that its consumer has not let go of.
+// What it knows of each record besides, place and turn, takes at most 32 bytes a record; the files are mapped.
+std::uint64_t buffer_bytes(const LoaderOptions& options, int samples);
 
 // Part of an epoch's order: order[first], ..., order[first + count - 1].
 struct Slice {
@@ -46,13 +56,13 @@ struct Slice {
   int count = 0;
 };
 
-// One file, one consumer: all members are called from one thread. Every byte of every batch is a pure function of file,
-// options, epoch and slice; neither the number of threads nor their timing shows.
+// One set of files, one consumer: all members are called from one thread. Every byte of every batch is a pure function
+// of the files, options, epoch and slice; neither the number of threads nor their timing shows.
 class Loader {
  public:
-  // Throws UsageError (an option out of range), DataError (the file, or its images and `shape` have different
-  // channels).
-  Loader(const Path& rec, LoaderOptions options);
+  // `records` as find_records() takes it. Throws UsageError (an option out of range), DataError (a file, or its images
+  // and `shape` have different channels).
+  Loader(const Path& records, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -7,17 +7,21 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
-#include <dtrain/data/image.hpp>
+#include <dtrain/data/pack.hpp>
 
 namespace dtrain::data {
 
 struct PrepareOptions {
-  std::string name;  // cifar10 | fashion-mnist | mnist | shapes
-  Path out;          // folder, made if missing
-  std::string from;  // folder or URL with the published files; empty: the set's home
-  Encoding encoding = Encoding::raw;
-  std::uint64_t seed = 1;                               // shapes only
+  std::string name;                                 // cifar10 | fashion-mnist | mnist | shapes | imagenet | coco
+  Path out;                                         // folder, made if missing
+  std::string from;                                 // folder or URL with the published files; empty: the set's home
+  std::optional<Encoding> encoding = std::nullopt;  // nullopt: raw; photographs (imagenet, coco) as they are published
+  std::uint64_t seed = 1;                           // shapes only
   std::uint32_t train_count = 10000, val_count = 2000;  // shapes only
+  // Photographs only, as of PackOptions. With shards, NAME_train and NAME_val are prefixes.
+  int resize = 0, shards = 1, threads = 1;
+  std::optional<int> quality = std::nullopt;
+  CocoLabels coco_labels = CocoLabels::largest;
   // done and total in the unit that is named ("bytes", "records"); called from the calling thread.
   std::function<void(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit)> progress;
 };
@@ -25,7 +29,8 @@ struct PrepareOptions {
 struct PrepareResult {
   Path train, val;
   std::uint64_t train_records = 0, val_records = 0;
-  bool already_there = false;  // files of the same content were complete: nothing was written
+  bool already_there = false;         // files of the same content were complete: nothing was written
+  std::vector<PackProblem> problems;  // photographs that could not be read, which no file holds
 };
 
 std::vector<std::string> prepare_names();

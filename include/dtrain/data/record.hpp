@@ -9,27 +9,33 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/data/remote.hpp>
 
 namespace dtrain::data {
 
 struct Record {
   std::uint64_t id = 0;
-  std::vector<float> labels;                  // one for classification; more when the header's flag says so
-  ByteView payload;                           // JPEG, PNG or dtrain pixels; borrowed from the file, or from `joined`
-  std::shared_ptr<const std::string> joined;  // owns the payload of a record that the container stores in parts
+  std::vector<float> labels;          // one for classification; more when the header's flag says so
+  ByteView payload;                   // JPEG, PNG or dtrain pixels; borrowed from the file, or from `owner`
+  std::shared_ptr<const void> owner;  // of the payload of a record that came in parts or from far away
 };
 
 // Read-only view of one .rec file. Safe for concurrent use. Without .idx the frames are scanned once; an .idx that does
-// not fit its .rec is a DataError. Positions follow the .idx. Errors are DataError with file and byte offset.
+// not fit its .rec is a DataError. A remote one (s3://, https://) needs its .idx. Positions follow the .idx. Errors are
+// DataError with file and byte offset.
 class RecordFile {
  public:
-  explicit RecordFile(const Path& rec);
+  explicit RecordFile(const Path& rec, const RemoteOptions& remote = {});
+  RecordFile(RecordFile&&) noexcept;
   ~RecordFile();
   std::size_t size() const;  // records, at least one
   std::uint64_t offset(std::size_t position) const;
   Record read(std::size_t position) const;              // checks the frame; a damaged one throws
   void read(std::size_t position, Record& into) const;  // the same, reusing the memory of `into`
   const Path& path() const;
+  bool is_remote() const;
+  std::uint64_t bytes() const;                   // of the whole .rec
+  void fetch_ahead(std::size_t position) const;  // of a remote file: into the cache
 
  private:
   struct State;
@@ -38,6 +44,35 @@ class RecordFile {
 
 // The index that belongs to a .rec file: the same name with .idx as its ending.
 Path index_path(const Path& rec);
+
+// The files that a person means, in the order in which they make up a set: names with commas between them, each a file,
+// a pattern (* ? [...]) or a prefix: PREFIX.rec, or PREFIX_0.rec to PREFIX_<N-1>.rec without a gap. Numbers in names
+// count as numbers: p_2.rec comes before p_10.rec. Behind s3:// as in a folder; `store` null: one is made where that is
+// needed. Throws DataError that names what is not there.
+std::vector<Path> find_records(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store = {});
+
+// Several record files as one: positions go on from file to file. Safe for concurrent use; errors as of RecordFile.
+class RecordSet {
+ public:
+  explicit RecordSet(const std::vector<Path>& files, RemoteOptions remote = {});
+  std::size_t size() const { return ends_.back(); }
+  void read(std::size_t position, Record& into) const;
+  bool is_remote() const;                         // any of its files
+  void fetch_ahead(std::size_t position) const;   // as of RecordFile
+  std::string name() const;                       // for messages
+  std::string place(std::size_t position) const;  // "FILE: record 3 at byte 120", with the position in that file
+  const std::vector<RecordFile>& files() const { return files_; }
+
+ private:
+  struct Located {
+    const RecordFile* file;
+    std::size_t inside;
+  };
+  Located locate(std::size_t position) const;
+
+  std::vector<RecordFile> files_;
+  std::vector<std::size_t> ends_;  // of each file's positions
+};
 
 // Writes PREFIX.rec and PREFIX.idx; nothing appears under those names before finish(). A crash inside finish() can
 // leave the .rec alone, which is complete and readable without its .idx.

@@ -133,7 +133,7 @@ TEST_F(Prepare, NamesACifarFileThatIsMissingOrCutShort) {
 TEST_F(Prepare, AdvisesTheNearestName) {
   options.name = "cifar1O";
   expect_error<UsageError>([&] { prepare(options); }, "did you mean cifar10?");
-  options.name = "imagenet";
+  options.name = "kitti";
   expect_error<UsageError>([&] { prepare(options); }, "one of: cifar10, fashion-mnist, mnist, shapes");
 }
 

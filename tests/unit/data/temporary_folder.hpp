@@ -1,27 +1,14 @@
-// A folder for one test, removed at its end.
+// A folder for one test, and how errors about its files are expected.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 
+#include "common/temporary_folder.hpp"
+
 namespace dtrain::data {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = testing::TempDir() + "dtrain-data-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  Path operator/(std::string_view name) const { return path_ / name; }
-  const Path& path() const { return path_; }
-
- private:
-  Path path_;
-};
 
 // Fails the test unless `act` throws an E whose message and hint hold `text`.
 template <typename E = DataError, typename Act>

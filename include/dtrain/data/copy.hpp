@@ -1,0 +1,48 @@
+// `data cp` and `data unpack`: files between this machine and s3:// or https://. A run that was broken off is gone on
+// with by the next one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/net/objects.hpp>
+
+namespace dtrain::data {
+
+struct CopyOptions {
+  std::string from, to;    // at least one is remote; what ends in / (or is a folder) is given the other's file name
+  bool recursive = false;  // everything below `from`: a folder, or a prefix in a bucket
+  // Bytes of the file that is named; from several threads, one at a time.
+  std::function<void(std::string_view file, std::uint64_t done, std::uint64_t total)> progress = {};
+};
+
+struct CopyResult {
+  std::uint64_t files = 0, bytes = 0;  // copied
+  std::uint64_t already_there = 0;     // files that were there with the same size and checksum
+  std::uint64_t resumed_bytes = 0;     // of uploads, that an earlier run had sent
+};
+
+// Every file is there whole, or not at all. Throws UsageError (two local names, a folder without `recursive`),
+// DataError (a checksum, a name that would leave the folder), net::AwsError, Error (disk).
+CopyResult copy_files(net::ObjectStore& store, const CopyOptions& options);
+
+struct UnpackOptions {
+  std::string from;  // a .tar file, local or remote; not compressed
+  Path out;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  // bytes of the archive
+};
+
+struct UnpackResult {
+  std::uint64_t files = 0, bytes = 0;  // written by this run
+  std::uint64_t resumed_at = 0;        // byte of the archive where it went on; 0: it began at the beginning
+};
+
+// Reads the archive once, from front to end, and writes each file as it comes; nothing else of it is kept. While it is
+// not at its end OUT/.dtrain-unpack.json says how far it came. Throws as above, and for links and devices DataError.
+UnpackResult unpack_tar(net::ObjectStore& store, const UnpackOptions& options);
+
+}  // namespace dtrain::data

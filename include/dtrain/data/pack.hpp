@@ -1,0 +1,98 @@
+// `data pack` and `data import`: pictures, from wherever they are, to PREFIX.rec, PREFIX.idx and PREFIX.lst, as MXNet's
+// im2rec makes them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/data/image.hpp>
+
+namespace dtrain::data {
+
+// What a COCO file gives a picture as its labels. largest: the category of its largest box, counted from 0 in the order
+// of the category ids. boxes: all of them as MXNet's detection iterator wants them: 2, 5, then category, left, top,
+// right, bottom of each, as shares of the picture's size.
+enum class CocoLabels { largest, boxes };
+std::vector<std::string> coco_label_names();
+std::optional<CocoLabels> parse_coco_labels(std::string_view name);
+
+struct PackItem {
+  std::uint64_t id = 0;
+  std::vector<float> labels;
+  std::string file;         // relative to the list's root, or what else to call the picture
+  std::uint64_t place = 0;  // where the source has it; a folder needs none
+};
+
+struct PackList {
+  Path root;
+  std::vector<PackItem> items;
+  std::vector<std::string> classes;  // names by label, where the source has them
+  std::size_t unlabelled = 0;        // pictures that were left out because nothing says what they show
+};
+
+// What pictures come from. automatic: told by names and first bytes.
+//   folder      every folder below it that holds .jpg, .jpeg or .png files is a class, numbered and walked in the order
+//               of names, as im2rec --recursive does
+//   list        a .lst file: id, labels, file, with tabs between
+//   coco        a COCO JSON file for object detection
+//   archive     .tar (also of .tar files, as ImageNet's), .tar.gz and .zip files, in WebDataset's way where they hold
+//               .cls files (KEY.jpg beside KEY.cls or KEY.json), else with a class for each folder
+//   cifar10     CIFAR's binary version: a label byte and three planes of 32 x 32
+//   cifar100    the same with a coarse label before the fine one, which counts
+//   idx         MNIST's: images, and their labels in a second file, which is looked for by its name
+//   records     .rec files
+enum class PictureFormat { automatic, folder, list, coco, archive, cifar10, cifar100, idx, records };
+std::vector<std::string> picture_format_names();
+std::optional<PictureFormat> parse_picture_format(std::string_view name);
+
+// The pictures of `source`: a folder (every folder below it that holds .jpg, .jpeg or .png files is a class, numbered
+// and walked in the order of names, as im2rec --recursive does), a .lst file (id, labels, file, with tabs between) or
+// a COCO JSON file. `root` is where the files are, a folder or an archive; empty: beside the source. Throws DataError
+// naming file and line.
+PackList list_images(const Path& source, const Path& root, CocoLabels labels = CocoLabels::largest);
+
+struct PackOptions {
+  std::vector<Path> sources = {};  // of folder, list and coco one only
+  PictureFormat format = PictureFormat::automatic;
+  Path root = {};
+  CocoLabels coco_labels = CocoLabels::largest;
+  Path out = {};   // PREFIX, to which _train and _val (with a train_ratio) and _0, _1, ... (with shards) are added
+  int resize = 0;  // pixels of the shorter edge; 0: as it is
+  std::optional<int> quality = std::nullopt;          // of JPEG, 1 to 100
+  std::optional<Encoding> encoding = Encoding::jpeg;  // nullopt: what each picture has
+  int shards = 1;
+  bool shuffle = false;  // a split shuffles always
+  std::uint64_t seed = 1;
+  double train_ratio = 1;  // share of the pictures that go to PREFIX_train; the others to PREFIX_val
+  int threads = 1;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;  // on the calling thread
+};
+
+struct PackProblem {
+  std::string file, what;
+};
+
+struct PackResult {
+  struct File {
+    Path rec;
+    std::uint64_t records = 0, bytes = 0;
+  };
+  std::vector<File> files;
+  std::vector<std::string> classes;
+  std::vector<PackProblem> problems;  // pictures that could not be read, which no file holds
+  std::size_t unlabelled = 0;
+  std::uint64_t taken_up = 0;  // records that an earlier, stopped run had made
+};
+
+// A picture whose bytes are what the options ask for already (no resize, no quality, the same encoding, upright) is
+// taken byte for byte once it decodes; every other one is decoded, turned upright, resized and encoded (JPEG with
+// quality 95 unless said, 4:2:0). The files are a pure function of pictures and options, whatever the number of
+// threads. A run that was stopped at any point, also by kill -9, is taken up by the same call; PREFIX.pack.json says
+// what is done. Throws UsageError, DataError (the source), Error (disk; another run that writes the same files).
+PackResult pack(const PackOptions& options);
+
+}  // namespace dtrain::data

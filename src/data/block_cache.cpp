@@ -1,0 +1,163 @@
+#include "block_cache.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <dtrain/base/hash.hpp>
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x31425444;  // "DTB1"
+constexpr auto kLongestWait = std::chrono::seconds(30);
+constexpr auto kLookEvery = std::chrono::milliseconds(5);
+
+struct BlockHead {
+  std::uint32_t magic = kMagic;
+  std::uint32_t crc32c = 0;
+  std::uint64_t size = 0;
+};
+
+bool read_all(int fd, std::uint64_t offset, std::span<std::byte> into) {
+  while (!into.empty()) {
+    const ssize_t got = ::pread(fd, into.data(), into.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+bool write_all(int fd, ByteView bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool is_whole(int fd, const BlockHead& head) {
+  struct stat status {};
+  if (head.magic != kMagic || ::fstat(fd, &status) != 0) return false;
+  if (static_cast<std::uint64_t>(status.st_size) != sizeof(head) + head.size) return false;
+  std::vector<std::byte> content(head.size);
+  return read_all(fd, sizeof(head), content) && crc32c(content) == head.crc32c;
+}
+
+struct KeptBlock {
+  std::filesystem::file_time_type used;
+  std::uint64_t size;
+  Path path;
+};
+
+// Every block below the folder; those that vanish meanwhile are none.
+std::vector<KeptBlock> kept_blocks(const Path& folder) {
+  std::vector<KeptBlock> blocks;
+  std::error_code error;
+  for (const auto& object : std::filesystem::directory_iterator(folder, error)) {
+    for (const auto& entry : std::filesystem::directory_iterator(object.path(), error)) {
+      std::error_code gone;
+      const std::uint64_t size = entry.file_size(gone);
+      const auto used = entry.last_write_time(gone);
+      if (!gone && entry.path().filename() != "lock") blocks.push_back({used, size, entry.path()});
+    }
+  }
+  return blocks;
+}
+
+}  // namespace
+
+BlockCache::BlockCache(const Path& folder, std::uint64_t limit, std::function<void(const std::string&)> tell)
+    : folder_(folder / "blocks-1"), limit_(limit), tell_(std::move(tell)) {
+  make_folder(folder_);
+  for (const KeptBlock& block : kept_blocks(folder_)) used_ += block.size;
+}
+
+bool BlockCache::read(const BlockName& name, std::uint64_t begin, std::span<std::byte> into, bool check) {
+  const Path file = file_of(name);
+  const FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return false;
+  BlockHead head;
+  const bool good = read_all(fd.get(), 0, std::as_writable_bytes(std::span(&head, 1))) &&
+                    (!check || is_whole(fd.get(), head)) && begin + into.size() <= head.size &&
+                    read_all(fd.get(), sizeof(head) + begin, into);
+  if (good) {
+    ::futimens(fd.get(), nullptr);  // read just now: it goes last
+  } else {
+    ::unlink(file.c_str());
+  }
+  return good;
+}
+
+void BlockCache::put(const BlockName& name, ByteView content) {
+  if (broken_) return;
+  const Path file = file_of(name);
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (used_ + content.size() > limit_) make_room(limit_ - std::min(limit_, limit_ / 10 + content.size()));
+  if (write(file, content)) return;
+  make_room(used_ / 2);
+  if (write(file, content) || broken_.exchange(true)) return;
+  if (tell_)
+    tell_(fmt::format("{}: cannot be written to ({}); going on without it", folder_.string(), std::strerror(errno)));
+}
+
+bool BlockCache::write(const Path& file, ByteView content) {
+  const Path temporary = fmt::format("{}.{}.{}", file.string(), ::getpid(), writes_++);
+  const BlockHead head{.crc32c = crc32c(content), .size = content.size()};
+  const FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const bool written = fd && write_all(fd.get(), std::as_bytes(std::span(&head, 1))) && write_all(fd.get(), content) &&
+                       ::rename(temporary.c_str(), file.c_str()) == 0;
+  const int error = errno;
+  if (!written) ::unlink(temporary.c_str());
+  if (written) used_ += sizeof(head) + content.size();
+  errno = error;
+  return written;
+}
+
+void BlockCache::make_room(std::uint64_t target) {
+  const std::unique_lock evicting(evicting_, std::try_to_lock);
+  const FileDescriptor lock(::open((folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!evicting || !lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;  // another one is making room
+  std::vector<KeptBlock> blocks = kept_blocks(folder_);
+  std::sort(blocks.begin(), blocks.end(), [](const KeptBlock& a, const KeptBlock& b) { return a.used < b.used; });
+  std::uint64_t used = 0;
+  for (const KeptBlock& block : blocks) used += block.size;
+  for (const KeptBlock& block : blocks) {
+    if (used <= target) break;
+    if (::unlink(block.path.c_str()) == 0) used -= block.size;
+  }
+  used_ = used;
+}
+
+BlockCache::Claim BlockCache::claim(const BlockName& name) {
+  const Path file = file_of(name);
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  FileDescriptor lock(::open((file.parent_path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  // A lock of the open file, not of the process: threads keep each other out too.
+  struct flock range {
+    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = static_cast<off_t>(name.number), .l_len = 1, .l_pid = 0
+  };
+  const auto end = std::chrono::steady_clock::now() + kLongestWait;
+  while (lock && ::fcntl(lock.get(), F_OFD_SETLK, &range) != 0 && std::chrono::steady_clock::now() < end) {
+    if (::access(file.c_str(), F_OK) == 0) return {};
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  return Claim(std::move(lock));
+}
+
+}  // namespace dtrain::data

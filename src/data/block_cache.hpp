@@ -1,0 +1,59 @@
+// Blocks of remote files on disk, shared by the processes of this machine: CACHE/blocks-1/OBJECT/NUMBER, each with a
+// checksum in front, so that a damaged one is as good as none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::data {
+
+struct BlockName {
+  std::string object;  // a name that no other content shares
+  std::uint64_t number = 0;
+};
+
+// Safe for concurrent use, by several processes too. Nothing here throws once it is made: a cache that fails is empty.
+class BlockCache {
+ public:
+  // Throws Error when the folder cannot be made.
+  BlockCache(const Path& folder, std::uint64_t limit, std::function<void(const std::string&)> tell);
+  // Bytes of the block from `begin` on. False: it is not there, shorter, or damaged (then it is removed). `check`: the
+  // whole block is compared with its checksum; once a process is enough.
+  bool read(const BlockName& name, std::uint64_t begin, std::span<std::byte> into, bool check);
+  // Keeps it, if there is room or room can be made.
+  void put(const BlockName& name, ByteView content);
+
+  // While it lives no other thread or process holds the same block's claim, unless it waited too long for it.
+  class Claim {
+   public:
+    Claim() = default;
+    explicit Claim(FileDescriptor lock) : lock_(std::move(lock)) {}
+
+   private:
+    FileDescriptor lock_;
+  };
+  // Waits while another one fetches the block, and returns early once the block is there.
+  Claim claim(const BlockName& name);
+
+ private:
+  Path file_of(const BlockName& name) const { return folder_ / name.object / std::to_string(name.number); }
+  bool write(const Path& file, ByteView content);
+  void make_room(std::uint64_t target);
+
+  Path folder_;
+  const std::uint64_t limit_;
+  std::function<void(const std::string&)> tell_;
+  std::atomic<std::uint64_t> writes_{0};
+  std::atomic<std::uint64_t> used_{0};  // about: other processes write too
+  std::atomic<bool> broken_{false};     // told already; not written to any more
+  std::mutex evicting_;
+};
+
+}  // namespace dtrain::data

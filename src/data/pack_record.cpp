@@ -1,0 +1,95 @@
+#include "pack_record.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::string_view kSchema = "dtrain.pack/1";
+
+std::string plan_of(const PackOptions& options, const Pictures& pictures) {
+  Sha256 hash;
+  const auto add = [&](const std::string& text) { hash.update(bytes_of(text + "\n")); };
+  add(fmt::format("{} {} {} {} {} {} {} {}", kSchema, options.resize, options.quality.value_or(0),
+                  options.encoding ? encoding_name(*options.encoding) : "kept", options.shards, options.shuffle,
+                  options.seed, options.train_ratio));
+  for (const PackItem& item : pictures.list.items) {
+    add(fmt::format("{} {} {}", item.id, item.file, pictures.store->stamp(item)));
+    hash.update(std::as_bytes(std::span(item.labels)));
+  }
+  return hash.hex();
+}
+
+Json to_json(const FinishedShard& shard) {
+  Json problems = Json::array();
+  for (const PackProblem& each : shard.problems) {
+    problems.push_back(Json::object({{"file", each.file}, {"what", each.what}}));
+  }
+  return Json::object({{"file", shard.file.rec.filename().string()},
+                       {"records", shard.file.records},
+                       {"bytes", shard.file.bytes},
+                       {"problems", problems}});
+}
+
+FinishedShard from_json(const Json& json, const Path& folder) {
+  FinishedShard shard{
+      {folder / json.at("file").as_string(), static_cast<std::uint64_t>(json.at("records").as_integer()),
+       static_cast<std::uint64_t>(json.at("bytes").as_integer())},
+      {}};
+  for (const Json& each : json.at("problems").as_array()) {
+    shard.problems.push_back({each.at("file").as_string(), each.at("what").as_string()});
+  }
+  return shard;
+}
+
+}  // namespace
+
+PackJournal::PackJournal(const PackOptions& options, const Pictures& pictures)
+    : path_(options.out.string() + ".pack.json"), plan_(plan_of(options, pictures)), classes_(pictures.list.classes) {
+  read();
+  if (!takes_up_) write();
+}
+
+// A damaged one, or one of another plan, is as none.
+void PackJournal::read() try {
+  if (!std::filesystem::exists(path_)) return;
+  const Json json = Json::parse(read_file(path_), path_.string());
+  if (json.at("schema").as_string() != kSchema || json.at("plan").as_string() != plan_) return;
+  for (const Json& each : json.at("files").as_array()) finished_.push_back(from_json(each, path_.parent_path()));
+  takes_up_ = true;
+} catch (const DataError&) {
+  finished_.clear();
+}
+
+void PackJournal::write() const {
+  Json files = Json::array(), classes = Json::array();
+  for (const FinishedShard& shard : finished_) files.push_back(to_json(shard));
+  for (const std::string& name : classes_) classes.push_back(name);
+  write_file_atomic(
+      path_,
+      Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", classes}, {"files", files}}).dump(1) + "\n");
+}
+
+std::optional<FinishedShard> PackJournal::finished(const Path& rec) const {
+  for (const FinishedShard& shard : finished_) {
+    std::error_code error;
+    if (shard.file.rec.filename() == rec.filename() && std::filesystem::file_size(rec, error) == shard.file.bytes &&
+        !error && std::filesystem::exists(Path(rec).replace_extension(".idx"))) {
+      return shard;
+    }
+  }
+  return std::nullopt;
+}
+
+void PackJournal::add(const FinishedShard& shard) {
+  std::erase_if(finished_,
+                [&](const FinishedShard& each) { return each.file.rec.filename() == shard.file.rec.filename(); });
+  finished_.push_back(shard);
+  write();
+}
+
+}  // namespace dtrain::data

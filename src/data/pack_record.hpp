@@ -1,0 +1,39 @@
+// PREFIX.pack.json: what a run of data pack set out to do and which of its files are finished.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/data/pack.hpp>
+
+#include "pictures.hpp"
+
+namespace dtrain::data {
+
+struct FinishedShard {
+  PackResult::File file;
+  std::vector<PackProblem> problems;
+};
+
+class PackJournal {
+ public:
+  // The plan is a hash over options and pictures (names, labels, sizes, times of change): another plan begins anew.
+  PackJournal(const PackOptions& options, const Pictures& pictures);
+
+  // Something of this very plan was done before.
+  bool takes_up() const { return takes_up_; }
+  // What an earlier run says of the file, if it is there with that many bytes.
+  std::optional<FinishedShard> finished(const Path& rec) const;
+  void add(const FinishedShard& shard);
+
+ private:
+  void read();
+  void write() const;
+
+  Path path_;
+  std::string plan_;
+  std::vector<std::string> classes_;
+  bool takes_up_ = false;
+  std::vector<FinishedShard> finished_;
+};
+
+}  // namespace dtrain::data

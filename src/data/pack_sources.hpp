@@ -1,0 +1,16 @@
+// What data pack can start from, each as a list of pictures.
+#pragma once
+
+#include <string_view>
+
+#include <dtrain/data/pack.hpp>
+
+namespace dtrain::data {
+
+PackList list_folder(const Path& folder);
+PackList parse_list(std::string_view text, const Path& lst, const Path& root);
+// The object detection format of cocodataset.org: images, annotations with bbox and category_id, categories. Crowds are
+// left out.
+PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels);
+
+}  // namespace dtrain::data

@@ -1,0 +1,78 @@
+#include "read_ahead.hpp"
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::data {
+namespace {
+
+// They wait for the network, not for the processor.
+constexpr int kThreads = 16;
+constexpr std::size_t kFarthestAhead = 16384;  // records
+// Farther ahead, blocks could be dropped from a small cache before they are read.
+constexpr std::uint64_t kShareOfCache = 4;
+
+std::size_t farthest_in(const RecordSet& set, std::uint64_t cache_size) {
+  std::uint64_t bytes = 0;
+  for (const RecordFile& file : set.files()) bytes += file.bytes();
+  const std::uint64_t average = std::max<std::uint64_t>(1, bytes / set.size());
+  return std::clamp<std::size_t>(cache_size / kShareOfCache / average, 1, kFarthestAhead);
+}
+
+}  // namespace
+
+ReadAhead::ReadAhead(const RecordSet& set, std::uint64_t cache_size)
+    : set_(set), farthest_(farthest_in(set, cache_size)) {
+  if (!set.is_remote()) return;
+  for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+ReadAhead::~ReadAhead() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  there_is_work_.notify_all();
+}
+
+void ReadAhead::start(std::vector<std::uint32_t> positions) {
+  if (threads_.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    positions_ = std::move(positions);
+    next_ = read_ = 0;
+  }
+  there_is_work_.notify_all();
+}
+
+void ReadAhead::have_read(std::size_t count) {
+  if (threads_.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    read_ = count;
+  }
+  there_is_work_.notify_all();
+}
+
+bool ReadAhead::may_go_on() const { return next_ < std::min(positions_.size(), read_ + farthest_); }
+
+void ReadAhead::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    there_is_work_.wait(lock, [this] { return ending_ || may_go_on(); });
+    if (ending_) return;
+    const std::uint32_t position = positions_[next_++];
+    lock.unlock();
+    bool fetched = true;
+    try {
+      set_.fetch_ahead(position);
+    } catch (const Error&) {
+      fetched = false;  // the reader meets it too, and knows what to say
+    }
+    lock.lock();
+    if (!fetched) next_ = positions_.size();
+  }
+}
+
+}  // namespace dtrain::data

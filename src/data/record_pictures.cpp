@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "pictures.hpp"
+
+namespace dtrain::data {
+namespace {
+
+std::vector<Path> all_files(const std::vector<Path>& sources) {
+  std::vector<Path> files;
+  for (const Path& source : sources) {
+    for (const Path& file : find_records(source.string())) files.push_back(file);
+  }
+  return files;
+}
+
+class RecordStore : public PictureStore {
+ public:
+  explicit RecordStore(const std::vector<Path>& files) : set_(files) {
+    for (const Path& file : files) stamp_ += file_stamp(file) + " ";
+  }
+
+  PackList list() const {
+    PackList list;
+    Record record;
+    for (std::size_t i = 0; i < set_.size(); ++i) {
+      set_.read(i, record);
+      list.items.push_back({i, record.labels, set_.place(i), i});
+    }
+    return list;
+  }
+
+  SourceBytes read(const PackItem& item) const override {
+    Record record;
+    set_.read(item.place, record);
+    return {item.file, record.payload, record.owner};
+  }
+  std::string stamp(const PackItem&) const override { return stamp_; }
+
+ private:
+  RecordSet set_;
+  std::string stamp_;
+};
+
+}  // namespace
+
+// Ids are given anew: those of several files need not differ.
+Pictures open_records(const std::vector<Path>& sources) {
+  auto store = std::make_unique<RecordStore>(all_files(sources));
+  return {store->list(), std::move(store)};
+}
+
+}  // namespace dtrain::data

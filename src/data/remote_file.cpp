@@ -1,0 +1,94 @@
+#include "remote_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::data {
+namespace {
+
+// Small enough that the first batch of a shuffled epoch comes soon, large enough that requests do not cost more than
+// bytes.
+constexpr std::uint64_t kBlock = 1u << 20;
+
+Path cache_folder(const RemoteOptions& options) {
+  if (!options.cache_dir.empty()) return options.cache_dir;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return Path(cache) / "dtrain";
+  const char* home = std::getenv("HOME");
+  return Path(home && *home ? home : "/tmp") / ".cache" / "dtrain";
+}
+
+}  // namespace
+
+bool is_remote(const Path& path) { return net::is_object_url(path.string()); }
+
+RemoteFile::RemoteFile(std::string url, const RemoteOptions& options)
+    : url_(std::move(url)),
+      store_(options.store ? options.store : std::make_shared<net::ObjectStore>()),
+      state_(store_->state(url_)),
+      checked_((state_.size + kBlock - 1) / kBlock) {
+  // Without an ETag nothing tells one version of the object from another.
+  if (state_.etag.empty()) return;
+  if (state_.size > options.cache_size / 2 && !options.in_runs) {
+    if (options.tell) {
+      options.tell(
+          fmt::format("{}: {} are too much for a cache of {}: each record is fetched alone, every time; "
+                      "--shuffle-block 1024, or a larger --cache-size, is faster",
+                      url_, format_bytes(state_.size), format_bytes(options.cache_size)));
+    }
+    return;
+  }
+  object_ = sha256_hex(bytes_of(fmt::format("{}\n{}\n{}\n{}", url_, state_.etag, state_.size, kBlock))).substr(0, 32);
+  cache_ = std::make_unique<BlockCache>(cache_folder(options), options.cache_size, options.tell);
+}
+
+void RemoteFile::read(std::uint64_t offset, std::span<std::byte> into) {
+  if (offset > state_.size || into.size() > state_.size - offset) {
+    throw DataError(
+        fmt::format("{}: has {} bytes, so none from {} to {}", url_, state_.size, offset, offset + into.size()),
+        "its .idx belongs to another file");
+  }
+  if (!cache_) return store_->read(url_, state_, offset, into);
+  while (!into.empty()) {
+    const std::uint64_t block = offset / kBlock, begin = offset % kBlock;
+    const std::uint64_t count = std::min<std::uint64_t>(into.size(), kBlock - begin);
+    read_block(block, begin, into.first(count));
+    into = into.subspan(count);
+    offset += count;
+  }
+}
+
+void RemoteFile::read_block(std::uint64_t block, std::uint64_t begin, std::span<std::byte> into) {
+  if (cache_->read(name_of(block), begin, into, !checked_[block])) {
+    checked_[block] = true;
+    return;
+  }
+  const BlockCache::Claim claim = cache_->claim(name_of(block));
+  if (cache_->read(name_of(block), begin, into, true)) return;
+  const std::string content = fetch(block);
+  std::memcpy(into.data(), content.data() + begin, into.size());
+}
+
+std::string RemoteFile::fetch(std::uint64_t block) {
+  std::string content(std::min(kBlock, state_.size - block * kBlock), '\0');
+  store_->read(url_, state_, block * kBlock, std::as_writable_bytes(std::span(content)));
+  cache_->put(name_of(block), bytes_of(content));
+  checked_[block] = true;
+  return content;
+}
+
+void RemoteFile::fetch_ahead(std::uint64_t offset, std::uint64_t size) {
+  if (!cache_ || size == 0) return;
+  for (std::uint64_t block = offset / kBlock; block <= (offset + size - 1) / kBlock; ++block) {
+    std::byte first{};
+    if (block < checked_.size() && !checked_[block]) read_block(block, 0, {&first, 1});
+  }
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,41 @@
+// One object as a file that is read at random, through the cache where it fits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dtrain/data/remote.hpp>
+
+#include "block_cache.hpp"
+
+namespace dtrain::data {
+
+// Safe for concurrent use. Pinned to what the object was when it was opened: a replaced one is a DataError that names
+// both ETags, cached blocks of the old one are never mixed with the new.
+class RemoteFile {
+ public:
+  RemoteFile(std::string url, const RemoteOptions& options);
+  std::uint64_t size() const { return state_.size; }
+  // Throws what net::ObjectStore::read throws.
+  void read(std::uint64_t offset, std::span<std::byte> into);
+  // Brings these bytes into the cache, if there is one.
+  void fetch_ahead(std::uint64_t offset, std::uint64_t size);
+
+ private:
+  BlockName name_of(std::uint64_t block) const { return {object_, block}; }
+  void read_block(std::uint64_t block, std::uint64_t begin, std::span<std::byte> into);
+  std::string fetch(std::uint64_t block);
+
+  std::string url_;
+  std::shared_ptr<net::ObjectStore> store_;
+  net::ObjectState state_;
+  std::string object_;
+  std::unique_ptr<BlockCache> cache_;       // null: read without one
+  std::vector<std::atomic<bool>> checked_;  // the block was there and whole, or came from the server
+};
+
+}  // namespace dtrain::data

@@ -1,0 +1,109 @@
+#include "shard_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/image.hpp>
+
+#include "record_format.hpp"
+#include "record_index.hpp"
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::size_t kBufferSize = 4 << 20;
+// Beyond this many bytes all is on disk: after a power cut only so many have to be doubted.
+constexpr std::uint64_t kSyncEvery = 64 << 20;
+
+[[noreturn]] void fail(std::string_view action, const Path& path) {
+  throw Error(
+      fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(errno)),
+      errno == ENOSPC || errno == EDQUOT ? "free some space there; the same command goes on where it stopped" : "");
+}
+
+bool decodes(const Record& record) try {
+  Image image;
+  decode_image(record.payload, kStoredChannels, image);
+  return true;
+} catch (const DataError&) {
+  return false;
+}
+
+}  // namespace
+
+ShardFile::ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, bool take_up)
+    : rec_(rec), part_(rec.string() + ".part"), ids_(ids) {
+  fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!fd_) fail("create", part_);
+  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw Error(fmt::format("{}: another process writes it", part_.string()), "wait for it, or choose another --out");
+  }
+  if (take_up) keep_good_records();
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) fail("shorten", part_);
+  if (::lseek(fd_.get(), 0, SEEK_END) < 0) fail("write", part_);
+}
+
+void ShardFile::keep_good_records() {
+  const MappedFile mapped(part_);
+  const RecordBytes file{mapped.bytes(), part_};
+  const std::uint64_t whole = mapped.bytes().size(), doubtful = whole > 2 * kSyncEvery ? whole - 2 * kSyncEvery : 0;
+  std::size_t next = 0;
+  Record record;
+  try {
+    while (size_ < whole) {
+      record_at(file, size_, record);
+      const auto found = std::find(ids_.begin() + static_cast<std::ptrdiff_t>(next), ids_.end(), record.id);
+      if (found == ids_.end() || (size_ >= doubtful && !decodes(record))) return;
+      positions_.push_back(static_cast<std::size_t>(found - ids_.begin()));
+      offsets_.push_back(size_);
+      next = positions_.back() + 1;
+      size_ = record_end(file, size_);
+    }
+  } catch (const RecordError&) {
+    return;  // the record that was being written
+  }
+}
+
+void ShardFile::add(std::size_t position, std::string_view framed) {
+  positions_.push_back(position);
+  offsets_.push_back(size_);
+  buffer_ += framed;
+  size_ += framed.size();
+  if (buffer_.size() >= kBufferSize) flush();
+  if (size_ - synced_ < kSyncEvery) return;
+  flush();
+  if (::fdatasync(fd_.get()) != 0) fail("write to disk", part_);
+  synced_ = size_;
+}
+
+void ShardFile::flush() {
+  std::string_view rest = buffer_;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd_.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", part_);
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  buffer_.clear();
+}
+
+void ShardFile::finish() {
+  flush();
+  if (::fsync(fd_.get()) != 0) fail("write to disk", part_);
+  std::string index;
+  for (std::size_t i = 0; i < offsets_.size(); ++i) index += index_line(ids_[positions_[i]], offsets_[i]);
+  // An old index beside the new records would be wrong, none is not.
+  std::error_code ignored;
+  std::filesystem::remove(index_path(rec_), ignored);
+  if (::rename(part_.c_str(), rec_.c_str()) != 0) fail("rename", part_);
+  write_file_atomic(index_path(rec_), index);  // syncs the folder too
+}
+
+}  // namespace dtrain::data

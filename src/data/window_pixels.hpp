@@ -1,0 +1,20 @@
+// A window of a picture as the network's pixels: resized, mirrored and, unless colours are still to be changed,
+// normalised while its rows arrive.
+#pragma once
+
+#include <dtrain/data/augment.hpp>
+
+#include "source_window.hpp"
+
+namespace dtrain::data {
+
+// `out` as of augment(). The image has shape.c channels.
+void fill_from_image(const Image& image, const SourceWindow& window, const Augment& options, const nn::Shape& shape,
+                     float* out);
+
+// Decodes no more of the JPEG than the window needs. False, with nothing written, for a JPEG that has to be decoded as
+// a whole: CMYK, a picture that EXIF turns, one that no window is drawn for. Throws DataError for damage where it
+// looks.
+bool fill_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape, float* out);
+
+}  // namespace dtrain::data
