@@ -6,20 +6,20 @@
 #include <set>
 #include <utility>
 
-#include <dtrain/base/error.hpp>
+#include <dtrain/base/error_json.hpp>
+#include <dtrain/base/secret.hpp>
 
+#include "host_edit.hpp"
 #include "job_meter.hpp"
 #include "job_tables.hpp"
 
 namespace dtrain::elastic {
 namespace {
 
-constexpr std::chrono::seconds kMetricsInterval{5};
+constexpr std::chrono::seconds kMetricsInterval{5}, kCatchUpInterval{1};
+constexpr std::size_t kMostDeferred = 100'000;
 
-Json error_answer(const Error& error) {
-  return Json::object(
-      {{"error", Json::object({{"kind", error.kind()}, {"message", error.what()}, {"hint", error.hint()}})}});
-}
+Json error_answer(const Error& error) { return Json::object({{"error", error_to_json(error)}}); }
 
 std::string text_or(const Json& body, std::string_view key, const std::string& otherwise) {
   const Json* value = body.find(key);
@@ -39,8 +39,17 @@ struct Coordinator::Impl {
         member_log(options.folder / "host_worker_log"),
         events(options.folder / "events.jsonl"),
         journal(options.folder / "journal.jsonl"),
-        state(initial_state(options.policy, {journal.next_generation(), journal.next_worker(), member_log.present()},
-                            now.time)) {}
+        clock(now),
+        claim_owner(fmt::format("coordinator {} {}", options.term, to_hex(unpredictable_bytes(8)))) {
+    journal.begin_term(options.term);
+    const Origin origin{journal.next_generation(), journal.next_worker(), member_log.present()};
+    if (options.inheritance) {
+      first = inherit(options.policy, origin, *options.inheritance, now.time);
+      state = std::move(first->state);
+    } else {
+      state = initial_state(options.policy, origin, now.time);
+    }
+  }
 
   // What comes in.
 
@@ -60,13 +69,17 @@ struct Coordinator::Impl {
   }
 
   void tick(Moment now) {
+    clock = now;
+    write_deferred();
     if (!begun) {
       begun = true;
+      if (first) act_all(first->actions, now);
       read_host_file(false, now);
     } else if (state.policy.elastic) {
       watch_host_file(now);
     }
     step(Tick{}, now);
+    catch_up(now);
     if (options.prometheus && now.time >= metrics_due) write_metrics(now);
   }
 
@@ -80,10 +93,19 @@ struct Coordinator::Impl {
 
   void hear(const WorkerSays& says, Moment now) {
     if (const auto* report = std::get_if<Report>(&says.message); report && options.on_report) {
-      if (state.workers.contains(says.worker)) options.on_report(report->event);
+      if (state.workers.contains(says.worker)) record([this, event = report->event] { options.on_report(event); });
     }
     step(says, now);
     if (const auto* progress = std::get_if<Progress>(&says.message)) measure(says.worker, *progress, now);
+  }
+
+  void hear(const Deposed& event, Moment) { step_down(event.term); }
+
+  void step_down(Term higher) {
+    if (finished || higher <= options.term) return;
+    deposed = true;
+    finished =
+        Finish{ExitCode::failed, fmt::format("coordinator {} was chosen meanwhile, and goes on with the job", higher)};
   }
 
   void hear(const auto& event, Moment now) { step(event, now); }
@@ -126,6 +148,8 @@ struct Coordinator::Impl {
     if (ask == "list") return hosts_list(state, meter, options.logical_shards, now.time);
     if (ask == "drain") return drain(body, now);
     if (ask == "stop") return stop(body, now);
+    if (ask == "bandwidth") return Json::object({{"ok", true}});
+    if (ask == "edit-hosts") return edit_hosts(body, now);
     if (ask == "hosts-changed") return hosts_changed(now);
     throw UsageError(fmt::format("the coordinator knows no request \"{}\"", ask),
                      "both sides must be of the same version of dtrain");
@@ -147,10 +171,25 @@ struct Coordinator::Impl {
     return Json::object({{"ok", true}});
   }
 
-  Json hosts_changed(Moment now) {
-    if (!state.policy.elastic) {
-      throw UsageError("the hosts of this job are fixed", "start it with --elastic to change them while it trains");
+  void require_elastic() const {
+    if (state.policy.elastic) return;
+    throw UsageError("the hosts of this job are fixed", "start it with --elastic to change them while it trains");
+  }
+
+  // One writer, so that edits from many machines need no lock.
+  Json edit_hosts(const Json& body, Moment now) {
+    require_elastic();
+    if (!may_write()) {
+      throw RemoteError("the coordinator does not reach enough of the job's agents to change anything",
+                        "try again in a few seconds");
     }
+    const std::string text = std::filesystem::exists(host_file) ? read_file(host_file) : "";
+    write_file_atomic(host_file, edited_hosts(text, body));
+    return hosts_changed(now);
+  }
+
+  Json hosts_changed(Moment now) {
+    require_elastic();
     Json problems = Json::array();
     for (const std::string& problem : read_host_file(true, now)) problems.push_back(problem);
     return Json::object({{"ok", true}, {"problems", std::move(problems)}});
@@ -162,21 +201,38 @@ struct Coordinator::Impl {
     if (finished) return;
     Decision decision = decide(std::move(state), event, now.time);
     state = std::move(decision.state);
-    for (const Action& action : decision.actions) {
+    act_all(decision.actions, now);
+  }
+
+  void act_all(const std::vector<Action>& actions, Moment now) {
+    for (const Action& action : actions) {
       std::visit([&](const auto& kind) { act(kind, now); }, action);
     }
   }
 
   void act(const StartHost& start, Moment) { crew.start_host(start.host); }
+  void act(const TryGate& gate, Moment) { crew.try_gate(gate.host); }
   void act(const StartWorker& start, Moment) { crew.start_worker(start.host, start.slot, start.worker); }
   void act(const Send& send, Moment) { crew.send_all(send.to, send.message); }
   void act(const KillWorker& kill, Moment) { crew.kill_worker(kill.worker, kill.dump_stack); }
-  void act(const EndHost& end, Moment) { crew.end_host(end.host); }
+  void act(const EndHost& end, Moment) {
+    if (state.ending && state.ending->stage == Ending::Stage::agents) leads_to_the_end |= may_write();
+    crew.end_host(end.host);
+  }
+  void act(const TellCircle& circle, Moment) { crew.tell_circle(circle.generation, circle.committed, circle.members); }
+  void act(const ClaimNext& claim, Moment now) {
+    try {
+      const ClaimAnswered answered{claim.generation, claim_generation(options.folder, claim.generation, claim_owner)};
+      inbox.push_back([this, answered, now] { step(answered, now); });
+    } catch (const Error& error) {
+      complain(error);
+    }
+  }
   void act(const LogMembership& line, Moment now) {
-    record([&] { member_log.append(line.added, line.host, now.wall); });
+    record([this, line, now] { member_log.append(line.added, line.host, now.wall); });
   }
   void act(const JournalEntry& entry, Moment) {
-    record([&] { journal.append(entry); });
+    record([this, entry] { journal.append(entry); });
   }
   void act(const Emit& emit, Moment now) { write_event(emit.event, now); }
   void act(const Say& line, Moment) { say(line); }
@@ -190,7 +246,7 @@ struct Coordinator::Impl {
   }
 
   void write_event(const Json& event, Moment now) {
-    record([&] {
+    record([this, event, now] {
       const Json written = events.append(event, now.wall);
       if (options.on_event) options.on_event(written);
     });
@@ -200,20 +256,58 @@ struct Coordinator::Impl {
     if (options.on_say) options.on_say(line);
   }
 
+  // While it is not certain that no other coordinator is in charge, records wait.
+  bool may_write() const {
+    if (deposed) return false;
+    if (leads_to_the_end) return true;
+    const Time since = clock.time - options.lease;
+    return leads(state, [&](const auto& hosts) { return crew.answered_since(hosts, since); });
+  }
+
+  void record(std::function<void()> write) {
+    write_deferred();
+    if (deferred.empty() && may_write()) return write_now(write);
+    if (deferred.size() >= kMostDeferred) deferred.pop_front();
+    deferred.push_back(std::move(write));
+  }
+
+  void write_deferred() {
+    if (deferred.empty() || !may_write()) return;
+    for (const auto& write : std::exchange(deferred, {})) write_now(write);
+  }
+
   // A full disk must not end a job that trains: each complaint is said once, and the job goes on.
-  template <typename Write>
-  void record(Write write) {
+  void write_now(const std::function<void()>& write) {
     try {
       write();
     } catch (const Error& error) {
-      if (!complaints.insert(error.what()).second) return;
-      say({Say::Kind::warning, error.what(), "the job goes on, but its records are incomplete from here"});
+      complain(error);
     }
+  }
+
+  void complain(const Error& error) {
+    if (!complaints.insert(error.what()).second) return;
+    say({Say::Kind::warning, error.what(), "the job goes on, and writes what is missing as soon as it can"});
+  }
+
+  void catch_up(Moment now) {
+    if (deposed || now.time < catch_up_due) return;
+    catch_up_due = now.time + kCatchUpInterval;
+    bool is_behind = false;
+    for (GrowingFile* file : {&member_log.file(), &events.file(), &journal.file()}) {
+      if (file->is_behind()) record([&] { file->catch_up(); });
+      is_behind |= file->is_behind();
+    }
+    if (!std::exchange(was_behind, is_behind) || is_behind) return;
+    complaints.clear();
+    say({Say::Kind::note, fmt::format("{} can be written again: its records are complete", options.folder.string()),
+         ""});
   }
 
   void write_metrics(Moment now) {
     metrics_due = now.time + kMetricsInterval;
-    record([&] { write_file_atomic(options.folder / "metrics.prom", prometheus_text(state, meter, now.time)); });
+    if (!may_write()) return;
+    write_now([&] { write_file_atomic(options.folder / "metrics.prom", prometheus_text(state, meter, now.time)); });
   }
 
   const CoordinatorOptions options;
@@ -229,8 +323,15 @@ struct Coordinator::Impl {
   std::deque<std::function<void()>> inbox;
   bool busy = false;  // with the front of the inbox
   bool begun = false;
-  Time metrics_due{};
+  Time metrics_due{}, catch_up_due{};
   std::set<std::string> complaints;  // about records
+  bool was_behind = false;           // with writing them
+  Moment clock;                      // of what is being dealt with
+  const std::string claim_owner;
+  std::optional<Decision> first;  // of a takeover
+  std::deque<std::function<void()>> deferred;
+  bool deposed = false;
+  bool leads_to_the_end = false;  // it was in charge when it ended the agents, so none is left to choose another
 };
 
 Coordinator::Coordinator(CoordinatorOptions options, Crew& crew, Moment now)
@@ -238,8 +339,10 @@ Coordinator::Coordinator(CoordinatorOptions options, Crew& crew, Moment now)
 Coordinator::~Coordinator() = default;
 
 void Coordinator::feed(CrewEvent event, Moment now) {
-  impl_->serve(
-      [this, event = std::move(event), now] { std::visit([&](const auto& kind) { impl_->hear(kind, now); }, event); });
+  impl_->serve([this, event = std::move(event), now] {
+    impl_->clock = now;
+    std::visit([&](const auto& kind) { impl_->hear(kind, now); }, event);
+  });
 }
 void Coordinator::tick(Moment now) {
   impl_->serve([this, now] { impl_->tick(now); });
@@ -247,6 +350,8 @@ void Coordinator::tick(Moment now) {
 void Coordinator::stop(const std::string& reason, bool at_once, Moment now) {
   impl_->serve([this, reason, at_once, now] { impl_->step(StopAsked{reason, at_once}, now); });
 }
+void Coordinator::step_down(Term higher) { impl_->step_down(higher); }
+bool Coordinator::deposed() const { return impl_->deposed; }
 const std::optional<Finish>& Coordinator::finished() const { return impl_->finished; }
 const State& Coordinator::state() const { return impl_->state; }
 

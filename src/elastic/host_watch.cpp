@@ -1,7 +1,3 @@
-#include <dirent.h>
-
-#include <memory>
-
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/host_file.hpp>
 
@@ -10,19 +6,11 @@ namespace {
 
 constexpr std::uintmax_t kMaxSize = 16 << 20;  // nobody has so many hosts: it is not a host file
 
-// On NFS a name that was looked up before it existed stays invisible for half a minute, unless its folder is listed.
-void list_folder(const Path& path) {
-  const Path folder = path.has_parent_path() ? path.parent_path() : Path(".");
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
-  while (open && ::readdir(open.get()) != nullptr) {
-  }
-}
-
 // A new open each time makes NFS ask its server. nullopt: there is no such file now, or none that can be read.
 std::optional<std::string> read_now(const Path& path) {
-  list_folder(path);
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) > kMaxSize || error) {
+  if (!is_listed(path) || !std::filesystem::is_regular_file(path, error) ||
+      std::filesystem::file_size(path, error) > kMaxSize || error) {
     return std::nullopt;
   }
   try {

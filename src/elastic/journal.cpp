@@ -22,8 +22,9 @@ Member member_from_json(const Json& json) {
           .data = {json.at("address").as_string(), static_cast<std::uint16_t>(json.at("port").as_integer())}};
 }
 
-Json to_json(const JournalEntry& entry) {
-  Json json = Json::object({{"generation", entry.generation},
+Json to_json(const JournalEntry& entry, Term term) {
+  Json json = Json::object({{"term", term},
+                            {"generation", entry.generation},
                             {"state", entry.committed ? "committed" : "begun"},
                             {"next_worker", entry.next_worker}});
   if (entry.committed) {
@@ -49,6 +50,11 @@ JournalEntry entry_from_json(const Json& json) {
 GenerationJournal::GenerationJournal(Path path) : file_(std::move(path)) {
   for (const Json& line : read_events(file_.path())) {
     try {
+      const Json* term = line.find("term");
+      const auto of_term = term ? static_cast<Term>(term->as_integer()) : Term{0};
+      if (of_term < term_) continue;
+      term_ = of_term;
+      if (!line.find("generation")) continue;
       JournalEntry entry = entry_from_json(line);
       next_generation_ = std::max(next_generation_, entry.generation + 1);
       next_worker_ = std::max(next_worker_, entry.next_worker);
@@ -58,8 +64,13 @@ GenerationJournal::GenerationJournal(Path path) : file_(std::move(path)) {
   }
 }
 
+void GenerationJournal::begin_term(Term term) {
+  term_ = term;
+  file_.append(Json::object({{"term", term}}).dump(), true);
+}
+
 void GenerationJournal::append(const JournalEntry& entry) {
-  file_.append(to_json(entry).dump(), entry.committed);
+  file_.append(to_json(entry, term_).dump(), entry.committed);
   next_generation_ = std::max(next_generation_, entry.generation + 1);
   next_worker_ = std::max(next_worker_, entry.next_worker);
   if (entry.committed) members_ = entry.members;

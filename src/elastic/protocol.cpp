@@ -74,6 +74,12 @@ struct Table<Stop> {
 };
 
 template <>
+struct Table<Lend> {
+  static constexpr const char* kName = "lend";
+  static constexpr auto kFields = std::tuple(Field{"credentials", &Lend::credentials});
+};
+
+template <>
 struct Table<Hello> {
   static constexpr const char* kName = "hello";
   static constexpr auto kFields =
@@ -82,7 +88,7 @@ struct Table<Hello> {
 template <>
 struct Table<Ready> {
   static constexpr const char* kName = "ready";
-  static constexpr auto kFields = std::tuple(Field{"standing", &Ready::standing});
+  static constexpr auto kFields = std::tuple(Field{"standing", &Ready::standing}, Field{"probe", &Ready::probe});
 };
 template <>
 struct Table<Meshed> {

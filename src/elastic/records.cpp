@@ -1,13 +1,9 @@
 #include <dtrain/elastic/records.hpp>
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <set>
 
 #include <dtrain/base/error.hpp>
@@ -15,12 +11,6 @@
 
 namespace dtrain::elastic {
 namespace {
-
-[[noreturn]] void fail(std::string_view action, const Path& path) {
-  const int error = errno;
-  const std::string hint = error == ENOSPC || error == EDQUOT ? "free some space there" : "";
-  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
-}
 
 // All complete lines; a torn one at the end is left out.
 std::vector<std::string> lines_of(const Path& path) {
@@ -48,27 +38,13 @@ std::optional<std::uint64_t> unsigned_of(const Json& json, std::string_view key)
 
 }  // namespace
 
-LineFile::LineFile(Path path) : path_(std::move(path)) {
-  fd_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!fd_) fail("open", path_);
-  const off_t size = ::lseek(fd_.get(), 0, SEEK_END);
-  char last = '\n';
-  if (size > 0 && ::pread(fd_.get(), &last, 1, size - 1) != 1) fail("read", path_);
-  if (last != '\n') append("", true);
+LineFile::LineFile(Path path) : file_(std::move(path)) {
+  if (file_.ends_within_a_line()) append("", true);
 }
 
 void LineFile::append(const std::string& line, bool sync) {
-  const std::string text = line + '\n';
-  ssize_t written = 0;
-  do {
-    written = ::write(fd_.get(), text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
-  if (written < 0) fail("write", path_);
-  if (static_cast<std::size_t>(written) != text.size()) {
-    errno = ENOSPC;
-    fail("write", path_);
-  }
-  if (sync && ::fdatasync(fd_.get()) != 0 && errno != EINVAL) fail("sync", path_);
+  file_.append(line + '\n');
+  if (sync) file_.sync();
 }
 
 MemberLog::MemberLog(Path path) : file_(std::move(path)) {
@@ -86,12 +62,12 @@ MemberLog::MemberLog(Path path) : file_(std::move(path)) {
 
 void MemberLog::append(bool added, const std::string& host, WallTime time) {
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-  file_.append(fmt::format("{} {} {} {}", next_seq_, added ? "ADDED" : "REMOVED", host, nanoseconds), true);
-  ++next_seq_;
+  const std::string line = fmt::format("{} {} {} {}", next_seq_++, added ? "ADDED" : "REMOVED", host, nanoseconds);
   const auto place = std::ranges::lower_bound(present_, host);
   const bool known = place != present_.end() && *place == host;
   if (added && !known) present_.insert(place, host);
   if (!added && known) present_.erase(place);
+  file_.append(line, true);
 }
 
 EventLog::EventLog(Path path) : file_(std::move(path)) {
@@ -103,8 +79,8 @@ EventLog::EventLog(Path path) : file_(std::move(path)) {
 Json EventLog::append(const Json& event, WallTime time) {
   Json line = Json::object({{"seq", next_seq_}, {"time", format_time(time)}});
   for (const auto& [key, value] : event.as_object()) line[key] = value;
-  file_.append(line.dump(), false);
   ++next_seq_;
+  file_.append(line.dump(), false);
   return line;
 }
 

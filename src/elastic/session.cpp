@@ -76,12 +76,17 @@ class WorkerSession::State {
     silent_ = true;
   }
 
+  void probed(const std::string& hash) {
+    const std::lock_guard lock(mutex_);
+    probe_ = hash;
+  }
+
   Entry enter(const Standing& standing) {
     std::unique_lock lock(mutex_);
     standing_ = standing;
     set_phase(Phase::holding);
     clock_.start_steps();
-    if (!std::exchange(announced_, true)) send(Ready{standing});
+    if (!std::exchange(announced_, true)) send(Ready{standing, probe_});
     std::optional<Entry> entry;
     changed_.wait(lock, [&] { return (entry = next_entry()).has_value(); });
     set_phase(Phase::entering);
@@ -177,6 +182,7 @@ class WorkerSession::State {
 
   void receive(const Leave& leave, Remains&) { leave_ = leave.reason; }
   void receive(const Stop& stop, Remains&) { stop_ = stop; }
+  void receive(const Lend&, Remains&) {}
 
   bool frozen() const { return current_ <= frozen_through_; }
 
@@ -303,6 +309,7 @@ class WorkerSession::State {
   Generation agreed_ = 0;         // all ranks voted for it
   std::optional<std::string> leave_, orphaned_;
   std::optional<Stop> stop_;
+  std::string probe_;
   bool announced_ = false;  // Ready
   bool signalled_ = false;
   bool silent_ = false;
@@ -329,6 +336,7 @@ void WorkerSession::on_message(const ToWorker& message) { state_->on_message(mes
 void WorkerSession::on_control_lost(const std::string& reason) { state_->on_control_lost(reason); }
 void WorkerSession::ask_leave(const std::string& reason) { state_->ask_leave(reason); }
 void WorkerSession::leave(Left::How how, const std::string& reason) { state_->leave(how, reason); }
+void WorkerSession::probed(const std::string& hash) { state_->probed(hash); }
 Entry WorkerSession::enter(const Standing& standing) { return state_->enter(standing); }
 void WorkerSession::entered(const Standing& standing) { state_->entered(standing); }
 std::uint64_t WorkerSession::vote() { return state_->vote(); }

@@ -39,6 +39,8 @@ void SimCrew::start_host(const HostLine& host) {
   }
 }
 
+void SimCrew::try_gate(const std::string& host) { post(GateTried{host, {}}); }
+
 void SimCrew::start_worker(const std::string& host, int, WorkerId worker) {
   workers_[worker] = std::make_unique<SimWorker>(*this, WorkerFacts{worker, host});
 }

@@ -59,6 +59,7 @@ class SimCrew final : public elastic::Crew {
   int started() const { return static_cast<int>(workers_.size()); }
 
   void start_host(const elastic::HostLine& host) override;
+  void try_gate(const std::string& host) override;
   void start_worker(const std::string& host, int slot, elastic::WorkerId worker) override;
   void send(elastic::WorkerId worker, const elastic::ToWorker& message) override;
   void kill_worker(elastic::WorkerId worker, bool dump_stack) override;

@@ -9,7 +9,7 @@
 
 #include <dtrain/elastic/coordinator.hpp>
 
-#include "data/temporary_folder.hpp"
+#include "common/temporary_folder.hpp"
 #include "sim_crew.hpp"
 
 namespace dtrain::world {
@@ -41,7 +41,7 @@ class SimJob {
  private:
   void write_hosts(const std::vector<std::string>& hosts);
 
-  data::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   SimCrew crew_;
   elastic::Coordinator coordinator_;
 };

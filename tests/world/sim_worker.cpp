@@ -4,29 +4,12 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "shared_communicator.hpp"
+
 namespace dtrain::world {
 namespace {
 
 using namespace elastic;
-
-// Shares the trainer's communicator with whoever kills the worker.
-class HeldCommunicator final : public comm::Communicator {
- public:
-  explicit HeldCommunicator(std::shared_ptr<comm::Communicator> inner) : inner_(std::move(inner)) {}
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  std::unique_ptr<comm::Reduction> begin_reduction(const comm::ReductionShape& shape, const comm::Note& note) override {
-    return inner_->begin_reduction(shape, note);
-  }
-  void recycle(std::vector<float> sum) override { inner_->recycle(std::move(sum)); }
-  std::vector<std::string> all_gather(ByteView mine) override { return inner_->all_gather(mine); }
-  void send(int to, ByteView bytes) override { inner_->send(to, bytes); }
-  void receive(int from, std::span<std::byte> bytes) override { inner_->receive(from, bytes); }
-  void abort() noexcept override { inner_->abort(); }
-
- private:
-  std::shared_ptr<comm::Communicator> inner_;
-};
 
 // The worker's membership, with a place to die at before and after everything that matters.
 class MortalMembership final : public Membership {
@@ -38,7 +21,7 @@ class MortalMembership final : public Membership {
     Entry entry = inner_.enter(standing);
     if (entry.communicator) {
       const std::shared_ptr<comm::Communicator> shared = std::move(entry.communicator);
-      entry.communicator = std::make_unique<HeldCommunicator>(shared);
+      entry.communicator = std::make_unique<SharedCommunicator>(shared);
       worker_.hold(shared);
     }
     worker_.pass(Place::enter);

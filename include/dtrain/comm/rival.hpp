@@ -14,15 +14,16 @@ namespace dtrain::comm {
 class Rival {
  public:
   virtual ~Rival() = default;
-  // Sums `values` over all ranks, in place, by the algorithm of this name. Throws PeerLost.
+  // Sums `values` over all ranks, in place, by the algorithm of this name; the first time, all ranks connect for it.
+  // Throws PeerLost.
   virtual void all_reduce(const std::string& algorithm) = 0;
 };
 
 // All but its older bcube, whose sums are wrong for 3, 5, 6 and 7 ranks.
 std::vector<std::string> gloo_algorithms();
 
-// A Gloo mesh on `address` (numeric, of this machine), whose ranks meet over `mesh`. `values`, the same number on all
-// ranks, must outlive it.
+// Gloo meshes on `address` (numeric, of this machine), whose ranks meet over `mesh`. It and `values`, the same number
+// on all ranks, must outlive them.
 std::unique_ptr<Rival> make_gloo_rival(Communicator& mesh, const std::string& address, std::span<float> values);
 
 }  // namespace dtrain::comm

@@ -5,6 +5,8 @@
 //   list                                  -> dtrain.hosts-list/1
 //   drain {"host", "reason"?}             -> {"ok": true}; the host stays in the file
 //   stop  {"reason"?, "now"?: bool}       -> {"ok": true}; the job ends resumable, `now`: without a checkpoint
+//   edit-hosts {"add": [lines], "remove": [names], "any_number"?: bool} -> as hosts-changed, after it wrote the file
+//   bandwidth {...}                       -> {"ok": true}, once all of it is here: whoever asks takes the time
 //   hosts-changed                         -> {"ok": true, "problems": [...]}; reads the host file at once, because
 //                                            dtrain itself wrote it, and may remove any number of hosts
 #pragma once
@@ -34,6 +36,9 @@ struct CoordinatorOptions {
   std::chrono::milliseconds settle{2000};  // of an edit of the host file by hand
   int logical_shards = 0;                  // V, for each host's part of the samples a second; 0: equal parts
   bool prometheus = false;                 // keep metrics.prom in the folder up to date
+  Term term = 1;                           // for the journal
+  Duration lease{2'000};                   // of an agent's answer; shorter than the silence that it bears
+  std::optional<Inheritance> inheritance;  // set: takes over from a coordinator that was lost
 
   // All may be empty. What the rank that speaks for all reports (a new one may repeat what the old one said last:
   // train::OnlyNews drops that); lines for people; events as they are written to events.jsonl.
@@ -56,7 +61,11 @@ class Coordinator {
   // Politely, as the request does.
   void stop(const std::string& reason, bool at_once, Moment now);
 
-  // Set once all is over: nothing of the job runs any more.
+  // Another coordinator is in charge: nothing is done or written any more, and the job goes on without this one.
+  void step_down(Term higher);
+  bool deposed() const;
+
+  // Set once all is over: nothing of the job runs any more. Also set when this one was deposed.
   const std::optional<Finish>& finished() const;
   // For tests and messages.
   const State& state() const;

@@ -10,6 +10,7 @@
 // - Messages from evicted or unknown workers, and of other generations, change nothing.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -34,13 +35,21 @@ struct StopAsked {
   std::string reason;
   bool at_once = false;  // kill, without a checkpoint
 };
+struct ClaimAnswered {  // of a ClaimNext
+  Generation generation = 0;
+  bool won = false;
+};
 struct Tick {};  // time has passed: send a few each second
-using Event = std::variant<HostsWanted, HostUp, HostDown, WorkerSays, WorkerExited, Drain, StopAsked, Tick>;
+using Event = std::variant<HostsWanted, HostUp, HostDown, HostKnows, GateTried, HostNotice, WorkerSays, WorkerExited,
+                           Drain, StopAsked, ClaimAnswered, Tick>;
 
-// What to do, in this order. The first five are calls of elastic::Crew; a JournalEntry goes into the GenerationJournal
+// What to do, in this order. The first six are calls of elastic::Crew; a JournalEntry goes into the GenerationJournal
 // before the actions behind it are carried out.
 struct StartHost {
   HostLine host;
+};
+struct TryGate {
+  std::string host;
 };
 struct StartWorker {
   std::string host;
@@ -57,6 +66,14 @@ struct KillWorker {
 };
 struct EndHost {
   std::string host;
+};
+struct TellCircle {  // who has a say from this generation on
+  Generation generation = 0;
+  bool committed = false;
+  std::vector<Member> members;
+};
+struct ClaimNext {  // the right to go on with exactly half of the agents: see claim_generation()
+  Generation generation = 0;
 };
 struct LogMembership {  // a line of host_worker_log
   bool added = false;
@@ -75,8 +92,8 @@ struct Finish {  // the job is over and nothing of it runs any more; the last ac
   ExitCode exit_code = ExitCode::ok;
   std::string reason;
 };
-using Action =
-    std::variant<StartHost, StartWorker, Send, KillWorker, EndHost, JournalEntry, LogMembership, Emit, Say, Finish>;
+using Action = std::variant<StartHost, TryGate, StartWorker, Send, KillWorker, EndHost, JournalEntry, TellCircle,
+                            ClaimNext, LogMembership, Emit, Say, Finish>;
 
 struct Decision {
   State state;
@@ -84,5 +101,17 @@ struct Decision {
 };
 
 Decision decide(State state, const Event& event, Time now);
+
+// What a coordinator that takes over knows: its mandate, and the agents that came with their workers.
+struct Inheritance {
+  Mandate mandate;
+  std::vector<HostReport> hosts;
+};
+// The state and the first actions of such a coordinator: all workers go on living; they freeze, and go on in a new
+// generation as after a failure, so that whatever was half-way is settled. The next event is HostsWanted.
+Decision inherit(const Policy& policy, const Origin& origin, const Inheritance& inheritance, Time now);
+
+// It may write to the job folder: so many of these hosts have answered lately that no other coordinator can be.
+bool leads(const State& state, const std::function<std::size_t(const std::vector<std::string>& hosts)>& answered);
 
 }  // namespace dtrain::elastic

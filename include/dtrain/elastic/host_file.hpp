@@ -12,8 +12,8 @@
 namespace dtrain::elastic {
 
 struct HostLine {
-  std::string name;  // as written, without slots=: what log, events and messages call it
-  std::string user;  // empty: the caller's
+  std::string name;    // as written, without slots=: what log, events and messages call it
+  std::string user{};  // empty: the caller's
   std::string host;
   int port = 0;  // 0: the launcher's default
   int slots = 1;

@@ -57,6 +57,9 @@ class Membership {
  public:
   virtual ~Membership() = default;
 
+  // What this worker computes of samples that are the same for all, as a hash: before the first enter(). Who computes
+  // something else is refused. Empty: nobody compares.
+  virtual void probed(const std::string& /*hash*/) {}
   // Blocks until this worker is told what to do next. The first call says that the model is built and warm. The
   // communicator of the generation before must be gone, or dead.
   virtual Entry enter(const Standing& standing) = 0;

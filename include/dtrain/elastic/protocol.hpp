@@ -54,7 +54,10 @@ struct Stop {  // vote to stop at the next step; `save`: a worker that is frozen
   bool save = true;
   std::string reason;
 };
-using ToWorker = std::variant<Prepare, Commit, Freeze, Leave, Stop>;
+struct Lend {  // the coordinator's AWS credentials, again when they are new; not for the session but for its process
+  std::string credentials;  // net::credentials_text(); empty: it has none
+};
+using ToWorker = std::variant<Prepare, Commit, Freeze, Leave, Stop, Lend>;
 
 // Worker to coordinator.
 struct Hello {  // the process runs and listens
@@ -64,6 +67,7 @@ struct Hello {  // the process runs and listens
 };
 struct Ready {  // the model is built and warm
   Standing standing;
+  std::string probe{};  // Membership::probed()
 };
 struct Meshed {
   Generation generation = 0;

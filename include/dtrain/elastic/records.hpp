@@ -9,24 +9,26 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/growing_file.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/elastic/circle.hpp>
 #include <dtrain/elastic/protocol.hpp>
 
 namespace dtrain::elastic {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-// A file that grows by whole lines: one O_APPEND write each. A torn last line is completed by a newline when it is
-// opened, and readers pass over what they cannot read.
+// A file that grows by whole lines. A torn last line is completed by a newline when it is opened, and readers pass over
+// what they cannot read. A line that cannot be written is an Error and kept: it comes before the next one.
 class LineFile {
  public:
   explicit LineFile(Path path);
   void append(const std::string& line, bool sync);
-  const Path& path() const { return path_; }
+  GrowingFile& file() { return file_; }
+  const Path& path() const { return file_.path(); }
 
  private:
-  Path path_;
-  FileDescriptor fd_;
+  GrowingFile file_;
 };
 
 // `host_worker_log`: SEQ ADDED|REMOVED HOST NANOSECONDS, one fsync a line.
@@ -37,6 +39,7 @@ class MemberLog {
   std::uint64_t next_seq() const { return next_seq_; }
   // Hosts whose last line says ADDED, sorted.
   const std::vector<std::string>& present() const { return present_; }
+  GrowingFile& file() { return file_.file(); }
 
  private:
   LineFile file_;
@@ -50,6 +53,7 @@ class EventLog {
   explicit EventLog(Path path);
   // Returns what was written.
   Json append(const Json& event, WallTime time);
+  GrowingFile& file() { return file_.file(); }
 
  private:
   LineFile file_;
@@ -68,16 +72,22 @@ struct JournalEntry {
 };
 class GenerationJournal {
  public:
+  // What a coordinator of an older term wrote after a newer one is passed over.
   explicit GenerationJournal(Path path);
+  // Entries are of this term from now on.
+  void begin_term(Term term);
+  Term term() const { return term_; }  // the highest
   // Commits are on disk when it returns.
   void append(const JournalEntry& entry);
   Generation next_generation() const { return next_generation_; }
   WorkerId next_worker() const { return next_worker_; }
   // Members of the last committed generation, by rank.
   const std::vector<Member>& members() const { return members_; }
+  GrowingFile& file() { return file_.file(); }
 
  private:
   LineFile file_;
+  Term term_ = 0;
   Generation next_generation_ = 1;
   WorkerId next_worker_ = 1;
   std::vector<Member> members_;

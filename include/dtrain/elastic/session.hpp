@@ -56,6 +56,7 @@ class WorkerSession final : public Membership {
   void leave(Left::How how, const std::string& reason);
 
   // Phase: `holding` while it waits.
+  void probed(const std::string& hash) override;
   Entry enter(const Standing& standing) override;
   void entered(const Standing& standing) override;
   std::uint64_t vote() override;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/elastic/circle.hpp>
 #include <dtrain/elastic/host_file.hpp>
 #include <dtrain/elastic/protocol.hpp>
 
@@ -31,6 +32,9 @@ struct HangFloors {
   Duration waiting{60'000};  // in a phase that waits for others: then the one that is behind is to blame
 };
 
+// Who has to pass the gate of elastic/gate.hpp: hosts that come while the job runs, or those of its start too.
+enum class GateFor { nobody, newcomers, everybody };
+
 // Constant for a job.
 struct Policy {
   bool elastic = false;                 // false: the first failure ends the job, and the host file is read once
@@ -39,13 +43,15 @@ struct Policy {
   int max_workers = std::numeric_limits<int>::max();  // more: spares
   bool allow_mass_remove = false;                     // an edit by hand may remove more than half of the hosts
   bool allow_mixed_hardware = false;                  // workers of another fingerprint may join
-  int failure_limit = 100;                            // failed workers of a job, then it stops
-  int fruitless_limit = 10;                           // recoveries in a row without a step between them, then it stops
+  GateFor gate = GateFor::nobody;
+  int failure_limit = 100;   // failed workers of a job, then it stops
+  int fruitless_limit = 10;  // recoveries in a row without a step between them, then it stops
 
   Duration between_changes{250};      // generations begin at least so far apart: what arrives meanwhile is one change
   Duration gather{30'000};            // the first generation waits so long for slow workers, from when it has enough
   Duration replace_wait{120'000};     // a host that an edit replaces stays so long for its replacement
   Duration host_timeout{60'000};      // StartHost to HostUp
+  Duration gate_timeout{3'700'000};   // TryGate to GateTried
   Duration hello_timeout{30'000};     // StartWorker to Hello
   Duration prepare_timeout{600'000};  // Hello to Ready
   Duration mesh_timeout{15'000};      // Prepare to the last Meshed
@@ -55,6 +61,7 @@ struct Policy {
   Duration stop_timeout{300'000};     // Stop to the end of the last process
   Duration kill_timeout{15'000};      // KillWorker to WorkerExited, EndHost to HostDown: then the host counts as lost
   Duration hold_timeout{600'000};     // below min_workers: then a checkpoint and exit 75
+  bool quorum = false;                // agents outlive their coordinator: see Electorate
 
   double hang_factor = 20;
   HangFloors hang_floors;
@@ -67,10 +74,14 @@ struct Policy {
 // The agent of a host.
 enum class AgentState { none, starting, up, ending };
 
+// The gate of a host, since its agent was started.
+enum class Gate { closed, trying, open };
+
 struct Host {
   HostLine line;
   bool wanted = false;   // stands in the host list
   bool drained = false;  // stands there, but somebody asked it to go; ends when the line is removed
+  bool noticed = false;  // drained because it goes soon, whatever the job wants
   bool logged = false;   // host_worker_log says ADDED and no REMOVED after it
   bool said_spare = false;
   std::string drain_reason;
@@ -79,11 +90,16 @@ struct Host {
 
   AgentState agent = AgentState::none;
   Time agent_since{};
-  std::string address;  // numeric, once the agent was up
+  std::string address;   // numeric, once the agent was up
+  Generation knows = 0;  // the newest generation that its agent, since it is up, has heard of
+
+  Gate gate = Gate::closed;
+  Time gate_since{};
 
   int failures = 0;  // since the last forgiveness
   Time quarantined_until{};
   std::string last_failure;     // empty: none
+  std::string next_command;     // what a person may do about it; empty: remove the host
   std::vector<WorkerId> slots;  // process by slot, also one that is on its way out; 0: none
   std::size_t allotted = 0;     // slots that may be used: fewer than line.slots above max_workers
 };
@@ -148,6 +164,15 @@ struct Roster {
   Timeline times{};
 };
 
+// The circle of a generation, by hosts. Another coordinator may come when more than half of it wants one, so this one
+// goes on only with more than half of it: exactly half is enough with a claim.
+struct Electorate {
+  Generation generation = 0;
+  std::vector<std::string> hosts;
+  bool claimed = false;
+  Time asked{};  // for the claim
+};
+
 // The current generation is ending or has ended without an agreed point: its members freeze, then hold.
 struct Freezing {
   Generation number = 0;  // they freeze in it and in all older ones
@@ -160,12 +185,13 @@ struct Freezing {
 
 // What was the first thing to go wrong: the cause that people look for.
 struct Failure {
-  WorkerId worker = 0;
+  WorkerId worker = 0;  // 0: the host itself
   std::string host;
   int rank = -1;  // -1: it was no member
   Generation generation = 0;
   std::string reason;  // with signal or exit code
   std::vector<std::string> last_lines{};
+  bool unreachable = false;  // no agent could be started there
 };
 
 // The job ends: first politely (Stop or Leave is sent), then by force, then the agents go, then Finish.
@@ -175,7 +201,6 @@ struct Ending {
   Time since{};  // of the stage
   ExitCode exit_code = ExitCode::ok;
   std::string reason;
-  WorkerId saver = 0;  // training is complete once this one, rank 0, is done
 };
 
 // What this job has shown to be normal.
@@ -195,6 +220,10 @@ struct State {
   std::optional<Roster> change;
   std::optional<Freezing> freezing;
   std::optional<Ending> ending;
+  // Of the last committed generation; after a takeover also of those that may have been committed. Empty without
+  // quorum.
+  std::vector<Electorate> electorates;
+  std::optional<Time> cut_off{};  // since when there are too few agents
 
   // Both only grow, across restarts of the coordinator too.
   Generation next_generation = 1;
@@ -208,6 +237,7 @@ struct State {
   Standing furthest;        // that a member ever reached
   int fruitless = 0;        // recoveries since it was reached
   std::string fingerprint;  // of the first worker
+  std::string probe;        // of the first one that told one
   Pace pace;
   Time begun{};  // the job
   bool said_waiting = false;

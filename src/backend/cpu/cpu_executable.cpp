@@ -66,6 +66,7 @@ CpuExecutable::CpuExecutable(const nn::Graph& graph, const CompileOptions& optio
   if (options.training) {
     training_ = lower_training(graph_, layers_, kernels_, options_);
     training_.program.plan(options.max_samples);
+    other_parts_ = training_.program.other_parts(layout_.size());
   }
   evaluation_ = lower_evaluation(graph_, layers_, kernels_, options_);
   evaluation_.program.plan(evaluation_block());
@@ -187,22 +188,33 @@ bool CpuExecutable::compute_shard(Step& step, Lane& lane, int member) {
   });
   const int begin = part_begin(shard.count, member, lane.threads());
   const int end = part_begin(shard.count, member + 1, lane.threads());
+  // Several threads add up their gradients at the end.
+  const bool by_segment = lane.threads() == 1 && shard.count > 0;
   for (const Segment& segment : training_.program.segments()) {
     if (shard.count == 0) break;
     lane.attempt([&] { run_segment(training_.program, segment, context, begin, end - begin); });
-    if (!segment.meets) continue;
-    lane.meet();
-    if (member == 0) lane.attempt([&] { training_.program.op(segment.end_op - 1).meet(lane.contexts); });
-    lane.meet();
+    if (segment.meets) {
+      lane.meet();
+      if (member == 0) lane.attempt([&] { training_.program.op(segment.end_op - 1).meet(lane.contexts); });
+      lane.meet();
+    }
+    if (by_segment) lane.attempt([&] { declare_ready(step, shard, segment.gradients, false); });
   }
   if (lane.threads() > 1) {
     lane.meet();
     lane.attempt([&] { gather_followers(lane, member); });
     lane.meet();
   }
-  if (member == 0) lane.attempt([&] { step.sink->ready(shard, 0, layout_.size(), true); });
+  const Part whole[] = {{0, layout_.size()}};
+  if (member == 0) {
+    lane.attempt([&] { declare_ready(step, shard, by_segment ? std::span<const Part>(other_parts_) : whole, true); });
+  }
   lane.meet();
   return !lane.failed.load();
+}
+
+void CpuExecutable::declare_ready(Step& step, const ShardRange& shard, std::span<const Part> parts, bool last) {
+  for (const Part& part : parts) step.sink->ready(shard, part.first, part.size, last && &part == &parts.back());
 }
 
 void CpuExecutable::run_segment(const Program& program, const Segment& segment, Context& context, int first, int n) {

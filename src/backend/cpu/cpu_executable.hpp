@@ -45,6 +45,7 @@ class CpuExecutable final : public Executable {
   void serve(Step& step, int thread);
   bool compute_shard(Step& step, Lane& lane, int member);
   void run_segment(const Program& program, const Segment& segment, Context& context, int first, int n);
+  void declare_ready(Step& step, const ShardRange& shard, std::span<const Part> parts, bool last);
   void gather_followers(Lane& lane, int member);
   int evaluation_block() const;
   void evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits);
@@ -56,6 +57,7 @@ class CpuExecutable final : public Executable {
   const ContributionLayout layout_;
   Layers layers_;
   Lowered training_, evaluation_;
+  std::vector<Part> other_parts_;  // of a contribution: not the gradient of one segment
   ModelState state_;
   std::vector<Worker> workers_;  // one per thread of the crew
   std::vector<std::unique_ptr<Lane>> lanes_;

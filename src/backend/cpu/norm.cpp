@@ -167,6 +167,7 @@ class NormGradientSums final : public Op {
   NormGradientSums(const NormLayer& layer, const TensorKernels& kernels, const NormGradientTensors& tensors)
       : layer_(layer), kernels_(kernels), tensors_(tensors) {
     kind = "batch_norm_gradient_sums";
+    gradients = {{layer.beta, layer.shape.c}, {layer.gamma, layer.shape.c}};
     reads = {tensors.gradient, tensors.input};
     if (tensors.gradient2 != kNoTensor) reads.push_back(tensors.gradient2);
     if (tensors.output != kNoTensor) reads.push_back(tensors.output);

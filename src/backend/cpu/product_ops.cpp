@@ -153,6 +153,8 @@ class ProductBackwardWeights final : public ProductOp {
   ProductBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient)
       : ProductOp(layer), source_(source), gradient_(gradient) {
     reads = {source, gradient};
+    gradients = {
+        {layer.weight_offset(), static_cast<std::int64_t>(layer.shape().plain_weights().get_size() / sizeof(float))}};
   }
 
   void prepare(int count, int workers) override {
@@ -221,6 +223,7 @@ class BiasGradient final : public Op {
       : layer_(layer), kernels_(kernels), gradient_(gradient), channels_(layer.shape().out.c) {
     kind = "bias_gradient";
     reads = {gradient};
+    gradients = {{layer.bias_offset(), channels_}};
   }
   std::size_t workspace_bytes() const override {
     return sizeof(double) * static_cast<std::size_t>(row_width(channels_));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <dtrain/base/error.hpp>
+
 #include "memory_plan.hpp"
 
 namespace dtrain::backend::cpu {
@@ -65,15 +67,33 @@ void Program::cut_segments(int max_samples) {
       for (const TensorId id : *ids) tensor_bytes = std::max(tensor_bytes, tensor(id).sample_bytes());
     }
     weight_bytes = std::max(weight_bytes, op.weight_bytes());
+    segment.gradients.insert(segment.gradients.end(), op.gradients.begin(), op.gradients.end());
     if (!op.meets() && index + 1 < size()) continue;
     segment.end_op = index + 1;
     segment.meets = op.meets();
     const std::size_t samples = std::max(kChunkBytes, weight_bytes) / tensor_bytes;
     segment.max_chunk = static_cast<int>(std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(max_samples)));
     segments_.push_back(segment);
-    segment = {index + 1, index + 1};
+    segment = Segment{};
+    segment.first_op = index + 1;
     tensor_bytes = 1, weight_bytes = 0;
   }
+}
+
+std::vector<Part> Program::other_parts(std::int64_t size) const {
+  std::vector<Part> gradients, others;
+  for (const Segment& segment : segments_) {
+    gradients.insert(gradients.end(), segment.gradients.begin(), segment.gradients.end());
+  }
+  std::ranges::sort(gradients, {}, &Part::first);
+  std::int64_t next = 0;
+  for (const Part& part : gradients) {
+    DTRAIN_CHECK(part.first >= next, "two operations write the same gradient");
+    if (part.first > next) others.push_back({next, part.first - next});
+    next = part.first + part.size;
+  }
+  if (next < size) others.push_back({next, size - next});
+  return others;
 }
 
 void Program::plan(int max_samples) {

@@ -70,12 +70,18 @@ struct Context {
   const nn::Shape& shape(TensorId id) const { return tensors[static_cast<std::size_t>(id)].shape; }
 };
 
+// A part of the flat buffer of a contribution, in floats.
+struct Part {
+  std::int64_t first = 0, size = 0;
+};
+
 class Op {
  public:
   virtual ~Op() = default;
   std::string name;  // node and direction
   const char* kind = "";
   std::vector<TensorId> reads, writes;
+  std::vector<Part> gradients;  // that it writes; final, and read by nobody, once its segment is over
   // The write may take the read's memory when nobody needs the read afterwards.
   TensorId in_place_read = kNoTensor, in_place_write = kNoTensor;
 
@@ -112,6 +118,7 @@ struct Segment {
   int first_op = 0, end_op = 0;
   int max_chunk = 1;  // samples
   bool meets = false;
+  std::vector<Part> gradients;  // of its operations
 };
 
 // n samples in the fewest chunks of at most max_chunk, their sizes differing by at most one, larger ones first.
@@ -135,6 +142,8 @@ class Program {
   std::span<const Segment> segments() const { return segments_; }
   Op& op(int index) const { return *ops_[static_cast<std::size_t>(index)]; }
   int size() const { return static_cast<int>(ops_.size()); }
+  // What no operation declares as its gradient, of a contribution of so many floats: final at the end of the shard.
+  std::vector<Part> other_parts(std::int64_t size) const;
   // Makes the operations ready for a part of n samples on one thread.
   void prepare(int n, int workers);
 

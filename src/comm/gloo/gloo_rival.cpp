@@ -27,14 +27,17 @@ void run_new(const Context& context, std::span<float> values, ::gloo::AllreduceO
   ::gloo::allreduce(options);
 }
 
+// Each algorithm has connections of its own: the older ones shrink the send buffers of those that they use to the size
+// of their smallest message, which makes others crawl there.
 class GlooRival final : public Rival {
  public:
-  GlooRival(Context context, std::span<float> values) : context_(std::move(context)), values_(values) {}
+  GlooRival(Communicator& mesh, std::string address, std::span<float> values)
+      : mesh_(mesh), address_(std::move(address)), values_(values) {}
 
   void all_reduce(const std::string& algorithm) override try {
     using New = ::gloo::AllreduceOptions::Algorithm;
-    if (algorithm == "ring") return run_new(context_, values_, New::RING);
-    if (algorithm == "bcube") return run_new(context_, values_, New::BCUBE);
+    if (algorithm == "ring") return run_new(context_of(algorithm), values_, New::RING);
+    if (algorithm == "bcube") return run_new(context_of(algorithm), values_, New::BCUBE);
     std::unique_ptr<::gloo::Algorithm>& old = old_[algorithm];
     if (!old) old = make_old(algorithm);
     old->run();
@@ -43,19 +46,28 @@ class GlooRival final : public Rival {
   }
 
  private:
-  std::unique_ptr<::gloo::Algorithm> make_old(const std::string& algorithm) const {
-    const std::vector<float*> buffers{values_.data()};
-    const int count = static_cast<int>(values_.size());
-    if (algorithm == "old ring") return std::make_unique<::gloo::AllreduceRing<float>>(context_, buffers, count);
-    if (algorithm == "ring chunked") {
-      return std::make_unique<::gloo::AllreduceRingChunked<float>>(context_, buffers, count);
-    }
-    DTRAIN_CHECK(algorithm == "halving doubling", "an algorithm of gloo_algorithms()");
-    return std::make_unique<::gloo::AllreduceHalvingDoubling<float>>(context_, buffers, count);
+  const Context& context_of(const std::string& algorithm) {
+    Context& context = contexts_[algorithm];
+    if (!context) context = connect_gloo(mesh_, address_, kDeadline);
+    return context;
   }
 
-  const Context context_;
+  std::unique_ptr<::gloo::Algorithm> make_old(const std::string& algorithm) {
+    const Context& context = context_of(algorithm);
+    const std::vector<float*> buffers{values_.data()};
+    const int count = static_cast<int>(values_.size());
+    if (algorithm == "old ring") return std::make_unique<::gloo::AllreduceRing<float>>(context, buffers, count);
+    if (algorithm == "ring chunked") {
+      return std::make_unique<::gloo::AllreduceRingChunked<float>>(context, buffers, count);
+    }
+    DTRAIN_CHECK(algorithm == "halving doubling", "an algorithm of gloo_algorithms()");
+    return std::make_unique<::gloo::AllreduceHalvingDoubling<float>>(context, buffers, count);
+  }
+
+  Communicator& mesh_;
+  const std::string address_;
   const std::span<float> values_;
+  std::map<std::string, Context> contexts_;
   std::map<std::string, std::unique_ptr<::gloo::Algorithm>> old_;
 };
 
@@ -64,7 +76,7 @@ class GlooRival final : public Rival {
 std::vector<std::string> gloo_algorithms() { return {"ring", "bcube", "old ring", "ring chunked", "halving doubling"}; }
 
 std::unique_ptr<Rival> make_gloo_rival(Communicator& mesh, const std::string& address, std::span<float> values) {
-  return std::make_unique<GlooRival>(connect_gloo(mesh, address, kDeadline), values);
+  return std::make_unique<GlooRival>(mesh, address, values);
 }
 
 }  // namespace dtrain::comm

@@ -4,16 +4,18 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::comm::tcp {
 namespace {
 
-constexpr std::size_t kFramesPerWrite = 8;
+constexpr std::size_t kFramesPerWrite = 4;
 constexpr std::size_t kLongestReason = 1000;
 
 }  // namespace
@@ -31,6 +33,16 @@ void Link::end(std::string why) {
   ended_ = true;
   readable_ = writable_ = false;
   why_ended_ = std::move(why);
+}
+
+// A sum overtakes pieces: it is still in the cache, and what it completes is over for the peer.
+void Link::queue(Outgoing frame) {
+  auto place = output_.end();
+  if (frame.header.kind == FrameKind::final) {
+    const auto first = output_.begin() + (front_sent_ > 0 ? 1 : 0);
+    while (place != output_.begin() && place != first && std::prev(place)->header.kind == FrameKind::piece) --place;
+  }
+  output_.insert(place, std::move(frame));
 }
 
 // Together with the rest of a frame's bytes the next header is read, so that a frame costs one system call.

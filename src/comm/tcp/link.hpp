@@ -40,7 +40,7 @@ class Link {
   bool cannot_send() const { return !write_error_.empty() && !(readable_ && !stalled_); }
   const std::string& write_error() const { return write_error_; }
 
-  void queue(Outgoing frame) { output_.push_back(std::move(frame)); }
+  void queue(Outgoing frame);
   // Each does one turn of work and returns whether another may help.
   bool read(FrameSink& sink);
   bool write(FrameSink& sink);

@@ -5,9 +5,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -17,7 +17,12 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/channel.hpp>
 
+#include "follower.hpp"
+#include "gate.hpp"
+#include "spot_notice.hpp"
+#include "surroundings.hpp"
 #include "wire.hpp"
+#include "worker_memory.hpp"
 #include "worker_process.hpp"
 
 namespace dtrain::elastic {
@@ -25,8 +30,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 100ms;
-// The coordinator answers a join at once, or is not worth waiting for.
-constexpr auto kWelcomeDeadline = 10s;
 // For the last frames to reach the coordinator, and for processes that the kernel is slow to end.
 constexpr auto kLastTime = 3s;
 // A worker's message grows on its way to the coordinator.
@@ -42,39 +45,77 @@ int slot_of(const std::string& text) {
 
 class Agent {
  public:
-  explicit Agent(const AgentOptions& options) : options_(options) {}
+  explicit Agent(const AgentOptions& options) : options_(options), follower_(loop_, options, follower_events()) {}
 
   void run() {
     adopt_orphans();
     catch_stop_signals();
-    const AgentJoin& join = options_.join;
-    channel_ = net::connect_channel(loop_, join.address, join.port, join.token, options_.connect_deadline);
-    channel_->listen({.on_frame = [this](std::string frame) { hear(std::move(frame)); },
-                      .on_close = [this](const std::string& reason) { coordinator_gone(reason); }});
-    tell(Tag::join, 0, to_json(Joined{join.host, join.tree}).dump());
-    loop_.after(kWelcomeDeadline, [this] {
-      if (!welcome_) end("the coordinator did not answer");
-    });
+    follower_.start();
     tick();
     loop_.run();
-    if (!welcome_) throw RemoteError(fmt::format("{}: cannot join the job: {}", join.host, end_reason_));
+    if (!follower_.welcomed()) {
+      throw RemoteError(fmt::format("{}: cannot join the job: {}", options_.join.host, end_reason_));
+    }
   }
 
  private:
-  void tell(Tag tag, WorkerId worker, std::string_view body) { channel_->send(encode(tag, worker, body)); }
+  Follower::Events follower_events() {
+    return {.on_welcome =
+                [this](const Welcome& welcome) {
+                  if (!std::exchange(joined_, true) && options_.on_joined) options_.on_joined();
+                  end_workers_but(welcome.keep);
+                  watch_for_the_clouds_notice();
+                },
+            .on_frame = [this](const AgentFrame& frame) { obey(frame); },
+            .report = [this] { return memory_.reports(); },
+            .on_end_known = [this](WorkerId worker) { memory_.forget(worker); },
+            .on_over =
+                [this](const std::string& reason) {
+                  coordinator_gone_ = true;
+                  end(reason);
+                  if (finishing_) loop_.stop();
+                }};
+  }
+
+  // A coordinator that does not know them, because it had counted this host as lost, has others in their place.
+  void end_workers_but(const std::vector<WorkerId>& keep) {
+    const auto workers = workers_;
+    for (const auto& [id, worker] : workers) {
+      if (std::ranges::find(keep, id) == keep.end()) worker->kill(false);
+    }
+  }
 
   // Blocked for good, and read from a descriptor: they may come more than once, as the signal of a parent's death does
   // for each of its threads, and none may cut the end short.
   void catch_stop_signals() {
     sigset_t signals;
     ::sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) ::sigaddset(&signals, signal);
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     stop_signals_ = FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     loop_.when_readable(stop_signals_.get(), [this] {
-      end("a stop signal");
-      return false;
+      signalfd_siginfo signal{};
+      if (::read(stop_signals_.get(), &signal, sizeof signal) == sizeof signal)
+        on_signal(static_cast<int>(signal.ssi_signo));
+      return !ending_;
     });
+  }
+
+  // The first one is a notice: the workers leave at the next step. The next one means now.
+  void on_signal(int signal) {
+    const bool first = !std::exchange(noticed_, true);
+    if (!first || !joined_ || signal == SIGHUP) return end("a stop signal");
+    give_notice({true, fmt::format("its agent got signal {}", signal)});
+  }
+
+  void give_notice(const SpotNotice& notice) {
+    follower_.tell(Tag::notice, 0, Json::object({{"leave", notice.leave}, {"reason", notice.reason}}).dump());
+  }
+
+  void watch_for_the_clouds_notice() {
+    const std::string url = notice_url_of(follower_.welcome().notice_url, options_.join.host);
+    if (url.empty() || spot_watch_) return;
+    spot_watch_.emplace(loop_, url, [this](const SpotNotice& notice) { give_notice(notice); });
   }
 
   void tick() {
@@ -86,24 +127,13 @@ class Agent {
   void reap_what_was_adopted() {
     std::vector<pid_t> known;
     for (const auto& [id, worker] : workers_) known.push_back(worker->id());
+    if (gate_) known.push_back(gate_->process());
     while (reap_adopted(known) > 0) {
     }
   }
 
-  void hear(std::string bytes) {
-    try {
-      const AgentFrame frame = decode(std::move(bytes));
-      if (frame.tag == Tag::welcome) {
-        welcome_ = welcome_from_json(Json::parse(frame.body, "the coordinator's welcome"));
-      } else if (welcome_) {
-        obey(frame);
-      }
-    } catch (const DataError& error) {
-      end(fmt::format("the coordinator sends what is no message: {}", error.what()));
-    }
-  }
-
   void obey(const AgentFrame& frame) {
+    if (frame.tag == Tag::gate) return try_gate(Json::parse(frame.body, "what a host must pass"));
     if (frame.tag == Tag::start) return start_worker(frame.worker, slot_of(frame.body));
     if (frame.tag == Tag::end) return end("the coordinator said so");
     const auto found = workers_.find(frame.worker);
@@ -113,46 +143,72 @@ class Agent {
     if (frame.tag == Tag::kill) worker->kill(frame.body == "dump");
   }
 
+  WorkerJob job_of(WorkerId id, int slot) const {
+    const auto& join = options_.join;
+    return {id, join.host, slot, follower_.local_address(), join.token, join.job_folder, follower_.welcome().document};
+  }
+
+  void try_gate(const Json& options) {
+    if (ending_) return;
+    if (!gate_) gate_.emplace(loop_, gate_setting());
+    gate_->run(gate_options_from_json(options),
+               [this](const GateResult& result) { follower_.tell(Tag::gated, 0, to_json(result).dump()); });
+  }
+
+  GateSetting gate_setting() const {
+    const auto& join = options_.join;
+    Json input = to_json(job_of(0, 0));
+    input["coordinator"] = Json::object({{"address", join.address}, {"port", int{join.port}}});
+    return {.host = join.host,
+            .job_folder = join.job_folder,
+            .environment = workers_environment(follower_.welcome()),
+            .folder = workers_folder(follower_.welcome(), join),
+            .mark = tree_mark(join) + "gate.",
+            .check = options_.check_command,
+            .check_input = input.dump()};
+  }
+
   void start_worker(WorkerId id, int slot) {
     if (ending_ || workers_.contains(id)) return;
     const auto& join = options_.join;
-    const WorkerJob job{
-        id, join.host, slot, channel_->local_address(), join.token, join.job_folder, welcome_->document};
+    const WorkerJob job = job_of(id, slot);
     const auto worker = std::make_shared<WorkerProcess>(loop_, job, worker_log(join.job_folder, join.host, slot));
     try {
-      worker->start(options_.worker_command, welcome_->environment, welcome_->folder,
-                    fmt::format("{}{}.", tree_mark(join), id), events_of(id));
+      worker->start(options_.worker_command, workers_environment(follower_.welcome()),
+                    workers_folder(follower_.welcome(), join), fmt::format("{}{}.", tree_mark(join), id),
+                    events_of(id));
     } catch (const Error& error) {
-      tell(Tag::exited, id, to_json(Exited{127, 0, {error.what()}}).dump());
+      follower_.tell_kept(Tag::exited, id, to_json(Exited{127, 0, {error.what()}}).dump());
       return;
     }
     workers_[id] = worker;
+    memory_.started(id, slot);
   }
 
   WorkerProcess::Events events_of(WorkerId id) {
     return {.on_message = [this, id](std::string message) { pass_on(id, message); },
             .on_output =
                 [this, id](const std::string& lines) {
-                  if (welcome_->forward_output && channel_->unsent() < kMaxBehind) tell(Tag::output, id, lines);
+                  if (follower_.welcome().forward_output && follower_.unsent() < kMaxBehind) {
+                    follower_.tell(Tag::output, id, lines);
+                  }
                 },
             .on_exit = [this, id](const Exited& exited) { worker_exited(id, exited); }};
   }
 
   void pass_on(WorkerId id, const std::string& message) {
-    if (message.size() <= kLongestMessage) return tell(Tag::say, id, message);
+    if (message.size() <= kLongestMessage) {
+      // A heartbeat is as good as the next one.
+      if (memory_.said(id, message) == WorkerMemory::Kind::heartbeat) return follower_.tell(Tag::say, id, message);
+      return follower_.tell_kept(Tag::say, id, message);
+    }
     if (const auto found = workers_.find(id); found != workers_.end()) found->second->kill(false);
   }
 
   void worker_exited(WorkerId id, const Exited& exited) {
-    tell(Tag::exited, id, to_json(exited).dump());
+    follower_.tell_kept(Tag::exited, id, to_json(exited).dump());
     workers_.erase(id);
     if (ending_ && workers_.empty()) finish();
-  }
-
-  void coordinator_gone(const std::string& reason) {
-    coordinator_gone_ = true;
-    end(reason);
-    if (finishing_) loop_.stop();
   }
 
   // Workers are asked, then killed; then everything goes that this process ever started.
@@ -170,22 +226,26 @@ class Agent {
 
   void finish() {
     if (std::exchange(finishing_, true)) return;
-    kill_tree(::getpid(), tree_mark(options_.join));
+    const std::vector<pid_t> spared = processes_marked(coordinator_mark(options_.join));
+    kill_tree(::getpid(), tree_mark(options_.join), spared);
     // Those that are not reaped here would be left to whoever adopts this process's children.
-    for (int i = 0; i < 50 && !descendants_of(::getpid()).empty(); ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 50 && !descendants_of(::getpid(), spared).empty(); ++i) std::this_thread::sleep_for(10ms);
     reap_what_was_adopted();
     if (coordinator_gone_) return loop_.stop();
-    channel_->close_after_sending();
+    follower_.finish();
     loop_.after(kLastTime, [this] { loop_.stop(); });
   }
 
   const AgentOptions& options_;
   net::Loop loop_;
   FileDescriptor stop_signals_;
-  std::shared_ptr<net::Channel> channel_;
-  std::optional<Welcome> welcome_;
+  std::optional<GateKeeper> gate_;
+  WorkerMemory memory_;
+  Follower follower_;
   std::map<WorkerId, std::shared_ptr<WorkerProcess>> workers_;
-  bool ending_ = false, finishing_ = false, coordinator_gone_ = false;
+  std::optional<SpotWatch> spot_watch_;
+  bool noticed_ = false;
+  bool joined_ = false, ending_ = false, finishing_ = false, coordinator_gone_ = false;
   std::string end_reason_;
 };
 

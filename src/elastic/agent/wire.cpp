@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/elastic/agent.hpp>
 
 namespace dtrain::elastic {
@@ -62,7 +63,7 @@ std::string encode(Tag tag, WorkerId worker, std::string_view body) {
 }
 
 AgentFrame decode(std::string frame) {
-  constexpr std::string_view kTags = "jwske>ox";
+  constexpr std::string_view kTags = "jwgGNske>oxacnd";
   if (frame.size() < kHead || kTags.find(frame[0]) == kTags.npos) throw DataError("no frame of an agent");
   AgentFrame decoded{static_cast<Tag>(frame[0]), 0, frame.substr(kHead)};
   for (std::size_t i = 0; i < 8; ++i) {
@@ -71,20 +72,73 @@ AgentFrame decode(std::string frame) {
   return decoded;
 }
 
-Json to_json(const Joined& joined) { return Json::object({{"host", joined.host}, {"tree", joined.tree}}); }
+std::optional<CrewEvent> event_of_host(const std::string& host, const AgentFrame& frame) {
+  const auto report = [&] { return Json::parse(frame.body, "an agent's report"); };
+  if (frame.tag == Tag::known) return HostKnows{host, number_of(frame.body)};
+  if (frame.tag == Tag::deposed) return Deposed{number_of(frame.body)};
+  if (frame.tag == Tag::gated) return GateTried{host, gate_result_from_json(report())};
+  if (frame.tag != Tag::notice) return std::nullopt;
+  const Json notice = report();
+  return HostNotice{host, notice.at("leave").as_bool(), notice.at("reason").as_string()};
+}
 
-Joined joined_from_json(const Json& json) { return {json.at("host").as_string(), json.at("tree").as_string()}; }
+std::uint64_t number_of(std::string_view text) {
+  const auto number = parse_integer(text);
+  if (!number || *number < 0) throw DataError("a number of an agent or coordinator cannot be read");
+  return static_cast<std::uint64_t>(*number);
+}
+
+Json to_json(const Joined& joined) {
+  return Json::object({{"host", joined.host},
+                       {"tree", joined.tree},
+                       {"term", joined.term},
+                       {"port", int{joined.port}},
+                       {"circles", to_json(joined.circles)},
+                       {"workers", to_json(joined.workers)}});
+}
+
+Joined joined_from_json(const Json& json) {
+  return {json.at("host").as_string(),
+          json.at("tree").as_string(),
+          static_cast<Term>(json.at("term").as_integer()),
+          static_cast<std::uint16_t>(json.at("port").as_integer()),
+          circles_from_json(json.at("circles")),
+          worker_reports_from_json(json.at("workers"))};
+}
 
 Json to_json(const Welcome& welcome) {
+  Json keep = Json::array();
+  for (const WorkerId worker : welcome.keep) keep.push_back(worker);
   return Json::object({{"environment", json_of(welcome.environment)},
+                       {"keep_own", welcome.keep_own},
                        {"folder", text_of_bytes(welcome.folder)},
                        {"document", welcome.document},
-                       {"forward_output", welcome.forward_output}});
+                       {"forward_output", welcome.forward_output},
+                       {"term", welcome.term},
+                       {"outlive", welcome.outlive},
+                       {"silence_ms", welcome.silence.count()},
+                       {"patience_ms", welcome.patience.count()},
+                       {"keep", std::move(keep)},
+                       {"notice_url", welcome.notice_url}});
 }
 
 Welcome welcome_from_json(const Json& json) {
-  return {texts_of(json.at("environment")), bytes_of_text(json.at("folder").as_string()), json.at("document"),
-          json.at("forward_output").as_bool()};
+  const auto milliseconds = [&](std::string_view key) { return std::chrono::milliseconds(json.at(key).as_integer()); };
+  Welcome welcome{.environment = texts_of(json.at("environment")),
+                  .keep_own = json.at("keep_own").as_bool(),
+                  .folder = bytes_of_text(json.at("folder").as_string()),
+                  .document = json.at("document"),
+                  .forward_output = json.at("forward_output").as_bool(),
+                  .term = static_cast<Term>(json.at("term").as_integer()),
+                  .outlive = json.at("outlive").as_bool(),
+                  .silence = milliseconds("silence_ms"),
+                  .patience = milliseconds("patience_ms"),
+                  .keep = {},
+                  .notice_url = json.at("notice_url").as_string()};
+  for (const Json& worker : json.at("keep").as_array()) {
+    welcome.keep.push_back(static_cast<WorkerId>(worker.as_integer()));
+  }
+  return welcome;
 }
 
 Json to_json(const Exited& exited) {
@@ -119,20 +173,41 @@ WorkerJob worker_job_from_json(const Json& json) {
 
 Json to_json(const AgentJoin& join) {
   return Json::object({{"address", join.address},
+                       {"more_addresses", json_of(join.more_addresses)},
                        {"port", int{join.port}},
                        {"token", join.token},
                        {"host", join.host},
                        {"job_folder", text_of_bytes(join.job_folder)},
-                       {"tree", join.tree}});
+                       {"tree", join.tree},
+                       {"term", join.term}});
 }
 
 AgentJoin agent_join_from_json(const Json& json) {
   return {json.at("address").as_string(),
+          texts_of(json.at("more_addresses")),
           static_cast<std::uint16_t>(json.at("port").as_integer()),
           json.at("token").as_string(),
           json.at("host").as_string(),
           bytes_of_text(json.at("job_folder").as_string()),
-          json.at("tree").as_string()};
+          json.at("tree").as_string(),
+          static_cast<Term>(json.at("term").as_integer())};
+}
+
+Json to_json(const CoordinatorOrder& order) {
+  return Json::object({{"mandate", to_json(order.mandate)},
+                       {"token", order.token},
+                       {"job_folder", text_of_bytes(order.job_folder)},
+                       {"address", order.address},
+                       {"document", order.document}});
+}
+
+CoordinatorOrder coordinator_order_from_json(const Json& json) {
+  return {mandate_from_json(json.at("mandate")), json.at("token").as_string(),
+          bytes_of_text(json.at("job_folder").as_string()), json.at("address").as_string(), json.at("document")};
+}
+
+std::string coordinator_mark(const AgentJoin& join) {
+  return std::string(kCoordinatorVariable) + "=" + join.tree + ".";
 }
 
 std::string tree_mark(const AgentJoin& join) { return "DTRAIN_TREE=" + join.tree + "."; }

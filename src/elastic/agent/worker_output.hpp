@@ -9,10 +9,16 @@
 
 #include <dtrain/base/files.hpp>
 
+#include "log_file.hpp"
+
 namespace dtrain::elastic {
 
-// <job folder>/logs/<host>.<slot>.log, with characters of the host that do not belong into a file name replaced.
+// With characters that do not belong into a file name replaced.
+std::string file_name_of(std::string host);
+// <job folder>/logs/<host>.<slot>.log
 Path worker_log(const Path& job_folder, const std::string& host, int slot);
+// <job folder>/logs/prepare_<host>.log
+Path prepare_log(const Path& job_folder, const std::string& host);
 
 class WorkerOutput {
  public:
@@ -20,7 +26,7 @@ class WorkerOutput {
   static constexpr std::size_t kLongestLine = 64 << 10;  // a longer one is cut into several
 
   // Appends to the file. Where that fails, the lines go to the last ones only: a full disk must not end a worker.
-  explicit WorkerOutput(const Path& file);
+  explicit WorkerOutput(const Path& file) : file_(file) {}
   // The whole lines, newlines included, that these bytes completed.
   std::string add(std::string_view bytes);
   // Nothing follows: the same of what is left.
@@ -30,7 +36,7 @@ class WorkerOutput {
  private:
   std::string take_lines(std::size_t size);
 
-  FileDescriptor file_;
+  LogFile file_;
   std::string rest_;
   std::deque<std::string> last_lines_;
 };

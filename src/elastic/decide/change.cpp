@@ -51,7 +51,9 @@ void begin_change(Turn& turn, Cast cast) {
                         {"workers", change.members.size()},
                         {"leaving", host_names(state, change.leaving)},
                         {"reason", change.reason}});
-  turn.send(with_leaving(change), Prepare{change.number, members_of(state, change)});
+  const std::vector<Member> members = members_of(state, change);
+  convene(turn, change.number, false, members);
+  turn.send(with_leaving(change), Prepare{change.number, members});
 }
 
 // The host list may have changed since the change was begun.
@@ -102,6 +104,7 @@ void commit_change(Turn& turn) {
   state.mesh_attempts = 0;
   const std::vector<Member> members = members_of(state, change);
   turn.add(JournalEntry{change.number, true, state.reserved_workers, members});
+  convene(turn, change.number, true, members);
   Json hosts = Json::array();
   for (const Member& member : members) hosts.push_back(member.host);
   turn.emit("commit", {{"generation", change.number},
@@ -197,6 +200,7 @@ void consider_change(Turn& turn) {
   }
   const bool running = state.current && !state.freezing;
   if (state.freezing && !all_frozen(state)) return;
+  if (!has_quorum(turn)) return;
   if (std::optional<Cast> cast = running ? cast_planned(turn) : cast_fresh(turn)) begin_change(turn, std::move(*cast));
 }
 
@@ -212,8 +216,13 @@ void on_meshed(Turn& turn, Worker& worker, const Meshed& meshed) {
   if (std::ranges::any_of(change->members, failed)) {
     mesh_failed(turn);
   } else {
-    commit_change(turn);
+    commit_when_known(turn);
   }
+}
+
+void commit_when_known(Turn& turn) {
+  const auto& change = turn.state.change;
+  if (change && !change->committed && change->awaited == 0 && change_is_known(turn.state)) commit_change(turn);
 }
 
 void mesh_failed(Turn& turn) {

@@ -112,10 +112,25 @@ void say_waiting(Turn& turn, std::size_t number) {
            "add hosts, or start it with a smaller --min-workers", Say::Kind::warning);
 }
 
+void stop_with_notice(Turn& turn, const std::string& reason) {
+  const std::string too_few_left =
+      fmt::format("{}, and fewer than {} are left", reason, count_of(minimum(turn.state), "worker"));
+  turn.say(fmt::format("{}: the job saves and ends", too_few_left), "start it again with --resume when there are hosts",
+           Say::Kind::warning);
+  begin_stop(turn, too_few_left, ExitCode::resumable);
+}
+
+// Too few would be left. Who has to go soon cannot hold its state until others come.
+void end_or_freeze(Turn& turn, const Ids& leaving, const std::string& reason) {
+  if (somebody_has_notice(turn.state, leaving)) return stop_with_notice(turn, reason);
+  begin_freeze(turn, reason, std::nullopt);
+}
+
 // Those who were to leave may: their state lives on in the others. Where nobody else has it, they hold it.
 void hold(Turn& turn, const Ranks& ranks, std::size_t number) {
   auto& freezing = turn.state.freezing;
   if (!freezing) return say_waiting(turn, number);
+  if (somebody_has_notice(turn.state, ranks.leaving)) return stop_with_notice(turn, freezing->reason);
   if (any_state(turn.state, ranks.staying)) {
     for (const WorkerId id : ranks.leaving) {
       dismiss(turn, turn.state.workers.at(id), "removed from the job");
@@ -157,7 +172,7 @@ std::optional<Cast> cast_planned(Turn& turn) {
 
   const std::string reason = describe(state, joining, leaving);
   const std::size_t rest = state.current->members.size() - leaving.size();
-  if (rest + joining.size() < minimum(state)) return begin_freeze(turn, reason, std::nullopt), std::nullopt;
+  if (rest + joining.size() < minimum(state)) return end_or_freeze(turn, leaving, reason), std::nullopt;
   if (rest == 0) leaving.clear();  // they hand their state over first, and leave with the next change
 
   Cast cast{.boundary = urgent ? Boundary::step : state.policy.boundary, .reason = reason};

@@ -11,6 +11,10 @@ struct Receive {
   void operator()(const HostsWanted& event) const { accept_hosts(turn, event); }
   void operator()(const HostUp& event) const { host_up(turn, event); }
   void operator()(const HostDown& event) const { host_down(turn, event); }
+  void operator()(const GateTried& event) const { gate_tried(turn, event); }
+  void operator()(const HostKnows& event) const { host_knows(turn, event); }
+  void operator()(const ClaimAnswered& event) const { claim_answered(turn, event); }
+  void operator()(const HostNotice& event) const { take_notice(turn, event); }
   void operator()(const WorkerSays& event) const { worker_says(turn, event); }
   void operator()(const WorkerExited& event) const { worker_exited(turn, event); }
   void operator()(const Drain& event) const { drain_host(turn, event.host, event.reason); }

@@ -64,7 +64,7 @@ void begin_stop(Turn& turn, const std::string& reason, ExitCode exit_code) {
   turn.settle = true;
   if (all_frozen(state)) return stop_frozen(turn);
   // Should they lose each other before they stop together, each of them saves what it has.
-  if (state.current && !state.freezing) turn.send(members_left(turn), Stop{.save = true, .reason = reason});
+  if (state.current && !state.freezing) turn.send(members_left(turn), Stop{.save = !state.cut_off, .reason = reason});
 }
 
 // They hold: one of them writes the checkpoint, the one that is furthest.
@@ -77,7 +77,7 @@ void stop_frozen(Turn& turn) {
   const WorkerId best = std::ranges::max(members, {}, standing);
   std::vector<WorkerId> others;
   std::ranges::copy_if(members, std::back_inserter(others), [&](WorkerId id) { return id != best; });
-  turn.send(best, Stop{.save = standing(best).has_state, .reason = state.ending->reason});
+  turn.send(best, Stop{.save = standing(best).has_state && !state.cut_off, .reason = state.ending->reason});
   turn.send(others, Stop{.save = false, .reason = state.ending->reason});
 }
 
@@ -92,25 +92,22 @@ void end_at_once(Turn& turn, const std::string& reason, ExitCode exit_code) {
   kill_all(turn);
 }
 
-// Training is complete; rank 0 is done once the last checkpoint is written.
+// Training is complete, for all: a rank is done after a gathering in which rank 0 said that the last checkpoint is
+// written.
 void on_done(Turn& turn, Worker& worker) {
   State& state = turn.state;
   if (!is_member(worker)) return;
   turn.emit("done", worker);
   turn.enter_phase(worker, WorkerPhase::leaving);
   worker.left = Left{.how = Left::How::done, .reason = {}, .standing = worker.standing};
+  const std::string reason = "training is complete";
   if (!state.ending) {
-    state.ending = Ending{.since = turn.now,
-                          .exit_code = ExitCode::resumable,
-                          .reason = "training was complete, but rank 0 ended before it had saved the result",
-                          .saver = state.current->members.front()};
-    abandon_change(turn, "training is complete");
-    dismiss_others(turn, "training is complete");
+    abandon_change(turn, reason);
+    dismiss_others(turn, reason);
+    state.ending.emplace().since = turn.now;
   }
-  if (worker.id == state.ending->saver) {
-    state.ending->exit_code = ExitCode::ok;
-    state.ending->reason = "training is complete";
-  }
+  state.ending->exit_code = ExitCode::ok;
+  state.ending->reason = reason;
 }
 
 void continue_ending(Turn& turn) {

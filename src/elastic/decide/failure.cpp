@@ -17,12 +17,6 @@ std::string describe_exit(const WorkerExited& exited) {
   return fmt::format("it was killed by signal {}{}", exited.signal, name ? fmt::format(" (SIG{})", name) : "");
 }
 
-Json lines_json(const std::vector<std::string>& lines) {
-  Json json = Json::array();
-  for (const std::string& line : lines) json.push_back(line);
-  return json;
-}
-
 // Twice as long with every failure.
 void quarantine(Turn& turn, Host& host, const std::string& reason) {
   const Policy& policy = turn.state.policy;
@@ -30,6 +24,7 @@ void quarantine(Turn& turn, Host& host, const std::string& reason) {
   const Duration time = std::min(policy.quarantine_base * (std::int64_t{1} << doublings), policy.quarantine_cap);
   host.quarantined_until = turn.now + time;
   host.last_failure = reason;
+  host.next_command.clear();
 }
 
 void remember_first(Turn& turn, const Worker& worker, const Fault& fault) {
@@ -122,14 +117,17 @@ bool nothing_can_start(const State& state) {
 void check_limits(Turn& turn) {
   const State& state = turn.state;
   if (state.ending || !state.first_failure) return;
-  const std::string first = fmt::format("worker {} on {}: {}", state.first_failure->worker, state.first_failure->host,
-                                        state.first_failure->reason);
-  if (!state.policy.elastic) return end_at_once(turn, first, ExitCode::failed);
+  const Failure& failure = *state.first_failure;
+  const ExitCode code = failure.unreachable ? ExitCode::refused : ExitCode::failed;
+  const std::string who =
+      failure.worker == 0 ? failure.host : fmt::format("worker {} on {}", failure.worker, failure.host);
+  const std::string first = fmt::format("{}: {}", who, failure.reason);
+  if (!state.policy.elastic) return end_at_once(turn, first, code);
   // What never made a step fails for a reason that waiting does not cure: data, options, memory.
   const bool never_trained = state.pace.steps_seen == 0;
-  if (never_trained && nothing_can_start(state)) return end_at_once(turn, first, ExitCode::failed);
+  if (never_trained && nothing_can_start(state)) return end_at_once(turn, first, code);
   if (state.failures > state.policy.failure_limit) {
-    return begin_stop(turn, fmt::format("{} failures; the first was {}", state.failures, first), ExitCode::failed);
+    return begin_stop(turn, fmt::format("{} failures; the first was {}", state.failures, first), code);
   }
 }
 
@@ -166,9 +164,18 @@ void lose_host(Turn& turn, Host& host, const std::string& reason) {
   quarantine(turn, host, reason);
   if (agent == AgentState::starting) {
     turn.say(fmt::format("{} could not be started: {}", host.line.name, reason), {}, Say::Kind::error);
-    if (!turn.state.first_failure) turn.state.first_failure = Failure{.host = host.line.name, .reason = reason};
+    if (!turn.state.first_failure) {
+      turn.state.first_failure = Failure{.host = host.line.name, .reason = reason, .unreachable = true};
+    }
     ++turn.state.failures;
   }
+  check_limits(turn);
+}
+
+void fail_host(Turn& turn, Host& host, const std::string& reason) {
+  quarantine(turn, host, reason);
+  if (!turn.state.first_failure) turn.state.first_failure = Failure{.host = host.line.name, .reason = reason};
+  turn.settle = true;
   check_limits(turn);
 }
 

@@ -52,6 +52,7 @@ class Hangs {
   explicit Hangs(const Turn& turn) : turn_(turn), state_(turn.state), step_(median_step(turn.state.pace)) {
     for (const WorkerId id : state_.current->members) {
       furthest_ = std::max(furthest_, state_.workers.at(id).standing);
+      all_came_ = all_came_ && has_come(state_.workers.at(id));
     }
   }
 
@@ -77,10 +78,13 @@ class Hangs {
     return found;
   }
 
-  // Who waits for others is not to blame, unless there are none, or they are further.
+  bool has_come(const Worker& worker) const { return worker.progress.generation >= state_.current->number; }
+
+  // Who waits for others is not to blame, unless there are none, or they are further. A newcomer that waits for the
+  // state is behind too, but through no fault of its own while the one who has it does not come: see evict_absent().
   bool is_to_blame(const Worker& worker) const {
-    return !waits_for_others(worker.progress.phase) || state_.current->members.size() == 1 ||
-           worker.standing < furthest_;
+    if (!waits_for_others(worker.progress.phase) || state_.current->members.size() == 1) return true;
+    return worker.standing < furthest_ && (all_came_ || !has_come(worker));
   }
 
   double limit(const Worker& worker) const {
@@ -107,6 +111,7 @@ class Hangs {
   const State& state_;
   const double step_;
   Standing furthest_;
+  bool all_came_ = true;
 };
 
 void evict_hung(Turn& turn) {
@@ -233,11 +238,16 @@ void watch_hold(Turn& turn) {
   const State& state = turn.state;
   if (state.ending) return;
   const Duration limit = state.policy.hold_timeout;
+  if (state.cut_off && turn.passed(*state.cut_off, limit)) {
+    return end_at_once(turn, "half or more of the agents did not come back", ExitCode::resumable);
+  }
   if (state.freezing && state.freezing->holding_since && turn.passed(*state.freezing->holding_since, limit)) {
     return begin_stop(turn, "too few workers for too long", ExitCode::resumable);
   }
+  const Duration gate = state.policy.gate == GateFor::everybody ? state.policy.gate_timeout : Duration(0);
+  const Duration longest = state.policy.prepare_timeout + gate;
   const bool nobody_ready = !state.current && !state.change && !state.gathering_since;
-  if (nobody_ready && state.edits > 0 && turn.passed(state.begun, limit + state.policy.prepare_timeout)) {
+  if (nobody_ready && state.edits > 0 && turn.passed(state.begun, limit + longest)) {
     begin_stop(turn, "too few workers could be started", ExitCode::failed);
   }
 }
@@ -307,6 +317,7 @@ void watch(Turn& turn) {
   evict_absent(turn);
   for (const WorkerId id : turn.worker_ids()) end_overdue(turn, id);
   watch_agents(turn);
+  watch_gates(turn);
   watch_change(turn);
   watch_hold(turn);
   forgive(turn);

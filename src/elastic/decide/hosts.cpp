@@ -66,6 +66,7 @@ void forget_failures(Host& host) {
   host.failures = 0;
   host.quarantined_until = {};
   host.last_failure.clear();
+  host.next_command.clear();
 }
 
 bool is_idle(const Host& host) {
@@ -81,6 +82,7 @@ void say_launching(Turn& turn, const Host& host) {
 void start_agent(Turn& turn, Host& host) {
   host.agent = AgentState::starting;
   host.agent_since = turn.now;
+  host.gate = Gate::closed;
   say_launching(turn, host);
   turn.emit("host_starting", {{"host", host.line.name}});
   turn.add(StartHost{host.line});
@@ -110,7 +112,7 @@ void start_worker(Turn& turn, Host& host, std::size_t slot) {
 
 void fill_slots(Turn& turn, Host& host) {
   if (host.agent == AgentState::none) start_agent(turn, host);
-  if (host.agent != AgentState::up) return;
+  if (host.agent != AgentState::up || !pass_gate(turn, host)) return;
   for (std::size_t slot = 0; slot < host.allotted; ++slot) {
     if (host.slots[slot] == 0) start_worker(turn, host, slot);
   }
@@ -167,7 +169,7 @@ void accept_hosts(Turn& turn, const HostsWanted& wanted) {
   std::vector<std::string> order;
   for (const std::string& name : edit.removed) {
     Host& host = state.hosts.at(name);
-    host.wanted = host.drained = false;
+    host.wanted = host.drained = host.noticed = false;
     host.edit = state.edits;
     host.edited = turn.now;
   }
@@ -206,11 +208,27 @@ void drain_host(Turn& turn, const std::string& name, const std::string& reason) 
   turn.emit("drain", {{"host", name}, {"reason", reason}});
 }
 
+void take_notice(Turn& turn, const HostNotice& notice) {
+  const auto found = turn.state.hosts.find(notice.host);
+  if (found == turn.state.hosts.end()) return;
+  turn.emit("notice", {{"host", notice.host}, {"leave", notice.leave}, {"reason", notice.reason}});
+  if (!notice.leave) return;
+  found->second.noticed = true;
+  drain_host(turn, notice.host, notice.reason);
+}
+
+bool somebody_has_notice(const State& state, std::span<const WorkerId> workers) {
+  return std::ranges::any_of(workers, [&](WorkerId id) { return state.hosts.at(state.workers.at(id).host).noticed; });
+}
+
 void host_up(Turn& turn, const HostUp& up) {
   const auto found = turn.state.hosts.find(up.host);
-  if (found == turn.state.hosts.end() || found->second.agent != AgentState::starting) return;
+  if (found == turn.state.hosts.end()) return turn.add(EndHost{up.host});  // it was forgotten while it was away
   Host& host = found->second;
+  if (host.agent == AgentState::up || host.agent == AgentState::ending) return;
+  if (host.agent == AgentState::none) host.agent_since = turn.now;  // it was lost, and comes back by itself
   host.agent = AgentState::up;
+  host.knows = 0;
   host.address = up.address;
   turn.emit("host_up", {{"host", up.host},
                         {"address", up.address},

@@ -16,17 +16,14 @@ struct Hear {
 
   void operator()(const Hello& hello) const {
     if (worker.phase != WorkerPhase::starting) return;
-    worker.pid = hello.pid;
-    worker.data = hello.data;
-    worker.fingerprint = hello.fingerprint;
-    if (is_wildcard(worker.data.address)) worker.data.address = turn.host_of(worker).address;
+    note_hello(turn, worker, hello);
     turn.emit("worker_up", worker, {{"pid", hello.pid}, {"seconds", seconds_between(worker.since, turn.now)}});
     turn.enter_phase(worker, WorkerPhase::preparing);
     check_fingerprint();
   }
 
   void operator()(const Ready& ready) const {
-    if (worker.phase != WorkerPhase::preparing) return;
+    if (worker.phase != WorkerPhase::preparing || computes_other_bits(ready)) return;
     worker.standing = ready.standing;
     turn.emit("worker_ready", worker, {{"seconds", seconds_between(worker.since, turn.now)}});
     turn.enter_phase(worker, WorkerPhase::ready);
@@ -62,7 +59,7 @@ struct Hear {
   }
 
   void operator()(const AskLeave& ask) const {
-    drain_host(turn, worker.host, fmt::format("{} asked to leave: {}", name_of(worker), ask.reason));
+    take_notice(turn, {worker.host, true, fmt::format("{} asked to leave: {}", name_of(worker), ask.reason)});
     turn.settle = true;
   }
 
@@ -84,12 +81,29 @@ struct Hear {
   void check_fingerprint() const {
     State& state = turn.state;
     if (state.fingerprint.empty()) state.fingerprint = worker.fingerprint;
-    if (worker.fingerprint == state.fingerprint || state.policy.allow_mixed_hardware) return;
-    turn.say(fmt::format("{} would compute other bits than the rest: {} instead of {}", name_of(worker),
-                         worker.fingerprint, state.fingerprint),
-             "--mixed-hardware allow gives the same bits up", Say::Kind::error);
+    if (worker.fingerprint != state.fingerprint) {
+      refuse(fmt::format("it is {} instead of {}", worker.fingerprint, state.fingerprint));
+    }
+  }
+
+  bool computes_other_bits(const Ready& ready) const {
+    State& state = turn.state;
+    if (state.probe.empty()) state.probe = ready.probe;
+    return !ready.probe.empty() && ready.probe != state.probe &&
+           refuse("it computed something else of the same samples");
+  }
+
+  // False: workers that compute other bits are allowed.
+  bool refuse(const std::string& why) const {
+    if (turn.state.policy.allow_mixed_hardware) return false;
+    const std::string hint = "--mixed-hardware allow gives the same bits up";
+    turn.say(fmt::format("{} would compute other bits than the rest: {}", name_of(worker), why), hint,
+             Say::Kind::error);
     turn.settle = true;
-    lose_worker(turn, worker.id, {.reason = "its hardware or program computes other bits"});
+    Host& host = turn.host_of(worker);
+    lose_worker(turn, worker.id, {.reason = fmt::format("it would compute other bits than the rest: {}", why)});
+    host.next_command = hint;
+    return true;
   }
 
   // Its last step in the old generation is over when a removed worker leaves, so the new one was agreed on.
@@ -115,6 +129,13 @@ struct Hear {
 };
 
 }  // namespace
+
+void note_hello(Turn& turn, Worker& worker, const Hello& hello) {
+  worker.pid = hello.pid;
+  worker.data = hello.data;
+  worker.fingerprint = hello.fingerprint;
+  if (is_wildcard(worker.data.address)) worker.data.address = turn.host_of(worker).address;
+}
 
 void worker_says(Turn& turn, const WorkerSays& says) {
   Worker* worker = turn.find(says.worker);

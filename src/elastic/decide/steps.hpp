@@ -8,6 +8,10 @@ namespace dtrain::elastic {
 // hosts.cpp: which hosts and processes there should be.
 void accept_hosts(Turn& turn, const HostsWanted& wanted);
 void drain_host(Turn& turn, const std::string& name, const std::string& reason);
+// The same, because the machine or its process goes soon: too few without it is the end of the job, not a wait.
+void take_notice(Turn& turn, const HostNotice& notice);
+// Of these workers one is on a host that goes soon.
+bool somebody_has_notice(const State& state, std::span<const WorkerId> workers);
 void host_up(Turn& turn, const HostUp& up);
 void host_down(Turn& turn, const HostDown& down);
 // Starts what is missing and dismisses what is too much.
@@ -15,11 +19,18 @@ void settle_hosts(Turn& turn);
 // A host that was asked to go and trains no more is logged as REMOVED.
 void note_gone(Turn& turn, Host& host);
 
+// gate.cpp: what a host must pass before its first worker.
+// Whether workers may be started there; if not, it is being found out.
+bool pass_gate(Turn& turn, Host& host);
+void gate_tried(Turn& turn, const GateTried& tried);
+void watch_gates(Turn& turn);
+
 // allotment.cpp: how many slots of each host may be used.
 void allot_slots(State& state, Time now);
 
 // messages.cpp: what workers say.
 void worker_says(Turn& turn, const WorkerSays& says);
+void note_hello(Turn& turn, Worker& worker, const Hello& hello);
 
 // change.cpp: the next generation, from Prepare to the first step.
 // Begins a change when there is one to make and one may be made.
@@ -36,6 +47,19 @@ void abandon_change(Turn& turn, const std::string& reason);
 void mesh_failed(Turn& turn);
 // The process is not needed any more, or not yet: it may go.
 void dismiss(Turn& turn, Worker& worker, const std::string& reason);
+
+// Everybody is connected, and enough agents know of it.
+void commit_when_known(Turn& turn);
+
+// quorum.cpp: whether this coordinator may go on.
+// Enough agents are there; where exactly half are, it asks for the claim. Says so when it changes.
+bool has_quorum(Turn& turn);
+// Enough agents have heard of the change to commit it.
+bool change_is_known(const State& state);
+// The agents are told who has a say from this generation on.
+void convene(Turn& turn, Generation generation, bool committed, const std::vector<Member>& members);
+void host_knows(Turn& turn, const HostKnows& knows);
+void claim_answered(Turn& turn, const ClaimAnswered& answered);
 
 // compose.cpp: who is in the next generation.
 struct Cast {
@@ -66,6 +90,8 @@ struct Loss {
 void lose_workers(Turn& turn, const std::vector<Loss>& losses);
 void lose_worker(Turn& turn, WorkerId id, const Fault& fault);
 void lose_host(Turn& turn, Host& host, const std::string& reason);
+// No worker of it is concerned: it is quarantined, and nothing else happens.
+void fail_host(Turn& turn, Host& host, const std::string& reason);
 void worker_exited(Turn& turn, const WorkerExited& exited);
 // Forgets a worker whose process is gone.
 void erase_worker(Turn& turn, WorkerId id);

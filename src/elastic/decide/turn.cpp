@@ -71,6 +71,12 @@ Json host_names(const State& state, std::span<const WorkerId> workers) {
   return names;
 }
 
+Json lines_json(std::span<const std::string> lines) {
+  Json json = Json::array();
+  for (const std::string& line : lines) json.push_back(line);
+  return json;
+}
+
 std::string count_of(std::size_t number, std::string_view noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }

@@ -45,6 +45,7 @@ bool all_frozen(const State& state);
 bool contains(std::span<const WorkerId> ids, WorkerId id);
 Json seconds_between(const std::optional<Time>& from, const std::optional<Time>& to);
 Json host_names(const State& state, std::span<const WorkerId> workers);
+Json lines_json(std::span<const std::string> lines);
 std::string count_of(std::size_t number, std::string_view noun);  // "1 worker", "2 workers"
 std::string name_of(const Worker& worker);                        // "worker 3 on w2"
 

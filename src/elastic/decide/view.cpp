@@ -24,7 +24,7 @@ std::string seconds_text(Time::duration duration) {
 }
 
 Time since_of(const State& state, const Host& host) {
-  Time since = host.agent_since;
+  Time since = std::max(host.agent_since, host.gate_since);
   for (const WorkerId id : host.slots) {
     if (const auto found = state.workers.find(id); found != state.workers.end()) since = found->second.since;
   }
@@ -69,6 +69,7 @@ HostPhase phase_of(const State& state, const Host& host, Time now) {
   if (host.drained) return HostPhase::drained;
   if (!host.wanted) return HostPhase::absent;
   if (host.quarantined_until > now) return HostPhase::quarantined;
+  if (host.gate == Gate::trying && host.agent == AgentState::up) return HostPhase::preparing;
   if (best == WorkerPhase::starting || host.agent == AgentState::starting || host.agent == AgentState::up) {
     return HostPhase::starting;
   }
@@ -79,12 +80,14 @@ HostPhase phase_of(const State& state, const Host& host, Time now) {
 Explanation explain(const State& state, const Host& host, Time now) {
   const std::string& name = host.line.name;
   const std::string since = fmt::format("since {}", seconds_text(now - since_of(state, host)));
+  const std::string next = host.next_command.empty() ? fmt::format("dtrain hosts remove {}", name) : host.next_command;
   switch (phase_of(state, host, now)) {
     case HostPhase::member:
       return {};
     case HostPhase::starting:
       return {fmt::format("its agent or process is being started, {}", since), {}};
     case HostPhase::preparing:
+      if (host.gate == Gate::trying) return {fmt::format("is being prepared and checked, {}", since), {}};
       return {fmt::format("builds its model, {}", since), {}};
     case HostPhase::ready:
       return {"is ready, and joins with the next change", {}};
@@ -95,9 +98,9 @@ Explanation explain(const State& state, const Host& host, Time now) {
     case HostPhase::quarantined:
       return {
           fmt::format("failed ({}), tried again in {}", host.last_failure, seconds_text(host.quarantined_until - now)),
-          fmt::format("dtrain hosts remove {}", name)};
+          next};
     case HostPhase::failed:
-      return {fmt::format("failed: {}", host.last_failure), fmt::format("dtrain hosts remove {}", name)};
+      return {fmt::format("failed: {}", host.last_failure), next};
     case HostPhase::spare:
       return {"the job has as many workers as it may", "a larger --max-workers"};
     case HostPhase::absent:

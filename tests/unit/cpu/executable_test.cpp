@@ -1,6 +1,9 @@
 // What an executable promises beyond the arithmetic: shards, errors, profile, memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
 
@@ -104,6 +107,36 @@ TEST(CpuExecutable, ReportsAFailureOfTheSinkAndGoesOn) {
   executable->enqueue(problem.batch(), shards, problem.key, broken);
   EXPECT_THROW(executable->synchronize(), Error);
   EXPECT_EQ(contribution(*executable, problem, shards).back(), 4.0f);
+}
+
+// Takes every part away as soon as it is ready, as a reduction does that adds in place.
+class GreedySink final : public backend::ContributionSink {
+ public:
+  explicit GreedySink(std::int64_t size) : buffer_(static_cast<std::size_t>(size)), taken_(buffer_.size()) {}
+  std::span<float> buffer(const ShardRange&) override { return buffer_; }
+  void ready(const ShardRange&, std::int64_t first, std::int64_t size, bool) override {
+    const auto part = std::span(buffer_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size));
+    std::ranges::copy(part, taken_.begin() + first);
+    std::ranges::fill(part, std::nanf(""));
+    ++parts_;
+  }
+  const std::vector<float>& taken() const { return taken_; }
+  int parts() const { return parts_; }
+
+ private:
+  std::vector<float> buffer_, taken_;
+  int parts_ = 0;
+};
+
+TEST(CpuExecutable, GivesGradientsAwayBeforeTheShardIsDoneAndNeverLooksAtThemAgain) {
+  const Problem problem = resnet(4);
+  const auto executable = compiled(problem, {.max_samples = 4});
+  const std::vector<ShardRange> shards{{0, 0, 4}};
+  GreedySink greedy(backend::ContributionLayout(problem.graph).size());
+  executable->enqueue(problem.batch(), shards, problem.key, greedy);
+  executable->synchronize();
+  EXPECT_EQ(greedy.taken(), contribution(*executable, problem, shards));
+  EXPECT_GT(greedy.parts(), 10);
 }
 
 TEST(CpuExecutable, NamesEachConvolutionThreeTimesInItsProfile) {

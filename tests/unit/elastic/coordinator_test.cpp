@@ -19,16 +19,22 @@ struct FakeCrew final : Crew {
     hosts.push_back(host.name);
     if (coordinator) coordinator->feed(HostUp{host.name, "10.0.0.1"}, now);
   }
+  void try_gate(const std::string&) override {}
   void start_worker(const std::string& host, int slot, WorkerId worker) override {
     workers.push_back(worker);
     EXPECT_EQ(hosts.empty(), false) << host << slot;
   }
   void send(WorkerId worker, const ToWorker& message) override { sent.emplace_back(worker, message); }
   void kill_worker(WorkerId worker, bool) override { killed.push_back(worker); }
-  void end_host(const std::string&) override {}
+  void end_host(const std::string&) override { silent = true; }
+  std::size_t answered_since(const std::vector<std::string>& names,
+                             std::chrono::steady_clock::time_point) const override {
+    return silent ? 0 : names.size();
+  }
 
   Coordinator* coordinator = nullptr;
   Moment now;
+  bool silent = false;  // no agent answers
   std::vector<std::string> hosts;
   std::vector<WorkerId> workers, killed;
   std::vector<std::pair<WorkerId, ToWorker>> sent;
@@ -113,6 +119,18 @@ TEST_F(CoordinatorTest, FollowsItsOwnCommandsAtOnceAndTellsOfBadLines) {
   EXPECT_EQ(crew_.hosts.size(), 2u);
   EXPECT_EQ(answer.at("problems").as_array().size(), 1u);
   EXPECT_EQ(said("host_worker: "), 1);
+}
+
+TEST_F(CoordinatorTest, EditsTheFileForWhoeverAsksAndRefusesToLoseMostHosts) {
+  begin();
+  const auto edit = [&](const char* text) { return ask(Json::parse(text, "an edit")); };
+  edit(R"({"ask": "edit-hosts", "add": ["w2", "w3 slots=2"]})");
+  EXPECT_EQ(crew_.hosts.size(), 3u);
+  EXPECT_TRUE(edit(R"({"ask": "edit-hosts", "add": ["w2"]})").find("error"));
+  const Json refused = edit(R"({"ask": "edit-hosts", "remove": ["w1", "w2"]})");
+  EXPECT_NE(refused.at("error").at("hint").as_string().find("--yes"), std::string::npos);
+  EXPECT_TRUE(edit(R"({"ask": "edit-hosts", "remove": ["w1", "w2"], "any_number": true})").at("ok").as_bool());
+  EXPECT_EQ(read_file(folder_ / "host_worker"), "w3 slots=2\n");
 }
 
 TEST_F(CoordinatorTest, TheHostsOfAJobThatIsNotElasticAreFixed) {
@@ -206,6 +224,47 @@ TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone)
   ASSERT_TRUE(coordinator_->finished());
   EXPECT_EQ(coordinator_->finished()->exit_code, ExitCode::resumable);
   EXPECT_EQ(read_events(folder_ / "events.jsonl").back().at("event").as_string(), "goodput");
+}
+
+class CoordinatorOfAQuorumTest : public CoordinatorTest {
+ protected:
+  CoordinatorOfAQuorumTest() {
+    options_.policy.quorum = true;
+    begin();
+    train_one();
+  }
+  std::string last_event() const { return read_events(folder_ / "events.jsonl").back().at("event").as_string(); }
+  void end_all() {
+    coordinator_->stop("enough", true, crew_.now);
+    coordinator_->feed(WorkerExited{1, 0, 9, {}}, crew_.now);
+    coordinator_->feed(HostDown{"w1", "ended"}, crew_.now);
+    ASSERT_TRUE(coordinator_->finished());
+  }
+};
+
+TEST_F(CoordinatorOfAQuorumTest, WritesHowTheJobEndedThoughNoAgentIsLeftToAnswer) {
+  end_all();
+  EXPECT_TRUE(crew_.silent);
+  EXPECT_EQ(last_event(), "goodput");
+}
+
+TEST_F(CoordinatorOfAQuorumTest, WritesNothingWhileAnotherMayBeInCharge) {
+  const std::string before = read_file(folder_ / "events.jsonl");
+  crew_.silent = true;
+  end_all();
+  EXPECT_EQ(read_file(folder_ / "events.jsonl"), before);
+}
+
+TEST_F(CoordinatorOfAQuorumTest, WritesInOrderWhatHadToWait) {
+  crew_.silent = true;
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  ask(Json::object({{"ask", "hosts-changed"}}));
+  const std::string waiting = read_file(folder_ / "events.jsonl");
+  crew_.silent = false;
+  pass(100ms);
+  const std::string written = read_file(folder_ / "events.jsonl");
+  EXPECT_TRUE(written.starts_with(waiting));
+  EXPECT_GT(written.size(), waiting.size());
 }
 
 }  // namespace

@@ -92,6 +92,28 @@ TEST(DecideHealth, WhoIsLetInAndDoesNotComeIsEvicted) {
   EXPECT_EQ(job.worker("w1").phase, WorkerPhase::member);
 }
 
+TEST(DecideHealth, ANewcomerThatWaitsForTheOneWhoDoesNotComeIsNotToBlame) {
+  Policy policy = elastic_policy();
+  policy.min_workers = 2;
+  Job job(policy);
+  job.run_on({"w1", "w2"});
+  job.feed(exited(job.worker_on("w2"), 0, 9));
+  job.want({"w1", "w2", "w3"});
+  job.prepare_host("w3");
+  job.freeze();
+  job.mesh();
+  const WorkerId newcomer = job.worker_on("w3"), stuck = job.worker_on("w1");
+  job.silent = {newcomer};  // its heartbeats would tell of no generation
+  for (int second = 0; second < 64; second += 2) {
+    job.beat(stuck, Phase::reducing, second);
+    job.say(newcomer,
+            Progress{.generation = 2, .phase = Phase::entering, .standing = {}, .seconds_in_phase = second + 0.5});
+    job.pass(2s);
+  }
+  EXPECT_EQ(job.state().workers.at(stuck).phase, WorkerPhase::ending);
+  EXPECT_EQ(job.state().workers.at(newcomer).phase, WorkerPhase::member);
+}
+
 TEST(DecideHealth, ANewcomerThatFallsSilentIsLostWithoutDisturbance) {
   Job job;
   job.run_on({"w1", "w2"});

@@ -124,7 +124,7 @@ TEST(DecideStart, WhenEveryHostFailsToStartTheJobFailsAtOnceWithTheFirstReason) 
   job.feed(HostDown{"w2", "no route"});
   const auto finish = of_kind<Finish>(job.actions());
   ASSERT_EQ(finish.size(), 1u);
-  EXPECT_EQ(finish[0].exit_code, ExitCode::failed);
+  EXPECT_EQ(finish[0].exit_code, ExitCode::refused);
   EXPECT_NE(finish[0].reason.find("connection refused"), std::string::npos);
 }
 

@@ -99,7 +99,9 @@ class Job {
                   .data = {"10.0.0.1", static_cast<std::uint16_t>(5'000 + id)},
                   .fingerprint = "same"});
   }
-  void ready(const std::string& host) { say(worker_on(host), Ready{}); }
+  void ready(const std::string& host, const std::string& probe = "same") {
+    say(worker_on(host), Ready{.standing = {}, .probe = probe});
+  }
   // From nothing to ready.
   void prepare_host(const std::string& host) {
     if (state_.hosts.at(host).agent != AgentState::up) host_up(host);
@@ -107,10 +109,65 @@ class Job {
     ready(host);
   }
 
+  // The agents that are up have heard of a generation.
+  void know(Generation generation) {
+    std::vector<std::string> up;
+    for (const auto& [name, host] : state_.hosts) {
+      if (host.agent == AgentState::up && std::ranges::find(deaf, name) == deaf.end()) up.push_back(name);
+    }
+    for (const std::string& name : up) feed(HostKnows{name, generation});
+  }
+  // Another coordinator begins, with what the agents of these hosts and their workers know.
+  const std::vector<Action>& take_over(const std::vector<std::string>& names) {
+    Inheritance inheritance;
+    inheritance.mandate = {.term = 2, .circles = circles(), .claimed = {}};
+    for (const std::string& name : names) inheritance.hosts.push_back(report_of(name));
+    const Origin origin{
+        .next_generation = state_.next_generation, .next_worker = state_.reserved_workers, .logged = {}};
+    Decision decision = inherit(state_.policy, origin, inheritance, now_);
+    state_ = std::move(decision.state);
+    actions_ = std::move(decision.actions);
+    all_.insert(all_.end(), actions_.begin(), actions_.end());
+    return actions_;
+  }
+  // What an agent reports.
+  HostReport report_of(const std::string& name) const {
+    HostReport report{.host = name, .address = "10.0.0.1", .circles = {}, .workers = {}};
+    for (const WorkerId id : state_.hosts.at(name).slots) {
+      const auto found = state_.workers.find(id);
+      if (found == state_.workers.end()) continue;
+      const Worker& worker = found->second;
+      WorkerReport& told = report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .said = {}});
+      if (worker.phase == WorkerPhase::starting) continue;
+      told.said.emplace_back(Hello{worker.pid, worker.data, worker.fingerprint});
+      if (worker.phase == WorkerPhase::preparing) continue;
+      told.said.emplace_back(Ready{});
+      Progress progress = worker.progress;
+      progress.generation = worker.entered;
+      progress.standing = worker.standing;
+      told.said.emplace_back(progress);
+    }
+    return report;
+  }
+  // Of the generations that the agents were told of, the newest that was committed, and a newer one.
+  std::vector<Circle> circles() const {
+    std::vector<Circle> known;
+    for (const Action& action : all_) {
+      const auto* told = std::get_if<TellCircle>(&action);
+      if (!told) continue;
+      if (told->committed) known.clear();
+      Circle circle{.generation = told->generation, .agents = {}, .members = told->members};
+      for (const Member& member : told->members) circle.agents.push_back({member.host, "tree", {}});
+      known.push_back(std::move(circle));
+    }
+    return known;
+  }
+
   // All members of the change connect.
   void mesh() {
     ASSERT_TRUE(state_.change) << "nothing is being prepared";
     const Roster change = *state_.change;
+    know(change.number);
     for (const WorkerId id : change.members) say(id, Meshed{change.number, {}});
   }
   // The old members reach the boundary, the new ones follow.
@@ -151,7 +208,7 @@ class Job {
     want(names);
     for (const std::string& name : names) prepare_host(name);
     complete_change();
-    all_.clear();
+    std::erase_if(all_, [](const Action& action) { return !std::holds_alternative<TellCircle>(action); });
   }
 
   const State& state() const { return state_; }
@@ -170,6 +227,7 @@ class Job {
   }
 
   std::vector<WorkerId> silent;
+  std::vector<std::string> deaf;  // their agents hear nothing of generations
   std::uint64_t step = 0;
 
  private:

@@ -11,12 +11,17 @@ const Standing kStanding{.has_state = true, .epoch = 3, .step = 17, .samples_see
 std::vector<ToWorker> one_of_each_to_worker() {
   const Member first{.worker = 7, .host = "w1", .slot = 2, .data = {"10.0.0.1", 65535}};
   const Member second{.worker = 9, .host = "gpu@[::1]:22", .slot = 0, .data = {"::1", 1}};
-  return {Prepare{5, {first, second}}, Commit{5, Boundary::epoch}, Freeze{4}, Leave{"removed"}, Stop{false, "asked"}};
+  return {Prepare{5, {first, second}},
+          Commit{5, Boundary::epoch},
+          Freeze{4},
+          Leave{"removed"},
+          Stop{false, "asked"},
+          Lend{"{}"}};
 }
 
 std::vector<FromWorker> one_of_each_from_worker() {
   return {Hello{4711, {"127.0.0.1", 4000}, "abc"},
-          Ready{kStanding},
+          Ready{kStanding, "a hash"},
           Meshed{5, "rank 1 is missing"},
           Frozen{5, kStanding},
           Lost{5, kStanding, "rank 2 is gone"},

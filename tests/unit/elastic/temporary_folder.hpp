@@ -1,29 +1,14 @@
-// A folder for one test, removed at its end.
+// A folder for one test, and files in it that are written as people do.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
-
 #include <fstream>
-#include <string>
 #include <string_view>
 
 #include <dtrain/base/files.hpp>
 
+#include "common/temporary_folder.hpp"
+
 namespace dtrain::elastic {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = testing::TempDir() + "dtrain-elastic-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  Path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  Path path_;
-};
 
 // As an editor or a shell writes: in place, not atomically.
 inline void write_in_place(const Path& path, std::string_view text, bool append = false) {

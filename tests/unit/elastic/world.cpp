@@ -104,6 +104,7 @@ void World::make_trouble() {
       post(HostDown{host, "a test cut it off"}, between(0, 20));
     }
   }
+  if (!state_.ending && chance(0.002)) lose_coordinator();
   for (auto& [id, worker] : workers_) {
     if (!worker.alive) continue;
     if (chance(0.002)) die(worker, 9);
@@ -114,6 +115,43 @@ void World::make_trouble() {
   if (!memory_.empty() && chance(0.05)) {
     feed(memory_[static_cast<std::size_t>(between(0, static_cast<int>(memory_.size()) - 1))]);
   }
+}
+
+void World::lose_coordinator() {
+  Inheritance inheritance{.mandate = {.term = ++term_, .circles = {}, .claimed = {}}, .hosts = {}};
+  for (const auto* circle : {&circles_.committed, &circles_.prepared}) {
+    if (*circle) inheritance.mandate.circles.push_back(**circle);
+  }
+  for (const auto& [name, agent] : agents_) {
+    if (agent.up) inheritance.hosts.push_back(report_of(name));
+  }
+  from_hosts_.clear();  // on their way to the one that was lost
+  Origin origin{state_.next_generation, state_.reserved_workers, {}};
+  for (const auto& [name, logged] : logged_) {
+    if (logged) origin.logged.push_back(name);
+  }
+  HostsWanted wanted;
+  for (const std::string& name : state_.order) wanted.hosts.push_back(state_.hosts.at(name).line);
+  Decision decision = inherit(state_.policy, origin, inheritance, now_);
+  state_ = std::move(decision.state);
+  for (const Action& action : decision.actions) act(action);
+  feed(wanted);
+}
+
+// Who was killed is gone before the report; of others that ended, their end is on its way.
+HostReport World::report_of(const std::string& host) const {
+  HostReport report{.host = host, .address = "10.0.0.1", .circles = circles_, .workers = {}};
+  for (const auto& [id, worker] : workers_) {
+    const auto mails = from_workers_.find(id);
+    const bool ending = mails != from_workers_.end() && !mails->second.empty();
+    if (worker.host != host || known_dead_.contains(id) || (!worker.alive && !ending)) continue;
+    WorkerReport& told = report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .said = {}});
+    if (worker.stage == SimWorker::Stage::starting) continue;
+    told.said.emplace_back(Hello{.pid = 1, .data = {"10.0.0.1", 1}, .fingerprint = "same"});
+    if (worker.stage >= SimWorker::Stage::waiting) told.said.emplace_back(Ready{worker.standing});
+    told.said.emplace_back(Progress{.generation = worker.current, .standing = worker.standing});
+  }
+  return report;
 }
 
 void World::edit_hosts() {
@@ -172,7 +210,7 @@ void World::run_worker(SimWorker& worker) {
     worker.stage = Stage::building;
     worker.ticks_to_go = between(1, 20);
   } else if (worker.stage == Stage::building && !worker.hung && --worker.ticks_to_go <= 0) {
-    say(worker, Ready{worker.standing});
+    say(worker, Ready{worker.standing, "same"});
     worker.stage = Stage::waiting;
   }
   if (worker.stage != Stage::starting && (tick_ + static_cast<int>(worker.id)) % 3 == 0) heartbeat(worker);

@@ -53,6 +53,7 @@ class World {
   bool finished() const { return finished_.has_value(); }
   const Finish& finish() const { return *finished_; }
   std::uint64_t generations() const { return last_prepared_; }
+  Term coordinators() const { return term_; }
   // Every allotted slot is a member of a generation that trains, and nothing is under way.
   bool is_at_rest() const;
   std::string describe() const;
@@ -63,6 +64,9 @@ class World {
 
   void tick();
   void make_trouble();
+  // Another coordinator goes on with what the agents and the journal know.
+  void lose_coordinator();
+  HostReport report_of(const std::string& host) const;
   void edit_hosts();
   void deliver();
   void post(const Event& event, int delay);
@@ -82,6 +86,7 @@ class World {
   void feed(const Event& event);
   void act(const Action& action);
   void act_on(const StartHost& start);
+  void act_on(const TryGate& gate);
   void act_on(const StartWorker& start);
   void act_on(const Send& send);
   void act_on(const KillWorker& kill);
@@ -89,6 +94,8 @@ class World {
   void act_on(const LogMembership& line);
   void act_on(const JournalEntry& entry);
   void act_on(const Finish& finish) { finished_ = finish; }
+  void act_on(const TellCircle& told);
+  void act_on(const ClaimNext& claim) { post(ClaimAnswered{claim.generation, true}, between(0, 5)); }
   void act_on(const Emit&) {}
   void act_on(const Say&) {}
   void receive(SimWorker& worker, const ToWorker& message);
@@ -112,6 +119,8 @@ class World {
   std::vector<Event> memory_;  // for doubles
   int tick_ = 0;
 
+  Circles circles_;  // as the agents know them
+  Term term_ = 1;
   std::set<std::string> wanted_, drained_;
   std::map<std::string, bool> logged_;
   std::set<WorkerId> known_dead_;  // decide() was told, or has killed it

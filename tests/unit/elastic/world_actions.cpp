@@ -22,6 +22,21 @@ void World::act_on(const StartHost& start) {
   post(HostUp{start.host.name, "10.0.0.1"}, between(0, 10));
 }
 
+void World::act_on(const TryGate& gate) {
+  GateResult result;
+  if (trouble_ && chance(0.3)) result.failure = "no data there";
+  post(GateTried{gate.host, result}, between(0, 30));
+}
+
+void World::act_on(const TellCircle& told) {
+  Circle circle{.generation = told.generation, .agents = {}, .members = told.members};
+  for (const Member& member : told.members) circle.agents.push_back({member.host, "", {}});
+  learn(circles_, {told.committed, circle});
+  for (const auto& [name, agent] : agents_) {
+    if (agent.up) post(HostKnows{name, told.generation}, between(0, 5));
+  }
+}
+
 void World::act_on(const StartWorker& start) {
   EXPECT_FALSE(workers_.contains(start.worker)) << "a worker id is used twice\n" << describe();
   for (const auto& [id, worker] : workers_) {

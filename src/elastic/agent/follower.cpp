@@ -1,0 +1,298 @@
+#include "follower.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "surroundings.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kTick = 100ms;
+// Ticks further apart: this process was held up, and what the coordinator sent meanwhile must be read first.
+constexpr auto kLongTick = 1s;
+// The coordinator answers a join at once, or is not worth waiting for; the first one may be busy starting many.
+constexpr auto kWelcomeDeadline = 2s, kFirstWelcomeDeadline = 10s;
+constexpr auto kDialDeadline = 2s;
+constexpr std::size_t kMaxKept = 4096;
+
+Time now() { return std::chrono::steady_clock::now(); }
+
+struct Reached {
+  std::shared_ptr<net::Channel> channel;
+  comm::PeerAddress address;
+};
+
+// The coordinator, by the first address that leads there; where none does, the first one's reason is what matters.
+Reached reach_coordinator(net::Loop& loop, const AgentJoin& join, std::chrono::milliseconds deadline) {
+  std::vector<std::string> addresses = join.more_addresses;
+  addresses.insert(addresses.begin(), join.address);
+  const auto each = deadline / static_cast<int>(addresses.size());
+  std::exception_ptr first;
+  for (const std::string& address : addresses) {
+    try {
+      return {net::connect_channel(loop, address, join.port, join.token, each), {address, join.port}};
+    } catch (const RemoteError&) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  std::rethrow_exception(first);
+}
+
+}  // namespace
+
+Follower::Follower(net::Loop& loop, const AgentOptions& options, Events events)
+    : loop_(loop), options_(options), events_(std::move(events)), errands_(loop) {}
+
+void Follower::start() {
+  const AgentJoin& join_options = options_.join;
+  auto [channel, address] = reach_coordinator(loop_, join_options, options_.connect_deadline);
+  local_address_ = channel->local_address();
+  peers_.emplace(loop_, errands_, local_address_, join_options.token,
+                 Peers::Events{.on_promise_asked = [this](const PromiseAsked& asked) { return answer(asked); },
+                               .on_leader = [this](const Leader& leader) { feed(LeaderFound{leader}); }});
+  election_.self = {join_options.host, join_options.tree, {local_address_, peers_->port()}};
+  election_.heard = last_tick_ = now();
+  join(std::move(channel), address);
+  tick();
+}
+
+void Follower::tick() {
+  const Time time = now();
+  const bool held_up = time - std::exchange(last_tick_, time) > kLongTick;
+  if (welcome_ && !held_up && !over_) {
+    if (welcome_->outlive) {
+      feed(Tick{});
+    } else if (welcome_->silence > 0ms && time - election_.heard >= welcome_->silence) {
+      over("nothing was heard of the coordinator");
+    }
+  }
+  if (!over_) loop_.after(kTick, [this] { tick(); });
+}
+
+// What it says.
+
+void Follower::tell(Tag tag, WorkerId worker, std::string_view body) {
+  if (!channel_) return;
+  if (tag == Tag::say || tag == Tag::exited) ++frames_;
+  channel_->send(encode(tag, worker, body));
+}
+
+void Follower::tell_kept(Tag tag, WorkerId worker, std::string_view body) {
+  kept_.push_back({.frame = encode(tag, worker, body), .ended = tag == Tag::exited ? worker : 0});
+  if (channel_) send_kept(kept_.back());
+  if (!welcome_ || !welcome_->outlive || kept_.size() > kMaxKept) forget_oldest_kept();
+}
+
+void Follower::forget_oldest_kept() {
+  if (kept_.front().ended != 0) events_.on_end_known(kept_.front().ended);
+  kept_.pop_front();
+}
+
+void Follower::send_kept(Kept& kept) {
+  kept.number = ++frames_;
+  channel_->send(kept.frame);
+}
+
+void Follower::finish() {
+  over_ = true;
+  if (channel_) channel_->close_after_sending();
+}
+
+// A coordinator that may be followed.
+
+void Follower::join(ChannelPtr channel, const comm::PeerAddress& address) {
+  joining_ = channel;
+  joining_at_ = address;
+  const net::Channel* key = channel.get();
+  channel->listen({.on_frame = [this, key](std::string frame) { hear(key, std::move(frame)); },
+                   .on_close = [this, key](const std::string& reason) { closed(key, reason); }});
+  const Joined joined{.host = options_.join.host,
+                      .tree = options_.join.tree,
+                      .term = election_.leader ? election_.leader->term : 0,
+                      .port = peers_->port(),
+                      .circles = election_.circles,
+                      .workers = events_.report()};
+  channel->send(encode(Tag::join, 0, to_json(joined).dump()));
+  loop_.after(welcome_ ? kWelcomeDeadline : kFirstWelcomeDeadline,
+              [this, key] { give_up_joining(key, "the coordinator did not answer"); });
+}
+
+void Follower::give_up_joining(const net::Channel* channel, const std::string& why) {
+  if (joining_.get() != channel || !joining_) return;
+  joining_ = nullptr;
+  if (!welcome_) return over(why);
+  feed(DialFailed{});
+}
+
+void Follower::hear(const net::Channel* channel, std::string bytes) {
+  try {
+    const AgentFrame frame = decode(std::move(bytes));
+    if (joining_ && channel == joining_.get()) return hear_first(frame);
+    if (!channel_ || channel != channel_.get()) return;
+    election_.heard = now();
+    if (welcome_->outlive) feed(LeaderHeard{});
+    obey(frame);
+  } catch (const DataError& error) {
+    over(fmt::format("the coordinator sends what is no message: {}", error.what()));
+  }
+}
+
+void Follower::hear_first(const AgentFrame& frame) {
+  if (frame.tag == Tag::end) return over("the coordinator has another agent on this host");
+  if (frame.tag == Tag::welcome) follow(welcome_from_json(Json::parse(frame.body, "the coordinator's welcome")));
+}
+
+void Follower::follow(Welcome welcome) {
+  const Leader leader{welcome.term, joining_at_};
+  if (leader.term < election_.promised) return give_up_joining(joining_.get(), "it is an old one");
+  channel_ = std::exchange(joining_, nullptr);
+  welcome_ = std::move(welcome);
+  election_.heard = now();
+  election_.times.patience = welcome_->patience;
+  if (welcome_->silence > 0ms) election_.times.silence = welcome_->silence;
+  frames_ = 0;
+  events_.on_welcome(*welcome_);
+  for (Kept& kept : kept_) send_kept(kept);
+  feed(Followed{leader});
+}
+
+void Follower::obey(const AgentFrame& frame) {
+  if (frame.tag == Tag::alive) return hear_sign_of_life(frame.body);
+  if (frame.tag != Tag::circle) return events_.on_frame(frame);
+  const CircleNotice notice = circle_notice_from_json(Json::parse(frame.body, "a notice of the coordinator"));
+  feed(notice);
+  tell(Tag::known, 0, std::to_string(notice.circle.generation));
+}
+
+void Follower::hear_sign_of_life(const std::string& body) {
+  const auto space = body.find(' ');
+  const std::uint64_t arrived = number_of(space == body.npos ? "" : std::string_view(body).substr(space + 1));
+  while (!kept_.empty() && kept_.front().number <= arrived) forget_oldest_kept();
+  tell(Tag::alive, 0, body.substr(0, space));
+}
+
+void Follower::closed(const net::Channel* channel, const std::string& reason) {
+  if (joining_ && channel == joining_.get()) return give_up_joining(channel, reason);
+  if (!channel_ || channel != channel_.get()) return;
+  channel_ = nullptr;
+  if (!welcome_->outlive) return over(reason);
+  feed(LeaderGone{});
+}
+
+void Follower::over(const std::string& reason) {
+  if (!std::exchange(over_, true)) events_.on_over(reason);
+}
+
+// The choice of a coordinator.
+
+Vote Follower::answer(const PromiseAsked& asked) {
+  last_vote_ = {.voter = election_.self, .granted = false, .term = 0, .leader = {}, .circles = {}};
+  if (welcome_ && welcome_->outlive && !over_) feed(asked);
+  return last_vote_;
+}
+
+void Follower::feed(const ElectEvent& event) {
+  ElectDecision decision = elect(std::move(election_), event, now());
+  election_ = std::move(decision.state);
+  for (const ElectAction& action : decision.actions) {
+    if (!over_) std::visit([&](const auto& kind) { act(kind); }, action);
+  }
+}
+
+void Follower::act(const Dial& dial) {
+  const comm::PeerAddress address = dial.leader.address;
+  errands_.connect(address.address, address.port, options_.join.token, kDialDeadline,
+                   [this, address](const ChannelPtr& channel) {
+                     if (over_) return;
+                     if (channel) return join(channel, address);
+                     feed(DialFailed{});
+                   });
+}
+
+void Follower::act(const LookAround&) {
+  if (!options_.look_into_folder || std::exchange(looking_, true)) return;
+  errands_.run([this, look = options_.look_into_folder]() -> std::function<void()> {
+    AgentOptions::FolderNews news;
+    try {
+      news = look();
+    } catch (const std::exception&) {  // a folder that is not there, or in the middle of a change
+    }
+    return [this, news] {
+      looking_ = false;
+      if (over_) return;
+      if (news.job_over && !hears_leader(election_, now())) return over("the job is over");
+      if (news.leader) feed(LeaderFound{*news.leader});
+    };
+  });
+}
+
+void Follower::act(const AskPromises& ask) {
+  for (const CircleAgent& agent : ask.whom) {
+    peers_->ask_promise(agent, {ask.term, ask.trial}, [this, ask, agent](std::optional<Vote> vote) {
+      if (over_) return;
+      Vote none{.voter = agent, .granted = false, .term = 0, .leader = {}, .circles = {}};
+      feed(VoteCame{ask.term, ask.trial, vote ? *vote : none});
+    });
+  }
+}
+
+void Follower::act(const HangUp& hang_up) {
+  if (const ChannelPtr channel = std::exchange(channel_, nullptr)) {
+    channel->send(encode(Tag::deposed, 0, std::to_string(hang_up.term)));
+    channel->close_after_sending();
+  }
+}
+
+void Follower::act(const ClaimNext& claim) {
+  const std::string owner = fmt::format("agent {} {}", options_.join.host, options_.join.tree);
+  errands_.run([this, claim, owner, folder = Path(options_.join.job_folder)]() -> std::function<void()> {
+    try {
+      const bool won = claim_generation(folder, claim.generation, owner);
+      return [this, claim, won] { feed(ClaimAnswered{claim.generation, won}); };
+    } catch (const Error& error) {
+      return [this, text = std::string(error.what())] { act(Note{text}); };
+    }
+  });
+}
+
+void Follower::act(const StartCoordinator& start) {
+  if (options_.coordinator_command.empty()) return feed(CoordinatorFailed{});
+  Leader leader{start.mandate.term, {local_address_, 0}};
+  const CoordinatorOrder order{start.mandate, options_.join.token, options_.join.job_folder, local_address_,
+                               welcome_->document};
+  const auto on_port = [this, leader](std::uint16_t port) mutable {
+    leader.address.port = port;
+    if (port == 0) return feed(CoordinatorFailed{});
+    feed(CoordinatorRuns{leader});
+  };
+  std::vector<std::string> environment = workers_environment(*welcome_);
+  environment.push_back(coordinator_mark(options_.join));
+  try {
+    coordinator_ = std::make_unique<CoordinatorProcess>(loop_, options_.coordinator_command, environment,
+                                                        workers_folder(*welcome_, options_.join), order, on_port);
+  } catch (const Error& error) {
+    act(Note{error.what()});
+    feed(CoordinatorFailed{});
+  }
+}
+
+void Follower::act(const Announce& announce) {
+  for (const CircleAgent& agent : announce.whom) peers_->tell_leader(agent, announce.leader);
+}
+
+void Follower::act(const Despair&) {
+  over(fmt::format("no coordinator came for {:.0f} s", std::chrono::duration<double>(welcome_->patience).count()));
+}
+
+void Follower::act(const Note& note) {
+  if (options_.on_note) options_.on_note(note.text);
+}
+
+}  // namespace dtrain::elastic

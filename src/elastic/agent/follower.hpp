@@ -1,0 +1,103 @@
+// An agent's way to the coordinator that it follows, whoever that is now. Carries out what elect() decides.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/net/channel.hpp>
+
+#include "coordinator_process.hpp"
+#include "elect/elect.hpp"
+#include "errands.hpp"
+#include "peers.hpp"
+#include "wire.hpp"
+
+namespace dtrain::elastic {
+
+// Everything happens on the loop's thread.
+class Follower {
+ public:
+  struct Events {
+    std::function<void(const Welcome&)> on_welcome;  // of each coordinator that this agent comes to follow
+    std::function<void(const AgentFrame&)> on_frame;
+    std::function<std::vector<WorkerReport>()> report;
+    std::function<void(WorkerId)> on_end_known;              // a coordinator has its Exited
+    std::function<void(const std::string& reason)> on_over;  // there is nobody to follow: once
+  };
+  // Borrows all.
+  Follower(net::Loop& loop, const AgentOptions& options, Events events);
+
+  // Blocks until the first coordinator took the connection; its welcome comes later. Throws RemoteError.
+  void start();
+  // Reports on workers are kept until a coordinator has them; other frames are for the one that listens now, if any.
+  void tell(Tag tag, WorkerId worker, std::string_view body);
+  void tell_kept(Tag tag, WorkerId worker, std::string_view body);
+  // Nothing is decided any more; what was sent is let out.
+  void finish();
+
+  const Welcome& welcome() const { return *welcome_; }
+  bool welcomed() const { return welcome_.has_value(); }
+  std::string local_address() const { return local_address_; }
+  std::size_t unsent() const { return channel_ ? channel_->unsent() : 0; }
+
+ private:
+  using ChannelPtr = std::shared_ptr<net::Channel>;
+  struct Kept {
+    std::string frame;
+    WorkerId ended = 0;        // whose Exited it is
+    std::uint64_t number = 0;  // of those that went over this connection
+  };
+
+  void tick();
+  void join(ChannelPtr channel, const comm::PeerAddress& address);
+  void give_up_joining(const net::Channel* channel, const std::string& why);
+  void hear(const net::Channel* channel, std::string bytes);
+  void hear_first(const AgentFrame& frame);
+  void follow(Welcome welcome);
+  void obey(const AgentFrame& frame);
+  void hear_sign_of_life(const std::string& body);
+  void closed(const net::Channel* channel, const std::string& reason);
+  void over(const std::string& reason);
+  void send_kept(Kept& kept);
+  void forget_oldest_kept();
+
+  Vote answer(const PromiseAsked& asked);
+  void feed(const ElectEvent& event);
+  void act(const Dial& dial);
+  void act(const LookAround&);
+  void act(const AskPromises& ask);
+  void act(const Answer& given) { last_vote_ = given.vote; }
+  void act(const HangUp& hang_up);
+  void act(const ClaimNext& claim);
+  void act(const StartCoordinator& start);
+  void act(const Announce& announce);
+  void act(const Despair&);
+  void act(const Note& note);
+
+  net::Loop& loop_;
+  const AgentOptions& options_;
+  const Events events_;
+  Errands errands_;
+  std::optional<Peers> peers_;
+  std::string local_address_;
+
+  ChannelPtr channel_;  // to the coordinator that is followed
+  ChannelPtr joining_;  // connected, not welcomed yet
+  comm::PeerAddress joining_at_;
+  std::optional<Welcome> welcome_;
+  std::deque<Kept> kept_;
+  std::uint64_t frames_ = 0;  // of that kind over this connection
+
+  Election election_;
+  Vote last_vote_;
+  std::unique_ptr<CoordinatorProcess> coordinator_;
+  bool looking_ = false, over_ = false;
+  Time last_tick_{};
+};
+
+}  // namespace dtrain::elastic

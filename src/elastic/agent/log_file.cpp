@@ -1,0 +1,98 @@
+#include "log_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/records.hpp>
+
+namespace dtrain::elastic {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLook = 1s;
+
+Path numbered(const Path& path, int number) { return path.string() + fmt::format(".{}", number); }
+
+std::string with_time(std::string_view lines) {
+  const std::string time = format_time(std::chrono::system_clock::now()) + " ";
+  std::string text;
+  while (!lines.empty()) {
+    const auto end = std::min(lines.find('\n'), lines.size() - 1) + 1;
+    text.append(time).append(lines.substr(0, end));
+    lines.remove_prefix(end);
+  }
+  return text;
+}
+
+}  // namespace
+
+LogFile::LogFile(Path path, std::uint64_t rotate_at) : path_(std::move(path)), rotate_at_(rotate_at) { open(); }
+
+void LogFile::open() {
+  std::error_code ignored;
+  std::filesystem::create_directories(path_.parent_path(), ignored);
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  size_ = 0;
+  struct stat status {};
+  if (!file_ || ::fstat(file_.get(), &status) != 0) return;
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  char last = '\n';
+  torn_ = size_ > 0 && ::pread(file_.get(), &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
+void LogFile::append(std::string_view lines) {
+  if (lines.empty()) return;
+  notice_rename();
+  std::string text = torn_ ? "\n" : "";
+  if (lost_ > 0) text += with_time(fmt::format("dtrain: {} lines could not be written here\n", lost_));
+  text += with_time(lines);
+  if (write(text)) {
+    lost_ = 0;
+  } else {
+    lost_ += static_cast<std::uint64_t>(std::ranges::count(lines, '\n'));
+  }
+  if (size_ >= rotate_at_) rotate();
+}
+
+// A disk that fills up may take a part of it.
+bool LogFile::write(std::string_view text) {
+  while (file_ && !text.empty()) {
+    const ssize_t written = ::write(file_.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    torn_ = text[static_cast<std::size_t>(written) - 1] != '\n';
+    size_ += static_cast<std::uint64_t>(written);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return static_cast<bool>(file_);
+}
+
+void LogFile::rotate() {
+  for (int number = kKept; number > 1; --number) {
+    std::rename(numbered(path_, number - 1).c_str(), numbered(path_, number).c_str());
+  }
+  std::rename(path_.c_str(), numbered(path_, 1).c_str());
+  open();
+}
+
+// Also the way back to a file that could not be opened before.
+void LogFile::notice_rename() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < kLook) return;
+  looked_ = now;
+  struct stat mine {
+  }, named{};
+  const bool same = file_ && ::fstat(file_.get(), &mine) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+                    mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+  if (!same) open();
+}
+
+}  // namespace dtrain::elastic

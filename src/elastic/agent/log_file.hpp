@@ -1,0 +1,40 @@
+// A log in the job folder: whole lines, each with its time before it, "2026-01-31T23:59:59.123456Z line". Written by
+// one process. At 64 MiB it becomes NAME.1, and what that was NAME.2, up to NAME.4; when somebody else renames it, a
+// new one is begun. While the disk is full or the folder read-only, lines are counted instead, and a line says how
+// many.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::elastic {
+
+class LogFile {
+ public:
+  static constexpr std::uint64_t kRotateAt = 64 << 20;
+  static constexpr int kKept = 4;
+
+  explicit LogFile(Path path, std::uint64_t rotate_at = kRotateAt);
+  // Whole lines, each ending in a newline. Never throws.
+  void append(std::string_view lines);
+
+ private:
+  void open();
+  void rotate();
+  void notice_rename();
+  bool write(std::string_view text);
+
+  const Path path_;
+  const std::uint64_t rotate_at_;
+  FileDescriptor file_;
+  std::uint64_t size_ = 0;
+  std::uint64_t lost_ = 0;  // lines since the last one that was written
+  bool torn_ = false;       // the last write stopped within a line
+  std::chrono::steady_clock::time_point looked_{};
+};
+
+}  // namespace dtrain::elastic

@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/elastic/circle.hpp>
+
+namespace dtrain::elastic {
+
+// link(2) either makes the name or finds it made, whatever a server's answer that got lost says: so the content
+// decides.
+bool claim_generation(const Path& folder, Generation next, const std::string& owner) {
+  const Path claims = folder / "gen";
+  make_folder(claims);
+  const Path name = claims / std::to_string(next);
+  const Path mine = claims / fmt::format("{}.{}", next, sha256_hex(bytes_of(owner)).substr(0, 16));
+  write_file_atomic(mine, owner + "\n");
+  const bool failed = ::link(mine.c_str(), name.c_str()) != 0;
+  const int error = errno;
+  ::unlink(mine.c_str());
+  if (failed && error != EEXIST) {
+    throw Error(fmt::format("{}: cannot be made: {}", name.string(), std::strerror(error)));
+  }
+  return read_file(name) == owner + "\n";
+}
+
+}  // namespace dtrain::elastic
