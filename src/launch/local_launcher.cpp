@@ -143,7 +143,7 @@ LocalLauncher::LocalLauncher(std::vector<std::string> command) {
 
 LocalLauncher::~LocalLauncher() = default;
 
-void LocalLauncher::start(const elastic::HostLine&, const elastic::AgentJoin& join) {
+void LocalLauncher::start(const elastic::HostLine&, const elastic::AgentJoin& join, Failed) {
   State::Start start([state = state_.get(), join] { state->agents.push_back(state->start_agent(join)); });
   std::future<void> started = start.get_future();
   {

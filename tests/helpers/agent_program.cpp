@@ -19,8 +19,14 @@ namespace {
 
 int be_agent(std::vector<std::string> worker_command) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  elastic::run_agent({.join = elastic::agent_join_from_json(Json::parse(text, "standard input")),
+  const elastic::AgentJoin join = elastic::agent_join_from_json(Json::parse(text, "standard input"));
+  const auto look = [folder = Path(join.job_folder)] {
+    const Json leader = Json::parse(read_file(folder / "leader.json"), "leader.json");
+    return elastic::AgentOptions::FolderNews{.leader = elastic::leader_from_json(leader), .job_over = false};
+  };
+  elastic::run_agent({.join = join,
                       .worker_command = std::move(worker_command),
+                      .look_into_folder = look,
                       .grace = std::chrono::milliseconds(300)});
   return 0;
 }

@@ -18,7 +18,7 @@ class LocalLauncher final : public elastic::AgentLauncher {
   ~LocalLauncher() override;
   LocalLauncher(const LocalLauncher&) = delete;
 
-  void start(const elastic::HostLine& host, const elastic::AgentJoin& join) override;
+  void start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) override;
 
  private:
   struct State;

@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "common/temporary_folder.hpp"
 #include "launch/world.hpp"
 
 namespace dtrain::launch {
@@ -54,14 +55,14 @@ TEST(Agent, TellsTheWorkerItsJobAndCarriesMessagesBothWays) {
 
 TEST(Agent, HandsOverTheEnvironmentByteForByte) {
   const std::vector<std::string> odd = {"EMPTY=", "ODD=a  b'\"$HOME`\\*", "LINES=one\ntwo", "BYTES=\xc3\xa4\xff\x01"};
+  const TemporaryFolder folder;
   World world(agent_with_shell("env -0 > env; pwd; ls /proc/self/fd"),
-              {.token = "", .job_folder = "", .job = {}, .environment = odd, .folder = testing::TempDir()});
+              {.token = "", .job_folder = "", .job = {}, .environment = odd, .folder = folder.path()});
   world.start_host("w1");
   world.next<HostUp>();
   world.start_worker("w1", 0, 1);
   const auto exited = world.next<WorkerExited>();
-  auto variables = split(read_file(testing::TempDir() + "env"), '\0');
-  std::filesystem::remove(testing::TempDir() + "env");
+  auto variables = split(read_file(folder / "env"), '\0');
   for (const std::string& variable : odd) EXPECT_EQ(std::erase(variables, variable), 1) << variable;
   std::erase_if(variables, [](const std::string& variable) {
     return variable.empty() || variable.starts_with("DTRAIN_T") || variable.starts_with("PWD=") ||
@@ -229,11 +230,7 @@ TEST(NoOrphans, WhenTheyClearedTheirEnvironment) {
   const auto sleepers = [] {
     std::vector<pid_t> found;
     for (pid_t process : descendants_of(::getpid())) {
-      if (read_file("/proc/" + std::to_string(process) + "/cmdline") == std::string("sleep\0"
-                                                                                    "543\0",
-                                                                                    10)) {
-        found.push_back(process);
-      }
+      if (command_line_of(process) == std::string("sleep\000543\0", 10)) found.push_back(process);
     }
     return found.size();
   };

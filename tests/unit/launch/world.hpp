@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <future>
 #include <memory>
@@ -12,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/elastic/network_crew.hpp>
@@ -40,6 +43,15 @@ inline std::vector<std::string> agent_with_shell(const std::string& script) {
 }
 inline std::vector<std::string> agent_with_worker() { return agent_with({DTRAIN_TEST_AGENT, "worker"}); }
 
+// Empty: it has ended meanwhile.
+inline std::string command_line_of(pid_t process) {
+  try {
+    return read_file("/proc/" + std::to_string(process) + "/cmdline");
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 class World {
  public:
   explicit World(std::vector<std::string> agent_command, elastic::NetworkCrewOptions options = {}) {
@@ -57,11 +69,8 @@ class World {
     };
     loop_ = std::make_unique<net::Loop>();
     launcher_ = std::make_unique<LocalLauncher>(std::move(agent_command));
-    crew_ = std::make_unique<elastic::NetworkCrew>(*loop_, *launcher_, options, [this](elastic::CrewEvent event) {
-      const std::lock_guard lock(mutex_);
-      events_.push_back(std::move(event));
-      wake_.notify_all();
-    });
+    options_ = options;
+    make_crew();
     thread_ = std::thread([this] { loop_->run(); });
   }
 
@@ -77,20 +86,23 @@ class World {
   // Calls on the loop's thread, as the crew wants it.
   template <typename Act>
   void act(const Act& act) {
-    std::promise<void> done;
-    loop_->post([&] {
-      act(*crew_);
-      done.set_value();
-    });
-    done.get_future().wait();
+    on_loop([&] { act(*crew_); });
   }
   void drop_crew() {
-    std::promise<void> done;
-    loop_->post([&] {
-      crew_ = nullptr;
-      done.set_value();
+    on_loop([&] { crew_ = nullptr; });
+  }
+  // Another coordinator, one term later, which these agents find in the folder; what they report.
+  std::vector<elastic::HostReport> take_over(const std::vector<elastic::Circle>& circles,
+                                             std::chrono::milliseconds wait = 10s) {
+    std::promise<std::vector<elastic::HostReport>> reports;
+    ++options_.term;
+    on_loop([&] {
+      make_crew();
+      crew_->gather(circles, wait, [&](auto gathered) { reports.set_value(std::move(gathered)); });
+      const elastic::Leader leader{options_.term, {crew_->address(), crew_->port()}};
+      write_file_atomic(folder_ / "leader.json", elastic::to_json(leader).dump());
     });
-    done.get_future().wait();
+    return reports.get_future().get();
   }
   void start_host(const std::string& name) {
     act([&](auto& crew) { crew.start_host({.name = name, .user = "", .host = name}); });
@@ -115,15 +127,24 @@ class World {
     const std::lock_guard lock(mutex_);
     return std::find(output_.begin(), output_.end(), line) != output_.end();
   }
-  std::string log(const std::string& name) const { return read_file(folder_ / "logs" / name); }
+  // What the lines of this log say, without their times.
+  std::string log(const std::string& name) const {
+    constexpr std::size_t kTime = std::string_view("2026-01-31T23:59:59.123456Z ").size();
+    const std::string whole = read_file(folder_ / "logs" / name);
+    std::string text;
+    for (std::size_t at = 0; at < whole.size();) {
+      const std::size_t end = std::min(whole.find('\n', at), whole.size() - 1) + 1;
+      text += whole.substr(at, end - at).substr(kTime);
+      at = end;
+    }
+    return text;
+  }
   // Workers and all that they started, whoever adopted it.
   std::vector<pid_t> worker_processes() const { return processes_marked(mark_); }
   std::vector<pid_t> agents() const {
     std::vector<pid_t> found;
     for (pid_t process : descendants_of(::getpid())) {
-      if (read_file("/proc/" + std::to_string(process) + "/cmdline").find(std::string("\0agent\0", 7)) !=
-          std::string::npos)
-        found.push_back(process);
+      if (command_line_of(process).find(std::string("\0agent\0", 7)) != std::string::npos) found.push_back(process);
     }
     return found;
   }
@@ -134,7 +155,26 @@ class World {
   net::Loop& loop() { return *loop_; }
 
  private:
+  template <typename Work>
+  void on_loop(const Work& work) {
+    std::promise<void> done;
+    loop_->post([&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  void make_crew() {
+    crew_ = nullptr;
+    crew_ = std::make_unique<elastic::NetworkCrew>(*loop_, *launcher_, options_, [this](elastic::CrewEvent event) {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+      wake_.notify_all();
+    });
+  }
+
   Path folder_;
+  elastic::NetworkCrewOptions options_;
   std::string token_, mark_;
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<LocalLauncher> launcher_;
