@@ -10,6 +10,7 @@
 #include <dtrain/train/export.hpp>
 
 #include "checkpoint_tensors.hpp"
+#include "far_checkpoint.hpp"
 #include "manifest.hpp"
 #include "safetensors.hpp"
 
@@ -24,15 +25,30 @@ constexpr const char* kDamagedHint = "use an older checkpoint, or --resume, whic
 
 Path data_path(Path manifest) { return manifest.replace_extension(".safetensors"); }
 
-// Checks what can be told before the tensors are read.
-SafetensorsFile open_data(const Path& path, const Manifest& manifest) {
+void check_size(const Path& path, std::uint64_t size, const Manifest& manifest) {
+  if (size != manifest.data.size) damaged(path, fmt::format("{} bytes in place of {}", size, manifest.data.size));
+}
+
+SafetensorsFile open_far(const Path& path, const Manifest& manifest, const SharedStore& store) {
+  auto content = read_far(path, store);
+  if (!content) throw DataError(path.string() + ": is not there, though its manifest is", kDamagedHint);
+  check_size(path, content->size(), manifest);
+  return SafetensorsFile(std::move(*content), path);
+}
+
+SafetensorsFile open_near(const Path& path, const Manifest& manifest) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) {
     throw DataError(fmt::format("{}: {}, though its manifest is there", path.string(), error.message()), kDamagedHint);
   }
-  if (size != manifest.data.size) damaged(path, fmt::format("{} bytes in place of {}", size, manifest.data.size));
-  SafetensorsFile file(path);
+  check_size(path, size, manifest);
+  return SafetensorsFile(path);
+}
+
+// Checks what can be told before the tensors are read.
+SafetensorsFile open_data(const Path& path, const Manifest& manifest, const SharedStore& store) {
+  SafetensorsFile file = is_far(path) ? open_far(path, manifest, store) : open_near(path, manifest);
   if (sha256_hex(file.header()) != manifest.data.header_sha256) damaged(path, "its table of tensors was changed");
   return file;
 }
@@ -93,18 +109,47 @@ void remove_file(const Path& path) {
   if (error) throw Error(fmt::format("{}: cannot remove: {}", path.string(), error.message()));
 }
 
+std::uint64_t bytes_in(std::string_view header, std::span<const NamedTensor> tensors) {
+  std::uint64_t size = header.size();
+  for (const NamedTensor& tensor : tensors) size += tensor.values.size_bytes();
+  return size;
+}
+
+// nullopt: it is not there.
+std::optional<std::string> read_manifest(const Path& file, const SharedStore& store) {
+  if (is_far(file)) {
+    const auto content = read_far(file, store);
+    return content ? std::optional(std::string(text_of(*content))) : std::nullopt;
+  }
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  return read_file(file);
+}
+
+Checkpoint load(std::string_view text, const Path& manifest_file, const SharedStore& store) {
+  Manifest manifest = parse_manifest(text, manifest_file.string());
+  const Path path = data_path(manifest_file);
+  manifest.checkpoint.state = read_state(open_data(path, manifest, store), manifest, path);
+  return std::move(manifest.checkpoint);
+}
+
 }  // namespace
 
-Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint) {
+Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store) {
   const std::vector<NamedTensor> tensors = state_tensors(checkpoint.graph, checkpoint.state);
   const std::string header = safetensors_header(tensors, Json::object({{"format", "dtrain"}}));
   const Path data_file = name.stem() + ".safetensors", manifest_file = name.stem() + ".json";
+  const DataFile about{bytes_in(header, tensors), sha256_hex(bytes_of(header))};
+  const std::string text = write_manifest(checkpoint, about, hash_tensors(tensors));
+  if (is_far(name.prefix)) {
+    write_far(name.stem(), header, tensors, text, store);
+    return data_file;
+  }
 
   make_folder(name.prefix.parent_path());
   AtomicFile data(data_file);
   write_safetensors(data, header, tensors);
   AtomicFile manifest(manifest_file);
-  manifest.write(write_manifest(checkpoint, {data.size(), sha256_hex(bytes_of(header))}, hash_tensors(tensors)));
+  manifest.write(text);
 
   // Both are on disk before an older checkpoint of this name is touched, and no manifest ever stands beside tensors
   // that it does not describe.
@@ -116,19 +161,19 @@ Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint) {
   return data_file;
 }
 
-Checkpoint load_checkpoint_file(const Path& manifest_file) {
-  Manifest manifest = parse_manifest(read_file(manifest_file), manifest_file.string());
-  const Path path = data_path(manifest_file);
-  manifest.checkpoint.state = read_state(open_data(path, manifest), manifest, path);
-  return std::move(manifest.checkpoint);
+Checkpoint load_checkpoint_file(const Path& manifest_file, const SharedStore& store) {
+  if (!is_far(manifest_file)) return load(read_file(manifest_file), manifest_file, store);
+  const auto text = read_manifest(manifest_file, store);
+  if (!text) throw DataError(manifest_file.string() + ": is not there", "check the name");
+  return load(*text, manifest_file, store);
 }
 
 Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,
-                           std::optional<int> classes) {
+                           std::optional<int> classes, const SharedStore& store) {
   const std::string stem = CheckpointName{prefix, epoch}.stem();
-  if (std::filesystem::exists(stem + ".json")) return load_checkpoint_file(stem + ".json");
+  if (const auto text = read_manifest(stem + ".json", store)) return load(*text, stem + ".json", store);
   if (std::filesystem::exists(stem + ".params")) return import_mxnet(prefix, epoch, image, classes);
-  const std::vector<CheckpointName> others = list_checkpoints(prefix);
+  const std::vector<CheckpointName> others = list_checkpoints(prefix, store);
   throw DataError(fmt::format("{}.json: there is no such checkpoint", stem),
                   others.empty() ? fmt::format("there is none of the prefix {}", prefix.string())
                                  : fmt::format("the newest is {}", others.front().stem()));

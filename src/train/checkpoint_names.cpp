@@ -8,6 +8,8 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
+#include "far_checkpoint.hpp"
+
 namespace dtrain::train {
 namespace {
 
@@ -33,6 +35,22 @@ std::optional<CheckpointName> parse_manifest_name(const Path& prefix, const Path
   return name;
 }
 
+// Everything in the folder of the prefix, or behind a URL all that begins with it.
+std::vector<Path> files_by(const Path& prefix, const SharedStore& store) {
+  if (is_far(prefix)) return list_far(prefix, store);
+  const Path folder = prefix.has_parent_path() ? prefix.parent_path() : Path(".");
+  std::vector<Path> files;
+  std::error_code error;
+  for (auto file = std::filesystem::directory_iterator(folder, error); !error && file != end(file);
+       file.increment(error)) {
+    files.push_back(file->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
+  }
+  return files;
+}
+
 }  // namespace
 
 std::string CheckpointName::stem() const {
@@ -40,17 +58,15 @@ std::string CheckpointName::stem() const {
   return step == 0 ? end_of_epoch : fmt::format("{}{}{:08}", end_of_epoch, kStep, step);
 }
 
-std::vector<CheckpointName> list_checkpoints(const Path& prefix) {
-  const Path folder = prefix.has_parent_path() ? prefix.parent_path() : Path(".");
+std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedStore& store) {
+  const std::vector<Path> files = files_by(prefix, store);
+  const auto is_there = [&](const Path& name) {
+    return std::ranges::any_of(files, [&](const Path& file) { return file.filename() == name.filename(); });
+  };
   std::vector<CheckpointName> found;
-  std::error_code error;
-  for (auto file = std::filesystem::directory_iterator(folder, error); !error && file != end(file);
-       file.increment(error)) {
-    const auto name = parse_manifest_name(prefix, file->path());
-    if (name && std::filesystem::exists(name->stem() + ".safetensors")) found.push_back(*name);
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    throw Error(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
+  for (const Path& file : files) {
+    const auto name = parse_manifest_name(prefix, file);
+    if (name && is_there(name->stem() + ".safetensors")) found.push_back(*name);
   }
   std::ranges::sort(found, std::greater(),
                     [](const CheckpointName& name) { return std::tuple(name.epoch, name.step); });

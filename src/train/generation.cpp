@@ -95,8 +95,15 @@ data::Batch Generation::load(const data::Slice& slice) {
   const std::optional<data::Batch> batch = slice.count > 0 ? place_.training.next() : data::Batch{};
   DTRAIN_CHECK(batch && batch->n == slice.count, "the loader gave another batch than asked for");
   if (speaks() && batch->n > 0) place_.voice.show_first(*batch);
-  if (place_.ledger) place_.ledger->add(run_.cursor, {batch->sample_ids, static_cast<std::size_t>(batch->n)});
+  note_samples(*batch);
   return *batch;
+}
+
+void Generation::note_samples(const data::Batch& batch) {
+  if (!place_.ledger) return;
+  place_.ledger->add(run_.cursor, {batch.sample_ids, static_cast<std::size_t>(batch.n)});
+  const std::string complaint = place_.ledger->take_complaint();
+  if (!complaint.empty()) place_.voice.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
 }
 
 const comm::Reduced& Generation::contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,

@@ -42,6 +42,7 @@ class Generation {
   void start_loading();
   Verdict train_step();
   data::Batch load(const data::Slice& slice);
+  void note_samples(const data::Batch& batch);
   const comm::Reduced& contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
                                   std::uint64_t vote);
   void apply(const comm::Reduced& reduced);

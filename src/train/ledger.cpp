@@ -1,24 +1,16 @@
 #include <dtrain/train/ledger.hpp>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::train {
 namespace {
-
-[[noreturn]] void fail(const Path& path, std::string_view what) {
-  throw Error(fmt::format("{}: cannot {}: {}", path.string(), what, std::strerror(errno)),
-              "the ledger of samples needs a folder with free space");
-}
 
 // Numbers of generations begin anew when a job without a coordinator is resumed, so a file's order counts too.
 struct Term {
@@ -75,11 +67,8 @@ bool counts(const Records& records, const Entry& entry) {
 
 }  // namespace
 
-LedgerWriter::LedgerWriter(const LedgerOptions& options) : path_(options.folder / (options.worker + ".jsonl")) {
-  make_folder(options.folder);
-  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  if (!file_) fail(path_, "open");
-}
+LedgerWriter::LedgerWriter(const LedgerOptions& options)
+    : file_((make_folder(options.folder), options.folder / (options.worker + ".jsonl"))) {}
 
 void LedgerWriter::begin_generation(std::uint64_t generation, const Cursor& start) {
   generation_ = generation;
@@ -94,15 +83,14 @@ void LedgerWriter::add(const Cursor& cursor, std::span<const std::uint32_t> ids)
                        {"ids", Json::Array(ids.begin(), ids.end())}}));
 }
 
-// The newline goes first, so that a line which a crash cut off damages no other.
+// The newline goes first, so that a line which a crash cut off damages no other. What cannot be written now is written
+// before the next line: training does not wait for a disk.
 void LedgerWriter::append(const Json& line) {
-  std::string text = "\n" + line.dump();
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path_, "write");
-    rest.remove_prefix(static_cast<std::size_t>(written));
+  try {
+    file_.append("\n" + line.dump());
+    said_ = false;
+  } catch (const Error& error) {
+    if (!std::exchange(said_, true)) complaint_ = error.what();
   }
 }
 

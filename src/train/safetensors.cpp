@@ -149,16 +149,17 @@ std::vector<SafetensorsEntry> parse_safetensors(ByteView file, std::string_view 
 }
 
 SafetensorsFile::SafetensorsFile(const Path& path)
-    : file_(path), entries_(parse_safetensors(file_.bytes(), path.string())) {}
+    : file_(path), whole_(file_.bytes()), entries_(parse_safetensors(whole_, path.string())) {}
 
-ByteView SafetensorsFile::header() const {
-  return file_.bytes().first(kLengthBytes + header_length(file_.bytes(), "header"));
-}
+SafetensorsFile::SafetensorsFile(std::vector<std::byte> content, const Path& name)
+    : content_(std::move(content)), whole_(content_), entries_(parse_safetensors(whole_, name.string())) {}
 
-ByteView SafetensorsFile::data() const { return file_.bytes().subspan(header().size()); }
+ByteView SafetensorsFile::header() const { return whole_.first(kLengthBytes + header_length(whole_, "header")); }
+
+ByteView SafetensorsFile::data() const { return whole_.subspan(header().size()); }
 
 ByteView SafetensorsFile::bytes(const SafetensorsEntry& entry) const {
-  return file_.bytes().subspan(entry.begin, entry.end - entry.begin);
+  return whole_.subspan(entry.begin, entry.end - entry.begin);
 }
 
 }  // namespace dtrain::train

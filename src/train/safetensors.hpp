@@ -41,7 +41,8 @@ std::vector<SafetensorsEntry> parse_safetensors(ByteView file, std::string_view 
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const Path& path);
-  std::uint64_t size() const { return file_.bytes().size(); }
+  SafetensorsFile(std::vector<std::byte> content, const Path& name);  // of a file that was read
+  std::uint64_t size() const { return whole_.size(); }
   ByteView header() const;  // what safetensors_header made
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   ByteView data() const;  // all tensors
@@ -49,6 +50,8 @@ class SafetensorsFile {
 
  private:
   MappedFile file_;
+  std::vector<std::byte> content_;
+  ByteView whole_;  // of one of the two
   std::vector<SafetensorsEntry> entries_;
 };
 

@@ -35,12 +35,13 @@ void Saver::write(const RunState& run, std::uint64_t generation, std::vector<Rep
     throw Error("the weights are no longer finite");
   }
   const Cursor& cursor = run.cursor;
-  make_folder(options_.checkpoint_prefix->parent_path());
-  last_good_ = save_checkpoint({*options_.checkpoint_prefix, cursor.epoch, cursor.step}, checkpoint);
+  last_good_ = save_checkpoint({*options_.checkpoint_prefix, cursor.epoch, cursor.step}, checkpoint, options_.store);
   reports.push_back(SavedReport{last_good_});
   if (options_.checkpoint_format == "mxnet" && cursor.step == 0) {
-    for (const Path& path : export_mxnet(checkpoint, *options_.checkpoint_prefix, cursor.epoch))
+    const auto write = [&](const Path& prefix) { return export_mxnet(checkpoint, prefix, cursor.epoch); };
+    for (const Path& path : export_to(*options_.checkpoint_prefix, write, options_.store)) {
       reports.push_back(SavedReport{path});
+    }
   }
 }
 

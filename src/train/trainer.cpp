@@ -43,7 +43,9 @@ class Run {
         place_{graph, executable, training, validation, membership, options, saver_, voice_, nullptr} {
     if (options.ledger) place_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
-      warm_up(graph, executable, plan_for(options, training.size(), 1), validation ? options.evaluation_block : 0);
+      const int block = validation ? options.evaluation_block : 0;
+      const std::string probe = warm_up(graph, executable, plan_for(options, training.size(), 1), block);
+      if (options.elastic_batch == ElasticBatch::fixed_global) membership.probed(probe);
     }
   }
 

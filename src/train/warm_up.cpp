@@ -1,26 +1,36 @@
 #include "warm_up.hpp"
 
 #include <algorithm>
-#include <list>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
+
+#include <dtrain/base/hash.hpp>
+#include <dtrain/nn/initialize.hpp>
 
 namespace dtrain::train {
 namespace {
 
-class Nobody final : public backend::ContributionSink {
+class Keeper final : public backend::ContributionSink {
  public:
-  explicit Nobody(std::int64_t size) : size_(static_cast<std::size_t>(size)) {}
-  std::span<float> buffer(const backend::ShardRange&) override {
+  explicit Keeper(std::int64_t size) : size_(static_cast<std::size_t>(size)) {}
+  std::span<float> buffer(const backend::ShardRange& shard) override {
     const std::lock_guard lock(mutex_);
-    return memory_.emplace_back(size_);
+    return kept_[shard.index] = std::vector<float>(size_);
   }
   void ready(const backend::ShardRange&, std::int64_t, std::int64_t, bool) override {}
 
+  std::string hash() const {
+    Sha256 hash;
+    for (const auto& [index, contribution] : kept_) hash.update(std::as_bytes(std::span(contribution)));
+    return hash.hex();
+  }
+
  private:
   const std::size_t size_;
-  std::mutex mutex_;  // guards memory_
-  std::list<std::vector<float>> memory_;
+  std::mutex mutex_;  // guards kept_ while shards are computed
+  std::map<int, std::vector<float>> kept_;
 };
 
 // Of the first and of the last step of an epoch.
@@ -34,40 +44,55 @@ std::set<int> shard_sizes(const EpochPlan& plan) {
   return sizes;
 }
 
-// Black images of class 0; backends want images aligned to 64 bytes.
-class Blank {
+// Images and labels that every machine makes up in the same way; backends want images aligned to 64 bytes.
+class MadeUp {
  public:
-  Blank(const nn::Graph& graph, int samples)
-      : floats_(static_cast<std::size_t>(samples * graph.input().size()) + kSlack),
+  MadeUp(const nn::Graph& graph, int samples)
+      : memory_(static_cast<std::size_t>(samples * graph.input().size()) + kSlack),
         labels_(static_cast<std::size_t>(samples)),
-        ids_(labels_.size()) {}
-
-  backend::HostBatch batch(int samples) {
-    void* images = floats_.data();
-    std::size_t space = floats_.size() * sizeof(float);
-    std::align(kSlack * sizeof(float), space - kSlack * sizeof(float), images, space);
-    return {samples, static_cast<const float*>(images), labels_.data(), ids_.data()};
+        ids_(labels_.size()) {
+    void* first = memory_.data();
+    std::size_t space = memory_.size() * sizeof(float);
+    images_ = static_cast<float*>(std::align(kAlignment, space - kAlignment, first, space));
+    const std::size_t size = memory_.size() - kSlack;
+    for (std::size_t i = 0; i < size; ++i) images_[i] = static_cast<float>(i * 7919 % 255) / 128.0f - 1.0f;
+    for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] = static_cast<std::int32_t>(i) % graph.classes();
+    std::iota(ids_.begin(), ids_.end(), 0u);
   }
+  MadeUp(const MadeUp&) = delete;
+
+  backend::HostBatch batch(int samples) const { return {samples, images_, labels_.data(), ids_.data()}; }
 
  private:
-  static constexpr std::size_t kSlack = 16;  // floats in 64 bytes
-  std::vector<float> floats_;
+  static constexpr std::size_t kAlignment = 64, kSlack = kAlignment / sizeof(float);
+  std::vector<float> memory_;
+  float* images_ = nullptr;
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> ids_;
 };
 
+backend::ModelState made_up_state(const nn::Graph& graph, const backend::ModelState& like) {
+  backend::ModelState state = like;
+  nn::initialize_parameters(graph, 1, state.parameters);
+  nn::initialize_statistics(graph, state.statistics);
+  return state;
+}
+
 }  // namespace
 
-void warm_up(const nn::Graph& graph, backend::Executable& executable, const EpochPlan& plan, int evaluation_block) {
+std::string warm_up(const nn::Graph& graph, backend::Executable& executable, const EpochPlan& plan,
+                    int evaluation_block) {
   const std::set<int> sizes = shard_sizes(plan);
   std::vector<backend::ShardRange> shards;
   for (const int size : sizes) shards.push_back({static_cast<int>(shards.size()), 0, size});
   const int largest = sizes.empty() ? 0 : *sizes.rbegin();
-  Blank blank(graph, std::max(evaluation_block, largest));
-  Nobody nobody(backend::ContributionLayout(graph).size());
-  executable.enqueue(blank.batch(largest), shards, {}, nobody);
+  const MadeUp samples(graph, std::max(evaluation_block, largest));
+  Keeper keeper(backend::ContributionLayout(graph).size());
+  executable.write_state(made_up_state(graph, executable.state()));
+  executable.enqueue(samples.batch(largest), shards, {}, keeper);
   executable.synchronize();
-  if (evaluation_block > 0) executable.evaluate(blank.batch(evaluation_block));
+  if (evaluation_block > 0) executable.evaluate(samples.batch(evaluation_block));
+  return keeper.hash();
 }
 
 }  // namespace dtrain::train

@@ -1,7 +1,9 @@
-// Checkpoints: PREFIX-0001.safetensors with PREFIX-0001.json, its manifest. Written whole or not at all.
+// Checkpoints: PREFIX-0001.safetensors with PREFIX-0001.json, its manifest. Written whole or not at all. A prefix may
+// be an s3:// URL: `store` reaches it; null: one is made from the environment where that is needed.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,11 +11,14 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/net/objects.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
 #include <dtrain/train/elastic_rate.hpp>
 
 namespace dtrain::train {
+
+using SharedStore = std::shared_ptr<net::ObjectStore>;
 
 // Where in the run the state stands: `step` steps of `epoch` are applied. An epoch whose samples are all consumed is
 // not over until it is closed: then the next one begins at step 0.
@@ -56,16 +61,17 @@ struct CheckpointName {
 };
 
 // Returns the path of the .safetensors file. Tensors first, manifest last: a checkpoint exists once its manifest does.
-Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint);
+Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store = {});
 
 // Verifies every tensor's hash; DataError names the first that differs. Where there is no manifest it reads
-// PREFIX-symbol.json + PREFIX-0001.params as import_mxnet does (dtrain/train/export.hpp), which needs `image`.
+// PREFIX-symbol.json + PREFIX-0001.params as import_mxnet does (dtrain/train/export.hpp), which needs `image`; those
+// from this machine alone.
 Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image = {},
-                           std::optional<int> classes = {});
-Checkpoint load_checkpoint_file(const Path& manifest);
+                           std::optional<int> classes = {}, const SharedStore& store = {});
+Checkpoint load_checkpoint_file(const Path& manifest, const SharedStore& store = {});
 
 // Complete checkpoints of a prefix, newest first, by (epoch, step). Names only, content unverified.
-std::vector<CheckpointName> list_checkpoints(const Path& prefix);
+std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedStore& store = {});
 
 // Hash of the parameters; and of parameters, statistics, optimizer and cursor: SHA-256 of lines "NAME [EXTENTS]
 // SHA256", one for each tensor; for the state also "updates N" and "epoch N step N samples_seen N"

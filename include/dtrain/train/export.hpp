@@ -1,6 +1,7 @@
 // A checkpoint in the formats of others.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,11 @@ std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix,
 // "logits" [n, classes], before the softmax. Mean and deviation of the pixels stand in metadata_props as the JSON
 // "preprocessing".
 std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file);
+
+// Calls write(place), or where `place` is behind s3://: write() with a place in a folder of this machine, from which
+// the files are then sent. Returns where the files are.
+std::vector<Path> export_to(const Path& place, const std::function<std::vector<Path>(const Path& place)>& write,
+                            const SharedStore& store = {});
 
 // PREFIX-symbol.json + PREFIX-%04d.params as MXNet 1.x writes them. The files hold no optimizer, no image shape and no
 // count of samples: the state has no optimizer slots, updates and samples_seen are 0, and `image` must be given unless

@@ -8,26 +8,32 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <dtrain/base/growing_file.hpp>
+#include <dtrain/base/json.hpp>
 #include <dtrain/train/trainer.hpp>
 
 namespace dtrain::train {
 
-// Throws Error naming the file. Lines survive the end of the process, not of the machine.
+// The constructor throws Error naming the file. Lines survive the end of the process, not of the machine.
 class LedgerWriter {
  public:
   explicit LedgerWriter(const LedgerOptions& options);
   void begin_generation(std::uint64_t generation, const Cursor& start);
   void add(const Cursor& cursor, std::span<const std::uint32_t> ids);
+  // Why lines are being kept instead of written, once each time that it begins; empty: nothing new.
+  std::string take_complaint() { return std::exchange(complaint_, {}); }
 
  private:
   void append(const Json& line);
 
-  Path path_;
-  FileDescriptor file_;
+  GrowingFile file_;
   std::uint64_t generation_ = 0;
+  std::string complaint_;
+  bool said_ = false;
 };
 
 // What counts of a job's ledger: each step's samples by the last generation that began at that step or before it. The

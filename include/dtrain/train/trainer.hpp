@@ -72,6 +72,7 @@ struct TrainerOptions {
   std::optional<Path> checkpoint_prefix;
   std::uint64_t checkpoint_every_steps = 0;       // 0: only at the end of epochs
   std::string checkpoint_format = "safetensors";  // or mxnet: writes both
+  SharedStore store{};                            // for a prefix that is a URL, as in train/checkpoint.hpp
   int evaluation_block = 128;
   Json preprocessing;
   std::string dtype = "float32";
@@ -83,7 +84,8 @@ struct TrainerOptions {
   ElasticRate elastic_rate = ElasticRate::smooth;
   int ramp_steps = 8;  // smooth: how many steps the rate takes to follow the batch
   std::optional<LedgerOptions> ledger;
-  bool warm_up = false;  // compute every size of shard once before the membership hears that the model is ready
+  // Compute every size of shard once before the membership hears that the model is ready, and tell it what came out.
+  bool warm_up = false;
 };
 
 struct TrainResult {

@@ -29,7 +29,7 @@ class CheckpointFiles : public testing::Test {
   void save(std::uint32_t epoch, std::uint32_t numbers = 0) const {
     save_checkpoint({prefix(), epoch}, small_checkpoint(epoch, numbers));
   }
-  data::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 // Without waiting for the disk.

@@ -11,7 +11,6 @@ namespace dtrain::train {
 namespace {
 
 using data::expect_error;
-using data::TemporaryFolder;
 
 TEST(ExportSafetensors, HoldsWeightsAndStatisticsOnly) {
   const TemporaryFolder folder;

@@ -25,7 +25,7 @@ MxnetArray only_array(const std::string& file) {
 }
 
 TEST(MxnetParams, WritesTheBytesOfTheFormat) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   constexpr std::array<float, 2> values = {1.0f, -2.0f};
   const std::array<NamedTensor, 1> tensors = {{{"arg:a", {2, 1}, values}}};
   AtomicFile file(folder / "x.params");

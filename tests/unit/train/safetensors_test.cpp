@@ -26,7 +26,7 @@ void expect_refused(std::string_view header, std::string_view data, std::string_
 }
 
 TEST(Safetensors, WritesTheBytesOfTheFormat) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::array<NamedTensor, 2> tensors = {{{"a", {2, 1}, kPair}, {"b", {}, kOne}}};
   AtomicFile file(folder / "x.safetensors");
   write_safetensors(file, safetensors_header(tensors, Json::object({{"format", "pt"}})), tensors);
@@ -40,7 +40,7 @@ TEST(Safetensors, WritesTheBytesOfTheFormat) {
 
 TEST(Safetensors, ReadsBackNamesShapesAndBytes) {
   const std::array<NamedTensor, 2> tensors = {{{"a", {2, 1}, kPair}, {"b", {}, kOne}}};
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   AtomicFile file(folder / "x.safetensors");
   write_safetensors(file, safetensors_header(tensors, nullptr), tensors);
   file.commit();

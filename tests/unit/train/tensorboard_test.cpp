@@ -33,7 +33,7 @@ TEST(TensorBoard, FramesCarryMaskedChecksums) {
 }
 
 TEST(TensorBoard, AFileBeginsWithItsVersion) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const EventWriter writer(folder / "runs");
   const auto files = files_in(folder / "runs");
   ASSERT_EQ(files.size(), 1u);
@@ -46,7 +46,7 @@ TEST(TensorBoard, AFileBeginsWithItsVersion) {
 }
 
 TEST(TensorBoard, ScalarsHoldTagStepAndValue) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   EventWriter writer(folder.path());
   writer.scalar("loss", 0.5, 300);
   writer.flush();
@@ -56,19 +56,19 @@ TEST(TensorBoard, ScalarsHoldTagStepAndValue) {
 }
 
 TEST(TensorBoard, TwoWritersOfOneFolderUseTwoFiles) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const EventWriter first(folder.path()), second(folder.path());
   EXPECT_EQ(files_in(folder.path()).size(), 2u);
 }
 
 TEST(TensorBoard, WhatWasNotFlushedIsWrittenAtTheEnd) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   EventWriter(folder.path()).scalar("loss", 1, 1);
   EXPECT_EQ(payloads_of(read_file(files_in(folder.path())[0])).size(), 2u);
 }
 
 TEST(TensorBoard, AFileInTheWayOfTheFolderIsNamed) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   write_file_atomic(folder / "runs", "");
   data::expect_error<Error>([&] { EventWriter writer(folder / "runs"); }, "runs");
 }

@@ -1,0 +1,43 @@
+#include "far_checkpoint.hpp"
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::train {
+namespace {
+
+SharedStore or_own(const SharedStore& store) { return store ? store : std::make_shared<net::ObjectStore>(); }
+
+}  // namespace
+
+bool is_far(const Path& path) { return net::is_object_url(path.string()); }
+
+std::optional<std::vector<std::byte>> read_far(const Path& url, const SharedStore& store) {
+  const SharedStore used = or_own(store);
+  const auto state = used->find(url.string());
+  if (!state) return std::nullopt;
+  std::vector<std::byte> content(state->size);
+  used->read(url.string(), *state, 0, content);
+  return content;
+}
+
+void write_far(const std::string& stem, std::string_view header, std::span<const NamedTensor> tensors,
+               std::string_view manifest, const SharedStore& store) {
+  const SharedStore used = or_own(store);
+  if (used->find(stem + ".json")) used->remove(stem + ".json");
+  net::ObjectUpload data(*used, stem + ".safetensors");
+  data.write(bytes_of(header));
+  for (const NamedTensor& tensor : tensors) data.write(std::as_bytes(tensor.values));
+  data.finish();
+  used->put(stem + ".json", bytes_of(manifest));
+}
+
+std::vector<Path> list_far(const Path& prefix, const SharedStore& store) {
+  const std::string bucket = net::parse_s3_url(prefix.string()).bucket;
+  std::vector<Path> files;
+  or_own(store)->list(prefix.string(), [&](const net::ObjectEntry& entry) {
+    files.emplace_back(net::S3Url{bucket, entry.key}.text());
+  });
+  return files;
+}
+
+}  // namespace dtrain::train
