@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# CIFAR-10 with ResNet-20 v1 to at least 0.90 on the 10,000 test images in 20 epochs, on the CPU.
+# CIFAR-10 with ResNet-20 v1 to at least 0.90 on the 10,000 test images in 28 epochs, on the CPU.
 #   bash examples/cifar10-resnet20.sh [FOLDER [CIFAR]]
 # FOLDER gets the data and the model (default: build/cifar10-resnet20); CIFAR is a folder with the published binary files
 # (cifar-10-batches-bin), which are downloaded where it is not given. An interrupted run goes on where it stopped.
@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/cifar10-resnet20}
 from=${2:-}
 dtrain=${DTRAIN:-build/release/dtrain}
-epochs=20
+epochs=28
 [ -x "$dtrain" ] || { echo "no $dtrain: run 'bash examples/quickstart.sh' first, which builds it" >&2; exit 1; }
 
 "$dtrain" data prepare cifar10 --out "$folder/data" ${from:+--from "$from"}
@@ -17,7 +17,7 @@ recipe=(
   --network resnet-v1 --num-layers 20 --image-shape "3,32,32"
   # 4 shards of 32 samples: each thread computes whole shards, and batch norm sees 32 samples at a time.
   --global-batch 128 --logical-shards 4 --dtype auto
-  # The rate rises to --lr and falls to almost nothing within the 20 epochs.
+  # The rate rises to --lr and falls to almost nothing within the 28 epochs.
   --optimizer nag --mom 0.9 --lr 0.2 --lr-schedule one-cycle --wd 5e-4 --label-smoothing 0.1
   # Moved by up to 4 pixels and mirrored; the colours stay as they are.
   --pad-size 4 --random-crop 1 --random-mirror 1 --max-random-h 0 --max-random-s 0 --max-random-l 0

@@ -1,40 +1,96 @@
+#include <fmt/format.h>
+
 #include <iostream>
 #include <iterator>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/agent.hpp>
 
+#include "agent_apart.hpp"
 #include "command.hpp"
+#include "host_check.hpp"
+#include "job.hpp"
+#include "job_folder.hpp"
 #include "worker.hpp"
 
 namespace dtrain::cli {
 namespace {
 
 struct AgentCommand {
-  bool worker = false;
+  bool worker = false, check = false, apart = false, coordinator = false;
 };
 
 void bind(OptionSet& set, AgentCommand& options) {
   set.group("What").add("--worker", options.worker, "be a worker of the agent that started this").flag_only = true;
+  set.add("--check", options.check, "say whether this host is fit for the job on standard input").flag_only = true;
+  set.add("--coordinator", options.coordinator, "take over from the coordinator that the agents lost").flag_only = true;
+  set.add("--apart", options.apart, "outlive the connection that started this: return once the job is joined")
+      .flag_only = true;
 }
 
 // The token comes through a pipe, so nobody else can read it.
-elastic::AgentJoin join_from_input() {
+Json document_from_input() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   if (text.empty()) {
     throw UsageError("agent: nobody said which job to join", "`dtrain train` starts agents and workers by itself");
   }
-  return elastic::agent_join_from_json(Json::parse(text, "standard input"));
+  return Json::parse(text, "standard input");
 }
 
-ExitCode act(const AgentCommand& options, const OptionSet&, Console&) {
+std::vector<std::string> own_command_with(const std::string& option) {
+  std::vector<std::string> command = own_command();
+  command.insert(command.end(), {"agent", option});
+  return command;
+}
+
+void require_job_folder(const elastic::AgentJoin& join) {
+  std::error_code error;
+  if (std::filesystem::is_directory(join.job_folder, error)) return;
+  throw RemoteError(fmt::format("{}: the job folder {} is not there", join.host, join.job_folder),
+                    "hosts of a job share its folder: mount it there, or choose another --job-dir");
+}
+
+elastic::AgentOptions::FolderNews look_into(const JobFolder& folder) {
+  if (!is_listed(folder.coordinator())) return {};
+  const auto file = read_coordinator(folder);
+  if (!file) return {};
+  if (file->over() || file->addresses.empty()) return {.leader = {}, .job_over = file->over()};
+  return {.leader = elastic::Leader{file->term, {file->addresses.front(), file->port}}, .job_over = false};
+}
+
+// A coordinator that was replaced, and does not know it yet, must not win agents where the new one is known.
+void refuse_old_coordinator(const elastic::AgentJoin& join) {
+  std::optional<elastic::Leader> leader;
+  try {
+    leader = look_into(JobFolder{join.job_folder}).leader;
+  } catch (const DataError&) {  // damaged: nobody can be found by it
+  }
+  if (!leader || leader->term <= join.term) return;
+  throw RemoteError(fmt::format("{}: coordinator {} has the job now, not {}", join.host, leader->term, join.term));
+}
+
+ExitCode act(const AgentCommand& options, const OptionSet&, Console& console) {
   if (options.worker) return run_worker();
+  if (options.check) return check_host(document_from_input(), console);
+  if (options.coordinator) return take_over(elastic::coordinator_order_from_json(document_from_input()), console);
+  const elastic::AgentJoin join = elastic::agent_join_from_json(document_from_input());
+  require_job_folder(join);
+  refuse_old_coordinator(join);
+  Apart apart;
+  if (options.apart)
+    apart = go_apart(elastic::tree_mark(join), elastic::coordinator_mark(join), elastic::agent_log(join));
+  if (apart.outcome) return *apart.outcome;
   watch_stop_signals();
-  std::vector<std::string> worker = own_command();
-  worker.insert(worker.end(), {"agent", "--worker"});
-  elastic::run_agent({.join = join_from_input(), .worker_command = std::move(worker)});
+  elastic::run_agent({.join = join,
+                      .worker_command = own_command_with("--worker"),
+                      .check_command = own_command_with("--check"),
+                      .coordinator_command = own_command_with("--coordinator"),
+                      .look_into_folder = [folder = JobFolder{join.job_folder}] { return look_into(folder); },
+                      .on_note = [&console](const std::string& line) { console.log(line); },
+                      .on_joined = apart.tell_joined});
   return ExitCode::ok;
 }
 

@@ -11,6 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kAssignmentPatience = 30s;
 constexpr auto kFarewellPatience = 5s;
+constexpr auto kLoanPatience = 90s;  // the coordinator may run a credential_process for a minute
 
 }  // namespace
 
@@ -65,8 +66,19 @@ void AgentLink::on_frame(std::string frame) {
 }
 
 void AgentLink::deliver(const std::string& frame) {
-  session_->on_message(elastic::to_worker_from_json(Json::parse(frame, "a message of the coordinator")));
+  const elastic::ToWorker message = elastic::to_worker_from_json(Json::parse(frame, "a message of the coordinator"));
+  if (const auto* loan = std::get_if<elastic::Lend>(&message)) return take(*loan);
+  session_->on_message(message);
 }
+
+void AgentLink::take(const elastic::Lend& loan) {
+  if (!loan.credentials.empty()) lent_->take(net::credentials_from(loan.credentials, "coordinator"));
+  const std::lock_guard lock(mutex_);
+  heard_of_loan_ = true;
+  changed_.notify_all();
+}
+
+bool AgentLink::wait_for_loan() { return wait_until(&AgentLink::heard_of_loan, kLoanPatience); }
 
 void AgentLink::on_close(const std::string& reason) {
   std::unique_lock lock(mutex_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dtrain/elastic/session.hpp>
+#include <dtrain/net/aws.hpp>
 
 #include "loop_thread.hpp"
 
@@ -24,6 +25,10 @@ class AgentLink final : public elastic::ControlLink {
   // From now on messages go to the session, those that came before first. Until finish() it must live.
   void connect(elastic::WorkerSession& session);
   void send(const elastic::FromWorker& message) override;
+  // What the coordinator lends this worker, now and later.
+  std::shared_ptr<const net::LentCredentials> lent() const { return lent_; }
+  // Waits until it said whether it lends any. False: it did not in time.
+  bool wait_for_loan();
   // Waits a little until all that was sent has left, then hears and says nothing any more.
   void finish();
 
@@ -34,14 +39,17 @@ class AgentLink final : public elastic::ControlLink {
   bool wait_until(bool (AgentLink::*done)() const, std::chrono::milliseconds patience);
   bool has_assignment() const { return !frames_.empty() || closed_; }
   bool is_closed() const { return closed_; }
+  bool heard_of_loan() const { return heard_of_loan_ || closed_; }
+  void take(const elastic::Lend& loan);
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<std::string> frames_;  // that nobody took yet
   elastic::WorkerSession* session_ = nullptr;
-  bool closed_ = false;
+  bool closed_ = false, heard_of_loan_ = false;
   std::string close_reason_;
 
+  const std::shared_ptr<net::LentCredentials> lent_ = std::make_shared<net::LentCredentials>();
   LoopThread thread_;
   std::shared_ptr<net::Channel> channel_;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::cli {
@@ -14,6 +16,14 @@ class Corrector {
   Arguments run() {
     for (; next_ < given_.size(); ++next_) {
       const std::string& word = given_[next_];
+      if (takes_words() && !word.starts_with('-')) {
+        take_rest(next_);
+        break;
+      }
+      if (word == "--" && takes_words()) {
+        take_rest(next_ + 1);
+        break;
+      }
       if (word == "--") {
         out_.words.insert(out_.words.end(), given_.begin() + static_cast<std::ptrdiff_t>(next_), given_.end());
         break;
@@ -30,6 +40,16 @@ class Corrector {
   }
 
  private:
+  bool takes_words() const {
+    const Command* command = tree_.find(out_.path);
+    return command && std::ranges::any_of(command->options.options(),
+                                          [](const Option& option) { return static_cast<bool>(option.take_words); });
+  }
+
+  void take_rest(std::size_t begin) {
+    out_.rest.assign(given_.begin() + static_cast<std::ptrdiff_t>(begin), given_.end());
+  }
+
   void plain_word(const std::string& word) {
     const auto choices = tree_.next_words(out_.path);
     if (!tree_.find(out_.path) && !choices.empty()) descend(word, choices);

@@ -11,6 +11,7 @@ namespace dtrain::cli {
 struct Arguments {
   std::string path;                // the command that the words name; a group's name or "" when they stop early
   std::vector<std::string> words;  // what the parser reads: whole option names, `--name=value` joined
+  std::vector<std::string> rest;   // another program's command line, for a command that takes one: untouched
 };
 
 // Throws UsageError: an unknown command or option, an ambiguous prefix, a missing value.

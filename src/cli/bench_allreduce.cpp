@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <time.h>
-
 #include <algorithm>
+#include <ctime>
 #include <optional>
 
 #include <dtrain/comm/rival.hpp>
@@ -19,7 +18,7 @@ constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
 constexpr std::string_view kTree = "tree";
 
 struct BenchOptions {
-  std::vector<double> ranks{2, 3};
+  std::vector<double> ranks{2, 3, 4};
   double megabytes = 100;
   int rounds = 10;
   int mesh_ranks = 16;

@@ -97,7 +97,7 @@ double pause_of(const Json& generation, double step) {
   return std::max(0.0, generation.at("pause_seconds").as_number() - step);
 }
 
-double pause_of_edit(const BenchJob& job, double step, const std::function<std::string(const std::string&)>& edit) {
+double pause_of_edit(const BenchJob& job, double step, const HostEdit& edit) {
   return pause_of(generation_after(job, [&] { edit_hosts(job.files(), edit); }), step);
 }
 
@@ -113,10 +113,8 @@ void measure_failure(const BenchJob& job, const BenchOptions& options, double st
 
 void measure_changes(const BenchJob& job, const BenchOptions& options, double step, Measured& measured) {
   const std::string newcomer = "newcomer";
-  measured.join.push_back(
-      pause_of_edit(job, step, [&](const auto& text) { return elastic::with_host(text, newcomer); }));
-  measured.leave.push_back(
-      pause_of_edit(job, step, [&](const auto& text) { return elastic::without_host(text, newcomer); }));
+  measured.join.push_back(pause_of_edit(job, step, {.add = {newcomer}}));
+  measured.leave.push_back(pause_of_edit(job, step, {.remove = {newcomer}}));
   if (options.workers < 2) return;
   measure_failure(job, options, step, SIGKILL, measured.kill);
   measure_failure(job, options, step, SIGSTOP, measured.hang);

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <dtrain/base/error_json.hpp>
+
 #include "environment.hpp"
 
 namespace dtrain::cli {
@@ -82,10 +84,11 @@ void Console::warning(std::string_view what) {
   write_line(fmt::format("dtrain: {} {}", paint_note(Style::warning, "warning:"), what));
 }
 
+void Console::pass_on(std::string_view line) { write_line(line); }
+
 void Console::error(const Error& error) {
   if (options_.json) {
-    const Json inner = Json::object({{"kind", error.kind()}, {"message", error.what()}, {"hint", error.hint()}});
-    write_line(Json::object({{"error", inner}}).dump());
+    write_line(Json::object({{"error", error_to_json(error)}}).dump());
     return;
   }
   write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), error.what()));
@@ -93,6 +96,11 @@ void Console::error(const Error& error) {
 }
 
 void Console::redraw(std::string_view line) {
+  const std::lock_guard lock(mutex_);
+  draw(line);
+}
+
+void Console::draw(std::string_view line) {
   if (line.empty() && !line_is_drawn_) return;
   if (!draws_progress_) return;
   const std::string_view visible = line.substr(0, static_cast<std::size_t>(columns() - 1));
@@ -109,7 +117,8 @@ std::string Console::paint_answer(Style style, std::string_view text) const {
 std::string Console::paint_note(Style style, std::string_view text) const { return paint(color_notes_, style, text); }
 
 void Console::write_line(std::string_view line) {
-  redraw({});
+  const std::lock_guard lock(mutex_);
+  draw({});
   std::string whole(line);
   whole += '\n';
   std::fwrite(whole.data(), 1, whole.size(), stderr);

@@ -2,6 +2,7 @@
 // terminals.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,8 @@ struct GlobalOptions {
 
 enum class Style { plain, heading, error, warning };
 
-// One for the program, used from one thread. Decides once per stream: a terminal, TERM not dumb, NO_COLOR empty.
+// One for the program, used from one thread; only warning() may come from any. Decides once per stream: a terminal,
+// TERM not dumb, NO_COLOR empty.
 class Console {
  public:
   explicit Console(const GlobalOptions& options);
@@ -39,6 +41,7 @@ class Console {
   void log(std::string_view line);      // stderr; not with --quiet
   void detail(std::string_view line);   // stderr; only with --verbose
   void warning(std::string_view what);  // stderr, always
+  void pass_on(std::string_view line);  // stderr, always: what another program said there
   void error(const Error& error);       // stderr; one JSON document with --json
 
   // The one line that is redrawn in place; every other line on stderr erases it first. Plain text, cut to the
@@ -50,9 +53,11 @@ class Console {
 
  private:
   void write_line(std::string_view line);
+  void draw(std::string_view line);  // with the mutex
   GlobalOptions options_;
   bool color_answers_ = false, color_notes_ = false, draws_progress_ = false;
-  bool line_is_drawn_ = false;
+  std::mutex mutex_;
+  bool line_is_drawn_ = false;  // guarded by mutex_
 };
 
 }  // namespace dtrain::cli

@@ -2,6 +2,9 @@
 
 #include <chrono>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
 #include "command.hpp"
 #include "cpus.hpp"
 #include "data_options.hpp"
@@ -12,7 +15,7 @@ namespace {
 
 struct BenchCommand {
   DataOptions data;
-  Path file;
+  Path files;
   int batch_size = 128;
   int seconds = 3;
   std::uint64_t seed = 0;
@@ -20,9 +23,13 @@ struct BenchCommand {
 
 void bind(OptionSet& set, BenchCommand& options) {
   options.data.threads = usable_cpus();
-  set.group("What").add("FILE", options.file, "record file (.rec)").required = true;
+  options.data.classes = 1 << 20;  // labels do not matter here
+  set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix");
+  set.add("--data-train", options.files, "the same, with train's name");
   set.add("--batch-size", options.batch_size, "N", "samples of one batch", at_least(1));
   set.add("--data-nthreads", options.data.threads, "N", "threads that decode and augment", at_least(1));
+  set.add("--threads", options.data.threads, "N", "the same, shorter", at_least(1));
+  bind_prefetch(set, options.data);
   set.add("--seconds", options.seconds, "N", "how long to measure", at_least(1));
   set.add("--seed", options.seed, "N", "order and augmentation depend on it");
   bind_image(set, options.data);
@@ -30,20 +37,28 @@ void bind(OptionSet& set, BenchCommand& options) {
 }
 
 ExitCode act(const BenchCommand& options, const OptionSet&, Console& console) {
-  require_records(options.file);
-  data::Loader loader(options.file, training_loader(options.data, options.seed));
+  if (options.files.empty()) {
+    throw UsageError("data bench: FILES is missing", "for example: dtrain data bench d/shapes_train.rec");
+  }
+  require_records(options.files);
+  const data::LoaderOptions loading = training_loader(options.data, options.seed);
+  const std::uint64_t buffers = data::buffer_bytes(loading, options.batch_size);
+  data::Loader loader(options.files, loading);
   const LoaderSpeed speed = measure_loader(loader, options.batch_size, std::chrono::seconds(options.seconds));
   if (console.json()) {
     console.answer_json(Json::object({{"schema", "dtrain.data-bench/1"},
-                                      {"file", options.file.string()},
+                                      {"file", options.files.string()},
                                       {"threads", options.data.threads},
                                       {"batch_size", options.batch_size},
+                                      {"prefetch", options.data.prefetch},
+                                      {"buffer_bytes", buffers},
                                       {"samples", speed.samples},
                                       {"seconds", speed.seconds},
                                       {"samples_per_second", speed.rate()}}));
   } else {
-    console.answer(fmt::format("{:.0f} samples/sec on {} threads ({} samples in {:.2f} s)", speed.rate(),
-                               options.data.threads, speed.samples, speed.seconds));
+    console.answer(fmt::format("{:.0f} samples/sec on {} threads ({} samples in {:.2f} s); batches take up to {}",
+                               speed.rate(), options.data.threads, speed.samples, speed.seconds,
+                               format_bytes(buffers)));
   }
   return ExitCode::ok;
 }

@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
-#include <cmath>
-#include <map>
+#include <algorithm>
 
 #include <dtrain/base/text.hpp>
-#include <dtrain/data/image.hpp>
-#include <dtrain/data/record.hpp>
+#include <dtrain/data/survey.hpp>
 
 #include "command.hpp"
 #include "data_options.hpp"
@@ -14,70 +12,69 @@ namespace dtrain::cli {
 namespace {
 
 struct ListCommand {
-  Path file;
+  Path files;
+  int sample = 1000;
 };
 
 void bind(OptionSet& set, ListCommand& options) {
-  set.group("What").add("FILE", options.file, "record file (.rec)").required = true;
+  set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix").required =
+      true;
+  set.add("--sample", options.sample, "N", "images to decode for sizes, mean and deviation; 0: all", at_least(0));
 }
 
-struct Contents {
-  std::size_t records = 0;
-  std::uint64_t bytes = 0;                       // payloads together
-  std::map<std::int64_t, std::size_t> classes;   // records by label
-  std::map<std::string, std::size_t> encodings;  // records by encoding
-  data::Image first;                             // size of the first image; pixels unused
-};
+Json numbers(const std::array<double, 3>& values) { return Json::array({values[0], values[1], values[2]}); }
 
-std::string_view encoding_of(ByteView payload) {
-  const auto encoding = data::detect_encoding(payload);
-  return encoding ? data::encoding_name(*encoding) : "unknown";
-}
-
-Contents read_contents(const data::RecordFile& file) {
-  Contents contents;
-  contents.records = file.size();
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    const data::Record record = file.read(i);
-    contents.bytes += record.payload.size();
-    if (record.labels.size() == 1) ++contents.classes[std::llround(record.labels[0])];
-    ++contents.encodings[std::string(encoding_of(record.payload))];
-    if (i == 0) data::decode_image(record.payload, data::kStoredChannels, contents.first);
-  }
-  return contents;
-}
-
-Json document(const Path& path, const Contents& contents) {
+Json document(const Path& path, const data::Survey& survey) {
   Json classes = Json::object(), encodings = Json::object();
-  for (const auto& [label, count] : contents.classes) classes[std::to_string(label)] = std::uint64_t{count};
-  for (const auto& [name, count] : contents.encodings) encodings[name] = std::uint64_t{count};
-  return Json::object({{"schema", "dtrain.data-ls/1"},
-                       {"file", path.string()},
-                       {"records", std::uint64_t{contents.records}},
-                       {"payload_bytes", contents.bytes},
-                       {"image_shape", Json::array({contents.first.c, contents.first.h, contents.first.w})},
-                       {"encodings", encodings},
-                       {"classes", classes}});
+  for (const auto& [label, count] : survey.classes) classes[std::to_string(label)] = std::uint64_t{count};
+  for (const auto& [name, count] : survey.encodings) encodings[name] = std::uint64_t{count};
+  return Json::object(
+      {{"schema", "dtrain.data-ls/1"},
+       {"file", path.string()},
+       {"records", std::uint64_t{survey.records}},
+       {"payload_bytes", survey.payload_bytes},
+       {"image_shape", Json::array({survey.first_c, survey.first_h, survey.first_w})},
+       {"decoded", std::uint64_t{survey.decoded}},
+       {"undecodable", std::uint64_t{survey.undecodable}},
+       {"height", Json::object({{"min", survey.min_h}, {"mean", survey.mean_h}, {"max", survey.max_h}})},
+       {"width", Json::object({{"min", survey.min_w}, {"mean", survey.mean_w}, {"max", survey.max_w}})},
+       {"rgb_mean", numbers(survey.mean)},
+       {"rgb_std", numbers(survey.std)},
+       {"encodings", encodings},
+       {"classes", classes}});
 }
 
-void answer_table(const Path& path, const Contents& contents, Console& console) {
-  console.answer(fmt::format("{}: {} records, {}", path.string(), contents.records, format_bytes(contents.bytes)));
-  console.answer(fmt::format("first image: {}x{}x{}", contents.first.c, contents.first.h, contents.first.w));
-  for (const auto& [name, count] : contents.encodings) console.answer(fmt::format("encoding {}: {}", name, count));
+void answer_pixels(const data::Survey& survey, Console& console) {
+  const auto channels = [](const std::array<double, 3>& values) {
+    return fmt::format("{:.2f},{:.2f},{:.2f}", values[0], values[1], values[2]);
+  };
+  console.answer(fmt::format("first image: {}x{}x{}", survey.first_c, survey.first_h, survey.first_w));
+  console.answer(fmt::format("of {} decoded: height {} to {} (mean {:.0f}), width {} to {} (mean {:.0f})",
+                             survey.decoded, survey.min_h, survey.max_h, survey.mean_h, survey.min_w, survey.max_w,
+                             survey.mean_w));
+  console.answer(fmt::format("--rgb-mean {} --rgb-std {}", channels(survey.mean), channels(survey.std)));
+  if (survey.undecodable > 0) console.answer(fmt::format("cannot be decoded: {}", survey.undecodable));
+}
+
+void answer_table(const Path& path, const data::Survey& survey, Console& console) {
+  console.answer(fmt::format("{}: {} records, {}", path.string(), survey.records, format_bytes(survey.payload_bytes)));
+  answer_pixels(survey, console);
+  for (const auto& [name, count] : survey.encodings) console.answer(fmt::format("encoding {}: {}", name, count));
   std::size_t largest = 1;
-  for (const auto& [label, count] : contents.classes) largest = std::max(largest, count);
-  for (const auto& [label, count] : contents.classes) {
+  for (const auto& [label, count] : survey.classes) largest = std::max(largest, count);
+  for (const auto& [label, count] : survey.classes) {
     console.answer(fmt::format("class {:>4} {:>8}  {}", label, count, std::string(40 * count / largest, '#')));
   }
 }
 
 ExitCode act(const ListCommand& options, const OptionSet&, Console& console) {
-  require_records(options.file);
-  const Contents contents = read_contents(data::RecordFile(options.file));
+  require_records(options.files);
+  const data::RecordSet set(data::find_records(options.files.string()));
+  const data::Survey survey = data::survey_records(set, static_cast<std::size_t>(options.sample));
   if (console.json()) {
-    console.answer_json(document(options.file, contents));
+    console.answer_json(document(options.files, survey));
   } else {
-    answer_table(options.file, contents, console);
+    answer_table(options.files, survey, console);
   }
   return ExitCode::ok;
 }
@@ -85,7 +82,8 @@ ExitCode act(const ListCommand& options, const OptionSet&, Console& console) {
 }  // namespace
 
 std::unique_ptr<Command> make_data_ls() {
-  auto command = make_command<ListCommand>("data ls", "what a record file holds: records, classes, encodings", act);
+  auto command =
+      make_command<ListCommand>("data ls", "what record files hold: records, sizes, mean and deviation, classes", act);
   command->examples = {"dtrain data ls d/shapes_train.rec"};
   command->see_also = {"data verify", "data bench"};
   return command;

@@ -16,24 +16,31 @@ struct DataOptions {
   nn::Shape image{3, 28, 28};
   int classes = 10;
   std::int64_t num_examples = 0;  // 0: all of the index
+  int shuffle_block = 0;
   int threads = 4;
+  int prefetch = 4;
   std::int64_t max_bad_records = 0;
+  Path cache_dir;  // empty: the user's cache folder
+  int cache_size_gib = 32;
   data::Augment augment{.random_crop = true, .random_mirror = true, .mean = {123.68f, 116.779f, 103.939f}};
 };
 
 void bind_data(OptionSet& set, DataOptions& options);
 void bind_validation_data(OptionSet& set, DataOptions& options);
+void bind_prefetch(OptionSet& set, DataOptions& options);
 void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
 void bind_augmentation(OptionSet& set, DataOptions& options);
 
-// What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]}.
+// What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
+// and "resize" where there is one.
 Json preprocessing_of(const DataOptions& options);
 // Fills what the person did not choose. Throws DataError when the document is of another shape.
 void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);
 
-// Throws DataError that names the `dtrain data prepare` command when the file is not there.
-void require_records(const Path& file);
+// Throws DataError that names the `dtrain data prepare` command when find_records() does not find them.
+void require_records(const Path& files);
 
+void set_cache(const DataOptions& options, data::RemoteOptions& remote);
 data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed);
 // File order, no augmentation, every record.
 data::LoaderOptions validation_loader(const DataOptions& options);

@@ -9,51 +9,65 @@ namespace dtrain::cli {
 namespace {
 
 struct VerifyCommand {
-  Path file;
+  std::vector<Path> files;
   int limit = 16;
 };
 
 void bind(OptionSet& set, VerifyCommand& options) {
-  set.group("What").add("FILE", options.file, "record file (.rec)").required = true;
-  set.add("--limit", options.limit, "N", "problems to list", at_least(1));
+  set.group("What").add_paths("FILE", options.files, "record files, patterns or prefixes").required = true;
+  set.add("--limit", options.limit, "N", "problems to list of each file", at_least(1));
 }
 
-Json document(const VerifyCommand& options, const data::VerifyReport& report) {
+std::vector<Path> find_all(const std::vector<Path>& named) {
+  std::vector<Path> files;
+  for (const Path& name : named) {
+    require_records(name);
+    for (const Path& file : data::find_records(name.string())) files.push_back(file);
+  }
+  return files;
+}
+
+Json document(const Path& file, const data::VerifyReport& report) {
   Json problems = Json::array();
   for (const data::VerifyProblem& problem : report.problems) {
     problems.push_back(Json::object(
         {{"offset", problem.offset}, {"position", std::uint64_t{problem.position}}, {"what", problem.what}}));
   }
   return Json::object({{"schema", "dtrain.data-verify/1"},
-                       {"file", options.file.string()},
+                       {"file", file.string()},
                        {"records", std::uint64_t{report.records}},
                        {"good", report.problems.empty()},
                        {"problems", problems}});
 }
 
-ExitCode act(const VerifyCommand& options, const OptionSet&, Console& console) {
-  require_records(options.file);
-  const data::VerifyReport report = data::verify_records(options.file, static_cast<std::size_t>(options.limit));
-  if (console.json()) {
-    console.answer_json(document(options, report));
-  } else if (report.problems.empty()) {
-    console.answer(fmt::format("{}: {} records, all good", options.file.string(), report.records));
-  } else {
-    for (const data::VerifyProblem& problem : report.problems) {
-      console.answer(fmt::format("{}: offset {}, record {}: {}", options.file.string(), problem.offset,
-                                 problem.position, problem.what));
-    }
+void tell(const Path& file, const data::VerifyReport& report, Console& console) {
+  if (console.json()) return console.answer_json(document(file, report));
+  if (report.problems.empty()) {
+    return console.answer(fmt::format("{}: {} records, all good", file.string(), report.records));
   }
-  if (report.problems.empty()) return ExitCode::ok;
-  const data::VerifyProblem& first = report.problems.front();
-  throw DataError(fmt::format("{}: damaged, first at offset {}: {}", options.file.string(), first.offset, first.what),
-                  "make the file again with `dtrain data prepare`, or copy it again from where it came");
+  for (const data::VerifyProblem& problem : report.problems) {
+    console.answer(
+        fmt::format("{}: offset {}, record {}: {}", file.string(), problem.offset, problem.position, problem.what));
+  }
+}
+
+ExitCode act(const VerifyCommand& options, const OptionSet&, Console& console) {
+  std::string damage;
+  for (const Path& file : find_all(options.files)) {
+    const data::VerifyReport report = data::verify_records(file, static_cast<std::size_t>(options.limit));
+    tell(file, report, console);
+    if (report.problems.empty() || !damage.empty()) continue;
+    const data::VerifyProblem& first = report.problems.front();
+    damage = fmt::format("{}: damaged, first at offset {}: {}", file.string(), first.offset, first.what);
+  }
+  if (damage.empty()) return ExitCode::ok;
+  throw DataError(damage, "make the file again with `dtrain data prepare` or `dtrain data pack`, or copy it again");
 }
 
 }  // namespace
 
 std::unique_ptr<Command> make_data_verify() {
-  auto command = make_command<VerifyCommand>("data verify", "check every record of a file", act);
+  auto command = make_command<VerifyCommand>("data verify", "check every record of the files", act);
   command->examples = {"dtrain data verify d/shapes_train.rec"};
   command->see_also = {"data ls", "data prepare"};
   return command;

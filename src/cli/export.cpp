@@ -18,21 +18,22 @@ void bind(OptionSet& set, ExportCommand& options) {
   bind_checkpoint(set, options.checkpoint);
   set.group("Result");
   set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"}, "format").required = true;
-  set.add("--out", options.out, "file to write; mxnet: the prefix of PATH-symbol.json and PATH-0001.params").required =
-      true;
+  set.add("--out", options.out,
+          "file to write, or s3:// URL; mxnet: the prefix of PATH-symbol.json and PATH-0001.params")
+      .required = true;
 }
 
-std::vector<Path> export_checkpoint(const ExportCommand& options, const train::Checkpoint& checkpoint) {
-  if (options.to == "onnx") return train::export_onnx(checkpoint, options.out);
-  if (options.to == "mxnet") return train::export_mxnet(checkpoint, options.out, checkpoint.cursor.epoch);
-  return train::export_safetensors(checkpoint, options.out);
+std::vector<Path> export_checkpoint(const std::string& format, const train::Checkpoint& checkpoint, const Path& out) {
+  if (format == "onnx") return train::export_onnx(checkpoint, out);
+  if (format == "mxnet") return train::export_mxnet(checkpoint, out, checkpoint.cursor.epoch);
+  return train::export_safetensors(checkpoint, out);
 }
 
 ExitCode act(const ExportCommand& options, const OptionSet&, Console& console) {
   const train::Checkpoint checkpoint = load(options.checkpoint);
-  if (options.out.has_parent_path()) make_folder(options.out.parent_path());
+  const auto write = [&](const Path& out) { return export_checkpoint(options.to, checkpoint, out); };
   Json files = Json::array();
-  for (const Path& file : export_checkpoint(options, checkpoint)) {
+  for (const Path& file : train::export_to(options.out, write)) {
     files.push_back(file.string());
     if (!console.json()) console.answer(file.string());
   }

@@ -76,12 +76,16 @@ std::string option_groups(const OptionSet& set, const Console& console) {
 }
 
 std::string usage_of(const Command& command) {
-  std::string usage = "dtrain " + command.path;
+  std::string usage = "dtrain " + command.path, words;
   for (const Option& option : command.options.options()) {
     if (!option.positional()) continue;
-    usage += option.required ? " " + option.flags : fmt::format(" [{}]", option.flags);
+    if (option.take_words) {
+      words = fmt::format(" -- {}...", option.flags);
+    } else {
+      usage += option.required ? " " + option.flags : fmt::format(" [{}]", option.flags);
+    }
   }
-  return usage + " [options]";
+  return usage + " [options]" + words;
 }
 
 std::string command_list(const CommandTree& tree, std::string_view path) {

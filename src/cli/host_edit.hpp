@@ -1,16 +1,21 @@
 // Editing `host_worker` of a running job, for `hosts add` and `hosts remove`.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "job_folder.hpp"
 
 namespace dtrain::cli {
 
-// Replaces host_worker whole by what `edit` makes of it, and tells the coordinator, which then acts at once and on any
-// number of hosts. One edit at a time: others wait. Throws what `edit` throws, and what ask_coordinator() throws before
-// anything is changed; UsageError when the job is not elastic.
-void edit_hosts(const JobFolder& folder, const std::function<std::string(const std::string& text)>& edit);
+struct HostEdit {
+  std::vector<std::string> add{};     // lines
+  std::vector<std::string> remove{};  // names
+  bool any_number = false;            // also more than half of the hosts
+};
+
+// The coordinator replaces host_worker whole, one edit after the other from wherever they come, and acts at once.
+// Throws what ask_coordinator() throws: UsageError when the job is not elastic or the edit means nothing.
+void edit_hosts(const JobFolder& folder, const HostEdit& edit);
 
 }  // namespace dtrain::cli

@@ -28,12 +28,14 @@ std::string first_hosts(const std::string& text, std::size_t count) {
   return kept;
 }
 
+std::string text_of_host_file(const Path& file) {
+  if (std::filesystem::exists(file)) return read_file(file);
+  throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
+}
+
 StartingHosts from_file(const Path& file, const JobOptions& options, bool chose_number) {
-  if (!std::filesystem::exists(file)) {
-    throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
-  }
   StartingHosts hosts;
-  hosts.text = read_file(file);
+  hosts.text = text_of_host_file(file);
   if (!hosts.text.ends_with('\n')) hosts.text += '\n';
   hosts.list = parsed(file, hosts.text);
   const auto wanted = static_cast<std::size_t>(options.hosts);
@@ -65,6 +67,8 @@ void put_ledger_aside(const JobFolder& folder, Console& console) {
 }
 
 }  // namespace
+
+elastic::HostList read_host_file(const Path& file) { return parsed(file, text_of_host_file(file)); }
 
 StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume) {
   const Path existing = JobFolder{options.folder}.hosts();

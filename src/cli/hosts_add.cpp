@@ -5,6 +5,7 @@
 #include "command.hpp"
 #include "host_edit.hpp"
 #include "job_options.hpp"
+#include "start_from_here.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -39,10 +40,9 @@ std::vector<std::string> lines_of(const std::string& words) {
 
 ExitCode act(const AddCommand& options, const OptionSet&, Console& console) {
   const std::vector<std::string> lines = lines_of(options.hosts);
-  edit_hosts(options.job, [&](std::string text) {
-    for (const std::string& line : lines) text = elastic::with_host(text, line);
-    return text;
-  });
+  std::vector<std::string> others = lines;
+  std::erase_if(others, [&](const std::string& line) { return add_and_start(options.job, line, console); });
+  if (!others.empty()) edit_hosts(options.job, {.add = others});
   console.log(fmt::format("Added {} to {}; `dtrain hosts list --job-dir {}` shows how far they are", join(lines, ", "),
                           options.job.hosts().string(), options.job.path.string()));
   return ExitCode::ok;

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "command.hpp"
@@ -26,20 +25,9 @@ void bind(OptionSet& set, RemoveCommand& options) {
   bind_job_folder(set, options.job.path);
 }
 
-void check_share(std::size_t removed, std::size_t present, const std::string& all) {
-  if (2 * removed <= present) return;
-  throw UsageError(fmt::format("this removes {} of {} hosts", removed, present),
-                   fmt::format("`dtrain hosts remove {} --yes` does it all the same", all));
-}
-
 ExitCode act(const RemoveCommand& options, const OptionSet&, Console& console) {
   const std::vector<std::string> names = split(options.hosts, ' ');
-  edit_hosts(options.job, [&](std::string text) {
-    const std::size_t present = elastic::parse_host_file(text).hosts.size();
-    for (const std::string& name : names) text = elastic::without_host(text, name);
-    if (!options.yes && !options.allow_mass_remove) check_share(names.size(), present, options.hosts);
-    return text;
-  });
+  edit_hosts(options.job, {.remove = names, .any_number = options.yes || options.allow_mass_remove});
   console.log(fmt::format("Removed {} from {}", join(names, ", "), options.job.hosts().string()));
   return ExitCode::ok;
 }

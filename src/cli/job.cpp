@@ -1,6 +1,7 @@
 #include "job.hpp"
 
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <algorithm>
 
@@ -11,6 +12,7 @@
 #include "cpus.hpp"
 #include "detach.hpp"
 #include "host_list.hpp"
+#include "job_client.hpp"
 #include "job_run.hpp"
 
 namespace dtrain::cli {
@@ -27,11 +29,28 @@ int workers_of(const elastic::HostList& list) {
   return workers;
 }
 
-// All workers share this machine's processors: more threads than those would only wait for each other.
+// Of all workers if they run here, else of one host.
+int workers_of_a_machine(const elastic::HostList& list, const JobOptions& job) {
+  if (!job.is_over_ssh()) return workers_of(list);
+  int most = 1;
+  for (const elastic::HostLine& host : list.hosts) most = std::max(most, host.slots);
+  return most;
+}
+
+// Workers share their machine's processors: more threads than those would only wait for each other. One worker uses all
+// of its own machine's, however many that are.
 void share_processors(int workers, const OptionSet& set, TrainOptions& options) {
+  if (workers == 1) return;
   const int share = std::max(1, usable_cpus() / workers);
   if (!set.chosen("threads")) options.compute.threads = share;
   if (!set.chosen("data-nthreads")) options.data.threads = std::min(options.data.threads, share);
+}
+
+// Its coordinator may be on another machine, where a lock does not reach.
+void refuse_living_job(const JobFolder& folder) {
+  if (!is_alive(folder)) return;
+  throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
+              fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
 }
 
 ExitCode coordinate_here(const TrainOptions& given, const OptionSet& set, Console& console,
@@ -42,11 +61,12 @@ ExitCode coordinate_here(const TrainOptions& given, const OptionSet& set, Consol
   const int workers = workers_of(hosts.list);
   TrainOptions options = given;
   options.compute.hosts = static_cast<int>(hosts.list.hosts.size());
-  share_processors(workers, set, options);
+  share_processors(workers_of_a_machine(hosts.list, options.job), set, options);
   const TrainRun run = settle_run(options, set, workers, console);
 
   make_folder(folder.path);
   const FileLock lock = coordinate(folder);
+  refuse_living_job(folder);
   create_job_files(folder, hosts, given.resume, console);
   JobRun job(run, workers, folder, console);
   return job.until_over(tell_running);
@@ -79,6 +99,17 @@ ExitCode run_job(const TrainOptions& options, const OptionSet& set, Console& con
   if (detached.outcome) return answer_detached(*detached.outcome, folder, console);
   Console own_console(console.options());
   return coordinate_here(options, set, own_console, detached.tell_running);
+}
+
+ExitCode take_over(const elastic::CoordinatorOrder& order, Console& console) {
+  ::unsetenv(elastic::kCoordinatorVariable);
+  watch_stop_signals();
+  const TrainRun run = run_from_json(order.document);
+  const JobFolder folder{order.job_folder};
+  // A lost coordinator that is not dead still holds it.
+  const std::optional<FileLock> lock = FileLock::take(folder.lock());
+  JobRun job(run, folder, order, console);
+  return job.until_over([] {});
 }
 
 }  // namespace dtrain::cli

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
@@ -17,7 +16,6 @@ namespace dtrain::cli {
 namespace {
 
 constexpr unsigned kOwnerOnly = 0600;
-constexpr std::chrono::milliseconds kLockPause{20};
 
 FileDescriptor open_lock(const Path& path, int flags) {
   return FileDescriptor(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0666));
@@ -36,32 +34,36 @@ std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
   CoordinatorFile file;
   file.pid = json.at("pid").as_integer();
   file.host = json.at("host").as_string();
-  file.address = json.at("address").as_string();
+  for (const Json& address : json.at("addresses").as_array()) file.addresses.push_back(address.as_string());
   file.port = static_cast<std::uint16_t>(json.at("port").as_integer());
+  file.over_ssh = text_or_empty(json, "launcher") == "ssh";
   file.token = text_or_empty(json, "token");
   file.ended = text_or_empty(json, "ended");
+  if (const Json* term = json.find("term")) file.term = static_cast<std::uint64_t>(term->as_integer());
+  if (const Json* survives = json.find("survives")) file.survives = survives->as_bool();
   return file;
 }
 
 void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
+  Json addresses = Json::array();
+  for (const std::string& address : file.addresses) addresses.push_back(address);
   Json json = Json::object({{"schema", "dtrain.coordinator/1"},
                             {"pid", file.pid},
                             {"host", file.host},
-                            {"address", file.address},
-                            {"port", std::int64_t{file.port}}});
+                            {"addresses", std::move(addresses)},
+                            {"port", std::int64_t{file.port}},
+                            {"term", file.term},
+                            {"survives", file.survives}});
+  json["launcher"] = file.over_ssh ? "ssh" : "local";
   if (!file.token.empty()) json["token"] = file.token;
   if (file.over()) json["ended"] = file.ended;
   write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);
 }
 
-std::optional<FileLock> FileLock::take(const Path& path, std::chrono::milliseconds patience) {
+std::optional<FileLock> FileLock::take(const Path& path) {
   FileDescriptor fd = open_lock(path, O_CREAT);
   if (!fd) throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)));
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (std::chrono::steady_clock::now() >= end) return std::nullopt;
-    std::this_thread::sleep_for(kLockPause);
-  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   return FileLock(std::move(fd));
 }
 

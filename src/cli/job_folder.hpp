@@ -1,10 +1,10 @@
 // The files of a job that commands know: who coordinates it, and which hosts it has.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/elastic/host_file.hpp>
@@ -21,19 +21,22 @@ struct JobFolder {
   Path logs() const { return path / "logs"; }
   Path ledger() const { return path / "ledger"; }
   Path latest() const { return path / "latest_checkpoint"; }  // names the manifest of the newest one of this run
+  Path known_hosts() const { return path / "known_hosts"; }
   Path coordinator() const { return path / "coordinator.json"; }
   Path lock() const { return path / "coordinator.lock"; }
-  Path edit_lock() const { return path / "host_worker.lock"; }
 };
 
 // What `coordinator.json` says; only its owner may read it, because it holds the token.
 struct CoordinatorFile {
   std::int64_t pid = 0;
-  std::string host{};  // the machine's name
-  std::string address{};
+  std::string host{};                    // the machine's name
+  std::vector<std::string> addresses{};  // numeric, the likeliest first: which of them lead there depends on who asks
   std::uint16_t port = 0;
-  std::string token{};  // empty once the job is over
-  std::string ended{};  // how the job ended; empty: it did not, or nobody could say
+  bool over_ssh = false;   // how agents are started
+  std::string token{};     // empty once the job is over
+  std::uint64_t term = 0;  // of the coordinators of this job, one after the other
+  bool survives = false;   // when it is lost, another one comes
+  std::string ended{};     // how the job ended; empty: it did not, or nobody could say
   bool over() const { return !ended.empty(); }
 };
 
@@ -44,9 +47,8 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file);
 // Held by one process at a time, and free again when that one ends in whatever way.
 class FileLock {
  public:
-  // At once, or after waiting for at most `patience`; nullopt: another process has it. Throws Error when the file
-  // cannot be made.
-  static std::optional<FileLock> take(const Path& path, std::chrono::milliseconds patience = {});
+  // nullopt: another process has it. Throws Error when the file cannot be made.
+  static std::optional<FileLock> take(const Path& path);
 
  private:
   explicit FileLock(FileDescriptor fd) : fd_(std::move(fd)) {}

@@ -6,7 +6,9 @@
 #include <cctype>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 
+#include "environment.hpp"
 #include "option_values.hpp"
 
 namespace dtrain::cli {
@@ -31,12 +33,51 @@ void bind_start(OptionSet& set, JobOptions& options) {
   set.add("-n,--num-workers", options.hosts, "N", "hosts that train together; with -H the first N of the file",
           at_least(1))
       .legacy_variable = "DEEPLEARNING_WORKERS_COUNT";
-  set.add("-H,--hostfile", options.hostfile, "file with one host a line: name, or user@host:port slots=n")
-      .legacy_variable = "DEEPLEARNING_WORKERS_PATH";
+  bind_hostfile(set, options.hostfile);
   set.add_choice("--launcher", options.launcher, {"auto", "local", "ssh", "mpi", "slurm", "sge", "yarn"},
-                 "how workers are started: local, as processes here, is what this version has; auto: ssh with -H, "
-                 "else local");
+                 "how workers are started: ssh, on the hosts of -H; local, as processes here; auto: ssh with -H, else "
+                 "local. This version has no other");
   set.add("-s,--num-servers", options.servers, "N", "not needed: gradients are added by the workers", at_least(0));
+}
+
+std::string joined_names(const std::vector<std::string>& variables) {
+  std::string names;
+  for (const std::string& variable : variables) {
+    names += (names.empty() ? "" : ",") + variable.substr(0, variable.find('='));
+  }
+  return names;
+}
+
+std::vector<std::string> variables_from(const std::string& text) {
+  std::vector<std::string> variables;
+  for (const std::string& word : split(text, kBetweenRepeated)) {
+    if (word.find('=') != word.npos) {
+      variables.push_back(word);
+      continue;
+    }
+    for (const std::string& name : split(word, ',')) {
+      if (const auto value = environment(name); value && !name.empty()) variables.push_back(name + "=" + *value);
+    }
+  }
+  return variables;
+}
+
+void bind_ssh(OptionSet& set, JobOptions& options) {
+  set.add_zero_or_one(
+      "--sync-binary", options.sync_binary,
+      "over ssh: 1: hosts run this very program; where it is a bundle, hosts that lack it get a copy. 0: "
+      "hosts have a dtrain at this one's path");
+  bind_ssh_config(set, options.ssh_config);
+  set.add("--announce", options.announce, "ADDRESS",
+          "over ssh: where hosts reach this machine; else the end of their ssh connection here");
+  set.add("--sync-dst-dir", options.sync_to, "DIR",
+          "over ssh: each host gets the current folder's content in DIR before it joins, only what differs, without "
+          ".git and the job folder; workers run there");
+  Option& variables = set.add_custom(
+      "--env", "NAME[=VALUE]", "over ssh: a variable that workers get besides those of dtrain; may be given again",
+      [&options](const std::string& text) { options.environment = variables_from(text); },
+      [&options] { return joined_names(options.environment); });
+  variables.flag_only = variables.repeats = true;
 }
 
 void bind_sums(OptionSet& set, JobOptions& options) {
@@ -61,15 +102,63 @@ void bind_job_files(OptionSet& set, JobOptions& options) {
   set.add("--log-per-worker", options.log_per_worker, "show what every worker says too, with its host before it");
 }
 
+// What a host must pass before it may join.
+void bind_gate(OptionSet& set, JobOptions& options) {
+  set.add("--prepare", options.prepare, "CMD",
+          "runs on a newcomer before it may join, as `sh -c CMD`; exit 0 leaves prepare_data_success_HOST in the job "
+          "folder, and where that file is already it does not run");
+  set.add("--prepare-all", options.prepare_all, "the hosts of the start run --prepare too, and are checked");
+  set.add("--notice-url", options.notice_url, "auto|none|URL",
+          "where hosts ask whether their machine is to end: auto is EC2's instance metadata, on EC2; {host} in a URL "
+          "stands for the host's name");
+  set.add("--prepare-timeout", options.prepare_timeout, "S", "--prepare must end within", more_than(0));
+  set.add_custom(
+      "--mixed-hardware", "refuse|allow",
+      "workers that would compute other bits (processor features, libraries, program): refuse them, or allow them and "
+      "give the same bits up",
+      [&options](const std::string& text) {
+        static const std::vector<std::string> known = {"refuse", "allow"};
+        options.mixed_hardware = one_of(text, known) == "allow";
+      },
+      [&options] { return std::string(options.mixed_hardware ? "allow" : "refuse"); });
+}
+
 void bind_waits(OptionSet& set, JobOptions& options) {
-  set.add("--heartbeat-timeout", options.heartbeat_timeout, "S", "a worker that is silent for so long is evicted",
+  set.add("--heartbeat-timeout", options.heartbeat_timeout, "S",
+          "a worker that is silent for so long is evicted; over ssh a coordinator, after at least 3, is replaced",
           more_than(0));
   set.add("--comm-timeout", options.comm_timeout, "S", "longest wait for other workers inside a step", more_than(0));
   set.add("--hold-timeout", options.hold_timeout, "S",
           "with fewer than --min-workers: wait so long, then save and stop; 0: for ever", at_least(0));
 }
 
+// The job folder changes while files are copied and compared.
+void check_sync(const JobOptions& options) {
+  if (options.sync_to.empty()) return;
+  if (!options.is_over_ssh()) {
+    throw UsageError("--sync-dst-dir: all workers run in this folder already", "it goes with -H and --launcher ssh");
+  }
+  if (!options.sync_to.starts_with('/')) {
+    throw UsageError(fmt::format("--sync-dst-dir {}: not a whole path", options.sync_to),
+                     "give the folder on the hosts from / on");
+  }
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.folder, ".", ignored)) {
+    throw UsageError("--sync-dst-dir: the current folder is the job folder, which changes all the time",
+                     "give the job a folder of its own: --job-dir");
+  }
+}
+
 }  // namespace
+
+void bind_hostfile(OptionSet& set, std::optional<Path>& file) {
+  set.add("-H,--hostfile", file, "file with one host a line: name, or user@host:port slots=n").legacy_variable =
+      "DEEPLEARNING_WORKERS_PATH";
+}
+
+void bind_ssh_config(OptionSet& set, std::optional<Path>& file) {
+  set.add("--ssh-config", file, "configuration of ssh in place of ~/.ssh/config");
+}
 
 void bind_job_folder(OptionSet& set, Path& folder) {
   set.add("--job-dir", folder, "where the job keeps host_worker, events, logs and ledger").legacy_variable =
@@ -79,6 +168,7 @@ void bind_job_folder(OptionSet& set, Path& folder) {
 void bind_hosts(OptionSet& set, JobOptions& options) {
   set.group("Hosts");
   bind_start(set, options);
+  bind_ssh(set, options);
   bind_sums(set, options);
   bind_job_files(set, options);
   bind_waits(set, options);
@@ -111,19 +201,27 @@ void bind_elastic(OptionSet& set, JobOptions& options) {
           at_least(0));
   set.add("--allow-mass-remove", options.allow_mass_remove,
           "an edit of host_worker may remove more than half of the hosts");
+  bind_gate(set, options);
 }
 
 void check_job(const JobOptions& options, const OptionSet& set) {
-  const bool by_ssh = options.launcher == "ssh" || (options.launcher == "auto" && options.hostfile);
-  if (by_ssh || (options.launcher != "auto" && options.launcher != "local")) {
-    throw UsageError(fmt::format("--launcher {}: this dtrain starts workers on this machine only",
-                                 by_ssh ? "ssh" : options.launcher),
-                     "--launcher local makes every line of -H a worker process here");
+  if (options.launcher != "auto" && options.launcher != "local" && options.launcher != "ssh") {
+    throw UsageError(
+        fmt::format("--launcher {}: this dtrain starts workers over ssh or on this machine", options.launcher),
+        "--launcher ssh with -H, or --launcher local");
   }
+  if (options.launcher == "ssh" && !options.hostfile) {
+    throw UsageError("--launcher ssh: nobody said which hosts", "-H names a file with one host a line");
+  }
+  check_sync(options);
   if (options.is_job()) {
     if (!options.elastic && options.is_per_worker()) {
       throw UsageError("--elastic-batch per-worker: the number of workers changes only with --elastic",
                        "add --elastic, or leave it out");
+    }
+    if (!options.prepare.empty() && !options.elastic && !options.prepare_all) {
+      throw UsageError("--prepare: without --elastic no host joins later",
+                       "--prepare-all runs it on the hosts of the start");
     }
     if (options.max_workers > 0 && options.max_workers < options.min_workers) {
       throw UsageError(
@@ -131,7 +229,8 @@ void check_job(const JobOptions& options, const OptionSet& set) {
     }
     return;
   }
-  for (const char* name : {"detach", "sample-ledger", "reset-hosts", "log-per-worker", "prometheus"}) {
+  for (const char* name :
+       {"detach", "sample-ledger", "reset-hosts", "log-per-worker", "prometheus", "prepare", "prepare-all"}) {
     if (!set.chosen(name)) continue;
     throw UsageError(fmt::format("--{}: one process that trains alone has no job folder", name),
                      "give -n, -H or --elastic too, or leave it out");

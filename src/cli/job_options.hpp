@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/train/elastic_rate.hpp>
@@ -15,6 +16,11 @@ struct JobOptions {
   int hosts = 1;
   std::optional<Path> hostfile;
   std::string launcher = "auto";  // ssh with a host file, else local
+  bool sync_binary = true;
+  std::optional<Path> ssh_config;  // none: the user's
+  std::string announce;
+  std::string sync_to;                   // absolute, on the hosts; empty: nothing is copied
+  std::vector<std::string> environment;  // NAME=value, of workers on other machines
   std::optional<int> servers;
   std::string kv_store = "device";
   std::string transport = "tcp";
@@ -31,14 +37,22 @@ struct JobOptions {
   int max_workers = 0;  // 0: twice the hosts of the start, at least 8
   bool allow_mass_remove = false;
 
-  double heartbeat_timeout = 3, comm_timeout = 30, hold_timeout = 600;  // seconds
+  std::string prepare;  // empty: none
+  bool prepare_all = false;
+  std::string notice_url = "auto";
+  bool mixed_hardware = false;
 
+  double heartbeat_timeout = 3, prepare_timeout = 3600, comm_timeout = 30, hold_timeout = 600;  // seconds
+
+  bool is_over_ssh() const { return launcher == "ssh" || (launcher == "auto" && hostfile); }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.
   bool is_job() const { return hosts > 1 || hostfile || elastic; }
 };
 
 void bind_hosts(OptionSet& set, JobOptions& options);
+void bind_hostfile(OptionSet& set, std::optional<Path>& file);    // -H, for every command about hosts
+void bind_ssh_config(OptionSet& set, std::optional<Path>& file);  // --ssh-config, for every command that logs in
 void bind_elastic(OptionSet& set, JobOptions& options);
 void bind_job_folder(OptionSet& set, Path& folder);  // --job-dir, for every command about a job
 

@@ -4,17 +4,23 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
+#include <set>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/coordinator.hpp>
 #include <dtrain/elastic/network_crew.hpp>
-#include <dtrain/launch/local_launcher.hpp>
+#include <dtrain/net/addresses.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/train/report_json.hpp>
 
+#include "credential_loan.hpp"
+#include "job_launcher.hpp"
+#include "lent_starts.hpp"
 #include "process_facts.hpp"
 #include "signals.hpp"
 
@@ -23,9 +29,27 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 50ms;
+// For an agent to say how the gate was passed.
+constexpr auto kGateSlack = 30s;
 constexpr std::size_t kTokenBytes = 32;
+// For an agent on another machine: the launcher's own deadlines are shorter, but it may have to copy the program first.
+constexpr auto kRemoteStart = 10min;
+// Of agents, or of the coordinator to them, that count as lost: at least this.
+constexpr elastic::Duration kSilence = 3s;
+// For the agents to come to a coordinator that takes over.
+constexpr auto kGatherTime = 2s;
+constexpr auto kLookInterval = 2s;
 
 elastic::Duration milliseconds(double seconds) { return elastic::Duration(static_cast<std::int64_t>(1e3 * seconds)); }
+
+elastic::GateFor gate_for(const JobOptions& job) {
+  if (job.prepare_all) return elastic::GateFor::everybody;
+  return job.elastic ? elastic::GateFor::newcomers : elastic::GateFor::nobody;
+}
+
+elastic::GateOptions gate_options(const JobOptions& job) {
+  return {.prepare = job.prepare, .prepare_timeout = milliseconds(job.prepare_timeout)};
+}
 
 elastic::Policy policy_of(const JobOptions& job) {
   elastic::Policy policy;
@@ -35,6 +59,12 @@ elastic::Policy policy_of(const JobOptions& job) {
   if (job.elastic) policy.max_workers = job.max_workers;
   policy.allow_mass_remove = job.allow_mass_remove;
   policy.heartbeat_timeout = milliseconds(job.heartbeat_timeout);
+  policy.allow_mixed_hardware = job.mixed_hardware;
+  policy.gate = gate_for(job);
+  const elastic::GateOptions gate = gate_options(job);
+  policy.gate_timeout = gate.prepare_timeout + gate.check_timeout + kGateSlack;
+  if (job.is_over_ssh()) policy.host_timeout = kRemoteStart;
+  policy.quorum = job.elastic && job.is_over_ssh();
   policy.hold_timeout = job.hold_timeout > 0 ? milliseconds(job.hold_timeout) : std::chrono::hours(24 * 3650);
   return policy;
 }
@@ -43,7 +73,7 @@ elastic::Policy policy_of(const JobOptions& job) {
 // after all others died.
 class LastReports final : public train::Observer {
  public:
-  explicit LastReports(const JobFolder& folder) : folder_(folder) { std::filesystem::remove(folder.latest()); }
+  explicit LastReports(const JobFolder& folder) : folder_(folder) {}
   void on_evaluation(const train::EvaluationReport& report) override { evaluation = report; }
   void on_checkpoint(const Path& file) override {
     write_file_atomic(folder_.latest(), Path(file).replace_extension(".json").string());
@@ -68,36 +98,91 @@ class JobFailed : public Error {
 }  // namespace
 
 struct JobRun::State {
-  State(const TrainRun& chosen, int count, const JobFolder& where, Console& output)
+  State(const TrainRun& chosen, int count, const JobFolder& where, const elastic::CoordinatorOrder* inherited,
+        Console& output)
       : run(chosen),
         workers(count),
         folder(where),
+        order(inherited),
         console(output),
         watch(output, chosen),
         last(where),
-        news(watch.observers()) {
+        news(watch.observers()),
+        launcher(make_launcher(chosen.options.job, where,
+                               [this](const std::string& line) { loop.post([this, line] { console.log(line); }); })),
+        starts(*launcher, chosen.options.job.announce) {
     watch.observers().add(last);
   }
 
   ExitCode until_over(const std::function<void()>& tell) {
+    watch_stop_signals(2);
     tell_running = tell;
-    watch.begin(workers);
-    elastic::NetworkCrew crew(loop, launcher, crew_options(), [this](elastic::CrewEvent event) {
-      if (coordinator) coordinator->feed(std::move(event), elastic::Moment::now());
-    });
-    coordinator.emplace(coordinator_options(), crew, elastic::Moment::now());
-    publish(crew);
-    tick();
+    token = order ? order->token : to_hex(unpredictable_bytes(kTokenBytes));
+    term = order ? order->mandate.term : elastic::GenerationJournal(folder.path / "journal.jsonl").term() + 1;
+    if (uses_s3(run)) loan.emplace(net::AwsSettings{});
+    elastic::NetworkCrew crew(loop, starts, crew_options(),
+                              [this](elastic::CrewEvent event) { hear(std::move(event), elastic::Moment::now()); });
+    if (order) {
+      inherit(crew);
+    } else {
+      begin(crew);
+    }
+    hands = &crew;
     loop.run();
     const elastic::Finish finish = coordinator->finished().value();
+    if (coordinator->deposed()) {
+      throw JobFailed(finish.exit_code, finish.reason,
+                      fmt::format("dtrain hosts list --job-dir {}", folder.path.string()));
+    }
     retire(finish);
     return conclude(finish);
   }
 
+  void begin(elastic::NetworkCrew& crew) {
+    watch.begin(workers);
+    std::filesystem::remove(folder.latest());
+    coordinator.emplace(coordinator_options(), crew, elastic::Moment::now());
+    publish(crew);
+    tick();
+  }
+
+  // The agents find this process by the file, and by its port, which the one that started it tells the others.
+  void inherit(elastic::NetworkCrew& crew) {
+    publish(crew);
+    console.answer(std::to_string(crew.port()));
+    // The agent that reads this may end before the job does.
+    std::fflush(stdout);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    console.log(fmt::format("coordinator {} takes over", term));
+    crew.gather(order->mandate.circles, kGatherTime, [this, &crew](std::vector<elastic::HostReport> hosts) {
+      if (loan) loan->inherit(hosts);
+      elastic::CoordinatorOptions options = coordinator_options();
+      options.inheritance = {order->mandate, std::move(hosts)};
+      coordinator.emplace(std::move(options), crew, elastic::Moment::now());
+      tick();
+    });
+  }
+
+  elastic::Duration silence() const { return std::max(kSilence, policy_of(run.options.job).heartbeat_timeout); }
+
   elastic::NetworkCrewOptions crew_options() {
-    token = to_hex(unpredictable_bytes(kTokenBytes));
-    elastic::NetworkCrewOptions options{
-        .token = token, .job_folder = std::filesystem::absolute(folder.path), .job = run_to_json(run)};
+    elastic::NetworkCrewOptions options{.token = token,
+                                        .job_folder = std::filesystem::absolute(folder.path),
+                                        .job = order ? order->document : run_to_json(run),
+                                        .gate = gate_options(run.options.job),
+                                        .notice_url = run.options.job.notice_url};
+    if (run.options.job.is_over_ssh()) {
+      options.bind_address = net::kAnyAddress;
+      options.environment = travelling_environment(own_environment(), run.options.job.environment);
+      if (uses_s3(run)) options.environment = with_variables(far_environment({}), options.environment);
+      options.keep_agents_environment = true;
+      options.folder = run.options.job.sync_to;
+      options.join_deadline = kRemoteStart;
+      options.silence = silence();
+    }
+    options.term = term;
+    options.outlive = survives();
+    options.patience = policy_of(run.options.job).hold_timeout;
     if (run.options.job.log_per_worker) {
       options.on_output = [this](const std::string& host, int slot, std::string_view line) {
         console.log(fmt::format("[{}.{}] {}", host, slot, line));
@@ -110,6 +195,8 @@ struct JobRun::State {
     elastic::CoordinatorOptions options;
     options.policy = policy_of(run.options.job);
     options.folder = folder.path;
+    options.term = term;
+    options.lease = silence() * 2 / 3;
     if (!run.options.job.is_per_worker()) options.logical_shards = run.options.compute.logical_shards;
     options.prometheus = run.options.job.prometheus;
     options.on_report = [this](const Json& report) { show(report); };
@@ -118,12 +205,20 @@ struct JobRun::State {
     return options;
   }
 
+  void hear(elastic::CrewEvent event, elastic::Moment now) {
+    if (!coordinator) return;
+    if (loan) loan->hear(event);
+    if (const auto* up = std::get_if<elastic::HostUp>(&event)) starts.joined(up->host);
+    auto* request = std::get_if<elastic::Request>(&event);
+    if (!request || !starts.hear(*request, now.time)) coordinator->feed(std::move(event), now);
+  }
+
   // What cannot be shown or written down must not end a job that trains.
   void show(const Json& report) {
     try {
       train::replay(report, news);
     } catch (const Error& error) {
-      console.warning(error.what());
+      if (complaints.insert(error.what()).second) console.warning(error.what());
     }
   }
 
@@ -136,33 +231,67 @@ struct JobRun::State {
     }
   }
 
+  static std::vector<std::string> addresses_of(const elastic::NetworkCrew& crew) {
+    if (crew.address() == net::kAnyAddress) return net::own_addresses();
+    return {crew.address()};
+  }
+
+  bool survives() const { return run.options.job.is_over_ssh() && run.options.job.elastic; }
+
   // Commands find the coordinator by this.
   void publish(const elastic::NetworkCrew& crew) {
-    about = {.pid = ::getpid(), .host = host_name(), .address = crew.address(), .port = crew.port(), .token = token};
+    about = {.pid = ::getpid(),
+             .host = host_name(),
+             .addresses = addresses_of(crew),
+             .port = crew.port(),
+             .over_ssh = run.options.job.is_over_ssh(),
+             .token = token,
+             .term = term,
+             .survives = survives()};
+    if (order) about.addresses.insert(about.addresses.begin(), order->address);
     write_coordinator(folder, about);
   }
 
   void retire(const elastic::Finish& finish) {
     about.token.clear();
     about.ended = finish.reason.empty() ? "done" : finish.reason;
-    write_coordinator(folder, about);
+    try {
+      write_coordinator(folder, about);
+    } catch (const Error& error) {  // the job is over all the same
+      console.warning(error.what());
+    }
   }
 
   void tick() {
     const elastic::Moment now = elastic::Moment::now();
     hear_signals(now);
+    look_for_successor(now);
     coordinator->tick(now);
+    starts.tick(now.time);
+    if (loan && hands) loan->send_news(*hands);
     const auto& current = coordinator->state().current;
     if (current && current->stepped && tell_running) std::exchange(tell_running, nullptr)();
     if (coordinator->finished()) return loop.stop();
     loop.after(kTick, [this] { tick(); });
   }
 
-  // The second signal ends this process as if unhandled: agents and workers end with it.
+  // One that nobody could tell this process of.
+  void look_for_successor(elastic::Moment now) {
+    if (!survives() || now.time < next_look) return;
+    next_look = now.time + kLookInterval;
+    try {
+      if (const auto file = read_coordinator(folder); file && file->term > term) coordinator->step_down(file->term);
+    } catch (const Error&) {  // a folder that is not there now
+    }
+  }
+
+  // Not even the second may simply end this process: agents would take it for lost, and choose another coordinator.
   void hear_signals(elastic::Moment now) {
-    if (stop_signal() == 0 || std::exchange(stopping, true)) return;
-    console.log("Stopping: the workers finish their step and save; once more ends everything at once");
-    coordinator->stop(fmt::format("stopped by {}", stop_signal() == SIGINT ? "SIGINT" : "SIGTERM"), false, now);
+    const int heard = stop_signals();
+    if (heard == std::exchange(signals_heard, heard)) return;
+    const bool at_once = heard > 1;
+    if (!at_once) console.log("Stopping: the workers finish their step and save; once more ends everything at once");
+    coordinator->stop(fmt::format("stopped by {}", stop_signal() == SIGINT ? "SIGINT" : "SIGTERM"), at_once, now);
   }
 
   ExitCode conclude(const elastic::Finish& finish) {
@@ -174,6 +303,10 @@ struct JobRun::State {
       return ExitCode::ok;
     }
     const bool keeps = run.options.model_prefix.has_value();
+    if (stop_signals() > 1) {
+      throw Interrupted(stop_signal(), "all processes of the job were ended at once",
+                        keeps ? "the same command with --resume goes on from the last checkpoint" : "");
+    }
     const bool resumable = finish.exit_code == ExitCode::resumable;
     if (resumable && keeps) {
       throw Stopped(finish.reason, "the same command with --resume goes on from here, with any number of workers");
@@ -183,9 +316,15 @@ struct JobRun::State {
                         "give --model-prefix to keep what was trained");
     }
     tell_first_failure();
-    throw JobFailed(resumable ? ExitCode::failed : finish.exit_code, finish.reason,
-                    keeps ? "the same command with --resume goes on from the last checkpoint"
-                          : "give --model-prefix to keep what was trained");
+    throw JobFailed(resumable ? ExitCode::failed : finish.exit_code, finish.reason, what_next(finish.exit_code, keeps));
+  }
+
+  std::string what_next(ExitCode code, bool keeps) const {
+    if (code == ExitCode::refused && run.options.job.hostfile) {
+      return fmt::format("`dtrain run -H {} -- true` tries the hosts alone", run.options.job.hostfile->string());
+    }
+    return keeps ? "the same command with --resume goes on from the last checkpoint"
+                 : "give --model-prefix to keep what was trained";
   }
 
   void tell_first_failure() {
@@ -200,21 +339,30 @@ struct JobRun::State {
   const TrainRun& run;
   const int workers;
   const JobFolder& folder;
+  const elastic::CoordinatorOrder* const order;  // null: this is the first coordinator
   Console& console;
   RunWatch watch;
   LastReports last;
   train::OnlyNews news;
   net::Loop loop;
-  launch::LocalLauncher launcher;
+  std::unique_ptr<elastic::AgentLauncher> launcher;
+  LentStarts starts;
   std::string token;
+  elastic::Term term = 0;
+  elastic::Time next_look{};
   CoordinatorFile about;
   std::optional<elastic::Coordinator> coordinator;
+  std::optional<CredentialLoan> loan;  // where files of the run are behind s3://
+  elastic::Crew* hands = nullptr;
   std::function<void()> tell_running;
-  bool stopping = false;
+  int signals_heard = 0;
+  std::set<std::string> complaints;  // about what could not be shown
 };
 
 JobRun::JobRun(const TrainRun& run, int workers, const JobFolder& folder, Console& console)
-    : state_(std::make_unique<State>(run, workers, folder, console)) {}
+    : state_(std::make_unique<State>(run, workers, folder, nullptr, console)) {}
+JobRun::JobRun(const TrainRun& run, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console)
+    : state_(std::make_unique<State>(run, 0, folder, &order, console)) {}
 JobRun::~JobRun() = default;
 
 ExitCode JobRun::until_over(const std::function<void()>& tell_running) { return state_->until_over(tell_running); }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include <dtrain/elastic/agent.hpp>
+
 #include "job_folder.hpp"
 #include "run_watch.hpp"
 #include "train_run.hpp"
@@ -14,6 +16,8 @@ class JobRun {
  public:
   // Borrows all. The folder is there and this process coordinates it. `workers`: of the start.
   JobRun(const TrainRun& run, int workers, const JobFolder& folder, Console& console);
+  // Takes over from a coordinator that was lost.
+  JobRun(const TrainRun& run, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console);
   ~JobRun();
   // Blocks. `tell_running` is called once the first step is done. Returns ok when training is complete; throws
   // Stopped when the job can be resumed, else an Error that tells the first failure.

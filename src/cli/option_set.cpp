@@ -51,6 +51,13 @@ Option& OptionSet::add_custom(std::string flags, std::string value, std::string 
   return option;
 }
 
+Option& OptionSet::add_words(std::string name, std::vector<std::string>& field, std::string help) {
+  Option& option = add_custom(
+      name, name, std::move(help), [](const std::string&) {}, [&field] { return join(field, " "); });
+  option.take_words = [&field](std::vector<std::string> words) { field = std::move(words); };
+  return option;
+}
+
 Option& OptionSet::add(std::string flags, std::string& field, std::string value, std::string help) {
   return add_custom(
       std::move(flags), std::move(value), std::move(help), [&field](const std::string& text) { field = text; },
@@ -74,6 +81,23 @@ Option& OptionSet::add(std::string flags, Path& field, std::string help) {
   return add_custom(
       std::move(flags), "PATH", std::move(help), [&field](const std::string& text) { field = not_empty(text); },
       [&field] { return field.string(); });
+}
+
+Option& OptionSet::add_paths(std::string flags, std::vector<Path>& field, std::string help) {
+  constexpr char kBetween = '\n';
+  const auto set = [&field](const std::string& text) {
+    field.clear();
+    for (const std::string& word : split(text, kBetween)) field.emplace_back(not_empty(word));
+  };
+  const auto show = [&field] {
+    std::vector<std::string> words;
+    for (const Path& path : field) words.push_back(path.string());
+    return join(words, " ");
+  };
+  Option& option = add_custom(std::move(flags), "PATH", std::move(help), set, show);
+  option.many = true;
+  option.between_words = kBetween;
+  return option;
 }
 
 Option& OptionSet::add(std::string flags, int& field, std::string value, std::string help, Range range) {

@@ -20,15 +20,21 @@ namespace dtrain::cli {
 // Where a value came from, from the weakest to the strongest.
 enum class Source { fallback, recipe, user_config, project_config, environment, flag };
 
+constexpr char kBetweenRepeated = '\0';  // no word of a command line holds it
+
 struct Option {
   std::string flags;  // "--lr" or "-n,--num-workers"; without a dash it is a positional: "PREFIX"
   std::string value;  // what help calls the value; empty: a switch
   std::string help;
   std::string group;
-  bool required = false;                             // missing after all sources: UsageError
-  bool many = false;                                 // positional that takes every remaining word, joined by spaces
-  bool may_be_empty = false;                         // `--gpus` followed by another option means `--gpus ""`
-  bool flag_only = false;                            // neither from the environment nor from a configuration file
+  bool required = false;            // missing after all sources: UsageError
+  bool many = false;                // positional that takes every remaining word
+  std::string between_words = " ";  // what joins these words into one text
+  bool repeats = false;             // may be given again: all texts, with kBetweenRepeated between them
+  bool may_be_empty = false;        // `--gpus` followed by another option means `--gpus ""`
+  bool flag_only = false;           // neither from the environment nor from a configuration file
+  // A positional that takes the words that follow `--`, or the first plain word, byte for byte, options or not.
+  std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty
   std::function<void(const std::string& text)> set;  // throws UsageError that says only what is wrong with the text
   std::function<std::string()> show;                 // the present value; empty: none
@@ -70,6 +76,8 @@ class OptionSet {
   Option& add(std::string flags, std::optional<std::string>& field, std::string value, std::string help);
   Option& add(std::string flags, std::optional<Path>& field, std::string help);  // an empty text: none
   Option& add(std::string flags, Path& field, std::string help);
+  // Every remaining word is a path.
+  Option& add_paths(std::string flags, std::vector<Path>& field, std::string help);
   Option& add(std::string flags, int& field, std::string value, std::string help, Range range = {});
   Option& add(std::string flags, std::optional<int>& field, std::string value, std::string help, Range range = {});
   Option& add(std::string flags, std::int64_t& field, std::string value, std::string help, Range range = {});
@@ -82,6 +90,8 @@ class OptionSet {
   Option& add_numbers(std::string flags, std::vector<double>& field, std::string value, std::string help);
   Option& add_channels(std::string flags, std::array<float, 3>& field, std::string help);  // R,G,B
   Option& add_shape(std::string flags, nn::Shape& field, std::string help);                // C,H,W
+  // Another program's command line; one a command, its last positional.
+  Option& add_words(std::string name, std::vector<std::string>& field, std::string help);
   Option& add_custom(std::string flags, std::string value, std::string help,
                      std::function<void(const std::string&)> set, std::function<std::string()> show);
 

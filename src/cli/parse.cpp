@@ -11,17 +11,22 @@ namespace {
 // Values stay texts here: conversion and checks are the options' own, so that they refuse alike wherever a value came
 // from.
 void bind_option(CLI::App& app, Option& option) {
+  if (option.take_words) return;  // they never come this way
   if (option.is_switch()) {
     app.add_flag_callback(option.flags, [&option] { option.given = "true"; });
     return;
   }
   const auto take = [&option](const CLI::results_t& results) {
-    option.given = option.many ? join(results, " ") : results.back();
+    option.given = option.many      ? join(results, option.between_words)
+                   : option.repeats ? join(results, std::string(1, kBetweenRepeated))
+                                    : results.back();
     return true;
   };
   CLI::Option* added = app.add_option(option.flags, take, option.help);
   if (option.many) {
     added->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
+  } else if (option.repeats) {
+    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   } else {
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
@@ -42,6 +47,14 @@ void add_branch(CLI::App& root, const CommandTree& tree, const std::string& path
   if (Command* command = tree.find(path)) bind_options(*app, command->options);
 }
 
+void hand_over_rest(Command& command, const std::vector<std::string>& rest) {
+  for (Option& option : command.options.options()) {
+    if (!option.take_words || rest.empty()) continue;
+    option.take_words(rest);
+    option.given = join(rest, " ");
+  }
+}
+
 }  // namespace
 
 Command* parse(CommandTree& tree, const Arguments& arguments) {
@@ -57,7 +70,9 @@ Command* parse(CommandTree& tree, const Arguments& arguments) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
-  return tree.find(arguments.path);
+  Command* command = tree.find(arguments.path);
+  if (command) hand_over_rest(*command, arguments.rest);
+  return command;
 }
 
 }  // namespace dtrain::cli

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/text.hpp>
+
 namespace dtrain::cli {
 
 RunWatch::RunWatch(Console& console, const TrainRun& run)
@@ -27,6 +29,9 @@ void RunWatch::begin(int workers) {
     console_.log(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
                              shards == 1 ? "shard" : "shards", efficiency_line(shards)));
   }
+  const std::uint64_t buffers = buffer_bytes_of(run_);
+  console_.log(fmt::format("--prefetch {}: up to {} of samples in memory{}", run_.options.data.prefetch,
+                           format_bytes(buffers), workers > 1 ? " of each worker" : ""));
   if (console_.json()) console_.answer_json(start_event(workers));
 }
 

@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLongest = 330s;
 constexpr auto kLook = 50ms;
+constexpr auto kBetweenTries = 2s, kPatience = 15s;
 
 struct StopCommand {
   JobFolder job{"."};
@@ -28,9 +29,29 @@ void bind(OptionSet& set, StopCommand& options) {
   set.add("--now", options.now, "end all processes at once, without a checkpoint");
 }
 
+// A coordinator that was killed writes nothing any more. One that cannot be reached may be replaced by another.
+class Liveness {
+ public:
+  bool is_gone(const JobFolder& folder, const CoordinatorFile& file) {
+    const auto now = std::chrono::steady_clock::now();
+    if (is_coordinated(folder)) heard_ = now;
+    if (now >= next_try_) {
+      if (answers(file)) heard_ = now;
+      next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
+    }
+    return now - heard_ > kPatience;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now(), next_try_{};
+};
+
 void wait_until_over(const JobFolder& folder) {
   const auto end = std::chrono::steady_clock::now() + kLongest;
-  while (!read_coordinator(folder).value_or(CoordinatorFile{}).over() && is_coordinated(folder)) {
+  Liveness coordinator;
+  for (;;) {
+    const CoordinatorFile file = read_coordinator(folder).value_or(CoordinatorFile{});
+    if (file.over() || coordinator.is_gone(folder, file)) return;
     if (stop_signal() != 0) throw Interrupted(stop_signal(), "the job goes on ending; nobody waits for it any more");
     if (std::chrono::steady_clock::now() > end) {
       throw Error(fmt::format("{}: the job does not end", folder.path.string()),

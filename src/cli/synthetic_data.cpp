@@ -1,5 +1,6 @@
 #include "synthetic_data.hpp"
 
+#include <fmt/format.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -24,6 +25,20 @@ std::string random_image(const nn::Shape& shape, RandomStream& random) {
   return data::encode_image(image, data::Encoding::raw);
 }
 
+int batches_of(const nn::Shape& image, int batch) {
+  return static_cast<int>(std::clamp<std::int64_t>(kMostBytes / (image.size() * batch), 1, kMostBatches));
+}
+
+void write_records(const Path& file, const nn::Shape& image, int classes, int count) {
+  RandomStream random(0, RandomUse::drawing, 0, 0);
+  data::RecordWriter writer(file);
+  for (int i = 0; i < count; ++i) {
+    const auto label = static_cast<float>(random.below(static_cast<std::uint32_t>(classes)));
+    writer.add(static_cast<std::uint64_t>(i), label, bytes_of(random_image(image, random)));
+  }
+  writer.finish();
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -39,15 +54,17 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-SyntheticData::SyntheticData(const nn::Shape& image, int classes, int batch) {
-  batches_ = static_cast<int>(std::clamp<std::int64_t>(kMostBytes / (image.size() * batch), 1, kMostBatches));
-  RandomStream random(0, RandomUse::drawing, 0, 0);
-  data::RecordWriter writer(records());
-  for (int i = 0; i < batches_ * batch; ++i) {
-    const auto label = static_cast<float>(random.below(static_cast<std::uint32_t>(classes)));
-    writer.add(static_cast<std::uint64_t>(i), label, bytes_of(random_image(image, random)));
-  }
-  writer.finish();
+Path shared_synthetic_records(const Path& folder, const nn::Shape& image, int classes, int batch) {
+  const int count = batches_of(image, batch) * batch;
+  const Path file = folder / fmt::format("synthetic_{}x{}x{}_{}_{}.rec", image.c, image.h, image.w, classes, count);
+  if (std::filesystem::exists(file)) return file;
+  make_folder(folder);
+  write_records(file, image, classes, count);
+  return file;
+}
+
+SyntheticData::SyntheticData(const nn::Shape& image, int classes, int batch) : batches_(batches_of(image, batch)) {
+  write_records(records(), image, classes, batches_ * batch);
 }
 
 }  // namespace dtrain::cli

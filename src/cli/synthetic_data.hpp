@@ -21,6 +21,9 @@ class TemporaryFolder {
 // Random labels teach nothing: a learning rate that moves weights could only end in a loss that is not finite.
 inline constexpr double kHarmlessRate = 1e-9;
 
+// In a folder that all machines of a job see; made once, for a job that goes on under another coordinator too.
+Path shared_synthetic_records(const Path& folder, const nn::Shape& image, int classes, int batch);
+
 class SyntheticData {
  public:
   // A whole number of batches: one, or several that hold at most 16 MiB together.

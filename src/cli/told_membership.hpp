@@ -16,6 +16,7 @@ class ToldMembership final : public elastic::Membership {
   ToldMembership(elastic::Membership& inner, int shards, Console& console)
       : inner_(inner), shards_(shards), console_(console) {}
 
+  void probed(const std::string& hash) override { inner_.probed(hash); }
   elastic::Entry enter(const elastic::Standing& standing) override {
     elastic::Entry entry = inner_.enter(standing);
     if (entry.communicator) tell(entry);

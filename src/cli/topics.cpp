@@ -44,6 +44,40 @@ keys before the first section are options of every command. Values with blanks o
 A bad value or an unknown key is refused with its place. `dtrain COMMAND --show-config` prints where each value came from.
 )";
 
+constexpr std::string_view kFarFiles =
+    R"(Where a command takes a file it also takes s3://BUCKET/KEY, and for reading https:// and http://: --data-train, --data-val,
+--model-prefix with --resume and --load-epoch, export --out, data prepare --out and --from, data cp, data unpack, data ls.
+--data-train also takes s3://BUCKET/PREFIX for PREFIX_0.rec, PREFIX_1.rec, ..., and a pattern: s3://BUCKET/d/p_*.rec. Each
+.rec needs its .idx beside it.
+
+Credentials come from the first of these that has some:
+  1. in a job's workers: the coordinator, which hands its own to them, again before they expire
+  2. AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
+  3. AWS_WEB_IDENTITY_TOKEN_FILE with AWS_ROLE_ARN
+  4. the profile (AWS_PROFILE, else "default") in ~/.aws/config and ~/.aws/credentials: role_arn with source_profile,
+     credential_source or web_identity_token_file; keys; credential_process
+  5. a container's endpoint, the role of an EC2 instance
+Profiles that need a browser or a code are refused with the command that exports their keys.
+The region: AWS_REGION, AWS_DEFAULT_REGION, the profile, the instance. Another server than AWS, which needs none:
+AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url of the profile. Tries of a request: AWS_MAX_ATTEMPTS (5).
+
+An object is pinned to its ETag when it is opened: one that is replaced while a run reads it ends the run with both ETags.
+A job's workers all read the version that its start saw.
+
+Blocks of 1 MiB are kept in --cache-dir, at most --cache-size of them; several processes share them. Those that come next in
+the epoch's order are fetched ahead. An object larger than half of the cache is read without it, record by record: with
+--shuffle-block N only runs of N records are brought into a random order, and the records of each 16 runs that follow one
+another are mixed, so the cache serves such an object too. How well that mixes depends on the file. The variance of the
+classes in batches of 128, as a multiple of what chance gives, over 51,200 records of 10 classes:
+                          all records   --shuffle-block 128   512   2048
+  file in random order    1.0           1.0                   1.0   1.0
+  file sorted by class    1.0           9.1                   6.8   5.3
+So pack with --shuffle what is to be read in blocks.
+
+A file that is sent is there whole or not at all. What a killed `data cp` or checkpoint leaves behind in parts is used, or
+removed, by the next upload to the same key; a bucket's rule "abort incomplete multipart uploads" removes it without one.
+)";
+
 std::string environment_topic(const CommandTree& tree) {
   std::map<std::string, std::vector<std::string>> readers;
   const auto collect = [&](const OptionSet& set, const std::string& who) {
@@ -62,7 +96,7 @@ std::string environment_topic(const CommandTree& tree) {
 
 }  // namespace
 
-std::vector<std::string> topic_names() { return {"exit-codes", "environment", "configuration"}; }
+std::vector<std::string> topic_names() { return {"exit-codes", "environment", "configuration", "far-files"}; }
 
 std::string exit_codes_topic() {
   std::string text;
@@ -74,6 +108,7 @@ std::optional<std::string> topic_text(const CommandTree& tree, std::string_view 
   if (name == "exit-codes") return exit_codes_topic();
   if (name == "environment") return environment_topic(tree);
   if (name == "configuration") return std::string(kConfiguration);
+  if (name == "far-files") return std::string(kFarFiles);
   return std::nullopt;
 }
 

@@ -53,9 +53,11 @@ void throw_if_stopped(const train::TrainResult& result) {
 train::TrainResult train_here(const TrainRun& run, data::Loader& training, data::Loader* validation,
                               backend::Executable& executable, train::Observer& observer) {
   const auto membership = elastic::make_fixed_membership(comm::make_single());
+  train::TrainerOptions options = trainer_options(run.options, run.dtype);
+  options.store = run.remote.store;
   try {
-    return train::train(run.graph, executable, training, validation, *membership,
-                        trainer_options(run.options, run.dtype), run.start ? &*run.start : nullptr, observer);
+    return train::train(run.graph, executable, training, validation, *membership, options,
+                        run.start ? &*run.start : nullptr, observer);
   } catch (const Error& error) {
     if (stop_signal() == 0) throw;
     throw Interrupted(stop_signal(), error.what(), error.hint());

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/graph_json.hpp>
 
+#include "data_facts.hpp"
 #include "shard_choice.hpp"
 #include "train_start.hpp"
 
@@ -71,15 +72,50 @@ TrainOptions options_from(const Json& changed) {
   return options;
 }
 
-std::optional<train::Checkpoint> load_start(const TrainRun& run) {
-  const TrainOptions& options = run.options;
-  if (!run.start_file.empty()) return train::load_checkpoint_file(run.start_file);
-  if (!options.load_epoch) return std::nullopt;
-  return train::load_checkpoint(*options.model_prefix, static_cast<std::uint32_t>(*options.load_epoch),
-                                run.graph.input(), run.graph.classes());
+data::RemoteOptions with_cache(const TrainRun& run) {
+  data::RemoteOptions remote = run.remote;
+  set_cache(run.options.data, remote);
+  return remote;
+}
+
+// A bucket that is not there, or not ours, shows now and not at the end of the first epoch.
+void check_checkpoint_prefix(const TrainRun& run) {
+  if (run.options.model_prefix && data::is_remote(*run.options.model_prefix)) {
+    train::list_checkpoints(*run.options.model_prefix, run.remote.store);
+  }
 }
 
 }  // namespace
+
+data::RemoteOptions remote_of_run(Console& console, std::shared_ptr<const net::LentCredentials> lent) {
+  net::AwsSettings settings;
+  settings.lent = std::move(lent);
+  net::ObjectLimits limits;
+  limits.tries.stop_on_signal = false;
+  data::RemoteOptions remote;
+  remote.store = std::make_shared<net::ObjectStore>(std::move(settings), limits);
+  remote.tell = [&console](const std::string& text) { console.warning(text); };
+  return remote;
+}
+
+bool uses_s3(const TrainRun& run) {
+  std::string paths = run.sources.train.string() + "," + run.start_file.string();
+  for (const auto& path : {run.sources.validation, run.options.model_prefix}) {
+    if (path) paths += "," + path->string();
+  }
+  return paths.find("s3://") != paths.npos;
+}
+
+void load_start(TrainRun& run) {
+  const TrainOptions& options = run.options;
+  if (!run.start_file.empty()) {
+    run.start = train::load_checkpoint_file(run.start_file, run.remote.store);
+  } else if (options.load_epoch) {
+    run.start = train::load_checkpoint(*options.model_prefix, static_cast<std::uint32_t>(*options.load_epoch),
+                                       run.graph.input(), run.graph.classes(), run.remote.store);
+  }
+  if (run.start) complete_optimizer_state(*run.start, options.optimizer);
+}
 
 TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers, Console& console) {
   TrainRun run;
@@ -87,7 +123,9 @@ TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers
   TrainOptions& options = run.options;
   run.backend = choose_backend(options.compute);
   run.dtype = choose_dtype(options.compute, *run.backend);
-  if (auto start = find_start(options, set, console)) {
+  run.remote = remote_of_run(console);
+  check_checkpoint_prefix(run);
+  if (auto start = find_start(options, set, run.remote.store, console)) {
     run.start = std::move(start->checkpoint);
     run.start_file = std::move(start->file);
     agree_with_checkpoint(*run.start, set, options);
@@ -106,11 +144,13 @@ Json run_to_json(const TrainRun& run) {
   options.compute.dtype = backend::dtype_name(run.dtype);
   options.data.train = run.sources.train;
   options.data.validation = run.sources.validation;
+  const std::string& copied = options.job.sync_to;  // where hosts have what is here
   return Json::object({{"schema", kSchema},
                        {"version", DTRAIN_VERSION},
-                       {"folder", std::filesystem::current_path().string()},
+                       {"folder", copied.empty() ? std::filesystem::current_path().string() : copied},
                        {"options", changed_options(options)},
                        {"graph", nn::graph_to_json(run.graph)},
+                       {"data", data_facts(run.sources, run.remote.store)},
                        {"start", run.start_file.string()}});
 }
 
@@ -120,8 +160,9 @@ TrainRun run_from_json(const Json& document) {
     throw DataError(fmt::format("the job is of dtrain {}, this is dtrain {}", version, DTRAIN_VERSION),
                     "use the same dtrain on all hosts");
   }
-  // Paths are as the person wrote them, so they mean the same in messages and here.
-  std::filesystem::current_path(document.at("folder").as_string());
+  // Paths are as the person wrote them, so they mean the same in messages and here, wherever there is such a folder.
+  std::error_code no_such_folder;
+  std::filesystem::current_path(document.at("folder").as_string(), no_such_folder);
   TrainRun run;
   run.options = options_from(document.at("options"));
   run.graph = nn::graph_from_json(document.at("graph"), "the job's network");
@@ -130,18 +171,28 @@ TrainRun run_from_json(const Json& document) {
   run.dtype = choose_dtype(run.options.compute, *run.backend);
   run.sources.train = run.options.data.train.value_or("");
   run.sources.validation = run.options.data.validation;
-  run.start = load_start(run);
-  if (run.start) complete_optimizer_state(*run.start, run.options.optimizer);
   return run;
 }
 
+std::uint64_t buffer_bytes_of(const TrainRun& run) {
+  const ComputeOptions compute = compute_of_worker(run.options);
+  const std::uint64_t training =
+      data::buffer_bytes(training_loader(run.options.data, compute.seed), compute.samples_per_step());
+  if (!run.sources.validation) return training;
+  return training + data::buffer_bytes(validation_loader(run.options.data), largest_shard(compute));
+}
+
 std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
-  return std::make_unique<data::Loader>(run.sources.train, training_loader(run.options.data, run.options.compute.seed));
+  data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
+  options.remote = with_cache(run);
+  return std::make_unique<data::Loader>(run.sources.train, std::move(options));
 }
 
 std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
   if (!run.sources.validation) return nullptr;
-  return std::make_unique<data::Loader>(*run.sources.validation, validation_loader(run.options.data));
+  data::LoaderOptions options = validation_loader(run.options.data);
+  options.remote = with_cache(run);
+  return std::make_unique<data::Loader>(*run.sources.validation, std::move(options));
 }
 
 std::string bad_records_warning(const data::Loader& loader) {

@@ -21,7 +21,14 @@ struct TrainRun {
   TrainSources sources;
   std::unique_ptr<backend::Backend> backend;
   backend::DType dtype = backend::DType::float32;
+  // How files behind URLs are reached: those to read, and checkpoints.
+  data::RemoteOptions remote{};
 };
+
+// Its store goes on after a stop signal, so that the last step and checkpoint can be finished. `lent`: of a worker.
+data::RemoteOptions remote_of_run(Console& console, std::shared_ptr<const net::LentCredentials> lent = {});
+// Whether any of its files is behind s3://.
+bool uses_s3(const TrainRun& run);
 
 // Throws what a person must know before anything runs: UsageError, DataError. options.compute.hosts is set already;
 // `workers`: of the start, for the choice of V.
@@ -30,9 +37,13 @@ TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers
 // What a worker needs of the run. Texts of options that are not their default, the graph whole, files by path: neither
 // the worker's environment nor its configuration files can change anything.
 Json run_to_json(const TrainRun& run);
-// Loads the checkpoint too. Throws DataError for a document of another version.
+// All but the checkpoint. Throws DataError for a document of another version.
 TrainRun run_from_json(const Json& document);
+// The checkpoint that the run starts from, if there is one; run.remote must be there.
+void load_start(TrainRun& run);
 
+// What the batches of a worker's loaders take at most.
+std::uint64_t buffer_bytes_of(const TrainRun& run);
 std::unique_ptr<data::Loader> training_loader(const TrainRun& run);
 std::unique_ptr<data::Loader> validation_loader(const TrainRun& run);  // nullptr: none
 // For a loader that met some.

@@ -13,11 +13,12 @@ const Path& needed_prefix(const TrainOptions& options, std::string_view flag) {
   throw UsageError(fmt::format("{}: needs --model-prefix, the start of the checkpoint's name", flag));
 }
 
-std::optional<Start> newest_undamaged(const Path& prefix, Console& console) {
-  const auto names = train::list_checkpoints(prefix);
+std::optional<Start> newest_undamaged(const Path& prefix, const train::SharedStore& store, Console& console) {
+  const auto names = train::list_checkpoints(prefix, store);
   for (const train::CheckpointName& name : names) {
     try {
-      Start start{.checkpoint = train::load_checkpoint_file(name.stem() + ".json"), .file = name.stem() + ".json"};
+      Start start{.checkpoint = train::load_checkpoint_file(name.stem() + ".json", store),
+                  .file = name.stem() + ".json"};
       const train::Cursor& cursor = start.checkpoint.cursor;
       console.log(fmt::format("Resuming from \"{}\": epoch {}, step {}", name.stem(), cursor.epoch, cursor.step));
       return start;
@@ -44,17 +45,18 @@ void agree(const OptionSet& set, const char* name, Value& mine, const Value& sav
 
 }  // namespace
 
-std::optional<Start> find_start(const TrainOptions& options, const OptionSet& set, Console& console) {
+std::optional<Start> find_start(const TrainOptions& options, const OptionSet& set, const train::SharedStore& store,
+                                Console& console) {
   if (options.resume && options.load_epoch) {
     throw UsageError("--resume and --load-epoch: both say where to begin", "give one of them");
   }
-  if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), console);
+  if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), store, console);
   if (!options.load_epoch) return std::nullopt;
   std::optional<int> classes;
   if (set.chosen("num-classes")) classes = options.data.classes;
   const Path& prefix = needed_prefix(options, "--load-epoch");
-  train::Checkpoint checkpoint =
-      train::load_checkpoint(prefix, static_cast<std::uint32_t>(*options.load_epoch), options.data.image, classes);
+  train::Checkpoint checkpoint = train::load_checkpoint(prefix, static_cast<std::uint32_t>(*options.load_epoch),
+                                                        options.data.image, classes, store);
   console.log(fmt::format("Loaded model \"{}-{:04}\"", prefix.string(), *options.load_epoch));
   return Start{.checkpoint = std::move(checkpoint), .file = {}};
 }

@@ -17,7 +17,8 @@ struct Start {
 
 // nullopt: fresh weights. With --resume damaged checkpoints are reported and passed over; none at all is a fresh start,
 // all damaged is a DataError.
-std::optional<Start> find_start(const TrainOptions& options, const OptionSet& set, Console& console);
+std::optional<Start> find_start(const TrainOptions& options, const OptionSet& set, const train::SharedStore& store,
+                                Console& console);
 
 // With --resume: takes seed, batch and shards of the checkpoint where the person chose none; a choice that differs is a
 // UsageError, because the run would not be the same any more. A job's --batch-size is no such choice: it counts for the

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
@@ -12,6 +14,8 @@
 
 #include "agent_link.hpp"
 #include "console.hpp"
+#include "data_facts.hpp"
+#include "fingerprint.hpp"
 #include "job_folder.hpp"
 #include "tensor_log.hpp"
 #include "told_membership.hpp"
@@ -31,13 +35,9 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const JobOp
   return options;
 }
 
-// What must be equal for workers to compute the same bits.
-std::string fingerprint_of(const TrainRun& run) {
-  return fmt::format("dtrain {}, {}, {}", DTRAIN_VERSION, run.backend->description(), backend::dtype_name(run.dtype));
-}
-
 train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJob& me) {
   train::TrainerOptions options = trainer_options(run.options, run.dtype);
+  options.store = run.remote.store;
   options.warm_up = true;
   if (run.options.job.sample_ledger) {
     options.ledger = {JobFolder{me.job_folder}.ledger(), fmt::format("{}-{}", me.host, me.worker)};
@@ -49,12 +49,22 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
 void prefer_latest(TrainRun& run, const JobFolder& folder, Console& console) {
   if (!std::filesystem::exists(folder.latest())) return;
   try {
-    train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()));
+    train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()), run.remote.store);
     complete_optimizer_state(latest, run.options.optimizer);
     run.start = std::move(latest);
   } catch (const Error& error) {
     console.warning(fmt::format("{}; this worker needs the state of another", error.what()));
   }
+}
+
+// What the run needs that is not in its document.
+void open_run(TrainRun& run, const elastic::WorkerJob& me, AgentLink& link, Console& console) {
+  if (uses_s3(run) && !link.wait_for_loan()) {
+    console.warning("the coordinator did not say which AWS credentials to use: trying this host's own");
+  }
+  check_far_facts(me.document, *run.remote.store);
+  load_start(run);
+  prefer_latest(run, JobFolder{me.job_folder}, console);
 }
 
 elastic::Left::How how_of(train::TrainResult::Ended ended) {
@@ -71,7 +81,6 @@ elastic::Left::How how_of(train::TrainResult::Ended ended) {
 
 train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership, const train::TrainerOptions& options,
                             Console& console) {
-  membership.progress(elastic::Phase::building);
   const auto training = training_loader(run);
   const auto validation = validation_loader(run);
   const auto executable = compile(run);
@@ -91,11 +100,12 @@ train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership
 ExitCode run_worker() {
   dump_stacks_on_signal();
   watch_stop_signals();
+  watch_stop_signal(SIGUSR1);
   AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
   const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
   Console console{GlobalOptions{}};
   TrainRun run = run_from_json(me.document);
-  prefer_latest(run, JobFolder{me.job_folder}, console);
+  run.remote = remote_of_run(console, link.lent());
   const train::TrainerOptions options = worker_options(run, me);
   console.log(fmt::format("worker {} on {}, process {}, {} threads", me.worker, me.host, ::getpid(),
                           run.options.compute.threads));
@@ -105,6 +115,8 @@ ExitCode run_worker() {
   link.connect(session);
   ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, console);
   try {
+    membership.progress(elastic::Phase::building);
+    open_run(run, me, link, console);
     const train::TrainResult result = train_in(run, membership, options, console);
     session.leave(how_of(result.ended), result.reason);
     link.finish();

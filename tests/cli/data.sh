@@ -26,6 +26,60 @@ run data verify d/shapes_train.rec
 check "verify says good" answers "40 records, all good"
 run data bench d/shapes_train.rec --seconds 1 --data-nthreads 1
 check "bench answers a rate" answers_line '^[0-9]+ samples/sec on 1 threads'
+run data bench --data-train d/shapes_train.rec --image-shape 3,16,16 --random-resized-crop --threads 1 --seconds 1
+check "bench takes train's names and a bare --random-resized-crop" answers_line '^[0-9]+ samples/sec on 1 threads'
+run data show d/shapes_val.rec --out sheet.png --count 4 --columns 2 --pad-size 4
+check "show writes a sheet of the images' own size" answers "sheet.png  70x70 pixels"
+run data ls d/shapes_train.rec,d/shapes_val.rec
+check "ls counts over several files" answers "60 records"
+check "ls measures the pixels" answers_line '^--rgb-mean [0-9.]+,[0-9.]+,[0-9.]+ --rgb-std'
+run data verify d/shapes_train.rec d/shapes_val.rec
+check "verify takes several files" answers "d/shapes_val.rec: 20 records, all good"
+
+golden=$here/../unit/data/golden
+mkdir -p photos/grey photos/colour
+cp "$golden"/grey*.* photos/grey/
+cp "$golden"/colour*.* photos/colour/
+run data pack photos --out p --resize 24 --shards 2
+check "pack succeeds" exits 0
+check "pack answers its files" answers_line '^p_1.rec  3 records'
+run data verify p
+check "a prefix names all shards" answers "p_1.rec: 3 records, all good"
+run data pack photos --out p --resize 24 --shards 2
+check "pack can be run again" says "5 records were there from an earlier run"
+echo nothing >photos/grey/bad.jpg
+run data pack photos --out q
+check "a picture that cannot be read makes the work partly done" exits 3
+check "and is named" says "left out grey/bad.jpg"
+run data pack photos --out q --encoding png --quality 3
+check "--quality without JPEG is a usage error" exits 2
+run data pack nowhere --out q
+check "a source that is not there is a failure" says "nowhere: no such folder or file"
+
+printf '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\1ab' >x-images-idx3-ubyte
+printf '\0\0\10\1\0\0\0\2\3\4' >x-labels-idx1-ubyte
+run data import x-images-idx3-ubyte --out x
+check "import finds the labels beside IDX images" answers "x.rec  2 records"
+tar --exclude bad.jpg -cf photos.tar -C photos colour grey
+run data import photos.tar --out t --resize 24 --shards 2 --encoding jpeg
+check "import takes an archive" exits 0
+check "and packs it as the folder" cmp -s t_1.rec p_1.rec
+run data import t --out again --encoding png --json
+check "import makes new records of old ones" json out 'd["files"][0]["records"] == 5 and d["schema"] == "dtrain.data-pack/1"'
+run data import t photos.tar --out u
+check "import takes one kind at a time" says "are of different kinds"
+
+mkdir -p coco/train coco/val coco/annotations
+cp "$golden/grey.jpg" coco/train/
+cp "$golden/grey.jpg" coco/val/
+annotations='{"images": [{"id": 1, "file_name": "grey.jpg", "width": 8, "height": 8}], "categories": [{"id": 7, "name": "cat"}],
+  "annotations": [{"image_id": 1, "category_id": 7, "bbox": [0, 0, 4, 4]}]}'
+echo "$annotations" | tee coco/annotations/instances_train.json >coco/annotations/instances_val.json
+run data prepare coco --from coco --out c
+check "prepare packs COCO's photographs" answers "c/coco_train.rec  1 records"
+run data prepare imagenet --out c
+check "prepare says that ImageNet cannot be downloaded" says "name their folder with --from"
+
 run data prepare shape --out d
 check "an unknown set is a usage error" exits 2
 check "an unknown set gets advice" says shapes

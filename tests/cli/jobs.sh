@@ -8,12 +8,12 @@ job=(train "${small_training[@]}" --num-epochs 1 --launcher local --job-dir job)
 refused() { check "$1 is a usage error" exits 2; check "$1 is explained" says "$2"; }
 printf 'w1\nw2\nw3\n' >hosts
 
-run train "${small_training[@]}" -H hosts
-refused "a host file without a launcher" "--launcher ssh: this dtrain starts workers on this machine only"
-check "the launcher that exists is named" says "--launcher local"
-for launcher in ssh mpi slurm sge yarn; do
+run train "${small_training[@]}" -n 2 --launcher ssh
+refused "ssh without a host file" "--launcher ssh: nobody said which hosts"
+for launcher in mpi slurm sge yarn; do
   run train "${small_training[@]}" -n 2 --launcher $launcher
-  refused "--launcher $launcher" "--launcher $launcher: this dtrain starts workers on this machine only"
+  refused "--launcher $launcher" "--launcher $launcher: this dtrain starts workers over ssh or on this machine"
+  check "the launchers that exist are named, not $launcher" says "--launcher local"
 done
 run "${job[@]}" -H nothing
 refused "a host file that is not there" "--hostfile nothing: no such file"
@@ -42,13 +42,15 @@ run "${job[@]}" -n 2 --test-io 1
 refused "--test-io of a job" "--test-io: reading is measured in one process"
 run train "${small_training[@]}" --detach
 refused "--detach of one process" "--detach: one process that trains alone has no job folder"
+run "${job[@]}" -n 2 --prepare true
+refused "a prepare command of a fixed job" "--prepare: without --elastic no host joins later"
 run "${job[@]}" -n 2 --elastic-training-enabled perhaps
 refused "an unclear value of MXNet's option" "--elastic-training-enabled: must be 1 or 0"
 run train --elastic-training-enabled True --show-config
 check "MXNet's option switches elasticity on" answers_line '^elastic = true '
 check "nothing of a refused job is left" missing job
 
-for command in "hosts list" "hosts add w4" "hosts remove w1" "hosts drain w1" stop events; do
+for command in "hosts list" "hosts add w4" "hosts remove w1" "hosts drain w1" stop events tail-logs; do
   # shellcheck disable=SC2086
   run $command --job-dir job
   refused "$command without a job" "job: no job"
@@ -56,7 +58,7 @@ done
 run hosts add --job-dir job
 refused "hosts add without a host" "hosts add: HOST is missing"
 mkdir job
-echo '{"schema": "dtrain.coordinator/1", "pid": 1, "host": "h", "address": "127.0.0.1", "port": 9, "ended": "done"}' >job/coordinator.json
+echo '{"schema": "dtrain.coordinator/1", "pid": 1, "host": "h", "addresses": ["127.0.0.1"], "port": 9, "ended": "done"}' >job/coordinator.json
 run hosts list --job-dir job
 check "a job that is over is a failure" exits 1
 check "a job that is over is told" says "job: the job is over: done"

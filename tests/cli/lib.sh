@@ -5,6 +5,8 @@
 set -uo pipefail
 
 suite=$(basename "$0" .sh)
+# shellcheck disable=SC2034  # for the suites
+here=$(realpath "$(dirname "$0")") # of the suites
 DTRAIN=$(realpath "${DTRAIN:?the program to test}")
 for variable in "${!DTRAIN_@}" "${!DEEPLEARNING_@}"; do
   [ "$variable" = DTRAIN_TEST_DATA ] || unset "$variable"

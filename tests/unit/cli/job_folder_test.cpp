@@ -21,10 +21,11 @@ class JobFolderTest : public ::testing::Test {
 TEST_F(JobFolderTest, WithoutACoordinatorThereIsNone) { EXPECT_FALSE(read_coordinator(folder_)); }
 
 TEST_F(JobFolderTest, ACoordinatorIsFoundAgain) {
-  write_coordinator(folder_, {.pid = 7, .host = "h", .address = "127.0.0.1", .port = 9, .token = "t"});
+  write_coordinator(folder_, {.pid = 7, .host = "h", .addresses = {"127.0.0.1", "10.0.0.1"}, .port = 9, .token = "t"});
   const auto file = read_coordinator(folder_);
   ASSERT_TRUE(file);
   EXPECT_EQ(file->pid, 7);
+  EXPECT_EQ(file->addresses, (std::vector<std::string>{"127.0.0.1", "10.0.0.1"}));
   EXPECT_EQ(file->port, 9);
   EXPECT_EQ(file->token, "t");
   EXPECT_FALSE(file->over());
@@ -52,12 +53,6 @@ TEST_F(JobFolderTest, OneCoordinatesAtATime) {
     EXPECT_THROW(coordinate(folder_), Error);
   }
   EXPECT_FALSE(is_coordinated(folder_));
-}
-
-TEST_F(JobFolderTest, WaitingForALockEnds) {
-  const auto lock = FileLock::take(folder_.edit_lock());
-  ASSERT_TRUE(lock);
-  EXPECT_FALSE(FileLock::take(folder_.edit_lock(), std::chrono::milliseconds(50)));
 }
 
 }  // namespace

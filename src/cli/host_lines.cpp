@@ -1,0 +1,64 @@
+#include "host_lines.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace dtrain::cli {
+namespace {
+
+// A line that never ends is cut, so that it does not fill the memory.
+constexpr std::size_t kLongestLine = 4 << 20;
+
+}  // namespace
+
+HostLines::HostLines(std::vector<std::string> hosts, std::string schema, Console& console)
+    : hosts_(std::move(hosts)), schema_(std::move(schema)), unfinished_(hosts_.size()), console_(console) {}
+
+std::string& HostLines::unfinished(std::size_t host, Stream stream) {
+  return stream == Stream::output ? unfinished_[host].output : unfinished_[host].error;
+}
+
+void HostLines::take(std::size_t host, Stream stream, std::string_view bytes) {
+  std::string& kept = unfinished(host, stream);
+  const std::size_t end = bytes.rfind('\n');
+  if (end == std::string_view::npos && kept.size() + bytes.size() < kLongestLine) {
+    kept += bytes;
+    return;
+  }
+  const std::size_t whole = end == std::string_view::npos ? bytes.size() : end;
+  kept += bytes.substr(0, whole);
+  show(host, stream, std::exchange(kept, std::string(bytes.substr(std::min(bytes.size(), whole + 1)))));
+}
+
+void HostLines::finish(std::size_t host) {
+  for (const Stream stream : {Stream::output, Stream::error}) {
+    std::string& kept = unfinished(host, stream);
+    if (!kept.empty()) show(host, stream, std::exchange(kept, {}));
+  }
+}
+
+void HostLines::show(std::size_t host, Stream stream, std::string_view lines) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t begin = 0; begin <= lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    show_line(host, stream, lines.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::fflush(stdout);
+}
+
+void HostLines::show_line(std::size_t host, Stream stream, std::string_view line) {
+  const bool output = stream == Stream::output;
+  if (console_.json()) {
+    console_.answer_json(Json::object(
+        {{"schema", schema_}, {"host", hosts_[host]}, {"stream", output ? "stdout" : "stderr"}, {"line", line}}));
+  } else if (output) {
+    console_.answer(fmt::format("{}: {}", hosts_[host], line));
+  } else {
+    console_.pass_on(fmt::format("{}: {}", hosts_[host], line));
+  }
+}
+
+}  // namespace dtrain::cli

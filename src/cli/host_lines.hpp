@@ -1,0 +1,45 @@
+// What programs on many hosts say, as whole lines that name their host: never two hosts in one line.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "console.hpp"
+
+namespace dtrain::cli {
+
+// Each host's bytes come from one thread at a time; different hosts may come at once. `console` is touched only in here
+// meanwhile, and must outlive this.
+class HostLines {
+ public:
+  enum class Stream { output, error };
+  HostLines(std::vector<std::string> hosts, std::string schema, Console& console);
+
+  void take(std::size_t host, Stream stream, std::string_view bytes);
+  // The host says nothing more: a last line without its end is shown too.
+  void finish(std::size_t host);
+  // Anything else that is to be said meanwhile.
+  template <typename Say>
+  void say(Say say_it) {
+    const std::lock_guard lock(mutex_);
+    say_it(console_);
+  }
+
+ private:
+  struct Unfinished {
+    std::string output, error;
+  };
+  std::string& unfinished(std::size_t host, Stream stream);
+  void show(std::size_t host, Stream stream, std::string_view lines);
+  void show_line(std::size_t host, Stream stream, std::string_view line);
+
+  const std::vector<std::string> hosts_;
+  const std::string schema_;
+  std::vector<Unfinished> unfinished_;  // by host; each belongs to its host's thread
+  std::mutex mutex_;                    // guards console_
+  Console& console_;
+};
+
+}  // namespace dtrain::cli

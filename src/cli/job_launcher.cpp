@@ -1,0 +1,57 @@
+#include "job_launcher.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <dtrain/base/process.hpp>
+#include <dtrain/launch/local_launcher.hpp>
+
+#include "environment.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+// Not CUDA_VISIBLE_DEVICES and the like: what a machine has is its own affair. No credentials.
+constexpr std::array<std::string_view, 11> kTravelling = {
+    "DTRAIN_", "DEEPLEARNING_", "EFS_MOUNT=", "AWS_REGION=", "AWS_DEFAULT_REGION=", "AWS_ENDPOINT_URL", "NCCL_",
+    "GLOO_",   "OMP_",          "ONEDNN_",    "DNNL_"};
+
+}  // namespace
+
+std::vector<std::string> travelling_environment(const std::vector<std::string>& own,
+                                                const std::vector<std::string>& chosen) {
+  std::vector<std::string> variables;
+  std::ranges::copy_if(own, std::back_inserter(variables), [](const std::string& variable) {
+    return std::ranges::any_of(kTravelling, [&](std::string_view lead) { return variable.starts_with(lead); });
+  });
+  return with_variables(std::move(variables), chosen);
+}
+
+launch::SshLauncherOptions ssh_launcher_options(const JobOptions& options, const JobFolder& folder, Note note) {
+  launch::SshLauncherOptions ssh;
+  ssh.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
+  if (options.ssh_config) ssh.ssh.config = *options.ssh_config;
+  ssh.ssh.more_known_hosts = ssh.ssh.known_hosts;
+  ssh.ssh.known_hosts = folder.known_hosts();
+  ssh.ssh.accept_new = true;
+  ssh.sync_binary = options.sync_binary;
+  ssh.announce = options.announce;
+  if (!options.sync_to.empty()) {
+    ssh.copy_from = ".";
+    ssh.not_copied = {
+        ".git",
+        std::filesystem::absolute(folder.path).lexically_normal().lexically_relative(std::filesystem::current_path())};
+    ssh.copy_to = options.sync_to;
+  }
+  ssh.on_note = std::move(note);
+  return ssh;
+}
+
+std::unique_ptr<elastic::AgentLauncher> make_launcher(const JobOptions& options, const JobFolder& folder, Note note) {
+  if (!options.is_over_ssh()) return std::make_unique<launch::LocalLauncher>();
+  return std::make_unique<launch::SshLauncher>(ssh_launcher_options(options, folder, std::move(note)));
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,28 @@
+// How a job's agents are started, as its options say.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dtrain/elastic/crew.hpp>
+#include <dtrain/launch/ssh_launcher.hpp>
+
+#include "job_folder.hpp"
+#include "job_options.hpp"
+
+namespace dtrain::cli {
+
+// `note`: takes lines for people, from any thread.
+using Note = std::function<void(const std::string& line)>;
+std::unique_ptr<elastic::AgentLauncher> make_launcher(const JobOptions& options, const JobFolder& folder, Note note);
+// For one that reaches other machines: with the keys of this process's user, and the job's known_hosts.
+launch::SshLauncherOptions ssh_launcher_options(const JobOptions& options, const JobFolder& folder, Note note);
+
+// What workers on other machines have in their environment besides their own: variables of dtrain and of the libraries
+// that it calls, and those that --env names.
+std::vector<std::string> travelling_environment(const std::vector<std::string>& own,
+                                                const std::vector<std::string>& chosen);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstring>
+
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "command.hpp"
+#include "host_endings.hpp"
+#include "host_lines.hpp"
+#include "signals.hpp"
+#include "ssh_access.hpp"
+#include "stop_watch.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr const char* kSchema = "dtrain.run/1";
+
+struct RunCommand {
+  SshAccess access;
+  double timeout = 0;  // seconds; 0: none
+  bool shell = false;
+  std::vector<std::string> words;
+};
+
+void bind(OptionSet& set, RunCommand& options) {
+  bind(set, options.access);
+  set.group("What");
+  set.add_words("COMMAND", options.words,
+                "the program and its arguments: they arrive byte for byte, wherever they have blanks or quotes")
+      .required = true;
+  set.add("--shell", options.shell, "COMMAND is text for the user's shell on each host, its words joined by blanks");
+  set.add("--timeout", options.timeout, "S", "the command is ended on a host after so long; 0: never", at_least(0));
+}
+
+net::SshCommand command_of(const RunCommand& options) {
+  net::SshCommand command;
+  if (options.shell) {
+    command.shell = join(options.words, " ");
+  } else {
+    command.argv = options.words;
+  }
+  if (options.timeout > 0) command.deadline = std::chrono::milliseconds(static_cast<long>(options.timeout * 1000));
+  return command;
+}
+
+// How it ended on one host: one of the two is there.
+struct Ending {
+  std::optional<net::SshExit> exit;
+  std::optional<launch::HostFailure> failure;
+
+  HostEnding kind() const { return !failure && !exit->ok() ? HostEnding::failed : ending_of(failure); }
+};
+
+std::string text_of(const std::string& host, const Ending& ending) {
+  if (ending.failure) return ending.failure->what;
+  if (ending.exit->timed_out) return host + ": ended: it took longer than --timeout";
+  if (!ending.exit->signal.empty()) return fmt::format("{}: ended by SIG{}", host, ending.exit->signal);
+  return fmt::format("{}: exit code {}", host, ending.exit->code);
+}
+
+Json json_of(const std::string& host, const Ending& ending, std::chrono::duration<double> took) {
+  const bool known = ending.exit && ending.exit->signal.empty() && !ending.exit->timed_out;
+  return Json::object({{"schema", kSchema},
+                       {"host", host},
+                       {"exit_code", known ? Json(ending.exit->code) : Json()},
+                       {"signal", ending.exit && !ending.exit->signal.empty() ? Json(ending.exit->signal) : Json()},
+                       {"timed_out", ending.exit && ending.exit->timed_out},
+                       {"error", ending.failure ? Json(ending.failure->what) : Json()},
+                       {"hint", ending.failure ? Json(ending.failure->hint) : Json()},
+                       {"seconds", took.count()}});
+}
+
+// 128 and the signal's number, as shells say it.
+int shell_code(const std::string& signal) {
+  for (int number = 1; number < NSIG; ++number) {
+    const char* name = ::sigabbrev_np(number);
+    if (name != nullptr && signal == name) return 128 + number;
+  }
+  return static_cast<int>(ExitCode::failed);
+}
+
+ExitCode code_of_one(const Ending& ending) {
+  if (ending.failure) return ending.kind() == HostEnding::unreachable ? ExitCode::refused : ExitCode::failed;
+  return static_cast<ExitCode>(ending.exit->signal.empty() ? ending.exit->code : shell_code(ending.exit->signal));
+}
+
+class Run {
+ public:
+  Run(const RunCommand& options, Console& console)
+      : hosts_(read_hosts(options.access)),
+        command_(command_of(options)),
+        access_(options.access),
+        endings_(hosts_.names.size()),
+        console_(console),
+        lines_(hosts_.names, kSchema, console) {
+    net::shell_line(command_);  // refuses before any host is asked
+  }
+
+  ExitCode act() {
+    const StopWatch watch;
+    launch::fan_out(
+        hosts_.targets, fan_out_options(access_, watch.token()),
+        [this](std::size_t host, net::SshSession& session) { run_on(host, session); },
+        [this](std::size_t host, const auto& failure, auto took) { end(host, failure, took); });
+    std::vector<HostEnding> kinds;
+    for (const Ending& ending : endings_) kinds.push_back(ending.kind());
+    if (stop_signal() != 0) throw Interrupted(stop_signal(), stopped_text(kinds));
+    return endings_.size() == 1 ? code_of_one(endings_[0]) : sum_up(hosts_.names, kinds, console_);
+  }
+
+ private:
+  void run_on(std::size_t host, net::SshSession& session) {
+    net::SshCommand command = command_;
+    command.on_output = [&](std::string_view bytes) { lines_.take(host, HostLines::Stream::output, bytes); };
+    command.on_error = [&](std::string_view bytes) { lines_.take(host, HostLines::Stream::error, bytes); };
+    endings_[host].exit = session.run(command);
+  }
+
+  void end(std::size_t host, const std::optional<launch::HostFailure>& failure, std::chrono::duration<double> took) {
+    endings_[host].failure = failure;
+    lines_.finish(host);
+    lines_.say([&](Console& console) {
+      const Ending& ending = endings_[host];
+      if (console.json()) console.answer_json(json_of(hosts_.names[host], ending, took));
+      if (ending.kind() == HostEnding::done || ending.kind() == HostEnding::stopped) return;
+      console.warning(text_of(hosts_.names[host], ending));
+      if (failure && !failure->hint.empty()) console.log("hint: " + failure->hint);
+    });
+  }
+
+  const ChosenHosts hosts_;
+  const net::SshCommand command_;
+  const SshAccess& access_;
+  std::vector<Ending> endings_;  // by host; each belongs to its host's thread until fan_out() returns
+  Console& console_;             // behind lines_ while hosts are at work
+  HostLines lines_;
+};
+
+ExitCode act(const RunCommand& options, const OptionSet&, Console& console) { return Run(options, console).act(); }
+
+}  // namespace
+
+std::unique_ptr<Command> make_run() {
+  auto command = make_command<RunCommand>("run", "run one command on every host, over ssh", act);
+  command->examples = {"dtrain run -H hosts -- hostname", "dtrain run -H hosts -j 8 --timeout 60 -- nvidia-smi -L",
+                       "dtrain run -H hosts --shell -- 'df -h /data | tail -n 1'"};
+  command->see_also = {"sync", "hosts list", "train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,49 @@
+#include "ssh_access.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "environment.hpp"
+#include "host_list.hpp"
+#include "job_options.hpp"
+
+namespace dtrain::cli {
+
+void bind(OptionSet& set, SshAccess& access) {
+  set.group("Hosts");
+  bind_hostfile(set, access.hostfile);
+  set.add("-j,--parallel", access.parallel, "N", "hosts at once", between(1, 1024));
+  set.add("--connect-timeout", access.connect_timeout, "S",
+          "a host must be logged in to within; an sshd that is too busy is tried again until then", more_than(0));
+  bind_ssh_config(set, access.config);
+  set.add("-i,--identity", access.identity, "private key to try before the user's own");
+  set.add("--known-hosts", access.known_hosts, "file of host keys in place of ~/.ssh/known_hosts");
+  set.add("--accept-new-hosts", access.accept_new_hosts,
+          "take the key of a host that is not in --known-hosts, once, and write it there");
+}
+
+ChosenHosts read_hosts(const SshAccess& access) {
+  if (!access.hostfile) throw UsageError("nobody said which hosts", "-H names a file with one host a line");
+  ChosenHosts hosts;
+  for (const elastic::HostLine& line : read_host_file(*access.hostfile).hosts) {
+    hosts.names.push_back(line.name);
+    hosts.targets.push_back({line.host, line.user, line.port});
+  }
+  return hosts;
+}
+
+launch::FanOutOptions fan_out_options(const SshAccess& access, std::stop_token stop) {
+  launch::FanOutOptions options;
+  options.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
+  if (access.config) options.ssh.config = *access.config;
+  if (access.identity) options.ssh.identities.insert(options.ssh.identities.begin(), *access.identity);
+  if (access.known_hosts) options.ssh.known_hosts = *access.known_hosts;
+  options.ssh.accept_new = access.accept_new_hosts;
+  options.ssh.connect_deadline = std::chrono::milliseconds(static_cast<long>(access.connect_timeout * 1000));
+  options.ssh.stop = std::move(stop);
+  options.parallel = access.parallel;
+  return options;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,63 @@
+#include "start_from_here.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/elastic/host_file.hpp>
+
+#include "job_client.hpp"
+#include "job_launcher.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+using namespace std::chrono_literals;
+// To see whether this machine can log in there at all.
+constexpr auto kTryDeadline = 5s;
+
+bool can_log_in(const elastic::HostLine& host, launch::SshLauncherOptions options, Console& console) {
+  options.ssh.connect_deadline = kTryDeadline;
+  try {
+    net::SshSession::connect({host.host, host.user, host.port}, options.ssh);
+    return true;
+  } catch (const RemoteError& error) {
+    console.detail(fmt::format("{}; the coordinator starts it", error.what()));
+    return false;
+  }
+}
+
+// Also when another coordinator took over: it uses the same job folder.
+bool is_over_ssh(const JobFolder& folder) {
+  const auto file = read_coordinator(folder);
+  return file && !file->over() && file->over_ssh;
+}
+
+}  // namespace
+
+bool add_and_start(const JobFolder& folder, const std::string& line, Console& console) {
+  if (!is_over_ssh(folder)) return false;
+  const elastic::HostList list = elastic::parse_host_file(line + "\n");
+  if (list.hosts.size() != 1) return false;
+  const elastic::HostLine& host = list.hosts.front();
+  const launch::SshLauncherOptions options =
+      ssh_launcher_options({}, folder, [&console](const std::string& note) { console.log(note); });
+  if (!can_log_in(host, options, console)) return false;
+  const Json answer = ask_coordinator(
+      folder, Json::object({{"ask", "edit-hosts"}, {"add", Json::array({line})}, {"start", host.name}}));
+  const Json* join = answer.find("join");
+  if (!join) return true;  // no worker is needed there now
+  try {
+    launch::start_agent_over_ssh(host, elastic::agent_join_from_json(*join), options);
+  } catch (const Error& error) {
+    const std::string reason = launch::reason_of(host.name, error);
+    console.warning(fmt::format("{} could not be started from here: {}", host.name, reason));
+    ask_coordinator(folder, Json::object({{"ask", "start-failed"}, {"start", host.name}, {"reason", reason}}));
+  }
+  return true;
+}
+
+}  // namespace dtrain::cli
