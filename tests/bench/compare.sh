@@ -18,17 +18,8 @@ done
 dtrain=${DTRAIN:-build/release/dtrain}
 [ -x "$dtrain" ] || { cmake --preset release >&2 && cmake --build build/release >&2; }
 
-peers=build/peers
-make_peer() {  # NAME PIP_ARGUMENTS...
-  local name=$1
-  shift
-  [ -e "$peers/$name/.ready" ] && return
-  echo "installing $name into $peers/$name" >&2
-  mkdir -p "$peers"
-  /usr/bin/python3 -m venv "$peers/$name"
-  "$peers/$name/bin/pip" install --quiet "$@"
-  touch "$peers/$name/.ready"
-}
+# shellcheck source=tests/bench/peers.sh
+source tests/bench/peers.sh
 make_peer torch torch numpy
 make_peer mxnet mxnet==1.9.1 numpy==1.23.5
 

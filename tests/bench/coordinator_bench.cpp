@@ -30,6 +30,7 @@ double processor_seconds() {
 class CountingCrew final : public Crew {
  public:
   void start_host(const HostLine& host) override { to_come.push_back(HostUp{host.name, "10.0.0.1"}); }
+  void try_gate(const std::string& host) override { to_come.push_back(GateTried{host, {}}); }
   void start_worker(const std::string&, int, WorkerId worker) override { started.push_back(worker); }
   void send(WorkerId worker, const ToWorker& message) override { send_all({worker}, message); }
   void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) override {

@@ -35,7 +35,7 @@ class Swarm final : public elastic::AgentLauncher {
     loop_.stop();
     thread_.join();
   }
-  void start(const elastic::HostLine&, const elastic::AgentJoin& join) override {
+  void start(const elastic::HostLine&, const elastic::AgentJoin& join, Failed) override {
     loop_.post([this, join] {
       agents_.push_back(net::connect_channel(loop_, join.address, join.port, join.token, 30s));
       agents_.back()->listen({[](const std::string&) {}, [](const std::string&) {}});

@@ -28,7 +28,8 @@ class Sink final : public backend::ContributionSink {
   std::span<float> buffer(const backend::ShardRange& shard) override {
     return buffers_[static_cast<std::size_t>(shard.index)];
   }
-  void ready(const backend::ShardRange& shard, std::int64_t, std::int64_t, bool) override {
+  void ready(const backend::ShardRange& shard, std::int64_t, std::int64_t, bool last) override {
+    if (!last) return;
     const std::scoped_lock lock(mutex_);
     if (added_++ == 0) return void(sum_ = buffers_[static_cast<std::size_t>(shard.index)]);
     for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] += buffers_[static_cast<std::size_t>(shard.index)][i];

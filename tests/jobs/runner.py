@@ -1,4 +1,4 @@
-"""Runs the functions test_* of the suites beside this file; those marked @slow with --slow, the others without it.
+"""Runs the functions test_* of a folder's suites test_*.py; those marked @slow with --slow, the others without it.
 
 A test's docstring is what it claims; it fails by an exception. Each gets a scratch folder; its processes must be gone 5 s
 after it ended, which is a test of its own.
@@ -9,6 +9,7 @@ import inspect
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -28,8 +29,18 @@ def slow(test):
     return test
 
 
-def suites(names: list[str]):
-    known = sorted(path.stem.removeprefix("test_") for path in HERE.glob("test_*.py"))
+def chosen_tests(folder: pathlib.Path, words: list[str], slow_ones: bool):
+    """(name, function) of the tests of these suites, or SUITE.TEST; none named: all."""
+    for suite, module in suites(folder, list(dict.fromkeys(word.split(".")[0] for word in words))):
+        tests = {word.split(".")[1] for word in words if word.startswith(f"{suite}.")}
+        for name, test in inspect.getmembers(module, inspect.isfunction):
+            short = name.removeprefix("test_")
+            if name.startswith("test_") and (short in tests or not tests and getattr(test, "slow", False) == slow_ones):
+                yield f"{suite} {short}", test
+
+
+def suites(folder: pathlib.Path, names: list[str]):
+    known = sorted(path.stem.removeprefix("test_") for path in folder.glob("test_*.py"))
     unknown = set(names) - set(known)
     if unknown:
         sys.exit(f"unknown suite {', '.join(sorted(unknown))}; known: {', '.join(known)}")
@@ -37,9 +48,9 @@ def suites(names: list[str]):
         yield name, importlib.import_module(f"test_{name}")
 
 
-def run_test(name: str, test, data: pathlib.Path) -> str:
+def run_test(name: str, test, data: pathlib.Path, world_type) -> str:
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="dtrain-jobs-"))
-    world = World(scratch, data)
+    world = world_type(scratch, data)
     start = time.monotonic()
     try:
         test(world)
@@ -61,17 +72,18 @@ def run_test(name: str, test, data: pathlib.Path) -> str:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], folder: pathlib.Path = HERE, world_type=World) -> int:
+    """The exit status. `folder` holds the suites; each test gets a world_type of its own."""
+    # A shell ignores it for what it starts in the background, and programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     slow_ones = "--slow" in arguments
-    sys.modules["runner"] = sys.modules["__main__"]
+    sys.path.insert(0, str(folder))
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     data = pathlib.Path(tempfile.mkdtemp(prefix="dtrain-jobs-data-"))
     try:
         World(data, data).prepare_data()
-        for suite, module in suites([name for name in arguments if name != "--slow"]):
-            for name, test in inspect.getmembers(module, inspect.isfunction):
-                if name.startswith("test_") and getattr(test, "slow", False) == slow_ones:
-                    counts[run_test(f"{suite} {name.removeprefix('test_')}", test, data)] += 1
+        for name, test in chosen_tests(folder, [word for word in arguments if word != "--slow"], slow_ones):
+            counts[run_test(name, test, data, world_type)] += 1
     finally:
         shutil.rmtree(data, ignore_errors=True)
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
@@ -79,4 +91,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    sys.modules["runner"] = sys.modules["__main__"]
     sys.exit(main(sys.argv[1:]))

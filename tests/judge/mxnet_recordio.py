@@ -108,7 +108,27 @@ def dtrain_joins_what_mxnet_cuts(folder):
     dtrain("data", "verify", theirs)
 
 
+def mxnet_reads_what_dtrain_packs(folder):
+    """As im2rec would have: labels by folder, the list, pixels of pictures kept and re-encoded."""
+    for label, names in {"a": ["colour_progressive.jpg"], "b": ["palette.png", "colour16.png"]}.items():
+        (folder / "photos" / label).mkdir(parents=True)
+        for name in names:
+            (folder / "photos" / label / name).write_bytes((GOLDEN / name).read_bytes())
+    dtrain("data", "pack", folder / "photos", "--out", folder / "kept")
+    dtrain("data", "pack", folder / "photos", "--out", folder / "small", "--resize", 16, "--encoding", "png")
+    files = ["a/colour_progressive.jpg", "b/colour16.png", "b/palette.png"]
+    lines = [line.split("\t") for line in (folder / "kept.lst").read_text().splitlines()]
+    assert lines == [[str(i), f"{float(i > 0):f}", name] for i, name in enumerate(files)], lines
+    for header, payload in records_of(folder / "kept.rec"):
+        assert (header.flag, header.label, header.id2) == (0, float(header.id > 0), 0), header
+        assert mx.image.imdecode(payload).shape == mx.image.imread(str(folder / "photos" / files[header.id])).shape
+    assert records_of(folder / "kept.rec")[0][1] == (GOLDEN / "colour_progressive.jpg").read_bytes()
+    for _, payload in records_of(folder / "small.rec"):
+        assert min(mx.image.imdecode(payload).shape[:2]) == 16
+
+
 with tempfile.TemporaryDirectory() as name:
+    mxnet_reads_what_dtrain_packs(Path(name) / "pack")
     mxnet_reads_what_dtrain_writes(Path(name))
     mxnet_trains_on_what_dtrain_writes(Path(name))
     mxnet_joins_what_dtrain_cuts(Path(name) / "cut")

@@ -9,17 +9,17 @@ INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>")
 # Header (or its folder) -> the one folder that may include it.
 HOME = {
     "nlohmann/": "src/base/", "openssl/": "src/base/",
-    "curl/": "src/net/", "asio": "src/net/",
-    "turbojpeg.h": "src/data/", "jpeglib.h": "src/data/", "spng.h": "src/data/",
+    "curl/": "src/net/", "pugixml.hpp": "src/net/", "asio": "src/net/", "libssh/": "src/net/ssh/",
+    "turbojpeg.h": "src/data/", "jpeglib.h": "src/data/", "jerror.h": "src/data/", "spng.h": "src/data/",
     "zlib.h": "src/data/", "zstd.h": "src/data/",
     "oneapi/": "src/backend/cpu/", "dnnl": "src/backend/cpu/", "omp.h": "src/backend/cpu/",
     "CLI/": "src/cli/", "gloo/": "src/comm/gloo/",
     "fmt/": "src/",
 }
 # Standard C++ headers have no dot and no slash; these come with the system.
-SYSTEM = re.compile(r"^(dtrain/.*|[a-z_]+|(sys|netinet|arpa|linux)/[a-z_0-9]+\.h|(unistd|time|fcntl|poll|signal|termios|dirent|"
-                    r"errno|pthread|sched|pwd|netdb|dlfcn|link|elf|getopt|glob|fnmatch|spawn|utime|cpuid|immintrin|"
-                    r"x86intrin|malloc|execinfo|limits|float|stddef|stdint|stdlib|string|cxxabi)\.h)$")
+SYSTEM = re.compile(r"^(dtrain/.*|[a-z_]+|(sys|net|netinet|arpa|linux)/[a-z_0-9]+\.h|(unistd|ifaddrs|time|fcntl|poll|signal|termios|dirent|"
+                    r"errno|pthread|sched|pwd|regex|netdb|dlfcn|link|elf|getopt|glob|fnmatch|spawn|utime|cpuid|immintrin|"
+                    r"x86intrin|malloc|execinfo|limits|float|stddef|stdint|stdio|stdlib|string|cxxabi)\.h)$")
 
 CLEAN = {
     "src/net/http.cpp": "#include <curl/curl.h>\n#include <fmt/format.h>\n#include <sys/socket.h>\n#include <vector>\n",
