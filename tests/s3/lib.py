@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import urllib.request
@@ -48,6 +49,39 @@ def moto():
         server.wait()
 
 
+class NarrowRoad:
+    """A road to a server that carries so many bytes a second, and after `most` of them nothing more: who goes by it
+    is surely on its way when it is killed, however fast the machine is."""
+
+    def __init__(self, url, rate=20 << 20, most=60 << 20):
+        self.server = tuple(url.removeprefix("http://").split(":"))
+        self.rate, self.left, self.lock, self.free_at = rate, most, threading.Lock(), time.monotonic()
+        self.door = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.door.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.door.accept()
+            far = socket.create_connection(self.server)
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(source, target), daemon=True).start()
+
+    def carry(self, source, target):
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(64 << 10):
+                self.wait_for_room(len(chunk))
+                target.sendall(chunk)
+            target.shutdown(socket.SHUT_WR)
+
+    def wait_for_room(self, size):
+        with self.lock:
+            self.left -= size
+            self.free_at = max(self.free_at, time.monotonic()) + size / self.rate
+            wait = self.free_at - time.monotonic() if self.left >= 0 else PATIENCE
+        time.sleep(max(wait, 0))
+
+
 def kill_when(process, ready):
     """kill -9 as soon as ready(); the process must not end before."""
     while not ready():
@@ -72,9 +106,14 @@ class World:
     def s3(self, key):
         return f"s3://{self.bucket}/{key}"
 
-    def start(self, *words):
-        return subprocess.Popen([self.program, *map(str, words)], env=self.environment, cwd=self.folder,
+    def start(self, *words, url=None):
+        environment = {**self.environment, "AWS_ENDPOINT_URL": url} if url else self.environment
+        return subprocess.Popen([self.program, *map(str, words)], env=environment, cwd=self.folder,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def kill_underway(self, *words, when):
+        """Starts the program on a narrow road and ends it with kill -9 as soon as when()."""
+        kill_when(self.start(*words, url=NarrowRoad(self.url).url), when)
 
     def run(self, *words, status=0):
         process = self.start(*words)

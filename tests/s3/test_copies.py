@@ -65,8 +65,7 @@ def says_where_credentials_and_region_come_from_when_there_are_none(world):
 
 def an_upload_that_is_killed_is_gone_on_with(world):
     (world.folder / "a").write_bytes(CONTENT * 4)
-    process = world.start("data", "cp", "a", world.s3("a"))
-    lib.kill_when(process, world.fragments)
+    world.kill_underway("data", "cp", "a", world.s3("a"), when=world.fragments)
     assert "a" not in world.keys()
     world.run("data", "cp", "a", world.s3("a"))
     assert world.get("a") == CONTENT * 4
@@ -75,9 +74,9 @@ def an_upload_that_is_killed_is_gone_on_with(world):
 
 def a_download_that_is_killed_is_gone_on_with(world):
     world.put("a", CONTENT * 4)
-    process = world.start("data", "cp", world.s3("a"), "a")
     noted = world.folder / "a.part.from"
-    lib.kill_when(process, lambda: noted.exists() and b"1" in noted.read_bytes()[-20:])
+    world.kill_underway("data", "cp", world.s3("a"), "a",
+                        when=lambda: noted.exists() and b"1" in noted.read_bytes()[-20:])
     assert not (world.folder / "a").exists()
     world.run("data", "cp", world.s3("a"), "a")
     assert (world.folder / "a").read_bytes() == CONTENT * 4
@@ -103,8 +102,8 @@ def an_unpacking_that_is_killed_is_gone_on_with(world):
             info.size = 5000
             tar.addfile(info, io.BytesIO(name.encode() * 1000))
     world.put("t.tar", archive.getvalue())
-    process = world.start("data", "unpack", world.s3("t.tar"), "--out", "o")
-    lib.kill_when(process, (world.folder / "o/.dtrain-unpack.json").exists)
+    world.kill_underway("data", "unpack", world.s3("t.tar"), "--out", "o",
+                        when=(world.folder / "o/.dtrain-unpack.json").exists)
     assert world.json("data", "unpack", world.s3("t.tar"), "--out", "o")["resumed_at"] > 0
     assert sorted(path.name for path in (world.folder / "o").iterdir()) == names
     assert all((world.folder / "o" / name).read_bytes() == name.encode() * 1000 for name in names)
