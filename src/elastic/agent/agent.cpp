@@ -232,7 +232,7 @@ class Agent {
     for (int i = 0; i < 50 && !descendants_of(::getpid(), spared).empty(); ++i) std::this_thread::sleep_for(10ms);
     reap_what_was_adopted();
     if (coordinator_gone_) return loop_.stop();
-    follower_.finish();
+    follower_.finish([this] { loop_.stop(); });
     loop_.after(kLastTime, [this] { loop_.stop(); });
   }
 

@@ -100,9 +100,11 @@ void Follower::send_kept(Kept& kept) {
   channel_->send(kept.frame);
 }
 
-void Follower::finish() {
+void Follower::finish(std::function<void()> done) {
   over_ = true;
-  if (channel_) channel_->close_after_sending();
+  if (!channel_) return done();
+  on_let_out_ = std::move(done);
+  channel_->close_after_sending();
 }
 
 // A coordinator that may be followed.
@@ -182,6 +184,7 @@ void Follower::closed(const net::Channel* channel, const std::string& reason) {
   if (joining_ && channel == joining_.get()) return give_up_joining(channel, reason);
   if (!channel_ || channel != channel_.get()) return;
   channel_ = nullptr;
+  if (on_let_out_) return on_let_out_();
   if (!welcome_->outlive) return over(reason);
   feed(LeaderGone{});
 }

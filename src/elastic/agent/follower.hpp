@@ -37,8 +37,8 @@ class Follower {
   // Reports on workers are kept until a coordinator has them; other frames are for the one that listens now, if any.
   void tell(Tag tag, WorkerId worker, std::string_view body);
   void tell_kept(Tag tag, WorkerId worker, std::string_view body);
-  // Nothing is decided any more; what was sent is let out.
-  void finish();
+  // Nothing is decided any more; `done` once what was sent is let out.
+  void finish(std::function<void()> done);
 
   const Welcome& welcome() const { return *welcome_; }
   bool welcomed() const { return welcome_.has_value(); }
@@ -97,6 +97,7 @@ class Follower {
   Vote last_vote_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
   bool looking_ = false, over_ = false;
+  std::function<void()> on_let_out_;
   Time last_tick_{};
 };
 
