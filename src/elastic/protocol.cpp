@@ -136,7 +136,8 @@ template <>
 struct Table<Left> {
   static constexpr const char* kName = "left";
   static constexpr auto kFields =
-      std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::standing});
+      std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::standing},
+                 Field{"final", &Left::final});
 };
 
 template <typename T>

@@ -105,6 +105,7 @@ struct Left {  // the last message: how the worker ends
   How how = How::failed;
   std::string reason;  // for failed: the error, whole
   Standing standing;
+  bool final = false;  // failed, and nobody need try again: the job has failed
 };
 using FromWorker = std::variant<Hello, Ready, Meshed, Frozen, Lost, Entered, Progress, Report, AskLeave, Left>;
 

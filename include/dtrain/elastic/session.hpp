@@ -53,7 +53,8 @@ class WorkerSession final : public Membership {
   // Any thread: this worker would like to leave the job at the next step.
   void ask_leave(const std::string& reason);
   // The last message. Nothing is sent after it.
-  void leave(Left::How how, const std::string& reason);
+  // `final`: the failure is the job's.
+  void leave(Left::How how, const std::string& reason, bool final = false);
 
   // Phase: `holding` while it waits.
   void probed(const std::string& hash) override;

@@ -191,6 +191,7 @@ struct Failure {
   Generation generation = 0;
   std::string reason;  // with signal or exit code
   std::vector<std::string> last_lines{};
+  int exit_code = 0, signal = 0;  // of its process, once it is known; 0 and 0: not yet
   bool unreachable = false;  // no agent could be started there
 };
 

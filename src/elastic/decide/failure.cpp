@@ -60,8 +60,16 @@ void show_lines(Turn& turn, const Worker& worker, const std::vector<std::string>
       fmt::format("last lines of {}:\n  {}", name_of(worker), fmt::join(lines.end() - count, lines.end(), "\n  ")));
 }
 
+void note_exit(Turn& turn, const WorkerExited& exited) {
+  auto& first = turn.state.first_failure;
+  if (!first || first->worker != exited.worker) return;
+  first->exit_code = exited.exit_code;
+  first->signal = exited.signal;
+}
+
 // The last words come with the end of the process, which may be known long after the failure.
 void complete_failure(Turn& turn, const Worker& worker, const WorkerExited& exited) {
+  note_exit(turn, exited);
   auto& first = turn.state.first_failure;
   if (first && first->worker == worker.id && first->last_lines.empty()) first->last_lines = exited.last_lines;
   turn.emit("exited", worker, {{"reason", describe_exit(exited)}, {"last_lines", lines_json(exited.last_lines)}});
@@ -87,7 +95,7 @@ Condemned condemn(Turn& turn, const Loss& loss) {
   }
   const Condemned condemned{worker.id, is_member(worker), worker.heard,
                             fmt::format("{} failed: {}", name_of(worker), fault.reason)};
-  if (fault.remains == Remains::process) turn.add(KillWorker{worker.id, fault.hung});
+  if (fault.remains == Remains::process && !fault.exits) turn.add(KillWorker{worker.id, fault.hung});
   show_lines(turn, worker, fault.last_lines);
   turn.enter_phase(worker, WorkerPhase::ending);
   return condemned;
@@ -184,7 +192,8 @@ void worker_exited(Turn& turn, const WorkerExited& exited) {
   if (worker == nullptr) return;
   if (is_usable(*worker)) {
     const Fault fault{.reason = describe_exit(exited), .remains = Remains::nothing, .last_lines = exited.last_lines};
-    return lose_worker(turn, exited.worker, fault);
+    lose_worker(turn, exited.worker, fault);
+    return note_exit(turn, exited);
   }
   if (worker->phase == WorkerPhase::ending) complete_failure(turn, *worker, exited);
   erase_worker(turn, exited.worker);

@@ -73,7 +73,8 @@ struct Hear {
       case Left::How::stopped:
         return on_stopped(left);
       case Left::How::failed:
-        return lose_worker(turn, worker.id, {.reason = left.reason});
+        if (left.final) begin_stop(turn, fmt::format("{}: {}", name_of(worker), left.reason), ExitCode::failed);
+        return lose_worker(turn, worker.id, {.reason = left.reason, .exits = left.final});
     }
   }
 

@@ -79,7 +79,8 @@ enum class Remains { process, nothing };
 struct Fault {
   std::string reason;
   Remains remains = Remains::process;
-  bool hung = false;  // its stacks are worth a look
+  bool hung = false;   // its stacks are worth a look
+  bool exits = false;  // by itself, with an exit code that people want to see
   std::vector<std::string> last_lines{};
 };
 struct Loss {
