@@ -23,6 +23,7 @@ CommandTree::CommandTree() {
             {"data", "prepare data sets and look into record files"},
             {"bench", "measure speed"}};
   commands.push_back(make_train());
+  commands.push_back(make_launch());
   commands.push_back(make_hosts_list());
   commands.push_back(make_hosts_add());
   commands.push_back(make_hosts_remove());

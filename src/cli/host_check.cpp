@@ -11,6 +11,7 @@
 
 #include "data_facts.hpp"
 #include "job_client.hpp"
+#include "program_work.hpp"
 #include "train_run.hpp"
 
 namespace dtrain::cli {
@@ -91,6 +92,7 @@ std::uint64_t memory_of(const TrainRun& run) {
 void measure(const elastic::WorkerJob& job, Json& facts) {
   facts["disk_free_bytes"] = free_disk(job.job_folder);
   expect(free_disk(job.job_folder), kLeastDisk, "the disk of the job folder");
+  if (holds_program(job.document)) return;
   facts["data"] = check_data_facts(job.document);
   const TrainRun run = run_from_json(job.document);
   const std::uint64_t memory = free_memory();

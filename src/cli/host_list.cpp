@@ -56,6 +56,19 @@ StartingHosts numbered(int count) {
   return hosts;
 }
 
+// Lines that say how many workers they stand for keep their word.
+void give_slots(StartingHosts& hosts, int slots) {
+  std::string text;
+  for (const std::string& line : split(hosts.text, '\n')) {
+    const bool says = line.find("slots=") != line.npos;
+    const bool is_host = elastic::parse_host_file(line + '\n').hosts.size() == 1;
+    const std::string_view end = std::string_view(line).substr(0, line.find('#'));
+    text += is_host && !says ? fmt::format("{} slots={}\n", trim(end), slots) : line + '\n';
+  }
+  hosts.text = text.substr(0, text.size() - 1);
+  hosts.list = elastic::parse_host_file(hosts.text);
+}
+
 void put_ledger_aside(const JobFolder& folder, Console& console) {
   if (!std::filesystem::exists(folder.ledger())) return;
   Path aside;
@@ -79,7 +92,10 @@ StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool re
     hosts.kept = true;
     return hosts;
   }
-  return options.hostfile ? from_file(*options.hostfile, options, chose_number) : numbered(options.hosts);
+  StartingHosts hosts =
+      options.hostfile ? from_file(*options.hostfile, options, chose_number) : numbered(options.hosts);
+  if (options.slots > 1) give_slots(hosts, options.slots);
+  return hosts;
 }
 
 void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Console& console) {

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
-#include <algorithm>
+#include <memory>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "cpus.hpp"
 #include "detach.hpp"
 #include "host_list.hpp"
 #include "job_client.hpp"
@@ -18,34 +17,6 @@
 namespace dtrain::cli {
 namespace {
 
-void refuse_what_one_process_does(const TrainOptions& options) {
-  if (!options.test_io) return;
-  throw UsageError("--test-io: reading is measured in one process", "leave -n, -H and --elastic out");
-}
-
-int workers_of(const elastic::HostList& list) {
-  int workers = 0;
-  for (const elastic::HostLine& host : list.hosts) workers += host.slots;
-  return workers;
-}
-
-// Of all workers if they run here, else of one host.
-int workers_of_a_machine(const elastic::HostList& list, const JobOptions& job) {
-  if (!job.is_over_ssh()) return workers_of(list);
-  int most = 1;
-  for (const elastic::HostLine& host : list.hosts) most = std::max(most, host.slots);
-  return most;
-}
-
-// Workers share their machine's processors: more threads than those would only wait for each other. One worker uses all
-// of its own machine's, however many that are.
-void share_processors(int workers, const OptionSet& set, TrainOptions& options) {
-  if (workers == 1) return;
-  const int share = std::max(1, usable_cpus() / workers);
-  if (!set.chosen("threads")) options.compute.threads = share;
-  if (!set.chosen("data-nthreads")) options.data.threads = std::min(options.data.threads, share);
-}
-
 // Its coordinator may be on another machine, where a lock does not reach.
 void refuse_living_job(const JobFolder& folder) {
   if (!is_alive(folder)) return;
@@ -53,22 +24,18 @@ void refuse_living_job(const JobFolder& folder) {
               fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
 }
 
-ExitCode coordinate_here(const TrainOptions& given, const OptionSet& set, Console& console,
+ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Console& console,
                          const std::function<void()>& tell_running) {
   watch_stop_signals();
-  const JobFolder folder{given.job.folder};
-  const StartingHosts hosts = choose_hosts(given.job, set.chosen("num-workers"), given.resume);
-  const int workers = workers_of(hosts.list);
-  TrainOptions options = given;
-  options.compute.hosts = static_cast<int>(hosts.list.hosts.size());
-  share_processors(workers_of_a_machine(hosts.list, options.job), set, options);
-  const TrainRun run = settle_run(options, set, workers, console);
+  const JobFolder folder{start.job.folder};
+  const StartingHosts hosts = choose_hosts(start.job, start.chose_number, start.resume);
+  const std::unique_ptr<JobWork> work = make_work(hosts.list, folder, console);
 
   make_folder(folder.path);
   const FileLock lock = coordinate(folder);
   refuse_living_job(folder);
-  create_job_files(folder, hosts, given.resume, console);
-  JobRun job(run, workers, folder, console);
+  create_job_files(folder, hosts, start.resume, console);
+  JobRun job(*work, workers_of(hosts.list), folder, console);
   return job.until_over(tell_running);
 }
 
@@ -91,24 +58,29 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
 
 }  // namespace
 
-ExitCode run_job(const TrainOptions& options, const OptionSet& set, Console& console) {
-  refuse_what_one_process_does(options);
-  if (!options.job.detach) return coordinate_here(options, set, console, [] {});
-  const JobFolder folder{options.job.folder};
+int workers_of(const elastic::HostList& list) {
+  int workers = 0;
+  for (const elastic::HostLine& host : list.hosts) workers += host.slots;
+  return workers;
+}
+
+ExitCode run_job(const JobStart& start, const MakeWork& make_work, Console& console) {
+  if (!start.job.detach) return coordinate_here(start, make_work, console, [] {});
+  const JobFolder folder{start.job.folder};
   const Detached detached = detach(folder);
   if (detached.outcome) return answer_detached(*detached.outcome, folder, console);
   Console own_console(console.options());
-  return coordinate_here(options, set, own_console, detached.tell_running);
+  return coordinate_here(start, make_work, own_console, detached.tell_running);
 }
 
 ExitCode take_over(const elastic::CoordinatorOrder& order, Console& console) {
   ::unsetenv(elastic::kCoordinatorVariable);
   watch_stop_signals();
-  const TrainRun run = run_from_json(order.document);
   const JobFolder folder{order.job_folder};
+  const std::unique_ptr<JobWork> work = work_from_document(order.document, folder, console);
   // A lost coordinator that is not dead still holds it.
   const std::optional<FileLock> lock = FileLock::take(folder.lock());
-  JobRun job(run, folder, order, console);
+  JobRun job(*work, folder, order, console);
   return job.until_over([] {});
 }
 

@@ -1,16 +1,31 @@
-// `dtrain train` on several workers: this process coordinates and does not train.
+// A job on several workers: this process coordinates, and does none of their work.
 #pragma once
+
+#include <functional>
+#include <memory>
 
 #include <dtrain/elastic/agent.hpp>
 
 #include "console.hpp"
-#include "train_options.hpp"
+#include "host_list.hpp"
+#include "job_work.hpp"
 
 namespace dtrain::cli {
 
+struct JobStart {
+  const JobOptions& job;
+  bool chose_number = false;  // the person gave -n
+  bool resume = false;
+};
+// Called in the process that coordinates, before anything is written. Throws what a person must know.
+using MakeWork =
+    std::function<std::unique_ptr<JobWork>(const elastic::HostList&, const JobFolder& folder, Console& console)>;
+
 // Until the job is over. Throws Stopped when it can be resumed, Error with the first failure when it cannot go on.
-ExitCode run_job(const TrainOptions& options, const OptionSet& set, Console& console);
+ExitCode run_job(const JobStart& start, const MakeWork& make_work, Console& console);
 // The same as a job's next coordinator: its port is the answer, and comes first.
 ExitCode take_over(const elastic::CoordinatorOrder& order, Console& console);
+
+int workers_of(const elastic::HostList& list);
 
 }  // namespace dtrain::cli

@@ -37,7 +37,6 @@ void bind_start(OptionSet& set, JobOptions& options) {
   set.add_choice("--launcher", options.launcher, {"auto", "local", "ssh", "mpi", "slurm", "sge", "yarn"},
                  "how workers are started: ssh, on the hosts of -H; local, as processes here; auto: ssh with -H, else "
                  "local. This version has no other");
-  set.add("-s,--num-servers", options.servers, "N", "not needed: gradients are added by the workers", at_least(0));
 }
 
 std::string joined_names(const std::vector<std::string>& variables) {
@@ -48,10 +47,13 @@ std::string joined_names(const std::vector<std::string>& variables) {
   return names;
 }
 
+}  // namespace
+
 std::vector<std::string> variables_from(const std::string& text) {
   std::vector<std::string> variables;
-  for (const std::string& word : split(text, kBetweenRepeated)) {
-    if (word.find('=') != word.npos) {
+  for (std::string word : split(text, kBetweenRepeated)) {
+    if (const std::size_t end = word.find_first_of("=:"); end != word.npos) {
+      word[end] = '=';
       variables.push_back(word);
       continue;
     }
@@ -61,6 +63,8 @@ std::vector<std::string> variables_from(const std::string& text) {
   }
   return variables;
 }
+
+namespace {
 
 void bind_ssh(OptionSet& set, JobOptions& options) {
   set.add_zero_or_one(
@@ -74,13 +78,15 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
           "over ssh: each host gets the current folder's content in DIR before it joins, only what differs, without "
           ".git and the job folder; workers run there");
   Option& variables = set.add_custom(
-      "--env", "NAME[=VALUE]", "over ssh: a variable that workers get besides those of dtrain; may be given again",
+      "--env", "NAME[=VALUE]",
+      "over ssh: a variable that workers get besides those of dtrain; NAME:VALUE means the same; may be given again",
       [&options](const std::string& text) { options.environment = variables_from(text); },
       [&options] { return joined_names(options.environment); });
   variables.flag_only = variables.repeats = true;
 }
 
 void bind_sums(OptionSet& set, JobOptions& options) {
+  set.add("-s,--num-servers", options.servers, "N", "not needed: gradients are added by the workers", at_least(0));
   set.add_custom(
       "--kv-store", "local|device|dist_sync|dist_device_sync",
       "MXNet's name for where gradients are added. All give the same bits: shards of one worker are added in its "
@@ -97,8 +103,11 @@ void bind_job_files(OptionSet& set, JobOptions& options) {
   bind_job_folder(set, options.folder);
   set.add("--reset-hosts", options.reset_hosts, "make the job folder's host_worker anew from -H");
   set.add("--detach", options.detach, "return once the job runs; it outlives the terminal");
-  set.add("--sample-ledger", options.sample_ledger, "write which samples every step consumed to ledger/");
   set.add("--prometheus", options.prometheus, "keep metrics.prom in the job folder up to date, as Prometheus reads it");
+}
+
+void bind_training_files(OptionSet& set, JobOptions& options) {
+  set.add("--sample-ledger", options.sample_ledger, "write which samples every step consumed to ledger/");
   set.add("--log-per-worker", options.log_per_worker, "show what every worker says too, with its host before it");
 }
 
@@ -112,15 +121,6 @@ void bind_gate(OptionSet& set, JobOptions& options) {
           "where hosts ask whether their machine is to end: auto is EC2's instance metadata, on EC2; {host} in a URL "
           "stands for the host's name");
   set.add("--prepare-timeout", options.prepare_timeout, "S", "--prepare must end within", more_than(0));
-  set.add_custom(
-      "--mixed-hardware", "refuse|allow",
-      "workers that would compute other bits (processor features, libraries, program): refuse them, or allow them and "
-      "give the same bits up",
-      [&options](const std::string& text) {
-        static const std::vector<std::string> known = {"refuse", "allow"};
-        options.mixed_hardware = one_of(text, known) == "allow";
-      },
-      [&options] { return std::string(options.mixed_hardware ? "allow" : "refuse"); });
 }
 
 void bind_waits(OptionSet& set, JobOptions& options) {
@@ -169,9 +169,14 @@ void bind_hosts(OptionSet& set, JobOptions& options) {
   set.group("Hosts");
   bind_start(set, options);
   bind_ssh(set, options);
-  bind_sums(set, options);
   bind_job_files(set, options);
   bind_waits(set, options);
+}
+
+void bind_training_hosts(OptionSet& set, JobOptions& options) {
+  bind_hosts(set, options);
+  bind_sums(set, options);
+  bind_training_files(set, options);
 }
 
 void bind_elastic(OptionSet& set, JobOptions& options) {
@@ -180,6 +185,17 @@ void bind_elastic(OptionSet& set, JobOptions& options) {
   set.add_custom(
       "--elastic-training-enabled", "True|False", "MXNet's name of --elastic",
       [&options](const std::string& text) { options.elastic = true_or_false(text); }, [] { return std::string(); });
+  set.add("--min-workers", options.min_workers, "N", "with fewer the job waits; dtrain's workers hold their state",
+          at_least(1));
+  set.add("--max-workers", options.max_workers, "N", "more are spares; 0: twice the hosts of the start, at least 8",
+          at_least(0));
+  set.add("--allow-mass-remove", options.allow_mass_remove,
+          "an edit of host_worker may remove more than half of the hosts");
+  bind_gate(set, options);
+}
+
+void bind_training_elastic(OptionSet& set, JobOptions& options) {
+  bind_elastic(set, options);
   set.add_choice("--elastic-boundary", options.boundary, {"epoch", "step"},
                  "when a planned change takes place: at the next epoch or the next step");
   set.add_custom(
@@ -195,16 +211,18 @@ void bind_elastic(OptionSet& set, JobOptions& options) {
       [&options] { return std::string(train::elastic_rate_name(options.rate)); });
   set.add("--elastic-ramp", options.ramp, "STEPS", "steps over which --elastic-lr smooth moves the learning rate",
           at_least(1));
-  set.add("--min-workers", options.min_workers, "N", "with fewer the job holds its state in memory and waits",
-          at_least(1));
-  set.add("--max-workers", options.max_workers, "N", "more are spares; 0: twice the hosts of the start, at least 8",
-          at_least(0));
-  set.add("--allow-mass-remove", options.allow_mass_remove,
-          "an edit of host_worker may remove more than half of the hosts");
-  bind_gate(set, options);
+  set.add_custom(
+      "--mixed-hardware", "refuse|allow",
+      "workers that would compute other bits (processor features, libraries, program): refuse them, or allow them and "
+      "give the same bits up",
+      [&options](const std::string& text) {
+        static const std::vector<std::string> known = {"refuse", "allow"};
+        options.mixed_hardware = one_of(text, known) == "allow";
+      },
+      [&options] { return std::string(options.mixed_hardware ? "allow" : "refuse"); });
 }
 
-void check_job(const JobOptions& options, const OptionSet& set) {
+void check_hosts(const JobOptions& options) {
   if (options.launcher != "auto" && options.launcher != "local" && options.launcher != "ssh") {
     throw UsageError(
         fmt::format("--launcher {}: this dtrain starts workers over ssh or on this machine", options.launcher),
@@ -214,18 +232,22 @@ void check_job(const JobOptions& options, const OptionSet& set) {
     throw UsageError("--launcher ssh: nobody said which hosts", "-H names a file with one host a line");
   }
   check_sync(options);
+  if (!options.prepare.empty() && !options.elastic && !options.prepare_all) {
+    throw UsageError("--prepare: without --elastic no host joins later",
+                     "--prepare-all runs it on the hosts of the start");
+  }
+  if (options.max_workers > 0 && options.max_workers < options.min_workers) {
+    throw UsageError(
+        fmt::format("--max-workers {}: less than --min-workers {}", options.max_workers, options.min_workers));
+  }
+}
+
+void check_training_job(const JobOptions& options, const OptionSet& set) {
   if (options.is_job()) {
+    check_hosts(options);
     if (!options.elastic && options.is_per_worker()) {
       throw UsageError("--elastic-batch per-worker: the number of workers changes only with --elastic",
                        "add --elastic, or leave it out");
-    }
-    if (!options.prepare.empty() && !options.elastic && !options.prepare_all) {
-      throw UsageError("--prepare: without --elastic no host joins later",
-                       "--prepare-all runs it on the hosts of the start");
-    }
-    if (options.max_workers > 0 && options.max_workers < options.min_workers) {
-      throw UsageError(
-          fmt::format("--max-workers {}: less than --min-workers {}", options.max_workers, options.min_workers));
     }
     return;
   }

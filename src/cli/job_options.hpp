@@ -14,6 +14,7 @@ namespace dtrain::cli {
 
 struct JobOptions {
   int hosts = 1;
+  int slots = 0;  // workers on each host whose line does not say; 0: one
   std::optional<Path> hostfile;
   std::string launcher = "auto";  // ssh with a host file, else local
   bool sync_binary = true;
@@ -50,13 +51,22 @@ struct JobOptions {
   bool is_job() const { return hosts > 1 || hostfile || elastic; }
 };
 
+// For any job on several hosts, and what training adds to them.
 void bind_hosts(OptionSet& set, JobOptions& options);
+void bind_training_hosts(OptionSet& set, JobOptions& options);
+void bind_elastic(OptionSet& set, JobOptions& options);
+void bind_training_elastic(OptionSet& set, JobOptions& options);
 void bind_hostfile(OptionSet& set, std::optional<Path>& file);    // -H, for every command about hosts
 void bind_ssh_config(OptionSet& set, std::optional<Path>& file);  // --ssh-config, for every command that logs in
-void bind_elastic(OptionSet& set, JobOptions& options);
-void bind_job_folder(OptionSet& set, Path& folder);  // --job-dir, for every command about a job
+void bind_job_folder(OptionSet& set, Path& folder);               // --job-dir, for every command about a job
 
-// Throws UsageError for a launcher that this version does not have, and for options that need --elastic or a job.
-void check_job(const JobOptions& options, const OptionSet& set);
+// NAME=value of every NAME[=VALUE] or NAME:VALUE; those without a value, also several with commas between them, have
+// the one of this process, or none.
+std::vector<std::string> variables_from(const std::string& text);
+
+// Throw UsageError: for a launcher that this version does not have, or one that cannot do what the others ask for; and
+// for options of a job where there is none.
+void check_hosts(const JobOptions& options);
+void check_training_job(const JobOptions& options, const OptionSet& set);
 
 }  // namespace dtrain::cli

@@ -16,7 +16,6 @@
 #include <dtrain/elastic/network_crew.hpp>
 #include <dtrain/net/addresses.hpp>
 #include <dtrain/net/channel.hpp>
-#include <dtrain/train/report_json.hpp>
 
 #include "credential_loan.hpp"
 #include "job_launcher.hpp"
@@ -69,21 +68,6 @@ elastic::Policy policy_of(const JobOptions& job) {
   return policy;
 }
 
-// What is needed later of what rank 0 reported: the evaluation by the result line, the checkpoint by workers that start
-// after all others died.
-class LastReports final : public train::Observer {
- public:
-  explicit LastReports(const JobFolder& folder) : folder_(folder) {}
-  void on_evaluation(const train::EvaluationReport& report) override { evaluation = report; }
-  void on_checkpoint(const Path& file) override {
-    write_file_atomic(folder_.latest(), Path(file).replace_extension(".json").string());
-  }
-  std::optional<train::EvaluationReport> evaluation;
-
- private:
-  const JobFolder& folder_;
-};
-
 // The job cannot go on, with the exit code that says of what kind that is.
 class JobFailed : public Error {
  public:
@@ -98,28 +82,23 @@ class JobFailed : public Error {
 }  // namespace
 
 struct JobRun::State {
-  State(const TrainRun& chosen, int count, const JobFolder& where, const elastic::CoordinatorOrder* inherited,
-        Console& output)
-      : run(chosen),
+  State(JobWork& chosen, int count, const JobFolder& where, const elastic::CoordinatorOrder* inherited, Console& output)
+      : work(chosen),
+        job(chosen.job()),
         workers(count),
         folder(where),
         order(inherited),
         console(output),
-        watch(output, chosen),
-        last(where),
-        news(watch.observers()),
-        launcher(make_launcher(chosen.options.job, where,
+        launcher(make_launcher(chosen.job(), where,
                                [this](const std::string& line) { loop.post([this, line] { console.log(line); }); })),
-        starts(*launcher, chosen.options.job.announce) {
-    watch.observers().add(last);
-  }
+        starts(*launcher, chosen.job().announce) {}
 
   ExitCode until_over(const std::function<void()>& tell) {
     watch_stop_signals(2);
     tell_running = tell;
     token = order ? order->token : to_hex(unpredictable_bytes(kTokenBytes));
     term = order ? order->mandate.term : elastic::GenerationJournal(folder.path / "journal.jsonl").term() + 1;
-    if (uses_s3(run)) loan.emplace(net::AwsSettings{});
+    if (work.uses_s3()) loan.emplace(net::AwsSettings{});
     elastic::NetworkCrew crew(loop, starts, crew_options(),
                               [this](elastic::CrewEvent event) { hear(std::move(event), elastic::Moment::now()); });
     if (order) {
@@ -139,8 +118,7 @@ struct JobRun::State {
   }
 
   void begin(elastic::NetworkCrew& crew) {
-    watch.begin(workers);
-    std::filesystem::remove(folder.latest());
+    work.begin(workers);
     coordinator.emplace(coordinator_options(), crew, elastic::Moment::now());
     publish(crew);
     tick();
@@ -163,29 +141,35 @@ struct JobRun::State {
     });
   }
 
-  elastic::Duration silence() const { return std::max(kSilence, policy_of(run.options.job).heartbeat_timeout); }
+  elastic::Duration silence() const { return std::max(kSilence, policy().heartbeat_timeout); }
+
+  elastic::Policy policy() const {
+    elastic::Policy chosen = policy_of(job);
+    work.adjust(chosen);
+    return chosen;
+  }
 
   elastic::NetworkCrewOptions crew_options() {
     elastic::NetworkCrewOptions options{.token = token,
                                         .job_folder = std::filesystem::absolute(folder.path),
-                                        .job = order ? order->document : run_to_json(run),
-                                        .gate = gate_options(run.options.job),
-                                        .notice_url = run.options.job.notice_url};
-    if (run.options.job.is_over_ssh()) {
+                                        .job = order ? order->document : work.document(),
+                                        .gate = gate_options(job),
+                                        .notice_url = job.notice_url};
+    if (job.is_over_ssh()) {
       options.bind_address = net::kAnyAddress;
-      options.environment = travelling_environment(own_environment(), run.options.job.environment);
-      if (uses_s3(run)) options.environment = with_variables(far_environment({}), options.environment);
+      options.environment = travelling_environment(own_environment(), job.environment);
+      if (work.uses_s3()) options.environment = with_variables(far_environment({}), options.environment);
       options.keep_agents_environment = true;
-      options.folder = run.options.job.sync_to;
+      options.folder = job.sync_to;
       options.join_deadline = kRemoteStart;
       options.silence = silence();
     }
     options.term = term;
     options.outlive = survives();
-    options.patience = policy_of(run.options.job).hold_timeout;
-    if (run.options.job.log_per_worker) {
+    options.patience = policy().hold_timeout;
+    if (work.shows_output()) {
       options.on_output = [this](const std::string& host, int slot, std::string_view line) {
-        console.log(fmt::format("[{}.{}] {}", host, slot, line));
+        work.show_output(fmt::format("{}.{}", host, slot), line);
       };
     }
     return options;
@@ -193,12 +177,12 @@ struct JobRun::State {
 
   elastic::CoordinatorOptions coordinator_options() {
     elastic::CoordinatorOptions options;
-    options.policy = policy_of(run.options.job);
+    options.policy = policy();
     options.folder = folder.path;
     options.term = term;
     options.lease = silence() * 2 / 3;
-    if (!run.options.job.is_per_worker()) options.logical_shards = run.options.compute.logical_shards;
-    options.prometheus = run.options.job.prometheus;
+    options.logical_shards = work.logical_shards();
+    options.prometheus = job.prometheus;
     options.on_report = [this](const Json& report) { show(report); };
     options.on_say = [this](const elastic::Say& line) { say(line); };
     options.on_event = [this](const Json& event) { console.detail(event.dump()); };
@@ -216,7 +200,7 @@ struct JobRun::State {
   // What cannot be shown or written down must not end a job that trains.
   void show(const Json& report) {
     try {
-      train::replay(report, news);
+      work.show(report);
     } catch (const Error& error) {
       if (complaints.insert(error.what()).second) console.warning(error.what());
     }
@@ -236,7 +220,7 @@ struct JobRun::State {
     return {crew.address()};
   }
 
-  bool survives() const { return run.options.job.is_over_ssh() && run.options.job.elastic; }
+  bool survives() const { return job.is_over_ssh() && job.elastic; }
 
   // Commands find the coordinator by this.
   void publish(const elastic::NetworkCrew& crew) {
@@ -244,7 +228,7 @@ struct JobRun::State {
              .host = host_name(),
              .addresses = addresses_of(crew),
              .port = crew.port(),
-             .over_ssh = run.options.job.is_over_ssh(),
+             .over_ssh = job.is_over_ssh(),
              .token = token,
              .term = term,
              .survives = survives()};
@@ -290,41 +274,41 @@ struct JobRun::State {
     const int heard = stop_signals();
     if (heard == std::exchange(signals_heard, heard)) return;
     const bool at_once = heard > 1;
-    if (!at_once) console.log("Stopping: the workers finish their step and save; once more ends everything at once");
+    if (!at_once) console.log(work.first_signal_words());
     coordinator->stop(fmt::format("stopped by {}", stop_signal() == SIGINT ? "SIGINT" : "SIGTERM"), at_once, now);
   }
 
   ExitCode conclude(const elastic::Finish& finish) {
     if (finish.exit_code == ExitCode::ok) {
-      train::TrainResult result;
-      result.cursor.epoch = static_cast<std::uint32_t>(run.options.epochs);
-      result.evaluation = last.evaluation;
-      watch.end(result);
+      work.end();
       return ExitCode::ok;
     }
-    const bool keeps = run.options.model_prefix.has_value();
     if (stop_signals() > 1) {
       throw Interrupted(stop_signal(), "all processes of the job were ended at once",
-                        keeps ? "the same command with --resume goes on from the last checkpoint" : "");
+                        work.keeps() ? work.what_next() : "");
     }
     const bool resumable = finish.exit_code == ExitCode::resumable;
-    if (resumable && keeps) {
+    if (resumable && work.keeps()) {
       throw Stopped(finish.reason, "the same command with --resume goes on from here, with any number of workers");
     }
     if (resumable && stop_signal() != 0) {
-      throw Interrupted(stop_signal(), finish.reason + ", nothing saved",
-                        "give --model-prefix to keep what was trained");
+      throw Interrupted(stop_signal(), finish.reason + ", nothing saved", work.what_next());
     }
     tell_first_failure();
-    throw JobFailed(resumable ? ExitCode::failed : finish.exit_code, finish.reason, what_next(finish.exit_code, keeps));
+    throw JobFailed(exit_code_of(finish), finish.reason, what_next(finish.exit_code));
   }
 
-  std::string what_next(ExitCode code, bool keeps) const {
-    if (code == ExitCode::refused && run.options.job.hostfile) {
-      return fmt::format("`dtrain run -H {} -- true` tries the hosts alone", run.options.job.hostfile->string());
+  ExitCode exit_code_of(const elastic::Finish& finish) const {
+    const ExitCode code = finish.exit_code == ExitCode::resumable ? ExitCode::failed : finish.exit_code;
+    const auto& failure = coordinator->state().first_failure;
+    return failure ? work.exit_code_of(*failure, code) : code;
+  }
+
+  std::string what_next(ExitCode code) const {
+    if (code == ExitCode::refused && job.hostfile) {
+      return fmt::format("`dtrain run -H {} -- true` tries the hosts alone", job.hostfile->string());
     }
-    return keeps ? "the same command with --resume goes on from the last checkpoint"
-                 : "give --model-prefix to keep what was trained";
+    return work.what_next();
   }
 
   void tell_first_failure() {
@@ -336,14 +320,12 @@ struct JobRun::State {
     console.log(fmt::format("Its output is in {}", folder.logs().string()));
   }
 
-  const TrainRun& run;
+  JobWork& work;
+  const JobOptions& job;
   const int workers;
   const JobFolder& folder;
   const elastic::CoordinatorOrder* const order;  // null: this is the first coordinator
   Console& console;
-  RunWatch watch;
-  LastReports last;
-  train::OnlyNews news;
   net::Loop loop;
   std::unique_ptr<elastic::AgentLauncher> launcher;
   LentStarts starts;
@@ -359,10 +341,10 @@ struct JobRun::State {
   std::set<std::string> complaints;  // about what could not be shown
 };
 
-JobRun::JobRun(const TrainRun& run, int workers, const JobFolder& folder, Console& console)
-    : state_(std::make_unique<State>(run, workers, folder, nullptr, console)) {}
-JobRun::JobRun(const TrainRun& run, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console)
-    : state_(std::make_unique<State>(run, 0, folder, &order, console)) {}
+JobRun::JobRun(JobWork& work, int workers, const JobFolder& folder, Console& console)
+    : state_(std::make_unique<State>(work, workers, folder, nullptr, console)) {}
+JobRun::JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console)
+    : state_(std::make_unique<State>(work, 0, folder, &order, console)) {}
 JobRun::~JobRun() = default;
 
 ExitCode JobRun::until_over(const std::function<void()>& tell_running) { return state_->until_over(tell_running); }

@@ -1,4 +1,4 @@
-// The coordinator's process at work: agents and workers on the network, membership decided, rank 0's reports shown.
+// The coordinator's process at work: agents and workers on the network, membership decided, what they report shown.
 #pragma once
 
 #include <functional>
@@ -7,17 +7,16 @@
 #include <dtrain/elastic/agent.hpp>
 
 #include "job_folder.hpp"
-#include "run_watch.hpp"
-#include "train_run.hpp"
+#include "job_work.hpp"
 
 namespace dtrain::cli {
 
 class JobRun {
  public:
   // Borrows all. The folder is there and this process coordinates it. `workers`: of the start.
-  JobRun(const TrainRun& run, int workers, const JobFolder& folder, Console& console);
+  JobRun(JobWork& work, int workers, const JobFolder& folder, Console& console);
   // Takes over from a coordinator that was lost.
-  JobRun(const TrainRun& run, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console);
+  JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console);
   ~JobRun();
   // Blocks. `tell_running` is called once the first step is done. Returns ok when training is complete; throws
   // Stopped when the job can be resumed, else an Error that tells the first failure.

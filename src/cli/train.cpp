@@ -4,11 +4,11 @@
 #include <dtrain/elastic/membership.hpp>
 
 #include "command.hpp"
-#include "job.hpp"
 #include "loader_speed.hpp"
 #include "run_watch.hpp"
 #include "signals.hpp"
 #include "tensor_log.hpp"
+#include "train_job.hpp"
 #include "train_run.hpp"
 
 namespace dtrain::cli {
@@ -86,8 +86,8 @@ ExitCode train_alone(const TrainOptions& options, const OptionSet& set, Console&
 }
 
 ExitCode act(const TrainOptions& options, const OptionSet& set, Console& console) {
-  check_job(options.job, set);
-  return options.job.is_job() ? run_job(options, set, console) : train_alone(options, set, console);
+  check_training_job(options.job, set);
+  return options.job.is_job() ? train_in_job(options, set, console) : train_alone(options, set, console);
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_checkpoints(set, options);
   bind_reports(set, options);
   bind_device(set, options.compute);
-  bind_hosts(set, options.job);
-  bind_elastic(set, options.job);
+  bind_training_hosts(set, options.job);
+  bind_training_elastic(set, options.job);
 }
 
 ComputeOptions compute_of_worker(const TrainOptions& options) {

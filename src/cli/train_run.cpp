@@ -8,13 +8,12 @@
 #include <dtrain/nn/graph_json.hpp>
 
 #include "data_facts.hpp"
+#include "option_texts.hpp"
 #include "shard_choice.hpp"
 #include "train_start.hpp"
 
 namespace dtrain::cli {
 namespace {
-
-constexpr const char* kSchema = "dtrain.job/1";
 
 // A resumed run has the checkpoint's V already.
 void settle_shards(const OptionSet& set, bool resumed, int workers, TrainOptions& options) {
@@ -44,32 +43,6 @@ void settle_workers(const OptionSet& set, int workers, TrainOptions& options) {
                      "use at most that many, or more --logical-shards in a new run");
   }
   if (job.elastic) job.max_workers = std::min(job.max_workers, shards);
-}
-
-Json changed_options(const TrainOptions& options) {
-  TrainOptions mine, fresh;
-  OptionSet set, defaults;
-  bind(set, mine);
-  bind(defaults, fresh);
-  mine = options;
-  Json changed = Json::object();
-  for (const Option& option : set.options()) {
-    const std::string text = option.show();
-    if (text != defaults.find(option.name())->show()) changed[option.name()] = text;
-  }
-  return changed;
-}
-
-TrainOptions options_from(const Json& changed) {
-  TrainOptions options;
-  OptionSet set;
-  bind(set, options);
-  for (const auto& [name, text] : changed.as_object()) {
-    Option* option = set.find(name);
-    if (!option) throw DataError(fmt::format("the job has an option '{}' that this dtrain does not know", name));
-    option->set(text.as_string());
-  }
-  return options;
 }
 
 data::RemoteOptions with_cache(const TrainRun& run) {
@@ -144,27 +117,18 @@ Json run_to_json(const TrainRun& run) {
   options.compute.dtype = backend::dtype_name(run.dtype);
   options.data.train = run.sources.train;
   options.data.validation = run.sources.validation;
-  const std::string& copied = options.job.sync_to;  // where hosts have what is here
-  return Json::object({{"schema", kSchema},
-                       {"version", DTRAIN_VERSION},
-                       {"folder", copied.empty() ? std::filesystem::current_path().string() : copied},
-                       {"options", changed_options(options)},
-                       {"graph", nn::graph_to_json(run.graph)},
-                       {"data", data_facts(run.sources, run.remote.store)},
-                       {"start", run.start_file.string()}});
+  Json document = begin_document(options.job.sync_to);
+  document["options"] = changed_options(options);
+  document["graph"] = nn::graph_to_json(run.graph);
+  document["data"] = data_facts(run.sources, run.remote.store);
+  document["start"] = run.start_file.string();
+  return document;
 }
 
 TrainRun run_from_json(const Json& document) {
-  const std::string& version = document.at("version").as_string();
-  if (document.at("schema").as_string() != kSchema || version != DTRAIN_VERSION) {
-    throw DataError(fmt::format("the job is of dtrain {}, this is dtrain {}", version, DTRAIN_VERSION),
-                    "use the same dtrain on all hosts");
-  }
-  // Paths are as the person wrote them, so they mean the same in messages and here, wherever there is such a folder.
-  std::error_code no_such_folder;
-  std::filesystem::current_path(document.at("folder").as_string(), no_such_folder);
+  enter_document(document);
   TrainRun run;
-  run.options = options_from(document.at("options"));
+  run.options = options_from<TrainOptions>(document.at("options"));
   run.graph = nn::graph_from_json(document.at("graph"), "the job's network");
   run.start_file = document.at("start").as_string();
   run.backend = choose_backend(run.options.compute);

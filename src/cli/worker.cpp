@@ -17,6 +17,8 @@
 #include "data_facts.hpp"
 #include "fingerprint.hpp"
 #include "job_folder.hpp"
+#include "program_work.hpp"
+#include "program_worker.hpp"
 #include "tensor_log.hpp"
 #include "told_membership.hpp"
 #include "train_events.hpp"
@@ -103,6 +105,7 @@ ExitCode run_worker() {
   watch_stop_signal(SIGUSR1);
   AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
   const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
+  if (holds_program(me.document)) return run_program_worker(me, link);
   Console console{GlobalOptions{}};
   TrainRun run = run_from_json(me.document);
   run.remote = remote_of_run(console, link.lent());

@@ -135,9 +135,8 @@ struct Table<AskLeave> {
 template <>
 struct Table<Left> {
   static constexpr const char* kName = "left";
-  static constexpr auto kFields =
-      std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::standing},
-                 Field{"final", &Left::final});
+  static constexpr auto kFields = std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason},
+                                             Field{"standing", &Left::standing}, Field{"final", &Left::final});
 };
 
 template <typename T>

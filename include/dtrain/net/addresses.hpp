@@ -11,5 +11,7 @@ constexpr const char* kAnyAddress = "0.0.0.0";
 
 // Numeric IPv4 addresses of the network cards that are up; the loopback's only where there is no other.
 std::vector<std::string> own_addresses();
+// The name of the network card that has this numeric IPv4 address; empty: none has.
+std::string card_of(const std::string& address);
 
 }  // namespace dtrain::net

@@ -1,0 +1,110 @@
+#include "program_work.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include <dtrain/base/text.hpp>
+
+#include "option_texts.hpp"
+#include "shard_choice.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+LaunchOptions with_most_workers(LaunchOptions options, int workers) {
+  if (options.job.elastic && options.job.max_workers == 0) options.job.max_workers = default_max_workers(workers);
+  return options;
+}
+
+}  // namespace
+
+ProgramWork::ProgramWork(LaunchOptions options, foreign::Program program, int workers, Console& console)
+    : options_(with_most_workers(std::move(options), workers)), program_(std::move(program)), console_(console) {}
+
+ProgramWork::ProgramWork(const Json& document, Console& console)
+    : options_(launch_options_in(document)), program_(program_in(document)), console_(console) {}
+
+Json ProgramWork::document() const {
+  Json document = begin_document(options_.job.sync_to);
+  document["options"] = changed_options(options_);
+  document["program"] = foreign::to_json(program_);
+  return document;
+}
+
+// A rank that ends its program may take the whole grace, while the others wait. That a program fails does not mean that
+// its host is bad: --max-restarts says when to give up.
+void ProgramWork::adjust(elastic::Policy& policy) const {
+  policy.leave_timeout += program_.grace;
+  policy.hang_floors.waiting += program_.grace;
+  policy.fruitless_limit = std::numeric_limits<int>::max();
+}
+
+void ProgramWork::begin(int workers) {
+  workers_ = workers;
+  begun_ = std::chrono::steady_clock::now();
+}
+
+void ProgramWork::show(const Json& report) {
+  const Json* event = report.find("event");
+  if (event == nullptr) return;
+  if (*event == Json("started")) tell_start(report);
+  if (*event == Json("rank_failed")) tell_failure(report);
+}
+
+void ProgramWork::tell_start(const Json& report) {
+  const std::int64_t ranks = report.at("ranks").as_integer();
+  console_.log(fmt::format("{}{} {} as generation {}",
+                           report.at("restart").as_integer() > 0 ? "Started again: " : "Started ", ranks,
+                           ranks == 1 ? "rank" : "ranks", report.at("generation").as_integer()));
+}
+
+void ProgramWork::tell_failure(const Json& report) {
+  console_.warning(fmt::format("rank {} on {}: {}; all ranks start again ({} of --max-restarts {})",
+                               report.at("rank").as_integer(), report.at("host").as_string(),
+                               report.at("reason").as_string(), report.at("failures").as_integer(),
+                               report.at("max_restarts").as_integer()));
+}
+
+// One rank alone speaks as if nobody were between.
+void ProgramWork::show_output(const std::string& worker, std::string_view line) {
+  if (console_.json()) {
+    console_.answer_json(
+        Json::object({{"schema", "dtrain.launch/1"}, {"event", "output"}, {"worker", worker}, {"line", line}}));
+  } else if (workers_ == 1) {
+    console_.answer(line);
+  } else {
+    console_.answer(fmt::format("[{}] {}", worker, line));
+  }
+}
+
+void ProgramWork::end() {
+  console_.log(fmt::format("All ranks are done, {} after the start",
+                           format_duration(std::chrono::steady_clock::now() - begun_)));
+}
+
+std::string ProgramWork::first_signal_words() const {
+  return fmt::format("Stopping: the ranks have {:g} s to end; once more ends everything at once",
+                     std::chrono::duration<double>(program_.grace).count());
+}
+
+std::string ProgramWork::what_next() const { return "logs/ of the job folder has what every rank printed"; }
+
+// On one host it is as if the program had been started by hand.
+ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {
+  if (options_.job.hosts > 1 || of_job != ExitCode::failed) return of_job;
+  return failure.exit_code > 0 ? static_cast<ExitCode>(failure.exit_code) : of_job;
+}
+
+bool holds_program(const Json& document) { return document.find("program") != nullptr; }
+
+foreign::Program program_in(const Json& document) { return foreign::program_from_json(document.at("program")); }
+
+LaunchOptions launch_options_in(const Json& document) { return options_from<LaunchOptions>(document.at("options")); }
+
+std::chrono::milliseconds patience_of(const LaunchOptions& options) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * (options.job.comm_timeout + options.grace)));
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,48 @@
+// Any program as the work of a job.
+#pragma once
+
+#include <chrono>
+
+#include "job_work.hpp"
+#include "launch_options.hpp"
+
+namespace dtrain::cli {
+
+class ProgramWork final : public JobWork {
+ public:
+  ProgramWork(LaunchOptions options, foreign::Program program, int workers, Console& console);
+  // Of a document that holds a program.
+  ProgramWork(const Json& document, Console& console);
+
+  const JobOptions& job() const override { return options_.job; }
+  Json document() const override;
+  void adjust(elastic::Policy& policy) const override;
+  void begin(int workers) override;
+  void show(const Json& report) override;
+  bool shows_output() const override { return !options_.quiet_ranks; }
+  void show_output(const std::string& worker, std::string_view line) override;
+  void end() override;
+  std::string first_signal_words() const override;
+  bool keeps() const override { return false; }
+  std::string what_next() const override;
+  ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
+
+ private:
+  void tell_start(const Json& report);
+  void tell_failure(const Json& report);
+
+  const LaunchOptions options_;
+  const foreign::Program program_;
+  Console& console_;
+  int workers_ = 0;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+// Whether a job's document holds a program, and that program.
+bool holds_program(const Json& document);
+foreign::Program program_in(const Json& document);
+// How long ranks wait for each other: as --comm-timeout says, and while one of them uses its grace.
+std::chrono::milliseconds patience_of(const LaunchOptions& options);
+LaunchOptions launch_options_in(const Json& document);
+
+}  // namespace dtrain::cli

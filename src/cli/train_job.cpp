@@ -1,0 +1,57 @@
+#include "train_job.hpp"
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+#include "cpus.hpp"
+#include "job.hpp"
+#include "train_work.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+void refuse_what_one_process_does(const TrainOptions& options) {
+  if (!options.test_io) return;
+  throw UsageError("--test-io: reading is measured in one process", "leave -n, -H and --elastic out");
+}
+
+// Of all workers if they run here, else of one host.
+int workers_of_a_machine(const elastic::HostList& list, const JobOptions& job) {
+  if (!job.is_over_ssh()) return workers_of(list);
+  int most = 1;
+  for (const elastic::HostLine& host : list.hosts) most = std::max(most, host.slots);
+  return most;
+}
+
+// Workers share their machine's processors: more threads than those would only wait for each other. One worker uses all
+// of its own machine's, however many that are.
+void share_processors(int workers, const OptionSet& set, TrainOptions& options) {
+  if (workers == 1) return;
+  const int share = std::max(1, usable_cpus() / workers);
+  if (!set.chosen("threads")) options.compute.threads = share;
+  if (!set.chosen("data-nthreads")) options.data.threads = std::min(options.data.threads, share);
+}
+
+std::unique_ptr<JobWork> make_work(const TrainOptions& given, const OptionSet& set, const elastic::HostList& hosts,
+                                   const JobFolder& folder, Console& console) {
+  TrainOptions options = given;
+  options.compute.hosts = static_cast<int>(hosts.hosts.size());
+  share_processors(workers_of_a_machine(hosts, options.job), set, options);
+  return std::make_unique<TrainWork>(settle_run(options, set, workers_of(hosts), console), folder, console);
+}
+
+}  // namespace
+
+ExitCode train_in_job(const TrainOptions& options, const OptionSet& set, Console& console) {
+  refuse_what_one_process_does(options);
+  const JobStart start{options.job, set.chosen("num-workers"), options.resume};
+  return run_job(
+      start,
+      [&](const elastic::HostList& hosts, const JobFolder& folder, Console& own) {
+        return make_work(options, set, hosts, folder, own);
+      },
+      console);
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,12 @@
+// `dtrain train` on several workers.
+#pragma once
+
+#include "console.hpp"
+#include "train_options.hpp"
+
+namespace dtrain::cli {
+
+// As run_job() of job.hpp.
+ExitCode train_in_job(const TrainOptions& options, const OptionSet& set, Console& console);
+
+}  // namespace dtrain::cli

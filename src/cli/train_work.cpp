@@ -1,0 +1,52 @@
+#include "train_work.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace dtrain::cli {
+
+void LastReports::on_checkpoint(const Path& file) {
+  write_file_atomic(folder_.latest(), Path(file).replace_extension(".json").string());
+}
+
+TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Console& console)
+    : run_(std::move(run)),
+      folder_(folder),
+      console_(console),
+      watch_(console, run_),
+      last_(folder),
+      news_(watch_.observers()) {
+  watch_.observers().add(last_);
+}
+
+int TrainWork::logical_shards() const {
+  return run_.options.job.is_per_worker() ? 0 : run_.options.compute.logical_shards;
+}
+
+void TrainWork::begin(int workers) {
+  watch_.begin(workers);
+  std::filesystem::remove(folder_.latest());
+}
+
+void TrainWork::show_output(const std::string& worker, std::string_view line) {
+  console_.log(fmt::format("[{}] {}", worker, line));
+}
+
+void TrainWork::end() {
+  train::TrainResult result;
+  result.cursor.epoch = static_cast<std::uint32_t>(run_.options.epochs);
+  result.evaluation = last_.evaluation;
+  watch_.end(result);
+}
+
+std::string TrainWork::first_signal_words() const {
+  return "Stopping: the workers finish their step and save; once more ends everything at once";
+}
+
+std::string TrainWork::what_next() const {
+  return keeps() ? "the same command with --resume goes on from the last checkpoint"
+                 : "give --model-prefix to keep what was trained";
+}
+
+}  // namespace dtrain::cli
