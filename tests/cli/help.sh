@@ -58,7 +58,7 @@ done
 run help environment
 check "the environment page names the variable of an option" answers DTRAIN_BATCH_SIZE
 check "the environment page names NO_COLOR" answers NO_COLOR
-check "the environment page names the variables of a cluster" answers_line '^  DEEPLEARNING_WORKERS_PATH +train, run, sync$'
+check "the environment page names the variables of a cluster" answers_line '^  DEEPLEARNING_WORKERS_PATH +train, launch, run, sync$'
 run help configuration
 check "the configuration page shows a section" answers "[train]"
 run help exit-cods

@@ -10,7 +10,7 @@ check "an unknown command gets the nearest name" says "hint: did you mean 'dtrai
 run data perpare
 check "the second word of a command gets advice too" says "did you mean 'dtrain data prepare'?"
 run frobnicate
-check "a word near nothing gets the list" says "hint: commands are: train, hosts"
+check "a word near nothing gets the list" says "hint: commands are: train, launch, hosts"
 
 run train --learning-rate 3
 check "an unknown option is a usage error" exits 2

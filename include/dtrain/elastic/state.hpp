@@ -192,7 +192,7 @@ struct Failure {
   std::string reason;  // with signal or exit code
   std::vector<std::string> last_lines{};
   int exit_code = 0, signal = 0;  // of its process, once it is known; 0 and 0: not yet
-  bool unreachable = false;  // no agent could be started there
+  bool unreachable = false;       // no agent could be started there
 };
 
 // The job ends: first politely (Stop or Leave is sent), then by force, then the agents go, then Finish.
