@@ -79,7 +79,8 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
           ".git and the job folder; workers run there");
   Option& variables = set.add_custom(
       "--env", "NAME[=VALUE]",
-      "over ssh: a variable that workers get besides those of dtrain; NAME:VALUE means the same; may be given again",
+      "a variable that workers get; on other hosts they have only those of dtrain besides. NAME:VALUE means the same; "
+      "may be given again",
       [&options](const std::string& text) { options.environment = variables_from(text); },
       [&options] { return joined_names(options.environment); });
   variables.flag_only = variables.repeats = true;
@@ -101,12 +102,12 @@ void bind_sums(OptionSet& set, JobOptions& options) {
 
 void bind_job_files(OptionSet& set, JobOptions& options) {
   bind_job_folder(set, options.folder);
-  set.add("--reset-hosts", options.reset_hosts, "make the job folder's host_worker anew from -H");
   set.add("--detach", options.detach, "return once the job runs; it outlives the terminal");
   set.add("--prometheus", options.prometheus, "keep metrics.prom in the job folder up to date, as Prometheus reads it");
 }
 
 void bind_training_files(OptionSet& set, JobOptions& options) {
+  set.add("--reset-hosts", options.reset_hosts, "make the job folder's host_worker anew from -H, also with --resume");
   set.add("--sample-ledger", options.sample_ledger, "write which samples every step consumed to ledger/");
   set.add("--log-per-worker", options.log_per_worker, "show what every worker says too, with its host before it");
 }

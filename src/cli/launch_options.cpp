@@ -18,6 +18,7 @@ namespace {
 
 // A program that fails so often although machines are exchanged will fail again.
 constexpr int kElasticRestarts = 10;
+constexpr int kFruitlessRestarts = 3;
 constexpr std::size_t kNameBytes = 6;
 
 void bind_variables(OptionSet& set, const char* flag, std::vector<std::string>& field, const char* who) {
@@ -54,7 +55,11 @@ void bind_failures(OptionSet& set, LaunchOptions& options) {
                       "else 0",
                       kElasticRestarts),
           at_least(0));
-  set.add("--stop-signal", options.stop_signal, "NAME", "what ranks get when they are to end: TERM, INT, USR1, ...");
+  set.add_choice("--stop-when", options.stop_when, {"failed", "no-progress"},
+                 "no-progress: end with exit code 93 after three failures between which the number in "
+                 "$DTRAIN_PROGRESS_FILE, which the program may write, did not grow");
+  set.add("--stop-signal", options.stop_signal, "NAME",
+          "what ranks get when they are to end: TERM, INT, USR1, ...; $DTRAIN_DEADLINE_FILE then says until when");
   set.add("--grace", options.grace, "S", "a rank that goes on after the signal is killed then", between(0, 3600));
 }
 
@@ -115,6 +120,7 @@ foreign::Program program_of(const LaunchOptions& options) {
           .stop_signal = signal_of(options.stop_signal),
           .grace = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.grace)),
           .max_restarts = options.max_restarts.value_or(0),
+          .fruitless_limit = options.stop_when == "no-progress" ? kFruitlessRestarts : 0,
           .job = to_hex(unpredictable_bytes(kNameBytes))};
 }
 

@@ -17,6 +17,7 @@ struct LaunchOptions {
   int servers = 0;
   bool fills_placeholders = false;
   std::vector<std::string> worker_environment, server_environment;  // NAME=value
+  std::string stop_when = "failed";
   std::string stop_signal = "TERM";
   double grace = 10;                // seconds
   std::optional<int> max_restarts;  // none: kElasticRestarts with --elastic, else 0

@@ -42,12 +42,20 @@ elastic::Left::How how_of(Ended::How how) {
     case Ended::How::stopped:
       return elastic::Left::How::stopped;
     case Ended::How::failed:
+    case Ended::How::stuck:
       break;
   }
   return elastic::Left::How::failed;
 }
 
+// How the job ends with this rank; ok: it may go on.
+ExitCode code_of_job(const Ended& ended) {
+  if (ended.how == Ended::How::stuck) return ExitCode::no_progress;
+  return ended.how == Ended::How::failed ? ExitCode::failed : ExitCode::ok;
+}
+
 ExitCode code_of(const Ended& ended) {
+  if (ended.how == Ended::How::stuck) return ExitCode::no_progress;
   if (ended.how == Ended::How::failed) return static_cast<ExitCode>(ended.end.shell_code());
   return ended.how == Ended::How::stopped ? ExitCode::resumable : ExitCode::ok;
 }
@@ -63,7 +71,7 @@ ExitCode run_program_worker(const elastic::WorkerJob& me, AgentLink& link) {
   link.connect(session);
   try {
     const Ended ended = foreign::run_program(program, workplace(me, program), session);
-    session.leave(how_of(ended.how), ended.reason, ended.how == Ended::How::failed);
+    session.leave(how_of(ended.how), ended.reason, static_cast<int>(code_of_job(ended)));
     link.finish();
     return code_of(ended);
   } catch (const std::exception& error) {

@@ -135,8 +135,9 @@ struct Table<AskLeave> {
 template <>
 struct Table<Left> {
   static constexpr const char* kName = "left";
-  static constexpr auto kFields = std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason},
-                                             Field{"standing", &Left::standing}, Field{"final", &Left::final});
+  static constexpr auto kFields =
+      std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::standing},
+                 Field{"job_exit_code", &Left::job_exit_code});
 };
 
 template <typename T>

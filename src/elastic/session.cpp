@@ -70,9 +70,9 @@ class WorkerSession::State {
     send(AskLeave{reason});
   }
 
-  void leave(Left::How how, const std::string& reason, bool final) {
+  void leave(Left::How how, const std::string& reason, int job_exit_code) {
     const std::lock_guard lock(mutex_);
-    send(Left{how, reason, standing_, final});
+    send(Left{how, reason, standing_, job_exit_code});
     silent_ = true;
   }
 
@@ -335,7 +335,9 @@ WorkerSession::~WorkerSession() = default;
 void WorkerSession::on_message(const ToWorker& message) { state_->on_message(message); }
 void WorkerSession::on_control_lost(const std::string& reason) { state_->on_control_lost(reason); }
 void WorkerSession::ask_leave(const std::string& reason) { state_->ask_leave(reason); }
-void WorkerSession::leave(Left::How how, const std::string& reason, bool final) { state_->leave(how, reason, final); }
+void WorkerSession::leave(Left::How how, const std::string& reason, int job_exit_code) {
+  state_->leave(how, reason, job_exit_code);
+}
 void WorkerSession::probed(const std::string& hash) { state_->probed(hash); }
 Entry WorkerSession::enter(const Standing& standing) { return state_->enter(standing); }
 void WorkerSession::entered(const Standing& standing) { state_->entered(standing); }

@@ -18,9 +18,12 @@ Json to_json(const Seat& seat) {
                        {"network_card", seat.network_card},
                        {"processors", seat.processors},
                        {"ports", std::move(ports)},
+                       {"rendezvous", int{seat.rendezvous}},
                        {"starts", seat.starts},
                        {"failures", seat.failures},
-                       {"steps", seat.steps}});
+                       {"steps", seat.steps},
+                       {"furthest", seat.progress.furthest},
+                       {"fruitless", seat.progress.fruitless}});
 }
 
 Seat seat_from_json(const Json& json) {
@@ -34,9 +37,11 @@ Seat seat_from_json(const Json& json) {
     seat.ports.push_back(static_cast<std::uint16_t>(port.as_integer()));
   }
   if (seat.ports.size() < first_server_port) throw DataError("a rank leased too few ports");
+  seat.rendezvous = static_cast<std::uint16_t>(json.at("rendezvous").as_integer());
   seat.starts = json.at("starts").as_integer();
   seat.failures = json.at("failures").as_integer();
   seat.steps = json.at("steps").as_integer();
+  seat.progress = {json.at("furthest").as_integer(), json.at("fruitless").as_integer()};
   return seat;
 }
 
@@ -85,6 +90,7 @@ Cast make_cast(std::uint64_t generation, std::vector<Seat> seats, int servers) {
     cast.starts = std::max(cast.starts, seat.starts);
     cast.failures = std::max(cast.failures, seat.failures);
     cast.steps = std::max(cast.steps, seat.steps);
+    cast.progress = std::max(cast.progress, seat.progress);
   }
   return cast;
 }

@@ -12,6 +12,13 @@ namespace dtrain::foreign {
 // Ports that a rank leased for this generation, on its own address. Those of its parameter servers follow.
 enum Port : std::size_t { torch_port, mxnet_port, jax_port, tensorflow_port, first_server_port };
 
+// How often in a row the program failed at the same place.
+struct Progress {
+  std::int64_t furthest = 0;  // what the program said of itself, see kProgressFile
+  std::int64_t fruitless = 0;
+  friend auto operator<=>(const Progress&, const Progress&) = default;
+};
+
 struct Seat {
   std::string host;  // its line in the host file
   int slot = 0;
@@ -19,11 +26,13 @@ struct Seat {
   std::string network_card;  // that has this address; empty: unknown
   int processors = 1;        // of its machine
   std::vector<std::uint16_t> ports;
+  std::uint16_t rendezvous = 0;  // of rank 0: its key-value server
 
   // What it knows of the run so far: where ranks know different things, the most holds.
   std::int64_t starts = 0;    // of the program
   std::int64_t failures = 0;  // generations that ended because something failed
   std::int64_t steps = 0;     // see Cast::steps
+  Progress progress{};
 };
 Json to_json(const Seat& seat);
 Seat seat_from_json(const Json& json);
@@ -34,6 +43,7 @@ struct Cast {
   int servers = 0;
   std::int64_t starts = 0, failures = 0;
   std::int64_t steps = 0;  // rounds that the ranks went through together, in all generations
+  Progress progress{};
 
   int size() const { return static_cast<int>(seats.size()); }
   // Servers are dealt to the ranks in turn.

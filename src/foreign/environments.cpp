@@ -7,6 +7,7 @@
 #include <dtrain/base/json.hpp>
 
 #include "placeholders.hpp"
+#include "run_folder.hpp"
 
 namespace dtrain::foreign {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 const Seat& first_seat(const Character& who) { return who.cast.seats.front(); }
 
 Path run_folder(const Character& who) { return who.here.job_folder / "run"; }
-
-std::string rank_folder(const Character& who) { return (run_folder(who) / std::to_string(who.rank)).string(); }
 
 // Ranks with the same local rank, one on each machine that has so many.
 std::vector<int> across(const Character& who) {
@@ -85,6 +84,8 @@ void add_common(const Character& who, Variables& variables) {
   variables.set("DTRAIN_HOST", who.here.host);
   variables.set("DTRAIN_RESTART", std::to_string(who.cast.starts));
   variables.set("DTRAIN_RUN_DIR", run_folder(who).string());
+  variables.set("DTRAIN_PROGRESS_FILE", progress_file(who.here.job_folder).string());
+  variables.set("DTRAIN_DEADLINE_FILE", deadline_file(who.here.job_folder, who.rank).string());
   variables.set_default("PYTHONUNBUFFERED", "1");
   variables.set_default("OMP_NUM_THREADS", std::to_string(std::max(1, who.seat().processors / who.local_size())));
   const std::string& card = who.seat().network_card;
@@ -117,7 +118,7 @@ void add_torch(const Character& who, Variables& variables) {
   set("TORCHELASTIC_RUN_ID", who.program.job);
   // True would mean that the agent serves the store: then no rank opens it.
   set("TORCHELASTIC_USE_AGENT_STORE", "False");
-  set("TORCHELASTIC_ERROR_FILE", rank_folder(who) + "/error.json");
+  set("TORCHELASTIC_ERROR_FILE", (rank_folder(who.here.job_folder, who.rank) / "error.json").string());
   variables.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }
 
@@ -131,6 +132,11 @@ void add_horovod(const Character& who, Variables& variables) {
   set("HOROVOD_LOCAL_SIZE", who.local_size());
   set("HOROVOD_CROSS_RANK", position(cross, who.rank));
   set("HOROVOD_CROSS_SIZE", cross.size());
+  set("HOROVOD_GLOO_RENDEZVOUS_ADDR", first_seat(who).address);
+  set("HOROVOD_GLOO_RENDEZVOUS_PORT", first_seat(who).rendezvous);
+  set("HOROVOD_CONTROLLER", "gloo");
+  set("HOROVOD_CPU_OPERATIONS", "gloo");
+  if (!who.seat().network_card.empty()) set("HOROVOD_GLOO_IFACE", who.seat().network_card);
 }
 
 void add_jax(const Character& who, Variables& variables) {

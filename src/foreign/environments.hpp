@@ -43,7 +43,7 @@ struct Character {
 
 void add_common(const Character& who, Variables& variables);   // DTRAIN_*, and what all of them read
 void add_torch(const Character& who, Variables& variables);    // as torchrun
-void add_horovod(const Character& who, Variables& variables);  // as horovodrun, without its rendezvous
+void add_horovod(const Character& who, Variables& variables);  // as horovodrun
 void add_jax(const Character& who, Variables& variables);
 void add_tensorflow(const Character& who, Variables& variables);  // TF_CONFIG
 // DMLC_*, only where there are servers: these names make `import mxnet` start one. And what scripts of Dynamic Training

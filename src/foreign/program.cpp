@@ -60,6 +60,7 @@ Json to_json(const Program& program) {
                        {"stop_signal", program.stop_signal},
                        {"grace_ms", static_cast<std::int64_t>(program.grace.count())},
                        {"max_restarts", program.max_restarts},
+                       {"fruitless_limit", program.fruitless_limit},
                        {"job", program.job}});
 }
 
@@ -75,6 +76,7 @@ Program program_from_json(const Json& json) {
   program.stop_signal = static_cast<int>(json.at("stop_signal").as_integer());
   program.grace = std::chrono::milliseconds(json.at("grace_ms").as_integer());
   program.max_restarts = static_cast<int>(json.at("max_restarts").as_integer());
+  program.fruitless_limit = static_cast<int>(json.at("fruitless_limit").as_integer());
   program.job = json.at("job").as_string();
   return program;
 }

@@ -11,9 +11,11 @@
 #include <dtrain/net/addresses.hpp>
 
 #include "cast.hpp"
+#include "key_value_server.hpp"
 #include "leased_ports.hpp"
 #include "parts.hpp"
 #include "processes.hpp"
+#include "run_folder.hpp"
 
 namespace dtrain::foreign {
 namespace {
@@ -57,7 +59,7 @@ class Rank {
         if (std::optional<Ended> ended = play(entry)) return *ended;
       } catch (const PeerLost& error) {
         membership_.lost(error);
-        stop_processes();
+        stop_processes("a rank is lost: all start again");
       }
     }
   }
@@ -72,6 +74,9 @@ class Rank {
   std::optional<Ended> play(const Entry& entry) {
     comm::Communicator& others = *entry.communicator;
     LeasedPorts ports(here_.address, ports_of_a_rank(others.size(), program_.servers));
+    std::optional<KeyValueServer> rendezvous;
+    if (others.rank() == 0) rendezvous.emplace(here_.address);
+    rendezvous_port_ = rendezvous ? rendezvous->port() : std::uint16_t{0};
     const Cast cast = agree(others, entry.generation, ports.numbers());
     membership_.entered(standing_);
     ports.release();
@@ -83,10 +88,10 @@ class Rank {
         case Meeting::go_on:
           break;
         case Meeting::change:
-          stop_processes();
+          stop_processes("the ranks of the job change");
           return std::nullopt;
         case Meeting::stop:
-          stop_processes();
+          stop_processes("the job stops");
           return Ended{.how = Ended::How::stopped, .reason = "the job stops"};
         case Meeting::done:
           end_servers();
@@ -102,9 +107,11 @@ class Rank {
                     .network_card = net::card_of(here_.address),
                     .processors = here_.processors,
                     .ports = ports,
+                    .rendezvous = rendezvous_port_,
                     .starts = starts_,
                     .failures = failures_,
-                    .steps = static_cast<std::int64_t>(standing_.step)};
+                    .steps = static_cast<std::int64_t>(standing_.step),
+                    .progress = progress_};
     std::vector<Seat> seats;
     for (const std::string& seat : others.all_gather(bytes_of(to_json(mine).dump()))) {
       seats.push_back(seat_from_json(Json::parse(seat, "what another rank said")));
@@ -113,12 +120,15 @@ class Rank {
     standing_ = {.has_state = true, .step = static_cast<std::uint64_t>(cast.steps)};
     starts_ = cast.starts + 1;
     failures_ = cast.failures;
+    progress_ = cast.progress;
     return cast;
   }
 
   void start(const Cast& cast, int rank) {
     rank_ = rank;
-    make_folder(here_.job_folder / "run" / std::to_string(rank));
+    make_folder(rank_folder(here_.job_folder, rank));
+    std::error_code ignored;
+    std::filesystem::remove(deadline_file(here_.job_folder, rank), ignored);
     processes_.emplace(parts_of(program_, cast, rank, here_), here_.job_folder / "logs",
                        fmt::format("{}.{}", here_.host, here_.slot), here_.mark);
     if (rank != 0) return;
@@ -161,29 +171,42 @@ class Rank {
   // The others learn it from the coordinator, and all start again; or this rank's failure is the job's.
   std::optional<Ended> failed(const Processes::Failure& failure, const Cast& cast) {
     const std::string reason = fmt::format("{} {}", failure.who, describe(failure.end));
-    if (cast.failures < program_.max_restarts) {
-      failures_ = cast.failures + 1;
-      membership_.report(Json::object({{"event", "rank_failed"},
-                                       {"host", here_.host},
-                                       {"rank", rank_},
-                                       {"reason", reason},
-                                       {"failures", failures_},
-                                       {"max_restarts", program_.max_restarts}}));
-      throw PeerLost(reason);
+    note_progress();
+    if (program_.fruitless_limit > 0 && progress_.fruitless >= program_.fruitless_limit) {
+      return Ended{.how = Ended::How::stuck,
+                   .reason = fmt::format("{}; it failed {} times at {} without getting further", reason,
+                                         progress_.fruitless, progress_.furthest),
+                   .end = failure.end};
     }
-    return Ended{.how = Ended::How::failed, .reason = reason, .end = failure.end};
+    if (cast.failures >= program_.max_restarts) {
+      return Ended{.how = Ended::How::failed, .reason = reason, .end = failure.end};
+    }
+    failures_ = cast.failures + 1;
+    membership_.report(Json::object({{"event", "rank_failed"},
+                                     {"host", here_.host},
+                                     {"rank", rank_},
+                                     {"reason", reason},
+                                     {"failures", failures_},
+                                     {"max_restarts", program_.max_restarts}}));
+    throw PeerLost(reason);
+  }
+
+  void note_progress() {
+    const std::int64_t now = read_progress(here_.job_folder);
+    progress_ = now > progress_.furthest ? Progress{now, 1} : Progress{progress_.furthest, progress_.fruitless + 1};
   }
 
   void end_servers() {
     const auto end = std::chrono::steady_clock::now() + kServersEnd;
     while (!processes_->all_done() && std::chrono::steady_clock::now() < end) processes_->watch(kRound);
-    stop_processes();
+    stop_processes("all workers are done");
   }
 
   // It may be saving what it has.
-  void stop_processes() {
+  void stop_processes(const std::string& reason) {
     if (!processes_) return;
     membership_.progress(Phase::saving);
+    write_deadline(here_.job_folder, rank_, program_.grace, reason);
     processes_->stop(program_.stop_signal, program_.grace, [] {});
     processes_.reset();
   }
@@ -197,6 +220,8 @@ class Rank {
   elastic::Membership& membership_;
   elastic::Standing standing_;
   int rank_ = 0;
+  std::uint16_t rendezvous_port_ = 0;
+  Progress progress_;
   std::int64_t starts_ = 0, failures_ = 0;
   std::optional<Processes> processes_;
 };

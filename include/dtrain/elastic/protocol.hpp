@@ -105,7 +105,8 @@ struct Left {  // the last message: how the worker ends
   How how = How::failed;
   std::string reason;  // for failed: the error, whole
   Standing standing;
-  bool final = false;  // failed, and nobody need try again: the job has failed
+  // failed, and nobody need try again: how the job ends. 0: the others go on.
+  int job_exit_code = 0;
 };
 using FromWorker = std::variant<Hello, Ready, Meshed, Frozen, Lost, Entered, Progress, Report, AskLeave, Left>;
 

@@ -53,8 +53,7 @@ class WorkerSession final : public Membership {
   // Any thread: this worker would like to leave the job at the next step.
   void ask_leave(const std::string& reason);
   // The last message. Nothing is sent after it.
-  // `final`: the failure is the job's.
-  void leave(Left::How how, const std::string& reason, bool final = false);
+  void leave(Left::How how, const std::string& reason, int job_exit_code = 0);
 
   // Phase: `holding` while it waits.
   void probed(const std::string& hash) override;

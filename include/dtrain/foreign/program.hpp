@@ -19,8 +19,10 @@ struct Program {
   std::vector<std::string> environment{}, worker_environment{}, server_environment{};
   int stop_signal = SIGTERM;
   std::chrono::milliseconds grace{10'000};  // between that signal and SIGKILL
-  int max_restarts =
-      0;              // after failures: of all ranks together; then the job fails. Hosts that come or go do not count
+  // After failures of ranks: of all together, then the job fails. Hosts that come or go do not count.
+  int max_restarts = 0;
+  // The job ends as stuck after so many failures without progress between them; 0: never.
+  int fruitless_limit = 0;
   std::string job{};  // a name of this run of the job, the same on all ranks
 };
 

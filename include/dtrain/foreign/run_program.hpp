@@ -33,7 +33,7 @@ struct ProcessEnd {
 std::string describe(const ProcessEnd& end);  // "ended with exit code 3"
 
 struct Ended {
-  enum class How { done, removed, stopped, failed };
+  enum class How { done, removed, stopped, failed, stuck };  // stuck: it fails again and again at the same place
   How how = How::done;
   std::string reason;
   ProcessEnd end{};  // of the process that failed

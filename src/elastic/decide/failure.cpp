@@ -47,7 +47,7 @@ void report(Turn& turn, const Worker& worker, const Fault& fault) {
              {"last_lines", lines_json(fault.last_lines)}});
   const std::string rank_text = rank ? fmt::format(", rank {}", *rank) : "";
   turn.say(fmt::format("{}{} failed: {}", name_of(worker), rank_text, fault.reason),
-           turn.state.policy.elastic && turn.state.hosts.at(worker.host).wanted
+           turn.state.policy.elastic && !turn.state.ending && turn.state.hosts.at(worker.host).wanted
                ? fmt::format("the others go on; {} is tried again by itself", worker.host)
                : "",
            Say::Kind::error);

@@ -73,8 +73,7 @@ struct Hear {
       case Left::How::stopped:
         return on_stopped(left);
       case Left::How::failed:
-        if (left.final) begin_stop(turn, fmt::format("{}: {}", name_of(worker), left.reason), ExitCode::failed);
-        return lose_worker(turn, worker.id, {.reason = left.reason, .exits = left.final});
+        return on_failed(left);
     }
   }
 
@@ -119,6 +118,14 @@ struct Hear {
     note_left(left);
     const std::string reason = left.reason.empty() ? fmt::format("{} stopped", name_of(worker)) : left.reason;
     if (!turn.state.ending) begin_stop(turn, reason, ExitCode::resumable);
+  }
+
+  void on_failed(const Left& left) const {
+    const bool job_ends = left.job_exit_code != 0;
+    if (job_ends) {
+      begin_stop(turn, fmt::format("{}: {}", name_of(worker), left.reason), static_cast<ExitCode>(left.job_exit_code));
+    }
+    lose_worker(turn, worker.id, {.reason = left.reason, .exits = job_ends});
   }
 
   void note_left(const Left& left) const {
