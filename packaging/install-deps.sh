@@ -27,6 +27,7 @@ build|libssl-dev|openssl-devel
 build|libssh-dev|libssh-devel
 build|libpugixml-dev|pugixml-devel
 build|libzstd-dev|libzstd-devel
+build|libxxhash-dev|xxhash-devel
 build|zlib1g-dev|zlib-devel
 build|libspng-dev|libspng-devel
 build|libjpeg-dev|libjpeg-turbo-devel

@@ -14,6 +14,11 @@ if(NOT DTRAIN_JSON_INCLUDE)
   dtrain_missing("nlohmann/json" nlohmann-json3-dev json-devel)
 endif()
 
+find_path(DTRAIN_XXHASH_INCLUDE xxhash.h)
+if(NOT DTRAIN_XXHASH_INCLUDE)
+  dtrain_missing("xxHash" libxxhash-dev xxhash-devel)
+endif()
+
 find_path(DTRAIN_CLI11_INCLUDE CLI/CLI.hpp)
 if(NOT DTRAIN_CLI11_INCLUDE)
   dtrain_missing("CLI11" libcli11-dev cli11-devel)

@@ -3,6 +3,11 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <bit>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/secret.hpp>
 
@@ -30,6 +35,12 @@ std::string sha256_hex(ByteView bytes) {
   Sha256 hash;
   hash.update(bytes);
   return hash.hex();
+}
+
+Xxh128 xxh128(ByteView bytes) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));
+  return std::bit_cast<Xxh128>(canonical);
 }
 
 std::string hmac_sha256(std::string_view key, std::string_view message) {

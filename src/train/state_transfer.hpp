@@ -1,4 +1,4 @@
-// Moves the state of a model between ranks in chunks, each checked by its SHA-256.
+// Moves the state of a model between ranks in chunks, each checked by its hash.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,8 @@
-// SHA-256 (FIPS 180-4) for what must not change, HMAC (RFC 2104) for what must not be forged, CRC-32C (RFC 3720) where
-// a file format asks for it.
+// SHA-256 (FIPS 180-4) for what must not change, HMAC (RFC 2104) for what must not be forged, XXH3 (xxhash.com) for what
+// may be damaged on its way, CRC-32C (RFC 3720) where a file format asks for it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,9 @@ class Sha256 {
 };
 
 std::string sha256_hex(ByteView bytes);
+// XXH3 of 128 bits, in canonical order: at the speed of memory, and no protection against malice.
+using Xxh128 = std::array<std::byte, 16>;
+Xxh128 xxh128(ByteView bytes);
 // The 32 bytes of HMAC-SHA-256. Compare them with equal_secrets() of base/secret.hpp only.
 std::string hmac_sha256(std::string_view key, std::string_view message);
 // With the processor's instruction where it has one.

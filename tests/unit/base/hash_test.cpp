@@ -25,6 +25,15 @@ TEST(HmacSha256, GivesTheAnswersOfRfc4231) {
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+TEST(Xxh128, GivesTheAnswersOfItsAuthors) {
+  const auto hex = [](std::string_view text) {
+    const Xxh128 hash = xxh128(bytes_of(text));
+    return to_hex({reinterpret_cast<const char*>(hash.data()), hash.size()});
+  };
+  EXPECT_EQ(hex(""), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(hex("abc"), "06b05ab6733a618578af5f94892f3950");
+}
+
 TEST(Crc32c, GivesTheAnswersOfRfc3720) {
   EXPECT_EQ(crc32c(bytes_of("123456789")), 0xe3069283u);
   EXPECT_EQ(crc32c(bytes_of(std::string(32, '\0'))), 0x8a9136aau);
