@@ -54,6 +54,7 @@ void ProgramWork::show(const Json& report) {
 }
 
 void ProgramWork::tell_start(const Json& report) {
+  if (tell_json(report)) return;
   const std::int64_t ranks = report.at("ranks").as_integer();
   console_.log(fmt::format("{}{} {} as generation {}",
                            report.at("restart").as_integer() > 0 ? "Started again: " : "Started ", ranks,
@@ -61,6 +62,7 @@ void ProgramWork::tell_start(const Json& report) {
 }
 
 void ProgramWork::tell_failure(const Json& report) {
+  if (tell_json(report)) return;
   console_.warning(fmt::format("rank {} on {}: {}; all ranks start again ({} of --max-restarts {})",
                                report.at("rank").as_integer(), report.at("host").as_string(),
                                report.at("reason").as_string(), report.at("failures").as_integer(),
@@ -69,19 +71,26 @@ void ProgramWork::tell_failure(const Json& report) {
 
 // One rank alone speaks as if nobody were between.
 void ProgramWork::show_output(const std::string& worker, std::string_view line) {
-  if (console_.json()) {
-    console_.answer_json(
-        Json::object({{"schema", "dtrain.launch/1"}, {"event", "output"}, {"worker", worker}, {"line", line}}));
-  } else if (workers_ == 1) {
+  if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"line", line}}))) return;
+  if (workers_ == 1) {
     console_.answer(line);
   } else {
     console_.answer(fmt::format("[{}] {}", worker, line));
   }
 }
 
+bool ProgramWork::tell_json(const Json& event) {
+  if (!console_.json()) return false;
+  Json line = Json::object({{"schema", "dtrain.launch/1"}});
+  for (const auto& [key, value] : event.as_object()) line[key] = value;
+  console_.answer_json(line);
+  return true;
+}
+
 void ProgramWork::end() {
-  console_.log(fmt::format("All ranks are done, {} after the start",
-                           format_duration(std::chrono::steady_clock::now() - begun_)));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
+  if (tell_json(Json::object({{"event", "done"}, {"seconds", took.count()}}))) return;
+  console_.log(fmt::format("All ranks are done, {} after the start", format_duration(took)));
 }
 
 std::string ProgramWork::first_signal_words() const {

@@ -30,6 +30,7 @@ class ProgramWork final : public JobWork {
  private:
   void tell_start(const Json& report);
   void tell_failure(const Json& report);
+  bool tell_json(const Json& event);  // with --json; false: without it
 
   const LaunchOptions options_;
   const foreign::Program program_;

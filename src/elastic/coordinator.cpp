@@ -8,6 +8,7 @@
 
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/secret.hpp>
+#include <dtrain/elastic/orders.hpp>
 
 #include "host_edit.hpp"
 #include "job_meter.hpp"
@@ -44,6 +45,7 @@ struct Coordinator::Impl {
     journal.begin_term(options.term);
     const Origin origin{journal.next_generation(), journal.next_worker(), member_log.present()};
     if (options.inheritance) {
+      orders = orders_in(read_events(options.folder / "events.jsonl"));
       first = inherit(options.policy, origin, *options.inheritance, now.time);
       state = std::move(first->state);
     } else {
@@ -75,12 +77,18 @@ struct Coordinator::Impl {
       begun = true;
       if (first) act_all(first->actions, now);
       read_host_file(false, now);
+      repeat_orders(now);
     } else if (state.policy.elastic) {
       watch_host_file(now);
     }
     step(Tick{}, now);
     catch_up(now);
     if (options.prometheus && now.time >= metrics_due) write_metrics(now);
+  }
+
+  void repeat_orders(Moment now) {
+    for (const auto& [host, reason] : orders.drained) step(Drain{host, reason}, now);
+    if (orders.stop) step(StopAsked{*orders.stop}, now);
   }
 
   void hear(const Request& request, Moment now) {
@@ -329,6 +337,7 @@ struct Coordinator::Impl {
   Moment clock;                      // of what is being dealt with
   const std::string claim_owner;
   std::optional<Decision> first;  // of a takeover
+  Orders orders;                  // to the coordinators before this one
   std::deque<std::function<void()>> deferred;
   bool deposed = false;
   bool leads_to_the_end = false;  // it was in charge when it ended the agents, so none is left to choose another

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) for what must not change, HMAC (RFC 2104) for what must not be forged, XXH3 (xxhash.com) for what
-// may be damaged on its way, CRC-32C (RFC 3720) where a file format asks for it.
+// SHA-256 (FIPS 180-4) for what must not change, HMAC (RFC 2104) for what must not be forged, XXH3 (xxhash.com) for
+// what may be damaged on its way, CRC-32C (RFC 3720) where a file format asks for it.
 #pragma once
 
 #include <array>

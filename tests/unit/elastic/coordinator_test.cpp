@@ -98,6 +98,23 @@ TEST_F(CoordinatorTest, StartsTheHostsOfTheFileAndAWorkerInEverySlot) {
   EXPECT_EQ(crew_.workers.size(), 3u);
 }
 
+TEST_F(CoordinatorTest, KnowsWhatTheOneBeforeItWasAskedFor) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  EXPECT_EQ(ask(Json::object({{"ask", "drain"}, {"host", "w2"}})), Json::object({{"ok", true}}));
+  options_.term = 2;
+  options_.inheritance.emplace();
+  begin();
+  EXPECT_TRUE(coordinator_->state().hosts.at("w2").drained);
+  EXPECT_FALSE(coordinator_->state().hosts.at("w1").drained);
+  EXPECT_FALSE(coordinator_->state().ending);
+  ask(Json::object({{"ask", "stop"}, {"reason", "enough"}}));
+  options_.term = 3;
+  begin();
+  ASSERT_TRUE(coordinator_->state().ending);
+  EXPECT_EQ(coordinator_->state().ending->reason, "enough");
+}
+
 TEST_F(CoordinatorTest, RefusesToBeginWithoutAHost) {
   write_file_atomic(folder_ / "host_worker", "# nobody\n");
   EXPECT_THROW(begin(), UsageError);
