@@ -6,8 +6,10 @@
 #include <chrono>
 #include <fstream>
 
+#include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/foreign/run_program.hpp>
 
 #include "data_facts.hpp"
 #include "job_client.hpp"
@@ -92,7 +94,7 @@ std::uint64_t memory_of(const TrainRun& run) {
 void measure(const elastic::WorkerJob& job, Json& facts) {
   facts["disk_free_bytes"] = free_disk(job.job_folder);
   expect(free_disk(job.job_folder), kLeastDisk, "the disk of the job folder");
-  if (holds_program(job.document)) return;
+  if (holds_program(job.document)) return foreign::check_program(program_in(job.document), own_environment());
   facts["data"] = check_data_facts(job.document);
   const TrainRun run = run_from_json(job.document);
   const std::uint64_t memory = free_memory();

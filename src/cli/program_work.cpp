@@ -13,6 +13,9 @@
 namespace dtrain::cli {
 namespace {
 
+// Every change starts all programs again: what comes within this time is one change.
+constexpr std::chrono::seconds kBetweenChanges{3};
+
 LaunchOptions with_most_workers(LaunchOptions options, int workers) {
   if (options.job.elastic && options.job.max_workers == 0) options.job.max_workers = default_max_workers(workers);
   return options;
@@ -39,6 +42,7 @@ void ProgramWork::adjust(elastic::Policy& policy) const {
   policy.leave_timeout += program_.grace;
   policy.hang_floors.waiting += program_.grace;
   policy.fruitless_limit = std::numeric_limits<int>::max();
+  policy.between_changes = kBetweenChanges;
 }
 
 void ProgramWork::begin(int workers) {

@@ -11,6 +11,8 @@
 #include <dtrain/net/addresses.hpp>
 
 #include "cast.hpp"
+#include "environments.hpp"
+#include "find_program.hpp"
 #include "key_value_server.hpp"
 #include "leased_ports.hpp"
 #include "parts.hpp"
@@ -227,6 +229,13 @@ class Rank {
 };
 
 }  // namespace
+
+void check_program(const Program& program, const std::vector<std::string>& environment) {
+  Variables variables(environment);
+  variables.set_all(program.environment);
+  variables.set_all(program.worker_environment);
+  find_program(program.command.front(), variables.take());
+}
 
 Ended run_program(const Program& program, const Workplace& here, elastic::Membership& membership) {
   return Rank(program, here, membership).run();

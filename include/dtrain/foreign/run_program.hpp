@@ -39,6 +39,10 @@ struct Ended {
   ProcessEnd end{};  // of the process that failed
 };
 
+// Throws Error where the program cannot be started from the current folder with this environment: a host that lacks it
+// must not make the others start again.
+void check_program(const Program& program, const std::vector<std::string>& environment);
+
 // Blocks until the job needs this rank no more. All that it started is gone then. Call from a process that has no other
 // children: orphans of the program become its own. Throws Error when the program cannot be started, after it ended
 // what it had started.

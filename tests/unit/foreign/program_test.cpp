@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/foreign/run_program.hpp>
 
 #include "common/temporary_folder.hpp"
 #include "find_program.hpp"
@@ -48,6 +49,17 @@ TEST(ForeignProgram, PathOfTheProgramsOwnEnvironmentIsSearched) {
   EXPECT_EQ(find_program("tool", {"PATH=/nowhere:" + folder.path().string()}), folder.path() / "tool");
   EXPECT_EQ(find_program((folder.path() / "tool").string(), {}), folder.path() / "tool");
   EXPECT_THROW(find_program("tool", {"PATH=/nowhere"}), Error);
+}
+
+TEST(ForeignProgram, IsLookedForOnANewHostAsItWillBeStarted) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder.path() / "tool", "#!/bin/sh\n");
+  std::filesystem::permissions(folder.path() / "tool", std::filesystem::perms::owner_all);
+  Program program{.command = {"tool"}};
+  EXPECT_THROW(check_program(program, {"PATH=/nowhere"}), Error);
+  EXPECT_NO_THROW(check_program(program, {"PATH=" + folder.path().string()}));
+  program.worker_environment = {"PATH=" + folder.path().string()};
+  EXPECT_NO_THROW(check_program(program, {"PATH=/nowhere"}));
 }
 
 }  // namespace
