@@ -15,8 +15,8 @@ struct Orders {
   std::optional<std::string> stop;             // the job is to end, with the reason
 };
 
-// Those in force after these events of the job (read_events() of elastic/records.hpp). A host that is listed again, and a
-// job that is begun again, start afresh.
+// Those in force after these events of the job (read_events() of elastic/records.hpp). A host that is listed again, and
+// a job that is begun again, start afresh.
 Orders orders_in(const std::vector<Json>& events);
 
 }  // namespace dtrain::elastic
