@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -11,31 +12,42 @@ extern char** environ;
 namespace dtrain {
 namespace {
 
-std::vector<std::string> own_arguments() {
+constexpr std::string_view kSelf = "/proc/self/exe";
+
+std::vector<std::string> whole_command_line() {
   std::string text = read_file("/proc/self/cmdline");
   if (!text.empty()) text.pop_back();
   return split(text, '\0');
 }
 
-constexpr std::string_view kSelf = "/proc/self/exe";
-
 // "ld-linux-x86-64.so.2 --argv0 dtrain --library-path lib bin/dtrain ARGUMENTS": as packaging/launcher.cpp writes it,
 // every option of the loader has a value.
-std::vector<std::string> command_of_loader(std::vector<std::string> arguments) {
+std::size_t words_of_loader(const std::vector<std::string>& line) {
   std::size_t program = 1;
-  while (program < arguments.size() && arguments[program].starts_with("--")) program += 2;
-  if (program >= arguments.size()) throw Error("cannot tell how this program was started, to start it again");
-  arguments.resize(program + 1);
-  return arguments;
+  while (program < line.size() && line[program].starts_with("--")) program += 2;
+  if (program >= line.size()) throw Error("cannot tell how this program was started, to start it again");
+  return program + 1;
 }
+
+bool runs_in_loader(const Path& executable) { return executable.filename().string().starts_with("ld-linux"); }
 
 }  // namespace
 
 std::vector<std::string> own_command() {
   std::error_code error;
   const Path executable = std::filesystem::read_symlink(kSelf, error);
-  if (!executable.filename().string().starts_with("ld-linux")) return {std::string(kSelf)};
-  return command_of_loader(own_arguments());
+  if (!runs_in_loader(executable)) return {std::string(kSelf)};
+  std::vector<std::string> line = whole_command_line();
+  line.resize(words_of_loader(line));
+  return line;
+}
+
+std::vector<std::string> own_arguments() {
+  std::error_code error;
+  std::vector<std::string> line = whole_command_line();
+  const std::size_t before = runs_in_loader(std::filesystem::read_symlink(kSelf, error)) ? words_of_loader(line) : 1;
+  line.erase(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(std::min(before, line.size())));
+  return line;
 }
 
 Spawn spawn_of(std::vector<std::string> command) {

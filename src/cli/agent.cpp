@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <iostream>
 #include <iterator>
@@ -8,12 +9,15 @@
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/launch/starter_launcher.hpp>
 
 #include "agent_apart.hpp"
+#include "agent_kept.hpp"
 #include "command.hpp"
 #include "host_check.hpp"
 #include "job.hpp"
 #include "job_folder.hpp"
+#include "resubmit.hpp"
 #include "worker.hpp"
 
 namespace dtrain::cli {
@@ -21,6 +25,7 @@ namespace {
 
 struct AgentCommand {
   bool worker = false, check = false, apart = false, coordinator = false;
+  std::optional<Path> join, submitted;
 };
 
 void bind(OptionSet& set, AgentCommand& options) {
@@ -29,6 +34,8 @@ void bind(OptionSet& set, AgentCommand& options) {
   set.add("--coordinator", options.coordinator, "take over from the coordinator that the agents lost").flag_only = true;
   set.add("--apart", options.apart, "outlive the connection that started this: return once the job is joined")
       .flag_only = true;
+  set.add("--join", options.join, "join the job that this file tells of, and remove it").flag_only = true;
+  set.add("--submitted", options.submitted, "be the command that this file holds, and remove it").flag_only = true;
 }
 
 // The token comes through a pipe, so nobody else can read it.
@@ -38,6 +45,18 @@ Json document_from_input() {
     throw UsageError("agent: nobody said which job to join", "`dtrain train` starts agents and workers by itself");
   }
   return Json::parse(text, "standard input");
+}
+
+// As the other way to keep the token from everybody: the folder is the job's, and only its owner may read the file.
+Json document_from_file(const Path& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    throw RemoteError(fmt::format("{} is not there", file.string()),
+                      "hosts of a job share its folder: mount it there, or choose another --job-dir");
+  }
+  const std::string text = read_file(file);
+  std::filesystem::remove(file, error);
+  return Json::parse(text, file.string());
 }
 
 std::vector<std::string> own_command_with(const std::string& option) {
@@ -76,13 +95,19 @@ ExitCode act(const AgentCommand& options, const OptionSet&, Console& console) {
   if (options.worker) return run_worker();
   if (options.check) return check_host(document_from_input(), console);
   if (options.coordinator) return take_over(elastic::coordinator_order_from_json(document_from_input()), console);
-  const elastic::AgentJoin join = elastic::agent_join_from_json(document_from_input());
+  if (options.submitted) run_submitted(*options.submitted);
+  const elastic::AgentJoin join =
+      elastic::agent_join_from_json(options.join ? document_from_file(*options.join) : document_from_input());
   require_job_folder(join);
   refuse_old_coordinator(join);
   Apart apart;
   if (options.apart)
     apart = go_apart(elastic::tree_mark(join), elastic::coordinator_mark(join), elastic::agent_log(join));
   if (apart.outcome) return *apart.outcome;
+  if (options.join) {
+    if (const auto outcome = keep_agent(elastic::tree_mark(join), elastic::coordinator_mark(join))) return *outcome;
+    for (const std::string& name : launch::variables_of_starters(own_environment())) ::unsetenv(name.c_str());
+  }
   watch_stop_signals();
   elastic::run_agent({.join = join,
                       .worker_command = own_command_with("--worker"),

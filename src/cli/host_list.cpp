@@ -4,6 +4,9 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/launch/allocation.hpp>
+
+#include "environment.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -33,20 +36,40 @@ std::string text_of_host_file(const Path& file) {
   throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
 }
 
-StartingHosts from_file(const Path& file, const JobOptions& options, bool chose_number) {
+// The first -n of those that `source` has; all of them where nobody chose a number.
+StartingHosts chosen_from(const Path& source, std::string text, const JobOptions& options, bool chose_number) {
   StartingHosts hosts;
-  hosts.text = text_of_host_file(file);
+  hosts.text = std::move(text);
   if (!hosts.text.ends_with('\n')) hosts.text += '\n';
-  hosts.list = parsed(file, hosts.text);
+  hosts.list = parsed(source, hosts.text);
   const auto wanted = static_cast<std::size_t>(options.hosts);
   if (!chose_number || wanted == hosts.list.hosts.size()) return hosts;
   if (wanted > hosts.list.hosts.size()) {
-    throw UsageError(fmt::format("--num-workers {}: {} has {} hosts", wanted, file.string(), hosts.list.hosts.size()),
+    throw UsageError(fmt::format("--num-workers {}: {} has {} hosts", wanted, source.string(), hosts.list.hosts.size()),
                      "leave -n out to take all of them");
   }
   hosts.text = first_hosts(hosts.text, wanted);
-  hosts.list = parsed(file, hosts.text);
+  hosts.list = parsed(source, hosts.text);
   return hosts;
+}
+
+std::size_t slots_of(const launch::Allocation& allocation) {
+  std::size_t slots = 0;
+  for (const launch::GrantedHost& host : allocation.hosts) slots += static_cast<std::size_t>(host.slots);
+  return slots;
+}
+
+// A scheduler that counts slots may have granted the -n that it was asked for on fewer hosts.
+StartingHosts granted(const JobOptions& options, bool chose_number) {
+  const auto allocation = launch::find_allocation(environment);
+  if (!allocation) {
+    throw UsageError(fmt::format("--launcher {}: nobody said which hosts", options.launcher),
+                     "-H names a file with one host a line; in a job of Slurm, Grid Engine, PBS or LSF its own are "
+                     "taken");
+  }
+  const bool all = slots_of(*allocation) == static_cast<std::size_t>(options.hosts);
+  return chosen_from(fmt::format("this {} job", launch::scheduler_name(allocation->scheduler)),
+                     launch::host_lines(allocation->hosts), options, chose_number && !all);
 }
 
 StartingHosts numbered(int count) {
@@ -93,7 +116,9 @@ StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool re
     return hosts;
   }
   StartingHosts hosts =
-      options.hostfile ? from_file(*options.hostfile, options, chose_number) : numbered(options.hosts);
+      options.hostfile ? chosen_from(*options.hostfile, text_of_host_file(*options.hostfile), options, chose_number)
+      : options.is_by_starter() ? granted(options, chose_number)
+                                : numbered(options.hosts);
   if (options.slots > 1) give_slots(hosts, options.slots);
   return hosts;
 }

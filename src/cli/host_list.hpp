@@ -18,7 +18,8 @@ struct StartingHosts {
 };
 
 // An existing host_worker is kept on --resume unless --reset-hosts; else the first -n lines of -H; without -H the
-// hosts are called worker1, worker2, ... Throws UsageError when the file has fewer than -n hosts, none, or lines that
+// hosts of the batch job that this is in, where a starter brings agents to hosts; else they are called worker1,
+// worker2, ... Throws UsageError when the file has fewer than -n hosts, none, or lines that
 // mean nothing. Writes nothing. `chose_number`: the person gave -n.
 StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume);
 

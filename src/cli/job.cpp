@@ -13,6 +13,7 @@
 #include "host_list.hpp"
 #include "job_client.hpp"
 #include "job_run.hpp"
+#include "resubmit.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -65,6 +66,7 @@ int workers_of(const elastic::HostList& list) {
 }
 
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Console& console) {
+  if (needs_scheduler(start.job)) return run_under_scheduler(start.job, console);
   if (!start.job.detach) return coordinate_here(start, make_work, console, [] {});
   const JobFolder folder{start.job.folder};
   const Detached detached = detach(folder);

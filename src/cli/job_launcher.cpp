@@ -5,8 +5,10 @@
 #include <string_view>
 #include <utility>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/launch/local_launcher.hpp>
+#include <dtrain/launch/starter_launcher.hpp>
 
 #include "environment.hpp"
 
@@ -49,7 +51,39 @@ launch::SshLauncherOptions ssh_launcher_options(const JobOptions& options, const
   return ssh;
 }
 
+namespace {
+
+launch::StarterProgram starter_of(const JobOptions& options) {
+  const std::string folders = environment("PATH").value_or("");
+  if (options.launcher == "mpi") return launch::find_mpirun(folders);
+  if (options.launcher == "slurm") return {launch::Starter::srun, launch::find_program("srun", folders, kSlurmHint)};
+  return {launch::Starter::qrsh, launch::find_program("qrsh", folders, kGridHint)};
+}
+
+// Under a coordinator that took over from this process's one.
+bool goes_on(const JobFolder& folder) {
+  try {
+    const auto file = read_coordinator(folder);
+    return file && !file->over();
+  } catch (const Error&) {  // nobody can tell: better a process too many than a job too few
+    return true;
+  }
+}
+
+std::unique_ptr<elastic::AgentLauncher> make_starter_launcher(const JobOptions& options, const JobFolder& folder) {
+  const launch::StarterProgram starter = starter_of(options);
+  return std::make_unique<launch::StarterLauncher>(
+      launch::StarterLauncherOptions{.starter = starter.starter,
+                                     .program = starter.program,
+                                     .environment = launch::without_secrets(own_environment()),
+                                     .announce = options.announce,
+                                     .job_goes_on = [folder] { return goes_on(folder); }});
+}
+
+}  // namespace
+
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const JobOptions& options, const JobFolder& folder, Note note) {
+  if (options.is_by_starter()) return make_starter_launcher(options, folder);
   if (!options.is_over_ssh()) return std::make_unique<launch::LocalLauncher>();
   return std::make_unique<launch::SshLauncher>(ssh_launcher_options(options, folder, std::move(note)));
 }

@@ -14,6 +14,11 @@
 
 namespace dtrain::cli {
 
+// What to do where a scheduler's commands are missing.
+constexpr const char* kSlurmHint = "install Slurm's commands (Debian: slurm-client) or put their folder in PATH";
+constexpr const char* kGridHint =
+    "install Grid Engine's commands (Debian: gridengine-client) or put their folder in PATH";
+
 // `note`: takes lines for people, from any thread.
 using Note = std::function<void(const std::string& line)>;
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const JobOptions& options, const JobFolder& folder, Note note);

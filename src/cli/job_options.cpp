@@ -1,6 +1,7 @@
 #include "job_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -36,7 +37,11 @@ void bind_start(OptionSet& set, JobOptions& options) {
   bind_hostfile(set, options.hostfile);
   set.add_choice("--launcher", options.launcher, {"auto", "local", "ssh", "mpi", "slurm", "sge", "yarn"},
                  "how workers are started: ssh, on the hosts of -H; local, as processes here; auto: ssh with -H, else "
-                 "local. This version has no other");
+                 "local. mpi: mpirun brings an agent to each host of -H, or of the batch job that this is in. slurm, "
+                 "sge: so do srun and qrsh on the hosts of the job that this is in; outside of one the command runs "
+                 "itself again in a job of -n hosts (salloc) or -n slots (qrsh)");
+  set.add("--queue", options.queue, "NAME", "slurm, sge: the partition or queue of the job that is asked for");
+  set.add("--sge-pe", options.sge_pe, "NAME", "sge: the parallel environment of the job that is asked for");
 }
 
 std::string joined_names(const std::vector<std::string>& variables) {
@@ -73,13 +78,14 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
       "hosts have a dtrain at this one's path");
   bind_ssh_config(set, options.ssh_config);
   set.add("--announce", options.announce, "ADDRESS",
-          "over ssh: where hosts reach this machine; else the end of their ssh connection here");
+          "where hosts reach this machine; else the end of their ssh connection here, or any of its addresses");
   set.add("--sync-dst-dir", options.sync_to, "DIR",
           "over ssh: each host gets the current folder's content in DIR before it joins, only what differs, without "
           ".git and the job folder; workers run there");
   Option& variables = set.add_custom(
       "--env", "NAME[=VALUE]",
-      "a variable that workers get; on other hosts they have only those of dtrain besides. NAME:VALUE means the same; "
+      "a variable that workers get; on other machines they have only those of dtrain besides. NAME:VALUE means the "
+      "same; "
       "may be given again",
       [&options](const std::string& text) { options.environment = variables_from(text); },
       [&options] { return joined_names(options.environment); });
@@ -125,9 +131,10 @@ void bind_gate(OptionSet& set, JobOptions& options) {
 }
 
 void bind_waits(OptionSet& set, JobOptions& options) {
-  set.add("--heartbeat-timeout", options.heartbeat_timeout, "S",
-          "a worker that is silent for so long is evicted; over ssh a coordinator, after at least 3, is replaced",
-          more_than(0));
+  set.add(
+      "--heartbeat-timeout", options.heartbeat_timeout, "S",
+      "a worker that is silent for so long is evicted; on other machines a coordinator, after at least 3, is replaced",
+      more_than(0));
   set.add("--comm-timeout", options.comm_timeout, "S", "longest wait for other workers inside a step", more_than(0));
   set.add("--hold-timeout", options.hold_timeout, "S",
           "with fewer than --min-workers: wait so long, then save and stop; 0: for ever", at_least(0));
@@ -147,6 +154,33 @@ void check_sync(const JobOptions& options) {
   if (std::filesystem::equivalent(options.folder, ".", ignored)) {
     throw UsageError("--sync-dst-dir: the current folder is the job folder, which changes all the time",
                      "give the job a folder of its own: --job-dir");
+  }
+}
+
+// Options that mean something to some launchers only.
+struct LauncherOption {
+  const char* name;
+  std::vector<std::string> launchers;
+};
+
+void check_launcher(const JobOptions& options, const OptionSet& set) {
+  static const std::vector<LauncherOption> kOnly = {{"ssh-config", {"ssh"}},
+                                                    {"sync-binary", {"ssh"}},
+                                                    {"announce", {"ssh", "mpi", "slurm", "sge"}},
+                                                    {"queue", {"slurm", "sge"}},
+                                                    {"sge-pe", {"sge"}}};
+  const std::string launcher = options.is_over_ssh() ? "ssh" : options.launcher == "auto" ? "local" : options.launcher;
+  for (const LauncherOption& only : kOnly) {
+    const Option* option = set.find(only.name);
+    if (!option || option->source != Source::flag ||
+        std::ranges::find(only.launchers, launcher) != only.launchers.end())
+      continue;
+    throw UsageError(fmt::format("--{} means nothing to --launcher {}", only.name, launcher),
+                     fmt::format("it goes with --launcher {}", fmt::join(only.launchers, ", ")));
+  }
+  if (launcher == "yarn") {
+    throw UsageError("--launcher yarn: this dtrain cannot start workers by YARN",
+                     "--launcher ssh with -H reaches the same machines");
   }
 }
 
@@ -223,12 +257,8 @@ void bind_training_elastic(OptionSet& set, JobOptions& options) {
       [&options] { return std::string(options.mixed_hardware ? "allow" : "refuse"); });
 }
 
-void check_hosts(const JobOptions& options) {
-  if (options.launcher != "auto" && options.launcher != "local" && options.launcher != "ssh") {
-    throw UsageError(
-        fmt::format("--launcher {}: this dtrain starts workers over ssh or on this machine", options.launcher),
-        "--launcher ssh with -H, or --launcher local");
-  }
+void check_hosts(const JobOptions& options, const OptionSet& set) {
+  check_launcher(options, set);
   if (options.launcher == "ssh" && !options.hostfile) {
     throw UsageError("--launcher ssh: nobody said which hosts", "-H names a file with one host a line");
   }
@@ -245,7 +275,7 @@ void check_hosts(const JobOptions& options) {
 
 void check_training_job(const JobOptions& options, const OptionSet& set) {
   if (options.is_job()) {
-    check_hosts(options);
+    check_hosts(options, set);
     if (!options.elastic && options.is_per_worker()) {
       throw UsageError("--elastic-batch per-worker: the number of workers changes only with --elastic",
                        "add --elastic, or leave it out");

@@ -17,6 +17,8 @@ struct JobOptions {
   int slots = 0;  // workers on each host whose line does not say; 0: one
   std::optional<Path> hostfile;
   std::string launcher = "auto";  // ssh with a host file, else local
+  std::string queue;              // of a scheduler; empty: its default
+  std::string sge_pe;             // Grid Engine's parallel environment
   bool sync_binary = true;
   std::optional<Path> ssh_config;  // none: the user's
   std::string announce;
@@ -46,9 +48,12 @@ struct JobOptions {
   double heartbeat_timeout = 3, prepare_timeout = 3600, comm_timeout = 30, hold_timeout = 600;  // seconds
 
   bool is_over_ssh() const { return launcher == "ssh" || (launcher == "auto" && hostfile); }
+  // A cluster's own starter brings the agents to their hosts, which it may choose too.
+  bool is_by_starter() const { return launcher == "mpi" || launcher == "slurm" || launcher == "sge"; }
+  bool is_on_other_machines() const { return is_over_ssh() || is_by_starter(); }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.
-  bool is_job() const { return hosts > 1 || hostfile || elastic; }
+  bool is_job() const { return hosts > 1 || hostfile || elastic || is_by_starter(); }
 };
 
 // For any job on several hosts, and what training adds to them.
@@ -64,9 +69,8 @@ void bind_job_folder(OptionSet& set, Path& folder);               // --job-dir, 
 // the one of this process, or none.
 std::vector<std::string> variables_from(const std::string& text);
 
-// Throw UsageError: for a launcher that this version does not have, or one that cannot do what the others ask for; and
-// for options of a job where there is none.
-void check_hosts(const JobOptions& options);
+// Throw UsageError for options that need --elastic, a job or another launcher.
+void check_hosts(const JobOptions& options, const OptionSet& set);
 void check_training_job(const JobOptions& options, const OptionSet& set);
 
 }  // namespace dtrain::cli

@@ -62,8 +62,8 @@ elastic::Policy policy_of(const JobOptions& job) {
   policy.gate = gate_for(job);
   const elastic::GateOptions gate = gate_options(job);
   policy.gate_timeout = gate.prepare_timeout + gate.check_timeout + kGateSlack;
-  if (job.is_over_ssh()) policy.host_timeout = kRemoteStart;
-  policy.quorum = job.elastic && job.is_over_ssh();
+  if (job.is_on_other_machines()) policy.host_timeout = kRemoteStart;
+  policy.quorum = job.elastic && job.is_on_other_machines();
   policy.hold_timeout = job.hold_timeout > 0 ? milliseconds(job.hold_timeout) : std::chrono::hours(24 * 3650);
   return policy;
 }
@@ -155,7 +155,7 @@ struct JobRun::State {
                                         .job = order ? order->document : work.document(),
                                         .gate = gate_options(job),
                                         .notice_url = job.notice_url};
-    if (job.is_over_ssh()) {
+    if (job.is_on_other_machines()) {
       options.bind_address = net::kAnyAddress;
       options.environment = travelling_environment(own_environment(), job.environment);
       if (work.uses_s3()) options.environment = with_variables(far_environment({}), options.environment);
@@ -163,6 +163,8 @@ struct JobRun::State {
       options.folder = job.sync_to;
       options.join_deadline = kRemoteStart;
       options.silence = silence();
+    } else if (!job.environment.empty()) {
+      options.environment = with_variables(own_environment(), job.environment);
     }
     options.term = term;
     options.outlive = survives();
@@ -220,7 +222,7 @@ struct JobRun::State {
     return {crew.address()};
   }
 
-  bool survives() const { return job.is_over_ssh() && job.elastic; }
+  bool survives() const { return job.is_on_other_machines() && job.elastic; }
 
   // Commands find the coordinator by this.
   void publish(const elastic::NetworkCrew& crew) {
@@ -305,7 +307,7 @@ struct JobRun::State {
   }
 
   std::string what_next(ExitCode code) const {
-    if (code == ExitCode::refused && job.hostfile) {
+    if (code == ExitCode::refused && job.is_over_ssh()) {
       return fmt::format("`dtrain run -H {} -- true` tries the hosts alone", job.hostfile->string());
     }
     return work.what_next();

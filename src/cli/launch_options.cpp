@@ -101,7 +101,7 @@ void bind(OptionSet& set, LaunchOptions& options) {
 }
 
 LaunchOptions settled(LaunchOptions options, const OptionSet& set) {
-  check_hosts(options.job);
+  check_hosts(options.job, set);
   signal_of(options.stop_signal);
   JobOptions& job = options.job;
   job.slots = ranks_per_host(options);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <dtrain/elastic/agent.hpp>
-#include <dtrain/net/addresses.hpp>
+#include <dtrain/launch/starter_launcher.hpp>
 
 namespace dtrain::cli {
 namespace {
@@ -61,13 +61,7 @@ void LentStarts::start(const elastic::HostLine& host, const elastic::AgentJoin& 
   lent_.erase(host.name);
   const auto offer = offers_.extract(host.name);
   if (!offer) return launcher_.start(host, join, std::move(failed));
-  elastic::AgentJoin mine = join;
-  if (mine.address == net::kAnyAddress && !announce_.empty()) {
-    mine.address = announce_;
-  } else if (mine.address == net::kAnyAddress) {
-    mine.more_addresses = net::own_addresses();
-    mine.address = mine.more_addresses.front();
-  }
+  const elastic::AgentJoin mine = launch::with_own_addresses(join, announce_);
   lent_[host.name] = {std::move(failed), std::chrono::steady_clock::now() + kLentTime};
   offer.mapped().answer(Json::object({{"join", elastic::to_json(mine)}}));
 }

@@ -18,7 +18,7 @@ void refuse_what_one_process_does(const TrainOptions& options) {
 
 // Of all workers if they run here, else of one host.
 int workers_of_a_machine(const elastic::HostList& list, const JobOptions& job) {
-  if (!job.is_over_ssh()) return workers_of(list);
+  if (!job.is_on_other_machines()) return workers_of(list);
   int most = 1;
   for (const elastic::HostLine& host : list.hosts) most = std::max(most, host.slots);
   return most;

@@ -6,7 +6,7 @@ namespace dtrain::cli {
 
 TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, Console& console) {
   TrainSources sources;
-  if (options.benchmark && options.job.is_job() && options.job.is_over_ssh()) {
+  if (options.benchmark && options.job.is_job() && options.job.is_on_other_machines()) {
     sources.train = shared_synthetic_records(std::filesystem::absolute(options.job.folder), options.data.image,
                                              options.data.classes, options.compute.samples_per_step());
     return sources;

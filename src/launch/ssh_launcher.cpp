@@ -11,28 +11,17 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/launch/sync.hpp>
 #include <dtrain/net/addresses.hpp>
 
+#include "agent_words.hpp"
 #include "program_copy.hpp"
 
 namespace dtrain::launch {
 namespace {
 
 constexpr std::size_t kMostSaid = 4 << 10;  // of what an agent says before it joined
-
-// What a failed agent said, on one line: "dtrain: WHAT" and "hint: NEXT".
-std::string words_of(const std::string& said) {
-  std::string words;
-  for (std::string_view line : split(said, '\n')) {
-    line = trim(line);
-    if (line.starts_with("dtrain: ")) line.remove_prefix(8);
-    if (!line.empty()) words += (words.empty() ? "" : "; ") + std::string(line);
-  }
-  return words;
-}
 
 std::string end_of(const net::SshExit& exit, std::chrono::milliseconds deadline) {
   if (exit.timed_out) return fmt::format("did not join within {} s", deadline.count() / 1000);
@@ -51,7 +40,7 @@ void run_agent_on(net::SshSession& session, std::vector<std::string> command, co
   };
   const net::SshExit exit = session.run(start);
   if (exit.ok()) return;
-  const std::string words = words_of(said);
+  const std::string words = agent_words(said);
   throw RemoteError(fmt::format("{}: its agent {}{}{}", session.name(), end_of(exit, options.join_deadline),
                                 words.empty() ? "" : ": ", words));
 }

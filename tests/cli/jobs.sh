@@ -7,14 +7,36 @@ shapes 300
 job=(train "${small_training[@]}" --num-epochs 1 --launcher local --job-dir job)
 refused() { check "$1 is a usage error" exits 2; check "$1 is explained" says "$2"; }
 printf 'w1\nw2\nw3\n' >hosts
+run_without_programs() {
+  local PATH=/nowhere
+  run "$@"
+}
 
 run train "${small_training[@]}" -n 2 --launcher ssh
 refused "ssh without a host file" "--launcher ssh: nobody said which hosts"
-for launcher in mpi slurm sge yarn; do
-  run train "${small_training[@]}" -n 2 --launcher $launcher
-  refused "--launcher $launcher" "--launcher $launcher: this dtrain starts workers over ssh or on this machine"
-  check "the launchers that exist are named, not $launcher" says "--launcher local"
+for launcher in mpi slurm sge; do
+  run_without_programs train "${small_training[@]}" -n 2 --launcher $launcher -H hosts --job-dir elsewhere
+  check "--launcher $launcher without its program is exit 2" exits 2
 done
+run_without_programs train "${small_training[@]}" -n 2 --launcher mpi -H hosts --job-dir elsewhere
+refused "--launcher mpi without mpirun" "there is no program mpirun in PATH (/nowhere)"
+run_without_programs train "${small_training[@]}" -n 2 --launcher slurm --job-dir elsewhere
+refused "--launcher slurm without salloc" "there is no program salloc in PATH (/nowhere)"
+run train "${small_training[@]}" -n 2 --launcher mpi
+refused "mpi without hosts" "--launcher mpi: nobody said which hosts"
+run train "${small_training[@]}" -n 2 --launcher sge -H hosts
+refused "sge with hosts" "-H: Grid Engine chooses the hosts of a job"
+run train "${small_training[@]}" -n 2 --launcher sge
+refused "sge without a parallel environment" "--launcher sge: nobody said which parallel environment"
+run train "${small_training[@]}" -n 2 --launcher slurm --detach
+refused "a detached job of a scheduler" "--detach: the job that the scheduler grants ends with the command"
+run train "${small_training[@]}" -n 2 --launcher yarn
+refused "yarn" "--launcher yarn: this dtrain cannot start workers by YARN"
+run "${job[@]}" -n 2 --queue q
+refused "a queue without a scheduler" "--queue means nothing to --launcher local"
+check "who knows queues is named" says "it goes with --launcher slurm, sge"
+run train "${small_training[@]}" -n 2 --launcher mpi -H hosts --ssh-config c
+refused "ssh's configuration for mpi" "--ssh-config means nothing to --launcher mpi"
 run "${job[@]}" -H nothing
 refused "a host file that is not there" "--hostfile nothing: no such file"
 run "${job[@]}" -H hosts -n 4

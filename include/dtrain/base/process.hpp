@@ -33,6 +33,8 @@ pid_t spawn(const Spawn& child);
 
 // This program's command line up to its first argument, to start it again: also where a bundle's loader runs it.
 std::vector<std::string> own_command();
+// What follows it there.
+std::vector<std::string> own_arguments();
 std::vector<std::string> own_environment();
 // The environment with these NAME=value in it, in place of what it says of the same names.
 std::vector<std::string> with_variables(std::vector<std::string> environment, const std::vector<std::string>& changes);
