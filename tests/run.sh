@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds dtrain and runs its tests: tests/run.sh [--all] [PART...]
-#   quick, the default:  build lint unit cli jobs hosts s3 judge bundle
+#   quick, the default:  build lint unit cli jobs hosts launchers s3 judge bundle
 #   --all adds:          world jobs-all hosts-all asan tsan fuzz root
 # A part that fails does not stop the others. The last line is `N passed, N failed` (`, N skipped` where there are any),
 # the exit status 0 only if nothing failed; the full output of each part is in build/test-logs/PART.log.
@@ -13,12 +13,12 @@ cores=$(nproc) || cores=2
 passed=0 failed=0 skipped=0
 
 main() {
-  local group=test parts=(build lint unit cli jobs hosts s3 judge bundle) chosen=() name
+  local group=test parts=(build lint unit cli jobs hosts launchers s3 judge bundle) chosen=() name
   for name in "$@"; do
     case "$name" in
       --all) group=all parts+=(world jobs-all hosts-all asan tsan fuzz root) ;;
       -h | --help) sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
-      build | lint | unit | cli | world | jobs | jobs-all | hosts | hosts-all | s3 | judge | bundle | asan | tsan | fuzz | root)
+      build | lint | unit | cli | world | jobs | jobs-all | hosts | hosts-all | launchers | s3 | judge | bundle | asan | tsan | fuzz | root)
         chosen+=("$name") ;;
       *) echo "tests/run.sh: unknown part '$name' (--help lists them)" >&2; exit 2 ;;
     esac
@@ -160,6 +160,11 @@ part_hosts() {
 part_hosts-all() {
   need_program
   bash tests/hosts/run.sh "$DTRAIN" --slow
+}
+
+part_launchers() {
+  need_program
+  bash tests/launchers/run.sh "$DTRAIN"
 }
 
 part_s3() {

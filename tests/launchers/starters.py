@@ -1,0 +1,83 @@
+"""What the launchers' tests have in common: a short job under a starter, seen as any other job is."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+from cluster import PROGRAM, Cluster, HostsJob
+from runner import Skip
+from world import PATIENCE, eventually, send_signal
+
+EPOCHS = 2
+
+
+def need(*programs: str) -> None:
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip(f"no program {program} here")
+
+
+def expect_same_bits(world: Cluster, job: HostsJob) -> None:
+    """The job that ended well computed what one process computes."""
+    assert job.state_hash() == world.alone(job, EPOCHS), "other bits"
+    job.expect_exactly_once(EPOCHS)
+
+
+def without_hosts(job: HostsJob) -> HostsJob:
+    """No -H: the scheduler says which hosts."""
+    at = job.arguments.index("-H")
+    del job.arguments[at:at + 2]
+    return job
+
+
+def start_inside(job: HostsJob, *words: str) -> HostsJob:
+    """The command follows these words, as one that they run."""
+    world = job.world
+    with open(job.log_path, "ab") as log:
+        job.process = subprocess.Popen(world.seat.command([*words, PROGRAM, *job.arguments], world.folder),
+                                       env=world.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    return job
+
+
+def expect_token_in_no_sight(world: Cluster, job: HostsJob) -> None:
+    """Neither a command line nor an environment holds the token, and no file of the folder does but the coordinator's."""
+    token = json.loads((job.folder / "coordinator.json").read_text())["token"].encode()
+    for host in world.lab.hosts:
+        for pid in host.processes():
+            for part in ("cmdline", "environ"):
+                try:
+                    assert token not in pathlib.Path(f"/proc/{pid}/{part}").read_bytes(), f"{part} of {pid}"
+                except OSError:
+                    pass
+    holders = [path.name for path in job.folder.rglob("*") if path.is_file() and token in path.read_bytes()]
+    assert holders == ["coordinator.json"], holders
+
+
+def stop_by_signal(job: HostsJob, number: int = signal.SIGINT) -> int:
+    """The exit code of the command that a person started."""
+    send_signal(person_s_process(job), number)
+    return job.wait()
+
+
+def person_s_process(job: HostsJob) -> int:
+    """The command itself, below the nsenter that brought it to its machine."""
+    return eventually(lambda: child_of(job.process.pid), "the command runs")
+
+
+def child_of(pid: int) -> int:
+    words = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(words[0]) if words else 0
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    pairs = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return dict(os.fsdecode(pair).split("=", 1) for pair in pairs if b"=" in pair)
+
+
+def expect_nothing_left(world: Cluster) -> None:
+    eventually(lambda: not world.processes(), "no process of dtrain is left", PATIENCE)

@@ -1,0 +1,58 @@
+"""--launcher slurm on a real Slurm: inside a job, and outside of one."""
+
+from cluster import Cluster
+from lab import send_kill
+from schedulers import SLURM_PROGRAMS, start_slurm
+from starters import (EPOCHS, environment_of, expect_nothing_left, expect_same_bits, expect_token_in_no_sight, need,
+                      start_inside, stop_by_signal, without_hosts)
+from world import eventually
+
+
+def slurm(world: Cluster) -> Cluster:
+    need(*SLURM_PROGRAMS)
+    world.boot("h1", "h2", "h3")
+    start_slurm(world, ["h1", "h2", "h3"])
+    return world
+
+
+def test_asks_for_its_own_job(world: Cluster):
+    """Outside of a job the command gets one of -n hosts; the bits are those of one process, and the job is gone then."""
+    slurm(world)
+    job = without_hosts(world.job(launcher="slurm", epochs=EPOCHS, arguments=["-n", 2])).start()
+    job.finish()
+    expect_same_bits(world, job)
+    assert sorted(host for _, host in job.member_log()[:2]) == ["h1", "h2"]
+    eventually(lambda: not world.seat.run("squeue", "-h").stdout, "Slurm has no job left")
+
+
+def test_ends_by_ctrl_c(world: Cluster):
+    """Ctrl-C saves, ends with 75 and leaves neither a process nor a job; the token was nowhere to be seen."""
+    slurm(world)
+    job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2, "--queue", "main"])).start().wait_running(2)
+    expect_token_in_no_sight(world, job)
+    for worker in job.training().values():
+        assert "SLURM_PROCID" not in environment_of(worker), "a worker would take itself for a task of Slurm's"
+    assert stop_by_signal(job) == 75, job.said()
+    expect_nothing_left(world)
+    eventually(lambda: not world.seat.run("squeue", "-h").stdout, "Slurm has no job left")
+
+
+def test_in_a_job_hosts_come_and_go(world: Cluster):
+    """In a job of three hosts a job of two trains on, as one joins and one is killed; bits stay the same."""
+    slurm(world)
+    job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2]))
+    start_inside(job, "salloc", "--quiet", "-N3").wait_running(2)
+    job.hosts_command("add", "h3")
+    job.wait_members("h1", "h2", "h3").wait_steps(2)
+    send_kill(job.agent("h2"))
+    job.wait_members("h1", "h2", "h3").wait_steps(2)
+    job.expect_undisturbed_bits()
+    expect_nothing_left(world)
+
+
+def test_says_what_is_wrong(world: Cluster):
+    """A partition that is not there, a host that is not of the job."""
+    slurm(world)
+    job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2, "--queue", "nope"])).start()
+    assert job.wait() == 1
+    assert "invalid partition specified: nope" in job.said()
