@@ -104,6 +104,12 @@ void put_ledger_aside(const JobFolder& folder, Console& console) {
 
 }  // namespace
 
+int workers_of(const elastic::HostList& list) {
+  int workers = 0;
+  for (const elastic::HostLine& host : list.hosts) workers += host.slots;
+  return workers;
+}
+
 elastic::HostList read_host_file(const Path& file) { return parsed(file, text_of_host_file(file)); }
 
 StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume) {

@@ -11,6 +11,8 @@ namespace dtrain::cli {
 // The file that -H names. UsageError: it is not there, has no host, or has a line that means nothing.
 elastic::HostList read_host_file(const Path& file);
 
+int workers_of(const elastic::HostList& list);
+
 struct StartingHosts {
   elastic::HostList list;
   std::string text;   // what host_worker will hold

@@ -59,12 +59,6 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
 
 }  // namespace
 
-int workers_of(const elastic::HostList& list) {
-  int workers = 0;
-  for (const elastic::HostLine& host : list.hosts) workers += host.slots;
-  return workers;
-}
-
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Console& console) {
   if (needs_scheduler(start.job)) return run_under_scheduler(start.job, console);
   if (!start.job.detach) return coordinate_here(start, make_work, console, [] {});

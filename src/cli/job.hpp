@@ -26,6 +26,4 @@ ExitCode run_job(const JobStart& start, const MakeWork& make_work, Console& cons
 // The same as a job's next coordinator: its port is the answer, and comes first.
 ExitCode take_over(const elastic::CoordinatorOrder& order, Console& console);
 
-int workers_of(const elastic::HostList& list);
-
 }  // namespace dtrain::cli

@@ -14,7 +14,7 @@ ExitCode act(const LaunchOptions& given, const OptionSet& set, Console& console)
   return run_job(
       start,
       [&](const elastic::HostList& hosts, const JobFolder&, Console& own) {
-        return std::make_unique<ProgramWork>(options, program_of(options), workers_of(hosts), own);
+        return std::make_unique<ProgramWork>(options, program_of(options), hosts, own);
       },
       console);
 }

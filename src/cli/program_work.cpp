@@ -7,6 +7,7 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "host_list.hpp"
 #include "option_texts.hpp"
 #include "shard_choice.hpp"
 
@@ -23,8 +24,12 @@ LaunchOptions with_most_workers(LaunchOptions options, int workers) {
 
 }  // namespace
 
-ProgramWork::ProgramWork(LaunchOptions options, foreign::Program program, int workers, Console& console)
-    : options_(with_most_workers(std::move(options), workers)), program_(std::move(program)), console_(console) {}
+ProgramWork::ProgramWork(LaunchOptions options, foreign::Program program, const elastic::HostList& hosts,
+                         Console& console)
+    : options_(with_most_workers(std::move(options), workers_of(hosts))),
+      program_(std::move(program)),
+      console_(console),
+      hosts_(hosts.hosts.size()) {}
 
 ProgramWork::ProgramWork(const Json& document, Console& console)
     : options_(launch_options_in(document)), program_(program_in(document)), console_(console) {}
@@ -106,7 +111,7 @@ std::string ProgramWork::what_next() const { return "logs/ of the job folder has
 
 // On one host it is as if the program had been started by hand.
 ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {
-  if (options_.job.hosts > 1 || of_job != ExitCode::failed) return of_job;
+  if (hosts_ > 1 || of_job != ExitCode::failed) return of_job;
   return failure.exit_code > 0 ? static_cast<ExitCode>(failure.exit_code) : of_job;
 }
 

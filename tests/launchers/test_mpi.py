@@ -2,8 +2,8 @@
 
 from cluster import Cluster
 from lab import command_line, send_kill
-from starters import (EPOCHS, environment_of, expect_nothing_left, expect_same_bits, expect_token_in_no_sight, need,
-                      stop_by_signal)
+from starters import (EPOCHS, environment_of, expect_nothing_left, expect_ranks, expect_same_bits,
+                      expect_token_in_no_sight, need, stop_by_signal)
 from world import alive, eventually
 
 
@@ -73,3 +73,10 @@ def test_says_what_is_wrong(world: Cluster):
     job = world.job("port", hosts=["h1:22"], launcher="mpi", elastic=False).start()
     assert job.wait() not in (0, 75)
     assert "a user or a port means nothing" in job.said(), job.said()
+
+
+def test_launches_any_program(world: Cluster):
+    """dtrain launch: a rank of a program on each machine."""
+    mpi(world, "mpirun.openmpi", "h1", "h2")
+    (world.folder / "hosts").write_text("h1\nh2\n")
+    expect_ranks(world, "--launcher", "mpi", "-H", world.folder / "hosts")

@@ -3,8 +3,8 @@
 from cluster import Cluster
 from lab import send_kill
 from schedulers import GRID_PROGRAMS, GRID_ROOT, grid, start_grid_engine
-from starters import (EPOCHS, expect_nothing_left, expect_same_bits, expect_token_in_no_sight, need, start_inside,
-                      stop_by_signal, without_hosts)
+from starters import (EPOCHS, expect_nothing_left, expect_ranks, expect_same_bits, expect_token_in_no_sight, need,
+                      start_inside, stop_by_signal, without_hosts)
 from world import eventually
 
 
@@ -60,3 +60,9 @@ def test_in_a_job_a_killed_agent_comes_back(world: Cluster):
     job.expect_undisturbed_bits()
     expect_nothing_left(world)
     expect_no_job(world)
+
+
+def test_launches_any_program(world: Cluster):
+    """dtrain launch: a rank of a program on each machine."""
+    grid_engine(world)
+    expect_ranks(world, "--launcher", "sge", "-n", 2, "--sge-pe", "pernode")

@@ -3,8 +3,8 @@
 from cluster import Cluster
 from lab import send_kill
 from schedulers import SLURM_PROGRAMS, start_slurm
-from starters import (EPOCHS, environment_of, expect_nothing_left, expect_same_bits, expect_token_in_no_sight, need,
-                      start_inside, stop_by_signal, without_hosts)
+from starters import (EPOCHS, environment_of, expect_nothing_left, expect_ranks, expect_same_bits,
+                      expect_token_in_no_sight, need, start_inside, stop_by_signal, without_hosts)
 from world import eventually
 
 
@@ -56,3 +56,9 @@ def test_says_what_is_wrong(world: Cluster):
     job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2, "--queue", "nope"])).start()
     assert job.wait() == 1
     assert "invalid partition specified: nope" in job.said()
+
+
+def test_launches_any_program(world: Cluster):
+    """dtrain launch: a rank of a program on each machine."""
+    slurm(world)
+    expect_ranks(world, "--launcher", "slurm", "-n", 2)
