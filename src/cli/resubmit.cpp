@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include <dtrain/base/json.hpp>
+#include <dtrain/base/json_words.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/stop.hpp>
@@ -64,15 +64,10 @@ Path write_submission(const JobFolder& folder) {
   make_folder(folder.path);
   const Path file = std::filesystem::absolute(folder.path) /
                     fmt::format("submitted_{}.json", to_hex(unpredictable_bytes(kNameBytes)));
-  Json words = Json::array(), variables = Json::array();
-  for (const std::string& word : this_command()) words.push_back(word);
-  for (const std::string& variable : own_environment()) variables.push_back(variable);
-  write_file_atomic(
-      file,
-      Json::object(
-          {{"command", words}, {"environment", variables}, {"folder", std::filesystem::current_path().string()}})
-          .dump(),
-      kOwnerOnly);
+  const Json json = Json::object({{"command", words_to_json(this_command())},
+                                  {"environment", words_to_json(own_environment())},
+                                  {"folder", words_to_json({std::filesystem::current_path().string()})}});
+  write_file_atomic(file, json.dump(), kOwnerOnly);
   return file;
 }
 
@@ -163,10 +158,9 @@ ExitCode wait_for(pid_t process, const JobOptions& options) {
 }
 
 // What the job has by itself stays, except for where programs are found.
-std::vector<std::string> merged(std::vector<std::string> own, const Json& submitted) {
+std::vector<std::string> merged(std::vector<std::string> own, const std::vector<std::string>& submitted) {
   constexpr std::array<std::string_view, 2> kFromSubmitter = {"PATH=", "LD_LIBRARY_PATH="};
-  for (const Json& variable : submitted.as_array()) {
-    const std::string& text = variable.as_string();
+  for (const std::string& text : submitted) {
     const std::string lead = text.substr(0, text.find('=') + 1);
     const bool has = std::ranges::any_of(own, [&](const std::string& mine) { return mine.starts_with(lead); });
     if (!has || std::ranges::find(kFromSubmitter, lead) != kFromSubmitter.end()) own = with_variables(own, {text});
@@ -210,9 +204,9 @@ ExitCode run_under_scheduler(const JobOptions& options, Console& console) {
 void run_submitted(const Path& file) {
   const Json json = Json::parse(read_file(file), file.string());
   std::filesystem::remove(file);
-  std::vector<std::string> words, environment = merged(own_environment(), json.at("environment"));
-  for (const Json& word : json.at("command").as_array()) words.push_back(word.as_string());
-  std::filesystem::current_path(json.at("folder").as_string());
+  std::vector<std::string> words = words_from_json(json.at("command"));
+  std::vector<std::string> environment = merged(own_environment(), words_from_json(json.at("environment")));
+  std::filesystem::current_path(words_from_json(json.at("folder")).at(0));
   ::execve(words.at(0).c_str(), pointers_to(words).data(), pointers_to(environment).data());
   throw Error(fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
 }
