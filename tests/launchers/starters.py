@@ -59,12 +59,12 @@ def expect_token_in_no_sight(world: Cluster, job: HostsJob) -> None:
 
 
 def expect_ranks(world: Cluster, *options: object) -> None:
-    """`dtrain launch` with these options runs one rank of a program on h1 and one on h2, and tells how it ended."""
+    """`dtrain launch` with these options runs two ranks of a program, each on a machine of its own, and tells how it ended."""
     script = 'echo "rank $RANK of $WORLD_SIZE on $(hostname)"; exit $((RANK * CODE))'
     words = ["launch", *options, "--job-dir", world.folder / "launch", "--env", "CODE=0", "--", "sh", "-c", script]
     said = sorted(line.split(" ", 1)[1] for line in world.run(*words).stdout.splitlines())
     assert [line.rsplit(" ", 1)[0] for line in said] == ["rank 0 of 2 on", "rank 1 of 2 on"], said
-    assert {line.rsplit(" ", 1)[1] for line in said} == {"h1", "h2"}, said
+    assert len({line.rsplit(" ", 1)[1] for line in said}) == 2, said
     words[words.index("CODE=0")] = "CODE=3"
     failed = world.run(*words, check=False)
     assert failed.returncode == 1 and "its program ended with exit code 3" in failed.stderr, failed.stderr
