@@ -82,9 +82,9 @@ void ProgramWork::tell_failure(const Json& report) {
 void ProgramWork::show_output(const std::string& worker, std::string_view line) {
   if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"line", line}}))) return;
   if (workers_ == 1) {
-    console_.answer(line);
+    console_.answer_now(line);
   } else {
-    console_.answer(fmt::format("[{}] {}", worker, line));
+    console_.answer_now(fmt::format("[{}] {}", worker, line));
   }
 }
 
