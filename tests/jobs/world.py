@@ -38,7 +38,7 @@ class World:
 
     def run(self, *arguments, check: bool = True, timeout: float = PATIENCE) -> subprocess.CompletedProcess:
         answer = subprocess.run(self.command(arguments), cwd=self.folder, env=self.environment, timeout=timeout,
-                                capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+                                capture_output=True, text=True, errors="backslashreplace", stdin=subprocess.DEVNULL, check=False)
         if check and answer.returncode != 0:
             raise AssertionError(f"dtrain {' '.join(map(str, arguments))}: exit {answer.returncode}\n{answer.stderr}")
         return answer

@@ -1,0 +1,14 @@
+"""Writes its arguments and environment, byte for byte, to FOLDER/ROLE-RANK.json; in the other words {rank} and so on may
+stand, so the file is named after what the environment says."""
+
+import json
+import os
+import pathlib
+import sys
+
+folder = pathlib.Path(sys.argv[1])
+me = {"words": [os.fsencode(word).hex() for word in sys.argv[2:]],
+      "environment": {name.hex(): value.hex() for name, value in os.environb.items()}, "folder": os.getcwd()}
+name = f"{os.environ['DTRAIN_ROLE']}-{os.environ['DTRAIN_TASK_INDEX']}"
+(folder / f"{name}.part").write_text(json.dumps(me))
+(folder / f"{name}.part").rename(folder / f"{name}.json")

@@ -1,0 +1,209 @@
+"""The environment of every process, whole: what dtrain adds to its own, and nothing else."""
+
+import json
+import os
+
+from launches import PYTHON
+from runner import known_wrong
+from told import told_in
+
+# What launchers of this project find their own processes by. Its values are nobody's business.
+MARKS = {"DTRAIN_PROGRAM", "DTRAIN_TREE"}
+PORTS_OF_RANK_0 = ("MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "DMLC_PS_ROOT_PORT")
+THREADS = {"OMP_NUM_THREADS": "5", "NCCL_SOCKET_IFNAME": "eth7", "GLOO_SOCKET_IFNAME": "eth8", "PYTHONUNBUFFERED": "",
+           "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}
+
+
+def tell(world, options, words=(), name="told") -> dict:
+    folder = world.folder / name
+    folder.mkdir()
+    world.launch(PYTHON, world.program("tell.py"), folder, *words, options=options, name=f"{name}.job")
+    return told_in(folder)
+
+
+def added(world, told) -> dict[str, str]:
+    """Without what the environment of dtrain was."""
+    for name, value in world.environment.items():
+        assert told.environment.get(name) == value, f"{name}={value} became {told.environment.get(name)}"
+    return {name: value for name, value in told.environment.items() if name not in world.environment and name not in MARKS}
+
+
+def of_all(world, told, role: str, index: int, rank: int, ranks: int, name: str = "told") -> dict[str, str]:
+    """What every process gets: DTRAIN_* and what all frameworks read."""
+    job = world.folder / f"{name}.job"
+    return {"DTRAIN_JOB": told.environment["DTRAIN_JOB"], "DTRAIN_GENERATION": "1", "DTRAIN_ROLE": role,
+            "DTRAIN_TASK_INDEX": str(index), "DTRAIN_RANK": str(rank), "DTRAIN_WORLD": str(ranks),
+            "DTRAIN_LOCAL_RANK": str(rank), "DTRAIN_HOST": told.environment["DTRAIN_HOST"], "DTRAIN_RESTART": "0",
+            "DTRAIN_RUN_DIR": str(job / "run"), "PYTHONUNBUFFERED": "1", "NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo",
+            "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // ranks)),
+            "WORKER_HOST_FILE": str(job / "host_worker"), "INSTANCE_POOL": "DEFAULT"}
+
+
+def of_a_worker(world, told, rank: int, ranks: int, name: str = "told") -> dict[str, str]:
+    """On one machine, so that local and global numbers are the same."""
+    run_id = told.environment["DTRAIN_JOB"]
+    torch = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "GROUP_RANK": 0,
+             "GROUP_WORLD_SIZE": 1, "NODE_RANK": 0, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": ranks, "ROLE_NAME": "default",
+             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": told.environment["MASTER_PORT"], "TORCHELASTIC_RESTART_COUNT": 0,
+             "TORCHELASTIC_MAX_RESTARTS": 0, "TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_USE_AGENT_STORE": "False",
+             "TORCHELASTIC_ERROR_FILE": world.folder / f"{name}.job" / "run" / str(rank) / "error.json",
+             "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1}
+    horovod = {"HOROVOD_HOSTNAME": "127.0.0.1", "HOROVOD_RANK": rank, "HOROVOD_SIZE": ranks, "HOROVOD_LOCAL_RANK": rank,
+               "HOROVOD_LOCAL_SIZE": ranks, "HOROVOD_CROSS_RANK": 0, "HOROVOD_CROSS_SIZE": 1}
+    jax = {"JAX_COORDINATOR_ADDRESS": told.environment["JAX_COORDINATOR_ADDRESS"]}
+    return {name: str(value) for name, value in (torch | horovod | jax).items()}
+
+
+def expect_equal(name: str, have: dict[str, str], want: dict[str, str]) -> None:
+    wrong = {key: (have.get(key), want.get(key)) for key in have.keys() | want.keys() if have.get(key) != want.get(key)}
+    assert not wrong, f"{name}: (is, should be) {wrong}"
+
+
+def port_of(address: str) -> int:
+    host, _, port = address.rpartition(":")
+    assert host in ("", "127.0.0.1") and 1024 <= int(port) <= 65535, address
+    return int(port)
+
+
+def cluster_of(told) -> dict[str, list[str]]:
+    return json.loads(told.environment["TF_CONFIG"])["cluster"]
+
+
+def test_workers(world):
+    """Two and three workers: exactly torchrun's, Horovod's, JAX's, TensorFlow's and dtrain's variables, no DMLC_*."""
+    for ranks in (1, 3):
+        everybody = tell(world, ["-n", ranks], name=f"told{ranks}")
+        assert sorted(everybody) == [f"worker-{rank}" for rank in range(ranks)]
+        for rank in range(ranks):
+            told = everybody[f"worker-{rank}"]
+            config = {"cluster": cluster_of(told), "task": {"type": "worker", "index": rank}}
+            want = of_all(world, told, "worker", rank, rank, ranks, f"told{ranks}") | of_a_worker(world, told, rank, ranks, f"told{ranks}")
+            have = added(world, told)
+            assert json.loads(have.pop("TF_CONFIG")) == config and len(cluster_of(told)["worker"]) == ranks
+            expect_equal(f"worker {rank} of {ranks}", have, want)
+        expect_one_view(everybody, PORTS_OF_RANK_0[:2])
+
+
+def expect_one_view(everybody: dict, names) -> None:
+    """All processes name the same ports, no port has two uses, and hosts are others for each rank."""
+    ports = []
+    for name in names:
+        values = {told.environment[name] for told in everybody.values() if name in told.environment}
+        assert len(values) == 1, f"{name}: {values}"
+        ports.append(port_of(values.pop()))
+    clusters = [cluster_of(told) for name, told in everybody.items() if not name.startswith("scheduler")]
+    assert all(cluster == clusters[0] for cluster in clusters), clusters
+    ports += [port_of(address) for addresses in clusters[0].values() for address in addresses]
+    assert len(set(ports)) == len(ports), ports
+    for name in ("DTRAIN_JOB", "TORCHELASTIC_RUN_ID"):
+        assert len({told.environment[name] for told in everybody.values() if name in told.environment}) == 1
+    hosts = [told.environment["DTRAIN_HOST"] for name, told in everybody.items() if name.startswith("worker")]
+    assert len(set(hosts)) == len(hosts), hosts
+
+
+def test_parameter_servers(world):
+    """-s: DMLC_* and TF_CONFIG of workers, servers and the scheduler; servers see no GPU and no rank of torch's."""
+    world.environment["CUDA_VISIBLE_DEVICES"] = "0,1"
+    everybody = tell(world, ["-n", 2, "-s", 3])
+    assert sorted(everybody) == ["ps-0", "ps-1", "ps-2", "scheduler-0", "worker-0", "worker-1"]
+    beside = {"worker-0": 0, "worker-1": 1, "ps-0": 0, "ps-1": 1, "ps-2": 0, "scheduler-0": 0}
+    for name, told in everybody.items():
+        role, index = name.split("-")[0], int(name.split("-")[1])
+        rank = beside[name]
+        want = of_all(world, told, role, index, rank, 2)
+        want |= {"DMLC_ROLE": "server" if role == "ps" else role, "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_NUM_WORKER": "2",
+                 "DMLC_NUM_SERVER": "3", "DMLC_PS_ROOT_PORT": told.environment["DMLC_PS_ROOT_PORT"],
+                 "DMLC_NODE_HOST": "127.0.0.1", "DMLC_INTERFACE": "lo", "DMLC_TASK_ID": str(index), "DMLC_NUM_ATTEMPT": "0",
+                 "DMLC_JOB_CLUSTER": told.environment["DMLC_JOB_CLUSTER"]}
+        if role == "worker":
+            want |= of_a_worker(world, told, rank, 2) | {"DMLC_WORKER_ID": str(index)}
+        if role == "ps":
+            want |= {"DMLC_SERVER_ID": str(index)}
+        assert told.environment["CUDA_VISIBLE_DEVICES"] == ("0,1" if role == "worker" else ""), name
+        told.environment["CUDA_VISIBLE_DEVICES"] = "0,1"
+        have = added(world, told)
+        config = have.pop("TF_CONFIG", None)
+        if role == "scheduler":
+            assert config is None, "TensorFlow knows no scheduler"
+        else:
+            assert json.loads(config)["task"] == {"type": role, "index": index}
+            assert {key: len(value) for key, value in cluster_of(told).items()} == {"ps": 3, "worker": 2}
+        expect_equal(name, have, want)
+    expect_one_view(everybody, PORTS_OF_RANK_0)
+
+
+def test_placeholders(world):
+    """--template: words say who the process is; there is no scheduler and no DMLC_*, and other braces stay."""
+    words = ["{rank}", "--job_name={role}", "{task_index}", "ps={ps_hosts}", "w={worker_hosts}", "{other} {}", "{rank}{role}"]
+    everybody = tell(world, ["-n", 2, "-s", 1, "--template"], words)
+    assert sorted(everybody) == ["ps-0", "worker-0", "worker-1"]
+    for name, told in everybody.items():
+        role, index = name.split("-")
+        hosts = {key: ",".join(value) for key, value in cluster_of(told).items()}
+        assert [word.decode() for word in told.words] == [
+            index, f"--job_name={role}", index, f"ps={hosts['ps']}", f"w={hosts['worker']}", "{other} {}", f"{index}{role}"], told.words
+        assert not [key for key in told.environment if key.startswith("DMLC_")]
+    expect_one_view(everybody, PORTS_OF_RANK_0[:2])
+
+
+def test_chosen_variables(world):
+    """--env is for all, --env-worker and --env-server for those; NAME:VALUE and NAME=VALUE mean the same, the first sign counts."""
+    options = ["--env", "A:x=y", "--env", "B=x:y", "--env-worker", "C:1", "--env-worker", "D=", "--env-server", "C:2",
+               "--env", "E=all", "--env-worker", "E=worker", "--env", "RANK:7"]
+    everybody = tell(world, ["-n", 2, "-s", 1, *options])
+    for name, told in everybody.items():
+        have = told.environment
+        assert (have["A"], have["B"]) == ("x=y", "x:y"), name
+        worker = name.startswith("worker")
+        assert (have["C"], have.get("D"), have["E"]) == (("1", "", "worker") if worker else ("2", None, "all")), name
+        assert have["RANK"] == "7", "--env does not win"
+
+
+def test_what_the_user_chose_is_kept(world):
+    """Variables that are only defaults of dtrain stay as the user set them."""
+    world.environment |= THREADS
+    for name, told in tell(world, ["-n", 2]).items():
+        for key, value in THREADS.items():
+            assert told.environment[key] == value, f"{name}: {key}={told.environment[key]}"
+
+
+def test_a_launch_inside_of_a_launch(world):
+    """A launch that inherits the variables of another one's rank gives its ranks their own."""
+    world.environment |= {"RANK": "7", "WORLD_SIZE": "8", "TF_CONFIG": "{}", "HOROVOD_RANK": "7"}
+    for name, told in tell(world, ["-n", 2]).items():
+        rank = name.split("-")[1]
+        have = told.environment
+        assert (have["RANK"], have["WORLD_SIZE"], have["HOROVOD_RANK"]) == (rank, "2", rank), name
+        assert json.loads(have["TF_CONFIG"])["task"]["index"] == int(rank)
+
+
+@known_wrong("DMLC_* that dtrain inherits reach its ranks also where there are no servers, and `import mxnet` waits for ever")
+def test_inherited_roles(world):
+    """The role that another launch gave is nobody's here."""
+    world.environment |= {"DMLC_ROLE": "server"}
+    for name, told in tell(world, ["-n", 2]).items():
+        assert "DMLC_ROLE" not in told.environment, name
+
+
+@known_wrong("DTRAIN_COORD and DTRAIN_DEADLINE_FILE of the table are not there")
+def test_hints_of_dtrain(world):
+    """Programs are told where the coordinator is, and which file says when their machine ends."""
+    for name, told in tell(world, ["-n", 1]).items():
+        assert {"DTRAIN_COORD", "DTRAIN_DEADLINE_FILE"} <= told.environment.keys(), name
+
+
+@known_wrong("of the table's rendezvous of Horovod nothing is there yet")
+def test_rendezvous_of_horovod(world):
+    """Horovod's workers find each other through a server of dtrain's."""
+    wanted = {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_CONTROLLER",
+              "HOROVOD_CPU_OPERATIONS", "HOROVOD_GLOO_IFACE"}
+    for name, told in tell(world, ["-n", 1]).items():
+        assert wanted <= told.environment.keys(), name
+
+
+@known_wrong("of the table's variables of Dynamic Training only WORKER_HOST_FILE and INSTANCE_POOL are there")
+def test_scripts_of_dynamic_training(world):
+    """Scripts of Dynamic Training with MXNet find what its launcher set."""
+    wanted = {"ELASTIC_TRAINING_ENABLED", "TRAINING_CMD", "MXNET_LAUNCH_SCRIPT_PATH"}
+    for name, told in tell(world, ["-n", 1, "-s", 1, "--elastic"]).items():
+        assert wanted <= told.environment.keys(), name

@@ -1,0 +1,105 @@
+"""What dtrain launch ends with, and what it says about it."""
+
+import json
+import signal
+
+from launches import PYTHON
+from runner import known_wrong
+
+FIRST_FAILS = """
+import os, sys, time
+if os.environ["RANK"] == "1":
+    for number in range(30): print("line", number, file=sys.stderr)
+    os._exit(7)
+time.sleep(1000)
+"""
+
+
+def code(world, *words, options=(), name="job"):
+    return world.launch(*words, options=options, check=False, name=name)
+
+
+def test_the_programs_own_code(world):
+    """On one host the code is the program's; a signal is 128 and its number, as in a shell."""
+    for number, (script, wanted) in enumerate([("exit 0", 0), ("exit 3", 3), ("exit 93", 93), ("exit 255", 255),
+                                               ("kill -SEGV $$", 128 + signal.SIGSEGV), ("kill -KILL $$", 128 + signal.SIGKILL),
+                                               ("kill -TERM $$", 128 + signal.SIGTERM)]):
+        answer = code(world, "sh", "-c", script, name=f"job{number}")
+        assert answer.returncode == wanted, f"{script}: {answer.returncode}\n{answer.stderr}"
+
+
+def test_the_code_of_one_of_several_ranks(world):
+    """Several ranks on one host: the first failure's code is passed, and its rank, host and last lines are shown."""
+    answer = code(world, PYTHON, "-c", FIRST_FAILS, options=["--nproc-per-host", 3])
+    assert answer.returncode == 7, answer.stderr
+    assert "(rank 1): its program ended with exit code 7" in answer.stderr, answer.stderr
+    assert all(f"line {number}" in answer.stderr for number in range(15, 30)), answer.stderr
+
+
+def test_the_first_failure_wins(world):
+    """A rank that fails because another one did is not the one that is named."""
+    second = ("trap 'exit 9' TERM; while :; do sleep 0.1; done")
+    answer = code(world, "sh", "-c", f'[ "$RANK" = 2 ] && {{ echo why >&2; exit 5; }}; {second}', options=["--nproc-per-host", 4])
+    assert answer.returncode == 5, answer.stderr
+    assert "rank 2" in answer.stderr and "exit code 5" in answer.stderr and "why" in answer.stderr, answer.stderr
+    assert "exit code 9" not in answer.stderr, answer.stderr
+
+
+def test_success_is_prompt(world):
+    """A program that does nothing is through in seconds, and says that all is well."""
+    answer = code(world, "true", options=["-n", 4])
+    assert answer.returncode == 0 and "All ranks are done" in answer.stderr, answer.stderr
+
+
+def expect_refused(world, answer, *parts) -> None:
+    assert answer.returncode != 0
+    for part in parts:
+        assert part in answer.stderr, f"no {part!r} in: {answer.stderr}"
+    assert "hint: " in answer.stderr, answer.stderr
+
+
+def test_no_such_program(world):
+    """It is named, with where it was looked for."""
+    expect_refused(world, code(world, "no-such-program"), "no-such-program", "PATH")
+    expect_refused(world, code(world, "./nothing-here", name="path"), "./nothing-here", "is not there")
+
+
+def test_a_file_that_is_not_executable(world):
+    """It is named, with what to do."""
+    (world.folder / "train.py").write_text("print(1)\n")
+    expect_refused(world, code(world, "./train.py"), "./train.py", "not executable")
+
+
+@known_wrong("it says `cannot start ./train.py: No such file or directory`, of a file that is there")
+def test_a_missing_interpreter(world):
+    """A script whose #! names nothing: script and interpreter are named, since only the second is missing."""
+    script = world.folder / "train.py"
+    script.write_text("#!/no/such/interpreter\nprint(1)\n")
+    script.chmod(0o755)
+    expect_refused(world, code(world, "./train.py"), "./train.py", "/no/such/interpreter")
+
+
+def test_a_folder_in_place_of_a_program(world):
+    """A folder can be entered, but not run."""
+    (world.folder / "train").mkdir()
+    expect_refused(world, code(world, "./train"), "./train")
+
+
+def test_standard_input_is_empty(world):
+    """A rank that asks gets no answer instead of waiting for ever."""
+    answer = code(world, PYTHON, "-c", "import sys; print('read', len(sys.stdin.read()))", options=["-n", 2])
+    assert answer.stdout.count("read 0") == 2, answer.stdout
+
+
+def test_output_of_one_rank_is_its_own(world):
+    """One rank alone speaks as if nobody were between: its lines have no prefix, its bytes stay."""
+    answer = code(world, "printf", "%s\\n", "one", "two  three", "\u2603")
+    assert answer.stdout == "one\ntwo  three\n\u2603\n", answer.stdout
+
+
+def test_json(world):
+    """--json: every line of output is an object."""
+    answer = code(world, "sh", "-c", "echo \"it's\"; echo '\"'", options=["-n", 2, "--json"])
+    rows = [json.loads(line) for line in answer.stdout.splitlines()]
+    said = [(row["worker"], row["line"]) for row in rows if row.get("event") == "output"]
+    assert sorted(said) == [(f"worker{n}.0", line) for n in (1, 2) for line in ('"', "it's")], rows
