@@ -296,6 +296,7 @@ struct JobRun::State {
     if (resumable && stop_signal() != 0) {
       throw Interrupted(stop_signal(), finish.reason + ", nothing saved", work.what_next());
     }
+    if (resumable && work.may_go_on()) throw Stopped(finish.reason, work.what_next());
     tell_first_failure();
     throw JobFailed(exit_code_of(finish), finish.reason, what_next(finish.exit_code));
   }

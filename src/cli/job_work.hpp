@@ -38,6 +38,8 @@ class JobWork {
   // What is kept when the job stops early, so that the same command goes on from there.
   virtual bool keeps() const = 0;
   virtual std::string what_next() const = 0;
+  // A stop on request is no failure even where nothing is kept.
+  virtual bool may_go_on() const { return keeps(); }
   // Of a job that failed.
   virtual ExitCode exit_code_of(const elastic::Failure&, ExitCode of_job) const { return of_job; }
 };

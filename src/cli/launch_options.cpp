@@ -117,6 +117,7 @@ foreign::Program program_of(const LaunchOptions& options) {
           .environment = options.job.environment,
           .worker_environment = options.worker_environment,
           .server_environment = options.server_environment,
+          .elastic = options.job.elastic,
           .stop_signal = signal_of(options.stop_signal),
           .grace = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.grace)),
           .max_restarts = options.max_restarts.value_or(0),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include <dtrain/base/json.hpp>
 
@@ -64,6 +65,12 @@ void Variables::set_default(std::string_view name, std::string_view value) {
   if (find(name) == nullptr) set(name, value);
 }
 
+void Variables::remove_all(std::span<const std::string_view> beginnings) {
+  std::erase_if(variables_, [&](const std::string& variable) {
+    return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return variable.starts_with(beginning); });
+  });
+}
+
 void Variables::set_all(const std::vector<std::string>& variables) {
   for (const std::string& variable : variables) {
     const std::size_t end = variable.find('=');
@@ -72,6 +79,14 @@ void Variables::set_all(const std::vector<std::string>& variables) {
 }
 
 int Character::local_rank() const { return position(cast.neighbours(rank), rank); }
+
+void remove_other_roles(Variables& variables) {
+  // Libraries that find these would ask a launcher that is not theirs.
+  static constexpr std::array<std::string_view, 12> kRoles = {"DMLC_", "SLURM_",        "PMI_",          "PMIX_",
+                                                              "OMPI_", "HOROVOD_RANK=", "RANK=",         "LOCAL_",
+                                                              "ROLE_", "GROUP_",        "TORCHELASTIC_", "TF_CONFIG="};
+  variables.remove_all(kRoles);
+}
 
 void add_common(const Character& who, Variables& variables) {
   variables.set("DTRAIN_JOB", who.program.job);
@@ -83,6 +98,7 @@ void add_common(const Character& who, Variables& variables) {
   variables.set("DTRAIN_LOCAL_RANK", std::to_string(who.local_rank()));
   variables.set("DTRAIN_HOST", who.here.host);
   variables.set("DTRAIN_RESTART", std::to_string(who.cast.starts));
+  variables.set("DTRAIN_JOB_FOLDER", who.here.job_folder.string());
   variables.set("DTRAIN_RUN_DIR", run_folder(who).string());
   variables.set("DTRAIN_PROGRESS_FILE", progress_file(who.here.job_folder).string());
   variables.set("DTRAIN_DEADLINE_FILE", deadline_file(who.here.job_folder, who.rank).string());
@@ -157,6 +173,8 @@ void add_tensorflow(const Character& who, Variables& variables) {
 void add_mxnet(const Character& who, Variables& variables) {
   variables.set("WORKER_HOST_FILE", (who.here.job_folder / "host_worker").string());
   variables.set("INSTANCE_POOL", "DEFAULT");
+  variables.set("TRAINING_CMD", fmt::format("{}", fmt::join(who.program.command, " ")));
+  if (who.program.elastic) variables.set("ELASTIC_TRAINING_ENABLED", "1");
   if (who.cast.servers == 0 || who.program.fills_placeholders) return;
   const auto set = [&](std::string_view name, auto value) { variables.set(name, fmt::format("{}", value)); };
   set("DMLC_ROLE", who.role == Role::server ? "server" : role_name(who.role));

@@ -2,6 +2,7 @@
 // another.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ class Variables {
   void set(std::string_view name, std::string_view value);
   void set_default(std::string_view name, std::string_view value);  // unless it is there
   void set_all(const std::vector<std::string>& variables);
+  void remove_all(std::span<const std::string_view> beginnings);
   std::vector<std::string> take() { return std::move(variables_); }
 
  private:
@@ -41,6 +43,8 @@ struct Character {
   int local_size() const { return static_cast<int>(cast.neighbours(rank).size()); }
 };
 
+// What another launcher, or another job's launch, told the process that this one comes from.
+void remove_other_roles(Variables& variables);
 void add_common(const Character& who, Variables& variables);   // DTRAIN_*, and what all of them read
 void add_torch(const Character& who, Variables& variables);    // as torchrun
 void add_horovod(const Character& who, Variables& variables);  // as horovodrun

@@ -1,4 +1,5 @@
-// Ports of one address that are free now and that the kernel gives to nobody else while this lives.
+// Ports of one address that are free now, and that neither the kernel nor another job of dtrain gives away while this
+// lives. They are not bound, so any program can bind them, whatever options it sets.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,9 @@ class LeasedPorts {
   // Throws Error when this machine has no such address, or no port left.
   LeasedPorts(const std::string& address, std::size_t count);
   const std::vector<std::uint16_t>& numbers() const { return numbers_; }
-  // For the program to bind them. The kernel chooses ports at random, so for a moment nobody else gets these.
-  void release() { sockets_.clear(); }
 
  private:
-  std::vector<FileDescriptor> sockets_;
+  std::vector<FileDescriptor> locks_;
   std::vector<std::uint16_t> numbers_;
 };
 

@@ -13,6 +13,7 @@ Part make_part(Role role, int index, const Program& program, const Cast& cast, i
   if (program.fills_placeholders) part.command = fill_placeholders(program.command, cast, role, index);
   const Character who{program, cast, rank, here, role, index};
   Variables variables(here.environment);
+  remove_other_roles(variables);
   add_common(who, variables);
   if (role == Role::worker) {
     add_torch(who, variables);

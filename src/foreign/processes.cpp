@@ -107,7 +107,10 @@ void Processes::stop(int signal, std::chrono::milliseconds grace, const std::fun
     if (!process.end) kill_tree(process.id, mark_);
   }
   for (const auto end = Clock::now() + kLastTime; !all_done() && Clock::now() < end; reap()) wait_for_an_end(kStopPoll);
-  kill_marked(mark_);
+  // Also who left its parents, its session and its environment behind: orphans are this process's children.
+  kill_tree(::getpid(), mark_);
+  while (reap_adopted({}) > 0) {
+  }
 }
 
 void Processes::wait_for_an_end(std::chrono::milliseconds wait) {

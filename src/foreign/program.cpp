@@ -11,6 +11,7 @@ Json to_json(const Program& program) {
                        {"environment", words_to_json(program.environment)},
                        {"worker_environment", words_to_json(program.worker_environment)},
                        {"server_environment", words_to_json(program.server_environment)},
+                       {"elastic", program.elastic},
                        {"stop_signal", program.stop_signal},
                        {"grace_ms", static_cast<std::int64_t>(program.grace.count())},
                        {"max_restarts", program.max_restarts},
@@ -27,6 +28,7 @@ Program program_from_json(const Json& json) {
   program.environment = words_from_json(json.at("environment"));
   program.worker_environment = words_from_json(json.at("worker_environment"));
   program.server_environment = words_from_json(json.at("server_environment"));
+  program.elastic = json.at("elastic").as_bool();
   program.stop_signal = static_cast<int>(json.at("stop_signal").as_integer());
   program.grace = std::chrono::milliseconds(json.at("grace_ms").as_integer());
   program.max_restarts = static_cast<int>(json.at("max_restarts").as_integer());

@@ -81,7 +81,6 @@ class Rank {
     rendezvous_port_ = rendezvous ? rendezvous->port() : std::uint16_t{0};
     const Cast cast = agree(others, entry.generation, ports.numbers());
     membership_.entered(standing_);
-    ports.release();
     start(cast, others.rank());
     while (true) {
       const auto failure = processes_->watch(interval(others.size()));

@@ -29,14 +29,6 @@ def slow(test):
     return test
 
 
-def known_wrong(why: str):
-    """Of a test that fails because the program is wrong: it is skipped, loudly, until it passes."""
-    def mark(test):
-        test.known_wrong = why
-        return test
-    return mark
-
-
 def chosen_tests(folder: pathlib.Path, words: list[str], slow_ones: bool):
     """(name, function) of the tests of these suites, or SUITE.TEST; none named: all."""
     for suite, module in suites(folder, list(dict.fromkeys(word.split(".")[0] for word in words))):
@@ -63,16 +55,12 @@ def run_test(name: str, test, data: pathlib.Path, world_type) -> str:
     try:
         test(world)
         world.expect_no_process_left()
-        note = ", no longer wrong: take its mark away" if hasattr(test, "known_wrong") else ""
-        print(f"ok {name} ({time.monotonic() - start:.1f} s{note})", flush=True)
+        print(f"ok {name} ({time.monotonic() - start:.1f} s)", flush=True)
         return "passed"
     except Skip as why:
         print(f"SKIP {name}: {why}", flush=True)
         return "skipped"
     except Exception as error:  # a test fails by any exception
-        if why := getattr(test, "known_wrong", ""):
-            print(f"SKIP {name}: known to be wrong: {why}", flush=True)
-            return "skipped"
         print(f"FAIL {name}: {inspect.getdoc(test)}\n{traceback.format_exc(limit=-3)}{world.last_words()}", flush=True)
         keep = os.environ.get("DTRAIN_KEEP_FAILED")
         if keep:

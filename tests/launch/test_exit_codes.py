@@ -4,7 +4,6 @@ import json
 import signal
 
 from launches import PYTHON
-from runner import known_wrong
 
 FIRST_FAILS = """
 import os, sys, time
@@ -70,7 +69,6 @@ def test_a_file_that_is_not_executable(world):
     expect_refused(world, code(world, "./train.py"), "./train.py", "not executable")
 
 
-@known_wrong("it says `cannot start ./train.py: No such file or directory`, of a file that is there")
 def test_a_missing_interpreter(world):
     """A script whose #! names nothing: script and interpreter are named, since only the second is missing."""
     script = world.folder / "train.py"

@@ -5,7 +5,6 @@ import subprocess
 import time
 
 from launches import Crew, PROGRAMS, PYTHON, expect_gone, kill_now
-from runner import known_wrong
 from world import alive, children, eventually, send_signal
 
 
@@ -39,7 +38,6 @@ def test_dtrain_stop_asks_the_ranks(world):
     expect_gone(pids_of(members))
 
 
-@known_wrong("a launch that `dtrain stop` ended says 1, failed, as if the program had")
 def test_the_exit_code_of_a_stop(world):
     """Ended on request is not failed: 75, as for every job."""
     crew = Crew(world, options=["-n", 2]).start()
@@ -111,7 +109,6 @@ def test_descendants_end_when_the_rank_is_killed(world):
     expect_a_new_generation_without_them(world, ["orphan"])
 
 
-@known_wrong("a descendant that left the session and emptied its environment lives on beside the next generation")
 def test_bare_descendants_end_when_the_rank_is_killed(world):
     """The same for a descendant with nothing in its environment."""
     expect_a_new_generation_without_them(world, ["bare-orphan"])

@@ -4,7 +4,6 @@ import collections
 import re
 
 from launches import PYTHON
-from runner import known_wrong
 
 RANKS, LINES = 64, 2000
 # As fast as awk can, in blocks that end somewhere inside a line.
@@ -26,7 +25,6 @@ def test_many_ranks_talk_at_once(world):
     expect_whole({path.name: [stamp.sub("", line) for line in path.read_text().splitlines()] for path in logs})
 
 
-@known_wrong("what ranks print last is often not shown when they end with much still on its way; logs/ has it")
 def test_many_ranks_are_shown_at_once(world):
     """The same on standard output, with a prefix before each line."""
     shown = collections.defaultdict(list)

@@ -17,7 +17,7 @@ def test_many_launches_at_once(world):
 
     def all_hold() -> bool:
         for job in jobs:
-            assert job.process.poll() is None, job.said() + job.output()
+            assert job.process.poll() is None, f"ended with {job.process.poll()}: {job.said()}{job.output()}"
         return len(list(told.iterdir())) == LAUNCHES * RANKS
     eventually(all_hold, "all ranks hold their ports", 180)
     ports = [line for path in told.iterdir() for line in path.read_text().splitlines()]

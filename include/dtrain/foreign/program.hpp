@@ -17,6 +17,7 @@ struct Program {
   int servers = 0;  // parameter servers beside the workers, which run the same command
   // NAME=value, on top of what the host has and of what says which rank this is.
   std::vector<std::string> environment{}, worker_environment{}, server_environment{};
+  bool elastic = false;  // ranks may come and go
   int stop_signal = SIGTERM;
   std::chrono::milliseconds grace{10'000};  // between that signal and SIGKILL
   // After failures of ranks: of all together, then the job fails. Hosts that come or go do not count.

@@ -34,8 +34,9 @@ constexpr auto kTick = 100ms;
 constexpr auto kLastTime = 3s;
 // A worker's message grows on its way to the coordinator.
 constexpr std::size_t kLongestMessage = net::kMaxFrame - 64;
-// Output is thrown away, not queued, when the coordinator is behind: the log file has it all.
-constexpr std::size_t kMaxBehind = 4 << 20;
+// Output is left out, not queued, when the coordinator is so far behind: a worker must not wait for a screen, and the
+// log file has it all.
+constexpr std::size_t kMaxBehind = 32 << 20;
 
 int slot_of(const std::string& text) {
   const auto slot = parse_integer(text);
@@ -187,13 +188,23 @@ class Agent {
 
   WorkerProcess::Events events_of(WorkerId id) {
     return {.on_message = [this, id](std::string message) { pass_on(id, message); },
-            .on_output =
-                [this, id](const std::string& lines) {
-                  if (follower_.welcome().forward_output && follower_.unsent() < kMaxBehind) {
-                    follower_.tell(Tag::output, id, lines);
-                  }
-                },
+            .on_output = [this, id](const std::string& lines) { show(id, lines); },
             .on_exit = [this, id](const Exited& exited) { worker_exited(id, exited); }};
+  }
+
+  void show(WorkerId id, const std::string& lines) {
+    if (!follower_.welcome().forward_output) return;
+    if (follower_.unsent() > kMaxBehind) {
+      left_out_[id] += std::ranges::count(lines, '\n');
+      return;
+    }
+    tell_of_left_out(id);
+    follower_.tell(Tag::output, id, lines);
+  }
+
+  void tell_of_left_out(WorkerId id) {
+    const auto found = left_out_.extract(id);
+    if (found) follower_.tell(Tag::output, id, fmt::format("dtrain: {} lines are left out here\n", found.mapped()));
   }
 
   void pass_on(WorkerId id, const std::string& message) {
@@ -206,6 +217,7 @@ class Agent {
   }
 
   void worker_exited(WorkerId id, const Exited& exited) {
+    tell_of_left_out(id);
     follower_.tell_kept(Tag::exited, id, to_json(exited).dump());
     workers_.erase(id);
     if (ending_ && workers_.empty()) finish();
@@ -243,6 +255,7 @@ class Agent {
   WorkerMemory memory_;
   Follower follower_;
   std::map<WorkerId, std::shared_ptr<WorkerProcess>> workers_;
+  std::map<WorkerId, std::ptrdiff_t> left_out_;  // lines that were not shown
   std::optional<SpotWatch> spot_watch_;
   bool noticed_ = false;
   bool joined_ = false, ending_ = false, finishing_ = false, coordinator_gone_ = false;

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <set>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 
@@ -86,17 +88,23 @@ TEST_F(ForeignRun, IsStuckWhenItFailsWithoutGettingFurther) {
 }
 
 TEST(LeasedPorts, AreNobodyElses) {
-  const LeasedPorts ports("127.0.0.1", 2);
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const LeasedPorts some("127.0.0.1", 300), others("127.0.0.1", 300);
+  std::set<std::uint16_t> ports(some.numbers().begin(), some.numbers().end());
+  ports.insert(others.numbers().begin(), others.numbers().end());
+  EXPECT_EQ(ports.size(), 600u);
+}
+
+TEST(LeasedPorts, CanBeBoundByAnybodyWhoIsToldOfThem) {
+  const LeasedPorts ports("127.0.0.1", 1);
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in place{};
   place.sin_family = AF_INET;
-  place.sin_port = htons(ports.numbers()[1]);
+  place.sin_port = htons(ports.numbers()[0]);
   ::inet_pton(AF_INET, "127.0.0.1", &place.sin_addr);
-  EXPECT_NE(::bind(socket, reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
-  ::close(socket);
-  EXPECT_NE(ports.numbers()[0], ports.numbers()[1]);
-  EXPECT_THROW(LeasedPorts("203.0.113.7", 1), Error);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
 }
+
+TEST(LeasedPorts, AreOfAnAddressOfThisMachine) { EXPECT_THROW(LeasedPorts("203.0.113.7", 1), Error); }
 
 }  // namespace
 }  // namespace dtrain::foreign
