@@ -32,6 +32,7 @@ class ReadAhead {
   std::condition_variable there_is_work_;
   std::vector<std::uint32_t> positions_;  // guarded by mutex_
   std::size_t next_ = 0, read_ = 0;       // guarded by mutex_
+  std::uint32_t round_ = 0;               // guarded by mutex_
   bool ending_ = false;                   // guarded by mutex_
   std::vector<std::jthread> threads_;
 };

@@ -124,10 +124,10 @@ std::uint64_t RecordFile::bytes() const {
   return state_->remote ? state_->remote->size() : state_->file.bytes().size();
 }
 
-void RecordFile::fetch_ahead(std::size_t position) const {
+void RecordFile::fetch_ahead(std::size_t position, std::uint32_t round) const {
   if (!state_->remote) return;
   const std::uint64_t first = offset(position);
-  state_->remote->fetch_ahead(first, state_->end_after(first) - first);
+  state_->remote->fetch_ahead(first, state_->end_after(first) - first, round);
 }
 
 }  // namespace dtrain::data

@@ -28,9 +28,9 @@ bool RecordSet::is_remote() const {
   return std::any_of(files_.begin(), files_.end(), [](const RecordFile& file) { return file.is_remote(); });
 }
 
-void RecordSet::fetch_ahead(std::size_t position) const {
+void RecordSet::fetch_ahead(std::size_t position, std::uint32_t round) const {
   const auto [file, inside] = locate(position);
-  file->fetch_ahead(inside);
+  file->fetch_ahead(inside, round);
 }
 
 std::string RecordSet::place(std::size_t position) const {

@@ -32,7 +32,8 @@ RemoteFile::RemoteFile(std::string url, const RemoteOptions& options)
     : url_(std::move(url)),
       store_(options.store ? options.store : std::make_shared<net::ObjectStore>()),
       state_(store_->state(url_)),
-      checked_((state_.size + kBlock - 1) / kBlock) {
+      checked_((state_.size + kBlock - 1) / kBlock),
+      asked_(checked_.size()) {
   // Without an ETag nothing tells one version of the object from another.
   if (state_.etag.empty()) return;
   if (state_.size > options.cache_size / 2 && !options.in_runs) {
@@ -83,11 +84,11 @@ std::string RemoteFile::fetch(std::uint64_t block) {
   return content;
 }
 
-void RemoteFile::fetch_ahead(std::uint64_t offset, std::uint64_t size) {
+void RemoteFile::fetch_ahead(std::uint64_t offset, std::uint64_t size, std::uint32_t round) {
   if (!cache_ || size == 0) return;
   for (std::uint64_t block = offset / kBlock; block <= (offset + size - 1) / kBlock; ++block) {
     std::byte first{};
-    if (block < checked_.size() && !checked_[block]) read_block(block, 0, {&first, 1});
+    if (block < asked_.size() && asked_[block].exchange(round) != round) read_block(block, 0, {&first, 1});
   }
 }
 

@@ -22,8 +22,9 @@ class RemoteFile {
   std::uint64_t size() const { return state_.size; }
   // Throws what net::ObjectStore::read throws.
   void read(std::uint64_t offset, std::span<std::byte> into);
-  // Brings these bytes into the cache, if there is one.
-  void fetch_ahead(std::uint64_t offset, std::uint64_t size);
+  // Brings these bytes into the cache, if there is one; a block that was asked for in this round already is left to
+  // whoever fetches it. Rounds are not 0.
+  void fetch_ahead(std::uint64_t offset, std::uint64_t size, std::uint32_t round);
 
  private:
   BlockName name_of(std::uint64_t block) const { return {object_, block}; }
@@ -34,8 +35,9 @@ class RemoteFile {
   std::shared_ptr<net::ObjectStore> store_;
   net::ObjectState state_;
   std::string object_;
-  std::unique_ptr<BlockCache> cache_;       // null: read without one
-  std::vector<std::atomic<bool>> checked_;  // the block was there and whole, or came from the server
+  std::unique_ptr<BlockCache> cache_;              // null: read without one
+  std::vector<std::atomic<bool>> checked_;         // the block was there and whole, or came from the server
+  std::vector<std::atomic<std::uint32_t>> asked_;  // the last round in which it was fetched ahead
 };
 
 }  // namespace dtrain::data

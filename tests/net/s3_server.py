@@ -5,7 +5,6 @@ Its objects are /BUCKET/KEY. The key's first word says how it misbehaves (a meth
 as it should be. The bucket "elsewhere" lives in eu-west-1, all others in us-east-1. Counts are kept per path.
 """
 import base64
-import functools
 import hashlib
 import hmac
 import http.server
@@ -55,11 +54,6 @@ def checksum(data):
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
-
-
-@functools.lru_cache(maxsize=64)  # every range of a large object asks for it
-def etag_of(content):
-    return f'"{hashlib.md5(content).hexdigest()}"'
 
 
 def encode(text, safe=""):
@@ -175,6 +169,7 @@ class Faults:
 
 class Handler(http.server.BaseHTTPRequestHandler, Faults):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a body behind its head would wait for the client's delayed acknowledgement
     word = ""
 
     def log_message(self, *_):
@@ -234,7 +229,11 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults):
         return Server.objects[self.path]
 
     def etag(self):
-        return etag_of(self.object())
+        """Computed once, as every range of a large object asks for it, and kept without comparing contents."""
+        content = self.object()
+        if Server.etags.get(self.path, (None,))[0] is not content:
+            Server.etags[self.path] = (content, f'"{hashlib.md5(content).hexdigest()}"')
+        return Server.etags[self.path][1]
 
     def get_object(self):
         content = self.object()
@@ -380,7 +379,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
     lock = threading.Lock()
-    objects, checksums, part_sizes, uploads, counts, seen = {}, {}, {}, {}, {}, set()
+    objects, etags, checksums, part_sizes, uploads, counts, seen = {}, {}, {}, {}, {}, {}, set()
 
     @classmethod
     def seen_once(cls, what):

@@ -34,8 +34,9 @@ class RecordFile {
   void read(std::size_t position, Record& into) const;  // the same, reusing the memory of `into`
   const Path& path() const;
   bool is_remote() const;
-  std::uint64_t bytes() const;                   // of the whole .rec
-  void fetch_ahead(std::size_t position) const;  // of a remote file: into the cache
+  std::uint64_t bytes() const;  // of the whole .rec
+  // Of a remote file: into the cache, every block once a round. Rounds are counted from 1.
+  void fetch_ahead(std::size_t position, std::uint32_t round) const;
 
  private:
   struct State;
@@ -57,9 +58,9 @@ class RecordSet {
   explicit RecordSet(const std::vector<Path>& files, RemoteOptions remote = {});
   std::size_t size() const { return ends_.back(); }
   void read(std::size_t position, Record& into) const;
-  bool is_remote() const;                         // any of its files
-  void fetch_ahead(std::size_t position) const;   // as of RecordFile
-  std::string name() const;                       // for messages
+  bool is_remote() const;                                             // any of its files
+  void fetch_ahead(std::size_t position, std::uint32_t round) const;  // as of RecordFile
+  std::string name() const;                                           // for messages
   std::string place(std::size_t position) const;  // "FILE: record 3 at byte 120", with the position in that file
   const std::vector<RecordFile>& files() const { return files_; }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,10 +44,6 @@ PartFile::PartFile(Path to, const std::string& url, const ObjectState& state, st
   reserve();
 }
 
-PartFile::~PartFile() {
-  if (data_) ::munmap(data_, size_);
-}
-
 // The text says of which object the parts are; one byte follows for each part, '1' once it has come.
 void PartFile::take_over(const std::string& about) {
   const std::size_t parts = (size_ + part_size_ - 1) / part_size_;
@@ -68,16 +63,24 @@ void PartFile::reserve() {
   if (size_ == 0) return;
   const int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(size_));
   if (error != 0) fail(fmt::format("reserve {} bytes", size_), part_, error);
-  void* mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-  if (mapped == MAP_FAILED) fail("map", part_);
-  data_ = static_cast<std::byte*>(mapped);
 }
 
 std::uint64_t PartFile::size_of(std::size_t number) const { return std::min(part_size_, size_ - number * part_size_); }
 
-std::span<std::byte> PartFile::part(std::size_t number) { return {data_ + number * part_size_, size_of(number)}; }
+void PartFile::write(std::uint64_t offset, ByteView bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", part_);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
 
+// The disk begins with it now, so that complete() does not wait for the whole file at once.
 void PartFile::has_come(std::size_t number) {
+  const auto begin = static_cast<off_t>(begin_of(number)), size = static_cast<off_t>(size_of(number));
+  ::sync_file_range(fd_.get(), begin, size, SYNC_FILE_RANGE_WRITE);
   if (::pwrite(from_fd_.get(), "1", 1, static_cast<off_t>(header_ + number)) != 1) fail("write", from_);
 }
 

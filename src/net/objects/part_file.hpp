@@ -16,13 +16,13 @@ class PartFile {
   // Takes over what an earlier try left of the same object; what was left of another is dropped. The whole size is
   // reserved on disk, so a full disk shows here.
   PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size);
-  ~PartFile();
   PartFile(const PartFile&) = delete;
-  std::span<std::byte> part(std::size_t number);  // where its bytes go
   const std::vector<std::size_t>& missing() const { return missing_; }
+  std::uint64_t begin_of(std::size_t number) const { return number * part_size_; }
   std::uint64_t size_of(std::size_t number) const;
-  void has_come(std::size_t number);  // from any thread
-  ByteView content() const { return {data_, size_}; }
+  void write(std::uint64_t offset, ByteView bytes);  // from any thread
+  void has_come(std::size_t number);                 // from any thread
+  MappedFile content() const { return MappedFile(part_); }
   void drop();      // its content is wrong
   void complete();  // makes it TO, on disk
 
@@ -33,7 +33,6 @@ class PartFile {
   Path to_, part_, from_;
   std::uint64_t size_, part_size_, header_ = 0;
   FileDescriptor fd_, from_fd_;
-  std::byte* data_ = nullptr;
   std::vector<std::size_t> missing_;
 };
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -20,9 +19,8 @@ constexpr int kMaxMoves = 3;
 struct Arrived {
   const std::string& url;
   const ObjectState& pinned;
-  std::uint64_t offset;
-  std::span<std::byte> into;
-  const std::function<void(std::uint64_t)>& progress;
+  ByteRange range;
+  const TakePiece& give;
   std::uint64_t count = 0;
   bool replaced = false, ignored_range = false;
   std::string etag_now{};
@@ -30,20 +28,18 @@ struct Arrived {
   // False: the answer is of no use, and why is noted.
   bool fits(const AwsAnswer& head) {
     const std::string etag = head.header("etag");
-    const auto range = parse_content_range(head.header("content-range"));
-    const bool whole = head.status == 200 && offset + count == 0 && into.size() == pinned.size;
-    ignored_range = !whole && (!range || range->first != offset + count);
-    replaced = (!pinned.etag.empty() && etag != pinned.etag) || (range && range->total != pinned.size);
+    const auto sent = parse_content_range(head.header("content-range"));
+    const bool whole = head.status == 200 && range.first + count == 0 && range.size == pinned.size;
+    ignored_range = !whole && (!sent || sent->first != range.first + count);
+    replaced = (!pinned.etag.empty() && etag != pinned.etag) || (sent && sent->total != pinned.size);
     if (replaced) etag_now = etag;
     return !replaced && !ignored_range;
   }
 
   void take(ByteView piece) {
-    const std::uint64_t room = into.size() - count;
-    const std::uint64_t taken = std::min<std::uint64_t>(piece.size(), room);
-    std::memcpy(into.data() + count, piece.data(), taken);
-    count += taken;
-    if (progress) progress(taken);
+    const std::uint64_t wanted = std::min<std::uint64_t>(piece.size(), range.size - count);
+    give(count, piece.first(wanted));
+    count += wanted;
   }
 };
 
@@ -52,7 +48,8 @@ struct Useless {};
 
 AwsRequest request_of(const Arrived& arrived) {
   AwsRequest request;
-  const std::uint64_t first = arrived.offset + arrived.count, last = arrived.offset + arrived.into.size() - 1;
+  const std::uint64_t first = arrived.range.first + arrived.count;
+  const std::uint64_t last = arrived.range.first + arrived.range.size - 1;
   request.headers.emplace_back("Range", fmt::format("bytes={}-{}", first, last));
   const std::string& etag = arrived.pinned.etag;
   if (!etag.empty() && !etag.starts_with("W/")) request.headers.emplace_back("If-Match", etag);
@@ -68,11 +65,11 @@ void ObjectStore::State::tell_replaced(const std::string& url, const ObjectState
       "begin again with the new object, or put the old one back");
 }
 
-void ObjectStore::State::read_range(const std::string& url, const ObjectState& pinned, std::uint64_t offset,
-                                    std::span<std::byte> into, const std::function<void(std::uint64_t)>& progress) {
-  Arrived arrived{.url = url, .pinned = pinned, .offset = offset, .into = into, .progress = progress};
+void ObjectStore::State::read_range(const std::string& url, const ObjectState& pinned, ByteRange range,
+                                    const TakePiece& take) {
+  Arrived arrived{.url = url, .pinned = pinned, .range = range, .give = take};
   AwsClient::Tries tries(client);
-  for (int moves = 0; arrived.count < into.size();) {
+  for (int moves = 0; arrived.count < range.size;) {
     const std::uint64_t before = arrived.count;
     AwsRequest request = placed(places, url, request_of(arrived));
     request.sink = [&](const AwsAnswer& head, ByteView piece) {
@@ -82,8 +79,8 @@ void ObjectStore::State::read_range(const std::string& url, const ObjectState& p
     try {
       const bool complete = tries.attempt(request).has_value();
       if (arrived.count - before >= kGoodProgress) tries.progress();
-      if (complete && arrived.count < into.size()) {
-        tries.failed(request, fmt::format("ended early, after {} of {} bytes", arrived.count, into.size()));
+      if (complete && arrived.count < range.size) {
+        tries.failed(request, fmt::format("ended early, after {} of {} bytes", arrived.count, range.size));
       }
     } catch (const Useless&) {
       if (arrived.replaced) tell_replaced(url, pinned, arrived.etag_now);

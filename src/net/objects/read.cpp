@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include <dtrain/base/error.hpp>
 
@@ -15,10 +16,11 @@ void ObjectStore::read(const std::string& url, const ObjectState& pinned, std::u
   const std::size_t parts = (into.size() + part - 1) / part;
   for_each_piece(parts, static_cast<std::size_t>(state.limits.connections), [&](std::size_t piece, const Came& came) {
     const std::uint64_t first = piece * part;
-    state.read_range(url, pinned, offset + first, into.subspan(first, std::min(part, into.size() - first)),
-                     [&](std::uint64_t bytes) {
-                       came(bytes);
-                       if (progress) progress(bytes);
+    state.read_range(url, pinned, {offset + first, std::min(part, into.size() - first)},
+                     [&](std::uint64_t begin, ByteView bytes) {
+                       std::memcpy(into.data() + first + begin, bytes.data(), bytes.size());
+                       came(bytes.size());
+                       if (progress) progress(bytes.size());
                      });
   });
 }

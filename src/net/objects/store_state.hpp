@@ -7,15 +7,20 @@
 
 namespace dtrain::net {
 
+struct ByteRange {
+  std::uint64_t first = 0, size = 0;
+};
+// Told how far into the range the piece begins. It is gone afterwards.
+using TakePiece = std::function<void(std::uint64_t begin, ByteView piece)>;
+
 struct ObjectStore::State {
   State(AwsSettings settings, ObjectLimits the_limits)
       : limits(the_limits), client(kS3, std::move(settings), limits.tries), places(client.settings()) {}
 
   // Fills in where the request goes, follows the bucket to its region, and names the URL in every error.
   AwsAnswer call(const std::string& url, const AwsRequest& shape);
-  // The bytes of one range, resumed until they are whole.
-  void read_range(const std::string& url, const ObjectState& pinned, std::uint64_t offset, std::span<std::byte> into,
-                  const std::function<void(std::uint64_t)>& progress);
+  // The bytes of one range, resumed until they are whole, each piece given once and in order.
+  void read_range(const std::string& url, const ObjectState& pinned, ByteRange range, const TakePiece& take);
   [[noreturn]] void tell_replaced(const std::string& url, const ObjectState& pinned, std::string now);
   ObjectState look(const std::string& url);
   ObjectState ask(const std::string& url, const char* method, HttpField header);

@@ -220,7 +220,17 @@ TEST_F(Remote, SetsAreFoundByPatternAndPrefix) {
 
 TEST_F(Remote, RecordsMayBeReadAheadInAnyOrder) {
   const RecordSet set({records(100)}, options);
-  for (const std::size_t position : {99u, 0u, 50u}) set.fetch_ahead(position);
+  for (const std::size_t position : {99u, 0u, 50u}) set.fetch_ahead(position, 1);
+  EXPECT_EQ(blocks().size(), 1u);
+}
+
+TEST_F(Remote, ABlockIsAskedForOnceARound) {
+  const RecordSet set({records(100)}, options);
+  set.fetch_ahead(0, 1);
+  std::filesystem::remove(blocks().at(0));  // as for room
+  set.fetch_ahead(1, 1);
+  EXPECT_EQ(blocks().size(), 0u);
+  set.fetch_ahead(1, 2);
   EXPECT_EQ(blocks().size(), 1u);
 }
 
