@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What `dtrain data cp` reads from a server on this machine beside what `curl -r` reads in parallel from the same one;
-# how long the first batch takes from there; and what 50 ms of delay for each request cost a loader that reads ahead:
-# tests/bench/s3.sh DTRAIN [MIB] [CONNECTIONS]
+# What `dtrain data cp` reads from a server on this machine beside what `curl -r` reads in parallel from the same one, in
+# turn; how long the first batch takes from there; and what 50 ms of delay for each request cost a loader that reads
+# ahead: tests/bench/s3.sh DTRAIN [MIB] [ROUNDS] [CONNECTIONS]
 set -euo pipefail
-program=$(realpath "$1") mib=${2:-512} connections=${3:-8}
+program=$(realpath "$1") mib=${2:-512} rounds=${3:-9} connections=${4:-8}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mktemp -d)
 trap 'exec 7>&-; rm -rf "$folder"' EXIT
@@ -14,8 +14,10 @@ exec 7>"$folder/in"
 read -r port <"$folder/out"
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret AWS_REGION=us-east-1
 
+put() { curl -sf -X PUT -T "$1" "$AWS_ENDPOINT_URL/public/$2"; }
 seconds() { local start=$EPOCHREALTIME; "$@" >/dev/null; echo "$EPOCHREALTIME $start" | awk '{print $1 - $2}'; }
-rate() { awk -v mib="$mib" -v seconds="$1" 'BEGIN {printf "%.0f", mib / seconds}'; }
+quotient() { awk -v one="$1" -v other="$2" 'BEGIN {printf "%.2f", one / other}'; }
+median() { sort -n | awk '{values[NR] = $1} END {print values[int((NR + 1) / 2)]}'; }
 
 curl_in_parts() {
   local part=$((mib * 1048576 / connections)) i pids=()
@@ -26,36 +28,60 @@ curl_in_parts() {
   wait "${pids[@]}"
 }
 
-dtrain_copy() {
-  rm -f "$folder/got"
-  "$program" data cp -q s3://public/big "$folder/got"
-}
-
-# Raw 32x32 images, uncached at first: samples a second over so many seconds, from the key's first word.
-samples_from() {
+# What --test-io says of the records below WORD, with nothing of them cached.
+read_from() {  # WORD DISP_BATCHES OPTIONS...
+  local word=$1 every=$2
+  shift 2
   rm -rf "$folder/cache"
-  "$program" train --test-io 1 --data-train "s3://public/$1/shapes_train.rec" --image-shape 3,28,28 --batch-size 128 \
-    --disp-batches 50 --cache-dir "$folder/cache" -q 2>/dev/null | awk '{print $4}' | tail -n +4 |
-    awk '{sum += 1 / $1} END {printf "%.0f", NR / sum}'
+  "$program" train --test-io 1 --data-train "s3://public/$word/train.rec" --image-shape 3,28,28 --batch-size 128 \
+    --disp-batches "$every" --cache-dir "$folder/cache" -q "$@" 2>/dev/null
 }
 
+# All lines are read, so that nothing ends by SIGPIPE, but only the first one counts.
 first_batch_from() {
-  rm -rf "$folder/cache"
-  "$program" train --test-io 1 --data-train "s3://public/$1/shapes_train.rec" --image-shape 3,28,28 --batch-size 128 \
-    --disp-batches 1 --cache-dir "$folder/cache" -q 2>/dev/null | head -n 1
+  local start=$EPOCHREALTIME
+  { read -r && echo "$EPOCHREALTIME $start" | awk '{print $1 - $2}' && cat >/dev/null; } < <(read_from "$1" 1)
 }
 
-head -c "$((mib * 1048576))" /dev/zero >"$folder/big"
-curl -sf -X PUT -H 'x-bench: 1' --data-binary "@$folder/big" "$AWS_ENDPOINT_URL/public/big"
-for round in 1 2 3; do
-  curl=$(rate "$(seconds curl_in_parts)") ours=$(rate "$(seconds dtrain_copy)")
-  echo "round $round: curl -r x $connections $curl MiB/s, dtrain data cp $ours MiB/s"
-done
-cmp "$folder/big" "$folder/got"
+# Samples a second after the first quarter of an epoch.
+samples_from() {
+  read_from "$1" 50 "${@:2}" | awk '{rates[NR] = $4} END {for (i = int(NR / 4) + 1; i <= NR; ++i) {sum += 1 / rates[i]; ++n}
+    printf "%.0f", n / sum}'
+}
 
-"$program" data prepare shapes -q --out "$folder/d" --train-count 60000 --val-count 10 >/dev/null
-for word in plain slow; do "$program" data cp -q -r "$folder/d" "s3://public/$word" >/dev/null; done
-echo "first batch: $(seconds first_batch_from plain) s; with 50 ms of delay for each request $(seconds first_batch_from slow) s"
-for round in 1 2 3; do
-  echo "round $round: loader $(samples_from plain) samples/s, with 50 ms of delay $(samples_from slow)"
+compare_copies() {
+  local round curl ours
+  head -c "$((mib * 1048576))" /dev/urandom >"$folder/big"
+  put "$folder/big" big
+  for ((round = 1; round <= rounds; ++round)); do
+    rm -f "$folder"/part* "$folder/got"
+    curl=$(seconds curl_in_parts)
+    ours=$(seconds "$program" data cp -q s3://public/big "$folder/got")
+    quotient "$curl" "$ours" >>"$folder/ratios" && echo >>"$folder/ratios"
+    echo "round $round: curl -r x $connections $(quotient "$mib" "$curl") MiB/s, dtrain data cp $(quotient "$mib" "$ours") MiB/s"
+  done
+  cmp "$folder/big" "$folder/got"
+  echo "dtrain data cp / curl -r, median of $rounds rounds: $(median <"$folder/ratios")"
+}
+
+compare_loaders() {  # NAME OPTIONS...
+  local round plain slow
+  rm -f "$folder/ratios"
+  for ((round = 1; round <= rounds; ++round)); do
+    plain=$(samples_from plain "${@:2}") slow=$(samples_from slow "${@:2}")
+    quotient "$slow" "$plain" >>"$folder/ratios" && echo >>"$folder/ratios"
+    echo "round $round: $1, $plain samples/s, with 50 ms of delay $slow"
+  done
+  echo "$1, with 50 ms of delay / without, median of $rounds rounds: $(median <"$folder/ratios")"
+}
+
+compare_copies
+"$program" data prepare shapes -q --out "$folder/d" --train-count 120000 --val-count 10 >/dev/null
+for word in plain slow; do
+  for ending in rec idx; do put "$folder/d/shapes_train.$ending" "$word/train.$ending"; done
 done
+for ((round = 1; round <= 3; ++round)); do
+  echo "first batch: $(first_batch_from plain) s; with 50 ms of delay for each request $(first_batch_from slow) s"
+done
+compare_loaders "all records shuffled"
+compare_loaders "blocks shuffled" --shuffle-block 1024
