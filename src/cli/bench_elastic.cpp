@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
@@ -10,7 +11,6 @@
 
 #include "bench_job.hpp"
 #include "command.hpp"
-#include "cpus.hpp"
 #include "host_edit.hpp"
 #include "synthetic_data.hpp"
 

@@ -28,7 +28,7 @@ void bind(OptionSet& set, BenchOptions& options) {
   bind_network(set, options.network);
   set.group("Data");
   set.add("--data-train", options.data.train, "record file; without it random images");
-  set.add("--data-nthreads", options.data.threads, "N", "threads that decode and augment", at_least(1));
+  bind_data_threads(set, options.data);
   bind_image(set, options.data);
   bind_augmentation(set, options.data);
   bind_batch(set, options.compute);

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
-
-#include "cpus.hpp"
 
 namespace dtrain::cli {
 

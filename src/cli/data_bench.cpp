@@ -2,11 +2,11 @@
 
 #include <chrono>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "command.hpp"
-#include "cpus.hpp"
 #include "data_options.hpp"
 #include "loader_speed.hpp"
 
@@ -27,7 +27,7 @@ void bind(OptionSet& set, BenchCommand& options) {
   set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix");
   set.add("--data-train", options.files, "the same, with train's name");
   set.add("--batch-size", options.batch_size, "N", "samples of one batch", at_least(1));
-  set.add("--data-nthreads", options.data.threads, "N", "threads that decode and augment", at_least(1));
+  bind_data_threads(set, options.data);
   set.add("--threads", options.data.threads, "N", "the same, shorter", at_least(1));
   bind_prefetch(set, options.data);
   set.add("--seconds", options.seconds, "N", "how long to measure", at_least(1));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/prepare.hpp>
@@ -25,7 +26,7 @@ void bind_data(OptionSet& set, DataOptions& options) {
 void bind_validation_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
   set.add("--data-val", options.validation, "record files with the validation images, likewise");
-  set.add("--data-nthreads", options.threads, "N", "threads that decode and augment", at_least(1));
+  bind_data_threads(set, options);
   bind_prefetch(set, options);
   set.add("--max-bad-records", options.max_bad_records, "N", "undecodable images to skip and count before giving up",
           at_least(0));
@@ -33,6 +34,11 @@ void bind_validation_data(OptionSet& set, DataOptions& options) {
           "folder that keeps blocks of s3:// and https:// files; else ~/.cache/dtrain");
   set.add("--cache-size", options.cache_size_gib, "GIB", "what they may take; those unused for longest go first",
           at_least(1));
+}
+
+void bind_data_threads(OptionSet& set, DataOptions& options) {
+  options.threads = std::min(options.threads, usable_cpus());
+  set.add("--data-nthreads", options.threads, "N", "threads that decode and augment", at_least(1));
 }
 
 void bind_prefetch(OptionSet& set, DataOptions& options) {
@@ -111,22 +117,21 @@ void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOpt
 }
 
 // "data/cifar10_train.rec" was most likely to come from `dtrain data prepare cifar10 --out data`.
-static std::string prepare_command(const Path& file) {
+static std::string how_to_make(const Path& file) {
   const std::string stem = file.stem().string();
   const std::string name = stem.substr(0, stem.rfind('_'));
   const auto known = data::prepare_names();
   const bool published = std::find(known.begin(), known.end(), name) != known.end();
   const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  if (published) return fmt::format("make it with `dtrain data prepare {} --out {}`", name, folder);
   return fmt::format("make it with `dtrain data prepare {} --out {}`, or of your own pictures with `dtrain data pack`",
-                     join(known, "|"), folder);
+                     published ? name : join(known, "|"), folder);
 }
 
 void require_records(const Path& files) {
   try {
     data::find_records(files.string());
   } catch (const DataError& error) {
-    throw DataError(error.what(), error.hint().empty() ? prepare_command(files) : error.hint());
+    throw DataError(error.what(), error.hint().empty() ? how_to_make(files) : error.hint());
   }
 }
 

@@ -27,6 +27,7 @@ struct DataOptions {
 
 void bind_data(OptionSet& set, DataOptions& options);
 void bind_validation_data(OptionSet& set, DataOptions& options);
+void bind_data_threads(OptionSet& set, DataOptions& options);  // as many as this process may use, at most
 void bind_prefetch(OptionSet& set, DataOptions& options);
 void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
 void bind_augmentation(OptionSet& set, DataOptions& options);

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/copy.hpp>
 #include <dtrain/data/prepare.hpp>
 #include <dtrain/data/remote.hpp>
 
 #include "command.hpp"
-#include "cpus.hpp"
 #include "pack_command.hpp"
 #include "progress.hpp"
 #include "synthetic_data.hpp"

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/contact_sheet.hpp>
 
 #include "command.hpp"
-#include "cpus.hpp"
 #include "data_options.hpp"
 
 namespace dtrain::cli {

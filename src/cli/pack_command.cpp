@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "cpus.hpp"
 #include "progress.hpp"
 
 namespace dtrain::cli {

@@ -9,10 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include <dtrain/base/cpus.hpp>
+
 namespace dtrain::data {
 
-// Calls act(i) once for every i below count, in any order, on as many threads as there are processors. Returns when all
-// are done; the first exception is thrown again then, and what had not begun is left out.
+// Calls act(i) once for every i below count, in any order, on as many threads as may use a processor each. Returns when
+// all are done; the first exception is thrown again then, and what had not begun is left out.
 template <typename Act>
 void for_each_in_parallel(std::size_t count, const Act& act) {
   std::atomic<std::size_t> next{0};
@@ -28,7 +30,7 @@ void for_each_in_parallel(std::size_t count, const Act& act) {
     }
   };
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min<std::size_t>(count, std::thread::hardware_concurrency()); ++i) {
+  for (std::size_t i = 1; i < std::min<std::size_t>(count, static_cast<std::size_t>(usable_cpus())); ++i) {
     threads.emplace_back(work);
   }
   work();

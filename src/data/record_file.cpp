@@ -46,7 +46,8 @@ Path index_path(const Path& rec) { return Path(rec).replace_extension(".idx"); }
 void RecordFile::State::open_local() {
   file = MappedFile(path);
   if (file.bytes().empty()) {
-    throw DataError(fmt::format("{}: is empty", path.string()), "prepare it again: dtrain data prepare --help");
+    throw DataError(fmt::format("{}: is empty", path.string()),
+                    "make it again with `dtrain data prepare` or `dtrain data pack`");
   }
   const Path idx = index_path(path);
   if (!std::filesystem::exists(idx)) {

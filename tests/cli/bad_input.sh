@@ -11,6 +11,7 @@ flip() { printf '\x55' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }  
 run train
 fails "the recipe's data that was not prepared" "data/cifar10_train.rec: no such file"
 check "missing data names the command that makes it" says "dtrain data prepare cifar10 --out data"
+check "and the one for pictures of one's own" says "dtrain data pack"
 run train --network mlp --data-train d/nothing.rec
 check "unknown missing data names the sets" says "dtrain data prepare"
 run eval m/none --load-epoch 1 --data-val d/shapes_val.rec
