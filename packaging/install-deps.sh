@@ -55,6 +55,8 @@ test|munge|munge
 test|gridengine-master|-
 test|gridengine-exec|-
 test|gridengine-client|-
+all|clang|clang
+all|libclang-rt-dev|compiler-rt
 all|debootstrap|debootstrap
 all|qemu-system-x86|qemu-system-x86
 all|seabios|-

@@ -5,7 +5,6 @@
 
 #include <memory>
 
-#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>

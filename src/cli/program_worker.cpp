@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/foreign/run_program.hpp>
 
-#include "cpus.hpp"
 #include "option_texts.hpp"
 #include "program_work.hpp"
 

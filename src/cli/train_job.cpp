@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 
-#include "cpus.hpp"
 #include "job.hpp"
 #include "train_work.hpp"
 

@@ -87,7 +87,9 @@ void decode_window(JpegDecoder& decoder, SourceWindow window, const nn::Shape& s
   const int scale = scale_for(window, shape);
   window.y = reduced(window.y, scale, decoder.h());
   window.x = reduced(window.x, scale, decoder.w());
-  auto& [resample, row, grey] = this_threads_scratch();
+  WindowScratch& scratch = this_threads_scratch();
+  ResampleScratch& resample = scratch.resample;
+  auto &row = scratch.row, &grey = scratch.grey;
   plan_taps(window, shape, resample);
   const Taps& down = resample.down;
   decoder.begin(shape.c == 1 ? JpegPixels::grey : JpegPixels::rgbx,
@@ -108,7 +110,9 @@ void decode_window(JpegDecoder& decoder, SourceWindow window, const nn::Shape& s
 
 void fill_from_image(const Image& image, const SourceWindow& window, const Augment& options, const nn::Shape& shape,
                      float* out) {
-  auto& [resample, row, grey] = this_threads_scratch();
+  WindowScratch& scratch = this_threads_scratch();
+  ResampleScratch& resample = scratch.resample;
+  auto& row = scratch.row;
   plan_taps(window, shape, resample);
   row.resize((static_cast<std::size_t>(image.w) + kRowSlack) * kPixelBytes);
   const PlaneWriter writer(options, shape, out);

@@ -19,9 +19,11 @@ struct Target {
 
 // `folder` is for targets that read files; it must outlive them.
 std::vector<Target> text_targets();
+std::vector<Target> answer_targets();  // what servers answer
 std::vector<Target> image_targets();
 std::vector<Target> record_targets(const Path& folder);
 std::vector<Target> archive_targets(const Path& folder);
+std::vector<Target> data_targets(const Path& folder);  // all of the above
 std::vector<Target> checkpoint_targets(const Path& folder);
 
 // A seed with one to four mistakes: bits, bytes, numbers, pieces lost, doubled or moved. A pure function of `random`.

@@ -1,5 +1,5 @@
-// dtrain_fuzz FOLDER ROUNDS [TARGET...]: the same rounds every time. FOLDER keeps the input being parsed, so that after
-// a crash it is there: FOLDER/input.
+// dtrain_fuzz FOLDER ROUNDS [TARGET...]: what is in corpus/TARGET, then the same rounds every time. FOLDER keeps the
+// input being parsed, so that after a crash it is there: FOLDER/input.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +15,9 @@ namespace dtrain::fuzz {
 namespace {
 
 std::vector<Target> all_targets(const Path& folder) {
-  std::vector<Target> all = text_targets();
-  for (auto& more : {image_targets(), record_targets(folder), archive_targets(folder), checkpoint_targets(folder)}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
+  std::vector<Target> all = data_targets(folder);
+  const std::vector<Target> checkpoints = checkpoint_targets(folder);
+  all.insert(all.end(), checkpoints.begin(), checkpoints.end());
   return all;
 }
 
@@ -33,8 +32,30 @@ std::string defect(const Target& target, const std::string& input) {
   return {};
 }
 
+std::vector<Path> corpus_of(const Target& target) {
+  std::vector<Path> files;
+  const Path folder = Path(DTRAIN_TESTS_DIR) / "fuzz/corpus" / target.name;
+  if (!std::filesystem::is_directory(folder)) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool replay(const Target& target, const Path& folder) {
+  for (const Path& file : corpus_of(target)) {
+    const std::string input = read_file(file);
+    write_quickly(folder / "input", input);
+    const std::string why = defect(target, input);
+    if (why.empty()) continue;
+    fmt::print("FAIL {}: {}: {}\n", target.name, file.string(), why);
+    return false;
+  }
+  return true;
+}
+
 bool run(const Target& target, const Path& folder, std::uint32_t rounds) {
   for (const std::string& seed : target.seeds) target.parse(seed);  // what is good must be read
+  if (!replay(target, folder)) return false;
   for (std::uint32_t round = 0; round < rounds; ++round) {
     RandomStream random(1, RandomUse::drawing, round, 0);
     const std::string input = damage(target.seeds[round % target.seeds.size()], random);

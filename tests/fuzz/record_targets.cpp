@@ -2,6 +2,8 @@
 #include <dtrain/data/pack.hpp>
 #include <dtrain/data/record.hpp>
 
+#include <cstring>
+
 #include "fuzz.hpp"
 
 namespace dtrain::fuzz {
@@ -17,6 +19,20 @@ void write_records(const Path& rec) {
   // The container's own magic number within a payload: such a record is stored in parts.
   writer.add(5, 1, bytes_of(std::string("\x0a\x23\xd7\xce", 4) + payload));
   writer.finish();
+}
+
+// A frame of the container around it, so that damage meets the header inside.
+std::string framed(const std::string& payload) {
+  std::string frame("\x0a\x23\xd7\xce", 4);
+  for (int shift = 0; shift < 32; shift += 8) frame += static_cast<char>(payload.size() >> shift & 255);
+  return frame + payload + std::string((4 - payload.size() % 4) % 4, '\0');
+}
+
+// What is in the first frame.
+std::string first_payload(const std::string& records) {
+  std::uint32_t size = 0;
+  std::memcpy(&size, records.data() + 4, sizeof(size));
+  return records.substr(8, size);
 }
 
 void read_all(const Path& rec) {
@@ -53,6 +69,12 @@ std::vector<Target> record_targets(const Path& folder) {
        [=](const std::string& input) {
          write_quickly(folder / "alone.rec", input);
          read_all(folder / "alone.rec");
+       }},
+      {"record-header",
+       {first_payload(records)},
+       [=](const std::string& input) {
+         write_quickly(folder / "header.rec", framed(input));
+         read_all(folder / "header.rec");
        }},
       {"records-with-index",
        {records},
