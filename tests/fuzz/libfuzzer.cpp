@@ -1,5 +1,5 @@
-// dtrain_libfuzzer TARGET [LIBFUZZER'S ARGUMENTS]: one parser under libFuzzer, which begins with the target's seeds.
-// Without a target it names them all.
+// DTRAIN_FUZZ_TARGET=TARGET dtrain_libfuzzer [LIBFUZZER'S ARGUMENTS]: one parser under libFuzzer, which begins with the
+// target's seeds. Without a target it names them all. No argument, since libFuzzer starts itself again with its own.
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,14 +52,14 @@ void choose(const std::string& name) {
 // The last folder among libFuzzer's arguments is only read from: the seeds.
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   using namespace dtrain::fuzz;
-  choose(*argc > 1 ? (*argv)[1] : "");
+  const char* const target = std::getenv("DTRAIN_FUZZ_TARGET");
+  choose(target ? target : "");
   Fuzzed& all = fuzzed();
   dtrain::make_folder(all.seeds);
   for (std::size_t i = 0; i < all.chosen->seeds.size(); ++i) {
     write_quickly(dtrain::Path(all.seeds) / std::to_string(i), all.chosen->seeds[i]);
   }
   all.arguments.assign(*argv, *argv + *argc);
-  all.arguments.erase(all.arguments.begin() + 1);
   all.arguments.push_back(all.seeds.data());
   all.arguments.push_back(nullptr);
   *argc = static_cast<int>(all.arguments.size()) - 1;

@@ -19,7 +19,7 @@ for target in "${targets[@]}"; do
   folders=(build/fuzz/corpus/"$target")
   mkdir -p "${folders[0]}"
   if [ -d tests/fuzz/corpus/"$target" ]; then folders+=(tests/fuzz/corpus/"$target"); fi
-  if "$fuzzer" "$target" -max_total_time="$seconds" -max_len=16384 -timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=256 \
+  if DTRAIN_FUZZ_TARGET=$target "$fuzzer" -max_total_time="$seconds" -max_len=16384 -timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=256 \
       -print_final_stats=1 -artifact_prefix=build/fuzz/"$target"- "${folders[@]}" >build/fuzz/"$target".log 2>&1; then
     passed=$((passed + 1))
     echo "ok   $target: $(sed -n 's/^stat::number_of_executed_units: *//p' build/fuzz/"$target".log) inputs"
