@@ -40,7 +40,7 @@ class Launches(World):
 class Launch(Job):
     """`dtrain launch` that goes on."""
 
-    def __init__(self, world: Launches, name: str, words, options=()):
+    def __init__(self, world: World, name: str, words, options=()):
         self.world, self.name, self.folder = world, name, world.folder / name
         self.arguments = ["launch", "--job-dir", self.folder, *options, "--", *words]
         self.process: subprocess.Popen | None = None
@@ -71,10 +71,10 @@ class Launch(Job):
 class Crew(Launch):
     """Ranks of programs/member.py: each says in a file who it is, and they go on until told to end."""
 
-    def __init__(self, world: Launches, name: str = "job", options=(), members=()):
+    def __init__(self, world: World, name: str = "job", options=(), members=(), program=PROGRAMS / "member.py"):
         self.facts = world.folder / f"{name}.members"
         self.facts.mkdir()
-        super().__init__(world, name, [PYTHON, PROGRAMS / "member.py", self.facts, *members], options)
+        super().__init__(world, name, [PYTHON, program, self.facts, *members], options)
         world.jobs.append(self)
 
     def members(self, generation: int | None = None) -> list[dict]:
