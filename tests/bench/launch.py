@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = REPOSITORY / "examples" / "launch" / "ddp.py"
@@ -45,6 +46,10 @@ def command(who: str, script: list) -> list:
             *script]
 
 
+class Ended(Exception):
+    """A run that did not get so far."""
+
+
 class Run:
     def __init__(self, arguments, folder: str, more=()):
         environment = os.environ | {"OMP_NUM_THREADS": "1"} | dict(more)
@@ -61,7 +66,7 @@ class Run:
                 self.pids[int(rank)] = int(pid)
             if re.search(pattern, line):
                 return time.monotonic()
-        sys.exit(f"ended before {pattern}: {self.process.args}")
+        raise Ended(f"{self.process.args[:3]} ended before {pattern!r}")
 
     def end(self) -> None:
         self.process.terminate()
@@ -116,10 +121,13 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     rows = []
     for _ in range(rounds):
-        for measured in (lambda: measure("dtrain", "ddp"), lambda: measure("torchrun", "ddp"), measure_by_hand, measure_import,
-                         lambda: measure("dtrain", "trifle"), lambda: measure("torchrun", "trifle")):
-            rows.append(measured())
-            print(json.dumps(rows[-1]), flush=True)
+        for measured in (partial(measure, "dtrain", "ddp"), partial(measure, "torchrun", "ddp"), measure_by_hand, measure_import,
+                         partial(measure, "dtrain", "trifle"), partial(measure, "torchrun", "trifle")):
+            try:
+                rows.append(measured())
+                print(json.dumps(rows[-1]), flush=True)
+            except Ended as error:
+                print(f"a run failed: {error}", flush=True)
     print(f"\nmedians of {rounds} rounds, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     for what in ("ddp", "trifle"):
         for key in ("first step", "kill to step"):
