@@ -20,9 +20,18 @@ def test_arguments(world):
         assert rank.words == words, f"{name}: {[pair for pair in zip(words, rank.words) if pair[0] != pair[1]][:3]}"
 
 
+def test_arguments_of_a_template(world):
+    """--template replaces the names that it knows, and leaves every other byte of the same words alone."""
+    words = odd_words(200, seed=5)
+    world.launch(PYTHON, world.program("tell.py"), world.folder, *map(text, words), options=["-n", 2, "--template"])
+    for rank, told in enumerate(told_in(world.folder).values()):
+        wanted = [word.replace(b"{rank}", b"%d" % rank).replace(b"{role}", b"worker") for word in words]
+        assert told.words == wanted, f"{rank}: {[pair for pair in zip(wanted, told.words) if pair[0] != pair[1]][:3]}"
+
+
 def test_environment(world):
     """Odd values that dtrain itself has, and those of --env, reach every rank as they are."""
-    values = [word for word in odd_words(60, seed=2)]
+    values = odd_words(60, seed=2)
     named = {f"FUZZ_NAMED_{number}": value for number, value in enumerate(values)}
     world.environment |= {f"FUZZ_OWN_{number}": text(value) for number, value in enumerate(values)}
     options = [word for name, value in named.items() for word in ("--env", f"{name}={text(value)}")]
