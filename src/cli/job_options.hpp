@@ -49,8 +49,13 @@ struct JobOptions {
 
   bool is_over_ssh() const { return launcher == "ssh" || (launcher == "auto" && hostfile); }
   // A cluster's own starter brings the agents to their hosts, which it may choose too.
-  bool is_by_starter() const { return launcher == "mpi" || launcher == "slurm" || launcher == "sge"; }
+  bool is_by_starter() const {
+    return launcher == "mpi" || launcher == "slurm" || launcher == "sge";
+  }
   bool is_on_other_machines() const { return is_over_ssh() || is_by_starter(); }
+  // Agents may choose another coordinator when theirs is lost. Hosts that a scheduler granted are its again once the
+  // job's first process has ended: nobody may go on there.
+  bool outlives_coordinator() const { return elastic && (is_over_ssh() || (launcher == "mpi" && hostfile)); }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.
   bool is_job() const { return hosts > 1 || hostfile || elastic || is_by_starter(); }

@@ -63,7 +63,7 @@ elastic::Policy policy_of(const JobOptions& job) {
   const elastic::GateOptions gate = gate_options(job);
   policy.gate_timeout = gate.prepare_timeout + gate.check_timeout + kGateSlack;
   if (job.is_on_other_machines()) policy.host_timeout = kRemoteStart;
-  policy.quorum = job.elastic && job.is_on_other_machines();
+  policy.quorum = job.outlives_coordinator();
   policy.hold_timeout = job.hold_timeout > 0 ? milliseconds(job.hold_timeout) : std::chrono::hours(24 * 3650);
   return policy;
 }
@@ -222,7 +222,7 @@ struct JobRun::State {
     return {crew.address()};
   }
 
-  bool survives() const { return job.is_on_other_machines() && job.elastic; }
+  bool survives() const { return job.outlives_coordinator(); }
 
   // Commands find the coordinator by this.
   void publish(const elastic::NetworkCrew& crew) {

@@ -31,6 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 50ms;
 constexpr auto kBetweenAsks = 1s;
+constexpr auto kNewsTime = 10s;
 constexpr std::size_t kNameBytes = 8;
 constexpr unsigned kOwnerOnly = 0600;
 
@@ -141,20 +142,43 @@ class Stopper {
   std::chrono::steady_clock::time_point next_{};
 };
 
-ExitCode wait_for(pid_t process, const JobOptions& options) {
-  Stopper stopper({options.folder}, process);
+std::uint64_t last_term(const JobFolder& folder) {
+  const auto file = read_coordinator(folder);
+  return file ? file->term : 0;
+}
+
+// salloc and qrsh tell 0 of a command that was killed: only what the coordinator wrote last counts. It may have written
+// it on another machine.
+bool has_ended_well(const JobFolder& folder, std::uint64_t term_before) {
+  const auto until = std::chrono::steady_clock::now() + kNewsTime;
+  do {
+    const auto file = is_listed(folder.coordinator()) ? read_coordinator(folder) : std::nullopt;
+    if (file && file->term > term_before && file->over()) return true;
+    std::this_thread::sleep_for(kLook);
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
+
+int wait_for(pid_t process, const JobFolder& folder) {
+  Stopper stopper(folder, process);
   while (!has_ended(process)) {
     stopper.look();
     std::this_thread::sleep_for(kLook);
   }
   int status = 0;
   ::waitpid(process, &status, 0);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  const bool resumable = code == static_cast<int>(ExitCode::resumable);
-  if (stop_signal() != 0 && code != 0 && !resumable) {
-    throw Interrupted(stop_signal(), "the scheduler's job was ended", "");
-  }
-  return static_cast<ExitCode>(code);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, const JobOptions& options) {
+  const JobFolder folder{options.folder};
+  const std::uint64_t term_before = last_term(folder);
+  const auto code = static_cast<ExitCode>(wait_for(start(words, death_signal), folder));
+  if (code == ExitCode::resumable || (code == ExitCode::ok && has_ended_well(folder, term_before))) return code;
+  if (stop_signal() != 0) throw Interrupted(stop_signal(), "the scheduler's job was ended");
+  if (code != ExitCode::ok) return code;
+  throw Error("the scheduler's job ended before the training did",
+              "with --model-prefix, the same command with --resume goes on from the last checkpoint");
 }
 
 // What the job has by itself stays, except for where programs are found.
@@ -191,11 +215,11 @@ ExitCode run_under_scheduler(const JobOptions& options, Console& console) {
                      "leave it out, and submit the command as a batch script (sbatch, qsub) to let it outlive you");
   }
   watch_stop_signals(2);
-  if (options.launcher == "slurm") return wait_for(start(slurm_job(options), SIGHUP), options);
+  if (options.launcher == "slurm") return run_job_of(slurm_job(options), SIGHUP, options);
   check_grid(options);
   const Path submission = write_submission({options.folder});
   console.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));
-  const ExitCode code = wait_for(start(grid_job(options, submission), SIGTERM), options);
+  const ExitCode code = run_job_of(grid_job(options, submission), SIGTERM, options);
   std::error_code ignored;
   std::filesystem::remove(submission, ignored);
   return code;

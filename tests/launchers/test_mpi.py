@@ -2,6 +2,7 @@
 
 from cluster import Cluster
 from lab import command_line, send_kill
+from runner import slow
 from starters import (EPOCHS, environment_of, expect_nothing_left, expect_ranks, expect_same_bits,
                       expect_token_in_no_sight, need, stop_by_signal)
 from world import alive, eventually
@@ -49,6 +50,7 @@ def test_ends_by_ctrl_c(world: Cluster):
     expect_nothing_left(world)
 
 
+@slow
 def test_a_killed_starter(world: Cluster):
     """kill -9 of one mpirun, which ends what it started: its host leaves, and may join again; no process is left."""
     mpi(world, "mpirun.openmpi", "h1", "h2")
@@ -62,6 +64,25 @@ def test_a_killed_starter(world: Cluster):
     job.wait_members("h1", "h2").wait_steps(2)
     job.expect_undisturbed_bits()
     expect_nothing_left(world)
+
+
+@slow
+def test_a_killed_coordinator(world: Cluster):
+    """kill -9 of the coordinator: an agent takes over on another machine, and starts the next host by its own mpirun. In
+    a job that is not elastic all of them end."""
+    mpi(world, "mpirun.openmpi", "h1", "h2", "h3")
+    rigid = world.job("rigid", hosts=["h2", "h3"], launcher="mpi", elastic=False).start().wait_running()
+    rigid.kill_coordinator()
+    rigid.process.wait()
+    expect_nothing_left(world)
+
+    job = world.job(hosts=["h2", "h3"], launcher="mpi").start().wait_running()
+    job.kill_coordinator()
+    job.seen_from("h3")
+    job.wait_members("h2", "h3").wait_steps(2)
+    job.hosts_command("add", "h1")
+    job.wait_members("h1", "h2", "h3").wait_steps(2)
+    job.expect_undisturbed_bits()
 
 
 def test_says_what_is_wrong(world: Cluster):

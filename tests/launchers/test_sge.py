@@ -2,8 +2,9 @@
 
 from cluster import Cluster
 from lab import send_kill
+from runner import slow
 from schedulers import GRID_PROGRAMS, GRID_ROOT, grid, start_grid_engine
-from starters import (EPOCHS, expect_nothing_left, expect_ranks, expect_same_bits, expect_token_in_no_sight, need,
+from starters import (EPOCHS, expect_nothing_left, expect_ranks, expect_same_bits, expect_token_in_no_sight, need, person_s_process,
                       start_inside, stop_by_signal, without_hosts)
 from world import eventually
 
@@ -48,6 +49,7 @@ def test_ends_by_ctrl_c(world: Cluster):
     expect_no_job(world)
 
 
+@slow
 def test_in_a_job_a_killed_agent_comes_back(world: Cluster):
     """Inside of a job its hosts are taken; the agent of another host is killed, and the job goes on with the same bits."""
     grid_engine(world)
@@ -66,3 +68,13 @@ def test_launches_any_program(world: Cluster):
     """dtrain launch: a rank of a program on each machine."""
     grid_engine(world)
     expect_ranks(world, "--launcher", "sge", "-n", 2, "--sge-pe", "pernode")
+
+
+@slow
+def test_a_killed_command(world: Cluster):
+    """kill -9 of the command that asked for the job ends the job: nobody goes on with hosts that are Grid Engine's again."""
+    grid_engine(world)
+    job = without_hosts(world.job(launcher="sge", arguments=["-n", 2, "--sge-pe", "pernode"])).start().wait_running(2)
+    send_kill(person_s_process(job))
+    expect_nothing_left(world)
+    expect_no_job(world)

@@ -1,10 +1,13 @@
 """--launcher slurm on a real Slurm: inside a job, and outside of one."""
 
+import signal
+
 from cluster import Cluster
-from lab import send_kill
+from lab import command_line, send_kill
+from runner import slow
 from schedulers import SLURM_PROGRAMS, start_slurm
 from starters import (EPOCHS, environment_of, expect_nothing_left, expect_ranks, expect_same_bits,
-                      expect_token_in_no_sight, need, start_inside, stop_by_signal, without_hosts)
+                      expect_token_in_no_sight, need, person_s_process, start_inside, stop_by_signal, without_hosts)
 from world import eventually
 
 
@@ -48,6 +51,31 @@ def test_in_a_job_hosts_come_and_go(world: Cluster):
     job.wait_members("h1", "h2", "h3").wait_steps(2)
     job.expect_undisturbed_bits()
     expect_nothing_left(world)
+
+
+@slow
+def test_a_killed_coordinator(world: Cluster):
+    """kill -9 of the process that coordinates ends its job: nobody goes on with hosts that are Slurm's again, and the
+    command does not say that all is well, though salloc does."""
+    slurm(world)
+    job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2])).start().wait_running(2)
+    own = person_s_process(job)
+    send_kill(next(pid for pid in world.seat.processes(" train ") if pid != own and "salloc" not in command_line(pid)))
+    assert job.wait() == 1, job.said()
+    assert "ended before the training did" in job.said(), job.said()
+    expect_nothing_left(world)
+
+
+def test_waits_for_hosts_until_told_not_to(world: Cluster):
+    """While Slurm has no hosts the command waits; Ctrl-C takes the request back."""
+    slurm(world)
+    blocker = world.seat.start("salloc", "--quiet", "-N3", "--exclusive", "sleep", "1000")
+    eventually(lambda: " R " in world.seat.run("squeue", "-h").stdout, "Slurm's hosts are taken")
+    job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2])).start()
+    eventually(lambda: " PD " in world.seat.run("squeue", "-h").stdout, "the job waits", job=job)
+    assert stop_by_signal(job) in (130, -signal.SIGINT), job.said()
+    assert " PD " not in world.seat.run("squeue", "-h").stdout
+    blocker.terminate()
 
 
 def test_says_what_is_wrong(world: Cluster):
