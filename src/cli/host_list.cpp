@@ -123,8 +123,8 @@ StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool re
   }
   StartingHosts hosts =
       options.hostfile ? chosen_from(*options.hostfile, text_of_host_file(*options.hostfile), options, chose_number)
-      : options.is_by_starter() ? granted(options, chose_number)
-                                : numbered(options.hosts);
+      : options.has_granted_hosts() ? granted(options, chose_number)
+                                    : numbered(options.hosts);
   if (options.slots > 1) give_slots(hosts, options.slots);
   return hosts;
 }

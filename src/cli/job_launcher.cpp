@@ -9,6 +9,7 @@
 #include <dtrain/base/process.hpp>
 #include <dtrain/launch/local_launcher.hpp>
 #include <dtrain/launch/starter_launcher.hpp>
+#include <dtrain/launch/yarn_launcher.hpp>
 
 #include "environment.hpp"
 
@@ -80,9 +81,21 @@ std::unique_ptr<elastic::AgentLauncher> make_starter_launcher(const JobOptions& 
                                      .job_goes_on = [folder] { return goes_on(folder); }});
 }
 
+std::unique_ptr<elastic::AgentLauncher> make_yarn_launcher(const JobOptions& options) {
+  const auto user = environment("HADOOP_USER_NAME");
+  return std::make_unique<launch::YarnLauncher>(
+      launch::YarnLauncherOptions{.resource_manager = options.yarn_manager,
+                                  .user = user ? *user : environment("USER").value_or(""),
+                                  .queue = options.queue,
+                                  .memory = options.yarn_memory,
+                                  .cores = options.yarn_cores,
+                                  .announce = options.announce});
+}
+
 }  // namespace
 
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const JobOptions& options, const JobFolder& folder, Note note) {
+  if (options.launcher == "yarn") return make_yarn_launcher(options);
   if (options.is_by_starter()) return make_starter_launcher(options, folder);
   if (!options.is_over_ssh()) return std::make_unique<launch::LocalLauncher>();
   return std::make_unique<launch::SshLauncher>(ssh_launcher_options(options, folder, std::move(note)));

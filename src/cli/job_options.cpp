@@ -39,9 +39,14 @@ void bind_start(OptionSet& set, JobOptions& options) {
                  "how workers are started: ssh, on the hosts of -H; local, as processes here; auto: ssh with -H, else "
                  "local. mpi: mpirun brings an agent to each host of -H, or of the batch job that this is in. slurm, "
                  "sge: so do srun and qrsh on the hosts of the job that this is in; outside of one the command runs "
-                 "itself again in a job of -n hosts (salloc) or -n slots (qrsh)");
-  set.add("--queue", options.queue, "NAME", "slurm, sge: the partition or queue of the job that is asked for");
+                 "itself again in a job of -n hosts (salloc) or -n slots (qrsh). yarn: each of -n agents is an "
+                 "application of YARN in a container of its own; this was "
+                 "never tried with a real YARN");
+  set.add("--queue", options.queue, "NAME", "slurm, sge, yarn: the partition or queue of the job that is asked for");
   set.add("--sge-pe", options.sge_pe, "NAME", "sge: the parallel environment of the job that is asked for");
+  set.add("--yarn-rm", options.yarn_manager, "URL", "yarn: the ResourceManager, as http://HOST:8088");
+  set.add("--yarn-memory", options.yarn_memory, "MIB", "yarn: memory of an agent's container", at_least(1));
+  set.add("--yarn-cores", options.yarn_cores, "N", "yarn: cores of an agent's container", at_least(1));
 }
 
 std::string joined_names(const std::vector<std::string>& variables) {
@@ -166,9 +171,12 @@ struct LauncherOption {
 void check_launcher(const JobOptions& options, const OptionSet& set) {
   static const std::vector<LauncherOption> kOnly = {{"ssh-config", {"ssh"}},
                                                     {"sync-binary", {"ssh"}},
-                                                    {"announce", {"ssh", "mpi", "slurm", "sge"}},
-                                                    {"queue", {"slurm", "sge"}},
-                                                    {"sge-pe", {"sge"}}};
+                                                    {"announce", {"ssh", "mpi", "slurm", "sge", "yarn"}},
+                                                    {"queue", {"slurm", "sge", "yarn"}},
+                                                    {"sge-pe", {"sge"}},
+                                                    {"yarn-rm", {"yarn"}},
+                                                    {"yarn-memory", {"yarn"}},
+                                                    {"yarn-cores", {"yarn"}}};
   const std::string launcher = options.is_over_ssh() ? "ssh" : options.launcher == "auto" ? "local" : options.launcher;
   for (const LauncherOption& only : kOnly) {
     const Option* option = set.find(only.name);
@@ -178,9 +186,11 @@ void check_launcher(const JobOptions& options, const OptionSet& set) {
     throw UsageError(fmt::format("--{} means nothing to --launcher {}", only.name, launcher),
                      fmt::format("it goes with --launcher {}", fmt::join(only.launchers, ", ")));
   }
-  if (launcher == "yarn") {
-    throw UsageError("--launcher yarn: this dtrain cannot start workers by YARN",
-                     "--launcher ssh with -H reaches the same machines");
+  if (launcher == "yarn" && options.yarn_manager.empty()) {
+    throw UsageError("--launcher yarn: nobody said which ResourceManager", "--yarn-rm http://HOST:8088");
+  }
+  if (launcher == "yarn" && options.hostfile) {
+    throw UsageError("-H: YARN chooses the hosts of containers", "leave it out; -n says how many agents there are");
   }
 }
 

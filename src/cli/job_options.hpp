@@ -19,6 +19,9 @@ struct JobOptions {
   std::string launcher = "auto";  // ssh with a host file, else local
   std::string queue;              // of a scheduler; empty: its default
   std::string sge_pe;             // Grid Engine's parallel environment
+  std::string yarn_manager;       // URL
+  int yarn_memory = 4096;         // MiB, of an agent's container
+  int yarn_cores = 1;
   bool sync_binary = true;
   std::optional<Path> ssh_config;  // none: the user's
   std::string announce;
@@ -50,8 +53,10 @@ struct JobOptions {
   bool is_over_ssh() const { return launcher == "ssh" || (launcher == "auto" && hostfile); }
   // A cluster's own starter brings the agents to their hosts, which it may choose too.
   bool is_by_starter() const {
-    return launcher == "mpi" || launcher == "slurm" || launcher == "sge";
+    return launcher == "mpi" || launcher == "slurm" || launcher == "sge" || launcher == "yarn";
   }
+  // YARN names the hosts of its containers only once they run.
+  bool has_granted_hosts() const { return is_by_starter() && launcher != "yarn"; }
   bool is_on_other_machines() const { return is_over_ssh() || is_by_starter(); }
   // Agents may choose another coordinator when theirs is lost. Hosts that a scheduler granted are its again once the
   // job's first process has ended: nobody may go on there.

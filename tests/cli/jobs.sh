@@ -31,10 +31,12 @@ refused "sge without a parallel environment" "--launcher sge: nobody said which 
 run train "${small_training[@]}" -n 2 --launcher slurm --detach
 refused "a detached job of a scheduler" "--detach: the job that the scheduler grants ends with the command"
 run train "${small_training[@]}" -n 2 --launcher yarn
-refused "yarn" "--launcher yarn: this dtrain cannot start workers by YARN"
+refused "yarn without its address" "--launcher yarn: nobody said which ResourceManager"
+run train "${small_training[@]}" -n 2 --launcher yarn --yarn-rm http://rm:8088 -H hosts
+refused "yarn with hosts" "-H: YARN chooses the hosts of containers"
 run "${job[@]}" -n 2 --queue q
 refused "a queue without a scheduler" "--queue means nothing to --launcher local"
-check "who knows queues is named" says "it goes with --launcher slurm, sge"
+check "who knows queues is named" says "it goes with --launcher slurm, sge, yarn"
 run train "${small_training[@]}" -n 2 --launcher mpi -H hosts --ssh-config c
 refused "ssh's configuration for mpi" "--ssh-config means nothing to --launcher mpi"
 run "${job[@]}" -H nothing

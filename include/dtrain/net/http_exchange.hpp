@@ -13,6 +13,7 @@ struct HttpRequest {
   std::string method = "GET";
   std::vector<std::string> headers{};         // "Name: value"
   std::chrono::milliseconds deadline{1'000};  // of all of it
+  std::string body{};
 };
 struct HttpAnswer {
   long status = 0;
