@@ -60,7 +60,7 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
 }  // namespace
 
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Console& console) {
-  if (needs_scheduler(start.job)) return run_under_scheduler(start.job, console);
+  if (needs_scheduler(start.job)) return run_under_scheduler(start.job, start.chose_number, console);
   if (!start.job.detach) return coordinate_here(start, make_work, console, [] {});
   const JobFolder folder{start.job.folder};
   const Detached detached = detach(folder);

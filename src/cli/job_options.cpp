@@ -35,13 +35,12 @@ void bind_start(OptionSet& set, JobOptions& options) {
           at_least(1))
       .legacy_variable = "DEEPLEARNING_WORKERS_COUNT";
   bind_hostfile(set, options.hostfile);
-  set.add_choice("--launcher", options.launcher, {"auto", "local", "ssh", "mpi", "slurm", "sge", "yarn"},
-                 "how workers are started: ssh, on the hosts of -H; local, as processes here; auto: ssh with -H, else "
-                 "local. mpi: mpirun brings an agent to each host of -H, or of the batch job that this is in. slurm, "
-                 "sge: so do srun and qrsh on the hosts of the job that this is in; outside of one the command runs "
-                 "itself again in a job of -n hosts (salloc) or -n slots (qrsh). yarn: each of -n agents is an "
-                 "application of YARN in a container of its own; this was "
-                 "never tried with a real YARN");
+  set.add_choice(
+      "--launcher", options.launcher, {"auto", "local", "ssh", "mpi", "slurm", "sge", "yarn"},
+      "how agents come to hosts: ssh, to those of -H; local, as processes here; auto: ssh with -H, else local; "
+      "mpi: by mpirun, to those of -H or of the batch job that this is in; slurm, sge: by srun or qrsh, to those of "
+      "the job that this is in, or that the command asks for and runs itself again in; yarn: into containers. "
+      "`dtrain help launchers` tells more");
   set.add("--queue", options.queue, "NAME", "slurm, sge, yarn: the partition or queue of the job that is asked for");
   set.add("--sge-pe", options.sge_pe, "NAME", "sge: the parallel environment of the job that is asked for");
   set.add("--yarn-rm", options.yarn_manager, "URL", "yarn: the ResourceManager, as http://HOST:8088");

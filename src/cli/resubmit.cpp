@@ -44,19 +44,18 @@ std::vector<std::string> this_command() {
   return command;
 }
 
-std::vector<std::string> names_of(const JobOptions& options) {
-  std::vector<std::string> names;
-  if (!options.hostfile) return names;
-  for (const elastic::HostLine& host : read_host_file(*options.hostfile).hosts) names.push_back(host.host);
-  return names;
-}
-
-std::vector<std::string> slurm_job(const JobOptions& options) {
+// Any hosts, or those of -H.
+std::vector<std::string> slurm_job(const JobOptions& options, bool chose_number) {
   launch::SchedulerJob job{.program = launch::find_program("salloc", folders(), kSlurmHint),
                            .count = options.hosts,
                            .queue = options.queue,
-                           .hosts = names_of(options),
                            .command = this_command()};
+  if (options.hostfile) {
+    for (const auto& host : choose_hosts(options, chose_number, false).list.hosts) {
+      job.hosts.push_back(host.host);
+    }
+    job.count = static_cast<int>(job.hosts.size());
+  }
   return launch::salloc_command(job);
 }
 
@@ -209,13 +208,13 @@ bool needs_scheduler(const JobOptions& options) {
                    "submit it with -pe NAME SLOTS, or say --launcher local");
 }
 
-ExitCode run_under_scheduler(const JobOptions& options, Console& console) {
+ExitCode run_under_scheduler(const JobOptions& options, bool chose_number, Console& console) {
   if (options.detach) {
     throw UsageError("--detach: the job that the scheduler grants ends with the command that asked for it",
                      "leave it out, and submit the command as a batch script (sbatch, qsub) to let it outlive you");
   }
   watch_stop_signals(2);
-  if (options.launcher == "slurm") return run_job_of(slurm_job(options), SIGHUP, options);
+  if (options.launcher == "slurm") return run_job_of(slurm_job(options, chose_number), SIGHUP, options);
   check_grid(options);
   const Path submission = write_submission({options.folder});
   console.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));

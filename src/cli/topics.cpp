@@ -78,6 +78,29 @@ A file that is sent is there whole or not at all. What a killed `data cp` or che
 removed, by the next upload to the same key; a bucket's rule "abort incomplete multipart uploads" removes it without one.
 )";
 
+constexpr std::string_view kLaunchers =
+    R"(Whatever starts it, one agent runs on each host: it starts the host's workers, keeps their logs in the job folder and ends
+them. All hosts see the job folder, and except over ssh, which copies a bundle, the same dtrain at the same path.
+
+  local   agents are processes of this machine; every host of the job is a name for one of them
+  ssh     dtrain itself logs in to the hosts of -H; once an agent joined, nothing depends on that connection
+  mpi     one mpirun (Open MPI, MPICH, Intel MPI) for each host brings its agent there and stays as long as it does. Hosts are
+          those of -H, else of the job of Slurm, Grid Engine, PBS or LSF that this is in. mpirun logs in by its own means,
+          as OMPI_MCA_* and HYDRA_* variables say. No MPI is needed to train
+  slurm   in a job (salloc, sbatch): the job's hosts, one `srun --overlap` for each; with --ntasks or --ntasks-per-node given,
+          tasks are slots. Elsewhere: the command runs itself again by `salloc -N`, with whole hosts and their memory; time,
+          account and GPUs come from salloc's SALLOC_* variables, as SALLOC_TIMELIMIT
+  sge     in a job with a parallel environment: its hosts and slots, one `qrsh -inherit` for each other host. Elsewhere: the
+          command runs itself again by `qrsh -pe NAME N`, on a host that Grid Engine chooses
+  yarn    one application for each agent, by the ResourceManager's REST API: Hadoop's DistributedShell runs the agent in a
+          container. The job folder is the same on all nodes. Tested against a stand-in only, never with a real YARN
+
+Ctrl-C and SIGTERM end a job as `dtrain stop` does, wherever its coordinator runs; a second one at once. A host whose starter
+is told to end (scancel, qdel, a time limit with a warning) leaves the job at its next step. Over ssh, and by mpi with -H,
+an elastic job outlives its coordinator; hosts that a scheduler granted are the scheduler's again when the coordinator is
+gone, so there all processes end with it.
+)";
+
 std::string environment_topic(const CommandTree& tree) {
   std::map<std::string, std::vector<std::string>> readers;
   const auto collect = [&](const OptionSet& set, const std::string& who) {
@@ -96,7 +119,9 @@ std::string environment_topic(const CommandTree& tree) {
 
 }  // namespace
 
-std::vector<std::string> topic_names() { return {"exit-codes", "environment", "configuration", "far-files"}; }
+std::vector<std::string> topic_names() {
+  return {"exit-codes", "environment", "configuration", "far-files", "launchers"};
+}
 
 std::string exit_codes_topic() {
   std::string text;
@@ -109,6 +134,7 @@ std::optional<std::string> topic_text(const CommandTree& tree, std::string_view 
   if (name == "environment") return environment_topic(tree);
   if (name == "configuration") return std::string(kConfiguration);
   if (name == "far-files") return std::string(kFarFiles);
+  if (name == "launchers") return std::string(kLaunchers);
   return std::nullopt;
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/launch/starter_launcher.hpp>
@@ -25,8 +23,7 @@ Words with(Words words, const Words& command) {
 }  // namespace
 
 std::vector<std::string> salloc_command(const SchedulerJob& job) {
-  const int nodes = job.hosts.empty() ? job.count : std::max(job.count, 1);
-  Words words = {job.program.string(), fmt::format("--nodes={}", nodes),      "--exclusive", "--mem=0",
+  Words words = {job.program.string(), fmt::format("--nodes={}", job.count),  "--exclusive", "--mem=0",
                  "--no-kill",          fmt::format("--job-name={}", kJobName)};
   if (!job.queue.empty()) words.push_back("--partition=" + job.queue);
   if (!job.hosts.empty()) words.push_back("--nodelist=" + join(job.hosts, ","));

@@ -29,9 +29,11 @@ def test_asks_for_its_own_job(world: Cluster):
 
 
 def test_ends_by_ctrl_c(world: Cluster):
-    """Ctrl-C saves, ends with 75 and leaves neither a process nor a job; the token was nowhere to be seen."""
+    """Ctrl-C saves, ends with 75 and leaves neither a process nor a job; the token was nowhere to be seen. Hosts of -H are
+    those that the job asks for."""
     slurm(world)
-    job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2, "--queue", "main"])).start().wait_running(2)
+    job = world.job(hosts=["h2", "h3"], launcher="slurm", arguments=["--queue", "main"]).start().wait_running()
+    assert set(job.training()) == {"h2", "h3"}
     expect_token_in_no_sight(world, job)
     for worker in job.training().values():
         assert "SLURM_PROCID" not in environment_of(worker), "a worker would take itself for a task of Slurm's"
