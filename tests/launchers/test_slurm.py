@@ -77,7 +77,8 @@ def test_waits_for_hosts_until_told_not_to(world: Cluster):
     eventually(lambda: " PD " in world.seat.run("squeue", "-h").stdout, "the job waits", job=job)
     assert stop_by_signal(job) in (130, -signal.SIGINT), job.said()
     assert " PD " not in world.seat.run("squeue", "-h").stdout
-    blocker.terminate()
+    world.seat.run("pkill", "-f", "^sleep 1000")
+    blocker.wait()  # reaped: a machine is not off before each of its processes is
 
 
 def test_says_what_is_wrong(world: Cluster):

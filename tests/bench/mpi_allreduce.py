@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""dtrain's all-reduce beside Open MPI's on this machine: DTRAIN=build/release/dtrain tests/bench/mpi_allreduce.py [MEGABYTES
+[ROUNDS]]. In each round every algorithm runs once, in turn, so that whatever else the machine does hits all of them. Prints the
+median milliseconds, and how many times faster dtrain is than Open MPI's best of each transport. Needs mpicc and mpirun.
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+MEGABYTES, ROUNDS = (int(word) for word in (sys.argv[1:] + ["100", "7"][len(sys.argv) - 1:])[:2])
+ALGORITHMS = {"its choice": 0, "ring": 4, "segmented ring": 5, "Rabenseifner": 6}  # of Open MPI's coll_tuned
+TRANSPORTS = {"shared memory": "self,vader", "TCP": "self,tcp"}
+CALLS = 3  # of one algorithm in a round; their median counts
+
+
+def of_dtrain(ranks: int) -> float:
+    answer = subprocess.run([os.environ["DTRAIN"], "bench", "allreduce", "--ranks", str(ranks), "--rounds", str(CALLS),
+                             "--megabytes", str(MEGABYTES), "--mesh-ranks", "0", "--json"], check=True, capture_output=True)
+    rows = json.loads(answer.stdout)["contests"][0]["algorithms"]
+    return 1e3 * next(row["seconds"] for row in rows if row["algorithm"] == "tree")
+
+
+def of_mpi(program: pathlib.Path, ranks: int, transport: str, algorithm: int) -> float:
+    choice = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", str(algorithm),
+              "--mca", "coll_tuned_allreduce_algorithm_segmentsize", str(1 << 20)] if algorithm else []
+    answer = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", str(ranks),
+                             "--mca", "btl", transport, *choice, program, str(MEGABYTES), str(CALLS)],
+                            check=True, capture_output=True)
+    return float(answer.stdout)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "mpi_allreduce"
+        subprocess.run(["mpicc", "-O2", HERE / "mpi_allreduce.c", "-o", program], check=True)
+        for ranks in (2, 3, 4):
+            times: dict[tuple[str, str], list[float]] = {}
+            for _ in range(ROUNDS):
+                times.setdefault(("dtrain", "tree"), []).append(of_dtrain(ranks))
+                for transport, name in TRANSPORTS.items():
+                    for algorithm, number in ALGORITHMS.items():
+                        times.setdefault((transport, algorithm), []).append(of_mpi(program, ranks, name, number))
+            medians = {who: statistics.median(values) for who, values in times.items()}
+            for (transport, algorithm), value in medians.items():
+                print(f"{ranks} ranks  {transport:14} {algorithm:15} {value:8.1f} ms")
+            for transport in TRANSPORTS:
+                best = min(value for who, value in medians.items() if who[0] == transport)
+                print(f"{ranks} ranks  best of {transport} / dtrain: {best / medians['dtrain', 'tree']:.2f}", flush=True)
+
+
+main()
