@@ -32,7 +32,8 @@ struct WorkerJob {
 Json to_json(const WorkerJob& job);
 WorkerJob worker_job_from_json(const Json& json);  // throws DataError
 
-// What a launcher writes to the agent's standard input; nothing follows it. Holds the token.
+// What a launcher writes to the agent's standard input, or into a file that only its owner can read; nothing follows
+// it. Holds the token.
 Json to_json(const AgentJoin& join);
 AgentJoin agent_join_from_json(const Json& json);  // throws DataError
 // Every process of this agent has a variable that begins so in its environment: how a launcher finds what an agent that

@@ -83,7 +83,7 @@ class Crew {
 };
 
 // Declared here, implemented by src/launch: starts the agent of one host.
-struct AgentJoin {      // travels through a pipe, never argv: it holds the token
+struct AgentJoin {      // travels through a pipe or its owner's file, never argv: it holds the token
   std::string address;  // of the coordinator; a launcher that knows better what the host can reach replaces it
   std::vector<std::string> more_addresses{};  // tried after that one
   std::uint16_t port = 0;

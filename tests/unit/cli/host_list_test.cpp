@@ -1,6 +1,7 @@
 #include "host_list.hpp"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <dtrain/base/error.hpp>
@@ -65,6 +66,41 @@ TEST_F(HostListTest, AResumedJobKeepsItsHosts) {
   EXPECT_EQ(chosen(false, true), (Names{"w2", "w3"}));
   options_.reset_hosts = true;
   EXPECT_EQ(chosen(false, true), (Names{"w1", "w2"}));
+}
+
+class GrantedHostsTest : public HostListTest {
+ protected:
+  GrantedHostsTest() {
+    options_.launcher = "sge";
+    write_file_atomic(folder_ / "granted", "h1 2 all.q@h1 UNDEFINED\nh2 2 all.q@h2 UNDEFINED\n");
+    ::unsetenv("SLURM_JOB_NODELIST");
+    ::setenv("PE_HOSTFILE", (folder_ / "granted").c_str(), 1);
+  }
+  ~GrantedHostsTest() override { ::unsetenv("PE_HOSTFILE"); }
+};
+
+TEST_F(GrantedHostsTest, AreThoseOfTheSchedulersJobWithTheirSlots) {
+  EXPECT_EQ(choose_hosts(options_, false, false).text, "h1 slots=2\nh2 slots=2\n");
+}
+
+TEST_F(GrantedHostsTest, AreAllWhereSlotsWereAskedFor) {
+  options_.hosts = 4;
+  EXPECT_EQ(chosen(true), (Names{"h1", "h2"}));
+  options_.hosts = 1;
+  EXPECT_EQ(chosen(true), Names{"h1"});
+  options_.hosts = 3;
+  EXPECT_THROW(chosen(true), UsageError);
+}
+
+TEST_F(GrantedHostsTest, AreNotAskedForWhereAFileNamesHosts) {
+  hosts("w1\n");
+  EXPECT_EQ(chosen(), Names{"w1"});
+}
+
+TEST_F(GrantedHostsTest, AreMissedOutsideOfAJob) {
+  ::unsetenv("PE_HOSTFILE");
+  options_.launcher = "mpi";
+  EXPECT_THROW(chosen(), UsageError);
 }
 
 }  // namespace
