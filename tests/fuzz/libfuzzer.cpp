@@ -60,7 +60,10 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     write_quickly(dtrain::Path(all.seeds) / std::to_string(i), all.chosen->seeds[i]);
   }
   all.arguments.assign(*argv, *argv + *argc);
-  all.arguments.push_back(all.seeds.data());
+  const bool one_input = std::any_of(*argv + 1, *argv + *argc, [](const char* argument) {
+    return std::filesystem::is_regular_file(argument);  // which is run alone
+  });
+  if (!one_input) all.arguments.push_back(all.seeds.data());
   all.arguments.push_back(nullptr);
   *argc = static_cast<int>(all.arguments.size()) - 1;
   *argv = all.arguments.data();
