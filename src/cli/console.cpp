@@ -61,12 +61,12 @@ void Console::answer(std::string_view text) {
   std::fputc('\n', stdout);
 }
 
-void Console::answer_now(std::string_view text) {
-  answer(text);
-  std::fflush(stdout);
+void Console::answer_json(const Json& document) {
+  answer(document.dump());
+  flush();
 }
 
-void Console::answer_json(const Json& document) { answer_now(document.dump()); }
+void Console::flush() { std::fflush(stdout); }
 
 void Console::finish() {
   redraw({});

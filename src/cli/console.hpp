@@ -34,8 +34,8 @@ class Console {
   int columns() const;  // of the terminal at stderr; 80 where there is none
 
   void answer(std::string_view text);      // stdout, one newline added
-  void answer_now(std::string_view text);  // the same, and whoever reads it has it at once
   void answer_json(const Json& document);  // stdout, one line, at once
+  void flush();                            // whoever reads stdout has all answers now
   // Throws Error when stdout did not take what was said (a full disk, a closed descriptor).
   void finish();
 

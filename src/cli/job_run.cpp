@@ -254,6 +254,7 @@ struct JobRun::State {
     look_for_successor(now);
     coordinator->tick(now);
     starts.tick(now.time);
+    console.flush();
     if (loan && hands) loan->send_news(*hands);
     const auto& current = coordinator->state().current;
     if (current && current->stepped && tell_running) std::exchange(tell_running, nullptr)();

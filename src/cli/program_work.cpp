@@ -82,9 +82,9 @@ void ProgramWork::tell_failure(const Json& report) {
 void ProgramWork::show_output(const std::string& worker, std::string_view line) {
   if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"line", line}}))) return;
   if (workers_ == 1) {
-    console_.answer_now(line);
+    console_.answer(line);
   } else {
-    console_.answer_now(fmt::format("[{}] {}", worker, line));
+    console_.answer(fmt::format("[{}] {}", worker, line));
   }
 }
 
@@ -109,9 +109,10 @@ std::string ProgramWork::first_signal_words() const {
 
 std::string ProgramWork::what_next() const { return "logs/ of the job folder has what every rank printed"; }
 
-// On one host it is as if the program had been started by hand.
+// On one machine it is as if the program had been started by hand.
 ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {
-  if (hosts_ > 1 || of_job != ExitCode::failed) return of_job;
+  const bool several = hosts_ > 1 && options_.job.is_on_other_machines();
+  if (several || of_job != ExitCode::failed) return of_job;
   return failure.exit_code > 0 ? static_cast<ExitCode>(failure.exit_code) : of_job;
 }
 

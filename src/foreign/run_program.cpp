@@ -30,7 +30,7 @@ using elastic::Verdict;
 // Ranks look at each other so often; with many of them more rarely, since each tells all others.
 constexpr auto kRound = 100ms;
 constexpr int kRanksOfARound = 16;
-// Parameter servers of MXNet end by themselves once all workers have.
+// Parameter servers of MXNet end by themselves once all workers have; those of TensorFlow 1 never do.
 constexpr auto kServersEnd = 5s;
 
 struct Word {  // of one rank in a round
@@ -198,7 +198,8 @@ class Rank {
   }
 
   void end_servers() {
-    const auto end = std::chrono::steady_clock::now() + kServersEnd;
+    const auto patience = program_.fills_placeholders ? 0s : kServersEnd;
+    const auto end = std::chrono::steady_clock::now() + patience;
     while (!processes_->all_done() && std::chrono::steady_clock::now() < end) processes_->watch(kRound);
     stop_processes("all workers are done");
   }
