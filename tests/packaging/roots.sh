@@ -22,6 +22,7 @@ make_root() {
   fi
   mkdir -p "$folder"
   tar -C "$folder" -xpf "$base"
+  chmod 755 "$folder"  # as / is: packages run programs as users of their own
 }
 
 # The archive this machine installs from: no host is named here.
