@@ -204,6 +204,7 @@ part_asan() {
 
 part_tsan() {
   build tsan
+  export TSAN_OPTIONS="suppressions=$root/tests/tsan_suppressions.txt" OMP_NUM_THREADS=1
   run_ctest tsan
 }
 
