@@ -191,7 +191,12 @@ TEST(World, AHostThatCannotBeStartedDisturbsNobody) {
 TEST(World, TheListTellsWhatEachHostDoes) {
   Json list;
   Script script;
-  script.when(seen(600), [&](SimJob& job) { list = ask(job, "list"); });
+  // Each worker's heartbeats tell of its steps in a time of their own.
+  const When all_told = [](const SimJob& job) {
+    return std::ranges::all_of(job.state().workers,
+                               [](const auto& each) { return each.second.progress.step_seconds > 0; });
+  };
+  script.when(seen(600)).when(all_told, [&](SimJob& job) { list = ask(job, "list"); });
   EXPECT_EQ(script.run({"a slots=2", "b"}), "");
   EXPECT_EQ(list.at("schema").as_string(), "dtrain.hosts-list/1");
   EXPECT_EQ(list.at("workers").as_integer(), 3);
