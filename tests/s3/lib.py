@@ -1,6 +1,7 @@
 """moto as the S3 server, dtrain as its client: what the tests of this folder share."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -50,36 +51,47 @@ def moto():
 
 
 class NarrowRoad:
-    """A road to a server that carries so many bytes a second, and after `most` of them nothing more: who goes by it
-    is surely on its way when it is killed, however fast the machine is."""
+    """A road to a server with lanes: each connection is slower than the one before it, so that parts which are
+    fetched side by side arrive one by one, and after `most` bytes nothing arrives any more. Who goes by it is surely on
+    its way when it is killed, however fast the machine is."""
 
-    def __init__(self, url, rate=20 << 20, most=60 << 20):
+    def __init__(self, url, most, rate=20 << 20):
         self.server = tuple(url.removeprefix("http://").split(":"))
-        self.rate, self.left, self.lock, self.free_at = rate, most, threading.Lock(), time.monotonic()
-        self.door = socket.create_server(("127.0.0.1", 0))
+        self.rate, self.left, self.lock = rate, most, threading.Lock()
+        self.door, self.ends = socket.create_server(("127.0.0.1", 0)), []
         self.url = f"http://127.0.0.1:{self.door.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
-        while True:
-            near, _ = self.door.accept()
+        for lane in itertools.count():
+            try:
+                near, _ = self.door.accept()
+            except OSError:  # closed
+                return
             far = socket.create_connection(self.server)
+            self.ends += [near, far]
+            rate = self.rate * 0.7 ** min(lane, 9)
             for source, target in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=(source, target), daemon=True).start()
+                threading.Thread(target=self.carry, args=(source, target, rate), daemon=True).start()
 
-    def carry(self, source, target):
+    def carry(self, source, target, rate):
         with contextlib.suppress(OSError):
             while chunk := source.recv(64 << 10):
-                self.wait_for_room(len(chunk))
+                time.sleep(len(chunk) / rate if self.has_room(len(chunk)) else PATIENCE)
                 target.sendall(chunk)
             target.shutdown(socket.SHUT_WR)
 
-    def wait_for_room(self, size):
+    def close(self):
+        """The server need not wait for those who were killed."""
+        for end in (self.door, *self.ends):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def has_room(self, size):
         with self.lock:
             self.left -= size
-            self.free_at = max(self.free_at, time.monotonic()) + size / self.rate
-            wait = self.free_at - time.monotonic() if self.left >= 0 else PATIENCE
-        time.sleep(max(wait, 0))
+            return self.left >= 0
 
 
 def kill_when(process, ready):
@@ -111,9 +123,11 @@ class World:
         return subprocess.Popen([self.program, *map(str, words)], env=environment, cwd=self.folder,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def kill_underway(self, *words, when):
+    def kill_underway(self, *words, when, most=60 << 20):
         """Starts the program on a narrow road and ends it with kill -9 as soon as when()."""
-        kill_when(self.start(*words, url=NarrowRoad(self.url).url), when)
+        road = NarrowRoad(self.url, most)
+        kill_when(self.start(*words, url=road.url), when)
+        road.close()
 
     def run(self, *words, status=0):
         process = self.start(*words)

@@ -103,7 +103,7 @@ def an_unpacking_that_is_killed_is_gone_on_with(world):
             tar.addfile(info, io.BytesIO(name.encode() * 1000))
     world.put("t.tar", archive.getvalue())
     world.kill_underway("data", "unpack", world.s3("t.tar"), "--out", "o",
-                        when=(world.folder / "o/.dtrain-unpack.json").exists)
+                        when=(world.folder / "o/.dtrain-unpack.json").exists, most=80 << 20)
     assert world.json("data", "unpack", world.s3("t.tar"), "--out", "o")["resumed_at"] > 0
     assert sorted(path.name for path in (world.folder / "o").iterdir()) == names
     assert all((world.folder / "o" / name).read_bytes() == name.encode() * 1000 for name in names)
