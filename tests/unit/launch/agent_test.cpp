@@ -285,9 +285,7 @@ TEST(Agent, ReapsWhatItAdopts) {
   world.start_worker("w1", 0, 1);
   ASSERT_TRUE(holds_soon([&] { return world.worker_processes().size() >= 3; }));
   const std::string agent = std::to_string(world.agents().at(0));
-  const auto children = [&] {
-    return std::string(trim(read_file("/proc/" + agent + "/task/" + agent + "/children")));
-  };
+  const auto children = [&] { return std::string(trim(read_file("/proc/" + agent + "/task/" + agent + "/children"))); };
   if (children().empty()) GTEST_SKIP() << "this kernel does not list children";
   EXPECT_TRUE(holds_soon([&] { return split(children(), ' ').size() == 1; }));
 }
