@@ -77,7 +77,10 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void admit(FileDescriptor socket) {
     auto connection = std::make_shared<Unproven>(loop_.state(), std::move(socket), secret_);
     unproven_.push_back(connection);
-    connection->start(kProofDeadline, [self = shared_from_this(), key = connection.get()](FileDescriptor proven) {
+    // The connection is this one's: were this one its, too, neither would end with a loop that stops before them.
+    connection->start(kProofDeadline, [weak = weak_from_this(), key = connection.get()](FileDescriptor proven) {
+      const auto self = weak.lock();
+      if (!self) return;
       self->unproven_.remove_if([key](const auto& entry) { return entry.get() == key; });
       if (proven && self->on_channel_) self->on_channel_(make_channel(self->loop_.state(), std::move(proven)));
     });

@@ -75,7 +75,7 @@ def test_sigterm_to_an_agent(world: World):
     job.wait_members("w1")
     eventually(lambda: not alive(agent), "the agent is gone", 10, job=job)
     assert not [event for event in job.events() if event["event"] in ("failed", "freeze")]
-    assert "signal 15" in job.row("w2")["reason"], job.row("w2")
+    eventually(lambda: "signal 15" in job.row("w2")["reason"], "the list says why", job=job)
     job.expect_undisturbed_bits()
 
 
@@ -108,7 +108,7 @@ def test_spot_notice(world: World):
     service.recommended.add("w1")
     service.actions["w3"] = "2026-01-31T08:22:00Z"
     eventually(lambda: set(job.training()) == {"w1", "w2"}, "w3 has left", 10, job=job)
-    assert "2026-01-31T08:22:00Z" in job.row("w3")["reason"], job.row("w3")
+    eventually(lambda: "2026-01-31T08:22:00Z" in job.row("w3")["reason"], "the list says why", job=job)
     notices = eventually(lambda: [event for event in job.events() if event["event"] == "notice" and not event["leave"]],
                          "the recommendation is an event", 10, job=job)
     assert notices[0]["host"] == "w1" and set(job.training()) == {"w1", "w2"}, notices

@@ -92,7 +92,7 @@ Explanation explain(const State& state, const Host& host, Time now) {
     case HostPhase::ready:
       return {"is ready, and joins with the next change", {}};
     case HostPhase::leaving:
-      return {"is on its way out", {}};
+      return {host.drained ? fmt::format("is on its way out: {}", host.drain_reason) : "is on its way out", {}};
     case HostPhase::drained:
       return {fmt::format("drained: {}", host.drain_reason), fmt::format("dtrain hosts remove {}", name)};
     case HostPhase::quarantined:

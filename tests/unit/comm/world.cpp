@@ -1,5 +1,6 @@
 #include "world.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -80,7 +81,7 @@ Reduced reduce(Communicator& comm, const ReductionShape& shape, int parts) {
   const auto reduction = comm.begin_reduction(shape, {{static_cast<std::uint64_t>(comm.rank()), 7, 0, 1}});
   const ShardSpan span = shards_of_rank(comm.rank(), comm.size(), shape.shards);
   for (int shard = span.first; shard < span.last; ++shard) {
-    std::memcpy(reduction->leaf(shard).data(), leaf_of(shard).data(), static_cast<std::size_t>(shape.size) * 4);
+    std::copy_n(leaf_of(shard).begin(), shape.size, reduction->leaf(shard).begin());
     for (int part = parts - 1; part >= 0; --part) {
       const std::int64_t begin = shape.size * part / parts, end = shape.size * (part + 1) / parts;
       reduction->ready(shard, begin, end - begin);
