@@ -94,9 +94,14 @@ void end_at_once(Turn& turn, const std::string& reason, ExitCode exit_code) {
 
 // Training is complete, for all: a rank is done after a gathering in which rank 0 said that the last checkpoint is
 // written.
-void on_done(Turn& turn, Worker& worker) {
+void on_done(Turn& turn, Worker& worker, const Standing& standing) {
   State& state = turn.state;
   if (!is_member(worker)) return;
+  // A short job may be over before a heartbeat told of a step.
+  if (worker.standing < standing) {
+    worker.standing = standing;
+    on_step(turn, worker);
+  }
   turn.emit("done", worker);
   turn.enter_phase(worker, WorkerPhase::leaving);
   worker.left = Left{.how = Left::How::done, .reason = {}, .standing = worker.standing};

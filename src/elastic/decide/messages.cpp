@@ -67,7 +67,7 @@ struct Hear {
     turn.settle = true;
     switch (left.how) {
       case Left::How::done:
-        return on_done(turn, worker);
+        return on_done(turn, worker, left.standing);
       case Left::How::removed:
         return on_removed(left);
       case Left::How::stopped:

@@ -109,7 +109,7 @@ void note_progress(Turn& turn, Worker& worker, const Progress& progress);
 // ending.cpp: how the job ends.
 void begin_stop(Turn& turn, const std::string& reason, ExitCode exit_code);
 void end_at_once(Turn& turn, const std::string& reason, ExitCode exit_code);
-void on_done(Turn& turn, Worker& worker);
+void on_done(Turn& turn, Worker& worker, const Standing& standing);
 // What a worker that froze while the job ends is told.
 void stop_frozen(Turn& turn);
 void continue_ending(Turn& turn);

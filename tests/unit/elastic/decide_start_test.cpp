@@ -105,6 +105,20 @@ TEST(DecideStart, AddedIsLoggedAfterTheFirstFinishedStepAndOnlyOnce) {
   EXPECT_EQ(logged(job.all()), "+w1");
 }
 
+TEST(DecideStart, AddedIsLoggedOfAJobThatIsOverBeforeAHeartbeatToldOfAStep) {
+  Job job;
+  job.want({"w1", "w2", "idle"});
+  for (const char* host : {"w1", "w2", "idle"}) job.prepare_host(host);
+  job.mesh();
+  job.enter();
+  const Standing end{true, 2, job.step + 9, job.step + 9};
+  for (const char* host : {"w1", "w2"})
+    job.say(job.worker_on(host), Left{.how = Left::How::done, .reason = {}, .standing = end});
+  EXPECT_EQ(logged(job.all()), "+w1 +w2");
+  job.say(job.worker_on("idle"), Left{.how = Left::How::done, .reason = {}, .standing = {true, 0, job.step, job.step}});
+  EXPECT_EQ(logged(job.all()), "+w1 +w2") << "it made no step";
+}
+
 TEST(DecideStart, ARestartContinuesNumbersAndDoesNotLogAHostTwice) {
   Job job(elastic_policy(), {.next_generation = 7, .next_worker = 40, .logged = {"gone", "w1"}});
   job.want({"w1"});
