@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 #include <string.h>
 
-#include <cctype>
 #include <csignal>
 #include <filesystem>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
-
-#include "shard_choice.hpp"
 
 namespace dtrain::cli {
 namespace {

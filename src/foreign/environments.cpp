@@ -6,6 +6,7 @@
 #include <array>
 
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "placeholders.hpp"
 #include "run_folder.hpp"
@@ -34,12 +35,7 @@ int position(const std::vector<int>& ranks, int rank) {
 
 Json list_of(const std::string& hosts) {
   Json list = Json::array();
-  std::size_t begin = 0;
-  while (begin < hosts.size()) {
-    const std::size_t end = std::min(hosts.find(',', begin), hosts.size());
-    list.push_back(hosts.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for (std::string& host : split(hosts, ',')) list.push_back(std::move(host));
   return list;
 }
 
@@ -82,9 +78,22 @@ int Character::local_rank() const { return position(cast.neighbours(rank), rank)
 
 void remove_other_roles(Variables& variables) {
   // Libraries that find these would ask a launcher that is not theirs.
-  static constexpr std::array<std::string_view, 12> kRoles = {"DMLC_", "SLURM_",        "PMI_",          "PMIX_",
-                                                              "OMPI_", "HOROVOD_RANK=", "RANK=",         "LOCAL_",
-                                                              "ROLE_", "GROUP_",        "TORCHELASTIC_", "TF_CONFIG="};
+  static constexpr std::array<std::string_view, 16> kRoles = {"DMLC_",
+                                                              "SLURM_",
+                                                              "PMI_",
+                                                              "PMIX_",
+                                                              "OMPI_",
+                                                              "TORCHELASTIC_",
+                                                              "HOROVOD_RANK=",
+                                                              "TF_CONFIG=",
+                                                              "RANK=",
+                                                              "LOCAL_RANK=",
+                                                              "LOCAL_WORLD_SIZE=",
+                                                              "ROLE_RANK=",
+                                                              "ROLE_WORLD_SIZE=",
+                                                              "ROLE_NAME=",
+                                                              "GROUP_RANK=",
+                                                              "GROUP_WORLD_SIZE="};
   variables.remove_all(kRoles);
 }
 

@@ -53,14 +53,12 @@ Processes::Processes(const std::vector<Part>& parts, const Path& logs, const std
   try {
     for (const Part& part : parts) start(part, logs, name);
   } catch (const Error&) {
-    stop(SIGKILL, 0ms, [] {});
+    stop(SIGKILL, 0ms);
     throw;
   }
 }
 
-Processes::~Processes() {
-  stop(SIGKILL, 0ms, [] {});
-}
+Processes::~Processes() { stop(SIGKILL, 0ms); }
 
 void Processes::start(const Part& part, const Path& logs, const std::string& name) {
   const std::string who =
@@ -94,13 +92,12 @@ bool Processes::all_done() const {
   return std::ranges::all_of(processes_, [](const Process& process) { return process.end.has_value(); });
 }
 
-void Processes::stop(int signal, std::chrono::milliseconds grace, const std::function<void()>& while_waiting) {
+void Processes::stop(int signal, std::chrono::milliseconds grace) {
   reap();
   for (const Process& process : processes_) {
     if (!process.end) ::kill(-process.id, signal);
   }
   for (const auto end = Clock::now() + grace; !all_done() && Clock::now() < end; reap()) {
-    while_waiting();
     wait_for_an_end(std::min(std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()), kStopPoll));
   }
   for (const Process& process : processes_) {

@@ -4,7 +4,6 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +32,8 @@ class Processes {
   bool worker_done() const { return processes_.front().end.has_value(); }
   bool all_done() const;
 
-  // The signal to all that run, and SIGKILL to what is left of them after `grace`. `while_waiting` is called between.
-  void stop(int signal, std::chrono::milliseconds grace, const std::function<void()>& while_waiting);
+  // The signal to all that run, and SIGKILL to what is left of them after `grace`.
+  void stop(int signal, std::chrono::milliseconds grace);
 
  private:
   struct Process {

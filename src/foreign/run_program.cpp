@@ -38,8 +38,7 @@ struct Word {  // of one rank in a round
   std::uint64_t done = 0;
 };
 
-ByteView bytes_of(const Word& word) { return {reinterpret_cast<const std::byte*>(&word), sizeof word}; }
-ByteView bytes_of(const std::string& text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
+ByteView bytes_of_word(const Word& word) { return {reinterpret_cast<const std::byte*>(&word), sizeof word}; }
 
 Word word_from(const std::string& bytes) {
   Word word;
@@ -148,7 +147,7 @@ class Rank {
     const Word mine{membership_.vote(), processes_->worker_done() ? 1u : 0u};
     std::vector<std::uint64_t> votes;
     bool all_done = true;
-    for (const std::string& bytes : others.all_gather(bytes_of(mine))) {
+    for (const std::string& bytes : others.all_gather(bytes_of_word(mine))) {
       const Word word = word_from(bytes);
       votes.push_back(word.vote);
       all_done = all_done && word.done != 0;
@@ -209,7 +208,7 @@ class Rank {
     if (!processes_) return;
     membership_.progress(Phase::saving);
     write_deadline(here_.job_folder, rank_, program_.grace, reason);
-    processes_->stop(program_.stop_signal, program_.grace, [] {});
+    processes_->stop(program_.stop_signal, program_.grace);
     processes_.reset();
   }
 

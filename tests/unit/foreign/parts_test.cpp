@@ -118,6 +118,19 @@ TEST(ForeignParts, MxnetGetsASchedulerBesideRankZeroAndServersInTurn) {
   EXPECT_FALSE(server.contains("RANK")) << "a server is no rank of PyTorch";
 }
 
+TEST(ForeignParts, OnlyTheRolesOfOtherLaunchersAreForgotten) {
+  Workplace here = kHere;
+  here.environment = {"DMLC_ROLE=server", "LOCAL_RANK=7", "SLURM_PROCID=1", "LOCAL_DATA=/data", "GROUP_NAME=mine"};
+  Program program = kProgram;
+  program.servers = 1;
+  const Environment server = environment_of(parts_of(program, some_cast({1}, 1), 0, here)[2]);
+  EXPECT_EQ(server.at("DMLC_ROLE"), "server");
+  EXPECT_FALSE(server.contains("LOCAL_RANK"));
+  EXPECT_FALSE(server.contains("SLURM_PROCID"));
+  EXPECT_EQ(server.at("LOCAL_DATA"), "/data");
+  EXPECT_EQ(server.at("GROUP_NAME"), "mine");
+}
+
 TEST(ForeignParts, VariablesOfThePersonHoldForTheRoleThatTheyAreFor) {
   Program program = kProgram;
   program.servers = 1;
