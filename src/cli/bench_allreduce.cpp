@@ -23,6 +23,7 @@ struct BenchOptions {
   int rounds = 10;
   int mesh_ranks = 16;
   bool rounded = false;
+  bool by_tcp = false;
 };
 
 void bind(OptionSet& set, BenchOptions& options) {
@@ -32,6 +33,7 @@ void bind(OptionSet& set, BenchOptions& options) {
   set.add("--rounds", options.rounds, "N", "times that every algorithm runs, all of them in turn", at_least(1));
   set.add("--mesh-ranks", options.mesh_ranks, "N", "ranks for the time until all are connected; 0: not measured",
           between(0, 64));
+  set.add("--by-tcp", options.by_tcp, "let the tree use TCP, as it does between machines, and no Unix sockets");
   set.add("--bfloat16", options.rounded, "let the tree round to bfloat16 and send that");
 }
 
@@ -157,7 +159,7 @@ Contest hold(int ranks, const BenchOptions& options) {
   const std::size_t runs = names.size() * static_cast<std::size_t>(options.rounds);
   const auto results = run_forked(ranks, static_cast<int>(kNumbersOfCost * runs), kDeadline, [&](ForkedRank& me) {
     comm::MeshPlan plan;
-    const auto endpoint = me.make_endpoint(plan);
+    const auto endpoint = me.make_endpoint(plan, !options.by_tcp);
     const auto comm = endpoint->connect(plan, kConnectDeadline);
     Contestant contestant(*comm, size, options.rounded);
     for (const std::string& name : names) contestant.check(name);
@@ -190,7 +192,7 @@ Contest hold(int ranks, const BenchOptions& options) {
 double mesh_seconds(const BenchOptions& options) {
   const auto results = run_forked(options.mesh_ranks, options.rounds, kDeadline, [&](ForkedRank& me) {
     comm::MeshPlan plan;
-    const auto endpoint = me.make_endpoint(plan);
+    const auto endpoint = me.make_endpoint(plan, !options.by_tcp);
     std::unique_ptr<comm::Communicator> comm = endpoint->connect(plan, kConnectDeadline);
     for (double& seconds : me.numbers()) {
       comm->all_gather({});
@@ -213,7 +215,8 @@ double mesh_seconds(const BenchOptions& options) {
 }
 
 Json document(const std::vector<Contest>& contests, std::optional<double> mesh, const BenchOptions& options) {
-  Json json = Json::object({{"schema", "dtrain.bench-allreduce/1"}, {"megabytes", options.megabytes}});
+  Json json = Json::object(
+      {{"schema", "dtrain.bench-allreduce/1"}, {"megabytes", options.megabytes}, {"by_unix_sockets", !options.by_tcp}});
   Json rows = Json::array();
   for (const Contest& contest : contests) {
     Json algorithms = Json::array();

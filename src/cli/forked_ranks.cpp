@@ -82,9 +82,9 @@ class Children {
 
 }  // namespace
 
-std::unique_ptr<comm::Endpoint> ForkedRank::make_endpoint(comm::MeshPlan& plan) {
-  auto endpoint = std::make_unique<comm::Endpoint>(
-      comm::EndpointOptions{.bind_address = std::string(kLoopback), .secret = secret_});
+std::unique_ptr<comm::Endpoint> ForkedRank::make_endpoint(comm::MeshPlan& plan, bool by_unix_sockets) {
+  auto endpoint = std::make_unique<comm::Endpoint>(comm::EndpointOptions{
+      .bind_address = std::string(kLoopback), .secret = secret_, .by_unix_sockets = by_unix_sockets});
   std::atomic_ref<std::uint16_t>{ports_[static_cast<std::size_t>(rank_)]} = endpoint->address().port;
   const auto deadline = std::chrono::steady_clock::now() + kStart;
   for (int peer = 0; peer < ranks_;) {

@@ -26,7 +26,7 @@ class ForkedRank {
   int ranks() const { return ranks_; }
   std::span<double> numbers() { return numbers_; }  // seen by the caller of run_forked()
   // This rank's endpoint with the plan of all, once every rank has one.
-  std::unique_ptr<comm::Endpoint> make_endpoint(comm::MeshPlan& plan);
+  std::unique_ptr<comm::Endpoint> make_endpoint(comm::MeshPlan& plan, bool by_unix_sockets = true);
 
  private:
   int rank_, ranks_;

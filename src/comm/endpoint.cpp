@@ -10,7 +10,8 @@
 namespace dtrain::comm {
 
 struct Endpoint::State {
-  explicit State(EndpointOptions o) : options(std::move(o)), reception(options.bind_address, options.secret) {}
+  explicit State(EndpointOptions o)
+      : options(std::move(o)), reception(options.bind_address, options.secret, options.by_unix_sockets) {}
   const EndpointOptions options;
   tcp::Reception reception;
 };

@@ -35,6 +35,7 @@ struct EndpointOptions {
   std::string bind_address = "127.0.0.1";
   std::string secret{};  // the job's token: both sides of every connection prove that they know it, and never send it
   Transport transport = Transport::tcp;
+  bool by_unix_sockets = true;  // between processes of this machine, which is faster; else by TCP as between machines
   std::chrono::milliseconds operation_deadline{30'000};  // of every collective, send and receive: then PeerLost
   // For tests: called on the thread that moves the communicator's frames; may throw, which kills the communicator.
   std::function<void(CommPoint)> on_point{};

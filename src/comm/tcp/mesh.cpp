@@ -58,9 +58,16 @@ class Call {
     socket_ = std::move(socket);
   }
 
+  // By the Unix socket of a peer on this machine, unless its name led to somebody else.
+  void connect() {
+    if (!near_misleads_) hold(connect_near(to_));
+    is_near_ = bool(socket_);
+    if (!is_near_) hold(connect_to(to_, deadline_, cancelled_));
+  }
+
   bool try_once() {
     try {
-      hold(connect_to(to_, deadline_, cancelled_));
+      connect();
       if (!socket_) {
         problem_ = "does not accept connections";
         return false;
@@ -71,6 +78,7 @@ class Call {
       return is_taken();
     } catch (const Error& error) {
       problem_ = error.what();
+      near_misleads_ |= is_near_;
       return false;
     }
   }
@@ -100,6 +108,7 @@ class Call {
   const std::function<bool()> cancelled_;
   std::mutex mutex_;  // guards the life of socket_
   FileDescriptor socket_;
+  bool is_near_ = false, near_misleads_ = false;
   std::string problem_;
   bool over_ = false;
 };

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <sstream>
 #include <system_error>
@@ -47,8 +48,11 @@ std::optional<Caller> caller_of(const std::string& hello) {
   return caller;
 }
 
-Reception::Reception(const std::string& bind_address, std::string secret)
-    : secret_(std::move(secret)), listener_(listen_on(bind_address)), address_(address_of(listener_.get())) {
+Reception::Reception(const std::string& bind_address, std::string secret, bool near)
+    : secret_(std::move(secret)),
+      listener_(listen_on(bind_address)),
+      address_(address_of(listener_.get())),
+      near_listener_(near ? listen_near(address_) : FileDescriptor()) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -58,6 +62,7 @@ Reception::~Reception() {
     closing_ = true;
   }
   ::shutdown(listener_.get(), SHUT_RDWR);
+  if (near_listener_) ::shutdown(near_listener_.get(), SHUT_RDWR);
   thread_.join();
   reap(true);
 }
@@ -65,8 +70,10 @@ Reception::~Reception() {
 // ---- strangers
 
 void Reception::serve() {
+  // poll() overlooks a listener that is none, which is -1.
+  const std::array<int, 2> listeners{listener_.get(), near_listener_.get()};
   while (true) {
-    FileDescriptor socket = accept_from(listener_.get(), kTick);
+    FileDescriptor socket = accept_from(listeners, kTick);
     const int error = errno;
     {
       const std::lock_guard lock(mutex_);

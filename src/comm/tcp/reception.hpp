@@ -1,5 +1,5 @@
-// The listening port of an endpoint. Whoever connects has to prove the job's token and say which rank of which
-// generation it is; then its connection waits here until the generation's mesh asks for it.
+// The listening port of an endpoint, and the Unix socket beside it. Whoever connects has to prove the job's token and
+// say which rank of which generation it is; then its connection waits here until the generation's mesh asks for it.
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +35,7 @@ constexpr char kTaken = 'T', kOver = 'O';
 // All members may be called from any thread.
 class Reception {
  public:
-  Reception(const std::string& bind_address, std::string secret);
+  Reception(const std::string& bind_address, std::string secret, bool near);
   ~Reception();
   const PeerAddress& address() const { return address_; }
 
@@ -71,7 +71,8 @@ class Reception {
   const std::string secret_;
   FileDescriptor listener_;
   const PeerAddress address_;
-  std::mutex mutex_;  // guards what follows
+  const FileDescriptor near_listener_;  // none: not wanted, or not to be had
+  std::mutex mutex_;                    // guards what follows
   std::condition_variable changed_;
   bool closing_ = false;
   std::uint64_t newest_ = 0;  // awaited so far

@@ -6,10 +6,13 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 
@@ -42,6 +45,17 @@ SocketAddress parse(const std::string& address, std::uint16_t port) {
     return result;
   }
   throw UsageError(fmt::format("{} is no numeric IPv4 or IPv6 address", address));
+}
+
+// A name in Linux's abstract space: it needs no file, and ends with its socket.
+SocketAddress near_name(const PeerAddress& address) {
+  const std::string name = fmt::format("dtrain-data {} {}", address.address, address.port);
+  SocketAddress result;
+  auto* near = reinterpret_cast<sockaddr_un*>(&result.storage);
+  near->sun_family = AF_UNIX;
+  std::memcpy(near->sun_path + 1, name.data(), name.size());
+  result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return result;
 }
 
 FileDescriptor make_socket(const SocketAddress& address, int flags) {
@@ -92,11 +106,27 @@ PeerAddress address_of(int listener) {
   return {text, ntohs(v6.sin6_port)};
 }
 
-FileDescriptor accept_from(int listener, std::chrono::milliseconds patience) {
-  pollfd entry{listener, POLLIN, 0};
+FileDescriptor listen_near(const PeerAddress& address) {
+  const SocketAddress name = near_name(address);
+  FileDescriptor socket = make_socket(name, SOCK_NONBLOCK);
+  if (::bind(socket.get(), name.get(), name.size) != 0 || ::listen(socket.get(), kBacklog) != 0) return {};
+  return socket;
+}
+
+FileDescriptor accept_from(std::span<const int> listeners, std::chrono::milliseconds patience) {
+  std::vector<pollfd> entries;
+  for (const int listener : listeners) entries.push_back({listener, POLLIN, 0});
   errno = 0;
-  if (::poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return {};
-  return FileDescriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  if (::poll(entries.data(), entries.size(), static_cast<int>(patience.count())) <= 0) return {};
+  const auto called = std::ranges::find_if(entries, [](const pollfd& entry) { return entry.revents != 0; });
+  return FileDescriptor(::accept4(called->fd, nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+FileDescriptor connect_near(const PeerAddress& to) {
+  const SocketAddress name = near_name(to);
+  FileDescriptor socket = make_socket(name, SOCK_NONBLOCK);
+  if (::connect(socket.get(), name.get(), name.size) == 0) return socket;
+  return {};
 }
 
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled) {

@@ -1,8 +1,10 @@
-// TCP sockets with numeric addresses, IPv4 or IPv6. Names are never looked up.
+// TCP sockets with numeric addresses, IPv4 or IPv6; names are never looked up. Processes of one machine also meet at a
+// Unix socket, which moves the same bytes with a third less work: no segments, checksums and acknowledgements.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <span>
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/comm/mesh.hpp>
@@ -15,9 +17,15 @@ using Clock = std::chrono::steady_clock;
 FileDescriptor listen_on(const std::string& address);
 PeerAddress address_of(int listener);
 
-// The next connection, or none when none came within `patience` or the listener was shut down.
-FileDescriptor accept_from(int listener, std::chrono::milliseconds patience);
+// The Unix socket that goes with a listener's address; only processes of the same network namespace see it. None when
+// its name is taken.
+FileDescriptor listen_near(const PeerAddress& address);
 
+// The next connection to one of the listeners, or none when none came within `patience` or they were shut down.
+FileDescriptor accept_from(std::span<const int> listeners, std::chrono::milliseconds patience);
+
+// By way of listen_near(): at once, or none.
+FileDescriptor connect_near(const PeerAddress& to);
 // None when nobody accepts by the deadline or before `cancelled` says so.
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled);
 

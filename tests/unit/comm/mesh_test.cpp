@@ -1,9 +1,12 @@
 #include <dtrain/comm/mesh.hpp>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
@@ -73,6 +76,40 @@ TEST(Mesh, IsMadeForSeveralGenerationsAtOnceOverTheSameEndpoints) {
   threads.clear();
   for (const auto& communicators : later) expect_to_work(communicators);
   expect_to_work(world.communicators);
+}
+
+// How many connections of this process go by the Unix socket of an endpoint.
+std::size_t near_connections(const PeerAddress& address) {
+  const std::string name = fmt::format("@dtrain-data {} {}", address.address, address.port);
+  std::ifstream table("/proc/net/unix");
+  std::size_t count = 0;
+  for (std::string line; std::getline(table, line);) {
+    const bool is_connected = line.find(" 03 ") != std::string::npos;
+    count += is_connected && line.ends_with(name);
+  }
+  return count;
+}
+
+TEST(Mesh, OfOneMachineGoesByUnixSockets) {
+  TcpWorld world(3);
+  EXPECT_EQ(near_connections(world.plan.ranks[0]), 0u);  // the lower rank calls
+  EXPECT_EQ(near_connections(world.plan.ranks[1]), 1u);
+  EXPECT_EQ(near_connections(world.plan.ranks[2]), 2u);
+}
+
+TEST(Mesh, GoesByTcpWhereUnixSocketsAreNotWanted) {
+  TcpWorld world(3, {.by_unix_sockets = false});
+  EXPECT_EQ(near_connections(world.plan.ranks[2]), 0u);
+  expect_to_work(world.communicators);
+}
+
+TEST(Mesh, GoesByTcpWhereAStrangerSitsAtTheNameOfTheUnixSocket) {
+  TcpWorld world(2, {.by_unix_sockets = false});
+  const FileDescriptor stranger = tcp::listen_near(world.plan.ranks[1]);
+  std::jthread turning_away([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) tcp::accept_from(std::array{stranger.get()}, 10ms);
+  });
+  expect_to_work(world.connect(2));
 }
 
 TEST(Mesh, NamesTheRankThatDoesNotCome) {
