@@ -19,6 +19,7 @@ Json to_json(const Seat& seat) {
                        {"processors", seat.processors},
                        {"ports", std::move(ports)},
                        {"rendezvous", int{seat.rendezvous}},
+                       {"waiting", int{seat.waiting}},
                        {"starts", seat.starts},
                        {"failures", seat.failures},
                        {"steps", seat.steps},
@@ -38,6 +39,7 @@ Seat seat_from_json(const Json& json) {
   }
   if (seat.ports.size() < first_server_port) throw DataError("a rank leased too few ports");
   seat.rendezvous = static_cast<std::uint16_t>(json.at("rendezvous").as_integer());
+  seat.waiting = static_cast<std::uint16_t>(json.at("waiting").as_integer());
   seat.starts = json.at("starts").as_integer();
   seat.failures = json.at("failures").as_integer();
   seat.steps = json.at("steps").as_integer();

@@ -26,7 +26,8 @@ struct Seat {
   std::string network_card;  // that has this address; empty: unknown
   int processors = 1;        // of its machine
   std::vector<std::uint16_t> ports;
-  std::uint16_t rendezvous = 0;  // of rank 0: its key-value server
+  // Of rank 0: its key-value server, and the waiting port before its torch_port.
+  std::uint16_t rendezvous = 0, waiting = 0;
 
   // What it knows of the run so far: where ranks know different things, the most holds.
   std::int64_t starts = 0;    // of the program

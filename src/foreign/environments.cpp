@@ -137,7 +137,8 @@ void add_torch(const Character& who, Variables& variables) {
   set("ROLE_WORLD_SIZE", who.cast.size());
   set("ROLE_NAME", "default");
   set("MASTER_ADDR", first_seat(who).address);
-  set("MASTER_PORT", first_seat(who).ports[torch_port]);
+  // Rank 0 opens PyTorch's store there, which takes it a while; the others may call before.
+  set("MASTER_PORT", who.rank == 0 ? first_seat(who).ports[torch_port] : first_seat(who).waiting);
   set("TORCHELASTIC_RESTART_COUNT", who.cast.failures);
   set("TORCHELASTIC_MAX_RESTARTS", who.program.max_restarts);
   set("TORCHELASTIC_RUN_ID", who.program.job);

@@ -18,6 +18,7 @@
 #include "parts.hpp"
 #include "processes.hpp"
 #include "run_folder.hpp"
+#include "waiting_port.hpp"
 
 namespace dtrain::foreign {
 namespace {
@@ -75,10 +76,14 @@ class Rank {
   std::optional<Ended> play(const Entry& entry) {
     comm::Communicator& others = *entry.communicator;
     LeasedPorts ports(here_.address, ports_of_a_rank(others.size(), program_.servers));
+    Seat seat = take_seat(ports.numbers());
     std::optional<KeyValueServer> rendezvous;
-    if (others.rank() == 0) rendezvous.emplace(here_.address);
-    rendezvous_port_ = rendezvous ? rendezvous->port() : std::uint16_t{0};
-    const Cast cast = agree(others, entry.generation, ports.numbers());
+    std::optional<WaitingPort> waiting;
+    if (others.rank() == 0) {
+      seat.rendezvous = rendezvous.emplace(here_.address).port();
+      seat.waiting = waiting.emplace(here_.address, seat.ports[torch_port]).port();
+    }
+    const Cast cast = agree(others, entry.generation, seat);
     membership_.entered(standing_);
     start(cast, others.rank());
     while (true) {
@@ -100,18 +105,20 @@ class Rank {
     }
   }
 
-  Cast agree(comm::Communicator& others, std::uint64_t generation, const std::vector<std::uint16_t>& ports) {
-    const Seat mine{.host = here_.host,
-                    .slot = here_.slot,
-                    .address = here_.address,
-                    .network_card = net::card_of(here_.address),
-                    .processors = here_.processors,
-                    .ports = ports,
-                    .rendezvous = rendezvous_port_,
-                    .starts = starts_,
-                    .failures = failures_,
-                    .steps = static_cast<std::int64_t>(standing_.step),
-                    .progress = progress_};
+  Seat take_seat(const std::vector<std::uint16_t>& ports) const {
+    return {.host = here_.host,
+            .slot = here_.slot,
+            .address = here_.address,
+            .network_card = net::card_of(here_.address),
+            .processors = here_.processors,
+            .ports = ports,
+            .starts = starts_,
+            .failures = failures_,
+            .steps = static_cast<std::int64_t>(standing_.step),
+            .progress = progress_};
+  }
+
+  Cast agree(comm::Communicator& others, std::uint64_t generation, const Seat& mine) {
     std::vector<Seat> seats;
     for (const std::string& seat : others.all_gather(bytes_of(to_json(mine).dump()))) {
       seats.push_back(seat_from_json(Json::parse(seat, "what another rank said")));
@@ -221,7 +228,6 @@ class Rank {
   elastic::Membership& membership_;
   elastic::Standing standing_;
   int rank_ = 0;
-  std::uint16_t rendezvous_port_ = 0;
   Progress progress_;
   std::int64_t starts_ = 0, failures_ = 0;
   std::optional<Processes> processes_;

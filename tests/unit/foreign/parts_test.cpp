@@ -49,7 +49,7 @@ TEST(ForeignParts, AWorkerIsToldWhatTorchrunTells) {
                               {"ROLE_WORLD_SIZE", "4"},
                               {"ROLE_NAME", "default"},
                               {"MASTER_ADDR", "10.0.0.1"},
-                              {"MASTER_PORT", "1000"},
+                              {"MASTER_PORT", "998"},
                               {"TORCHELASTIC_RESTART_COUNT", "1"},
                               {"TORCHELASTIC_MAX_RESTARTS", "3"},
                               {"TORCHELASTIC_RUN_ID", "x"},

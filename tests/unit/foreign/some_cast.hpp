@@ -27,6 +27,7 @@ inline Cast some_cast(const std::vector<int>& machines, int servers = 0) {
     }
   }
   seats.front().rendezvous = 999;
+  seats.front().waiting = 998;
   return make_cast(7, std::move(seats), servers);
 }
 
