@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/process_end.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -61,11 +62,7 @@ void bind_failures(OptionSet& set, LaunchOptions& options) {
 }
 
 int signal_of(const std::string& text) {
-  const std::string name = starts_with_ignoring_case(text, "SIG") ? text.substr(3) : text;
-  for (int number = 1; number < NSIG; ++number) {
-    const char* known = ::sigabbrev_np(number);
-    if (known != nullptr && ::strcasecmp(known, name.c_str()) == 0) return number;
-  }
+  if (const std::optional<int> number = signal_number(text)) return *number;
   throw UsageError(fmt::format("--stop-signal {}: no signal is called so", text), "TERM, INT, HUP, USR1, USR2, ...");
 }
 

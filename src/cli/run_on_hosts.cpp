@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstring>
 
+#include <dtrain/base/process_end.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -75,11 +76,8 @@ Json json_of(const std::string& host, const Ending& ending, std::chrono::duratio
 
 // 128 and the signal's number, as shells say it.
 int shell_code(const std::string& signal) {
-  for (int number = 1; number < NSIG; ++number) {
-    const char* name = ::sigabbrev_np(number);
-    if (name != nullptr && signal == name) return 128 + number;
-  }
-  return static_cast<int>(ExitCode::failed);
+  const std::optional<int> number = signal_number(signal);
+  return number ? 128 + *number : static_cast<int>(ExitCode::failed);
 }
 
 ExitCode code_of_one(const Ending& ending) {

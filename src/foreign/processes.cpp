@@ -42,12 +42,6 @@ FileDescriptor open_log(const Path& file) {
 
 }  // namespace
 
-std::string describe(const ProcessEnd& end) {
-  if (end.signal == 0) return fmt::format("ended with exit code {}", end.code);
-  const char* name = ::sigabbrev_np(end.signal);
-  return fmt::format("was killed by signal {}{}", end.signal, name ? fmt::format(" (SIG{})", name) : "");
-}
-
 Processes::Processes(const std::vector<Part>& parts, const Path& logs, const std::string& name, std::string mark)
     : mark_(std::move(mark)) {
   try {

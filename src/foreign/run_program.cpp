@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/process_end.hpp>
 #include <dtrain/net/addresses.hpp>
 
 #include "cast.hpp"
@@ -177,7 +178,7 @@ class Rank {
 
   // The others learn it from the coordinator, and all start again; or this rank's failure is the job's.
   std::optional<Ended> failed(const Processes::Failure& failure, const Cast& cast) {
-    const std::string reason = fmt::format("{} {}", failure.who, describe(failure.end));
+    const std::string reason = fmt::format("{} {}", failure.who, describe_end(failure.end.code, failure.end.signal));
     note_progress();
     if (program_.fruitless_limit > 0 && progress_.fruitless >= program_.fruitless_limit) {
       return Ended{.how = Ended::How::stuck,

@@ -30,7 +30,6 @@ struct ProcessEnd {
   // As shells say it: 128 and the signal.
   int shell_code() const { return signal == 0 ? code : 128 + signal; }
 };
-std::string describe(const ProcessEnd& end);  // "ended with exit code 3"
 
 struct Ended {
   enum class How { done, removed, stopped, failed, stuck };  // stuck: it fails again and again at the same place

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/process_end.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::elastic {
@@ -97,11 +98,8 @@ void BackgroundTask::finish(int status) {
 std::string describe_end(const BackgroundTask::Ended& ended) {
   if (!ended.in_time)
     return fmt::format("did not end within {}", format_duration(std::chrono::duration<double>(ended.seconds)));
-  if (ended.signal != 0) {
-    const char* name = ::sigabbrev_np(ended.signal);
-    return fmt::format("was killed by signal {}{}", ended.signal, name ? fmt::format(" (SIG{})", name) : "");
-  }
-  return ended.exit_code == 0 ? "" : fmt::format("ended with exit code {}", ended.exit_code);
+  if (ended.signal == 0 && ended.exit_code == 0) return "";
+  return dtrain::describe_end(ended.exit_code, ended.signal);
 }
 
 }  // namespace dtrain::elastic

@@ -1,8 +1,9 @@
 // What goes wrong: a worker or a host is lost. The others freeze, and those that answer go on.
 #include <fmt/format.h>
-#include <string.h>
 
 #include <algorithm>
+
+#include <dtrain/base/process_end.hpp>
 
 #include "steps.hpp"
 
@@ -10,12 +11,6 @@ namespace dtrain::elastic {
 namespace {
 
 constexpr std::size_t kShownLines = 20;
-
-std::string describe_exit(const WorkerExited& exited) {
-  if (exited.signal == 0) return fmt::format("it ended with exit code {}", exited.exit_code);
-  const char* name = ::sigabbrev_np(exited.signal);
-  return fmt::format("it was killed by signal {}{}", exited.signal, name ? fmt::format(" (SIG{})", name) : "");
-}
 
 // Twice as long with every failure.
 void quarantine(Turn& turn, Host& host, const std::string& reason) {
@@ -72,7 +67,9 @@ void complete_failure(Turn& turn, const Worker& worker, const WorkerExited& exit
   note_exit(turn, exited);
   auto& first = turn.state.first_failure;
   if (first && first->worker == worker.id && first->last_lines.empty()) first->last_lines = exited.last_lines;
-  turn.emit("exited", worker, {{"reason", describe_exit(exited)}, {"last_lines", lines_json(exited.last_lines)}});
+  turn.emit("exited", worker,
+            {{"reason", "it " + describe_end(exited.exit_code, exited.signal)},
+             {"last_lines", lines_json(exited.last_lines)}});
   show_lines(turn, worker, exited.last_lines);
 }
 
@@ -191,7 +188,9 @@ void worker_exited(Turn& turn, const WorkerExited& exited) {
   const Worker* worker = turn.find(exited.worker);
   if (worker == nullptr) return;
   if (is_usable(*worker)) {
-    const Fault fault{.reason = describe_exit(exited), .remains = Remains::nothing, .last_lines = exited.last_lines};
+    const Fault fault{.reason = "it " + describe_end(exited.exit_code, exited.signal),
+                      .remains = Remains::nothing,
+                      .last_lines = exited.last_lines};
     lose_worker(turn, exited.worker, fault);
     return note_exit(turn, exited);
   }
