@@ -108,6 +108,9 @@ struct AwsRequest {
   ByteView body{};
   std::string region{};
   bool sign = true;  // false: for anybody's eyes; `path` is then sent as it stands, with its query
+  // False: where no answer came, or one that leaves open whether it happened, the call is not made again.
+  bool call_again = true;
+  std::string purpose{};  // what errors say was done; empty: method and URL
   // A 2xx answer's body goes here, piece by piece, instead of AwsAnswer::body. Exceptions pass through.
   std::function<void(const AwsAnswer& head, ByteView piece)> sink{};
 };
@@ -122,8 +125,17 @@ enum class AwsProblem {
   denied,
   not_found,
   precondition,  // If-Match and its like did not hold
+  capacity,      // there are no machines of that kind now: another zone, type or market
+  quota,         // the account may have no more: only a person can change that
+  exists,        // what was to be created is there already
+  in_use,        // something else still needs what was to be removed
+  credentials,   // nobody is who these keys say
+  bad_request,   // asked for something that cannot be
   other,
 };
+
+// One word for people and scripts: capacity, quota, permission, credential, throttle, network, config or bug.
+std::string_view cause_class(AwsProblem problem);
 
 class AwsError : public RemoteError {
  public:
@@ -153,6 +165,8 @@ struct AwsLimits {
   // A try ends when less than slowest_rate bytes a second came for so long.
   std::chrono::seconds stall_timeout{20};
   std::uint64_t slowest_rate = 1024;
+  // No try begins after it.
+  std::optional<std::chrono::steady_clock::time_point> until{};
   // False: for work that is still to be done when the process was asked to end, such as a last checkpoint.
   bool stop_on_signal = true;
 };
@@ -160,7 +174,9 @@ struct AwsLimits {
 // Calls of one service. Safe for concurrent use; connections are kept and used again.
 class AwsClient {
  public:
-  AwsClient(AwsService service, AwsSettings settings, AwsLimits limits = {});
+  // Clients of several services may share one identity, which is then asked once.
+  AwsClient(AwsService service, AwsSettings settings, AwsLimits limits = {},
+            std::shared_ptr<AwsIdentity> identity = {});
   ~AwsClient();
   const AwsSettings& settings() const;
 

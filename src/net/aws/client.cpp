@@ -40,13 +40,16 @@ std::string AwsAnswer::header(std::string_view name) const {
 }
 
 struct AwsClient::State {
-  State(AwsService the_service, AwsSettings the_settings, AwsLimits the_limits)
-      : service(the_service), settings(std::move(the_settings)), limits(the_limits), identity(settings) {}
+  State(AwsService the_service, AwsSettings the_settings, AwsLimits the_limits, std::shared_ptr<AwsIdentity> shared)
+      : service(the_service),
+        settings(std::move(the_settings)),
+        limits(the_limits),
+        identity(shared ? std::move(shared) : std::make_shared<AwsIdentity>(settings)) {}
 
   AwsService service;
   AwsSettings settings;
   AwsLimits limits;
-  AwsIdentity identity;
+  std::shared_ptr<AwsIdentity> identity;
   HttpConnections connections;
   std::atomic<std::int64_t> skew_seconds{0};  // the server's clock less ours
 
@@ -119,13 +122,13 @@ bool AwsClient::State::make_good(const AwsError::Facts& facts, const AwsAnswer& 
   if (!used) return false;
   if ((facts.problem == AwsProblem::clock_skew || may_mean_skew(facts)) && learn_skew(answer)) return true;
   if (facts.problem != AwsProblem::expired_credentials) return false;
-  identity.refuse(*used);
-  const AwsCredentials fresh = identity.credentials();
+  identity->refuse(*used);
+  const AwsCredentials fresh = identity->credentials();
   return fresh.session_token != used->session_token || fresh.access_key != used->access_key;
 }
 
-AwsClient::AwsClient(AwsService service, AwsSettings settings, AwsLimits limits)
-    : state_(std::make_unique<State>(service, std::move(settings), limits)) {
+AwsClient::AwsClient(AwsService service, AwsSettings settings, AwsLimits limits, std::shared_ptr<AwsIdentity> identity)
+    : state_(std::make_unique<State>(service, std::move(settings), limits, std::move(identity))) {
   if (limits.attempts > 0) return;
   const auto chosen = parse_integer(state_->settings.environment("AWS_MAX_ATTEMPTS").value_or(""));
   state_->limits.attempts = static_cast<int>(std::clamp<std::int64_t>(chosen.value_or(kUsualAttempts), 1, 100));
@@ -144,11 +147,12 @@ AwsAnswer AwsClient::call(const AwsRequest& request) {
 std::optional<AwsAnswer> AwsClient::Tries::attempt(const AwsRequest& request) {
   State& state = *client_.state_;
   std::optional<AwsCredentials> credentials;
-  if (request.sign) credentials = state.identity.credentials();
+  if (request.sign) credentials = state.identity->credentials();
   ExchangeResult result = state.connections.exchange(state.exchange_of(request, credentials));
   if (result.failure.empty() && result.answer.status / 100 == 2) return std::move(result.answer);
   AwsError::Facts facts = result.failure.empty() ? facts_of(result.answer) : facts_of_failure(result.failure);
-  const bool mended = state.make_good(facts, result.answer, credentials);
+  const bool may_have_happened = facts.problem == AwsProblem::transient;
+  const bool mended = state.make_good(facts, result.answer, credentials) && (request.call_again || !may_have_happened);
   give_up_or_pause(request, std::move(facts), result.answer, mended);
   return std::nullopt;
 }
@@ -160,11 +164,16 @@ void AwsClient::Tries::failed(const AwsRequest& request, const std::string& why)
 void AwsClient::Tries::give_up_or_pause(const AwsRequest& request, AwsError::Facts facts, const AwsAnswer& answer,
                                         bool mended) {
   const AwsLimits& limits = client_.state_->limits;
-  if (!mended || ++failed_ >= limits.attempts) {
+  ++failed_;
+  const auto pause = pause_after(failed_, facts.problem, answer, limits);
+  const bool too_late = limits.until && std::chrono::steady_clock::now() + pause >= *limits.until;
+  if (!mended || failed_ >= limits.attempts || too_late) {
     facts.tries = failed_;
-    throw error_of(fmt::format("{} {}{}", request.method, request.endpoint, request.path), std::move(facts));
+    throw error_of(request.purpose.empty() ? fmt::format("{} {}{}", request.method, request.endpoint, request.path)
+                                           : request.purpose,
+                   std::move(facts));
   }
-  pause_between_tries(failed_, facts.problem, answer, limits);
+  pause_between_tries(pause, limits);
 }
 
 }  // namespace dtrain::net

@@ -26,14 +26,14 @@ milliseconds wanted_by(const AwsAnswer& answer) {
 
 }  // namespace
 
-void pause_between_tries(int failed, AwsProblem problem, const AwsAnswer& answer, const AwsLimits& limits) {
-  if (problem == AwsProblem::clock_skew || problem == AwsProblem::expired_credentials ||
-      problem == AwsProblem::denied) {
-    return;
-  }
+milliseconds pause_after(int failed, AwsProblem problem, const AwsAnswer& answer, const AwsLimits& limits) {
+  if (problem != AwsProblem::throttled && problem != AwsProblem::transient) return milliseconds(0);
   const milliseconds grown = std::min(limits.first_pause * (1 << std::min(failed - 1, 16)), limits.longest_pause);
   const milliseconds own(static_cast<std::int64_t>(static_cast<double>(grown.count()) * random_part()));
-  const milliseconds pause = std::min(std::max(own, wanted_by(answer)), limits.longest_pause);
+  return std::min(std::max(own, wanted_by(answer)), limits.longest_pause);
+}
+
+void pause_between_tries(milliseconds pause, const AwsLimits& limits) {
   const auto end = std::chrono::steady_clock::now() + pause;
   while (!(limits.stop_on_signal && stop_signal()) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::min(pause, milliseconds(20)));

@@ -3,73 +3,11 @@
 #include <fmt/format.h>
 #include <pugixml.hpp>
 
-#include <algorithm>
-#include <array>
-#include <span>
-
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::net {
 namespace {
-
-struct CodeMeaning {
-  AwsProblem problem;
-  std::string_view code;
-};
-
-constexpr CodeMeaning kCodes[] = {
-    {AwsProblem::throttled, "Throttling"},
-    {AwsProblem::throttled, "ThrottlingException"},
-    {AwsProblem::throttled, "ThrottledException"},
-    {AwsProblem::throttled, "RequestThrottled"},
-    {AwsProblem::throttled, "RequestThrottledException"},
-    {AwsProblem::throttled, "TooManyRequestsException"},
-    {AwsProblem::throttled, "RequestLimitExceeded"},
-    {AwsProblem::throttled, "BandwidthLimitExceeded"},
-    {AwsProblem::throttled, "LimitExceededException"},
-    {AwsProblem::throttled, "EC2ThrottledException"},
-    {AwsProblem::throttled, "SlowDown"},
-    {AwsProblem::transient, "RequestTimeout"},
-    {AwsProblem::transient, "RequestTimeoutException"},
-    {AwsProblem::transient, "PriorRequestNotComplete"},
-    {AwsProblem::transient, "InternalError"},
-    {AwsProblem::transient, "ServiceUnavailable"},
-    {AwsProblem::transient, "Unavailable"},
-    {AwsProblem::transient, "OperationAborted"},
-    {AwsProblem::transient, "BadDigest"},
-    {AwsProblem::transient, "XAmzContentSHA256Mismatch"},
-    {AwsProblem::transient, "XAmzContentChecksumMismatch"},
-    {AwsProblem::expired_credentials, "ExpiredToken"},
-    {AwsProblem::expired_credentials, "ExpiredTokenException"},
-    {AwsProblem::expired_credentials, "RequestExpired"},
-    {AwsProblem::expired_credentials, "TokenRefreshRequired"},
-    {AwsProblem::clock_skew, "RequestTimeTooSkewed"},
-    {AwsProblem::clock_skew, "RequestInTheFuture"},
-    {AwsProblem::wrong_region, "PermanentRedirect"},
-    {AwsProblem::wrong_region, "TemporaryRedirect"},
-    {AwsProblem::wrong_region, "AuthorizationHeaderMalformed"},
-    {AwsProblem::wrong_region, "IllegalLocationConstraintException"},
-    {AwsProblem::denied, "AccessDenied"},
-    {AwsProblem::denied, "InvalidAccessKeyId"},
-    {AwsProblem::denied, "SignatureDoesNotMatch"},
-    {AwsProblem::denied, "InvalidSignatureException"},
-    {AwsProblem::denied, "AuthFailure"},
-    {AwsProblem::not_found, "NoSuchKey"},
-    {AwsProblem::not_found, "NoSuchBucket"},
-    {AwsProblem::not_found, "NoSuchUpload"},
-    {AwsProblem::precondition, "PreconditionFailed"},
-};
-
-AwsProblem problem_of_status(long status) {
-  if (status == 429 || status == 503) return AwsProblem::throttled;
-  if (status == 0 || status == 408 || status >= 500) return AwsProblem::transient;
-  if (status == 301 || status == 307) return AwsProblem::wrong_region;
-  if (status == 401 || status == 403) return AwsProblem::denied;
-  if (status == 404) return AwsProblem::not_found;
-  if (status == 412) return AwsProblem::precondition;
-  return AwsProblem::other;
-}
 
 // <Error> of S3, <ErrorResponse><Error> of the query services, <Response><Errors><Error> of EC2.
 void read_xml(const std::string& body, AwsError::Facts& facts) {
@@ -82,7 +20,7 @@ void read_xml(const std::string& body, AwsError::Facts& facts) {
   facts.code = error.child_value("Code");
   facts.message = error.child_value("Message");
   facts.region = error.child_value("Region");
-  for (const char* name : {"RequestId", "RequestID"}) {
+  for (const char* name : {"RequestId", "RequestID", "requestId"}) {
     if (facts.request_id.empty()) facts.request_id = root.child_value(name);
   }
 }
@@ -94,6 +32,7 @@ void read_json(const AwsAnswer& answer, AwsError::Facts& facts) try {
   }
   const Json* type = document.find("__type");
   std::string code = type && type->is_string() ? type->as_string() : answer.header("x-amzn-errortype");
+  if (const Json* own = document.find("ErrorCode"); code.empty() && own && own->is_string()) code = own->as_string();
   code = code.substr(0, code.find(':'));
   facts.code = code.substr(code.find('#') == code.npos ? 0 : code.find('#') + 1);
 } catch (const DataError&) {
@@ -124,6 +63,18 @@ std::string_view hint_of(AwsProblem problem) {
       return "check the name";
     case AwsProblem::precondition:
       return "the object was replaced: run the command again";
+    case AwsProblem::capacity:
+      return "there are no such machines now: try another zone (--subnet), another --instance-type or market (--spot)";
+    case AwsProblem::quota:
+      return "ask AWS for a higher limit (console: Service Quotas), or use fewer or smaller machines";
+    case AwsProblem::credentials:
+      return "check the keys: AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws/credentials";
+    case AwsProblem::exists:
+      return "somebody else has made one of that name: choose another name";
+    case AwsProblem::in_use:
+      return "wait until what uses it is gone, then run the same command again";
+    case AwsProblem::bad_request:
+      return "correct the option that the message names";
     case AwsProblem::other:
       return "";
   }
@@ -131,12 +82,6 @@ std::string_view hint_of(AwsProblem problem) {
 }
 
 }  // namespace
-
-AwsProblem problem_of(long status, std::string_view code) {
-  const auto known =
-      std::find_if(std::begin(kCodes), std::end(kCodes), [&](const auto& one) { return one.code == code; });
-  return known == std::end(kCodes) ? problem_of_status(status) : known->problem;
-}
 
 AwsError::Facts facts_of(const AwsAnswer& answer) {
   AwsError::Facts facts;

@@ -1,0 +1,91 @@
+// Calls of the AWS services that answer in documents: EC2 and STS (query and XML), EFS (REST and JSON), SSM, Service
+// Quotas and EMR (JSON). Signing, tries and errors are those of <dtrain/net/aws.hpp>.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/net/aws.hpp>
+
+namespace dtrain::net {
+
+// An element of an XML answer, without attributes.
+struct Element {
+  std::string name{}, text{};
+  std::vector<Element> children{};
+
+  // The first child of that name; an empty element where there is none, so that chains of them need no questions.
+  const Element& at(std::string_view child) const;
+  const std::string& value(std::string_view child) const { return at(child).text; }
+  // The entries of the list `child`: EC2 writes <item>, the other query services <member>.
+  std::vector<Element> list(std::string_view child) const { return at(child).children; }
+};
+// Throws DataError that names `source`.
+Element parse_xml(std::string_view text, const std::string& source);
+
+// Services whose calls are a form with Action and Version.
+struct QueryApi {
+  AwsService service;
+  std::string_view version;
+};
+inline constexpr QueryApi kEc2{{.name = "ec2", .variable = "EC2"}, "2016-11-15"};
+inline constexpr QueryApi kStsCalls{kSts, "2011-06-15"};
+
+// Services whose calls are a JSON document posted to "/".
+struct JsonApi {
+  AwsService service;
+  std::string_view target;  // what stands before the action in X-Amz-Target
+};
+inline constexpr JsonApi kSsm{{.name = "ssm", .variable = "SSM"}, "AmazonSSM"};
+inline constexpr JsonApi kQuotas{{.name = "servicequotas", .variable = "SERVICE_QUOTAS"}, "ServiceQuotasV20190624"};
+inline constexpr JsonApi kEmr{{.name = "elasticmapreduce", .variable = "EMR"}, "ElasticMapReduce"};
+
+// A service whose paths are its calls; its paths begin with "/2015-02-01/".
+inline constexpr AwsService kEfs{.name = "elasticfilesystem", .variable = "EFS"};
+
+// One call as it was made, for a person who wants to see where time goes. Holds nothing secret.
+struct CallRecord {
+  std::string service, action;
+  std::chrono::duration<double> took{};
+  std::string problem;  // the service's code, or what else ended it; empty: it was answered
+};
+
+// What to do when a call may have happened although no answer came.
+enum class LostReply {
+  call_again,  // harmless: the call reads, or says for itself that it is the same call
+  tell,        // throw: the caller looks what is there
+};
+
+// The calls of one person in one region. Safe for concurrent use. All throw AwsError, Stopped after SIGINT or SIGTERM,
+// UsageError for want of credentials or region, DataError for an answer that is no document.
+class AwsCalls {
+ public:
+  explicit AwsCalls(AwsSettings settings = {}, AwsLimits limits = {});
+  ~AwsCalls();
+
+  const std::string& region() const;
+  std::string credentials_source();
+  // Called after each call, from the thread that made it, one at a time. Set before the first call.
+  void watch(std::function<void(const CallRecord&)> watcher);
+
+  Element query(const QueryApi& api, const std::string& action, std::vector<HttpField> fields,
+                LostReply lost = LostReply::call_again);
+  // The entries of list `name` of all pages.
+  std::vector<Element> query_all(const QueryApi& api, const std::string& action, const std::vector<HttpField>& fields,
+                                 std::string_view name);
+  Json json(const JsonApi& api, const std::string& action, const Json& document);
+  // `document` null: no body. An empty answer is null.
+  Json rest(const AwsService& service, const std::string& method, const std::string& path,
+            const std::vector<HttpField>& query = {}, const Json& document = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dtrain::net

@@ -1,0 +1,187 @@
+#include <dtrain/cluster/fleet.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include <dtrain/base/text.hpp>
+
+#include "ec2_fields.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::size_t kLongestValue = 256;
+// A page's size must be asked for, else EC2 answers with as many as it likes and may time out.
+const net::HttpField kPage{"MaxResults", "1000"};
+
+std::vector<Node> read_nodes(net::AwsCalls& aws, const std::string& name) {
+  Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
+  fields.push_back(kPage);
+  std::vector<Node> nodes;
+  for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
+    for (const net::Element& instance : reservation.list("instancesSet")) nodes.push_back(node_of(instance));
+  }
+  return nodes;
+}
+
+bool is_open_for_all(const net::Element& rule) { return rule.value("ipProtocol") == "-1"; }
+
+bool names_group(const net::Element& rule, const std::string& group) {
+  const auto pairs = rule.list("groups");
+  return std::any_of(pairs.begin(), pairs.end(), [&](const auto& one) { return one.value("groupId") == group; });
+}
+
+SecurityGroup group_of(const net::Element& found) {
+  SecurityGroup group{.id = found.value("groupId"),
+                      .name = found.value("groupName"),
+                      .vpc_id = found.value("vpcId"),
+                      .tags = tags_of(found)};
+  for (const net::Element& rule : found.list("ipPermissions")) {
+    if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_in = true;
+    if (rule.value("fromPort") != "22") continue;
+    for (const net::Element& range : rule.list("ipRanges")) group.ssh_sources.push_back(range.value("cidrIp"));
+    for (const net::Element& range : rule.list("ipv6Ranges")) group.ssh_sources.push_back(range.value("cidrIpv6"));
+  }
+  for (const net::Element& rule : found.list("ipPermissionsEgress")) {
+    if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_out = true;
+  }
+  std::sort(group.ssh_sources.begin(), group.ssh_sources.end());
+  return group;
+}
+
+std::optional<SecurityGroup> read_group(net::AwsCalls& aws, const std::string& name) {
+  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
+  const auto found = aws.query_all(net::kEc2, "DescribeSecurityGroups", fields, "securityGroupInfo");
+  if (found.empty()) return std::nullopt;
+  return group_of(found.front());
+}
+
+std::optional<LaunchTemplate> read_template(net::AwsCalls& aws, const std::string& name) {
+  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
+  const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", fields, "launchTemplates");
+  if (found.empty()) return std::nullopt;
+  const net::Element& one = found.front();
+  return LaunchTemplate{one.value("launchTemplateId"), one.value("launchTemplateName"), tags_of(one)};
+}
+
+bool comes_before(const Node& a, const Node& b) {
+  if (a.role != b.role) return a.role == Role::head;
+  return a.name != b.name ? a.name < b.name : a.instance_id < b.instance_id;
+}
+
+std::string value_of(const Tags& tags, const std::string& key) {
+  const auto found = tags.find(key);
+  return found == tags.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+std::string elastic_tag(const std::string& cluster) { return cluster + "-aws-dl-cfn-elastic-worker"; }
+
+std::string worker_name(int number) { return fmt::format("w{:04}", number); }
+
+std::optional<int> worker_number(std::string_view name) {
+  if (!name.starts_with('w')) return std::nullopt;
+  const auto number = parse_integer(name.substr(1));
+  if (!number || *number < 1 || *number > 1'000'000) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+Tags tags_of(const net::Element& resource) {
+  Tags tags;
+  for (const char* list : {"tagSet", "tags"}) {
+    for (const net::Element& one : resource.list(list)) tags[one.value("key")] = one.value("value");
+  }
+  return tags;
+}
+
+Node node_of(const net::Element& instance) {
+  Node node{.instance_id = instance.value("instanceId"),
+            .state = instance.at("instanceState").value("name"),
+            .private_ip = instance.value("privateIpAddress"),
+            .public_ip = instance.value("ipAddress"),
+            .zone = instance.at("placement").value("availabilityZone"),
+            .subnet_id = instance.value("subnetId"),
+            .type = instance.value("instanceType"),
+            .image_id = instance.value("imageId"),
+            .market = instance.value("instanceLifecycle") == "spot" ? "spot" : "on-demand",
+            .launch_time = instance.value("launchTime"),
+            .tags = tags_of(instance)};
+  node.name = value_of(node.tags, tag::kNode);
+  if (node.name.empty()) node.name = node.instance_id;
+  node.role = value_of(node.tags, tag::kRole) == "head" ? Role::head : Role::worker;
+  node.base = value_of(node.tags, tag::kBase) == "yes";
+  node.elastic = node.tags.count(elastic_tag(value_of(node.tags, tag::kCluster))) > 0;
+  node.elastic_status = value_of(node.tags, tag::kStatus);
+  node.launch = value_of(node.tags, tag::kLaunch);
+  return node;
+}
+
+Tags option_tags(const std::map<std::string, std::string>& options) {
+  Tags tags;
+  for (const auto& [name, text] : options) {
+    const std::string key = fmt::format("{}{}", tag::kOption, name);
+    tags[key] = text.substr(0, kLongestValue);
+    for (std::size_t part = 1; part * kLongestValue < text.size(); ++part) {
+      tags[fmt::format("{}:{}", key, part)] = text.substr(part * kLongestValue, kLongestValue);
+    }
+  }
+  return tags;
+}
+
+std::map<std::string, std::string> options_of(const Tags& tags) {
+  std::map<std::string, std::string> options;
+  const std::string lead = tag::kOption;
+  for (const auto& [key, value] : tags) {
+    if (!key.starts_with(lead) || key.find(':', lead.size()) != key.npos) continue;
+    std::string text = value;
+    for (int part = 1;; ++part) {
+      const auto more = tags.find(fmt::format("{}:{}", key, part));
+      if (more == tags.end()) break;
+      text += more->second;
+    }
+    options[key.substr(lead.size())] = std::move(text);
+  }
+  return options;
+}
+
+const Node* Fleet::head() const {
+  return !nodes.empty() && nodes.front().role == Role::head ? &nodes.front() : nullptr;
+}
+
+const Node* Fleet::find(std::string_view node) const {
+  const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                  [&](const Node& one) { return one.name == node || one.instance_id == node; });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+std::vector<const Node*> Fleet::workers() const {
+  std::vector<const Node*> found;
+  for (const Node& node : nodes) {
+    if (node.role == Role::worker) found.push_back(&node);
+  }
+  return found;
+}
+
+Fleet read_fleet(net::AwsCalls& aws, const std::string& name) {
+  Fleet fleet{.name = name, .group = read_group(aws, name), .launch_template = read_template(aws, name)};
+  for (Node& node : read_nodes(aws, name)) (node.there() ? fleet.nodes : fleet.ending).push_back(std::move(node));
+  std::sort(fleet.nodes.begin(), fleet.nodes.end(), comes_before);
+  std::sort(fleet.ending.begin(), fleet.ending.end(), comes_before);
+  if (fleet.group) fleet.options = options_of(fleet.group->tags);
+  return fleet;
+}
+
+std::vector<std::string> cluster_names(net::AwsCalls& aws) {
+  std::set<std::string> names;
+  Fields fields = filtered({{"key", tag::kCluster}});
+  fields.push_back(kPage);
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeTags", fields, "tagSet")) {
+    names.insert(one.value("value"));
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace dtrain::cluster

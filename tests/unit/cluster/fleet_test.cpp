@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/cluster/fleet.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr const char* kInstance =
+    R"(<item><instanceId>i-1</instanceId><instanceState><code>16</code><name>running</name>
+</instanceState><privateIpAddress>10.0.0.5</privateIpAddress><ipAddress>3.4.5.6</ipAddress><placement>
+<availabilityZone>us-east-1b</availabilityZone></placement><instanceType>c5.large</instanceType>
+<instanceLifecycle>spot</instanceLifecycle><tagSet><item><key>dtrain:cluster</key><value>demo</value></item>
+<item><key>dtrain:role</key><value>worker</value></item><item><key>dtrain:node</key><value>w0003</value></item>
+<item><key>demo-aws-dl-cfn-elastic-worker</key><value/></item>
+<item><key>elastic_worker_status</key><value>ADDED</value></item></tagSet></item>)";
+
+TEST(Fleet, ReadsANodeFromItsTags) {
+  const Node node = node_of(net::parse_xml(kInstance, "test"));
+  EXPECT_EQ(node.name, "w0003");
+  EXPECT_EQ(node.role, Role::worker);
+  EXPECT_TRUE(node.elastic && !node.base && node.alive());
+  EXPECT_EQ(node.private_ip, "10.0.0.5");
+  EXPECT_EQ(node.zone, "us-east-1b");
+  EXPECT_EQ(node.market, "spot");
+  EXPECT_EQ(node.elastic_status, "ADDED");
+}
+
+TEST(Fleet, NamesANodeWithoutANameByItsInstance) {
+  const Node node = node_of(net::parse_xml("<item><instanceId>i-2</instanceId></item>", "test"));
+  EXPECT_EQ(node.name, "i-2");
+  EXPECT_FALSE(node.named());
+}
+
+TEST(Fleet, KeepsOptionsOfAnyLengthInTags) {
+  const std::map<std::string, std::string> options{{"workers", "2"}, {"prepare", std::string(700, 'x') + "end"}};
+  const Tags tags = option_tags(options);
+  for (const auto& [key, value] : tags) EXPECT_LE(value.size(), 256u) << key;
+  EXPECT_EQ(options_of(tags), options);
+}
+
+TEST(Fleet, CountsWorkersFromOne) {
+  EXPECT_EQ(worker_name(3), "w0003");
+  EXPECT_EQ(worker_number("w0003"), 3);
+  EXPECT_EQ(worker_number("head"), std::nullopt);
+  EXPECT_EQ(worker_number("w0"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace dtrain::cluster
