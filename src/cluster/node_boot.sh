@@ -1,0 +1,167 @@
+# shellcheck shell=sh disable=SC2154
+# The rest is the same on every node; what is given above differs.
+set -u
+umask 022
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+home=/opt/dtrain
+log=/var/log/dtrain-node.log
+imds=http://169.254.169.254/latest
+
+main() {
+  mkdir -p "$home/incoming" /opt/deeplearning
+  id "$login" >/dev/null 2>&1 || login=root
+  chown "$login" "$home/incoming"
+  umask 077; printf '%s\n' "$node_json" >"$home/node.json"; umask 022
+  [ "$time_to_live" -eq 0 ] || live_no_longer
+  address=$(about_me meta-data/local-ipv4) || address=$(hostname)
+  stage bundle get_bundle
+  [ "$shared" = none ] || stage mount make_shared
+  [ -z "$prepare" ] || stage prepare run_prepare
+  stage agent start_agent
+  say "ready"
+}
+
+say() {
+  line="dtrain: $(date -u +%FT%TZ) $*"
+  echo "$line" >>"$log"
+  ( echo "$line" >/dev/console ) 2>/dev/null
+}
+
+# stage NAME FUNCTION: what it says goes to the log; a failure ends the boot.
+stage() {
+  say "$1 begins"
+  stage_log=$home/$1.log
+  ( set -e; "$2" ) >"$stage_log" 2>&1
+  code=$?
+  cat "$stage_log" >>"$log"
+  [ "$code" -eq 0 ] || fail "$1" "$code"
+}
+
+# The head learns the exit code and the last 4 KB, the console too; then the node goes, which ends what it costs.
+fail() {
+  say "$1 failed with exit code $2"
+  ( tail -c 4096 "$home/$1.log" >/dev/console ) 2>/dev/null
+  { echo "$address $1 $2"; tail -c 4096 "$home/$1.log"; } >"$home/failure"
+  if [ "$role" = worker ]; then
+    http POST "http://$head:$port/failure" /dev/null "$home/failure" || say "the head did not take the report"
+  fi
+  if [ "$keep_failed" = yes ]; then say "stays on, as --keep-failed says"; else power_off; fi
+  exit 1
+}
+
+power_off() { say "powers off"; shutdown -h now || poweroff -f; }
+
+live_no_longer() {
+  ( trap '' HUP; sleep "$time_to_live"; say "its time to live is over"; power_off ) >/dev/null 2>&1 </dev/null &
+}
+
+# http METHOD URL OUTPUT [FILE [HEADER]]: with the program that the image has; FILE is sent.
+http() {
+  if command -v curl >/dev/null; then
+    set -- "$1" "$2" "$3" "${4:-}" "${5:-X-dtrain: 1}"
+    if [ -n "$4" ]; then
+      curl -sSf --noproxy '*' --connect-timeout 5 -X "$1" -H "$5" -o "$3" --data-binary "@$4" "$2"
+    else
+      curl -sSf --noproxy '*' --connect-timeout 5 -X "$1" -H "$5" -o "$3" "$2"
+    fi
+  else
+    wget -q --no-proxy -T 30 -t 1 --method="$1" --header="${5:-X-dtrain: 1}" ${4:+--body-file="$4"} -O "$3" "$2"
+  fi
+}
+
+about_me() {
+  http PUT "$imds/api/token" "$home/imds" '' 'X-aws-ec2-metadata-token-ttl-seconds: 300' &&
+    http GET "$imds/$1" "$home/answer" '' "X-aws-ec2-metadata-token: $(cat "$home/imds")" && cat "$home/answer"
+  about_code=$?
+  rm -f "$home/imds" "$home/answer"
+  return $about_code
+}
+
+# Nothing of the bundle is unpacked or run before its hash is known to be the right one.
+get_bundle() {
+  file=$home/incoming/$sha256.tar
+  end=$(($(date +%s) + boot_deadline))
+  until bring_bundle; do
+    if [ "$(date +%s)" -ge "$end" ]; then echo "no bundle within $boot_deadline s"; return 1; fi
+    sleep 2
+  done
+  echo "$sha256  $file" | sha256sum -c - || { rm -f "$file"; echo "this is not the bundle that was asked for"; return 1; }
+  rm -rf "$home/unpacked"; mkdir -p "$home/unpacked"
+  tar -xf "$file" -C "$home/unpacked"
+  rm -rf "$home/bundle"; mv "$home/unpacked" "$home/bundle"
+}
+
+bring_bundle() {  # the head's comes by ssh
+  if [ "$role" = head ] || [ -f "$file" ]; then [ -f "$file" ]; return; fi
+  http GET "http://$head:$port/bundle/$sha256" "$file.part" && mv "$file.part" "$file"
+}
+
+make_shared() {
+  mkdir -p "$folder"
+  if [ "$shared" = efs ]; then
+    mountpoint -q "$folder" || { get_nfs; mount_efs; }
+  fi
+  chown "$login" "$folder"
+}
+
+get_nfs() {
+  command -v mount.nfs4 >/dev/null && return
+  if command -v apt-get >/dev/null; then
+    apt-get update -q || true; DEBIAN_FRONTEND=noninteractive apt-get install -qy nfs-common
+  elif command -v dnf >/dev/null; then dnf install -qy nfs-utils
+  else yum install -qy nfs-utils; fi
+}
+
+mount_efs() {  # by its name, which AWS recommends, else by its address; a new mount target takes a minute or two
+  options=nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport
+  end=$(($(date +%s) + 300))
+  while :; do
+    mount -t nfs4 -o "$options" "$file_system.efs.$region.$(domain):/" "$folder" && return
+    if [ -n "$mount_target" ]; then mount -t nfs4 -o "$options" "$mount_target:/" "$folder" && return; fi
+    if [ "$(date +%s)" -ge "$end" ]; then return 1; fi
+    sleep 5
+  done
+}
+
+domain() { case $region in cn-*) echo amazonaws.com.cn ;; *) echo amazonaws.com ;; esac; }
+
+run_prepare() {
+  [ "$shared" = none ] || cd "$folder"
+  timeout -k 10 "$prepare_deadline" sh -c "$prepare" || {
+    code=$?
+    if [ "$code" -eq 124 ]; then echo "prepare did not end within $prepare_deadline s"; fi
+    return "$code"
+  }
+  [ "$shared" = none ] || touch "$folder/prepare_data_success_$address"
+}
+
+start_agent() {
+  if [ "$role" = head ]; then keep_running head; fi
+  if [ "$role" != head ] || [ "$head_only" = no ]; then keep_running node; fi
+}
+
+keep_running() {  # keep_running head|node: again when it ends, also after a restart of the machine
+  command="$home/bundle/dtrain agent --$1 $home/node.json"
+  if [ -d /run/systemd/system ]; then
+    cat >"/etc/systemd/system/dtrain-$1.service" <<END
+[Unit]
+Description=dtrain, $1 of cluster $cluster
+After=network-online.target remote-fs.target
+Wants=network-online.target
+[Service]
+ExecStart=$command
+Restart=always
+RestartSec=2
+KillMode=process
+LimitNOFILE=65536
+[Install]
+WantedBy=multi-user.target
+END
+    systemctl daemon-reload
+    systemctl enable --now "dtrain-$1.service"
+  else
+    ( trap '' HUP; while :; do $command >>"$log" 2>&1; sleep 2; done ) >/dev/null 2>&1 </dev/null &
+  fi
+}
+
+main
