@@ -20,13 +20,6 @@ constexpr unsigned kFolderMode = 0700;
 
 std::string hash_of(const Path& file) { return sha256_hex(MappedFile(file).bytes()); }
 
-// "FOLDER/lib/ld-linux-x86-64.so.2 ... FOLDER/bin/dtrain", as packaging/launcher.cpp starts it.
-Path bundle_of(const std::vector<std::string>& command) {
-  if (command.size() == 1) return {};
-  const Path folder = std::filesystem::absolute(command.back()).parent_path().parent_path();
-  return std::filesystem::exists(folder / "dtrain") ? folder : Path();
-}
-
 }  // namespace
 
 ProgramCopy::ProgramCopy() : command_(own_command()), bundle_(bundle_of(command_)) {
@@ -50,19 +43,11 @@ const ProgramCopy::Facts& ProgramCopy::facts() {
   return facts_;
 }
 
-// What runs, without licences and the like.
 ProgramCopy::Facts ProgramCopy::read_bundle() const {
-  Facts facts{"", {{"dtrain"}, {"bin/dtrain"}}};
-  for (const auto& entry : std::filesystem::directory_iterator(bundle_ / "lib")) {
-    if (entry.is_regular_file()) facts.files.push_back({"lib/" + entry.path().filename().string()});
-  }
-  std::ranges::sort(facts.files, {}, &File::name);
+  Facts facts{"", bundle_files(bundle_)};
   std::string list;
-  for (File& file : facts.files) {
-    const Path path = bundle_ / file.name;
-    file.size = std::filesystem::file_size(path);
-    file.mode = static_cast<unsigned>(std::filesystem::status(path).permissions()) & 0755;
-    list += fmt::format("{} {:o} {}\n", file.name, file.mode, hash_of(path));
+  for (const ProgramFile& file : facts.files) {
+    list += fmt::format("{} {:o} {}\n", file.name, file.mode, hash_of(file.path));
   }
   facts.hash = sha256_hex(bytes_of(list));
   return facts;
@@ -72,7 +57,7 @@ ProgramCopy::Facts ProgramCopy::read_bundle() const {
 bool ProgramCopy::is_at_same_path(net::SshSession& session) {
   const Path program = bundle_ / "bin" / "dtrain";
   if (session.sha256(program) != hash_of(program)) return false;
-  return std::ranges::all_of(facts().files, [&](const File& file) {
+  return std::ranges::all_of(facts().files, [&](const ProgramFile& file) {
     const auto there = session.stat(bundle_ / file.name);
     return there && there->size == file.size;
   });
@@ -85,10 +70,10 @@ ProgramCopy::Ready ProgramCopy::copy_bundle(net::SshSession& session) {
   Ready ready{.command = {folder + "/dtrain"}};
   if (session.stat(fmt::format("{}/{}", folder, kComplete))) return ready;
   for (const char* part : {"bin", "lib"}) session.make_folder(fmt::format("{}/{}", folder, part), kFolderMode);
-  for (const File& file : bundle.files) {
+  for (const ProgramFile& file : bundle.files) {
     const std::string there = fmt::format("{}/{}", folder, file.name);
     if (const auto found = session.stat(there); found && found->size == file.size) continue;
-    session.put_file(bundle_ / file.name, there, file.mode);
+    session.put_file(file.path, there, file.mode);
     ready.copied += file.size;
   }
   session.put_text(bundle.hash + "\n", fmt::format("{}/{}", folder, kComplete), 0644);

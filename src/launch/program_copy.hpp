@@ -8,6 +8,8 @@
 #include <dtrain/base/files.hpp>
 #include <dtrain/net/ssh.hpp>
 
+#include "program_files.hpp"
+
 namespace dtrain::launch {
 
 // Members may be called from any thread.
@@ -29,14 +31,9 @@ class ProgramCopy {
   Ready make_ready(net::SshSession& session);
 
  private:
-  struct File {
-    std::string name;  // below the bundle's folder
-    std::uint64_t size = 0;
-    unsigned mode = 0;
-  };
   struct Facts {
     std::string hash;  // of the program, or of the bundle's files
-    std::vector<File> files;
+    std::vector<ProgramFile> files;
   };
   const Facts& facts();
   Facts read_bundle() const;
