@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds dtrain and runs its tests: tests/run.sh [--all] [PART...]
-#   quick, the default:  build lint unit cli jobs launch hosts launchers s3 judge bundle
+#   quick, the default:  build lint unit cli jobs launch hosts launchers s3 cluster judge bundle
 #   --all adds:          world jobs-all launch-all hosts-all launchers-all asan tsan fuzz libfuzzer root
 # A part that fails does not stop the others. The last line is `N passed, N failed` (`, N skipped` where there are any),
 # the exit status 0 only if nothing failed; the full output of each part is in build/test-logs/PART.log.
@@ -13,12 +13,12 @@ cores=$(nproc) || cores=2
 passed=0 failed=0 skipped=0
 
 main() {
-  local group=test parts=(build lint unit cli jobs launch hosts launchers s3 judge bundle) chosen=() name
+  local group=test parts=(build lint unit cli jobs launch hosts launchers s3 cluster judge bundle) chosen=() name
   for name in "$@"; do
     case "$name" in
       --all) group=all parts+=(world jobs-all launch-all hosts-all launchers-all asan tsan fuzz libfuzzer root) ;;
       -h | --help) sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
-      build | lint | unit | cli | world | jobs | jobs-all | launch | launch-all | hosts | hosts-all | launchers | launchers-all | s3 | judge | bundle | asan | tsan | fuzz | libfuzzer | root)
+      build | lint | unit | cli | world | jobs | jobs-all | launch | launch-all | hosts | hosts-all | launchers | launchers-all | s3 | cluster | judge | bundle | asan | tsan | fuzz | libfuzzer | root)
         chosen+=("$name") ;;
       *) echo "tests/run.sh: unknown part '$name' (--help lists them)" >&2; exit 2 ;;
     esac
@@ -185,6 +185,11 @@ part_launchers-all() {
 part_s3() {
   need_program
   bash tests/s3/run.sh "$DTRAIN" build/release/tests/dtrain_sign
+}
+
+part_cluster() {
+  need_program
+  bash tests/cluster/run.sh "$DTRAIN"
 }
 
 part_judge() {

@@ -1,0 +1,85 @@
+"""An AWS account for one test, behind the proxy, and dtrain as the person would run it."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import boto3
+
+REGION = "us-east-1"
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true"}
+SECRETS = ("AWS_SECRET_ACCESS_KEY=test", "session-token", "temporary")
+LIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
+
+
+class Cloud:
+    """`proxy`: counts and faults (proxy.py, faults.py). `ec2`, `efs`: the account itself, past the proxy."""
+
+    def __init__(self, proxy, account_url, folder, program):
+        self.proxy, self.account_url, self.folder, self.program = proxy, account_url, pathlib.Path(folder), program
+        self.ec2, self.efs = self.client("ec2"), self.client("efs")
+        home = self.folder / "home"
+        home.mkdir()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DTRAIN_CLUSTER"))}
+        self.environment = {**kept, **KEYS, "AWS_ENDPOINT_URL": proxy.url, "HOME": str(home), "NO_COLOR": "1"}
+
+    def client(self, service):
+        return boto3.client(service, endpoint_url=self.account_url, region_name=REGION, aws_access_key_id="test",
+                            aws_secret_access_key="test")
+
+    def image(self):
+        """Some image that there is."""
+        return self.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+
+    # dtrain.
+
+    def start(self, *words, **environment):
+        return subprocess.Popen([self.program, *map(str, words)], env={**self.environment, **environment}, cwd=self.folder,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *words, status=0, **environment):
+        """A finished command, with the exit code that was expected; None: any."""
+        process = self.start(*words, **environment)
+        try:
+            out, err = process.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"dtrain {words}: no end\n{out}{err}") from None
+        assert status is None or process.returncode == status, f"dtrain {words}: exit {process.returncode}\n{out}{err}"
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def cluster(self, *words, status=0):
+        return self.run("cluster", *words, status=status)
+
+    def json(self, *words, status=0):
+        return json.loads(self.cluster(*words, "--json", status=status).stdout)
+
+    # What there is.
+
+    def instances(self, *filters):
+        """Those that are not terminated, as boto3 describes them."""
+        pages = self.ec2.get_paginator("describe_instances").paginate(Filters=list(filters))
+        found = [instance for page in pages for reservation in page["Reservations"] for instance in reservation["Instances"]]
+        return [instance for instance in found if instance["State"]["Name"] in LIVE]
+
+    def of_cluster(self, name):
+        return self.instances({"Name": "tag:dtrain:cluster", "Values": [name]})
+
+    def tags(self, resource):
+        """{key: value}"""
+        found = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [resource]}])["Tags"]
+        return {tag["Key"]: tag["Value"] for tag in found}
+
+    def sweep(self, name):
+        """What carries the cluster's tag and is not terminated: empty after `down`."""
+        filters = [{"Name": "tag:dtrain:cluster", "Values": [name]}]
+        ended = {instance["InstanceId"] for reservation in self.ec2.describe_instances(Filters=filters)["Reservations"]
+                 for instance in reservation["Instances"] if instance["State"]["Name"] == "terminated"}
+        tagged = self.ec2.describe_tags(Filters=[{"Name": "key", "Values": ["dtrain:cluster"]},
+                                                 {"Name": "value", "Values": [name]}])["Tags"]
+        storage = [system["FileSystemId"] for system in self.efs.describe_file_systems()["FileSystems"]
+                   if {"Key": "dtrain:cluster", "Value": name} in system["Tags"]]
+        return [tag["ResourceId"] for tag in tagged if tag["ResourceId"] not in ended] + storage

@@ -1,0 +1,31 @@
+"""`cloud`: a fresh account (cloud.py) for each test. At a test's end every signature must have been right."""
+
+import os
+import pathlib
+
+import pytest
+from cloud import Cloud
+from account import forget_everything, moto
+from proxy import Proxy
+
+
+@pytest.fixture(scope="session")
+def account():
+    with moto() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_proxy(account):
+    proxy = Proxy(account)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def cloud(account, shared_proxy, tmp_path):
+    forget_everything(account)
+    shared_proxy.fresh()
+    program = os.environ.get("DTRAIN", pathlib.Path(__file__).parents[2] / "build/release/dtrain")
+    yield Cloud(shared_proxy, account, tmp_path, str(program))
+    assert shared_proxy.wrong == []

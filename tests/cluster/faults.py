@@ -1,0 +1,54 @@
+"""What the proxy may do to a call instead of answering it plainly. A fault is a function of the proxy's Exchange: what it
+returns is the answer, None goes on to the next fault and at last to the account."""
+
+import time
+
+
+class Answer:
+    def __init__(self, status, body, kind="text/xml", headers=None):
+        self.status, self.kind, self.headers = status, kind, dict(headers or {})
+        self.body = body.encode() if isinstance(body, str) else body
+
+
+class Dropped:
+    """No answer: the connection is closed."""
+
+
+def refusal(exchange, code, message="planted", status=400):
+    """An error as the service of the call writes it."""
+    if exchange.service in ("ec2",):
+        return Answer(status, f"<?xml version='1.0'?><Response><Errors><Error><Code>{code}</Code><Message>{message}</Message>"
+                              "</Error></Errors><RequestID>planted-request-id</RequestID></Response>")
+    if exchange.service in ("sts", "iam"):
+        return Answer(status, f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error>"
+                              "<RequestId>planted-request-id</RequestId></ErrorResponse>")
+    if exchange.service == "s3":
+        return Answer(status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>")
+    return Answer(status, f'{{"__type": "{code}", "message": "{message}"}}', "application/x-amz-json-1.1",
+                  {"x-amzn-RequestId": "planted-request-id", "x-amzn-ErrorType": code})
+
+
+def error(code, message="planted", status=400):
+    return lambda exchange: refusal(exchange, code, message, status)
+
+
+def page(status=503, body="<html>not a document of this service</html>"):
+    return lambda exchange: Answer(status, body, "text/html")
+
+
+def delay(seconds):
+    def wait(exchange):
+        time.sleep(seconds)
+    return wait
+
+
+def lose_request():
+    return lambda exchange: Dropped()
+
+
+def lose_reply():
+    """It happens, and nobody hears of it."""
+    def forward_and_drop(exchange):
+        exchange.proxy.strict.answer(exchange)
+        return Dropped()
+    return forward_and_drop

@@ -1,0 +1,292 @@
+"""AWS's rules that moto does not hold to: client tokens, how many instances come of a request, capacity, fleets, states
+that take time, security groups in use, placement groups, and names of images."""
+
+import re
+import threading
+import xml.etree.ElementTree as ET
+
+import boto3
+
+from faults import Answer, refusal
+
+NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+TOKENED = ("RunInstances", "CreateFleet", "CreateLaunchTemplate", "CreateLaunchTemplateVersion")
+STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+IMAGES = ("/aws/service/deeplearning/", "/aws/service/canonical/", "/aws/service/ami-amazon-linux-latest/")
+
+
+class Strictness:
+    """`capacity`: {(type, zone): instances left}, where a key is missing there are enough; either may be "*".
+    `polls`: how often an instance is seen pending before it runs, and shutting down before it is terminated."""
+
+    def __init__(self, account):
+        self.account, self.lock = account, threading.RLock()
+        self.answered, self.seen, self.groups = {}, {}, {}
+        self.capacity, self.polls = {}, 0
+
+    def answer(self, exchange):
+        rule = getattr(self, exchange.action, None) if exchange.service in ("ec2", "ssm") else None
+        if not rule:
+            return exchange.forward()
+        with self.lock:
+            if exchange.action in TOKENED:
+                return self.once(exchange, rule)
+            return rule(exchange)
+
+    def ec2(self, exchange):
+        return boto3.client("ec2", endpoint_url=f"http://{self.account}", region_name=exchange.region,
+                            aws_access_key_id="test", aws_secret_access_key="test")
+
+    # A call that is made again with its token has happened once.
+
+    def once(self, exchange, rule):
+        token = exchange.form.get("ClientToken")
+        if not token:
+            return rule(exchange)
+        key, fields = (exchange.region, exchange.action, token), dict(exchange.form)
+        if key in self.answered:
+            asked, answer = self.answered[key]
+            if asked != fields:
+                return refusal(exchange, "IdempotentParameterMismatch", "the token belongs to another request")
+            return answer
+        answer = rule(exchange)
+        if answer.status == 200:
+            self.answered[key] = fields, answer
+        return answer
+
+    def CreateLaunchTemplate(self, exchange):
+        return exchange.forward()
+
+    CreateLaunchTemplateVersion = CreateLaunchTemplate
+
+    # Instances come by capacity.
+
+    def left(self, kind, zone):
+        return min([count for (a, b), count in self.capacity.items() if a in ("*", kind) and b in ("*", zone)], default=1 << 30)
+
+    def take(self, kind, zone, count):
+        for key in self.capacity:
+            if key[0] in ("*", kind) and key[1] in ("*", zone):
+                self.capacity[key] -= count
+
+    def zone_of(self, exchange, subnet):
+        if not subnet:
+            return "*"
+        return self.ec2(exchange).describe_subnets(SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
+
+    def RunInstances(self, exchange):
+        form = exchange.form
+        kind = form.get("InstanceType", "*")
+        zone = form.get("Placement.AvailabilityZone") or self.zone_of(
+            exchange, form.get("SubnetId") or form.get("NetworkInterface.1.SubnetId"))
+        count = min(int(form["MaxCount"]), self.left(kind, zone))
+        if count < int(form["MinCount"]):
+            return refusal(exchange, "InsufficientInstanceCapacity", f"no {kind} in {zone}", 500)
+        exchange.set_form(MinCount=count, MaxCount=count)
+        answer = exchange.forward()
+        if answer.status == 200:
+            self.take(kind, zone, count)
+            answer.body = self.states_as_seen(answer.body)
+        return answer
+
+    def CreateFleet(self, exchange):
+        form, ec2 = exchange.form, self.ec2(exchange)
+        total = int(form["TargetCapacitySpecification.TotalTargetCapacity"])
+        spot = form.get("TargetCapacitySpecification.DefaultTargetCapacityType") == "spot"
+        options = "SpotOptions" if spot else "OnDemandOptions"
+        least = int(form.get(f"{options}.MinTargetCapacity", 0))
+        chosen, errors = self.choose(exchange, total, form.get(f"{options}.SingleAvailabilityZone") == "true",
+                                     form.get(f"{options}.SingleInstanceType") == "true")
+        if sum(count for _, count in chosen) < max(least, 1):
+            chosen = []
+        items = "".join(self.launch(ec2, form, pool, count, spot) for pool, count in chosen)
+        failures = "".join(
+            f"<item><launchTemplateAndOverrides>{overrides(pool)}</launchTemplateAndOverrides>"
+            f"<lifecycle>{'spot' if spot else 'on-demand'}</lifecycle><errorCode>InsufficientInstanceCapacity</errorCode>"
+            f"<errorMessage>no {pool['InstanceType']} in {pool['zone']}</errorMessage></item>" for pool in errors)
+        return Answer(200, f'<CreateFleetResponse xmlns="{NAMESPACE}"><requestId>fleet-request</requestId>'
+                           f"<fleetId>fleet-{len(self.answered):08d}-test</fleetId><errorSet>{failures}</errorSet>"
+                           f"<fleetInstanceSet>{items}</fleetInstanceSet></CreateFleetResponse>")
+
+    def choose(self, exchange, total, one_zone, one_kind):
+        """[(pool, count)] by the order of the request, and the pools that had too few."""
+        chosen, errors, left = [], [], total
+        for pool in self.pools(exchange):
+            if left == 0:
+                break
+            if chosen and (one_zone and chosen[0][0]["zone"] != pool["zone"] or
+                           one_kind and chosen[0][0]["InstanceType"] != pool["InstanceType"]):
+                continue
+            count = min(left, self.left(pool["InstanceType"], pool["zone"]))
+            if count < left:
+                errors.append(pool)
+            if count > 0:
+                chosen.append((pool, count))
+                left -= count
+        return chosen, errors
+
+    def pools(self, exchange):
+        form, found = exchange.form, []
+        prefix = "LaunchTemplateConfigs.{}.Overrides.{}."
+        template = self.template(exchange)
+        for config in range(1, 50):
+            for number in range(1, 300):
+                lead = prefix.format(config, number)
+                pool = {name.removeprefix(lead): value for name, value in form.items() if name.startswith(lead)}
+                if not pool:
+                    break
+                pool.setdefault("InstanceType", template.get("InstanceType", ""))
+                pool["zone"] = pool.get("AvailabilityZone") or self.zone_of(exchange, pool.get("SubnetId"))
+                found.append(pool)
+        return sorted(found, key=lambda pool: float(pool.get("Priority", 0)))
+
+    def template(self, exchange):
+        lead = "LaunchTemplateConfigs.1.LaunchTemplateSpecification."
+        form = exchange.form
+        name = {key: form[lead + key] for key in ("LaunchTemplateId", "LaunchTemplateName") if lead + key in form}
+        versions = self.ec2(exchange).describe_launch_template_versions(
+            **name, Versions=[form.get(lead + "Version", "$Default")])["LaunchTemplateVersions"]
+        return versions[0]["LaunchTemplateData"]
+
+    def launch(self, ec2, form, pool, count, spot):
+        lead = "LaunchTemplateConfigs.1.LaunchTemplateSpecification."
+        template = {key: form[lead + key] for key in ("LaunchTemplateId", "LaunchTemplateName") if lead + key in form}
+        template["Version"] = form.get(lead + "Version", "$Default")
+        words = {"SubnetId": pool["SubnetId"]} if "SubnetId" in pool else {}
+        reply = ec2.run_instances(LaunchTemplate=template, MinCount=count, MaxCount=count,
+                                  InstanceType=pool["InstanceType"], **words)
+        ids = [instance["InstanceId"] for instance in reply["Instances"]]
+        tags = fleet_tags(form)
+        if tags:
+            ec2.create_tags(Resources=ids, Tags=tags)
+        self.take(pool["InstanceType"], pool["zone"], count)
+        items = "".join(f"<item>{identity}</item>" for identity in ids)
+        return (f"<item><launchTemplateAndOverrides>{overrides(pool)}</launchTemplateAndOverrides>"
+                f"<lifecycle>{'spot' if spot else 'on-demand'}</lifecycle><instanceIds>{items}</instanceIds>"
+                f"<instanceType>{pool['InstanceType']}</instanceType></item>")
+
+    # States take time: an instance is pending, and later shutting down, for `polls` looks.
+
+    def DescribeInstances(self, exchange):
+        states = self.take_state_filter(exchange)
+        answer = exchange.forward()
+        if answer.status == 200:
+            answer.body = self.states_as_seen(answer.body, states)
+        return answer
+
+    TerminateInstances = DescribeInstances
+
+    def take_state_filter(self, exchange):
+        """The states that are asked for. moto knows others than are shown, so it is asked for all."""
+        for number in range(1, 20):
+            if exchange.form.get(f"Filter.{number}.Name") == "instance-state-name":
+                lead = f"Filter.{number}.Value."
+                wanted = [value for name, value in exchange.form.items() if name.startswith(lead)]
+                exchange.set_form(**({name: None for name in exchange.form if name.startswith(lead)} |
+                                     {f"{lead}{place}": state for place, state in enumerate(STATES, 1)}))
+                return wanted
+        return None
+
+    def states_as_seen(self, body, wanted=None):
+        ET.register_namespace("", NAMESPACE)
+        tree = ET.fromstring(body.replace(b'2016-11-15"', b'2016-11-15/"'))  # as AWS writes its name space
+        for holder in list(tree.iter()):
+            for item in list(holder):
+                identity = item.find(f"{{{NAMESPACE}}}instanceId")
+                state = next((item.find(f"{{{NAMESPACE}}}{name}") for name in ("instanceState", "currentState")
+                              if item.find(f"{{{NAMESPACE}}}{name}") is not None), None)
+                if identity is None or state is None:
+                    continue
+                shown = self.shown(identity.text, state.find(f"{{{NAMESPACE}}}name").text)
+                state.find(f"{{{NAMESPACE}}}name").text = shown
+                state.find(f"{{{NAMESPACE}}}code").text = str(STATES[shown])
+                if wanted is not None and shown not in wanted:
+                    holder.remove(item)
+        for holder in tree.iter(f"{{{NAMESPACE}}}reservationSet"):
+            for reservation in [item for item in holder if not len(item.find(f"{{{NAMESPACE}}}instancesSet"))]:
+                holder.remove(reservation)
+        return ET.tostring(tree, xml_declaration=True, encoding="UTF-8")
+
+    def shown(self, identity, state):
+        before = {"running": "pending", "terminated": "shutting-down"}.get(state)
+        if not before:
+            return state
+        looks = self.seen[identity, state] = self.seen.get((identity, state), 0) + 1
+        return before if looks <= self.polls else state
+
+    def is_gone(self, instance):
+        identity, state = instance["InstanceId"], instance["State"]["Name"]
+        return state == "terminated" and self.seen.get((identity, state), 0) >= self.polls
+
+    # What is in use cannot go.
+
+    def DeleteSecurityGroup(self, exchange):
+        group = exchange.form.get("GroupId")
+        for reservation in self.ec2(exchange).describe_instances()["Reservations"]:
+            for instance in reservation["Instances"]:
+                if group in [entry["GroupId"] for entry in instance["SecurityGroups"]] and not self.is_gone(instance):
+                    return refusal(exchange, "DependencyViolation", f"{group} has {instance['InstanceId']} in it")
+        if group in self.groups_of_mount_targets(exchange):
+            return refusal(exchange, "DependencyViolation", f"{group} has a mount target in it")
+        return exchange.forward()
+
+    def groups_of_mount_targets(self, exchange):
+        efs = boto3.client("efs", endpoint_url=f"http://{self.account}", region_name=exchange.region,
+                           aws_access_key_id="test", aws_secret_access_key="test")
+        found = []
+        for system in efs.describe_file_systems()["FileSystems"]:
+            for target in efs.describe_mount_targets(FileSystemId=system["FileSystemId"])["MountTargets"]:
+                found += efs.describe_mount_target_security_groups(MountTargetId=target["MountTargetId"])["SecurityGroups"]
+        return found
+
+    # What moto does not know at all.
+
+    def CreatePlacementGroup(self, exchange):
+        name = exchange.form["GroupName"]
+        if name in self.groups:
+            return refusal(exchange, "InvalidPlacementGroup.Duplicate")
+        tags = [(exchange.form[key], exchange.form.get(key[:-3] + "Value", "")) for key in sorted(exchange.form)
+                if re.fullmatch(r"TagSpecification\.1\.Tag\.\d+\.Key", key)]
+        self.groups[name] = tags
+        return Answer(200, f'<CreatePlacementGroupResponse xmlns="{NAMESPACE}"><return>true</return>'
+                           f"<placementGroup>{placement_group(name, tags)}</placementGroup></CreatePlacementGroupResponse>")
+
+    def DescribePlacementGroups(self, exchange):
+        items = "".join(f"<item>{placement_group(name, tags)}</item>" for name, tags in self.groups.items())
+        return Answer(200, f'<DescribePlacementGroupsResponse xmlns="{NAMESPACE}"><placementGroupSet>{items}'
+                           "</placementGroupSet></DescribePlacementGroupsResponse>")
+
+    def DeletePlacementGroup(self, exchange):
+        if self.groups.pop(exchange.form["GroupName"], None) is None:
+            return refusal(exchange, "InvalidPlacementGroup.Unknown")
+        return Answer(200, f'<DeletePlacementGroupResponse xmlns="{NAMESPACE}"><return>true</return>'
+                           "</DeletePlacementGroupResponse>")
+
+    def GetParameter(self, exchange):
+        name = exchange.json()["Name"]
+        if not name.startswith(IMAGES):
+            return exchange.forward()
+        images = self.ec2(exchange).describe_images(Owners=["amazon"])["Images"]
+        return Answer(200, '{"Parameter": {"Name": "%s", "Type": "String", "Value": "%s", "Version": 1}}'
+                      % (name, images[0]["ImageId"]), "application/x-amz-json-1.1")
+
+
+def overrides(pool):
+    words = {"instanceType": pool.get("InstanceType"), "subnetId": pool.get("SubnetId"), "availabilityZone": pool["zone"]}
+    return "<overrides>" + "".join(f"<{key}>{value}</{key}>" for key, value in words.items() if value) + "</overrides>"
+
+
+def fleet_tags(form):
+    tags = []
+    for number in range(1, 10):
+        if form.get(f"TagSpecification.{number}.ResourceType") == "instance":
+            lead = f"TagSpecification.{number}.Tag."
+            for name in [name for name in form if name.startswith(lead) and name.endswith(".Key")]:
+                tags.append({"Key": form[name], "Value": form.get(name[:-3] + "Value", "")})
+    return tags
+
+
+def placement_group(name, tags):
+    items = "".join(f"<item><key>{key}</key><value>{value}</value></item>" for key, value in tags)
+    return (f"<groupName>{name}</groupName><strategy>cluster</strategy><state>available</state>"
+            f"<groupId>pg-{name}</groupId><tagSet>{items}</tagSet>")
