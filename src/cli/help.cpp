@@ -69,7 +69,7 @@ std::string option_groups(const OptionSet& set, const Console& console) {
   for (const std::string& title : titles) {
     text += fmt::format("\n{}\n", console.paint_answer(Style::heading, title + ":"));
     for (const Option& option : set.options()) {
-      if (option.group == title) text += two_columns(left_of(option), right_of(option));
+      if (option.group == title && !option.hidden) text += two_columns(left_of(option), right_of(option));
     }
   }
   return text;

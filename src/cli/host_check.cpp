@@ -12,17 +12,13 @@
 #include <dtrain/foreign/run_program.hpp>
 
 #include "data_facts.hpp"
+#include "host_needs.hpp"
 #include "job_client.hpp"
 #include "program_work.hpp"
 #include "train_run.hpp"
 
 namespace dtrain::cli {
 namespace {
-
-// Logs, ledger and a checkpoint of the size of most models; with less the first save fails.
-constexpr std::uint64_t kLeastDisk = 64 << 20;
-// The program, its libraries and a small model; with less the kernel ends processes.
-constexpr std::uint64_t kLeastMemory = 256 << 20;
 
 // With less than this, what a worker exchanges in a step takes minutes.
 constexpr double kLeastBandwidth = 128 << 10;  // bytes a second

@@ -33,6 +33,7 @@ struct Option {
   bool repeats = false;             // may be given again: all texts, with kBetweenRepeated between them
   bool may_be_empty = false;        // `--gpus` followed by another option means `--gpus ""`
   bool flag_only = false;           // neither from the environment nor from a configuration file
+  bool hidden = false;              // for dtrain itself: no document names it
   // A positional that takes the words that follow `--`, or the first plain word, byte for byte, options or not.
   std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty

@@ -9,7 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 
-#include "program_files.hpp"
+#include <dtrain/launch/program_files.hpp>
 
 namespace dtrain::launch {
 namespace {

@@ -1,4 +1,4 @@
-#include "program_copy.hpp"
+#include <dtrain/launch/program_copy.hpp>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "program_files.hpp"
+#include <dtrain/launch/program_files.hpp>
 
 #include <algorithm>
 

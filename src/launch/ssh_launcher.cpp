@@ -12,11 +12,11 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/launch/program_copy.hpp>
 #include <dtrain/launch/sync.hpp>
 #include <dtrain/net/addresses.hpp>
 
 #include "agent_words.hpp"
-#include "program_copy.hpp"
 
 namespace dtrain::launch {
 namespace {

@@ -19,11 +19,11 @@
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/launch/program_copy.hpp>
 #include <dtrain/net/addresses.hpp>
 
 #include "agent_words.hpp"
 #include "ask_program.hpp"
-#include "program_copy.hpp"
 #include "starter_command.hpp"
 
 namespace dtrain::launch {

@@ -38,7 +38,7 @@ check "a group alone lists its commands" says "prepare"
 run data --help
 check "help of a group lists its commands" answers "verify"
 
-for command in train "hosts list" "hosts add" "hosts remove" "hosts drain" events stop tail-logs eval inspect export "data prepare" "data pack" "data import" "data show" "data ls" "data verify" "data bench" "bench train" "bench elastic" "bench allreduce" agent help; do
+for command in train "hosts list" "hosts add" "hosts remove" "hosts drain" events stop tail-logs doctor eval inspect export "data prepare" "data pack" "data import" "data show" "data ls" "data verify" "data bench" "bench train" "bench elastic" "bench allreduce" agent help; do
   # shellcheck disable=SC2086
   run $command --help
   check "$command --help succeeds" exits 0
@@ -58,7 +58,7 @@ done
 run help environment
 check "the environment page names the variable of an option" answers DTRAIN_BATCH_SIZE
 check "the environment page names NO_COLOR" answers NO_COLOR
-check "the environment page names the variables of a cluster" answers_line '^  DEEPLEARNING_WORKERS_PATH +train, launch, run, sync$'
+check "the environment page names the variables of a cluster" answers_line '^  DEEPLEARNING_WORKERS_PATH +train, launch, run, sync, doctor$'
 run help configuration
 check "the configuration page shows a section" answers "[train]"
 run help exit-cods

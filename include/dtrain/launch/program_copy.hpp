@@ -8,7 +8,7 @@
 #include <dtrain/base/files.hpp>
 #include <dtrain/net/ssh.hpp>
 
-#include "program_files.hpp"
+#include <dtrain/launch/program_files.hpp>
 
 namespace dtrain::launch {
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# `dtrain doctor`: of this machine, and of hosts over a real sshd.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/sshd.sh
+. "$here/sshd.sh"
+unset SSH_AUTH_SOCK ELASTIC_WORKER_TAG WORKER_LAUNCH_TEMPLATE_ID AWS_REGION AWS_PROFILE AWS_ACCESS_KEY_ID
+export AWS_EC2_METADATA_DISABLED=true
+
+run doctor
+check "it answers with findings" answers_line '^(fine|note|warning|problem) +processor '
+check "it speaks of memory, disk and ssh" bash -c 'grep -q memory out && grep -q disk out && grep -q ssh out'
+run doctor --json
+check "--json is one document with a schema" json out 'len(lines) == 1 and d["schema"] == "dtrain.doctor/1"'
+check "every finding that is not fine says why and how to mend it" json out \
+  'all(f["level"] == "fine" or (f["why"] and f["mend"]) for f in d["findings"])'
+check "--json has facts" json out 'd["facts"]["memory_bytes"] > 0 and d["facts"]["usable_threads"] > 0 and d["hosts"] == []'
+check "without credentials AWS is not asked" json out 'not [f for f in d["findings"] if f["about"] == "aws"]'
+run doctor --aws --json
+check "--aws without credentials is a note" json out '[f["level"] for f in d["findings"] if f["about"] == "aws"] == ["note"]'
+
+mkdir closed
+printf 'h1\n' >workers
+export DEEPLEARNING_WORKERS_PATH=workers DEEPLEARNING_WORKERS_COUNT=2 EFS_MOUNT=$PWD/none
+run doctor --job-dir closed --json -H /dev/null
+check "an empty host file is a usage error" exits 2
+unset DEEPLEARNING_WORKERS_PATH
+export DEEPLEARNING_WORKERS_COUNT=two
+run doctor --job-dir closed
+check "a problem is exit code 1" exits 1
+check "variables that are missing are named" answers "not set: ELASTIC_WORKER_TAG, WORKER_LAUNCH_TEMPLATE_ID, DEEPLEARNING_WORKERS_PATH"
+check "a mount that is not there is a problem" answers "EFS_MOUNT=$EFS_MOUNT: no such folder"
+check "a count that is none is a problem" answers "DEEPLEARNING_WORKERS_COUNT=two: not a number"
+unset DEEPLEARNING_WORKERS_COUNT EFS_MOUNT
+
+SSH_AUTH_SOCK=$PWD/none run doctor
+check "an agent that does not answer is a warning with its mend" bash -c 'grep -q "no agent answers" out && grep -q ssh-agent out'
+eval "$(ssh-agent -a "$PWD/agent")" >/dev/null
+ssh-keygen -q -t ed25519 -N '' -f loose && ssh-add -q loose
+run doctor
+check "the keys of an agent are counted" answers "an agent with 1 keys"
+kill "$SSH_AGENT_PID"
+unset SSH_AUTH_SOCK
+
+start_sshd
+hosts 3 >three
+mkdir job
+run doctor -H three --accept-new-hosts --job-dir "$PWD/job" --json
+check "every host answers" json out 'all(h["answered"] and h["facts"]["threads"] > 0 for h in d["hosts"]) and len(d["hosts"]) == 3'
+check "every host reaches every other" json out 'all(l["reached"] for h in d["hosts"] for l in h["links"].values()) and all(len(h["links"]) == 2 for h in d["hosts"])'
+check "clocks agree as far as the question shows" json out 'all(h["clock_offset_seconds"][0] <= 0 <= h["clock_offset_seconds"][1] for h in d["hosts"])'
+check "the folder is seen to be shared" json out '[f["level"] for f in d["together"] if f["about"] == "shared folder"] == ["fine"]'
+check "nothing of it is left there" same "$(ls -A job)" ""
+parts_run() { # of this suite: others may examine their own hosts now
+  for process in $(pgrep -f 'doctor --part'); do
+    if grep -qzF "HOME=$PWD/sshd/home" "/proc/$process/environ" 2>/dev/null; then return 0; fi
+  done
+  return 1
+}
+for _ in $(seq 200); do parts_run || break; sleep 0.1; done
+none_runs() { ! parts_run; }
+check "nothing of it runs on" none_runs
+run doctor -H three --job-dir "$PWD/nowhere"
+check "a folder that is not there is a problem" bash -c 'grep -q "no such folder" out'
+check "and exit code 1" exits 1
+{ cat three; echo "127.0.1.9:$(free_port)"; } >dead
+run doctor -H dead
+check "a dead host is named with its reason" answers_line '^problem +ssh +127.0.1.9:.* Connection refused'
+check "and exit code 3" exits 3
+
+finish
