@@ -30,6 +30,7 @@ build|libzstd-dev|libzstd-devel
 build|libxxhash-dev|xxhash-devel
 build|zlib1g-dev|zlib-devel
 build|libspng-dev|libspng-devel
+build|libfreetype-dev|freetype-devel
 build|libjpeg-dev|libjpeg-turbo-devel
 build|libgtest-dev|gtest-devel
 test|openssh-server|openssh-server

@@ -71,6 +71,7 @@ std::unique_ptr<Command> make_hosts_add();
 std::unique_ptr<Command> make_hosts_remove();
 std::unique_ptr<Command> make_hosts_drain();
 std::unique_ptr<Command> make_events();
+std::unique_ptr<Command> make_plot();
 std::unique_ptr<Command> make_stop();
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_sync();

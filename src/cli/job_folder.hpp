@@ -18,6 +18,7 @@ struct JobFolder {
   Path hosts() const { return path / "host_worker"; }
   Path log() const { return path / "host_worker_log"; }
   Path events() const { return path / "events.jsonl"; }
+  Path steps() const { return path / "steps.jsonl"; }
   Path logs() const { return path / "logs"; }
   Path ledger() const { return path / "ledger"; }
   Path latest() const { return path / "latest_checkpoint"; }  // names the manifest of the newest one of this run

@@ -16,8 +16,10 @@ TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Console& console)
       console_(console),
       watch_(console, run_),
       last_(folder),
+      steps_(folder.steps()),
       news_(watch_.observers()) {
   watch_.observers().add(last_);
+  watch_.observers().add(steps_);  // the last: a full disk must keep nothing from the others
 }
 
 int TrainWork::logical_shards() const {
@@ -27,6 +29,7 @@ int TrainWork::logical_shards() const {
 void TrainWork::begin(int workers) {
   watch_.begin(workers);
   std::filesystem::remove(folder_.latest());
+  steps_.begin(run_.options.resume);
 }
 
 void TrainWork::show_output(const std::string& worker, std::string_view line) {
@@ -34,6 +37,7 @@ void TrainWork::show_output(const std::string& worker, std::string_view line) {
 }
 
 void TrainWork::end() {
+  steps_.end();
   train::TrainResult result;
   result.cursor.epoch = static_cast<std::uint32_t>(run_.options.epochs);
   result.evaluation = last_.evaluation;

@@ -5,6 +5,7 @@
 
 #include "job_work.hpp"
 #include "run_watch.hpp"
+#include "steps_file.hpp"
 #include "train_run.hpp"
 
 namespace dtrain::cli {
@@ -44,6 +45,7 @@ class TrainWork final : public JobWork {
   Console& console_;
   RunWatch watch_;
   LastReports last_;
+  StepsFile steps_;
   train::OnlyNews news_;
 };
 

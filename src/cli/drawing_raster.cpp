@@ -1,0 +1,204 @@
+// FreeType fills and strokes outlines as well as letters, is in every distribution and needs nothing but zlib, libpng
+// and brotli: a general drawing library would bring a window system along. The font is built in, since a bare machine
+// has none.
+#include "drawing_raster.hpp"
+
+#include <ft2build.h>
+
+#include <freetype/freetype.h>
+#include <freetype/ftoutln.h>
+#include <freetype/ftstroke.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string_view>
+
+#include <dtrain/base/error.hpp>
+
+#include "font.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr double kUnits = 64;             // of FreeType's coordinates to a pixel
+constexpr std::size_t kMostPoints = 500;  // of a line at once: an outline holds 32767, and round corners take many
+
+template <typename Handle, auto Free>
+struct Done {
+  void operator()(Handle handle) const { Free(handle); }
+};
+using Library = std::unique_ptr<FT_LibraryRec_, Done<FT_Library, FT_Done_FreeType>>;
+using Face = std::unique_ptr<FT_FaceRec_, Done<FT_Face, FT_Done_Face>>;
+using Stroker = std::unique_ptr<FT_StrokerRec_, Done<FT_Stroker, FT_Stroker_Done>>;
+
+void check(FT_Error error, const char* what) {
+  if (error != 0) throw Error(std::string("cannot draw: ") + what);
+}
+
+// The code point at `at`, which moves on; anything that is no UTF-8 is taken byte by byte.
+char32_t next_letter(std::string_view text, std::size_t& at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(at++);
+  const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
+  char32_t letter = more == 0 ? first : first & (0x3Fu >> more);
+  for (int i = 0; i < more && at < text.size(); ++i) letter = letter << 6 | (byte(at++) & 0x3Fu);
+  return letter;
+}
+
+class Painter {
+ public:
+  Painter(data::Image& image, double scale) : image_(image), scale_(scale) {
+    FT_Library library = nullptr;
+    check(FT_Init_FreeType(&library), "no FreeType");
+    library_.reset(library);
+    FT_Face face = nullptr;
+    const auto font = font_bytes();
+    check(FT_New_Memory_Face(library, font.data(), static_cast<FT_Long>(font.size()), 0, &face), "no font");
+    face_.reset(face);
+    FT_Stroker stroker = nullptr;
+    check(FT_Stroker_New(library, &stroker), "no stroker");
+    stroker_.reset(stroker);
+  }
+
+  void operator()(const Area& area) {
+    fill({area.from, {area.to.x, area.from.y}, area.to, {area.from.x, area.to.y}}, area.color);
+  }
+
+  void operator()(const Dot& dot) {
+    constexpr int kCorners = 32;
+    std::vector<Point> corners;
+    for (int i = 0; i < kCorners; ++i) {
+      const double angle = 2 * M_PI * i / kCorners;
+      corners.push_back({dot.at.x + dot.radius * std::cos(angle), dot.at.y + dot.radius * std::sin(angle)});
+    }
+    fill(corners, dot.color);
+  }
+
+  void operator()(const Line& line) {
+    for (std::size_t begin = 0; begin + 1 < line.points.size(); begin += kMostPoints) {
+      const std::size_t end = std::min(begin + kMostPoints + 1, line.points.size());
+      stroke({line.points.begin() + static_cast<std::ptrdiff_t>(begin),
+              line.points.begin() + static_cast<std::ptrdiff_t>(end)},
+             line);
+    }
+  }
+
+  void operator()(const Label& label) {
+    check(FT_Set_Char_Size(face_.get(), 0, units(label.size), 72, 72), "a size of letters");
+    double x = label.at.x;
+    if (label.anchor != Anchor::start) x -= width_of(label.text) * (label.anchor == Anchor::end ? 1 : 0.5);
+    color_ = label.color;
+    for (std::size_t at = 0; at < label.text.size();) {
+      load(next_letter(label.text, at));
+      FT_Outline& outline = face_->glyph->outline;
+      FT_Outline_Translate(&outline, units(x), units(drawing_height() - label.at.y));
+      render(outline);
+      x += advance();
+    }
+  }
+
+ private:
+  double drawing_height() const { return image_.h / scale_; }
+  FT_Pos units(double points) const { return static_cast<FT_Pos>(std::lround(points * scale_ * kUnits)); }
+  // FreeType's y grows upwards.
+  FT_Vector vector(const Point& point) const { return {units(point.x), units(drawing_height() - point.y)}; }
+
+  void load(char32_t letter) {
+    check(FT_Load_Char(face_.get(), letter, FT_LOAD_NO_BITMAP | FT_LOAD_NO_HINTING), "a letter");
+  }
+  double advance() const { return static_cast<double>(face_->glyph->linearHoriAdvance) / 65536 / scale_; }
+  double width_of(std::string_view text) {
+    double width = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      load(next_letter(text, at));
+      width += advance();
+    }
+    return width;
+  }
+
+  void fill(const std::vector<Point>& corners, Color color) {
+    std::vector<FT_Vector> points;
+    for (const Point& corner : corners) points.push_back(vector(corner));
+    std::vector<char> tags(points.size(), FT_CURVE_TAG_ON);
+    short end = static_cast<short>(points.size() - 1);
+    FT_Outline outline{};
+    outline.n_contours = 1;
+    outline.n_points = static_cast<short>(points.size());
+    outline.points = points.data();
+    // The type of these two changed between versions of FreeType.
+    outline.tags = reinterpret_cast<decltype(outline.tags)>(tags.data());
+    outline.contours = reinterpret_cast<decltype(outline.contours)>(&end);
+    color_ = color;
+    render(outline);
+  }
+
+  void stroke(const std::vector<Point>& points, const Line& line) {
+    FT_Stroker_Set(stroker_.get(), units(line.width / 2), FT_STROKER_LINECAP_ROUND, FT_STROKER_LINEJOIN_ROUND, 0);
+    FT_Vector to = vector(points[0]);
+    check(FT_Stroker_BeginSubPath(stroker_.get(), &to, 1), "a line");
+    for (std::size_t i = 1; i < points.size(); ++i) {
+      to = vector(points[i]);
+      check(FT_Stroker_LineTo(stroker_.get(), &to), "a line");
+    }
+    check(FT_Stroker_EndSubPath(stroker_.get()), "a line");
+    FT_UInt corners = 0, contours = 0;
+    check(FT_Stroker_GetCounts(stroker_.get(), &corners, &contours), "a line");
+    FT_Outline outline{};
+    check(FT_Outline_New(library_.get(), corners, static_cast<FT_Int>(contours), &outline), "a line");
+    outline.n_points = 0;
+    outline.n_contours = 0;
+    FT_Stroker_Export(stroker_.get(), &outline);
+    color_ = line.color;
+    render(outline);
+    FT_Outline_Done(library_.get(), &outline);
+  }
+
+  void render(FT_Outline& outline) {
+    FT_Raster_Params parameters{};
+    parameters.flags = FT_RASTER_FLAG_AA | FT_RASTER_FLAG_DIRECT | FT_RASTER_FLAG_CLIP;
+    parameters.clip_box = {0, 0, image_.w, image_.h};
+    parameters.gray_spans = blend;
+    parameters.user = this;
+    check(FT_Outline_Render(library_.get(), &outline, &parameters), "an outline");
+  }
+
+  static void blend(int y, int count, const FT_Span* spans, void* user) {
+    auto& painter = *static_cast<Painter*>(user);
+    const int row = painter.image_.h - 1 - y;
+    for (int i = 0; i < count; ++i) painter.blend(row, spans[i]);
+  }
+
+  void blend(int row, const FT_Span& span) {
+    for (int x = span.x; x < span.x + span.len; ++x) {
+      std::uint8_t* pixel = &image_.pixels[static_cast<std::size_t>((row * image_.w + x) * 3)];
+      for (int channel = 0; channel < 3; ++channel) {
+        const int wanted = static_cast<int>(color_ >> (16 - 8 * channel) & 0xFF);
+        pixel[channel] = static_cast<std::uint8_t>(pixel[channel] + (wanted - pixel[channel]) * span.coverage / 255);
+      }
+    }
+  }
+
+  data::Image& image_;
+  const double scale_;
+  Library library_;
+  Face face_;        // goes before the library
+  Stroker stroker_;  // likewise
+  Color color_ = 0;  // that render() paints with
+};
+
+}  // namespace
+
+data::Image to_image(const Drawing& drawing, double scale) {
+  constexpr std::uint8_t kWhite = 255;
+  data::Image image{3,
+                    static_cast<int>(std::lround(drawing.height * scale)),
+                    static_cast<int>(std::lround(drawing.width * scale)),
+                    {}};
+  image.pixels.assign(static_cast<std::size_t>(image.h) * static_cast<std::size_t>(image.w) * 3, kWhite);
+  Painter painter(image, scale);
+  for (const Mark& mark : drawing.marks) std::visit(painter, mark);
+  return image;
+}
+
+}  // namespace dtrain::cli
