@@ -5,18 +5,6 @@
 
 namespace dtrain {
 
-PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t left = std::uint64_t{0xD2511F53u} * counter[0];
-    const std::uint64_t right = std::uint64_t{0xCD9E8D57u} * counter[2];
-    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
-               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
-  }
-  return counter;
-}
-
 RandomStream::RandomStream(std::uint64_t seed, RandomUse use, std::uint32_t a, std::uint32_t b)
     : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32) ^ static_cast<std::uint32_t>(use)},
       counter_{0, 0, a, b} {}

@@ -9,7 +9,18 @@ namespace dtrain {
 
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
-PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key);
+// In the header for the sake of backends that compute it elsewhere than on this CPU.
+constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t left = std::uint64_t{0xD2511F53u} * counter[0];
+    const std::uint64_t right = std::uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
+               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return counter;
+}
 
 // What a stream of numbers is for. Values are part of the job's bits: never reuse or renumber one.
 enum class RandomUse : std::uint32_t { order = 1, augment = 2, dropout = 3, initial_weights = 4, drawing = 5 };

@@ -5,7 +5,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "fusion.hpp"
+#include "../fusion.hpp"
 #include "layers.hpp"
 #include "norm.hpp"
 #include "product_ops.hpp"

@@ -1,7 +1,7 @@
 #include "network_layers.hpp"
 
+#include "../fusion.hpp"
 #include "bfloat16.hpp"
-#include "fusion.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "memory_plan.hpp"
+#include "../memory_plan.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -121,7 +121,7 @@ void Program::plan(int max_samples) {
       full[id] = {static_cast<std::size_t>(max_samples) * tensors_[id].sample_bytes(), first, last};
     }
   }
-  const Places full_places = plan_places(full), local_places = plan_places(local);
+  const Places full_places = plan_places(full, kAlignment), local_places = plan_places(local, kAlignment);
   arena_bytes_ = full_places.bytes;
   local_bytes_ = local_places.bytes;
   for (std::size_t id = 0; id < tensors_.size(); ++id) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace dtrain::backend::cpu {
+namespace dtrain::backend {
 namespace {
 
 template <typename LayerType>
@@ -103,4 +103,4 @@ class Fuser {
 
 Fusion fuse(const nn::Graph& graph) { return Fuser(graph).run(); }
 
-}  // namespace dtrain::backend::cpu
+}  // namespace dtrain::backend

@@ -5,7 +5,7 @@
 
 #include <dtrain/nn/graph.hpp>
 
-namespace dtrain::backend::cpu {
+namespace dtrain::backend {
 
 // A batch norm with what follows it: output = relu(norm(x) + residual), both parts optional.
 struct NormGroup {
@@ -28,4 +28,4 @@ struct Fusion {
 
 Fusion fuse(const nn::Graph& graph);
 
-}  // namespace dtrain::backend::cpu
+}  // namespace dtrain::backend

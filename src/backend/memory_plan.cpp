@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "buffer.hpp"
-
-namespace dtrain::backend::cpu {
+namespace dtrain::backend {
 namespace {
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
 }  // namespace
 
-Places plan_places(const std::vector<Lifetime>& lifetimes) {
+Places plan_places(const std::vector<Lifetime>& lifetimes, std::size_t alignment) {
+  const auto aligned = [&](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
   std::vector<std::size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](auto a, auto b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
@@ -33,4 +32,4 @@ Places plan_places(const std::vector<Lifetime>& lifetimes) {
   return places;
 }
 
-}  // namespace dtrain::backend::cpu
+}  // namespace dtrain::backend

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace dtrain::backend::cpu {
+namespace dtrain::backend {
 
 struct Lifetime {
   std::size_t bytes = 0;
@@ -16,7 +16,7 @@ struct Places {
   std::size_t bytes = 0;
 };
 
-// Largest first, each at the lowest offset free during its life.
-Places plan_places(const std::vector<Lifetime>& lifetimes);
+// Largest first, each at the lowest multiple of `alignment` that is free during its life.
+Places plan_places(const std::vector<Lifetime>& lifetimes, std::size_t alignment);
 
-}  // namespace dtrain::backend::cpu
+}  // namespace dtrain::backend
