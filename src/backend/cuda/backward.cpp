@@ -1,0 +1,187 @@
+// Gradients: from the loss to the weights.
+#include "lowering.hpp"
+
+namespace dtrain::backend::cuda {
+
+void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const Binding&, const nn::Graph&)) {
+  const TensorId x = value(graph_.nodes.back().inputs[0]);
+  const nn::Shape counted{SoftmaxLoss<float>::kCounts, 1, 1};
+  const TensorId counts =
+      program_.add_tensor([=](int n) { return static_cast<std::size_t>(n * counted.size()) * sizeof(float); });
+  const Sums sums = new_sums(counted, 1);
+  const int classes = graph_.classes();
+  add(size() - 1, ".loss", {x, gradient, counts, sums.parts, sums.folded},
+      [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        auto* const per_sample = b.tensor<float>(counts);
+        emit(SoftmaxLoss<T>{b.tensor<T>(x), b.labels, b.tensor<T>(gradient), per_sample, b.n, classes, m.top_k,
+                            smoothing});
+        const RowParts cut = cut_rows(b.n, counted.c);
+        emit(ColumnSums<float>{per_sample, b.tensor<float>(sums.parts), cut, counted.c});
+        emit(StoreSums{fold(b, sums, cut, emit), target(b, m.graph), cut.folded_parts, sums.width});
+      });
+}
+
+void Lowering::backward() {
+  const int logits = graph_.nodes.back().inputs[0];
+  const TensorId gradient = gradient_tensor(logits);
+  loss(gradient, std::get<nn::SoftmaxLoss>(graph_.nodes.back().layer).label_smoothing,
+       [](const Binding& b, const nn::Graph& g) { return b.contribution + g.parameter_count + g.statistic_count; });
+  pass_on(logits, gradient);
+  for (int index = size() - 2; index > 0; --index) {
+    if (gradients_[at(index)].empty()) continue;
+    if (fusion_.norm_of[at(index)] >= 0) {
+      backward_norm(fusion_.norm_of[at(index)], index);
+    } else if (wants_gradient(index)) {
+      backward_node(index);
+    }
+  }
+}
+
+// The parts of a value's gradient, added up until at most `parts` are left.
+Lowering::Gradients Lowering::gradient_parts(int index, std::size_t parts) {
+  Gradients& all = gradients_[at(index)];
+  while (all.size() > parts) {
+    const TensorId sum = add_up(index, ".gradient_sum", all[0], all[1], shapes_[at(index)]);
+    all.erase(all.begin());
+    all[0] = sum;
+  }
+  return all;
+}
+
+void Lowering::backward_norm(int norm, int output) {
+  const NormGroup& group = fusion_.norms[at(norm)];
+  const int source = node(norm).inputs[0];
+  const Gradients parts = gradient_parts(output, 2);
+  const TensorId dy = parts[0], dy2 = parts.size() > 1 ? parts[1] : kNoTensor;
+  const TensorId x = value(source), y = group.relu ? value(output) : kNoTensor;
+  const nn::Shape shape = node(norm).output;
+  const Incoming incoming{dy, dy2, y};
+  norm_gradient_sums(norm, incoming);
+
+  const bool pass_residual = group.residual >= 0 && wants_gradient(group.residual);
+  const bool is_other = group.relu || dy2 != kNoTensor;  // the residual's gradient is not dy itself
+  const TensorId masked = pass_residual && is_other ? gradient_tensor(output) : kNoTensor;
+  const TensorId dx = wants_gradient(source) ? new_tensor(shape) : kNoTensor;
+  TensorId addend = kNoTensor;  // what reaches x on another way
+  if (dx != kNoTensor && !gradients_[at(source)].empty()) {
+    addend = gradients_[at(source)].back();
+    gradients_[at(source)].pop_back();
+  }
+  if (dx != kNoTensor || masked != kNoTensor) {
+    add(norm, ".gradient", {x, dy, dy2, y, addend, dx, masked},
+        [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+          emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx),
+                               b.tensor<T>(masked), m.norm_coefficients(b, norm), b.n * shape.size()});
+        });
+  }
+  if (dx != kNoTensor) pass_on(source, dx);
+  if (pass_residual) pass_on(group.residual, is_other ? masked : dy);
+}
+
+void Lowering::norm_gradient_sums(int norm, const Incoming& incoming) {
+  const nn::Shape shape = node(norm).output;
+  const Sums sums = new_sums(shape, 2);
+  const TensorId x = value(node(norm).inputs[0]);
+  const bool held = std::get<nn::BatchNorm>(node(norm).layer).fix_gamma;
+  add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.y, sums.parts, sums.folded},
+      [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        const RowParts cut = cut_rows(rows_of(shape, b.n), shape.c);
+        emit(NormGradientSums<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<float>(sums.parts), cut,
+                                 m.norm_coefficients(b, norm)});
+        emit(NormGradientFinish{fold(b, sums, cut, emit), cut, m.norm_coefficients(b, norm),
+                                held ? nullptr : b.contribution + m.parameter(norm, 0),
+                                b.contribution + m.parameter(norm, 1)});
+      });
+}
+
+void Lowering::backward_node(int index) {
+  const nn::Node& n = node(index);
+  const TensorId dy = gradient_parts(index, 1)[0];
+  if (model_.has_weight(index)) return backward_product(index, dy);
+  if (as<nn::Add>(n)) {
+    for (const int input : n.inputs) {
+      if (wants_gradient(input)) pass_on(input, dy);
+    }
+    return;
+  }
+  const int source = n.inputs[0];
+  const nn::Shape shape = shapes_[at(source)];
+  if (as<nn::Flatten>(n) && is_flat(shape)) return pass_on(source, dy);
+  const TensorId dx = gradient_tensor(source);
+  if (const auto* activation = as<nn::Activation>(n)) {
+    const TensorId y = value(index);
+    add(index, ".gradient", {dy, y, dx}, [=, kind = activation->kind]<typename T>(T, const Binding& b, auto& emit) {
+      emit(ActivateGradient<T>{b.tensor<T>(dy), b.tensor<T>(y), b.tensor<T>(dx), b.n * shape.size(), kind});
+    });
+  } else if (const auto* pooling = as<nn::Pooling>(n)) {
+    backward_pooling(index, *pooling, dy, dx);
+  } else if (const auto* dropout = as<nn::Dropout>(n)) {
+    drop(index, ".gradient", *dropout, dy, dx);
+  } else {
+    reorder(index, ".gradient", dy, dx, shape, false);
+  }
+  pass_on(source, dx);
+}
+
+void Lowering::backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx) {
+  const nn::Shape in = shapes_[at(node(index).inputs[0])], out = node(index).output;
+  const TensorId positions = positions_[at(index)];
+  add(index, ".gradient", {dy, dx, positions}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    const PoolShape shape = pool_shape(layer, in, out, b.n);
+    if (layer.kind == nn::PoolingKind::max) {
+      emit(MaxPoolGradient<T>{b.tensor<T>(dy), b.tensor<std::int32_t>(positions), b.tensor<T>(dx), shape});
+    } else {
+      emit(AveragePoolGradient<T>{b.tensor<T>(dy), b.tensor<T>(dx), shape});
+    }
+  });
+}
+
+void Lowering::backward_product(int index, TensorId dy) {
+  const int source = node(index).inputs[0];
+  if (model_.has_bias(index)) bias_gradient(index, dy);
+  weight_gradient(index, dy);
+  if (!wants_gradient(source)) return;
+  const nn::Shape shape = shapes_[at(source)];
+  TensorId dx = new_tensor(shape);
+  add(index, ".backward_data", {dy, dx}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+    Convolution work = m.convolution(b, index, Direction::backward_data);
+    work.a = b.tensor<T>(dy);
+    work.b = m.weight_in<T>(b.weights, index);
+    work.result = b.tensor<T>(dx);
+    emit(work);
+  });
+  if (as<nn::Dense>(node(index)) && !is_flat(shape)) {
+    dx = reorder(index, ".unflatten", dx, new_tensor(shape), shape, false);
+  }
+  pass_on(source, dx);
+}
+
+void Lowering::weight_gradient(int index, TensorId dy) {
+  const TensorId x = product_input(index);
+  const TensorId sums = program_.add_tensor([&m = model_, index](int n) {
+    const ConvolutionShape shape = m.convolution_shape(index, n);
+    const std::int64_t rows = std::int64_t{n} * shape.out_h * shape.out_w;
+    return static_cast<std::size_t>(most_parts(rows, shape.weights()) * shape.weights()) * sizeof(float);
+  });
+  add(index, ".backward_weights", {x, dy, sums}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+    Convolution work = m.convolution(b, index, Direction::backward_weights);
+    work.a = b.tensor<T>(x);
+    work.b = b.tensor<T>(dy);
+    work.result = m.weight_in<T>(b.weight_gradients, index);
+    work.sums = b.tensor<float>(sums);
+    emit(work);
+  });
+}
+
+void Lowering::bias_gradient(int index, TensorId dy) {
+  const nn::Shape shape = node(index).output;
+  const Sums sums = new_sums(shape, 1);
+  const std::int64_t bias = model_.parameter(index, 1);
+  add(index, ".backward_bias", {dy, sums.parts, sums.folded}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    const RowParts cut = cut_rows(rows_of(shape, b.n), shape.c);
+    emit(ColumnSums<T>{b.tensor<T>(dy), b.tensor<float>(sums.parts), cut, shape.c});
+    emit(StoreSums{fold(b, sums, cut, emit), b.contribution + bias, cut.folded_parts, sums.width});
+  });
+}
+
+}  // namespace dtrain::backend::cuda

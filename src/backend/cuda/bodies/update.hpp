@@ -1,0 +1,141 @@
+// What moves weights: the rules of <dtrain/nn/optimizer.hpp> on flat buffers, running statistics, and the copies of
+// weights that convolutions read.
+#pragma once
+
+#include <cmath>
+
+#include <dtrain/nn/optimizer.hpp>
+
+#include "../body.hpp"
+
+namespace dtrain::backend::cuda {
+
+// Per parameter: what an update does with it.
+enum ParameterFlag : std::uint8_t { kDecays = 1, kHeld = 2 };
+
+// One step of all parameters. Thread = parameter.
+struct UpdateParameters {
+  float* values;
+  float* slot1;
+  float* slot2;  // adam and adamw only
+  const float* gradients;
+  const std::uint8_t* flags;
+  std::int64_t total;
+  nn::Optimizer rule;
+  float learning_rate;
+  float count;                     // samples of the step
+  float correction1, correction2;  // 1 - beta^t
+
+  DTRAIN_BODY std::int64_t threads() const { return total; }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    if (flags[i] & kHeld) return;
+    const float value = values[i], bare = gradients[i] / count;
+    const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
+    const float gradient = bare + decay * value;
+    switch (rule.kind) {
+      case nn::OptimizerKind::sgd: {
+        const float m = rule.momentum * slot1[i] - learning_rate * gradient;
+        slot1[i] = m;
+        values[i] = value + m;
+        return;
+      }
+      case nn::OptimizerKind::nag: {
+        const float m = rule.momentum * slot1[i] + gradient;
+        slot1[i] = m;
+        values[i] = value - learning_rate * (gradient + rule.momentum * m);
+        return;
+      }
+      case nn::OptimizerKind::adam: {
+        const float rate = learning_rate * sqrtf(correction2) / correction1;
+        move_moments(i, gradient);
+        values[i] = value - rate * slot1[i] / (sqrtf(slot2[i]) + rule.epsilon);
+        return;
+      }
+      case nn::OptimizerKind::adamw: {
+        move_moments(i, bare);
+        const float mean = slot1[i] / correction1, square = slot2[i] / correction2;
+        values[i] = value - learning_rate * (mean / (sqrtf(square) + rule.epsilon) + decay * value);
+        return;
+      }
+    }
+  }
+
+ private:
+  DTRAIN_BODY void move_moments(std::int64_t i, float gradient) const {
+    slot1[i] = rule.beta1 * slot1[i] + (1 - rule.beta1) * gradient;
+    slot2[i] = rule.beta2 * slot2[i] + (1 - rule.beta2) * gradient * gradient;
+  }
+};
+
+// Running statistics take the weighted mean of the batch's. Thread = statistic.
+struct UpdateStatistics {
+  float* values;
+  const float* weighted;
+  const float* momenta;  // per statistic
+  std::int64_t total;
+  float count;
+  DTRAIN_BODY std::int64_t threads() const { return total; }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    values[i] = momenta[i] * values[i] + (1 - momenta[i]) * (weighted[i] / count);
+  }
+};
+
+// A weight [out, in, kernel_h, kernel_w] of the flat buffer, and its copy [out, kernel_h, kernel_w, in].
+struct PackedWeight {
+  std::int64_t first;  // in the copies
+  std::int64_t flat;   // in the flat buffer
+  std::int64_t size;
+  std::int32_t in, kernel_h, kernel_w;
+  DTRAIN_BODY std::int64_t flat_of(std::int64_t copied) const {
+    std::int64_t e = copied - first;
+    const std::int64_t k = e % in;
+    e /= in;
+    const std::int64_t x = e % kernel_w;
+    e /= kernel_w;
+    const std::int64_t y = e % kernel_h, to = e / kernel_h;
+    return flat + ((to * in + k) * kernel_h + y) * kernel_w + x;
+  }
+};
+
+// Ascending by `first`; between two weights there may be a gap.
+struct PackedWeights {
+  const PackedWeight* weights;
+  std::int32_t number;
+  std::int64_t total;  // elements of the copies, gaps included
+  // The weight that element i of the copies belongs to; null in a gap.
+  DTRAIN_BODY const PackedWeight* find(std::int64_t i) const {
+    std::int32_t low = 0, high = number;
+    while (high - low > 1) {
+      const std::int32_t middle = (low + high) / 2;
+      (weights[middle].first <= i ? low : high) = middle;
+    }
+    const PackedWeight* const found = weights + low;
+    return number > 0 && i >= found->first && i - found->first < found->size ? found : nullptr;
+  }
+};
+
+// Copies of all weights, from the flat buffer. Thread = element of the copies.
+template <typename T>
+struct PackWeights {
+  PackedWeights table;
+  const float* parameters;
+  T* copies;
+  DTRAIN_BODY std::int64_t threads() const { return table.total; }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    if (const PackedWeight* weight = table.find(i)) narrow(parameters[weight->flat_of(i)], copies[i]);
+  }
+};
+
+// And the way back, for their gradients.
+template <typename T>
+struct UnpackGradients {
+  PackedWeights table;
+  const T* copies;
+  float* gradients;
+  DTRAIN_BODY std::int64_t threads() const { return table.total; }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    if (const PackedWeight* weight = table.find(i)) gradients[weight->flat_of(i)] = widen(copies[i]);
+  }
+};
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,37 @@
+#include <dtrain/base/error.hpp>
+
+#include "call.hpp"
+
+namespace dtrain::backend::cuda {
+namespace {
+
+template <typename T>
+void add(const std::string& name, const Convolution& c, std::vector<Call>& calls) {
+  const auto* a = static_cast<const T*>(c.a);
+  const auto* b = static_cast<const T*>(c.b);
+  auto* result = static_cast<T*>(c.result);
+  switch (c.direction) {
+    case Direction::forward:
+      calls.push_back({name, Convolve<T>{a, b, result, c.shape}});
+      return;
+    case Direction::backward_data:
+      calls.push_back({name, ConvolveBackwardData<T>{a, b, result, c.shape}});
+      return;
+    case Direction::backward_weights: {
+      const RowParts cut = cut_weight_rows(c.shape);
+      calls.push_back({name, ConvolveBackwardWeights<T>{a, b, c.sums, c.shape, cut}});
+      calls.push_back({name, FinishWeights<T>{c.sums, result, c.shape.weights(), cut.parts}});
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void convolve_by_definition(const std::string& name, const Convolution& convolution, std::vector<Call>& calls) {
+  if (convolution.dtype == DType::bfloat16) return add<Bf16>(name, convolution, calls);
+  DTRAIN_CHECK(convolution.dtype == DType::float32, "a type without bodies");
+  add<float>(name, convolution, calls);
+}
+
+}  // namespace dtrain::backend::cuda

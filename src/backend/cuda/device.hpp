@@ -1,0 +1,57 @@
+// What the executable asks of a GPU. One thread at a time. Work is done in the order in which it was given; only
+// download() and synchronize() wait for it. Throws Error naming the work when the GPU reports a failure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "call.hpp"
+
+namespace dtrain::backend::cuda {
+
+// What a device may reserve for libraries beside allocate().
+constexpr std::uint64_t kWorkspaceLimit = std::uint64_t{256} << 20;
+
+// Work that is done again and again on the same memory. Must not outlive its device.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string description() const = 0;  // the chip and the versions of what computes: job state
+  virtual std::uint64_t free_bytes() const = 0;
+  virtual bool has_bfloat16() const = 0;
+
+  // Aligned to 256 bytes, any content.
+  virtual std::byte* allocate(std::uint64_t bytes) = 0;
+  virtual void release(std::byte* memory) noexcept = 0;
+
+  virtual void upload(void* to, const void* from, std::size_t bytes) = 0;  // `from` may change afterwards
+  virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void synchronize() = 0;
+  virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
+  virtual std::uint64_t workspace_bytes() const = 0;  // of what was recorded so far, beside allocate()
+};
+
+// All memory of an executable, as one piece.
+class DeviceMemory {
+ public:
+  DeviceMemory(Device& device, std::uint64_t bytes) : device_(device), bytes_(bytes), data_(device.allocate(bytes)) {}
+  ~DeviceMemory() { device_.release(data_); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  std::byte* data() const { return data_; }
+  std::uint64_t size() const { return bytes_; }
+
+ private:
+  Device& device_;
+  std::uint64_t bytes_;
+  std::byte* data_;
+};
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,263 @@
+#include "executable.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <dtrain/backend/checks.hpp>
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+Programs make_programs(const Model& model, const CompileOptions& options) {
+  Programs programs;
+  if (options.training) {
+    programs.training = lower_training(model);
+    programs.training.plan(options.max_samples);
+  }
+  programs.evaluation = lower_evaluation(model);
+  programs.evaluation.plan(options.max_samples);
+  return programs;
+}
+
+MemoryLayout fitting_layout(const Device& device, const Model& model, const Programs& programs, int samples) {
+  const std::string reason = why_too_large(model, programs, samples, device.free_bytes());
+  if (!reason.empty()) throw UsageError(reason, "use a smaller --batch-size, or more --logical-shards in a new run");
+  return MemoryLayout(model, programs, samples);
+}
+
+std::vector<std::uint8_t> parameter_flags(const nn::Graph& graph) {
+  std::vector<std::uint8_t> flags(static_cast<std::size_t>(graph.parameter_count), 0);
+  const std::vector<bool> held = held_parameters(graph);
+  for (std::size_t tensor = 0; tensor < graph.parameters.size(); ++tensor) {
+    const nn::TensorView& view = graph.parameters[tensor];
+    const int flag = (view.decays() ? kDecays : 0) | (held[tensor] ? kHeld : 0);
+    std::fill_n(flags.begin() + view.offset, view.size, static_cast<std::uint8_t>(flag));
+  }
+  return flags;
+}
+
+std::vector<float> statistic_momenta(const nn::Graph& graph) {
+  std::vector<float> momenta(static_cast<std::size_t>(graph.statistic_count), 0.0f);
+  for (const nn::Node& node : graph.nodes) {
+    const auto* norm = std::get_if<nn::BatchNorm>(&node.layer);
+    for (const int statistic : node.statistics) {
+      const nn::TensorView& view = graph.statistics[static_cast<std::size_t>(statistic)];
+      std::fill_n(momenta.begin() + view.offset, view.size, norm->momentum);
+    }
+  }
+  return momenta;
+}
+
+float one_minus_power(float base, std::uint64_t exponent) {
+  double result = 1, factor = base;
+  for (; exponent > 0; exponent >>= 1, factor *= factor) {
+    if (exponent & 1) result *= factor;
+  }
+  return static_cast<float>(1 - result);
+}
+
+template <typename T>
+void upload_all(Device& device, void* to, const std::vector<T>& values) {
+  if (!values.empty()) device.upload(to, values.data(), values.size() * sizeof(T));
+}
+
+template <typename T>
+void download_all(Device& device, std::vector<T>& values, const void* from) {
+  if (!values.empty()) device.download(values.data(), from, values.size() * sizeof(T));
+}
+
+}  // namespace
+
+CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& graph, const CompileOptions& options)
+    : device_(std::move(device)),
+      options_(options),
+      model_(graph, options.dtype, options.top_k),
+      contribution_(graph),
+      programs_(make_programs(model_, options)),
+      layout_(fitting_layout(*device_, model_, programs_, std::max(1, options.max_samples))),
+      memory_(*device_, layout_.bytes()) {
+  state_.parameters.assign(static_cast<std::size_t>(graph.parameter_count), 0.0f);
+  state_.statistics.assign(static_cast<std::size_t>(graph.statistic_count), 0.0f);
+  upload_tables();
+  write_state(std::move(state_));
+}
+
+void CudaExecutable::upload_tables() {
+  upload_all(*device_, at<void>(Part::flags), parameter_flags(model_.graph));
+  upload_all(*device_, at<void>(Part::momenta), statistic_momenta(model_.graph));
+  upload_all(*device_, at<void>(Part::weight_table), model_.weights);
+  // Gaps between the copies are read together with them, so that no calculation may find a NaN there.
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(model_.copied) * model_.value_bytes());
+  upload_all(*device_, at<void>(Part::weights), zeros);
+  upload_all(*device_, at<void>(Part::weight_gradients), zeros);
+}
+
+Binding CudaExecutable::binding(const Program& program, int n) const {
+  return {.n = n,
+          .arena = at<std::byte>(Part::arena),
+          .offsets = &program.offsets(),
+          .parameters = at<float>(Part::parameters),
+          .statistics = at<float>(Part::statistics),
+          .contribution = at<float>(Part::contribution),
+          .coefficients = at<float>(Part::coefficients),
+          .weights = at<void>(Part::weights),
+          .weight_gradients = at<void>(Part::weight_gradients),
+          .weight_table = at<PackedWeight>(Part::weight_table),
+          .images = at<float>(Part::images),
+          .labels = at<std::int32_t>(Part::labels),
+          .sample_ids = at<std::uint32_t>(Part::sample_ids),
+          .key = at<DropoutKey>(Part::key),
+          .logits = at<float>(Part::logits),
+          .metrics = at<float>(Part::metrics)};
+}
+
+// ---- a step
+
+void CudaExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
+                             ContributionSink& sink) {
+  DTRAIN_CHECK(options_.training, "compiled for evaluation only");
+  pack_weights();
+  upload_key(key);
+  for (const ShardRange& shard : shards) {
+    const std::span<float> result = sink.buffer(shard);
+    if (shard.count == 0) {
+      std::ranges::fill(result, 0.0f);
+    } else {
+      compute_shard(samples_of(batch, model_.graph, shard));
+      device_->download(result.data(), at<float>(Part::contribution), result.size_bytes());
+    }
+    sink.ready(shard, 0, contribution_.size(), true);
+  }
+}
+
+// Leaves the shard's contribution in its part of the memory.
+void CudaExecutable::compute_shard(const HostBatch& samples) {
+  DTRAIN_CHECK(samples.n <= options_.max_samples, "a larger shard than this was compiled for");
+  check_labels(samples, model_.graph.classes());
+  upload_samples(samples);
+  recording(programs_.training, training_, samples.n).run();
+}
+
+void CudaExecutable::upload_samples(const HostBatch& samples) {
+  const auto n = static_cast<std::size_t>(samples.n);
+  device_->upload(at<float>(Part::images), samples.images,
+                  n * static_cast<std::size_t>(model_.graph.input().size()) * sizeof(float));
+  device_->upload(at<std::int32_t>(Part::labels), samples.labels, n * sizeof(std::int32_t));
+  device_->upload(at<std::uint32_t>(Part::sample_ids), samples.sample_ids, n * sizeof(std::uint32_t));
+}
+
+void CudaExecutable::upload_key(const StepKey& key) {
+  const DropoutKey words{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32), key.epoch};
+  device_->upload(at<DropoutKey>(Part::key), &words, sizeof words);
+}
+
+Recording& CudaExecutable::recording(const Program& program, Recordings& recordings, int n) {
+  auto& found = recordings[n];
+  if (!found) found = device_->record(program.bind(binding(program, n)));
+  return *found;
+}
+
+void CudaExecutable::run_once(std::vector<Call> calls) { device_->record(std::move(calls))->run(); }
+
+void CudaExecutable::pack_weights() {
+  if (!std::exchange(stale_weights_, false)) return;
+  const PackedWeights table{at<PackedWeight>(Part::weight_table), static_cast<std::int32_t>(model_.weights.size()),
+                            model_.copied};
+  const auto* parameters = at<float>(Part::parameters);
+  if (model_.dtype == DType::bfloat16) {
+    run_once({{"copies of weights", PackWeights<Bf16>{table, parameters, at<Bf16>(Part::weights)}}});
+  } else {
+    run_once({{"copies of weights", PackWeights<float>{table, parameters, at<float>(Part::weights)}}});
+  }
+}
+
+// ---- what persists
+
+void CudaExecutable::ensure_optimizer(std::size_t slots) {
+  const std::size_t size = slots * state_.parameters.size();
+  if (state_.optimizer.empty() && size > 0) {
+    state_.optimizer.assign(size, 0.0f);
+    optimizer_ = std::make_unique<DeviceMemory>(*device_, size * sizeof(float));
+    upload_all(*device_, optimizer_->data(), state_.optimizer);
+  }
+  DTRAIN_CHECK(state_.optimizer.size() == size, "the optimizer state is another rule's");
+}
+
+void CudaExecutable::apply(std::span<const float> contribution, const Update& update) {
+  DTRAIN_CHECK(static_cast<std::int64_t>(contribution.size()) == contribution_.size(), "not this graph's contribution");
+  const auto count = static_cast<float>(metrics_of(contribution_, contribution).count);
+  DTRAIN_CHECK(count > 0, "a step without samples");
+  const auto slots = static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind));
+  ensure_optimizer(slots);
+  const std::uint64_t t = ++state_.updates;
+  auto* const sum = at<float>(Part::contribution);
+  device_->upload(sum, contribution.data(), contribution.size_bytes());
+  auto* const slot1 = reinterpret_cast<float*>(optimizer_ ? optimizer_->data() : nullptr);
+  const std::int64_t parameters = contribution_.gradients;
+  run_once({{"update of the parameters", UpdateParameters{.values = at<float>(Part::parameters),
+                                                          .slot1 = slot1,
+                                                          .slot2 = slots > 1 ? slot1 + parameters : nullptr,
+                                                          .gradients = sum,
+                                                          .flags = at<std::uint8_t>(Part::flags),
+                                                          .total = parameters,
+                                                          .rule = update.rule,
+                                                          .learning_rate = update.learning_rate,
+                                                          .count = count,
+                                                          .correction1 = one_minus_power(update.rule.beta1, t),
+                                                          .correction2 = one_minus_power(update.rule.beta2, t)}},
+            {"update of the statistics", UpdateStatistics{at<float>(Part::statistics), sum + parameters,
+                                                          at<float>(Part::momenta), contribution_.statistics, count}}});
+  stale_weights_ = stale_state_ = true;
+}
+
+const ModelState& CudaExecutable::state() const {
+  if (std::exchange(stale_state_, false)) {
+    download_all(*device_, state_.parameters, at<float>(Part::parameters));
+    download_all(*device_, state_.statistics, at<float>(Part::statistics));
+    if (optimizer_) download_all(*device_, state_.optimizer, optimizer_->data());
+  }
+  return state_;
+}
+
+void CudaExecutable::write_state(ModelState state) {
+  DTRAIN_CHECK(static_cast<std::int64_t>(state.parameters.size()) == model_.graph.parameter_count,
+               "another graph's parameters");
+  DTRAIN_CHECK(static_cast<std::int64_t>(state.statistics.size()) == model_.graph.statistic_count,
+               "another graph's statistics");
+  DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
+               "the optimizer state is not whole slots");
+  state_ = std::move(state);
+  stale_state_ = false;
+  stale_weights_ = true;
+  upload_all(*device_, at<float>(Part::parameters), state_.parameters);
+  upload_all(*device_, at<float>(Part::statistics), state_.statistics);
+  optimizer_.reset();
+  if (state_.optimizer.empty()) return;
+  optimizer_ = std::make_unique<DeviceMemory>(*device_, state_.optimizer.size() * sizeof(float));
+  upload_all(*device_, optimizer_->data(), state_.optimizer);
+}
+
+// ---- evaluation
+
+StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
+  DTRAIN_CHECK(batch.n <= options_.max_samples, "more samples than this was compiled for");
+  check_labels(batch, model_.graph.classes());
+  if (batch.n == 0) return {};
+  pack_weights();
+  upload_samples(batch);
+  recording(programs_.evaluation, evaluation_, batch.n).run();
+  std::array<float, SoftmaxLoss<float>::kCounts> counts{};
+  device_->download(counts.data(), at<float>(Part::metrics), sizeof counts);
+  if (!logits.empty()) {
+    DTRAIN_CHECK(static_cast<int>(logits.size()) == batch.n * model_.graph.classes(), "logits are [n, classes]");
+    device_->download(logits.data(), at<float>(Part::logits), logits.size_bytes());
+  }
+  return {counts[0], counts[1], counts[2], counts[3]};
+}
+
+std::uint64_t CudaExecutable::planned_bytes() const {
+  return memory_.size() + (optimizer_ ? optimizer_->size() : 0) + device_->workspace_bytes();
+}
+
+}  // namespace dtrain::backend::cuda

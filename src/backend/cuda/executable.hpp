@@ -1,0 +1,60 @@
+// A graph compiled for a GPU.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "device.hpp"
+#include "lowering.hpp"
+#include "memory.hpp"
+
+namespace dtrain::backend::cuda {
+
+class CudaExecutable final : public Executable {
+ public:
+  // Throws UsageError when the memory that is free does not hold what the options ask for.
+  CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& graph, const CompileOptions& options);
+
+  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
+               ContributionSink& sink) override;
+  void synchronize() override {}
+  void apply(std::span<const float> contribution, const Update& update) override;
+  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
+  const ModelState& state() const override;
+  void write_state(ModelState state) override;
+  std::uint64_t planned_bytes() const override;
+  Json profile(const HostBatch& batch, int repeats) override;
+
+ private:
+  // A program on this memory, for one number of samples.
+  using Recordings = std::map<int, std::unique_ptr<Recording>>;
+
+  Binding binding(const Program& program, int n) const;
+  void upload_tables();
+  void upload_samples(const HostBatch& samples);
+  void upload_key(const StepKey& key);
+  void pack_weights();
+  void run_once(std::vector<Call> calls);
+  Recording& recording(const Program& program, Recordings& recordings, int n);
+  void compute_shard(const HostBatch& samples);
+  void ensure_optimizer(std::size_t slots);
+  template <typename T>
+  T* at(Part part) const {
+    return reinterpret_cast<T*>(memory_.data() + layout_.offset(part));
+  }
+
+  std::shared_ptr<Device> device_;
+  const CompileOptions options_;
+  const Model model_;
+  const ContributionLayout contribution_;
+  Programs programs_;
+  MemoryLayout layout_;
+  DeviceMemory memory_;
+  std::unique_ptr<DeviceMemory> optimizer_;
+  Recordings training_, evaluation_;
+  bool stale_weights_ = true;         // the copies are older than the parameters
+  mutable bool stale_state_ = false;  // state_ is older than what the device holds
+  mutable ModelState state_;
+};
+
+}  // namespace dtrain::backend::cuda

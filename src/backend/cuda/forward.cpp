@@ -1,0 +1,175 @@
+// Values: from images to logits.
+#include "lowering.hpp"
+
+#include <dtrain/backend/dropout.hpp>
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend::cuda {
+
+void Lowering::forward() {
+  for (int index = 0; index + 1 < size(); ++index) {
+    if (as<nn::BatchNorm>(node(index)) && training_) batch_statistics(index);
+    const int norm = fusion_.norm_of[at(index)];
+    if (norm >= 0) {
+      forward_norm(norm, index);
+    } else if (!fusion_.inside[at(index)]) {
+      forward_node(index);
+    }
+  }
+}
+
+void Lowering::batch_statistics(int norm) {
+  const TensorId x = value(node(norm).inputs[0]);
+  const nn::Shape shape = node(norm).output;
+  const Sums sums = new_sums(shape, 2);
+  const std::int64_t mean = graph_.parameter_count + model_.statistic(norm, 0);
+  const std::int64_t variance = graph_.parameter_count + model_.statistic(norm, 1);
+  add(norm, ".statistics", {x, sums.parts, sums.folded}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+    const RowParts cut = cut_rows(rows_of(shape, b.n), shape.c);
+    emit(NormSums<T>{b.tensor<T>(x), b.tensor<float>(sums.parts), cut, shape.c});
+    emit(NormFromBatch<T>{fold(b, sums, cut, emit), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
+                          m.norm_coefficients(b, norm), b.contribution + mean, b.contribution + variance,
+                          static_cast<float>(b.n)});
+  });
+}
+
+void Lowering::running_coefficients() {
+  for (int norm = 0; norm < size(); ++norm) {
+    if (!as<nn::BatchNorm>(node(norm))) continue;
+    const std::int64_t mean = model_.statistic(norm, 0), variance = model_.statistic(norm, 1);
+    add(norm, ".running", {}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+      emit(NormFromRunning{b.statistics + mean, b.statistics + variance, m.norm_parameters(b, norm),
+                           m.norm_coefficients(b, norm)});
+    });
+  }
+}
+
+void Lowering::forward_norm(int norm, int output) {
+  const NormGroup& group = fusion_.norms[at(norm)];
+  const TensorId x = value(node(norm).inputs[0]);
+  const TensorId residual = group.residual >= 0 ? value(group.residual) : kNoTensor;
+  const nn::Shape shape = node(norm).output;
+  const TensorId y = new_value(output, shape);
+  add(norm, ".forward", {x, residual, y},
+      [=, &m = model_, relu = group.relu]<typename T>(T, const Binding& b, auto& emit) {
+        emit(NormApply<T>{b.tensor<T>(x), b.tensor<T>(residual), b.tensor<T>(y), m.norm_coefficients(b, norm),
+                          b.n * shape.size(), relu});
+      });
+}
+
+void Lowering::forward_node(int index) {
+  const nn::Node& n = node(index);
+  if (as<nn::Input>(n)) return load_images(index);
+  const int source = n.inputs[0];
+  if (model_.has_weight(index)) {
+    forward_product(index);
+  } else if (const auto* activation = as<nn::Activation>(n)) {
+    const TensorId x = value(source), y = new_value(index, shapes_[at(source)]);
+    add(index, ".forward", {x, y},
+        [=, kind = activation->kind, size = n.output.size()]<typename T>(T, const Binding& b, auto& emit) {
+          emit(Activate<T>{b.tensor<T>(x), b.tensor<T>(y), b.n * size, kind});
+        });
+  } else if (const auto* pooling = as<nn::Pooling>(n)) {
+    forward_pooling(index, *pooling);
+  } else if (as<nn::Add>(n)) {
+    const TensorId sum = add_up(index, ".forward", value(source), value(n.inputs[1]), shapes_[at(source)]);
+    shapes_[at(index)] = shapes_[at(source)];
+    values_[at(index)] = sum;
+  } else if (const auto* dropout = as<nn::Dropout>(n)) {
+    if (!training_) {
+      alias(index, source);
+    } else {
+      drop(index, ".forward", *dropout, value(source), new_value(index, shapes_[at(source)]));
+    }
+  } else if (as<nn::Flatten>(n)) {
+    flatten(index, source);
+  } else {
+    DTRAIN_CHECK(false, "a layer the cuda backend does not know");
+  }
+}
+
+void Lowering::load_images(int index) {
+  const nn::Shape shape = node(index).output;
+  const TensorId y = new_value(index, shape);
+  add(index, ".load", {y}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    emit(LoadImages<T>{b.images, b.tensor<T>(y), b.n, shape.c, shape.h * shape.w});
+  });
+}
+
+TensorId Lowering::reorder(int of, const char* part, TensorId x, TensorId y, const nn::Shape& shape,
+                           bool to_channels_first) {
+  add(of, part, {x, y}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    emit(Reorder<T>{b.tensor<T>(x), b.tensor<T>(y), b.n, shape.c, shape.h * shape.w, to_channels_first});
+  });
+  return y;
+}
+
+void Lowering::flatten(int index, int source) {
+  const nn::Shape& shape = shapes_[at(source)];
+  if (is_flat(shape)) {
+    alias(index, source);
+  } else {
+    reorder(index, ".forward", value(source), new_value(index, node(index).output), shape, true);
+  }
+}
+
+// The input of a convolution; of a dense layer, flattened where it is not.
+TensorId Lowering::product_input(int index) {
+  const int source = node(index).inputs[0];
+  const nn::Shape shape = shapes_[at(source)];
+  if (!as<nn::Dense>(node(index)) || is_flat(shape)) return value(source);
+  return reorder(index, ".flatten", value(source), new_tensor(shape), shape, true);
+}
+
+void Lowering::forward_product(int index) {
+  const TensorId x = product_input(index), y = new_value(index, node(index).output);
+  const nn::Shape shape = node(index).output;
+  add(index, ".forward", {x, y}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+    Convolution work = m.convolution(b, index, Direction::forward);
+    work.a = b.tensor<T>(x);
+    work.b = m.weight_in<T>(b.weights, index);
+    work.result = b.tensor<T>(y);
+    emit(work);
+    if (m.has_bias(index)) {
+      emit(AddBias<T>{b.tensor<T>(y), b.parameters + m.parameter(index, 1), b.n * shape.size(), shape.c});
+    }
+  });
+}
+
+void Lowering::forward_pooling(int index, const nn::Pooling& layer) {
+  const nn::Shape in = shapes_[at(node(index).inputs[0])], out = node(index).output;
+  const TensorId x = value(node(index).inputs[0]), y = new_value(index, out);
+  const bool keeps = training_ && layer.kind == nn::PoolingKind::max;
+  TensorId positions = kNoTensor;
+  if (keeps) {
+    positions = program_.add_tensor(
+        [count = out.size()](int n) { return static_cast<std::size_t>(n * count) * sizeof(std::int32_t); });
+  }
+  positions_[at(index)] = positions;
+  add(index, ".forward", {x, y, positions}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    const PoolShape shape = pool_shape(layer, in, out, b.n);
+    if (layer.kind == nn::PoolingKind::max) {
+      emit(MaxPool<T>{b.tensor<T>(x), b.tensor<T>(y), b.tensor<std::int32_t>(positions), shape});
+    } else {
+      emit(AveragePool<T>{b.tensor<T>(x), b.tensor<T>(y), shape});
+    }
+  });
+}
+
+TensorId Lowering::add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape) {
+  const TensorId y = new_tensor(shape);
+  add(of, part, {a, b, y}, [=, size = shape.size()]<typename T>(T, const Binding& binding, auto& emit) {
+    emit(Add<T>{binding.tensor<T>(a), binding.tensor<T>(b), binding.tensor<T>(y), binding.n * size});
+  });
+  return y;
+}
+
+void Lowering::drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y) {
+  const nn::Shape shape = shapes_[at(index)];
+  add(index, part, {x, y}, [=, p = layer.p]<typename T>(T, const Binding& b, auto& emit) {
+    emit(Drop<T>{b.tensor<T>(x), b.tensor<T>(y), b.key, b.sample_ids, b.n, shape.c, shape.h * shape.w, index,
+                 static_cast<double>(p) * 0x1p32, dropout_scale(p)});
+  });
+}
+
+}  // namespace dtrain::backend::cuda

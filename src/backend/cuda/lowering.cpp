@@ -1,0 +1,80 @@
+#include "lowering.hpp"
+
+namespace dtrain::backend::cuda {
+
+Lowering::Lowering(const Model& model)
+    : model_(model),
+      graph_(model.graph),
+      fusion_(fuse(graph_)),
+      values_(graph_.nodes.size(), kNoTensor),
+      positions_(graph_.nodes.size(), kNoTensor),
+      shapes_(graph_.nodes.size()),
+      gradients_(graph_.nodes.size()) {}
+
+Program Lowering::evaluation() {
+  training_ = false;
+  running_coefficients();
+  forward();
+  const TensorId x = value(graph_.nodes.back().inputs[0]);
+  const int classes = graph_.classes();
+  add(size() - 1, ".logits", {x}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    emit(Widen<T>{b.tensor<T>(x), b.logits, std::int64_t{b.n} * classes});
+  });
+  loss(kNoTensor, 0.0f, [](const Binding& b, const nn::Graph&) { return b.metrics; });
+  return std::move(program_);
+}
+
+Program Lowering::training() {
+  const std::int64_t size = ContributionLayout(graph_).size();
+  add(0, ".clear", {}, [=]<typename T>(T, const Binding& b, auto& emit) { emit(Fill{b.contribution, size, 0.0f}); });
+  forward();
+  backward();
+  const auto number = static_cast<std::int32_t>(model_.weights.size());
+  const std::int64_t total = model_.copied;
+  add(0, ".gradients", {}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    emit(
+        UnpackGradients<T>{{b.weight_table, number, total}, static_cast<const T*>(b.weight_gradients), b.contribution});
+  });
+  return std::move(program_);
+}
+
+TensorId Lowering::new_tensor(const nn::Shape& shape) {
+  return program_.add_tensor([count = shape.size(), bytes = model_.value_bytes()](int n) {
+    return static_cast<std::size_t>(n * count) * bytes;
+  });
+}
+
+TensorId Lowering::new_value(int index, const nn::Shape& shape) {
+  shapes_[at(index)] = shape;
+  return values_[at(index)] = new_tensor(shape);
+}
+
+void Lowering::alias(int index, int of) {
+  shapes_[at(index)] = shapes_[at(of)];
+  values_[at(index)] = value(of);
+}
+
+Sums Lowering::new_sums(const nn::Shape& shape, int kinds) {
+  Sums sums;
+  sums.width = kinds * shape.c;
+  sums.parts = program_.add_tensor([shape, width = sums.width](int n) {
+    return static_cast<std::size_t>(most_parts(rows_of(shape, n), shape.c) * width) * sizeof(float);
+  });
+  sums.folded = program_.add_tensor(
+      [width = sums.width](int) { return static_cast<std::size_t>(kMostFoldedParts * width) * sizeof(float); });
+  return sums;
+}
+
+PoolShape pool_shape(const nn::Pooling& l, const nn::Shape& in, const nn::Shape& out, int n) {
+  if (l.global) return {n, in.c, {in.h, 1, in.h, 1, 0}, {in.w, 1, in.w, 1, 0}, l.count_include_pad};
+  return {n,
+          in.c,
+          {in.h, out.h, l.kernel_h, l.stride_h, l.pad_h},
+          {in.w, out.w, l.kernel_w, l.stride_w, l.pad_w},
+          l.count_include_pad};
+}
+
+Program lower_training(const Model& model) { return Lowering(model).training(); }
+Program lower_evaluation(const Model& model) { return Lowering(model).evaluation(); }
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,128 @@
+// From a graph to programs. Operations know only the model and the places of tensors, so programs outlive the lowering.
+#pragma once
+
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+#include "../fusion.hpp"
+#include "model.hpp"
+
+namespace dtrain::backend::cuda {
+
+// Fills Binding::contribution. `model` must outlive the program.
+Program lower_training(const Model& model);
+// Fills Binding::logits and Binding::metrics; batch norms use the running statistics. Likewise.
+Program lower_evaluation(const Model& model);
+
+template <typename LayerType>
+const LayerType* as(const nn::Node& node) {
+  return std::get_if<LayerType>(&node.layer);
+}
+
+inline std::size_t at(int index) { return static_cast<std::size_t>(index); }
+inline std::int64_t rows_of(const nn::Shape& shape, int n) { return std::int64_t{n} * shape.h * shape.w; }
+// Values lie in the order h, w, c; what is flattened is in the order c, h, w.
+inline bool is_flat(const nn::Shape& shape) { return std::int64_t{shape.h} * shape.w == 1; }
+PoolShape pool_shape(const nn::Pooling& layer, const nn::Shape& in, const nn::Shape& out, int n);
+
+// Memory of a sum over rows: what the parts leave, and what is left when these are folded.
+struct Sums {
+  TensorId parts = kNoTensor, folded = kNoTensor;
+  int width = 0;
+};
+
+class Lowering {
+ public:
+  explicit Lowering(const Model& model);
+  Program training();
+  Program evaluation();
+
+ private:
+  using Gradients = std::vector<TensorId>;
+  // What reaches a batch norm's output from behind: see NormIncoming.
+  struct Incoming {
+    TensorId dy, dy2, y;
+    template <typename T>
+    NormIncoming<T> at(const Binding& b) const {
+      return {b.tensor<T>(dy), b.tensor<T>(dy2), b.tensor<T>(y)};
+    }
+  };
+
+  const nn::Node& node(int index) const { return model_.node(index); }
+  int size() const { return static_cast<int>(graph_.nodes.size()); }
+  TensorId value(int index) const { return values_[at(index)]; }
+  bool wants_gradient(int index) const { return fusion_.needs_gradient[at(index)]; }
+
+  TensorId new_tensor(const nn::Shape& shape);
+  TensorId new_value(int index, const nn::Shape& shape);
+  void alias(int index, int of);
+  TensorId gradient_tensor(int index) { return new_tensor(shapes_[at(index)]); }
+  Sums new_sums(const nn::Shape& shape, int kinds);
+
+  // bind(T{}, binding, emit) calls emit(work) for each call; T is what values are stored as.
+  template <typename Bind>
+  void add(int of, const char* part, std::vector<TensorId> touches, Bind bind) {
+    const std::string name = node(of).name + part;
+    program_.add({.name = name,
+                  .kind = nn::layer_kind(node(of).layer),
+                  .shape = node(of).output,
+                  .touches = std::move(touches),
+                  .bind = [name, bind, dtype = model_.dtype](const Binding& b, std::vector<Call>& calls) {
+                    const auto emit = [&](auto work) { calls.push_back({name, work}); };
+                    if (dtype == DType::bfloat16) {
+                      bind(Bf16{}, b, emit);
+                    } else {
+                      bind(float{}, b, emit);
+                    }
+                  }});
+  }
+
+  void forward();
+  void batch_statistics(int norm);
+  void running_coefficients();
+  void forward_norm(int norm, int output);
+  void forward_node(int index);
+  void load_images(int index);
+  TensorId reorder(int of, const char* part, TensorId x, TensorId y, const nn::Shape& shape, bool to_channels_first);
+  void flatten(int index, int source);
+  TensorId product_input(int index);
+  void forward_product(int index);
+  void forward_pooling(int index, const nn::Pooling& layer);
+  TensorId add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape);
+  void drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y);
+
+  // The loss by the logits (gradient: kNoTensor for none), and what is counted: 4 floats where target(binding) says.
+  void loss(TensorId gradient, float smoothing, float* (*target)(const Binding&, const nn::Graph&));
+  void backward();
+  void pass_on(int to, TensorId gradient) { gradients_[at(to)].push_back(gradient); }
+  Gradients gradient_parts(int index, std::size_t parts);
+  void backward_norm(int norm, int output);
+  void norm_gradient_sums(int norm, const Incoming& incoming);
+  void backward_node(int index);
+  void backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx);
+  void backward_product(int index, TensorId dy);
+  void weight_gradient(int index, TensorId dy);
+  void bias_gradient(int index, TensorId dy);
+
+  const Model& model_;
+  const nn::Graph& graph_;
+  const Fusion fusion_;
+  bool training_ = true;
+  Program program_;
+  std::vector<TensorId> values_;      // by node
+  std::vector<TensorId> positions_;   // by node: of the largest elements of a max pooling
+  std::vector<nn::Shape> shapes_;     // by node: as the value lies in memory
+  std::vector<Gradients> gradients_;  // by node: parts whose sum is the gradient by its value
+};
+
+// Where the sums of folded parts are, after the calls that fold them.
+template <typename Emit>
+const float* fold(const Binding& b, const Sums& sums, const RowParts& cut, Emit& emit) {
+  auto* const parts = b.tensor<float>(sums.parts);
+  if (cut.parts_per_fold == 1) return parts;
+  emit(FoldParts{parts, b.tensor<float>(sums.folded), cut, sums.width});
+  return b.tensor<float>(sums.folded);
+}
+
+}  // namespace dtrain::backend::cuda

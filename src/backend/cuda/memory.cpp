@@ -1,0 +1,68 @@
+#include "memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+constexpr std::uint64_t kStep = 256;
+constexpr int kMostSlots = 2;  // of optimizer state
+
+double gibibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+}  // namespace
+
+MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int samples) {
+  const nn::Graph& graph = model.graph;
+  const std::int64_t n = samples;
+  add(Part::parameters, graph.parameter_count, sizeof(float));
+  add(Part::statistics, graph.statistic_count, sizeof(float));
+  add(Part::contribution, ContributionLayout(graph).size(), sizeof(float));
+  add(Part::flags, graph.parameter_count, sizeof(std::uint8_t));
+  add(Part::momenta, graph.statistic_count, sizeof(float));
+  add(Part::weight_table, static_cast<std::int64_t>(model.weights.size()), sizeof(PackedWeight));
+  add(Part::weights, model.copied, model.value_bytes());
+  add(Part::weight_gradients, model.copied, model.value_bytes());
+  add(Part::coefficients, model.coefficients, sizeof(float));
+  add(Part::images, n * graph.input().size(), sizeof(float));
+  add(Part::labels, n, sizeof(std::int32_t));
+  add(Part::sample_ids, n, sizeof(std::uint32_t));
+  add(Part::key, 1, sizeof(DropoutKey));
+  add(Part::logits, n * graph.classes(), sizeof(float));
+  add(Part::metrics, SoftmaxLoss<float>::kCounts, sizeof(float));
+  const std::size_t arena = std::max(programs.training.arena_bytes(samples), programs.evaluation.arena_bytes(samples));
+  add(Part::arena, static_cast<std::int64_t>(arena), 1);
+}
+
+void MemoryLayout::add(Part part, std::int64_t elements, std::size_t element_bytes) {
+  offsets_[static_cast<std::size_t>(part)] = bytes_;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(elements) * element_bytes;
+  bytes_ += (bytes + kStep - 1) / kStep * kStep;
+}
+
+std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples) {
+  const auto slots = static_cast<std::uint64_t>(kMostSlots * model.graph.parameter_count) * sizeof(float);
+  return MemoryLayout(model, programs, samples).bytes() + slots + kWorkspaceLimit;
+}
+
+int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t bytes) {
+  int fits = 0, too_many = wanted + 1;
+  while (too_many - fits > 1) {
+    const int middle = fits + (too_many - fits) / 2;
+    (bytes_needed(model, programs, middle) <= bytes ? fits : too_many) = middle;
+  }
+  return fits;
+}
+
+std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t free_bytes) {
+  const std::uint64_t needed = bytes_needed(model, programs, samples);
+  if (needed <= free_bytes) return {};
+  const int fits = largest_fitting(model, programs, samples, free_bytes);
+  return fmt::format("{} samples at once need {:.1f} GiB of the GPU's memory, {:.1f} GiB are free; {}", samples,
+                     gibibytes(needed), gibibytes(free_bytes),
+                     fits > 0 ? fmt::format("the most that fit are {}", fits) : "not even one sample fits");
+}
+
+}  // namespace dtrain::backend::cuda

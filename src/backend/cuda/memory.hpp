@@ -1,0 +1,58 @@
+// What an executable needs of a GPU's memory: decided before anything is reserved.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "device.hpp"
+#include "lowering.hpp"
+
+namespace dtrain::backend::cuda {
+
+// The programs of an executable; training is empty where nothing is trained.
+struct Programs {
+  Program training, evaluation;
+};
+
+enum class Part {
+  parameters,
+  statistics,
+  contribution,
+  flags,    // per parameter: ParameterFlag
+  momenta,  // per statistic
+  weight_table,
+  weights,
+  weight_gradients,
+  coefficients,
+  images,
+  labels,
+  sample_ids,
+  key,
+  logits,
+  metrics,
+  arena,
+  count
+};
+
+// Offsets of the parts in one piece of memory, each a multiple of 256 bytes, for up to `samples`.
+class MemoryLayout {
+ public:
+  MemoryLayout(const Model& model, const Programs& programs, int samples);
+  std::size_t offset(Part part) const { return offsets_[static_cast<std::size_t>(part)]; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  void add(Part part, std::int64_t elements, std::size_t element_bytes);
+  std::array<std::size_t, static_cast<std::size_t>(Part::count)> offsets_{};
+  std::uint64_t bytes_ = 0;
+};
+
+// Bytes for `samples` a shard, with optimizer state of two slots and the libraries' workspace.
+std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples);
+// The largest number of samples, at most `wanted`, that fits into `bytes`; 0 where not even one does.
+int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t bytes);
+// Empty where `samples` fit, else what is needed, what is there and what would fit, in one sentence.
+std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t free_bytes);
+
+}  // namespace dtrain::backend::cuda

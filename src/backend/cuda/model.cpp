@@ -1,0 +1,85 @@
+#include "model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+// So that every weight begins at a multiple of 256 bytes in any type.
+constexpr std::int64_t kWeightStep = 128;
+
+}  // namespace
+
+Model::Model(nn::Graph of, DType type, int counted_top_k)
+    : graph(std::move(of)),
+      dtype(type),
+      top_k(std::min(counted_top_k, graph.classes())),
+      weight_of(graph.nodes.size(), -1),
+      norm_of(graph.nodes.size(), 0) {
+  for (int index = 0; index < static_cast<int>(graph.nodes.size()); ++index) {
+    const nn::Layer& layer = node(index).layer;
+    if (std::holds_alternative<nn::BatchNorm>(layer)) {
+      norm_of[static_cast<std::size_t>(index)] = coefficients;
+      coefficients += std::int64_t{NormCoefficients::rows} * node(index).output.c;
+    }
+    if (!std::holds_alternative<nn::Dense>(layer) && !std::holds_alternative<nn::Convolution>(layer)) continue;
+    const ConvolutionShape shape = convolution_shape(index, 1);
+    weight_of[static_cast<std::size_t>(index)] = static_cast<int>(weights.size());
+    weights.push_back({copied, parameter(index, 0), shape.weights(), shape.group_in(), shape.kernel_h, shape.kernel_w});
+    copied += packs_of(shape.weights(), kWeightStep) * kWeightStep;
+  }
+}
+
+std::int64_t Model::parameter(int index, int which) const {
+  return graph.parameters[static_cast<std::size_t>(node(index).parameters[static_cast<std::size_t>(which)])].offset;
+}
+
+std::int64_t Model::statistic(int index, int which) const {
+  return graph.statistics[static_cast<std::size_t>(node(index).statistics[static_cast<std::size_t>(which)])].offset;
+}
+
+ConvolutionShape Model::convolution_shape(int index, int n) const {
+  const nn::Shape& in = node(node(index).inputs[0]).output;
+  const nn::Shape& out = node(index).output;
+  ConvolutionShape shape{.n = n,
+                         .in = static_cast<std::int32_t>(in.size()),
+                         .in_h = 1,
+                         .in_w = 1,
+                         .out = out.c,
+                         .out_h = out.h,
+                         .out_w = out.w,
+                         .kernel_h = 1,
+                         .kernel_w = 1,
+                         .stride_h = 1,
+                         .stride_w = 1,
+                         .pad_h = 0,
+                         .pad_w = 0,
+                         .groups = 1};
+  if (const auto* layer = std::get_if<nn::Convolution>(&node(index).layer)) {
+    shape.in = in.c, shape.in_h = in.h, shape.in_w = in.w;
+    shape.kernel_h = layer->kernel_h, shape.kernel_w = layer->kernel_w;
+    shape.stride_h = layer->stride_h, shape.stride_w = layer->stride_w;
+    shape.pad_h = layer->pad_h, shape.pad_w = layer->pad_w;
+    shape.groups = layer->groups;
+  }
+  return shape;
+}
+
+Convolution Model::convolution(const Binding& binding, int index, Direction direction) const {
+  return {.direction = direction, .shape = convolution_shape(index, binding.n), .dtype = dtype};
+}
+
+NormCoefficients Model::norm_coefficients(const Binding& binding, int norm) const {
+  return {binding.coefficients + norm_of[static_cast<std::size_t>(norm)], node(norm).output.c};
+}
+
+NormParameters Model::norm_parameters(const Binding& binding, int norm) const {
+  const auto& layer = std::get<nn::BatchNorm>(node(norm).layer);
+  return {layer.fix_gamma ? nullptr : binding.parameters + parameter(norm, 0), binding.parameters + parameter(norm, 1),
+          layer.epsilon};
+}
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,78 @@
+#include "cuda/replay_device.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "cuda_backend.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+using namespace backend::cuda;
+
+void replay(const Call& call);
+
+void replay_convolution(const std::string& name, const backend::cuda::Convolution& convolution) {
+  std::vector<Call> calls;
+  convolve_by_definition(name, convolution, calls);
+  for (const Call& call : calls) replay(call);
+}
+
+void replay(const Call& call) {
+  std::visit(
+      [&](const auto& work) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(work)>, backend::cuda::Convolution>) {
+          replay_convolution(call.name, work);
+        } else {
+          // From the last thread to the first: no thread may count on an earlier one.
+          for (std::int64_t i = work.threads() - 1; i >= 0; --i) work(i);
+        }
+      },
+      call.work);
+}
+
+class Replay final : public Recording {
+ public:
+  explicit Replay(std::vector<Call> calls) : calls_(std::move(calls)) {}
+  void run() override {
+    for (const Call& call : calls_) replay(call);
+  }
+
+ private:
+  std::vector<Call> calls_;
+};
+
+class ReplayDevice final : public Device {
+ public:
+  explicit ReplayDevice(std::uint64_t free_bytes) : free_bytes_(free_bytes) {}
+  std::string description() const override { return "a replay on this CPU"; }
+  std::uint64_t free_bytes() const override { return free_bytes_; }
+  bool has_bfloat16() const override { return true; }
+  std::byte* allocate(std::uint64_t bytes) override {
+    constexpr std::uint64_t step = 256;
+    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(step, (bytes + step - 1) / step * step));
+    std::memset(memory, 0xff, bytes);  // a NaN in every type
+    return memory;
+  }
+  void release(std::byte* memory) noexcept override { std::free(memory); }
+  void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void synchronize() override {}
+  std::unique_ptr<Recording> record(std::vector<Call> calls) override {
+    return std::make_unique<Replay>(std::move(calls));
+  }
+  std::uint64_t workspace_bytes() const override { return 0; }
+
+ private:
+  std::uint64_t free_bytes_;
+};
+
+}  // namespace
+
+std::shared_ptr<Device> make_replay_device(std::uint64_t free_bytes) {
+  return std::make_shared<ReplayDevice>(free_bytes);
+}
+
+std::unique_ptr<backend::Backend> make_replay_backend() { return make_backend_on(make_replay_device()); }
+
+}  // namespace dtrain::testing
