@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <iostream>
 #include <iterator>
 
@@ -8,7 +9,10 @@
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/cluster/head.hpp>
+#include <dtrain/cluster/node.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/launch/agent_registry.hpp>
 #include <dtrain/launch/starter_launcher.hpp>
 
 #include "agent_apart.hpp"
@@ -23,9 +27,12 @@
 namespace dtrain::cli {
 namespace {
 
+constexpr std::chrono::seconds kAskDeadline{30};
+
 struct AgentCommand {
   bool worker = false, check = false, apart = false, coordinator = false;
-  std::optional<Path> join, submitted;
+  std::optional<Path> join, submitted, head, node;
+  bool ask = false;
 };
 
 void bind(OptionSet& set, AgentCommand& options) {
@@ -35,6 +42,10 @@ void bind(OptionSet& set, AgentCommand& options) {
   set.add("--apart", options.apart, "outlive the connection that started this: return once the job is joined")
       .flag_only = true;
   set.add("--join", options.join, "join the job that this file tells of, and remove it").flag_only = true;
+  set.add("--head", options.head, "be the head of the cluster that this file tells of");
+  set.add("--node", options.node, "register this machine with the head of the cluster that this file tells of");
+  set.add("--ask", options.ask, "put the question on standard input to the head of the cluster that this machine is in")
+      .flag_only = true;
   set.add("--submitted", options.submitted, "be the command that this file holds, and remove it").flag_only = true;
 }
 
@@ -91,11 +102,30 @@ void refuse_old_coordinator(const elastic::AgentJoin& join) {
   throw RemoteError(fmt::format("{}: coordinator {} has the job now, not {}", join.host, leader->term, join.term));
 }
 
+ExitCode serve_cluster(const AgentCommand& options, Console& console) {
+  const auto note = [&console](const std::string& line) { console.log(line); };
+  const Path file = options.head ? *options.head : *options.node;
+  const cluster::NodeOrder order = cluster::read_node_order(file);
+  const Path folder = std::filesystem::absolute(file).parent_path();
+  if (options.head) cluster::run_head({.order = order, .folder = folder, .on_note = note});
+  if (options.node) cluster::run_node({.order = order, .folder = folder, .on_note = note});
+  return ExitCode::ok;
+}
+
+ExitCode ask_head(Console& console) {
+  const auto registry = launch::read_agent_registry(launch::kAgentRegistryFile);
+  if (!registry) throw UsageError("agent --ask: this machine is no node of a cluster");
+  console.answer_json(launch::ask_registry(*registry, document_from_input(), kAskDeadline));
+  return ExitCode::ok;
+}
+
 ExitCode act(const AgentCommand& options, const OptionSet&, Console& console) {
   if (options.worker) return run_worker();
   if (options.check) return check_host(document_from_input(), console);
   if (options.coordinator) return take_over(elastic::coordinator_order_from_json(document_from_input()), console);
   if (options.submitted) run_submitted(*options.submitted);
+  if (options.head || options.node) return serve_cluster(options, console);
+  if (options.ask) return ask_head(console);
   const elastic::AgentJoin join =
       elastic::agent_join_from_json(options.join ? document_from_file(*options.join) : document_from_input());
   require_job_folder(join);

@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/launch/allocation.hpp>
 
 #include "environment.hpp"
+#include "job_launcher.hpp"
 
 namespace dtrain::cli {
 namespace {
+
+constexpr std::chrono::seconds kListDeadline{30};
 
 elastic::HostList parsed(const Path& file, const std::string& text) {
   elastic::HostList list = elastic::parse_host_file(text);
@@ -72,6 +77,17 @@ StartingHosts granted(const JobOptions& options, bool chose_number) {
                      launch::host_lines(allocation->hosts), options, chose_number && !all);
 }
 
+// The nodes that are registered now.
+StartingHosts registered(const JobOptions& options, bool chose_number) {
+  const launch::AgentRegistry registry = own_registry();
+  const Json answer = launch::ask_registry(registry, Json::object({{"ask", "list"}}), kListDeadline);
+  std::string text;
+  for (const Json& node : answer.at("nodes").as_array()) {
+    if (node.at("connected").as_bool()) text += node.at("address").as_string() + '\n';
+  }
+  return chosen_from(fmt::format("cluster {}", registry.cluster), text, options, chose_number);
+}
+
 StartingHosts numbered(int count) {
   StartingHosts hosts;
   for (int i = 1; i <= count; ++i) hosts.text += fmt::format("worker{}\n", i);
@@ -123,6 +139,7 @@ StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool re
   }
   StartingHosts hosts =
       options.hostfile ? chosen_from(*options.hostfile, text_of_host_file(*options.hostfile), options, chose_number)
+      : options.is_by_agents()      ? registered(options, chose_number)
       : options.has_granted_hosts() ? granted(options, chose_number)
                                     : numbered(options.hosts);
   if (options.slots > 1) give_slots(hosts, options.slots);

@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/launch/local_launcher.hpp>
+#include <dtrain/launch/registry_launcher.hpp>
 #include <dtrain/launch/starter_launcher.hpp>
 #include <dtrain/launch/yarn_launcher.hpp>
 
@@ -94,8 +95,15 @@ std::unique_ptr<elastic::AgentLauncher> make_yarn_launcher(const JobOptions& opt
 
 }  // namespace
 
+launch::AgentRegistry own_registry() {
+  if (auto registry = launch::read_agent_registry(launch::kAgentRegistryFile)) return *registry;
+  throw UsageError("--launcher agents: this machine is no node of a cluster",
+                   "`dtrain cluster up` makes clusters; --cluster NAME trains on one from here");
+}
+
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const JobOptions& options, const JobFolder& folder, Note note) {
   if (options.launcher == "yarn") return make_yarn_launcher(options);
+  if (options.is_by_agents()) return std::make_unique<launch::RegistryLauncher>(own_registry(), options.announce);
   if (options.is_by_starter()) return make_starter_launcher(options, folder);
   if (!options.is_over_ssh()) return std::make_unique<launch::LocalLauncher>();
   return std::make_unique<launch::SshLauncher>(ssh_launcher_options(options, folder, std::move(note)));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dtrain/elastic/crew.hpp>
+#include <dtrain/launch/agent_registry.hpp>
 #include <dtrain/launch/ssh_launcher.hpp>
 
 #include "job_folder.hpp"
@@ -22,6 +23,8 @@ constexpr const char* kGridHint =
 // `note`: takes lines for people, from any thread.
 using Note = std::function<void(const std::string& line)>;
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const JobOptions& options, const JobFolder& folder, Note note);
+// Of the cluster that this machine is in. UsageError: it is in none.
+launch::AgentRegistry own_registry();
 // For one that reaches other machines: with the keys of this process's user, and the job's known_hosts.
 launch::SshLauncherOptions ssh_launcher_options(const JobOptions& options, const JobFolder& folder, Note note);
 

@@ -36,8 +36,9 @@ void bind_start(OptionSet& set, JobOptions& options) {
       .legacy_variable = "DEEPLEARNING_WORKERS_COUNT";
   bind_hostfile(set, options.hostfile);
   set.add_choice(
-      "--launcher", options.launcher, {"auto", "local", "ssh", "mpi", "slurm", "sge", "yarn"},
+      "--launcher", options.launcher, {"auto", "local", "ssh", "agents", "mpi", "slurm", "sge", "yarn"},
       "how agents come to hosts: ssh, to those of -H; local, as processes here; auto: ssh with -H, else local; "
+      "agents: on the nodes of the cluster that this machine is in, all of them without -H; "
       "mpi: by mpirun, to those of -H or of the batch job that this is in; slurm, sge: by srun or qrsh, to those of "
       "the job that this is in, or that the command asks for and runs itself again in; yarn: into containers. "
       "`dtrain help launchers` tells more");
@@ -170,7 +171,7 @@ struct LauncherOption {
 void check_launcher(const JobOptions& options, const OptionSet& set) {
   static const std::vector<LauncherOption> kOnly = {{"ssh-config", {"ssh"}},
                                                     {"sync-binary", {"ssh"}},
-                                                    {"announce", {"ssh", "mpi", "slurm", "sge", "yarn"}},
+                                                    {"announce", {"ssh", "agents", "mpi", "slurm", "sge", "yarn"}},
                                                     {"queue", {"slurm", "sge", "yarn"}},
                                                     {"sge-pe", {"sge"}},
                                                     {"yarn-rm", {"yarn"}},

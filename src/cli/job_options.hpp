@@ -57,13 +57,17 @@ struct JobOptions {
   }
   // YARN names the hosts of its containers only once they run.
   bool has_granted_hosts() const { return is_by_starter() && launcher != "yarn"; }
-  bool is_on_other_machines() const { return is_over_ssh() || is_by_starter(); }
+  // Processes that wait on the nodes of the cluster that this machine is in start the agents.
+  bool is_by_agents() const { return launcher == "agents"; }
+  bool is_on_other_machines() const { return is_over_ssh() || is_by_starter() || is_by_agents(); }
   // Agents may choose another coordinator when theirs is lost. Hosts that a scheduler granted are its again once the
   // job's first process has ended: nobody may go on there.
-  bool outlives_coordinator() const { return elastic && (is_over_ssh() || (launcher == "mpi" && hostfile)); }
+  bool outlives_coordinator() const {
+    return elastic && (is_over_ssh() || is_by_agents() || (launcher == "mpi" && hostfile));
+  }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.
-  bool is_job() const { return hosts > 1 || hostfile || elastic || is_by_starter(); }
+  bool is_job() const { return hosts > 1 || hostfile || elastic || is_by_starter() || is_by_agents(); }
 };
 
 // For any job on several hosts, and what training adds to them.

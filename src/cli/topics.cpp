@@ -84,6 +84,8 @@ them. All hosts see the job folder, and except over ssh, which copies a bundle, 
 
   local   agents are processes of this machine; every host of the job is a name for one of them
   ssh     dtrain itself logs in to the hosts of -H; once an agent joined, nothing depends on that connection
+  agents  on a node of a cluster that dtrain made: a process that waits on each node starts the agent, told so by the cluster's
+          head. No node can log in to another. Hosts are all registered nodes, or those of -H, by address or by name
   mpi     one mpirun (Open MPI, MPICH, Intel MPI) for each host brings its agent there and stays as long as it does. Hosts are
           those of -H, else of the job of Slurm, Grid Engine, PBS or LSF that this is in. mpirun logs in by its own means,
           as OMPI_MCA_* and HYDRA_* variables say. No MPI is needed to train
@@ -96,7 +98,7 @@ them. All hosts see the job folder, and except over ssh, which copies a bundle, 
           container. The job folder is the same on all nodes. Tested against a stand-in only, never with a real YARN
 
 Ctrl-C and SIGTERM end a job as `dtrain stop` does, wherever its coordinator runs; a second one at once. A host whose starter
-is told to end (scancel, qdel, a time limit with a warning) leaves the job at its next step. Over ssh, and by mpi with -H,
+is told to end (scancel, qdel, a time limit with a warning) leaves the job at its next step. Over ssh, by agents, and by mpi with -H,
 an elastic job outlives its coordinator; hosts that a scheduler granted are the scheduler's again when the coordinator is
 gone, so there all processes end with it.
 )";

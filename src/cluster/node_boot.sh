@@ -160,7 +160,7 @@ END
     systemctl daemon-reload
     systemctl enable --now "dtrain-$1.service"
   else
-    ( trap '' HUP; while :; do $command >>"$log" 2>&1; sleep 2; done ) >/dev/null 2>&1 </dev/null &
+    ( trap '' HUP; while :; do $command >>"$log" 2>&1 || true; sleep 2; done ) >/dev/null 2>&1 </dev/null &
   fi
 }
 

@@ -1,5 +1,6 @@
 """An AWS account for one test, behind the proxy, and dtrain as the person would run it."""
 
+import base64
 import json
 import os
 import pathlib
@@ -64,6 +65,11 @@ class Cloud:
         pages = self.ec2.get_paginator("describe_instances").paginate(Filters=list(filters))
         found = [instance for page in pages for reservation in page["Reservations"] for instance in reservation["Instances"]]
         return [instance for instance in found if instance["State"]["Name"] in LIVE]
+
+    def user_data(self, instance):
+        """The text that the instance boots with."""
+        value = self.ec2.describe_instance_attribute(InstanceId=instance, Attribute="userData")["UserData"].get("Value", "")
+        return base64.b64decode(value).decode()
 
     def of_cluster(self, name):
         return self.instances({"Name": "tag:dtrain:cluster", "Values": [name]})

@@ -9,6 +9,10 @@ from account import forget_everything, moto
 from proxy import Proxy
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes long; run.sh --slow runs it")
+
+
 @pytest.fixture(scope="session")
 def account():
     with moto() as url:

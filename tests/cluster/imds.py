@@ -5,7 +5,9 @@ import base64
 import datetime
 import http.server
 import json
+import pathlib
 import secrets
+import sys
 import threading
 
 from cryptography import x509
@@ -75,6 +77,9 @@ class Imds:
         paths |= {f"meta-data/tags/instance/{tag['Key']}": tag["Value"] for tag in instance.get("Tags", [])}
         return Imds(paths, address, port)
 
+    def told(self):
+        return self.paths
+
     def close(self):
         self.server.shutdown()
         self.server.server_close()
@@ -93,7 +98,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.headers.get(TOKEN) not in self.imds.tokens:
             return self.reply(401, "")
-        text = self.imds.paths.get(self.path.removeprefix("/latest/"))
+        text = self.imds.told().get(self.path.removeprefix("/latest/"))
         return self.reply(404, "") if text is None else self.reply(200, text)
 
     def reply(self, status, text):
@@ -104,3 +109,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class ImdsOfFile(Imds):
+    """As another process has it: the paths are in a file, which is read for each request."""
+
+    def __init__(self, file, address, port):
+        self.file = pathlib.Path(file)
+        super().__init__(address=address, port=port)
+
+    def told(self):
+        return json.loads(self.file.read_text())
+
+
+if __name__ == "__main__":
+    ImdsOfFile(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    threading.Event().wait()

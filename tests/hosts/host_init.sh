@@ -24,7 +24,7 @@ main() {
 plug_in() {
   until ip link show eth0 >/dev/null 2>&1; do sleep 0.01; done
   ip link set lo up
-  ip address add "$address/24" dev eth0
+  ip address add "$address/${LAB_PREFIX:-24}" dev eth0
   ip link set eth0 up
 }
 

@@ -1,0 +1,22 @@
+// The process on every node that registers with the cluster's head, keeps this machine's files about the cluster up to
+// date, and starts agents of jobs when the head says so.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/cluster/node_order.hpp>
+
+namespace dtrain::cluster {
+
+struct NodeOptions {
+  NodeOrder order;
+  Path folder;  // kNodeFolder
+  std::function<void(const std::string& line)> on_note{};
+};
+
+// Returns after a stop signal; until then it tries again whatever fails. Agents that it started live on.
+void run_node(const NodeOptions& options);
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,24 @@
+// What a node's own processes are told at its boot: node.json, written by its user data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::cluster {
+
+struct NodeOrder {
+  std::string cluster;
+  std::string head{};  // numeric address; empty: this node is the head
+  std::uint16_t port = 0;
+  std::string bundle{};  // its SHA-256
+  std::string login = "root";
+  std::string region{};
+  std::string shared_folder{};  // empty: none
+};
+
+// Throws DataError or Error.
+NodeOrder read_node_order(const Path& file);
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,55 @@
+#include <dtrain/cluster/compat_files.hpp>
+
+#include <fmt/format.h>
+
+#include <dtrain/base/text.hpp>
+#include <dtrain/net/ssh.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::string_view kBegin = "# begin of the cluster's names, written by dtrain";
+constexpr std::string_view kEnd = "# end of the cluster's names";
+
+}  // namespace
+
+std::string worker_alias(std::size_t number) { return fmt::format("deeplearning-worker{}", number); }
+
+std::vector<std::string> cluster_variables(const ClusterFacts& facts) {
+  std::vector<std::string> variables = {fmt::format("DEEPLEARNING_WORKERS_COUNT={}", facts.workers.size()),
+                                        "DEEPLEARNING_WORKERS_PATH=/opt/deeplearning/workers",
+                                        fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}", facts.gpus)};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) variables.push_back(fmt::format("{}={}", name, net::shell_quoted(value)));
+  };
+  add("EFS_MOUNT", facts.shared_folder);
+  add("AWS_REGION", facts.region);
+  add("WORKER_LAUNCH_TEMPLATE_ID", facts.launch_template);
+  add("ELASTIC_WORKER_TAG", facts.elastic_tag);
+  return variables;
+}
+
+CompatFiles compat_files(const ClusterFacts& facts) {
+  CompatFiles files;
+  if (!facts.head.empty()) files.names = fmt::format("{} deeplearning-master\n", facts.head);
+  for (std::size_t i = 0; i < facts.workers.size(); ++i) {
+    files.names += fmt::format("{} {}\n", facts.workers[i], worker_alias(i + 1));
+    files.workers += worker_alias(i + 1) + "\n";
+  }
+  for (const std::string& variable : cluster_variables(facts)) files.profile += "export " + variable + "\n";
+  return files;
+}
+
+std::string with_cluster_names(std::string_view hosts_file, std::string_view names) {
+  std::string kept;
+  bool ours = false;
+  for (const std::string& line : split(hosts_file, '\n')) {
+    if (line == kBegin) ours = true;
+    if (!ours && !(line.empty() && kept.empty())) kept += line + "\n";
+    if (line == kEnd) ours = false;
+  }
+  while (kept.ends_with("\n\n")) kept.pop_back();
+  return fmt::format("{}{}\n{}{}\n", kept, kBegin, names, kEnd);
+}
+
+}  // namespace dtrain::cluster

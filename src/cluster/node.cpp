@@ -1,0 +1,200 @@
+#include <dtrain/cluster/node.hpp>
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <list>
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/sealed.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/cluster/compat_files.hpp>
+#include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/registry.hpp>
+#include <dtrain/launch/agent_registry.hpp>
+#include <dtrain/net/channel.hpp>
+#include <dtrain/net/http_exchange.hpp>
+
+#include "agent_start.hpp"
+#include "facts_json.hpp"
+#include "metadata.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kDeadline = 10s;
+constexpr auto kHeartbeat = 5s;
+constexpr auto kTick = 200ms;
+constexpr auto kPause = 2s;  // before it tries again
+
+struct Door {  // what /join gave
+  std::uint16_t port = 0;
+  std::string token;
+};
+
+int count_gpus() {
+  int count = 0;
+  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", count))) ++count;
+  return count;
+}
+
+NodeFacts own_facts(const Metadata& metadata) {
+  NodeFacts facts{.identity = identity_from(metadata.get("dynamic/instance-identity/document")), .gpus = count_gpus()};
+  facts.name =
+      metadata.find(fmt::format("meta-data/tags/instance/{}", tag::kNode)).value_or(facts.identity.instance_id);
+  facts.launch_template = metadata.find("meta-data/tags/instance/aws:ec2launchtemplate:id").value_or("");
+  return facts;
+}
+
+Door knock(const std::string& head, std::uint16_t port, const Metadata& metadata) {
+  const KeyHalf key;
+  const Json claim =
+      Json::object({{"document", metadata.get("dynamic/instance-identity/document")}, {"key", key.public_part()}});
+  const net::HttpAnswer answer = net::exchange_http({.url = fmt::format("http://{}:{}/join", head, port),
+                                                     .method = "POST",
+                                                     .deadline = kDeadline,
+                                                     .body = claim.dump()});
+  if (answer.status != 200) throw RemoteError(fmt::format("the head does not admit this node: {}", answer.body));
+  const Json reply = Json::parse(answer.body, "the head's answer");
+  return {static_cast<std::uint16_t>(reply.at("port").as_integer()),
+          key.open(reply.at("sealed").as_string(), reply.at("key").as_string())};
+}
+
+// One connection to the head, from registration until it is lost.
+class Visit {
+ public:
+  Visit(const NodeOptions& options, const std::string& head, NodeFacts facts)
+      : options_(options), head_(head), facts_(std::move(facts)) {}
+
+  void run(const Door& door) {
+    // The connection is made before the loop runs; frames wait until then.
+    std::thread connecting([&] { connect(door); });
+    loop_.run();
+    connecting.join();
+    for (std::thread& start : starts_) start.join();
+    if (!lost_.empty()) throw RemoteError(lost_);
+  }
+
+ private:
+  void connect(const Door& door) {
+    try {
+      channel_ = net::connect_channel(loop_, head_, door.port, door.token, kDeadline);
+    } catch (const Error& error) {
+      lost_ = error.what();
+      return loop_.stop();
+    }
+    loop_.post([this] {
+      channel_->listen({.on_frame = [this](const std::string& frame) { hear(frame); },
+                        .on_close = [this](const std::string& reason) { lose(reason); }});
+      channel_->send(Json::object({{"ask", "register"}, {"node", to_json(facts_)}}).dump());
+      tick();
+      beat();
+    });
+  }
+
+  void lose(const std::string& reason) {
+    lost_ = "the head was lost: " + reason;
+    loop_.stop();
+  }
+
+  void hear(const std::string& frame) {
+    const Json message = Json::parse(frame, "a message of the head");
+    if (const Json* facts = message.find("facts")) return write_files(cluster_facts_from_json(*facts));
+    if (const Json* join = message.find("start")) return start(join->dump(), message.at("id").as_integer());
+    if (message.find("power_off")) power_off();
+  }
+
+  void write_files(ClusterFacts facts) {
+    facts.gpus = facts_.gpus;
+    const CompatFiles files = compat_files(facts);
+    try {
+      make_folder("/opt/deeplearning");
+      write_file_atomic("/opt/deeplearning/workers", files.workers, 0644);
+      write_file_atomic("/etc/profile.d/deeplearning.sh", files.profile, 0644);
+      write_file_atomic("/etc/hosts", with_cluster_names(read_file("/etc/hosts"), files.names), 0644);
+    } catch (const Error& error) {
+      note(error.what());
+    }
+  }
+
+  // In a thread of its own: an agent may take half a minute to join.
+  void start(const std::string& join, std::int64_t number) {
+    starts_.emplace_back([this, join, number] {
+      const std::string error = start_agent(join, options_.order.login);
+      if (!error.empty()) note(error);
+      channel_->send(Json::object({{"started", number}, {"error", error}}).dump());
+    });
+  }
+
+  void power_off() {
+    note("powers off, as the head says");
+    Spawn child = spawn_of({"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; shutdown -h now || poweroff -f"});
+    child.environment = own_environment();
+    spawn(child);
+  }
+
+  void beat() {
+    channel_->send(Json::object({{"alive", true}}).dump());
+    loop_.after(kHeartbeat, [this] { beat(); });
+  }
+
+  void tick() {
+    if (stop_signal() != 0) return loop_.stop();
+    loop_.after(kTick, [this] { tick(); });
+  }
+
+  void note(const std::string& line) const {
+    if (options_.on_note) options_.on_note(line);
+  }
+
+  const NodeOptions& options_;
+  const std::string head_;
+  const NodeFacts facts_;
+  net::Loop loop_;
+  std::shared_ptr<net::Channel> channel_;
+  std::list<std::thread> starts_;
+  std::string lost_;
+};
+
+// Jobs of the user who logs in here find the head by it.
+void write_registry(const NodeOptions& options, const std::string& head, const Door& door) {
+  const Path file = options.folder / "registry.json";
+  launch::write_agent_registry(
+      file, {.cluster = options.order.cluster, .address = head, .port = door.port, .token = door.token});
+  const passwd* user = ::getpwnam(options.order.login.c_str());
+  if (user && ::chown(file.c_str(), user->pw_uid, user->pw_gid) != 0) throw Error("cannot give away " + file.string());
+}
+
+void visit_once(const NodeOptions& options) {
+  const Metadata metadata;
+  NodeFacts facts = own_facts(metadata);
+  const std::string head = options.order.head.empty() ? facts.identity.address : options.order.head;
+  const Door door = knock(head, options.order.port, metadata);
+  write_registry(options, head, door);
+  Visit(options, head, std::move(facts)).run(door);
+}
+
+}  // namespace
+
+void run_node(const NodeOptions& options) {
+  watch_stop_signals();
+  std::string said;
+  while (stop_signal() == 0) {
+    try {
+      visit_once(options);
+    } catch (const Error& error) {
+      if (options.on_note && said != error.what()) options.on_note(error.what());
+      said = error.what();
+    }
+    const auto until = std::chrono::steady_clock::now() + kPause;
+    while (stop_signal() == 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kTick);
+  }
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,18 @@
+#include <dtrain/cluster/node_order.hpp>
+
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::cluster {
+
+NodeOrder read_node_order(const Path& file) {
+  const Json json = Json::parse(read_file(file), file.string());
+  return {.cluster = json.at("cluster").as_string(),
+          .head = json.at("head").as_string(),
+          .port = static_cast<std::uint16_t>(json.at("port").as_integer()),
+          .bundle = json.at("bundle").as_string(),
+          .login = json.at("login").as_string(),
+          .region = json.at("region").as_string(),
+          .shared_folder = json.at("folder").as_string()};
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,96 @@
+#include <dtrain/cluster/registry.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/compat_files.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::size_t kMostFailures = 100;
+
+}  // namespace
+
+Json to_json(const NodeFacts& facts) {
+  const Identity& id = facts.identity;
+  return Json::object({{"account", id.account},
+                       {"region", id.region},
+                       {"instance_id", id.instance_id},
+                       {"address", id.address},
+                       {"zone", id.zone},
+                       {"type", id.type},
+                       {"name", facts.name},
+                       {"launch_template", facts.launch_template},
+                       {"gpus", facts.gpus}});
+}
+
+NodeFacts node_facts_from_json(const Json& json) {
+  return {.identity = {.account = json.at("account").as_string(),
+                       .region = json.at("region").as_string(),
+                       .instance_id = json.at("instance_id").as_string(),
+                       .address = json.at("address").as_string(),
+                       .zone = json.at("zone").as_string(),
+                       .type = json.at("type").as_string()},
+          .name = json.at("name").as_string(),
+          .launch_template = json.at("launch_template").as_string(),
+          .gpus = static_cast<int>(json.at("gpus").as_integer())};
+}
+
+std::optional<NodeFailure> parse_failure(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const std::vector<std::string> words = split(line, ' ');
+  if (words.size() != 3) return std::nullopt;
+  const auto code = parse_integer(words[2]);
+  if (!code) return std::nullopt;
+  text.remove_prefix(std::min(text.size(), line.size() + 1));
+  return NodeFailure{
+      .address = words[0], .stage = words[1], .log = std::string(text), .exit_code = static_cast<int>(*code)};
+}
+
+void Registry::join(NodeFacts facts, WallTime now) {
+  const auto same = [&](const NodeEntry& node) { return node.facts.identity.address == facts.identity.address; };
+  std::erase_if(failures_, [&](const NodeFailure& failure) { return failure.address == facts.identity.address; });
+  const auto known = std::ranges::find_if(nodes_, same);
+  if (known == nodes_.end()) {
+    nodes_.push_back({std::move(facts), true, now});
+  } else {
+    *known = {std::move(facts), true, now};
+  }
+}
+
+void Registry::lose(const std::string& address, WallTime now) {
+  for (NodeEntry& node : nodes_) {
+    if (node.facts.identity.address == address) node.connected = false, node.since = now;
+  }
+}
+
+void Registry::forget(const std::string& address) {
+  std::erase_if(nodes_, [&](const NodeEntry& node) { return node.facts.identity.address == address; });
+}
+
+void Registry::fail(NodeFailure failure) {
+  std::erase_if(failures_, [&](const NodeFailure& old) { return old.address == failure.address; });
+  if (failures_.size() >= kMostFailures) failures_.erase(failures_.begin());
+  failures_.push_back(std::move(failure));
+}
+
+const NodeEntry* Registry::find(const std::string& word) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const NodeFacts& facts = nodes_[i].facts;
+    if (word == facts.identity.address || word == facts.name || word == facts.identity.instance_id ||
+        word == worker_alias(i + 1)) {
+      return &nodes_[i];
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string> Registry::addresses() const {
+  std::vector<std::string> found;
+  for (const NodeEntry& node : nodes_) found.push_back(node.facts.identity.address);
+  return found;
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,163 @@
+"""Instances of the account as machines of tests/hosts: each boots, has EC2's metadata service, runs its user data as root,
+and is gone from the account once it powers off."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "hosts")]
+
+import lab  # noqa: E402  (found through the line above)
+from imds import Authority, identity_document  # noqa: E402
+
+LOGIN = "ubuntu"
+# This process, on the networks that moto takes addresses from: of a subnet that was asked for, and of none.
+GATEWAYS = ("172.31.255.254/16", "10.255.255.254/8")
+METADATA = "169.254.169.254"
+# What a machine of EC2 has and one of the lab has not.
+OF_A_MACHINE = {
+    "/usr/local/sbin/shutdown": "#!/bin/sh\ntouch /powers-off\n",
+    "/usr/local/sbin/poweroff": "#!/bin/sh\ntouch /powers-off\n",
+    # There is no NFS here: the lab's shared folder plays the file system, and what was asked for is written down.
+    "/usr/local/sbin/mount": '#!/bin/sh\necho "$*" >>/mounts\n'
+                             'for folder in "$@"; do :; done\nexec /usr/bin/mount --bind /run/lab/shared "$folder"\n',
+    "/usr/local/sbin/mount.nfs4": "#!/bin/sh\n",
+}
+
+
+class Machine(lab.Host):
+    def __init__(self, number, instance, user_data, authority):
+        super().__init__(number)
+        self.name, self.address = f"n{number}", instance["PrivateIpAddress"]
+        self.disk, self.link = lab.LAB / self.name, f"lab-n{number}"
+        self.instance, self.user_data, self.authority = instance, user_data, authority
+        self.public = instance.get("PublicIpAddress")
+        self.imds = None
+
+    def boot(self):
+        self.without("program").without("key")
+        os.environ["LAB_PREFIX"] = "8" if self.address.startswith("10.") else "16"
+        super().boot()
+        self.wait_for_ssh()
+        for path, text in OF_A_MACHINE.items():
+            self.run("sh", "-c", 'cat >"$0" && chmod 755 "$0"', path, text=text)
+        self.run("sh", "-c", f"id {LOGIN} 2>/dev/null || useradd -m -s /bin/bash {LOGIN}; mkdir -p ~{LOGIN}/.ssh /opt; "
+                             f"cp ~root/.ssh/authorized_keys ~{LOGIN}/.ssh/; chown -R {LOGIN}: ~{LOGIN}",
+                 folder="/")
+        if self.public:
+            self.run("ip", "address", "add", f"{self.public}/32", "dev", "eth0")
+            lab.ip("route", "replace", f"{self.public}/32", "dev", "lab")
+        self.run("ip", "address", "add", f"{METADATA}/32", "dev", "lo")
+        self.serve_metadata()
+        self.first_boot()
+        return self
+
+    def run(self, *arguments, folder="/", **words):
+        return subprocess.run(self.command(arguments, folder), env=self.environment(), input=words.pop("text", ""),
+                              timeout=words.pop("timeout", 120), capture_output=True, text=True,
+                              check=words.pop("check", True))
+
+    def serve_metadata(self):
+        self.tell_metadata()
+        self.imds = subprocess.Popen(["nsenter", "-t", str(self.init), "--net", sys.executable, HERE / "imds.py",
+                                      self.disk / "metadata.json", METADATA, "80"], stdin=subprocess.DEVNULL)
+        lab.wait_for(lambda: self.run("sh", "-c", f"curl -s -o /dev/null http://{METADATA}/", check=False).returncode == 0,
+                     "the metadata service answers")
+
+    def tell_metadata(self):
+        document = identity_document(self.instance)
+        paths = {"meta-data/instance-id": self.instance["InstanceId"], "meta-data/local-ipv4": self.address,
+                 "dynamic/instance-identity/document": document, "user-data": self.user_data,
+                 "dynamic/instance-identity/rsa2048": self.authority.pkcs7(document)}
+        paths |= {f"meta-data/tags/instance/{tag['Key']}": tag["Value"] for tag in self.instance.get("Tags", [])}
+        (self.disk / "metadata.json").write_text(json.dumps(paths))
+
+    def first_boot(self):
+        self.run("sh", "-c", "cat >/var/lib/user-data", text=self.user_data)
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        with open(self.disk / "boot.log", "ab") as log:
+            subprocess.Popen(self.command(["setsid", "-f", "sh", "/var/lib/user-data"], "/"), stdin=subprocess.DEVNULL,
+                             stdout=log, stderr=log, env={"PATH": path})
+
+    def wants_to_be_off(self):
+        return (self.disk / "upper/powers-off").exists()
+
+    def crash(self):
+        if self.imds:
+            self.imds.kill()
+            self.imds.wait()
+            self.imds = None
+        super().crash()
+
+    def log(self):
+        said = self.run("sh", "-c", "cat /var/log/dtrain-node.log", check=False).stdout
+        return f"{said}\n{(self.disk / 'boot.log').read_text(errors='replace')}"
+
+
+class Machines:
+    """All instances of an account, each a machine from when it is first seen until it is terminated."""
+
+    def __init__(self, cloud):
+        self.cloud, self.authority = cloud, Authority()
+        self.by_id, self.number, self.over = {}, 0, False
+        self.floor = lab.Lab(0).up()
+        for gateway in GATEWAYS:
+            lab.ip("address", "add", gateway, "dev", "lab")
+        os.chmod(lab.SHARED, 0o777)
+        self.errors = []
+        self.thread = threading.Thread(target=self.follow)
+        self.thread.start()
+
+    def follow(self):
+        while not self.over:
+            try:
+                self.look()
+            except Exception as error:  # told at the end: a thread's own is lost
+                self.errors.append(error)
+            time.sleep(0.2)
+
+    def look(self):
+        there = {instance["InstanceId"]: instance for instance in self.cloud.instances()}
+        for identity, machine in list(self.by_id.items()):
+            if identity not in there:
+                self.by_id.pop(identity).crash()
+            elif machine.wants_to_be_off():
+                self.cloud.ec2.terminate_instances(InstanceIds=[identity])
+            elif machine.instance.get("Tags") != there[identity].get("Tags"):
+                machine.instance = there[identity]
+                machine.tell_metadata()
+        for identity, instance in there.items():
+            if identity not in self.by_id and instance["State"]["Name"] == "running":
+                self.number += 1
+                self.by_id[identity] = Machine(self.number, instance, self.cloud.user_data(identity), self.authority).boot()
+
+    def find(self, word):
+        """By address or by instance id; None: there is no such machine."""
+        return next((machine for identity, machine in list(self.by_id.items()) if word in (identity, machine.address)), None)
+
+    def wait_for(self, condition, what, seconds=60):
+        end = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > end:
+                logs = "\n".join(f"--- {m.address}\n{m.log()}" for m in list(self.by_id.values()))
+                raise AssertionError(f"not within {seconds} s: {what}\n{self.errors}\n{logs}")
+            time.sleep(0.1)
+
+    def down(self):
+        self.over = True
+        self.thread.join()
+        for machine in self.by_id.values():
+            machine.crash()
+        self.floor.down()
+        for entry in lab.LAB.glob("n*"):
+            shutil.rmtree(entry, ignore_errors=True)
+        assert self.errors == []
