@@ -1,0 +1,87 @@
+#include <dtrain/cluster/bridge.hpp>
+
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr const char* kAddQueued = "ADD_QUEUED";
+constexpr const char* kAdded = "ADDED";
+constexpr const char* kRemovalQueued = "REMOVAL_QUEUED";
+constexpr const char* kRemoved = "REMOVED";
+
+class Decision {
+ public:
+  explicit Decision(const BridgeView& view) : view_(view) {}
+
+  // A worker that `up` started belongs to the cluster, whatever its tags say.
+  void consider(const Node& node) {
+    if (node.role != Role::worker || node.base || !node.alive()) return;
+    if (node.elastic_status == kRemoved) return step(BridgeStep::Kind::end_instance, node);
+    if (node.elastic_status == kRemovalQueued) return go_on_removing(node);
+    if (!node.elastic) return remove(node);
+    add(node);
+  }
+
+  // It ended by itself, or somebody ended it: the job must not wait for it.
+  void consider_ended(const Node& node) {
+    if (view_.job_runs && view_.listed.contains(node.private_ip)) step(BridgeStep::Kind::remove_host, node);
+  }
+
+  std::vector<BridgeStep> steps;
+
+ private:
+  void step(BridgeStep::Kind kind, const Node& node, const char* status = "") {
+    steps.push_back({kind, node.instance_id, node.private_ip, status});
+  }
+
+  void add(const Node& node) {
+    if (!view_.job_runs || !view_.ready.contains(node.private_ip)) return;
+    if (!view_.listed.contains(node.private_ip)) {
+      // One that was added before and is listed no more was removed by a person or by the job.
+      if (node.elastic_status == kAdded) return step(BridgeStep::Kind::set_status, node, kRemovalQueued);
+      step(BridgeStep::Kind::add_host, node);
+    }
+    const auto word = view_.log.find(node.private_ip);
+    const bool is_member = view_.listed.contains(node.private_ip) && word != view_.log.end() && word->second == kAdded;
+    const char* status = is_member ? kAdded : kAddQueued;
+    if (node.elastic_status != status && node.elastic_status != kAdded)
+      step(BridgeStep::Kind::set_status, node, status);
+  }
+
+  // The tag was taken away. One that never was in a job and carries no status is none of the bridge's.
+  void remove(const Node& node) {
+    if (node.elastic_status.empty()) return;
+    if (view_.job_runs && view_.listed.contains(node.private_ip)) step(BridgeStep::Kind::remove_host, node);
+    step(BridgeStep::Kind::set_status, node, kRemovalQueued);
+  }
+
+  void go_on_removing(const Node& node) {
+    if (view_.job_runs && view_.listed.contains(node.private_ip)) return step(BridgeStep::Kind::remove_host, node);
+    const auto word = view_.log.find(node.private_ip);
+    const bool still_member = view_.job_runs && word != view_.log.end() && word->second == kAdded;
+    if (!still_member) step(BridgeStep::Kind::set_status, node, kRemoved);
+  }
+
+  const BridgeView& view_;
+};
+
+}  // namespace
+
+std::vector<BridgeStep> decide_bridge(const Fleet& fleet, const BridgeView& view) {
+  Decision decision(view);
+  for (const Node& node : fleet.nodes) decision.consider(node);
+  for (const Node& node : fleet.ending) decision.consider_ended(node);
+  return std::move(decision.steps);
+}
+
+std::map<std::string, std::string> last_words(std::string_view member_log) {
+  std::map<std::string, std::string> words;
+  for (const std::string& line : split(member_log, '\n')) {
+    const std::vector<std::string> parts = split(trim(line), ' ');
+    if (parts.size() == 4 && (parts[1] == kAdded || parts[1] == kRemoved)) words[parts[2]] = parts[1];
+  }
+  return words;
+}
+
+}  // namespace dtrain::cluster
