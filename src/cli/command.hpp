@@ -92,6 +92,12 @@ std::unique_ptr<Command> make_data_bench();
 std::unique_ptr<Command> make_bench_train();
 std::unique_ptr<Command> make_bench_elastic();
 std::unique_ptr<Command> make_bench_allreduce();
+std::unique_ptr<Command> make_cluster_plan();
+std::unique_ptr<Command> make_cluster_up();
+std::unique_ptr<Command> make_cluster_status();
+std::unique_ptr<Command> make_cluster_add();
+std::unique_ptr<Command> make_cluster_remove();
+std::unique_ptr<Command> make_cluster_down();
 // The tree must outlive the command.
 std::unique_ptr<Command> make_help(const CommandTree& tree);
 

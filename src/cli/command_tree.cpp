@@ -21,6 +21,7 @@ CommandTree::CommandTree() {
   bind(global_options, *this);
   groups = {{"hosts", "the workers of a running job"},
             {"data", "prepare data sets and look into record files"},
+            {"cluster", "machines of your AWS account to train on"},
             {"bench", "measure speed"}};
   commands.push_back(make_train());
   commands.push_back(make_launch());
@@ -47,6 +48,12 @@ CommandTree::CommandTree() {
   commands.push_back(make_data_cp());
   commands.push_back(make_data_unpack());
   commands.push_back(make_data_bench());
+  commands.push_back(make_cluster_plan());
+  commands.push_back(make_cluster_up());
+  commands.push_back(make_cluster_status());
+  commands.push_back(make_cluster_add());
+  commands.push_back(make_cluster_remove());
+  commands.push_back(make_cluster_down());
   commands.push_back(make_bench_train());
   commands.push_back(make_bench_elastic());
   commands.push_back(make_bench_allreduce());

@@ -48,6 +48,13 @@ inline constexpr JsonApi kEmr{{.name = "elasticmapreduce", .variable = "EMR"}, "
 // A service whose paths are its calls; its paths begin with "/2015-02-01/".
 inline constexpr AwsService kEfs{.name = "elasticfilesystem", .variable = "EFS"};
 
+// What a code means that stands inside an answer, and that refusal as an error.
+AwsProblem problem_of_code(std::string_view code);
+AwsError refusal(const std::string& what, const std::string& code, const std::string& message);
+
+// What a program may want to know of a refusal: cause, code, request_id, status and tries.
+std::vector<std::pair<std::string, std::string>> details_of(const AwsError& error);
+
 // One call as it was made, for a person who wants to see where time goes. Holds nothing secret.
 struct CallRecord {
   std::string service, action;
@@ -70,6 +77,8 @@ class AwsCalls {
 
   const std::string& region() const;
   std::string credentials_source();
+  // Somebody chose another endpoint for EC2, so it may be no AWS at all.
+  bool talks_to_another() const;
   // Called after each call, from the thread that made it, one at a time. Set before the first call.
   void watch(std::function<void(const CallRecord&)> watcher);
 

@@ -7,6 +7,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws_calls.hpp>
 
+#include "problem.hpp"
 #include "sigv4.hpp"
 
 namespace dtrain::net {
@@ -79,12 +80,33 @@ AwsAnswer AwsCalls::State::call(const AwsService& wanted, const std::string& act
   }
 }
 
+AwsProblem problem_of_code(std::string_view code) { return problem_of(400, code); }
+
+AwsError refusal(const std::string& what, const std::string& code, const std::string& message) {
+  AwsError::Facts facts;
+  facts.problem = problem_of_code(code);
+  facts.status = 200;
+  facts.code = code;
+  facts.message = message;
+  return error_of(what, std::move(facts));
+}
+
+std::vector<std::pair<std::string, std::string>> details_of(const AwsError& error) {
+  const AwsError::Facts& facts = error.facts();
+  return {{"cause", std::string(cause_class(facts.problem))},
+          {"code", facts.code},
+          {"request_id", facts.request_id},
+          {"status", std::to_string(facts.status)},
+          {"tries", std::to_string(facts.tries)}};
+}
+
 AwsCalls::AwsCalls(AwsSettings settings, AwsLimits limits)
     : state_(std::make_unique<State>(std::move(settings), limits)) {}
 AwsCalls::~AwsCalls() = default;
 
 const std::string& AwsCalls::region() const { return state_->region; }
 std::string AwsCalls::credentials_source() { return state_->identity->credentials().source; }
+bool AwsCalls::talks_to_another() const { return aws_endpoint(kEc2.service, state_->region, state_->settings).custom; }
 void AwsCalls::watch(std::function<void(const CallRecord&)> watcher) { state_->watcher = std::move(watcher); }
 
 Element AwsCalls::query(const QueryApi& api, const std::string& action, std::vector<HttpField> fields, LostReply lost) {

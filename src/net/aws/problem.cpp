@@ -114,8 +114,11 @@ AwsError error_of(const std::string& what, AwsError::Facts facts) {
     if (!word.empty()) words.push_back(word);
   }
   std::string text = join(words, ": ");
-  if (facts.status != 0 && facts.request_id.empty()) text += fmt::format(" (status {})", facts.status);
-  if (!facts.request_id.empty()) text += fmt::format(" (status {}, request {})", facts.status, facts.request_id);
+  const std::string_view cause = cause_class(facts.problem);
+  if (facts.status != 0 && facts.request_id.empty()) text += fmt::format(" ({}, status {})", cause, facts.status);
+  if (!facts.request_id.empty()) {
+    text += fmt::format(" ({}, status {}, request {})", cause, facts.status, facts.request_id);
+  }
   if (facts.tries > 1) text += fmt::format(" ({} tries)", facts.tries);
   return AwsError(text, std::string(hint_of(facts.problem)), std::move(facts));
 }

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include "cluster_options.hpp"
+#include "command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct AddCommand {
+  ClusterPlace place;
+  int count = 1;
+  std::optional<int> least;
+  bool yes = false, no_wait = false;
+};
+
+void bind(OptionSet& set, AddCommand& options) {
+  bind_cluster(set, options.place);
+  set.group("How many");
+  set.add("COUNT", options.count, "COUNT", "further workers", between(1, 1'000)).required = true;
+  set.add("--min-workers", options.least, "M", "fewer are not worth it (all of them)", at_least(1));
+  bind_yes(set, options.yes, "start them without asking");
+  set.add("--no-wait", options.no_wait, "return when the machines are ordered");
+}
+
+Json document(const cluster::Fleet& fleet, const cluster::AddResult& result) {
+  Json nodes = Json::array();
+  for (const cluster::Node& node : result.added) nodes.push_back(node_json(node));
+  return Json::object({{"schema", "dtrain.cluster-add/1"},
+                       {"cluster", fleet.name},
+                       {"wanted", result.workers.wanted},
+                       {"got", result.workers.got},
+                       {"nodes", nodes},
+                       {"attempts", attempts_json(result.workers)}});
+}
+
+ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) {
+  ClusterCloud cloud(options.place, console);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  if (!fleet.exists()) {
+    throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()),
+                     "dtrain cluster up makes it");
+  }
+  const cluster::Wish wish = wish_of(options.place.name, {}, set, fleet);
+  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
+  const std::vector<std::string> types(static_cast<std::size_t>(options.count), wish.spec.instance_types.front());
+  require_consent(options.yes,
+                  fmt::format("cluster {}: start {} more, for ${:.2f} an hour?", fleet.name, options.count,
+                              cluster::cost_of(types).hourly),
+                  console);
+  const cluster::AddResult result = cluster::add_workers(cloud.work(!options.no_wait), wish, account, fleet,
+                                                         options.count, options.least.value_or(options.count));
+  if (console.json()) console.answer_json(document(fleet, result));
+  for (const cluster::Node& node : result.added) {
+    if (!console.json()) console.answer(fmt::format("{}  {}  {}", node.name, node.instance_id, node.private_ip));
+  }
+  return result.workers.got < result.workers.wanted ? ExitCode::partly_done : ExitCode::ok;
+}
+
+ExitCode act(const AddCommand& options, const OptionSet& set, Console& console) {
+  return change_cluster(options.place, [&] { return add(options, set, console); });
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_add() {
+  auto command = make_command<AddCommand>("cluster add", "start further workers of a cluster", act);
+  command->examples = {"dtrain cluster add demo 2", "dtrain cluster add demo 8 --min-workers 4 --yes"};
+  command->see_also = {"cluster remove", "cluster status"};
+  return command;
+}
+
+}  // namespace dtrain::cli

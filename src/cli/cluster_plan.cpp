@@ -1,0 +1,41 @@
+#include "cluster_options.hpp"
+#include "command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct PlanCommand {
+  ClusterPlace place;
+  cluster::Spec spec;
+};
+
+void bind(OptionSet& set, PlanCommand& options) {
+  bind_cluster(set, options.place);
+  bind(set, options.spec);
+}
+
+ExitCode act(const PlanCommand& options, const OptionSet& set, Console& console) {
+  ClusterCloud cloud(options.place, console);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
+  cluster::check_spec(wish.spec);
+  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
+  const cluster::Plan plan = cluster::plan_up(wish.spec, wish.options, account, fleet);
+  if (console.json()) {
+    console.answer_json(plan_json(wish, account, plan, fleet));
+  } else {
+    answer_plan(wish, account, plan, console);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_plan() {
+  auto command = make_command<PlanCommand>("cluster plan", "what `cluster up` would make, and what that costs", act);
+  command->examples = {"dtrain cluster plan demo -w 2 --instance-type c5.2xlarge"};
+  command->see_also = {"cluster up", "cluster status"};
+  return command;
+}
+
+}  // namespace dtrain::cli

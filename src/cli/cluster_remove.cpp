@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include "cluster_options.hpp"
+#include "command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct RemoveCommand {
+  ClusterPlace place;
+  std::string node;
+  bool yes = false, force = false, no_wait = false;
+};
+
+void bind(OptionSet& set, RemoveCommand& options) {
+  bind_cluster(set, options.place);
+  set.group("Which node");
+  set.add("NODE", options.node, "NODE", "its name or instance id, as `cluster status` shows it").required = true;
+  set.add("--force", options.force, "also the head, a base worker, or below --min-workers").flag_only = true;
+  bind_yes(set, options.yes, "end it without asking");
+  set.add("--no-wait", options.no_wait, "return when the machine is told to end");
+}
+
+void check_may_go(const RemoveCommand& options, const cluster::Node& node) {
+  if (options.force) return;
+  const char* why = node.role == cluster::Role::head ? "the head, which holds the cluster together"
+                    : node.base ? "one of the workers that `up` started, which it would start again"
+                                : nullptr;
+  if (!why) return;
+  throw UsageError(fmt::format("{} of cluster {} is {}", node.name, options.place.name, why),
+                   "say --force to end it all the same");
+}
+
+Json document(const cluster::Fleet& fleet, const std::string& node, const cluster::Node* found) {
+  return Json::object({{"schema", "dtrain.cluster-remove/1"},
+                       {"cluster", fleet.name},
+                       {"node", node},
+                       {"instance_id", found ? found->instance_id : ""},
+                       {"was_there", found != nullptr}});
+}
+
+bool is_ending(const cluster::Fleet& fleet, const std::string& node) {
+  for (const cluster::Node& one : fleet.ending) {
+    if (one.name == node || one.instance_id == node) return true;
+  }
+  return false;
+}
+
+ExitCode remove(const RemoveCommand& options, Console& console) {
+  ClusterCloud cloud(options.place, console);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const cluster::Node* node = fleet.find(options.node);
+  if (!node && !is_ending(fleet, options.node)) {
+    throw UsageError(fmt::format("cluster {} has no node {}", fleet.name, options.node),
+                     fmt::format("dtrain cluster status {} lists them", fleet.name));
+  }
+  if (node) {
+    check_may_go(options, *node);
+    require_consent(options.yes, fmt::format("cluster {}: end {} ({})?", fleet.name, node->name, node->instance_id),
+                    console);
+    cluster::end_node(cloud.work(!options.no_wait), *node);
+  }
+  if (console.json()) {
+    console.answer_json(document(fleet, options.node, node));
+  } else {
+    console.answer(fmt::format("{} {}", options.node, node ? "is ended" : "was gone already"));
+  }
+  return ExitCode::ok;
+}
+
+ExitCode act(const RemoveCommand& options, const OptionSet&, Console& console) {
+  return change_cluster(options.place, [&] { return remove(options, console); });
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_remove() {
+  auto command = make_command<RemoveCommand>("cluster remove", "end one node of a cluster", act);
+  command->examples = {"dtrain cluster remove demo w0003", "dtrain cluster remove demo w0001 --force --yes"};
+  command->see_also = {"cluster add", "cluster status", "cluster down"};
+  return command;
+}
+
+}  // namespace dtrain::cli

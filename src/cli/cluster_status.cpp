@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+
+#include "cluster_options.hpp"
+#include "command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct StatusCommand {
+  ClusterPlace place;
+};
+
+void bind(OptionSet& set, StatusCommand& options) { bind_cluster(set, options.place); }
+
+// Hours since "2026-01-31T12:00:00.000Z"; 0 for anything else.
+double hours_since(const std::string& time) {
+  std::tm parts{};
+  if (!strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts)) return 0;
+  const double seconds = std::difftime(std::time(nullptr), timegm(&parts));
+  return seconds > 0 ? seconds / 3600 : 0;
+}
+
+// What the instances that are there cost until now.
+double accrued(const cluster::Fleet& fleet) {
+  double dollars = 0;
+  for (const cluster::Node& node : fleet.nodes) {
+    dollars += hours_since(node.launch_time) * cluster::hourly_price(node.type).value_or(0);
+  }
+  return dollars;
+}
+
+cluster::Cost cost_of(const cluster::Fleet& fleet) {
+  std::vector<std::string> types;
+  for (const cluster::Node& node : fleet.nodes) types.push_back(node.type);
+  return cluster::cost_of(types);
+}
+
+Json document(const std::string& region, const cluster::Fleet& fleet) {
+  Json nodes = Json::array(), options = Json::object();
+  for (const cluster::Node& node : fleet.nodes) nodes.push_back(node_json(node));
+  for (const auto& [name, text] : fleet.options) options[name] = text;
+  return Json::object({{"schema", "dtrain.cluster-status/1"},
+                       {"cluster", fleet.name},
+                       {"region", region},
+                       {"exists", fleet.exists()},
+                       {"workers", fleet.workers().size()},
+                       {"nodes", nodes},
+                       {"security_group", fleet.group ? fleet.group->id : ""},
+                       {"launch_template", fleet.launch_template ? fleet.launch_template->id : ""},
+                       {"options", options},
+                       {"dollars_per_hour", cost_of(fleet).hourly},
+                       {"dollars_so_far", accrued(fleet)}});
+}
+
+void answer_table(const cluster::Fleet& fleet, Console& console) {
+  console.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
+                             fleet.workers().size(), cost_of(fleet).hourly, accrued(fleet)));
+  console.answer(console.paint_answer(
+      Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{}", "NODE", "INSTANCE", "STATE",
+                                  "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC")));
+  for (const cluster::Node& node : fleet.nodes) {
+    console.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{}", node.name, node.instance_id,
+                               node.state, node.private_ip, node.public_ip, node.zone, node.type, node.market,
+                               node.elastic_status));
+  }
+}
+
+ExitCode act(const StatusCommand& options, const OptionSet&, Console& console) {
+  ClusterCloud cloud(options.place, console);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  if (console.json()) {
+    console.answer_json(document(cloud.aws().region(), fleet));
+  } else if (!fleet.exists()) {
+    console.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
+  } else {
+    answer_table(fleet, console);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_status() {
+  auto command = make_command<StatusCommand>("cluster status", "the nodes of a cluster, and what they cost", act);
+  command->examples = {"dtrain cluster status demo", "dtrain cluster status demo --json"};
+  command->see_also = {"cluster up", "cluster add", "cluster remove"};
+  return command;
+}
+
+}  // namespace dtrain::cli

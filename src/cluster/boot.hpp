@@ -1,0 +1,15 @@
+// What a cluster's nodes are told at their start, from what was asked for.
+#pragma once
+
+#include <string>
+
+#include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/user_data.hpp>
+
+namespace dtrain::cluster {
+
+// `head_address`: empty for the head itself. `system`: the shared file system, where there is one.
+std::string boot_script(const Wish& wish, const Account& account, NodeBoot::Role role, const std::string& head_address,
+                        const std::optional<FileSystem>& system);
+
+}  // namespace dtrain::cluster

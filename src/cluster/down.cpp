@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/change.hpp>
+
+#include "ec2_fields.hpp"
+#include "file_systems.hpp"
+#include "resources.hpp"
+#include "wait.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr double kBytesOfAGigabyte = 1e9;
+constexpr std::size_t kMostIds = 500;  // in one call
+// After the last instance is gone its group may be in use for a while.
+constexpr std::chrono::minutes kUntilUnused{5};
+
+std::map<std::string, std::string> states_of(net::AwsCalls& aws, const std::string& name) {
+  std::map<std::string, std::string> states;
+  const Fleet fleet = read_fleet(aws, name);
+  for (const auto* nodes : {&fleet.nodes, &fleet.ending}) {
+    for (const Node& node : *nodes) states[node.instance_id] = node.state;
+  }
+  return states;
+}
+
+// "i-1: no such": what is gone already needs no ending.
+void terminate(net::AwsCalls& aws, const std::vector<std::string>& ids) {
+  for (std::size_t at = 0; at < ids.size(); at += kMostIds) {
+    const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + kMostIds, ids.size()));
+    Fields fields;
+    add_list(fields, "InstanceId", {ids.begin() + static_cast<std::ptrdiff_t>(at), end});
+    try {
+      aws.query(net::kEc2, "TerminateInstances", std::move(fields));
+    } catch (const net::AwsError& problem) {
+      if (problem.facts().problem != net::AwsProblem::not_found) throw;
+    }
+  }
+}
+
+bool is_over(const std::string& state) { return state == "terminated"; }
+bool ends(const std::string& state) { return is_over(state) || state == "shutting-down"; }
+
+std::map<std::string, std::string> disks_of(net::AwsCalls& aws, const std::string& name) {
+  std::map<std::string, std::string> states;
+  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeVolumes", fields, "volumeSet")) {
+    states[one.value("volumeId")] = one.value("status");
+  }
+  return states;
+}
+
+// One removal: what is gone already is removed, what is in use is tried again for a while.
+class Removal {
+ public:
+  Removal(const Work& work, DownResult& result) : work_(work), result_(result) {}
+
+  void remove(const std::string& kind, const std::string& id, const std::function<void()>& call) {
+    try {
+      wait_until(kUntilUnused, id, [&] { return is_removed(call); });
+      work_.say(fmt::format("removed {} {}", kind, id));
+      result_.removed.push_back(id);
+    } catch (const Stopped&) {
+      throw;
+    } catch (const Error& problem) {
+      result_.leftover.push_back({kind, id, last_ ? last_->what() : problem.what()});
+    }
+  }
+
+ private:
+  bool is_removed(const std::function<void()>& call) try {
+    call();
+    return true;
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem == net::AwsProblem::not_found) return true;
+    if (problem.facts().problem != net::AwsProblem::in_use) throw;
+    last_ = problem;
+    return false;
+  }
+
+  const Work& work_;
+  DownResult& result_;
+  std::optional<net::AwsError> last_;
+};
+
+// A service may show the tags of what is gone for a while; without them a sweep by tag tells of what is there.
+void forget_tags(net::AwsCalls& aws, const std::vector<std::string>& gone) {
+  for (const std::string& id : gone) {
+    if (id.starts_with("fs")) continue;  // of another service
+    try {
+      aws.query(net::kEc2, "DeleteTags", {{"ResourceId.1", id}, {"Tag.1.Key", tag::kCluster}});
+    } catch (const net::AwsError&) {
+      // most often it is not known any more
+    }
+  }
+}
+
+void remove_by(const Work& work, DownResult& result, const std::string& kind, const std::string& action,
+               const std::string& field, const std::string& id) {
+  Removal(work, result).remove(kind, id, [&] { work.aws.query(net::kEc2, action, {{field, id}}); });
+}
+
+void remove_mount_targets(const Work& work, const FileSystem& system, const std::string& group, DownResult& result) {
+  std::vector<FileSystem::MountTarget> ours;
+  for (const auto& target : system.mount_targets) {
+    if (system.own || (!group.empty() && uses_group(work.aws, target.id, group))) ours.push_back(target);
+  }
+  for (const auto& target : ours) {
+    Removal(work, result).remove("mount target", target.id, [&] { delete_mount_target(work.aws, target.id); });
+  }
+  if (ours.empty()) return;
+  wait_until(work.patience, fmt::format("the mount targets of {} are gone", system.id), [&] {
+    const auto left = read_file_system(work.aws, system.id, {}).mount_targets;
+    return std::ranges::none_of(left, [&](const auto& one) {
+      return std::ranges::any_of(ours, [&](const auto& our) { return our.id == one.id; });
+    });
+  });
+}
+
+void remove_storage(const Work& work, const Fleet& fleet, bool delete_storage, DownResult& result) {
+  const std::string group = fleet.group ? fleet.group->id : "";
+  std::vector<FileSystem> systems = own_file_systems(work.aws, fleet.name);
+  if (const auto shared = fleet.options.find("shared");
+      shared != fleet.options.end() && shared->second.starts_with("efs:")) {
+    systems.push_back(read_file_system(work.aws, shared->second.substr(4), {}));
+  }
+  for (const FileSystem& system : systems) {
+    remove_mount_targets(work, system, group, result);
+    if (system.own && delete_storage) {
+      Removal(work, result).remove("file system", system.id, [&] { delete_file_system(work.aws, system.id); });
+    } else if (system.own) {
+      result.kept.push_back({system.id, system.bytes / kBytesOfAGigabyte * kStoragePrice});
+    }
+  }
+}
+
+// Names of placement groups and key pairs that carry the cluster's tag.
+std::vector<std::string> tagged(net::AwsCalls& aws, const std::string& action, const std::string& list,
+                                const std::string& key, const std::string& cluster) {
+  std::vector<std::string> names;
+  for (const net::Element& one :
+       aws.query_all(net::kEc2, action, filtered({{std::string("tag:") + tag::kCluster, cluster}}), list)) {
+    const Tags tags = tags_of(one);
+    const auto found = tags.find(tag::kCluster);
+    if (found != tags.end() && found->second == cluster) names.push_back(one.value(key));
+  }
+  return names;
+}
+
+void end_all_instances(const Work& work, const Fleet& fleet, DownResult& result) {
+  std::vector<std::string> ids;
+  for (const Node& node : fleet.nodes) ids.push_back(node.instance_id);
+  result.instances = static_cast<int>(ids.size());
+  if (!ids.empty()) work.say(fmt::format("ending {} instances", ids.size()));
+  terminate(work.aws, ids);
+  // Also those that ended before: the group is in use until they are gone.
+  wait_until(work.patience, fmt::format("the instances of cluster {} are gone", fleet.name), [&] {
+    const auto states = states_of(work.aws, fleet.name);
+    return std::ranges::all_of(states, [](const auto& one) { return is_over(one.second); });
+  });
+}
+
+}  // namespace
+
+void end_instances(const Work& work, const std::vector<std::string>& instance_ids) {
+  if (instance_ids.empty()) return;
+  terminate(work.aws, instance_ids);
+  if (!work.wait) return;
+  Fields fields;
+  add_list(fields, "InstanceId", instance_ids);
+  wait_until(work.patience, "the instances are gone", [&] {
+    try {
+      for (const net::Element& reservation :
+           work.aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
+        for (const net::Element& one : reservation.list("instancesSet")) {
+          if (!is_over(node_of(one).state)) return false;
+        }
+      }
+    } catch (const net::AwsError& problem) {
+      if (problem.facts().problem != net::AwsProblem::not_found) throw;
+    }
+    return true;
+  });
+}
+
+void end_node(const Work& work, const Node& node) {
+  set_tags(work.aws, {node.instance_id}, {{tag::kStatus, "REMOVAL_QUEUED"}});
+  end_instances(work, {node.instance_id});
+  set_tags(work.aws, {node.instance_id}, {{tag::kStatus, "REMOVED"}});
+}
+
+DownResult bring_down(const Work& work, const std::string& name, bool delete_storage) {
+  DownResult result;
+  const Fleet fleet = read_fleet(work.aws, name);
+  // A template that is gone starts nothing more while the instances end.
+  if (fleet.launch_template) {
+    remove_by(work, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId", fleet.launch_template->id);
+  }
+  end_all_instances(work, fleet, result);
+  remove_storage(work, fleet, delete_storage, result);
+  if (fleet.options.contains("placement")) {
+    for (const std::string& group :
+         tagged(work.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", name)) {
+      remove_by(work, result, "placement group", "DeletePlacementGroup", "GroupName", group);
+    }
+  }
+  for (const std::string& key : tagged(work.aws, "DescribeKeyPairs", "keySet", "keyName", name)) {
+    remove_by(work, result, "key pair", "DeleteKeyPair", "KeyName", key);
+  }
+  // Last: its tags are what is known of the cluster.
+  if (fleet.group) remove_by(work, result, "security group", "DeleteSecurityGroup", "GroupId", fleet.group->id);
+  forget_tags(work.aws, result.removed);
+  for (Leftover& left : sweep(work.aws, name)) {
+    const bool is_kept = std::ranges::any_of(result.kept, [&](const Kept& one) { return one.file_system == left.id; });
+    const bool is_known = std::ranges::any_of(result.leftover, [&](const Leftover& one) { return one.id == left.id; });
+    const bool is_removed = std::ranges::find(result.removed, left.id) != result.removed.end();
+    if (!is_kept && !is_known && !is_removed) result.leftover.push_back(std::move(left));
+  }
+  return result;
+}
+
+std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name) {
+  std::vector<Leftover> left;
+  std::vector<std::string> gone;
+  const auto states = states_of(aws, name), disks = disks_of(aws, name);
+  const Fields fields = filtered({{"key", tag::kCluster}, {"value", name}});
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeTags", fields, "tagSet")) {
+    const std::string kind = one.value("resourceType"), id = one.value("resourceId");
+    const auto state = states.find(id), disk = disks.find(id);
+    // Instances that AWS shows no more are over; disks go with their instances, sometimes later.
+    if (kind == "instance" && (state == states.end() || ends(state->second))) continue;
+    if (kind == "network-interface" || (kind == "volume" && disk != disks.end() && disk->second != "available"))
+      continue;
+    if (kind == "volume" && disk == disks.end()) {
+      gone.push_back(id);
+    } else {
+      left.push_back({kind, id, "it still carries the cluster's tag"});
+    }
+  }
+  forget_tags(aws, gone);
+  for (const FileSystem& system : own_file_systems(aws, name)) {
+    if (system.state != "deleting" && system.state != "deleted")
+      left.push_back({"file system", system.id, "it is kept"});
+  }
+  return left;
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,23 @@
+// Elastic file systems and the addresses at which subnets mount them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <dtrain/cluster/account.hpp>
+
+namespace dtrain::cluster {
+
+// The one that `--shared` means, where it is there already: the given one, or this cluster's own.
+std::optional<FileSystem> find_file_system(net::AwsCalls& aws, const Spec& spec, const std::string& cluster);
+// By its creation token, so that it is made once however often this is called.
+FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, const Tags& tags);
+// Waits until the file system takes it. One that is in that zone already is taken.
+FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem& system, const Subnet& subnet,
+                                            const std::string& group);
+void delete_mount_target(net::AwsCalls& aws, const std::string& id);
+void delete_file_system(net::AwsCalls& aws, const std::string& id);
+// Whether the security group is one of the mount target's.
+bool uses_group(net::AwsCalls& aws, const std::string& mount_target, const std::string& group);
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,204 @@
+#include "launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "ec2_fields.hpp"
+#include "resources.hpp"
+#include "wait.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::size_t kTokenSize = 32;
+// A call whose reply was lost is made again so often; each time it is first asked whether it happened.
+constexpr int kMostReplies = 5;
+constexpr std::chrono::milliseconds kAfterALostReply{500};
+
+std::string digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kTokenSize); }
+
+std::vector<Node> nodes_of_launch(net::AwsCalls& aws, const std::string& launch) {
+  const Fields fields = filtered({{std::string("tag:") + tag::kLaunch, launch}});
+  std::vector<Node> nodes;
+  for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
+    for (const net::Element& instance : reservation.list("instancesSet")) {
+      Node node = node_of(instance);
+      if (node.there()) nodes.push_back(std::move(node));
+    }
+  }
+  return nodes;
+}
+
+// call() as often as its reply gets lost, but not once what it was to make is there.
+template <typename Call, typename Find>
+auto call_once(const Call& call, const Find& find) {
+  for (int lost = 0;; ++lost) {
+    try {
+      return call();
+    } catch (const net::AwsError& problem) {
+      if (problem.facts().problem != net::AwsProblem::transient || lost >= kMostReplies) throw;
+    }
+    if (auto there = find()) return std::move(*there);
+    pause_for(kAfterALostReply * lost);
+  }
+}
+
+// Another pool may help.
+bool is_for_the_next_pool(net::AwsProblem problem) {
+  return problem == net::AwsProblem::capacity || problem == net::AwsProblem::transient ||
+         problem == net::AwsProblem::throttled;
+}
+
+void note(const Work& work, Launched& launched, Attempt attempt) {
+  const std::string why = attempt.code.empty() ? "" : fmt::format(": {}: {}", attempt.code, attempt.message);
+  work.say(fmt::format("{}: {} of {}{}", attempt.pool.text(), attempt.got, attempt.wanted, why));
+  launched.attempts.push_back(std::move(attempt));
+}
+
+Fields head_fields(const LaunchOrder& order, const Wish& wish, const Account& account, const SecurityGroup& group,
+                   const std::string& user_data, const Pool& pool) {
+  Fields fields = instance_fields("", wish, account, group, user_data, pool.subnet_id);
+  fields.insert(
+      fields.end(),
+      {{"InstanceType", pool.type}, {"MinCount", "1"}, {"MaxCount", "1"}, {"ClientToken", order.client_token(pool)}});
+  if (pool.market == "spot") fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
+  Tags tags = common_tags(wish.name, account);
+  add_tags(fields, "", 2, "volume", tags);
+  tags.insert({{tag::kName, fmt::format("dtrain-{}-head", wish.name)},
+               {tag::kRole, "head"},
+               {tag::kNode, "head"},
+               {tag::kNodeType, "Master"},
+               {tag::kLaunch, order.launch_tag()}});
+  add_tags(fields, "", 1, "instance", tags);
+  return fields;
+}
+
+Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool, const Tags& tags,
+                    int least) {
+  const std::string options = pool.market == "spot" ? "SpotOptions." : "OnDemandOptions.";
+  const std::string config = "LaunchTemplateConfigs.1.";
+  Fields fields{{"Type", "instant"},
+                {"ClientToken", order.client_token(pool)},
+                {"TargetCapacitySpecification.TotalTargetCapacity", std::to_string(order.names.size())},
+                {"TargetCapacitySpecification.DefaultTargetCapacityType", pool.market},
+                {options + "MinTargetCapacity", std::to_string(least)},
+                {options + "SingleAvailabilityZone", "true"},
+                {options + "SingleInstanceType", "true"},
+                {config + "LaunchTemplateSpecification.LaunchTemplateId", from.id},
+                {config + "LaunchTemplateSpecification.Version", "$Default"},
+                {config + "Overrides.1.InstanceType", pool.type},
+                {config + "Overrides.1.SubnetId", pool.subnet_id}};
+  add_tags(fields, "", 1, "instance", tags);
+  return fields;
+}
+
+struct FleetAnswer {
+  std::vector<std::string> ids;
+  std::string code, message;  // why not all
+};
+
+FleetAnswer read_fleet_answer(const net::Element& answer) {
+  FleetAnswer told;
+  for (const net::Element& group : answer.list("fleetInstanceSet")) {
+    for (const net::Element& id : group.list("instanceIds")) told.ids.push_back(id.text);
+  }
+  for (const net::Element& failure : answer.list("errorSet")) {
+    told.code = failure.value("errorCode");
+    told.message = failure.value("errorMessage");
+  }
+  return told;
+}
+
+FleetAnswer ask_pool(const Work& work, const LaunchOrder& order, const Fields& fields) try {
+  const auto call = [&] {
+    return read_fleet_answer(work.aws.query(net::kEc2, "CreateFleet", fields, net::LostReply::tell));
+  };
+  const auto find = [&]() -> std::optional<FleetAnswer> {
+    FleetAnswer there;
+    for (const Node& node : nodes_of_launch(work.aws, order.launch_tag())) there.ids.push_back(node.instance_id);
+    if (there.ids.empty()) return std::nullopt;
+    return there;
+  };
+  return call_once(call, find);
+} catch (const net::AwsError& problem) {
+  if (!is_for_the_next_pool(problem.facts().problem)) throw;
+  return {{}, problem.facts().code, problem.facts().message};
+}
+
+}  // namespace
+
+std::string LaunchOrder::client_token(const Pool& pool) const {
+  return digest(fmt::format("{} {} {} {}", group_id, number, join(names, ","), pool.text()));
+}
+
+std::string LaunchOrder::launch_tag() const {
+  return fmt::format("{}.{}", number, digest(group_id + join(names, ",")).substr(0, 12));
+}
+
+Node launch_head(const Work& work, const LaunchOrder& order, const Wish& wish, const Account& account,
+                 const SecurityGroup& group, const std::string& user_data, Launched& launched) {
+  for (const Pool& pool : head_pools(wish.spec, account)) {
+    const Fields fields = head_fields(order, wish, account, group, user_data, pool);
+    const auto call = [&] {
+      const net::Element answer = work.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
+      const auto made = answer.list("instancesSet");
+      if (made.empty()) throw DataError("the answer to ec2 RunInstances names no instance");
+      return node_of(made.front());
+    };
+    const auto find = [&]() -> std::optional<Node> {
+      auto there = nodes_of_launch(work.aws, order.launch_tag());
+      if (there.empty()) return std::nullopt;
+      return std::move(there.front());
+    };
+    try {
+      Node head = call_once(call, find);
+      note(work, launched, {.pool = pool, .wanted = 1, .got = 1});
+      if (head.zone.empty()) head.zone = pool.zone;
+      return head;
+    } catch (const net::AwsError& problem) {
+      if (problem.facts().problem != net::AwsProblem::capacity) throw;
+      note(work, launched, {pool, 1, 0, problem.facts().code, problem.facts().message});
+    }
+  }
+  throw NoCapacity("no pool has a machine for the head",
+                   "wait, or give more choice: --instance-type A,B, --spot prefer", launched);
+}
+
+std::vector<std::string> launch_workers(const Work& work, const LaunchOrder& order, const LaunchTemplate& from,
+                                        const std::vector<Pool>& pools, const Tags& tags, int least,
+                                        Launched& launched) {
+  const int wanted = static_cast<int>(order.names.size());
+  launched.wanted = wanted;
+  for (const Pool& pool : pools) {
+    FleetAnswer told = ask_pool(work, order, fleet_fields(order, from, pool, tags, least));
+    const int got = static_cast<int>(told.ids.size());
+    note(work, launched, {pool, wanted, got, told.code, told.message});
+    if (got >= least && got > 0) {
+      launched.got = got;
+      return told.ids;
+    }
+    if (got > 0) end_instances(work, told.ids);
+    const net::AwsProblem problem = net::problem_of_code(told.code);
+    if (!told.code.empty() && !is_for_the_next_pool(problem)) {
+      throw net::refusal("ec2 CreateFleet", told.code, told.message);
+    }
+  }
+  return {};
+}
+
+std::vector<std::pair<std::string, std::string>> NoCapacity::details() const {
+  std::vector<std::pair<std::string, std::string>> details{{"cause", "capacity"}};
+  int number = 0;
+  for (const Attempt& one : launched_.attempts) {
+    details.emplace_back(fmt::format("attempt_{}", ++number),
+                         fmt::format("{}: {} of {}: {}", one.pool.text(), one.got, one.wanted, one.code));
+  }
+  return details;
+}
+
+}  // namespace dtrain::cluster

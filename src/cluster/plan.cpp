@@ -1,0 +1,215 @@
+#include <dtrain/cluster/plan.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::array<std::string_view, 12> kStepNames{"security-group",  "ssh-rule",    "own-rules", "key-pair",
+                                                      "placement-group", "file-system", "head",      "mount-target",
+                                                      "launch-template", "workers",     "names",     "options"};
+// Options that an existing cluster follows; the others are in the user data of its nodes.
+constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
+constexpr double kHoursOfADay = 24;
+
+std::vector<std::string> markets_of(const Spec& spec) {
+  if (spec.spot == "only") return {"spot"};
+  if (spec.spot == "prefer") return {"spot", "on-demand"};
+  return {"on-demand"};
+}
+
+std::vector<Pool> pools(const std::vector<std::string>& markets, const std::vector<std::string>& types,
+                        const Account& account, const std::string& first_zone) {
+  std::vector<Subnet> subnets = account.subnets;
+  std::ranges::stable_partition(subnets, [&](const Subnet& one) { return one.zone == first_zone; });
+  std::vector<Pool> found;
+  for (const std::string& market : markets) {
+    for (const std::string& type : types) {
+      const auto known = account.types.find(type);
+      for (const Subnet& subnet : subnets) {
+        if (known != account.types.end() && !known->second.zones.contains(subnet.zone)) continue;
+        found.push_back({market, type, subnet.zone, subnet.id});
+      }
+    }
+  }
+  return found;
+}
+
+void refuse_changes(const std::map<std::string, std::string>& options, const Fleet& fleet) {
+  std::vector<std::string> changed;
+  const auto differs = [&](const std::string& name) {
+    const auto now = options.find(name), then = fleet.options.find(name);
+    const bool both = now != options.end() && then != fleet.options.end();
+    if (both ? now->second == then->second : (now == options.end()) == (then == fleet.options.end())) return;
+    if (std::ranges::find(kChangeable, name) != kChangeable.end()) return;
+    changed.push_back("--" + name);
+  };
+  for (const auto& [name, text] : options) differs(name);
+  for (const auto& [name, text] : fleet.options) {
+    if (!options.contains(name)) differs(name);
+  }
+  if (changed.empty()) return;
+  throw UsageError(
+      fmt::format("cluster {} is there with another {}", fleet.name, join(changed, ", ")),
+      fmt::format("dtrain cluster down {} first, or leave {} out", fleet.name, changed.size() > 1 ? "them" : "it"));
+}
+
+std::string what_of_workers(const std::vector<std::string>& names, const std::vector<Pool>& pools) {
+  const std::string kind = pools.empty() ? "" : fmt::format(", {} {}", pools.front().market, pools.front().type);
+  if (names.size() == 1) return fmt::format("start worker {}{}", names.front(), kind);
+  return fmt::format("start {} workers, {} to {}{}", names.size(), names.front(), names.back(), kind);
+}
+
+void plan_surroundings(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
+  const auto add = [&](Step step, std::string what) { plan.actions.push_back({step, std::move(what)}); };
+  if (!fleet.group)
+    add(Step::security_group, fmt::format("make security group dtrain-{} in {}", fleet.name, account.vpc_id));
+  const std::vector<std::string> sources = fleet.group ? fleet.group->ssh_sources : std::vector<std::string>();
+  if (sources != std::vector{account.ssh_source}) add(Step::ssh_rule, "open port 22 to " + account.ssh_source);
+  if (!fleet.group || !fleet.group->lets_own_in || (spec.efa && !fleet.group->lets_own_out)) {
+    add(Step::own_rules, "let the cluster's nodes reach each other");
+  }
+  if (!account.public_key.empty()) add(Step::key_pair, fmt::format("bring your public key as {}", account.key));
+  if (spec.placement && !fleet.group)
+    add(Step::placement_group, fmt::format("make placement group dtrain-{}", fleet.name));
+  if (shared_kind(spec) == SharedKind::new_efs && !account.file_system) {
+    add(Step::file_system, "make an elastic file system, encrypted");
+  }
+}
+
+bool has_mount_targets(const Account& account, const Fleet& fleet) {
+  if (!account.file_system || fleet.nodes.empty()) return false;
+  return std::ranges::all_of(fleet.nodes, [&](const Node& node) {
+    return std::ranges::any_of(account.file_system->mount_targets,
+                               [&](const auto& target) { return target.zone == node.zone; });
+  });
+}
+
+void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
+  const auto add = [&](Step step, std::string what) { plan.actions.push_back({step, std::move(what)}); };
+  const Node* head = fleet.head();
+  if (!head) {
+    const auto choices = head_pools(spec, account);
+    add(Step::head, "start the head, " + (choices.empty() ? "nowhere" : choices.front().text()));
+  }
+  const SharedKind shared = shared_kind(spec);
+  const bool on_efs = shared == SharedKind::new_efs || shared == SharedKind::given_efs;
+  if (on_efs && !(head && has_mount_targets(account, fleet))) {
+    add(Step::mount_target, "give the file system an address in each zone in use");
+  }
+  if (!fleet.launch_template) add(Step::launch_template, fmt::format("make launch template dtrain-{}", fleet.name));
+  plan.to_start = missing_base_workers(spec, fleet);
+  if (!plan.to_start.empty()) {
+    add(Step::workers, what_of_workers(plan.to_start, worker_pools(spec, account, head ? head->zone : "")));
+  }
+}
+
+// Base workers that a launch left without names get the lowest free ones, in the order of their ids.
+void plan_names(const Spec& spec, const Fleet& fleet, Plan& plan) {
+  int number = 1, next = last_node(fleet);
+  for (const Node* node : fleet.workers()) {
+    if (node->named()) continue;
+    if (node->base) {
+      while (number <= spec.workers && fleet.find(worker_name(number))) ++number;
+    }
+    const int chosen = node->base && number <= spec.workers ? number++ : ++next;
+    plan.to_name[node->instance_id] = worker_name(chosen);
+  }
+  if (!plan.to_name.empty()) plan.actions.push_back({Step::names, fmt::format("name {} workers", plan.to_name.size())});
+}
+
+void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
+  std::map<std::string, int> vcpus;
+  const auto count = [&](const std::string& type, int machines) {
+    const auto known = account.types.find(type);
+    if (known != account.types.end()) vcpus[quota_of(type)] += machines * known->second.vcpus;
+  };
+  count(fleet.head() ? fleet.head()->type : types_of(spec).front(), 1);
+  count(spec.instance_types.front(), spec.workers);
+  for (const auto& [quota, needed] : vcpus) {
+    QuotaNeed need{quota, needed};
+    if (const auto limit = account.quotas.find(quota); limit != account.quotas.end()) need.limit = limit->second;
+    if (!need.enough()) {
+      plan.notes.push_back(
+          fmt::format("the account may run {:.0f} vCPUs of kind {}, the cluster takes {}: ask for more in "
+                      "Service Quotas",
+                      *need.limit, quota, needed));
+    }
+    plan.quotas.push_back(std::move(need));
+  }
+}
+
+void add_notes(const Spec& spec, const Account& account, Plan& plan) {
+  const auto note = [&](std::string text) { plan.notes.push_back(std::move(text)); };
+  if (shared_kind(spec) == SharedKind::none) {
+    note("without a shared folder the coordinator stays on the head, and nobody takes over when the head is lost");
+  }
+  if (account.key.empty()) {
+    note("no key pair: nobody can log in. Say --key NAME, or make a key with ssh-keygen");
+  }
+  if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
+  if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
+    note(fmt::format(
+        "nothing ends it by itself: it costs ${:.2f} a day until `cluster down`. --ttl 12h or --autostop 30m "
+        "would",
+        plan.cost.hourly * kHoursOfADay));
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Step step) { return kStepNames[static_cast<std::size_t>(step)]; }
+
+std::string Pool::text() const { return fmt::format("{} {} in {}", market, type, zone); }
+
+bool Plan::has(Step step) const {
+  return std::ranges::any_of(actions, [&](const Action& action) { return action.step == step; });
+}
+
+std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone) {
+  return pools(markets_of(spec), spec.instance_types, account, zone);
+}
+
+// The head holds the cluster together, so it is a spot instance only where that is all one wants.
+std::vector<Pool> head_pools(const Spec& spec, const Account& account) {
+  const auto types = spec.head_type.empty() ? spec.instance_types : std::vector{spec.head_type};
+  return pools({spec.spot == "only" ? "spot" : "on-demand"}, types, account, {});
+}
+
+Cost cost_of(const std::vector<std::string>& types) {
+  Cost cost;
+  for (const std::string& type : types) {
+    if (const auto price = hourly_price(type)) {
+      cost.hourly += *price;
+    } else if (std::ranges::find(cost.unpriced, type) == cost.unpriced.end()) {
+      cost.unpriced.push_back(type);
+    }
+  }
+  return cost;
+}
+
+Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,
+             const Fleet& fleet) {
+  check_spec(spec);
+  if (fleet.group) refuse_changes(options, fleet);
+  Plan plan;
+  plan_surroundings(spec, account, fleet, plan);
+  plan_nodes(spec, account, fleet, plan);
+  plan_names(spec, fleet, plan);
+  if (fleet.group && fleet.options != options) plan.actions.push_back({Step::options, "write down the new options"});
+  std::vector<std::string> types{fleet.head() ? fleet.head()->type : types_of(spec).front()};
+  for (const Node* node : fleet.workers()) types.push_back(node->type);
+  types.insert(types.end(), plan.to_start.size(), spec.instance_types.front());
+  plan.cost = cost_of(types);
+  plan_quotas(spec, account, fleet, plan);
+  add_notes(spec, account, plan);
+  return plan;
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,84 @@
+#include <dtrain/cluster/spec.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::size_t kLongestName = 40;
+constexpr int kMostWorkers = 5'000;
+
+bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; }
+
+bool is_cidr(const std::string& text) {
+  const auto slash = text.find('/');
+  if (slash == text.npos) return false;
+  const auto bits = parse_integer(text.substr(slash + 1));
+  const bool six = text.find(':') != text.npos;
+  if (!bits || *bits < 0 || *bits > (six ? 128 : 32)) return false;
+  const std::string address = text.substr(0, slash);
+  if (six)
+    return std::ranges::all_of(
+        address, [](char c) { return std::string_view("0123456789abcdefABCDEF:.").find(c) != std::string_view::npos; });
+  const auto parts = split(address, '.');
+  return parts.size() == 4 && std::ranges::all_of(parts, [](const std::string& part) {
+           const auto number = parse_integer(part);
+           return number && *number >= 0 && *number <= 255;
+         });
+}
+
+}  // namespace
+
+std::vector<std::string> types_of(const Spec& spec) {
+  std::vector<std::string> types;
+  const auto add = [&](const std::string& type) {
+    if (!type.empty() && std::ranges::find(types, type) == types.end()) types.push_back(type);
+  };
+  add(spec.head_type);
+  for (const std::string& type : spec.instance_types) add(type);
+  return types;
+}
+
+int least_workers(const Spec& spec) { return std::min(spec.min_workers.value_or(spec.workers), spec.workers); }
+
+SharedKind shared_kind(const Spec& spec) {
+  if (spec.shared == "none" || spec.shared.empty()) return SharedKind::none;
+  if (spec.shared == "efs") return SharedKind::new_efs;
+  return spec.shared.starts_with("efs:") ? SharedKind::given_efs : SharedKind::path;
+}
+
+void check_cluster_name(const std::string& name) {
+  if (!name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_plain) && name.front() != '-')
+    return;
+  throw UsageError(fmt::format("'{}' is no name for a cluster", name),
+                   fmt::format("letters, digits and -, at most {}", kLongestName));
+}
+
+void check_spec(const Spec& spec) {
+  const auto refuse = [](const std::string& what, const std::string& hint) { throw UsageError(what, hint); };
+  if (spec.instance_types.empty()) refuse("no --instance-type is given", "for example --instance-type c5.2xlarge");
+  if (spec.workers > kMostWorkers) refuse(fmt::format("--workers {} is more than {}", spec.workers, kMostWorkers), "");
+  if (spec.min_workers && *spec.min_workers > spec.workers) {
+    refuse(fmt::format("--min-workers {} is more than --workers {}", *spec.min_workers, spec.workers), "give fewer");
+  }
+  if (spec.workers == 0 && spec.head_only)
+    refuse("a head only and no workers cannot train", "give --workers 1 or more");
+  if (spec.ssh_from != "me" && !is_cidr(spec.ssh_from)) {
+    refuse(fmt::format("--ssh-from {} is no block of addresses", spec.ssh_from), "such as 203.0.113.7/32, or me");
+  }
+  const SharedKind shared = shared_kind(spec);
+  if (shared == SharedKind::path && !spec.shared.starts_with('/')) {
+    refuse(fmt::format("--shared {} is neither none, efs, efs:ID nor a folder", spec.shared), "a folder begins with /");
+  }
+  if (shared == SharedKind::given_efs && !spec.shared.starts_with("efs:fs-")) {
+    refuse(fmt::format("--shared {} names no file system", spec.shared), "such as efs:fs-0123456789abcdef0");
+  }
+  if (!spec.mount.starts_with('/')) refuse(fmt::format("--mount {} is no folder", spec.mount), "it begins with /");
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,178 @@
+"""A cluster from `plan` to `down`: requirements 1 to 3, 6, 7, 20 and 22."""
+
+import json
+import threading
+
+import pytest
+
+UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
+
+
+@pytest.fixture
+def demo(cloud):
+    """up(words): makes cluster demo with two workers."""
+    image = cloud.image()
+
+    def up(*words, **how):
+        return cloud.json("up", "demo", "-w", 2, "--ami", image, *UP, *words, **how)
+    return up
+
+
+def ids(cloud, name="demo"):
+    return sorted(instance["InstanceId"] for instance in cloud.of_cluster(name))
+
+
+def names(cloud, name="demo"):
+    return sorted(cloud.tags(instance)["dtrain:node"] for instance in ids(cloud, name))
+
+
+def test_r01_a_plan_changes_nothing_and_tells_what_and_what_it_costs(cloud):
+    words = ("demo", "-w", 2, "--instance-type", "c5.large", "--ami", cloud.image())
+    plan = cloud.json("plan", *words)
+    assert cloud.proxy.mutating() == []
+    assert [action["step"] for action in plan["actions"]] == [
+        "security-group", "ssh-rule", "own-rules", "head", "launch-template", "workers"]
+    assert plan["instances"] == 3 and plan["image"] == cloud.image() and plan["zones"][0] == "us-east-1a"
+    assert plan["dollars_per_hour"] == pytest.approx(3 * 0.085)
+    assert cloud.json("up", *words, "--dry-run") == plan
+    assert cloud.proxy.mutating() == []
+
+
+def test_r02_the_footprint_is_minimal(cloud, demo):
+    demo()
+    tagged = cloud.ec2.describe_tags(Filters=[{"Name": "key", "Values": ["dtrain:cluster"]}])["Tags"]
+    kinds = sorted(tag["ResourceType"] for tag in tagged if tag["ResourceType"] != "volume")
+    assert kinds == ["instance"] * 3 + ["launch-template", "security-group"], kinds
+    iam = cloud.client("iam")
+    assert iam.list_roles()["Roles"] == []
+    assert names(cloud) == ["head", "w0001", "w0002"]
+
+
+def test_r03_up_again_changes_nothing(cloud, demo):
+    demo()
+    before = ids(cloud)
+    cloud.proxy.calls.clear()
+    again = cloud.json("up", "demo", *UP)
+    assert again["changed"] is False
+    assert ids(cloud) == before and cloud.proxy.mutating() == []
+
+
+def test_r03_two_at_once_make_one_cluster(cloud, demo):
+    threads = [threading.Thread(target=demo) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names(cloud) == ["head", "w0001", "w0002"]
+    assert demo()["changed"] is False
+
+
+def test_r03_other_options_are_refused_but_those_that_can_change(cloud, demo):
+    demo()
+    refused = cloud.cluster("up", "demo", "--shared", "efs", *UP, status=2)
+    assert "--shared" in refused.stderr
+    assert len(cloud.json("up", "demo", "-w", 3, *UP)["nodes"]) == 4
+    assert names(cloud) == ["head", "w0001", "w0002", "w0003"]
+
+
+def test_r06_down_leaves_nothing_and_may_be_run_again(cloud, demo):
+    demo()
+    cloud.cluster("add", "demo", 2, "--yes", "--no-wait")
+    down = cloud.json("down", "demo", "--yes")
+    assert down["instances"] == 5 and down["leftover"] == []
+    assert cloud.sweep("demo") == []
+    assert cloud.json("down", "demo", "--yes")["removed"] == []
+    assert cloud.json("down", "never-there", "--yes")["instances"] == 0
+
+
+def test_r06_down_waits_until_instances_are_gone(cloud, demo):
+    cloud.proxy.strict.polls = 2
+    demo()
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.sweep("demo") == []
+    assert cloud.proxy.count("DeleteSecurityGroup") == 1
+
+
+def test_r06_what_down_cannot_remove_is_listed(cloud, demo):
+    from faults import error
+    demo()
+    cloud.proxy.on("DeleteSecurityGroup", error("UnauthorizedOperation", "not you", 403))
+    down = cloud.json("down", "demo", "--yes", status=3)
+    assert [left["kind"] for left in down["leftover"]] == ["security group"]
+    assert "UnauthorizedOperation" in down["leftover"][0]["why"]
+
+
+def test_r07_look_alikes_stay_as_they_are(cloud, demo):
+    vpc = cloud.ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
+    group = cloud.ec2.create_security_group(GroupName="dtrain-demo", Description="not ours", VpcId=vpc)["GroupId"]
+    cloud.ec2.create_launch_template(LaunchTemplateName="dtrain-demo", LaunchTemplateData={"InstanceType": "t3.micro"})
+    theirs = cloud.ec2.run_instances(
+        ImageId=cloud.image(), MinCount=2, MaxCount=2, InstanceType="t3.micro", SecurityGroupIds=[group],
+        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "dtrain-demo-head"},
+                                                                 {"Key": "dtrain:cluster", "Value": "demo2"}]}])
+    theirs = [instance["InstanceId"] for instance in theirs["Instances"]]
+
+    def seen():
+        return json.dumps([cloud.ec2.describe_instances(InstanceIds=theirs)["Reservations"],
+                           cloud.ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"],
+                           cloud.ec2.describe_launch_templates(LaunchTemplateNames=["dtrain-demo"])["LaunchTemplates"]],
+                          default=str)
+    before = seen()
+    demo()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    cloud.cluster("remove", "demo", "w0003", "--yes", "--no-wait")
+    cloud.cluster("down", "demo", "--yes")
+    assert seen() == before
+    assert cloud.sweep("demo") == []
+
+
+def test_r20_nodes_are_hardened(cloud, demo):
+    demo()
+    template = cloud.ec2.describe_launch_templates()["LaunchTemplates"][0]["LaunchTemplateId"]
+    data = cloud.ec2.describe_launch_template_versions(
+        LaunchTemplateId=template, Versions=["$Latest"])["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+    run = next(call.form for call in cloud.proxy.calls if call.action == "RunInstances")
+    assert data["MetadataOptions"]["HttpTokens"] == "required" == run["MetadataOptions.HttpTokens"]
+    assert data["MetadataOptions"]["InstanceMetadataTags"] == "enabled" == run["MetadataOptions.InstanceMetadataTags"]
+    assert data["InstanceInitiatedShutdownBehavior"] == "terminate" == run["InstanceInitiatedShutdownBehavior"]
+    disk = data["BlockDeviceMappings"][0]["Ebs"]
+    assert disk["Encrypted"] and disk["DeleteOnTermination"]
+    assert run["BlockDeviceMapping.1.Ebs.Encrypted"] == run["BlockDeviceMapping.1.Ebs.DeleteOnTermination"] == "true"
+    groups = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])
+    group = groups["SecurityGroups"][0]
+    rules = [(rule["IpProtocol"], rule.get("FromPort"), [source["CidrIp"] for source in rule["IpRanges"]],
+              [pair["GroupId"] for pair in rule["UserIdGroupPairs"]]) for rule in group["IpPermissions"]]
+    assert sorted(rules) == [("-1", None, [], [group["GroupId"]]), ("tcp", 22, ["127.0.0.1/32"], [])]
+
+
+def test_r20_the_ssh_rule_follows_ssh_from(cloud, demo):
+    demo()
+    cloud.cluster("up", "demo", "--ssh-from", "203.0.113.0/24", *UP)
+    group = cloud.ec2.describe_security_groups(
+        Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
+    sources = [source["CidrIp"] for rule in group["IpPermissions"] for source in rule["IpRanges"]]
+    assert sources == ["203.0.113.0/24"]
+
+
+def test_r22_an_own_file_system_is_made_once_kept_and_deleted_when_asked(cloud, demo):
+    demo("--shared", "efs")
+    systems = cloud.efs.describe_file_systems()["FileSystems"]
+    assert len(systems) == 1 and systems[0]["Encrypted"]
+    targets = cloud.efs.describe_mount_targets(FileSystemId=systems[0]["FileSystemId"])["MountTargets"]
+    assert [target["AvailabilityZoneName"] for target in targets] == ["us-east-1a"]
+    assert demo("--shared", "efs")["changed"] is False
+    kept = cloud.json("down", "demo", "--yes")["kept"]
+    assert [one["file_system"] for one in kept] == [systems[0]["FileSystemId"]]
+    demo("--shared", "efs")
+    assert [one["FileSystemId"] for one in cloud.efs.describe_file_systems()["FileSystems"]] == [kept[0]["file_system"]]
+    cloud.cluster("down", "demo", "--yes", "--delete-storage")
+    assert cloud.efs.describe_file_systems()["FileSystems"] == [] and cloud.sweep("demo") == []
+
+
+def test_r22_a_given_file_system_is_never_deleted(cloud, demo):
+    given = cloud.efs.create_file_system(CreationToken="theirs")["FileSystemId"]
+    demo("--shared", f"efs:{given}")
+    assert len(cloud.efs.describe_mount_targets(FileSystemId=given)["MountTargets"]) == 1
+    cloud.cluster("down", "demo", "--yes", "--delete-storage")
+    assert [one["FileSystemId"] for one in cloud.efs.describe_file_systems()["FileSystems"]] == [given]
+    assert cloud.efs.describe_mount_targets(FileSystemId=given)["MountTargets"] == []

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/plan.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+Spec some_spec() {
+  Spec spec;
+  spec.workers = 2;
+  spec.instance_types = {"c5.large", "m5.large"};
+  return spec;
+}
+
+Account some_account() {
+  Account account{.region = "us-east-1", .vpc_id = "vpc-1", .key = "mine"};
+  account.ssh_source = "1.2.3.4/32";
+  account.subnets = {{"subnet-a", "vpc-1", "a", true}, {"subnet-b", "vpc-1", "b", true}};
+  account.types["c5.large"] = {.name = "c5.large", .vcpus = 2, .architecture = "x86_64", .zones = {"a", "b"}};
+  account.types["m5.large"] = {.name = "m5.large", .vcpus = 2, .architecture = "x86_64", .zones = {"b"}};
+  return account;
+}
+
+Node worker(int number, bool base = true) {
+  Node node{
+      .name = worker_name(number), .base = base, .instance_id = "i-" + std::to_string(number), .state = "running"};
+  node.zone = "a";
+  node.type = "c5.large";
+  return node;
+}
+
+Fleet complete_fleet() {
+  Fleet fleet{.name = "demo"};
+  Node head{.name = "head", .role = Role::head, .instance_id = "i-h", .state = "running", .zone = "a"};
+  head.type = "c5.large";
+  fleet.nodes = {head, worker(1), worker(2)};
+  fleet.group = SecurityGroup{.id = "sg-1", .ssh_sources = {"1.2.3.4/32"}, .lets_own_in = true};
+  fleet.launch_template = LaunchTemplate{.id = "lt-1"};
+  return fleet;
+}
+
+std::vector<std::string> steps(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Action& action : plan.actions) names.emplace_back(name_of(action.step));
+  return names;
+}
+
+std::vector<std::string> texts(const std::vector<Pool>& pools) {
+  std::vector<std::string> all;
+  for (const Pool& pool : pools) all.push_back(pool.text());
+  return all;
+}
+
+using Words = std::vector<std::string>;
+
+TEST(PlanUp, MakesEverythingWhereNothingIs) {
+  const Plan plan = plan_up(some_spec(), {}, some_account(), {.name = "demo"});
+  EXPECT_EQ(steps(plan), (Words{"security-group", "ssh-rule", "own-rules", "head", "launch-template", "workers"}));
+  EXPECT_EQ(plan.to_start, (Words{"w0001", "w0002"}));
+  EXPECT_NEAR(plan.cost.hourly, 3 * 0.085, 1e-9);
+}
+
+TEST(PlanUp, HasNothingToDoForACompleteCluster) {
+  EXPECT_EQ(steps(plan_up(some_spec(), {}, some_account(), complete_fleet())), Words{});
+}
+
+TEST(PlanUp, StartsOnlyTheWorkersThatAreGone) {
+  Fleet fleet = complete_fleet();
+  fleet.nodes.erase(fleet.nodes.begin() + 1);
+  const Plan plan = plan_up(some_spec(), {}, some_account(), fleet);
+  EXPECT_EQ(steps(plan), Words{"workers"});
+  EXPECT_EQ(plan.to_start, Words{"w0001"});
+}
+
+TEST(PlanUp, NamesWhatACutShortLaunchLeftAndStartsNoneForIt) {
+  Fleet fleet = complete_fleet();
+  for (std::size_t at : {1u, 2u}) fleet.nodes[at].name = fleet.nodes[at].instance_id;
+  const Plan plan = plan_up(some_spec(), {}, some_account(), fleet);
+  EXPECT_EQ(steps(plan), Words{"names"});
+  EXPECT_EQ(plan.to_name, (std::map<std::string, std::string>{{"i-1", "w0001"}, {"i-2", "w0002"}}));
+}
+
+TEST(PlanUp, GivesAMachineThatAPersonStartedANumberOfItsOwn) {
+  Fleet fleet = complete_fleet();
+  fleet.nodes.push_back(worker(9, false));
+  fleet.nodes.back().name = fleet.nodes.back().instance_id;
+  EXPECT_EQ(plan_up(some_spec(), {}, some_account(), fleet).to_name.at("i-9"), "w0003");
+}
+
+TEST(PlanUp, ReplacesTheHeadAlone) {
+  Fleet fleet = complete_fleet();
+  fleet.nodes.erase(fleet.nodes.begin());
+  EXPECT_EQ(steps(plan_up(some_spec(), {}, some_account(), fleet)), Words{"head"});
+}
+
+TEST(PlanUp, MovesTheSshRule) {
+  Account account = some_account();
+  account.ssh_source = "5.6.7.8/32";
+  EXPECT_EQ(steps(plan_up(some_spec(), {}, account, complete_fleet())), Words{"ssh-rule"});
+}
+
+TEST(PlanUp, RefusesOptionsThatCannotChangeAndFollowsTheOthers) {
+  Fleet fleet = complete_fleet();
+  fleet.options = {{"workers", "2"}, {"shared", "efs"}};
+  EXPECT_THROW(plan_up(some_spec(), {{"workers", "2"}}, some_account(), fleet), UsageError);
+  EXPECT_THROW(plan_up(some_spec(), {{"workers", "2"}, {"shared", "/nfs"}}, some_account(), fleet), UsageError);
+  const Plan plan = plan_up(some_spec(), {{"workers", "3"}, {"shared", "efs"}}, some_account(), fleet);
+  EXPECT_EQ(steps(plan), Words{"options"});
+}
+
+TEST(PlanUp, GivesTheFileSystemAnAddressInEachZoneInUse) {
+  Spec spec = some_spec();
+  spec.shared = "efs";
+  Account account = some_account();
+  EXPECT_EQ(steps(plan_up(spec, {}, account, complete_fleet())), (Words{"file-system", "mount-target"}));
+  account.file_system = FileSystem{.id = "fs-1", .mount_targets = {{.zone = "b"}}};
+  EXPECT_EQ(steps(plan_up(spec, {}, account, complete_fleet())), Words{"mount-target"});
+  account.file_system->mount_targets.push_back({.zone = "a"});
+  EXPECT_EQ(steps(plan_up(spec, {}, account, complete_fleet())), Words{});
+}
+
+TEST(PlanUp, WarnsOfWhatCostsAndOfQuotasThatAreTooSmall) {
+  Account account = some_account();
+  account.quotas["standard"] = 5;
+  const Plan plan = plan_up(some_spec(), {}, account, {.name = "demo"});
+  ASSERT_EQ(plan.quotas.size(), 1u);
+  EXPECT_EQ(plan.quotas[0].vcpus, 6);
+  EXPECT_FALSE(plan.quotas[0].enough());
+  const auto says = [&](const char* word) {
+    return std::any_of(plan.notes.begin(), plan.notes.end(),
+                       [&](const auto& note) { return note.find(word) != note.npos; });
+  };
+  EXPECT_TRUE(says("5 vCPUs") && says("$6.12 a day"));
+}
+
+TEST(Pools, AreTriedByZoneThenTypeThenMarket) {
+  Spec spec = some_spec();
+  spec.spot = "prefer";
+  EXPECT_EQ(texts(worker_pools(spec, some_account(), "b")),
+            (Words{"spot c5.large in b", "spot c5.large in a", "spot m5.large in b", "on-demand c5.large in b",
+                   "on-demand c5.large in a", "on-demand m5.large in b"}));
+  EXPECT_EQ(texts(head_pools(spec, some_account())),
+            (Words{"on-demand c5.large in a", "on-demand c5.large in b", "on-demand m5.large in b"}));
+}
+
+TEST(Launches, HaveTheSameNumberUntilTheirMachinesWereThere) {
+  Fleet fleet = complete_fleet();
+  EXPECT_EQ(launch_number(fleet, {"w0001"}), 0);
+  fleet.nodes[1].launch = "0.abc";
+  EXPECT_EQ(launch_number(fleet, {"w0001"}), 1);
+  EXPECT_EQ(launch_number(fleet, {"w0002"}), 0);
+  fleet.group->tags[tag::kLaunches] = "4";
+  EXPECT_EQ(launch_number(fleet, {"w0002"}), 4);
+}
+
+TEST(Workers, ThatAreAddedTakeNoNameTwice) {
+  Fleet fleet = complete_fleet();
+  EXPECT_EQ(next_workers(fleet, 2), (Words{"w0003", "w0004"}));
+  fleet.ending = {worker(7, false)};
+  EXPECT_EQ(next_workers(fleet, 1), Words{"w0008"});
+  fleet.group->tags[tag::kLastNode] = "9";
+  EXPECT_EQ(next_workers(fleet, 1), Words{"w0010"});
+}
+
+TEST(Specs, AreRefusedWithTheOptionThatIsWrong) {
+  struct Wrong {
+    const char* option;
+    std::function<void(Spec&)> spoil;
+  };
+  const Wrong table[] = {{"--instance-type", [](Spec& spec) { spec.instance_types.clear(); }},
+                         {"--min-workers", [](Spec& spec) { spec.min_workers = 3; }},
+                         {"--ssh-from", [](Spec& spec) { spec.ssh_from = "my-house"; }},
+                         {"--ssh-from", [](Spec& spec) { spec.ssh_from = "1.2.3.400/32"; }},
+                         {"--shared", [](Spec& spec) { spec.shared = "nfs"; }},
+                         {"--shared", [](Spec& spec) { spec.shared = "efs:vol-1"; }},
+                         {"--mount", [](Spec& spec) { spec.mount = "data"; }}};
+  for (const Wrong& wrong : table) {
+    Spec spec = some_spec();
+    check_spec(spec);
+    wrong.spoil(spec);
+    try {
+      check_spec(spec);
+      ADD_FAILURE() << wrong.option;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(wrong.option), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(ClusterNames, AreNamesOfResourcesToo) {
+  for (const char* name : {"demo", "A-1"}) EXPECT_NO_THROW(check_cluster_name(name));
+  for (const char* name : {"", "-x", "a b", "a/b", "a.b"}) EXPECT_THROW(check_cluster_name(name), UsageError) << name;
+}
+
+}  // namespace
+}  // namespace dtrain::cluster
