@@ -45,6 +45,9 @@ test|clang-format|clang-tools-extra
 test|shellcheck|ShellCheck
 test|codespell|codespell
 test|mandoc|-
+test|zsh|zsh
+test|fish|fish
+test|tmux|tmux
 test|faketime|libfaketime
 test|openmpi-bin|openmpi
 test|mpich|mpich

@@ -32,7 +32,8 @@ struct BenchOptions {
 void bind(OptionSet& set, BenchOptions& options) {
   set.group("What");
   set.add("-n,--num-workers", options.workers, "N", "workers of the start", at_least(1));
-  set.add("--network", options.network, "NAME", "the network; its size is the state that a newcomer receives");
+  set.add("--network", options.network, "NAME", "the network; its size is the state that a newcomer receives").offers =
+      Offers::networks;
   set.add("--num-layers", options.layers, "N", "depth of the network; 0: its own", at_least(0));
   set.add_shape("--image-shape", options.image, "small images keep steps short beside the state");
   set.add("--global-batch", options.global_batch, "G", "samples of one step", at_least(1));

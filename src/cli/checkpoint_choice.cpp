@@ -8,8 +8,10 @@ namespace dtrain::cli {
 
 void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
   set.group("Checkpoint");
-  set.add("PREFIX", choice.prefix, "what --model-prefix was, or a .json or .safetensors file of a checkpoint")
-      .required = true;
+  Option& prefix =
+      set.add("PREFIX", choice.prefix, "what --model-prefix was, or a .json or .safetensors file of a checkpoint");
+  prefix.required = true;
+  prefix.offers = Offers::checkpoints;
   set.add("--load-epoch", choice.epoch, "N", "the checkpoint after epoch N; without it the newest", at_least(0));
 }
 

@@ -16,7 +16,8 @@ void bind_device(OptionSet& set, ComputeOptions& options) {
   set.add_choice("--device", options.device, {"auto", "cpu"}, "what computes; auto: the best that is there");
   set.add("--gpus", options.gpus, "LIST", "GPUs by number, as 0,2; empty: the CPU").may_be_empty = true;
   set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
-          at_least(1));
+          at_least(1))
+      .by_machine = true;
   set.add_custom(
       "--dtype", "float32|bfloat16|float16|auto", "what is computed in; weights are float32; auto: the fastest here",
       [&options](const std::string& text) {

@@ -28,7 +28,7 @@ void bind(OptionSet& set, BenchCommand& options) {
   set.add("--data-train", options.files, "the same, with train's name");
   set.add("--batch-size", options.batch_size, "N", "samples of one batch", at_least(1));
   bind_data_threads(set, options.data);
-  set.add("--threads", options.data.threads, "N", "the same, shorter", at_least(1));
+  set.add("--threads", options.data.threads, "N", "the same, shorter", at_least(1)).by_machine = true;
   bind_prefetch(set, options.data);
   set.add("--seconds", options.seconds, "N", "how long to measure", at_least(1));
   set.add("--seed", options.seed, "N", "order and augmentation depend on it");

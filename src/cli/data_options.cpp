@@ -38,7 +38,7 @@ void bind_validation_data(OptionSet& set, DataOptions& options) {
 
 void bind_data_threads(OptionSet& set, DataOptions& options) {
   options.threads = std::min(options.threads, usable_cpus());
-  set.add("--data-nthreads", options.threads, "N", "threads that decode and augment", at_least(1));
+  set.add("--data-nthreads", options.threads, "N", "threads that decode and augment", at_least(1)).by_machine = true;
 }
 
 void bind_prefetch(OptionSet& set, DataOptions& options) {

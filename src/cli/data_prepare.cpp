@@ -44,7 +44,7 @@ void bind(OptionSet& set, PrepareCommand& options) {
           between(1, 100));
   set.add("--shards", options.shards, "N", "write NAME_train_0.rec to NAME_train_<N-1>.rec, and val likewise",
           between(1, 100000));
-  set.add("--threads", options.threads, "N", "pictures that are worked on at once", at_least(1));
+  set.add("--threads", options.threads, "N", "pictures that are worked on at once", at_least(1)).by_machine = true;
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
                  "of a COCO picture: the category of its largest box, or all boxes for detection");
   set.group("Only for shapes, the data set that dtrain draws itself");

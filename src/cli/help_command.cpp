@@ -2,11 +2,31 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "documents.hpp"
+#include "environment.hpp"
 #include "help.hpp"
+#include "local_words.hpp"
 #include "topics.hpp"
 
 namespace dtrain::cli {
 namespace {
+
+struct HelpCommand {
+  std::string about;
+  std::string generate;                      // a folder
+  std::string complete, word, complete_job;  // for shells
+};
+
+void bind(OptionSet& set, HelpCommand& options) {
+  set.group("What").add("NAME", options.about, "NAME", "a command, or a topic: " + join(topic_names(), ", ")).many =
+      true;
+  for (Option* option :
+       {&set.add("--generate", options.generate, "DIR", "write completions and manual pages below DIR"),
+        &set.add("--complete", options.complete, "KIND", "what a shell offers for a value"),
+        &set.add("--word", options.word, "WORD", "the value as far as it was typed"),
+        &set.add("--complete-job", options.complete_job, "DIR", "--job-dir as it was typed")})
+    option->hidden = option->flag_only = true;
+}
 
 [[noreturn]] void refuse(const CommandTree& tree, const std::string& about) {
   std::vector<std::string> known = topic_names();
@@ -26,22 +46,40 @@ void answer_help(const CommandTree& tree, const std::string& about, Console& con
   console.answer(text);
 }
 
+// From a tree of its own: that of the running program has taken values from flags and files.
+void generate(const Path& folder) {
+  CommandTree tree;
+  for (const Document& document : documents(tree)) {
+    make_folder((folder / document.name).parent_path());
+    write_file_atomic(folder / document.name, document.text);
+  }
+}
+
+void answer_words(const HelpCommand& options, Console& console) {
+  const LocalPlaces places{.job = options.complete_job, .mount = environment("EFS_MOUNT").value_or("")};
+  for (const std::string& word : local_words(options.complete, options.word, places)) console.answer(word);
+}
+
 }  // namespace
 
 std::unique_ptr<Command> make_help(const CommandTree& tree) {
   auto command = std::make_unique<Command>();
-  auto about = std::make_shared<std::string>();
+  auto options = std::make_shared<HelpCommand>();
   command->path = "help";
   command->sentence = "explain a command or a topic";
   command->examples = {"dtrain help train", "dtrain help exit-codes"};
-  command->options.group("What")
-      .add("NAME", *about, "NAME", "a command, or a topic: " + join(topic_names(), ", "))
-      .many = true;
-  command->run = [&tree, about = about.get()](Console& console) {
-    answer_help(tree, *about, console);
+  bind(command->options, *options);
+  command->run = [&tree, options = options.get()](Console& console) {
+    if (!options->generate.empty()) {
+      generate(options->generate);
+    } else if (!options->complete.empty()) {
+      answer_words(*options, console);
+    } else {
+      answer_help(tree, options->about, console);
+    }
     return ExitCode::ok;
   };
-  command->storage = about;
+  command->storage = options;
   return command;
 }
 

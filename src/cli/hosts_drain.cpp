@@ -19,6 +19,7 @@ void bind(OptionSet& set, DrainCommand& options) {
   Option& hosts = set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave at the next step");
   hosts.required = true;
   hosts.many = true;
+  hosts.offers = Offers::hosts;
   set.add("--reason", options.reason, "TEXT", "what the list and the events say");
   set.group("Job");
   bind_job_folder(set, options.job.path);

@@ -19,6 +19,7 @@ void bind(OptionSet& set, RemoveCommand& options) {
   Option& hosts = set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave, as host_worker calls them");
   hosts.required = true;
   hosts.many = true;
+  hosts.offers = Offers::hosts;
   set.add("--yes", options.yes, "also more than half of the hosts");
   set.add("--allow-mass-remove", options.allow_mass_remove, "the same as --yes");
   set.group("Job");

@@ -206,8 +206,9 @@ void bind_ssh_config(OptionSet& set, std::optional<Path>& file) {
 }
 
 void bind_job_folder(OptionSet& set, Path& folder) {
-  set.add("--job-dir", folder, "where the job keeps host_worker, events, logs and ledger").legacy_variable =
-      "EFS_MOUNT";
+  Option& option = set.add("--job-dir", folder, "where the job keeps host_worker, events, logs and ledger");
+  option.legacy_variable = "EFS_MOUNT";
+  option.offers = Offers::jobs;
 }
 
 void bind_hosts(OptionSet& set, JobOptions& options) {

@@ -13,9 +13,10 @@ namespace dtrain::cli {
 void bind_network(OptionSet& set, NetworkChoice& choice) {
   nn::NetworkOptions& options = choice.options;
   set.group("Network");
-  set.add(
-      "--network", options.name, "NAME|FILE",
-      join(nn::network_names(), ", ") + ", or a .json file: a graph as `dtrain inspect` prints it or an MXNet symbol");
+  set.add("--network", options.name, "NAME|FILE",
+          join(nn::network_names(), ", ") +
+              ", or a .json file: a graph as `dtrain inspect` prints it or an MXNet symbol")
+      .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N", "depth, for networks that come in several; 0: the network's own",
           at_least(0));
   set.add("--width", options.width, "CHANNELS", "channels of a resnet's first stage; 0: the network's own",

@@ -71,16 +71,20 @@ Option& OptionSet::add(std::string flags, std::optional<std::string>& field, std
 }
 
 Option& OptionSet::add(std::string flags, std::optional<Path>& field, std::string help) {
-  return add_custom(
+  Option& option = add_custom(
       std::move(flags), "PATH", std::move(help),
       [&field](const std::string& text) { field = text.empty() ? std::nullopt : std::optional<Path>(text); },
       [&field] { return field ? field->string() : std::string(); });
+  option.offers = Offers::files;
+  return option;
 }
 
 Option& OptionSet::add(std::string flags, Path& field, std::string help) {
-  return add_custom(
+  Option& option = add_custom(
       std::move(flags), "PATH", std::move(help), [&field](const std::string& text) { field = not_empty(text); },
       [&field] { return field.string(); });
+  option.offers = Offers::files;
+  return option;
 }
 
 Option& OptionSet::add_paths(std::string flags, std::vector<Path>& field, std::string help) {
@@ -96,6 +100,7 @@ Option& OptionSet::add_paths(std::string flags, std::vector<Path>& field, std::s
   };
   Option& option = add_custom(std::move(flags), "PATH", std::move(help), set, show);
   option.many = true;
+  option.offers = Offers::files;
   option.between_words = kBetween;
   return option;
 }

@@ -22,6 +22,9 @@ enum class Source { fallback, recipe, user_config, project_config, environment, 
 
 constexpr char kBetweenRepeated = '\0';  // no word of a command line holds it
 
+// What a shell offers for a value; choices that help lists are offered anyway.
+enum class Offers { nothing, files, hosts, jobs, networks, checkpoints };
+
 struct Option {
   std::string flags;  // "--lr" or "-n,--num-workers"; without a dash it is a positional: "PREFIX"
   std::string value;  // what help calls the value; empty: a switch
@@ -34,6 +37,8 @@ struct Option {
   bool may_be_empty = false;        // `--gpus` followed by another option means `--gpus ""`
   bool flag_only = false;           // neither from the environment nor from a configuration file
   bool hidden = false;              // for dtrain itself: no document names it
+  bool by_machine = false;          // the default differs between machines: documents leave it out
+  Offers offers = Offers::nothing;
   // A positional that takes the words that follow `--`, or the first plain word, byte for byte, options or not.
   std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty

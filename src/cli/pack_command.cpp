@@ -26,7 +26,7 @@ void bind_pack(OptionSet& set, PackCommand& options) {
   set.add("--quality", pack.quality, "N", "of JPEG; without it, pictures that need no change stay byte for byte",
           between(1, 100));
   set.add_choice("--encoding", options.encoding, options.encodings, "how each picture is stored");
-  set.add("--threads", pack.threads, "N", "pictures that are worked on at once", at_least(1));
+  set.add("--threads", pack.threads, "N", "pictures that are worked on at once", at_least(1)).by_machine = true;
 }
 
 namespace {

@@ -22,7 +22,9 @@ struct PlotCommand {
 
 void bind(OptionSet& set, PlotCommand& options) {
   set.group("What");
-  set.add("JOB", options.job.path, "the folder of the job, running or over").required = true;
+  Option& job = set.add("JOB", options.job.path, "the folder of the job, running or over");
+  job.required = true;
+  job.offers = Offers::jobs;
   set.add("--out", options.out, "the picture: NAME.svg or NAME.png").required = true;
 }
 

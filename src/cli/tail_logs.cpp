@@ -35,7 +35,7 @@ void bind(OptionSet& set, TailCommand& options) {
   bind_job_folder(set, options.job.path);
   set.group("What");
   set.add("--rank", options.rank, "R", "only what the worker wrote that was rank R then", at_least(0));
-  set.add("--host", options.host, "HOST", "only this host's workers and its preparation");
+  set.add("--host", options.host, "HOST", "only this host's workers and its preparation").offers = Offers::hosts;
   set.add("--since", options.since, "TIME", "only later lines: 90s, 10m, 2h, 1d ago, or 2026-01-31T12:00:00Z");
   set.add("--grep", options.grep, "PATTERN", "only lines that match it, as of grep -E");
   set.add("--no-follow", options.no_follow, "end with what is there; else: with the job");

@@ -29,7 +29,8 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
 
 void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.group("Checkpoints");
-  set.add("--model-prefix", options.model_prefix, "save to PATH-0001.safetensors with PATH-0001.json, and so on");
+  set.add("--model-prefix", options.model_prefix, "save to PATH-0001.safetensors with PATH-0001.json, and so on")
+      .offers = Offers::checkpoints;
   set.add("--load-epoch", options.load_epoch, "N", "begin with the checkpoint that --model-prefix has of epoch N",
           at_least(0));
   set.add("--resume", options.resume, "go on from the newest undamaged checkpoint of --model-prefix");

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Manual pages and completions: those of the sources are what the program makes, and real shells complete with them.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+top=$here/../..
+
+run help --generate made
+check "documents are made" exits 0
+check "completions of the sources are those that the program makes (dtrain help --generate .)" diff -r made/completions "$top/completions"
+for page in made/man/*; do
+  check "the page of the sources is the one that the program makes: ${page##*/}" cmp "$page" "$top/man/${page##*/}"
+done
+check "no page of the sources is left over" same "$(ls made/man)" "$(basename -a "$top"/man/*.1)"
+check "they are the same where fewer processors are usable" bash -c \
+  'taskset -c "$(taskset -cp $$ | sed "s/.*[ ,-]//")" "$DTRAIN" help --generate fewer && diff -r made fewer'
+for page in "$top"/man/*; do
+  check "mandoc finds nothing wrong in ${page##*/}" bash -c 'mandoc -T lint -W warning "$1" >out' - "$page"
+done
+
+mkdir bin job m
+ln -s "$DTRAIN" bin/dtrain
+export PATH=$PWD/bin:$PATH
+printf 'alpha\nbeta:2222 slots=2\n' >job/host_worker
+touch m/net-0001.safetensors m/net-0001.json m/net-0002.safetensors m/note.txt own.json
+
+check "bash takes the script" bash -n "$top/completions/dtrain.bash"
+check "zsh takes the script" zsh -n "$top/completions/_dtrain"
+check "fish takes the script" fish -n "$top/completions/dtrain.fish"
+
+in_bash() { # in_bash LINE: what bash offers behind it, one a line in `out`
+  bash -c '. "$1"; COMP_LINE=$2 COMP_POINT=${#2}; COMPREPLY=(); _dtrain; printf "%s\n" "${COMPREPLY[@]}"' - \
+    "$top/completions/dtrain.bash" "$1" >out 2>err
+}
+in_fish() {
+  fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$top/completions/dtrain.fish" "$1" 2>err | cut -f1 >out
+}
+# zsh completes in a line editor alone: a terminal of its own, in which TAB shows what there is.
+in_zsh() {
+  local tmux=(tmux -L "dtrain$$" -f /dev/null)
+  "${tmux[@]}" new-session -d -s z -x 160 -y 60 zsh -f
+  "${tmux[@]}" send-keys -t z "fpath=($top/completions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; setopt no_beep auto_list no_always_last_prompt; clear; print -r -- is''ready" Enter
+  wait_for_screen isready
+  "${tmux[@]}" send-keys -t z -l "$1"
+  "${tmux[@]}" send-keys -t z Tab Tab
+  wait_for_screen "$2"
+  "${tmux[@]}" capture-pane -p -t z | tr -s ' ' '\n' >out
+  "${tmux[@]}" kill-server
+}
+wait_for_screen() {
+  for _ in $(seq 300); do
+    if "${tmux[@]}" capture-pane -p -t z | grep -qF -- "$1"; then return; fi
+    sleep 0.1
+  done
+}
+offers() { for word in "$@"; do grep -qxF -- "$word" out || return 1; done; }
+silent_or_blank() { ! grep -q . "$1"; }
+offers_not() { ! grep -qxF -- "$1" out; }
+
+for shell in bash fish; do
+  "in_$shell" 'dtrain '
+  check "$shell offers commands" offers train plot doctor hosts
+  "in_$shell" 'dtrain hosts '
+  check "$shell offers the commands of a group" offers list add remove drain
+  check "$shell offers only those" offers_not train
+  "in_$shell" 'dtrain train --num-'
+  check "$shell offers options" offers --num-layers --num-epochs
+  "in_$shell" 'dtrain train --kv-store '
+  check "$shell offers choices" offers local dist_sync
+  "in_$shell" 'dtrain train --network '
+  check "$shell offers networks and files of them" offers resnet vgg own.json
+  "in_$shell" 'dtrain hosts remove --job-dir job '
+  check "$shell offers the hosts of a job" offers alpha beta:2222
+  "in_$shell" 'dtrain plot '
+  check "$shell offers jobs" offers job
+  check "$shell offers what may lead to jobs" offers m/
+  "in_$shell" 'dtrain inspect m/'
+  check "$shell offers checkpoints" offers m/net
+  check "$shell offers nothing else as checkpoints" offers_not m/note.txt
+  "in_$shell" 'dtrain train --lr '
+  check "$shell offers nothing for a number" silent_or_blank out
+done
+
+in_bash 'dtrain hosts remove --job-dir job beta:'
+check "bash offers what follows a colon" offers 2222
+in_bash 'dtrain train --optimizer='
+check "bash offers choices behind =" offers sgd
+
+in_zsh 'dtrain ho' list
+check "zsh offers the commands of a group" offers list add
+in_zsh 'dtrain train --kv-store d' dist_sync
+check "zsh offers choices" offers dist_sync dist_device_sync
+in_zsh 'dtrain hosts remove --job-dir job ' alpha
+check "zsh offers the hosts of a job" offers alpha
+in_zsh 'dtrain inspect m/n' m/net
+check "zsh completes a checkpoint" offers m/net
+
+finish
