@@ -48,6 +48,9 @@ test|mandoc|-
 test|zsh|zsh
 test|fish|fish
 test|tmux|tmux
+test|lintian|-
+test|rpm|rpm-build
+test|rpmlint|rpmlint
 test|faketime|libfaketime
 test|openmpi-bin|openmpi
 test|mpich|mpich

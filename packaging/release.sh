@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Makes what a version consists of: packaging/release.sh OUT [--twice]
+#   dtrain_VERSION-1_amd64.deb  dtrain-VERSION-1.x86_64.rpm  dtrain-VERSION-linux-x86_64.tar.zst  SHA256SUMS
+# from the last commit, in a folder of its own. With --twice all of it is made again in another folder and must be the
+# same bytes. Version and date stand in CMakeLists.txt alone; that CHANGELOG.md tells of them is checked.
+set -euo pipefail
+[ $# -ge 1 ] || { echo "usage: packaging/release.sh OUT [--twice]" >&2; exit 2; }
+mkdir -p "$1"
+out=$(realpath "$1") twice=${2:-}
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+main() {
+  check_changelog
+  make_all "$work/first"
+  if [ -n "$twice" ]; then
+    make_all "$work/the-second-one"
+    diff -r "$work/first/made" "$work/the-second-one/made" || fail "two builds gave other bytes"
+  fi
+  cp "$work"/first/made/* "$out"
+  (cd "$out" && sha256sum -- *.deb *.rpm *.tar.zst >SHA256SUMS && cat SHA256SUMS)
+}
+
+check_changelog() {
+  local version date
+  version=$(sed -n 's/^project(dtrain VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  date=$(sed -n 's/^set(DTRAIN_DATE \([0-9-]*\)).*/\1/p' CMakeLists.txt)
+  grep -qxF "## $version, $date" CHANGELOG.md || fail "CHANGELOG.md has no '## $version, $date'"
+}
+
+make_all() {  # make_all FOLDER: sources, build and packages there; the paths do not show in the program
+  local folder=$1 map="-ffile-prefix-map=$1/source=."
+  mkdir -p "$folder/source" "$folder/made"
+  git archive HEAD | tar -C "$folder/source" -xf -
+  SOURCE_DATE_EPOCH=$(date --utc --date="$(sed -n 's/^set(DTRAIN_DATE \([0-9-]*\)).*/\1/p' CMakeLists.txt)" +%s)
+  export SOURCE_DATE_EPOCH CCACHE_DISABLE=1
+  cmake -S "$folder/source" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDTRAIN_TESTS=OFF \
+    -DCMAKE_CXX_FLAGS="$map" -DCMAKE_C_FLAGS="$map"
+  cmake --build "$folder/build" -j "$(nproc)" --target dtrain
+  bash packaging/packages.sh "$folder/build" "$folder/made"
+  bash packaging/bundle.sh "$folder/build" "$folder/made"
+}
+
+fail() { echo "release: $*" >&2; exit 1; }
+
+main
