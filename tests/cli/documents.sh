@@ -35,21 +35,24 @@ in_bash() { # in_bash LINE: what bash offers behind it, one a line in `out`
 in_fish() {
   fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$top/completions/dtrain.fish" "$1" 2>err | cut -f1 >out
 }
-# zsh completes in a line editor alone: a terminal of its own, in which TAB shows what there is.
+# zsh completes in a line editor alone: a terminal of its own, in which TAB shows what there is. Each has a server of its
+# own, since one that is ending takes no new terminals.
+terminals=0
 in_zsh() {
-  local tmux=(tmux -L "dtrain$$" -f /dev/null)
+  local tmux=(tmux -L "dtrain$$.$((++terminals))" -f /dev/null)
   "${tmux[@]}" new-session -d -s z -x 160 -y 60 zsh -f
   "${tmux[@]}" send-keys -t z "fpath=($top/completions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; setopt no_beep auto_list no_always_last_prompt; clear; print -r -- is''ready" Enter
   wait_for_screen isready
   "${tmux[@]}" send-keys -t z -l "$1"
   "${tmux[@]}" send-keys -t z Tab Tab
   wait_for_screen "$2"
-  "${tmux[@]}" capture-pane -p -t z | tr -s ' ' '\n' >out
+  tr -s ' ' '\n' <screen >out
   "${tmux[@]}" kill-server
 }
 wait_for_screen() {
   for _ in $(seq 300); do
-    if "${tmux[@]}" capture-pane -p -t z | grep -qF -- "$1"; then return; fi
+    "${tmux[@]}" capture-pane -p -t z >screen
+    if grep -qF -- "$1" screen; then return; fi
     sleep 0.1
   done
 }
