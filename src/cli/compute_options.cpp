@@ -3,18 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <vector>
 
+#include <dtrain/backend/cuda.hpp>
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
 
 namespace dtrain::cli {
 
+namespace {
+
+// "0,2" -> {0, 2}.
+std::vector<int> parse_gpus(const std::string& list) {
+  std::vector<int> gpus;
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    int gpu = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), gpu);
+    if (error != std::errc{} || end != word.data() + word.size() || gpu < 0) {
+      throw UsageError(fmt::format("--gpus {}: '{}' is no number of a GPU", list, word), "write numbers, as in 0,2");
+    }
+    gpus.push_back(gpu);
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  return gpus;
+}
+
+}  // namespace
+
 void bind_device(OptionSet& set, ComputeOptions& options) {
   options.threads = usable_cpus();
   set.group("Device");
-  set.add_choice("--device", options.device, {"auto", "cpu"}, "what computes; auto: the best that is there");
-  set.add("--gpus", options.gpus, "LIST", "GPUs by number, as 0,2; empty: the CPU").may_be_empty = true;
+  set.add_choice("--device", options.device, {"auto", "cpu", "cuda"},
+                 "what computes; cuda: GPU 0 unless --gpus names another; auto: the CPU unless --gpus names one");
+  set.add("--gpus", options.gpus, "LIST", "the GPU by number, as 0; empty: the CPU").may_be_empty = true;
   set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
           at_least(1))
       .by_machine = true;
@@ -39,12 +64,23 @@ void bind_batch(OptionSet& set, ComputeOptions& options) {
   set.add("--seed", options.seed, "N", "order, augmentation, dropout and first weights depend on it");
 }
 
-std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {
-  if (!options.gpus.empty()) {
-    throw UsageError(fmt::format("--gpus: this dtrain computes on the CPU only, not on GPUs {}", options.gpus),
-                     "leave --gpus out, or give it an empty value");
+std::optional<int> chosen_gpu(const ComputeOptions& options) {
+  const std::vector<int> gpus = parse_gpus(options.gpus);
+  if (options.device == "cpu" && !gpus.empty()) {
+    throw UsageError(fmt::format("--device cpu and --gpus {} exclude each other", options.gpus),
+                     "leave one of them out");
   }
-  return backend::make_cpu_backend();
+  if (gpus.size() > 1) {
+    throw UsageError(fmt::format("--gpus {}: this dtrain trains on one GPU at a time", options.gpus),
+                     "name one of them");
+  }
+  if (!gpus.empty()) return gpus.front();
+  return options.device == "cuda" ? std::optional<int>(0) : std::nullopt;
+}
+
+std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {
+  const std::optional<int> gpu = chosen_gpu(options);
+  return gpu ? backend::make_cuda_backend(*gpu) : backend::make_cpu_backend();
 }
 
 backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <dtrain/backend/backend.hpp>
@@ -27,6 +28,8 @@ struct ComputeOptions {
 void bind_device(OptionSet& set, ComputeOptions& options);  // device, GPUs, threads, dtype
 void bind_batch(OptionSet& set, ComputeOptions& options);   // batch sizes, shards, seed
 
+// The GPU that the options ask for; nullopt: the CPU. Throws UsageError for a list that makes no sense.
+std::optional<int> chosen_gpu(const ComputeOptions& options);
 // Throws UsageError for what this build or this machine cannot do.
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options);
 backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend);

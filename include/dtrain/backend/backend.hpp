@@ -3,19 +3,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <dtrain/backend/dtype.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
 
 namespace dtrain::backend {
-
-enum class DType { float32, bfloat16, float16 };
-DType parse_dtype(std::string_view name);  // UsageError with the known names
-const char* dtype_name(DType dtype);
 
 // n samples on the host, borrowed for the duration of a call.
 struct HostBatch {
@@ -108,6 +106,16 @@ class Executable {
   // running statistics take the weighted mean of the batch statistics. `contribution` is the sum over all shards of the
   // step.
   virtual void apply(std::span<const float> contribution, const Update& update) = 0;
+
+  // For a rank without peers, on a backend with memory of its own: the contributions of all shards of a step, 0 to V -
+  // 1 in order, V a power of two, are added by the canonical tree over V (left + right) and stay where they were
+  // computed. Gives what was counted. nullopt: not here, use enqueue() and apply().
+  virtual std::optional<StepMetrics> sum_here(const HostBatch& /*batch*/, std::span<const ShardRange> /*shards*/,
+                                              const StepKey& /*key*/) {
+    return std::nullopt;
+  }
+  // apply() of the sum that sum_here() left; only after it gave one.
+  virtual void apply_here(const Update& /*update*/) {}
 
   // Forward with running statistics. `logits` is empty or [n, classes]. loss_sum is that of plain cross-entropy
   // (no label smoothing).

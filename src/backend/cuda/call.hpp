@@ -3,8 +3,9 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
-#include <dtrain/backend/backend.hpp>
+#include <dtrain/backend/dtype.hpp>
 
 #include "bodies/convolution.hpp"
 #include "bodies/elementwise.hpp"

@@ -11,9 +11,6 @@
 
 namespace dtrain::backend::cuda {
 
-// What a device may reserve for libraries beside allocate().
-constexpr std::uint64_t kWorkspaceLimit = std::uint64_t{256} << 20;
-
 // Work that is done again and again on the same memory. Must not outlive its device.
 class Recording {
  public:
@@ -24,9 +21,7 @@ class Recording {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string description() const = 0;  // the chip and the versions of what computes: job state
   virtual std::uint64_t free_bytes() const = 0;
-  virtual bool has_bfloat16() const = 0;
 
   // Aligned to 256 bytes, any content.
   virtual std::byte* allocate(std::uint64_t bytes) = 0;
@@ -36,7 +31,7 @@ class Device {
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
-  virtual std::uint64_t workspace_bytes() const = 0;  // of what was recorded so far, beside allocate()
+  virtual std::uint64_t workspace_bytes() const = 0;  // reserved for libraries, not free any more
 };
 
 // All memory of an executable, as one piece.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
@@ -131,6 +132,47 @@ void CudaExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange>
   }
 }
 
+std::optional<StepMetrics> CudaExecutable::sum_here(const HostBatch& batch, std::span<const ShardRange> shards,
+                                                    const StepKey& key) {
+  DTRAIN_CHECK(options_.training, "compiled for evaluation only");
+  DTRAIN_CHECK(std::has_single_bit(shards.size()), "not all shards of a step");
+  pack_weights();
+  upload_key(key);
+  // A stack of complete subtrees, the larger ones first; levels[k] is the level of the one in slot k.
+  std::vector<int> levels;
+  auto* const leaf = at<float>(Part::contribution);
+  const std::int64_t size = contribution_.size();
+  for (const ShardRange& shard : shards) {
+    compute_leaf(batch, shard);
+    float* right = leaf;
+    int level = 0;
+    for (; !levels.empty() && levels.back() == level; ++level) {
+      levels.pop_back();
+      float* const left = slot(levels.size());
+      run_once({{"sum of two shards", Accumulate{right, left, size}}});
+      right = left;
+    }
+    if (right == leaf && shards.size() > 1) run_once({{"sum of shards", Copy{leaf, slot(levels.size()), size}}});
+    levels.push_back(level);
+  }
+  sum_ = shards.size() > 1 ? slot(0) : leaf;
+  std::array<float, ContributionLayout::metrics> metrics{};
+  device_->download(metrics.data(), sum_ + size - ContributionLayout::metrics, sizeof metrics);
+  sum_count_ = metrics[3];
+  return StepMetrics{metrics[0], metrics[1], metrics[2], metrics[3]};
+}
+
+void CudaExecutable::compute_leaf(const HostBatch& batch, const ShardRange& shard) {
+  if (shard.count > 0) return compute_shard(samples_of(batch, model_.graph, shard));
+  run_once({{"an empty shard", Fill{at<float>(Part::contribution), contribution_.size(), 0.0f}}});
+}
+
+float* CudaExecutable::slot(std::size_t index) {
+  const auto bytes = static_cast<std::uint64_t>(contribution_.size()) * sizeof(float);
+  while (slots_.size() <= index) slots_.push_back(std::make_unique<DeviceMemory>(*device_, bytes));
+  return reinterpret_cast<float*>(slots_[index]->data());
+}
+
 // Leaves the shard's contribution in its part of the memory.
 void CudaExecutable::compute_shard(const HostBatch& samples) {
   DTRAIN_CHECK(samples.n <= options_.max_samples, "a larger shard than this was compiled for");
@@ -186,13 +228,21 @@ void CudaExecutable::ensure_optimizer(std::size_t slots) {
 
 void CudaExecutable::apply(std::span<const float> contribution, const Update& update) {
   DTRAIN_CHECK(static_cast<std::int64_t>(contribution.size()) == contribution_.size(), "not this graph's contribution");
-  const auto count = static_cast<float>(metrics_of(contribution_, contribution).count);
+  auto* const sum = at<float>(Part::contribution);
+  device_->upload(sum, contribution.data(), contribution.size_bytes());
+  move_state(sum, static_cast<float>(metrics_of(contribution_, contribution).count), update);
+}
+
+void CudaExecutable::apply_here(const Update& update) {
+  DTRAIN_CHECK(sum_, "there is no sum to apply");
+  move_state(std::exchange(sum_, nullptr), sum_count_, update);
+}
+
+void CudaExecutable::move_state(const float* sum, float count, const Update& update) {
   DTRAIN_CHECK(count > 0, "a step without samples");
   const auto slots = static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind));
   ensure_optimizer(slots);
   const std::uint64_t t = ++state_.updates;
-  auto* const sum = at<float>(Part::contribution);
-  device_->upload(sum, contribution.data(), contribution.size_bytes());
   auto* const slot1 = reinterpret_cast<float*>(optimizer_ ? optimizer_->data() : nullptr);
   const std::int64_t parameters = contribution_.gradients;
   run_once({{"update of the parameters", UpdateParameters{.values = at<float>(Part::parameters),
@@ -257,7 +307,9 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<float> lo
 }
 
 std::uint64_t CudaExecutable::planned_bytes() const {
-  return memory_.size() + (optimizer_ ? optimizer_->size() : 0) + device_->workspace_bytes();
+  std::uint64_t bytes = memory_.size() + (optimizer_ ? optimizer_->size() : 0) + device_->workspace_bytes();
+  for (const auto& slot : slots_) bytes += slot->size();
+  return bytes;
 }
 
 }  // namespace dtrain::backend::cuda

@@ -19,6 +19,9 @@ class CudaExecutable final : public Executable {
                ContributionSink& sink) override;
   void synchronize() override {}
   void apply(std::span<const float> contribution, const Update& update) override;
+  std::optional<StepMetrics> sum_here(const HostBatch& batch, std::span<const ShardRange> shards,
+                                      const StepKey& key) override;
+  void apply_here(const Update& update) override;
   StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
   const ModelState& state() const override;
   void write_state(ModelState state) override;
@@ -37,7 +40,10 @@ class CudaExecutable final : public Executable {
   void run_once(std::vector<Call> calls);
   Recording& recording(const Program& program, Recordings& recordings, int n);
   void compute_shard(const HostBatch& samples);
+  void compute_leaf(const HostBatch& batch, const ShardRange& shard);
+  float* slot(std::size_t index);
   void ensure_optimizer(std::size_t slots);
+  void move_state(const float* sum, float count, const Update& update);
   template <typename T>
   T* at(Part part) const {
     return reinterpret_cast<T*>(memory_.data() + layout_.offset(part));
@@ -51,6 +57,9 @@ class CudaExecutable final : public Executable {
   MemoryLayout layout_;
   DeviceMemory memory_;
   std::unique_ptr<DeviceMemory> optimizer_;
+  std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_here()
+  float* sum_ = nullptr;                              // what sum_here() left, of so many samples
+  float sum_count_ = 0;
   Recordings training_, evaluation_;
   bool stale_weights_ = true;         // the copies are older than the parameters
   mutable bool stale_state_ = false;  // state_ is older than what the device holds

@@ -44,7 +44,7 @@ void MemoryLayout::add(Part part, std::int64_t elements, std::size_t element_byt
 
 std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples) {
   const auto slots = static_cast<std::uint64_t>(kMostSlots * model.graph.parameter_count) * sizeof(float);
-  return MemoryLayout(model, programs, samples).bytes() + slots + kWorkspaceLimit;
+  return MemoryLayout(model, programs, samples).bytes() + slots;
 }
 
 int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t bytes) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "device.hpp"
 #include "lowering.hpp"
 
 namespace dtrain::backend::cuda {
@@ -48,7 +47,7 @@ class MemoryLayout {
   std::uint64_t bytes_ = 0;
 };
 
-// Bytes for `samples` a shard, with optimizer state of two slots and the libraries' workspace.
+// Bytes for `samples` a shard, with optimizer state of two slots.
 std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples);
 // The largest number of samples, at most `wanted`, that fits into `bytes`; 0 where not even one does.
 int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t bytes);

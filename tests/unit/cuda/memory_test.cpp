@@ -5,8 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
 
-#include "cuda/replay_device.hpp"
-#include "cuda_backend.hpp"
+#include "common/replay_device.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -45,7 +44,7 @@ TEST(CudaMemory, TensorsThatAreDeadLeaveTheirPlaceToOthers) {
 TEST(CudaMemory, TooLargeAShardIsAnsweredWithWhatFits) {
   const Planned p;
   const std::uint64_t room = bytes_needed(p.model, p.programs, 32) + 1000;
-  const auto backend = make_backend_on(testing::make_replay_device(room));
+  const auto backend = make_replay_backend(room);
   EXPECT_NO_THROW(backend->compile(p.model.graph, {.max_samples = 32}));
   try {
     backend->compile(p.model.graph, {.max_samples = 4096});

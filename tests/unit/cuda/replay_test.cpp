@@ -3,13 +3,15 @@
 
 #include <dtrain/nn/networks.hpp>
 
+#include "bodies/sums.hpp"
+#include "common/replay_device.hpp"
 #include "common/trace.hpp"
-#include "cuda/replay_device.hpp"
 
 namespace dtrain::testing {
 namespace {
 
 using backend::DType;
+using backend::cuda::make_replay_backend;
 
 class CudaReplay : public ::testing::TestWithParam<Problem> {};
 
@@ -18,6 +20,20 @@ INSTANTIATE_TEST_SUITE_P(All, CudaReplay, ::testing::ValuesIn(layer_problems()),
 
 std::string difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
   return compare_backends(*make_replay_backend(), *backend::make_reference_backend(), problem, options, tolerance);
+}
+
+// By the canonical tree: left child + right child.
+std::vector<float> tree_sum(const CollectingSink& sink, int shards) {
+  std::vector<std::vector<float>> nodes;
+  for (int shard = 0; shard < shards; ++shard) nodes.push_back(sink.of(shard));
+  for (; nodes.size() > 1; nodes.resize(nodes.size() / 2)) {
+    for (std::size_t node = 0; node < nodes.size() / 2; ++node) {
+      std::vector<float> sum = nodes[2 * node];
+      for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += nodes[2 * node + 1][k];
+      nodes[node] = std::move(sum);
+    }
+  }
+  return nodes.front();
 }
 
 TEST_P(CudaReplay, AgreesWithTheReference) { EXPECT_EQ(difference(GetParam(), {}), ""); }
@@ -63,6 +79,31 @@ TEST(CudaReplay, SumsManyRowsInPartsAsTheReferenceDoesInOne) {
   const Problem problem = make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {bn})), 9);
   EXPECT_GT(backend::cuda::cut_rows(9 * 38 * 38, 2).parts_per_fold, 1);
   EXPECT_EQ(difference(problem, {}), "");
+}
+
+// What a rank without peers does, against what ranks with peers do: the same bits, also with shards that are empty.
+TEST(CudaReplay, AddsShardsUpWhereTheyAreAsTheTreeDoes) {
+  const Problem problem = layer_problems().back();
+  for (const int shards : {1, 2, 8}) {
+    const auto backend = make_replay_backend();
+    const auto here = backend->compile(problem.graph, {.max_samples = problem.n});
+    const auto there = backend->compile(problem.graph, {.max_samples = problem.n});
+    here->write_state(problem.state);
+    there->write_state(problem.state);
+    const std::vector<backend::ShardRange> ranges = split_samples(problem.n, shards);
+    const auto metrics = here->sum_here(problem.batch(), ranges, problem.key);
+    ASSERT_TRUE(metrics);
+    here->apply_here({});
+
+    CollectingSink sink(problem.graph, ranges);
+    there->enqueue(problem.batch(), ranges, problem.key, sink);
+    const std::vector<float> sum = tree_sum(sink, shards);
+    there->apply(sum, {});
+    EXPECT_EQ(metrics->count, problem.n);
+    EXPECT_EQ(static_cast<float>(metrics->loss_sum), sum[sum.size() - 4]);
+    EXPECT_EQ(here->state().parameters, there->state().parameters) << shards;
+    EXPECT_EQ(here->state().statistics, there->state().statistics) << shards;
+  }
 }
 
 }  // namespace

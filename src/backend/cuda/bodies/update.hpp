@@ -1,10 +1,10 @@
-// What moves weights: the rules of <dtrain/nn/optimizer.hpp> on flat buffers, running statistics, and the copies of
-// weights that convolutions read.
+// What moves weights: the rules of <dtrain/nn/optimizer_rule.hpp> on flat buffers, running statistics, and the copies
+// of weights that convolutions read.
 #pragma once
 
 #include <cmath>
 
-#include <dtrain/nn/optimizer.hpp>
+#include <dtrain/nn/optimizer_rule.hpp>
 
 #include "../body.hpp"
 

@@ -1,18 +1,17 @@
-#include "cuda/replay_device.hpp"
+#include "common/replay_device.hpp"
 
 #include <cstdlib>
 #include <cstring>
 
 #include "cuda_backend.hpp"
+#include "device.hpp"
 
-namespace dtrain::testing {
+namespace dtrain::backend::cuda {
 namespace {
-
-using namespace backend::cuda;
 
 void replay(const Call& call);
 
-void replay_convolution(const std::string& name, const backend::cuda::Convolution& convolution) {
+void replay_convolution(const std::string& name, const Convolution& convolution) {
   std::vector<Call> calls;
   convolve_by_definition(name, convolution, calls);
   for (const Call& call : calls) replay(call);
@@ -21,7 +20,7 @@ void replay_convolution(const std::string& name, const backend::cuda::Convolutio
 void replay(const Call& call) {
   std::visit(
       [&](const auto& work) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(work)>, backend::cuda::Convolution>) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(work)>, Convolution>) {
           replay_convolution(call.name, work);
         } else {
           // From the last thread to the first: no thread may count on an earlier one.
@@ -45,9 +44,7 @@ class Replay final : public Recording {
 class ReplayDevice final : public Device {
  public:
   explicit ReplayDevice(std::uint64_t free_bytes) : free_bytes_(free_bytes) {}
-  std::string description() const override { return "a replay on this CPU"; }
   std::uint64_t free_bytes() const override { return free_bytes_; }
-  bool has_bfloat16() const override { return true; }
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t step = 256;
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(step, (bytes + step - 1) / step * step));
@@ -69,10 +66,9 @@ class ReplayDevice final : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> make_replay_device(std::uint64_t free_bytes) {
-  return std::make_shared<ReplayDevice>(free_bytes);
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes) {
+  return make_backend_on({"a replay on this CPU", true}, [=] { return std::make_shared<ReplayDevice>(free_bytes); });
 }
+std::unique_ptr<Backend> make_large_replay_backend() { return make_replay_backend(); }
 
-std::unique_ptr<backend::Backend> make_replay_backend() { return make_backend_on(make_replay_device()); }
-
-}  // namespace dtrain::testing
+}  // namespace dtrain::backend::cuda

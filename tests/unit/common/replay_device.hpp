@@ -5,12 +5,12 @@
 
 #include <memory>
 
-#include "device.hpp"
+#include <dtrain/backend/backend.hpp>
 
-namespace dtrain::testing {
+namespace dtrain::backend::cuda {
 
 // Memory is poisoned with NaN, so that what is read before it is written shows.
-std::shared_ptr<backend::cuda::Device> make_replay_device(std::uint64_t free_bytes = std::uint64_t{8} << 30);
-std::unique_ptr<backend::Backend> make_replay_backend();
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes = std::uint64_t{8} << 30);
+std::unique_ptr<Backend> make_large_replay_backend();  // as a parameter of tests
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,12 @@
+// What a backend computes in.
+#pragma once
+
+#include <string_view>
+
+namespace dtrain::backend {
+
+enum class DType { float32, bfloat16, float16 };
+DType parse_dtype(std::string_view name);  // UsageError with the known names
+const char* dtype_name(DType dtype);
+
+}  // namespace dtrain::backend

@@ -1,0 +1,181 @@
+#include "gpu_device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+#include "cudnn.hpp"
+#include "kernels.hpp"
+
+namespace dtrain::backend::cuda {
+namespace {
+
+void check(cudaError_t error, const std::string& what) {
+  if (error == cudaSuccess) return;
+  throw Error(fmt::format("the GPU failed at {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)),
+              "the step was not applied and the last checkpoint is good: resume from it; nvidia-smi and the kernel's "
+              "log say whether the GPU is still well");
+}
+
+// What algorithms of cuDNN may use: an eighth of the GPU, at most 1 GiB.
+std::uint64_t workspace_for(std::uint64_t memory) {
+  return std::min<std::uint64_t>(memory / 8, std::uint64_t{1} << 30);
+}
+
+class Stream {
+ public:
+  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "the start of a stream"); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// A call, ready to run: a convolution has its plan.
+struct Step {
+  Call call;
+  std::unique_ptr<CudnnConvolution> convolution;  // null: by definition, or no convolution
+};
+
+// Runs as it is the first time, when libraries load what they need; is captured the second time, and one launch from
+// then on. What cannot be captured goes on as it is.
+class GpuRecording final : public Recording {
+ public:
+  GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls) : gpu_(gpu), stream_(stream) {
+    for (Call& call : calls) {
+      const auto* const convolution = std::get_if<Convolution>(&call.work);
+      auto plan = convolution ? cudnn.prepare(*convolution) : nullptr;
+      steps_.push_back({std::move(call), std::move(plan)});
+    }
+  }
+  ~GpuRecording() override {
+    if (graph_) cudaGraphExecDestroy(graph_);
+  }
+
+  void run() override {
+    check(cudaSetDevice(gpu_), "the choice of the GPU");
+    if (!graph_ && runs_++ == 1) capture();
+    if (graph_) {
+      check(cudaGraphLaunch(graph_, stream_), "the launch of a recorded step");
+    } else {
+      for (Step& step : steps_) start(step);
+    }
+  }
+
+ private:
+  void start(Step& step) {
+    if (!std::holds_alternative<Convolution>(step.call.work)) {
+      return check(launch(step.call.work, stream_), step.call.name);
+    }
+    if (step.convolution && step.convolution->run()) return;
+    step.convolution.reset();
+    std::vector<Call> calls;
+    convolve_by_definition(step.call.name, std::get<Convolution>(step.call.work), calls);
+    for (const Call& call : calls) check(launch(call.work, stream_), call.name);
+  }
+
+  void capture() {
+    cudaGraph_t graph = nullptr;
+    bool whole = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+    if (whole) {
+      try {
+        for (Step& step : steps_) start(step);
+      } catch (const Error&) {
+        whole = false;
+      }
+      whole = cudaStreamEndCapture(stream_, &graph) == cudaSuccess && whole;
+    }
+    if (whole && cudaGraphInstantiate(&graph_, graph, 0) != cudaSuccess) graph_ = nullptr;
+    if (graph) cudaGraphDestroy(graph);
+    if (!graph_) cudaGetLastError();  // what a capture refuses is no failure of the GPU
+  }
+
+  const int gpu_;
+  cudaStream_t stream_;
+  std::vector<Step> steps_;
+  cudaGraphExec_t graph_ = nullptr;
+  int runs_ = 0;
+};
+
+class GpuDevice final : public Device {
+ public:
+  GpuDevice(int index, const std::string& cudnn)
+      : index_((check(cudaSetDevice(index), "its choice"), index)), functions_(load_cudnn(cudnn)) {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "the question for its memory");
+    workspace_bytes_ = workspace_for(total);
+    workspace_ = allocate(workspace_bytes_);
+    cudnn_ = std::make_unique<Cudnn>(functions_, stream_.get(), workspace_, workspace_bytes_);
+  }
+  ~GpuDevice() override {
+    cudnn_.reset();
+    release(workspace_);
+  }
+
+  std::uint64_t free_bytes() const override {
+    use();
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "the question for its memory");
+    return free;
+  }
+
+  std::byte* allocate(std::uint64_t bytes) override {
+    use();
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw Error(fmt::format("the GPU has no {} MiB of memory left", bytes >> 20), "use a smaller --batch-size");
+    }
+    check(error, "a reservation of memory");
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* memory) noexcept override {
+    cudaSetDevice(index_);
+    cudaStreamSynchronize(stream_.get());
+    cudaFree(memory);
+  }
+
+  // Memory that is not page-locked is copied before this returns; nobody hands out another kind.
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    use();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "a copy to the GPU");
+  }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    use();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "a copy from the GPU");
+    check(cudaStreamSynchronize(stream_.get()), "the work before a copy from the GPU");
+  }
+  void synchronize() override {
+    use();
+    check(cudaStreamSynchronize(stream_.get()), "the end of its work");
+  }
+  std::unique_ptr<Recording> record(std::vector<Call> calls) override {
+    use();
+    return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, std::move(calls));
+  }
+  std::uint64_t workspace_bytes() const override { return workspace_bytes_; }
+
+ private:
+  // The caller's thread may be another one than before.
+  void use() const { check(cudaSetDevice(index_), "the choice of the GPU"); }
+
+  const int index_;
+  const CudnnFunctions functions_;
+  Stream stream_;
+  std::uint64_t workspace_bytes_ = 0;
+  std::byte* workspace_ = nullptr;
+  std::unique_ptr<Cudnn> cudnn_;
+};
+
+}  // namespace
+
+std::shared_ptr<Device> open_gpu(int index, const std::string& cudnn) {
+  return std::make_shared<GpuDevice>(index, cudnn);
+}
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "../call.hpp"
+
+namespace dtrain::backend::cuda {
+
+// Starts a body on the stream. Not for convolutions.
+cudaError_t launch(const Work& work, cudaStream_t stream);
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,93 @@
+// What this machine has of NVIDIA's, and the backend on it.
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/base/error.hpp>
+
+#include "../cuda_backend.hpp"
+#include "../libraries/shared_object.hpp"
+#include "gpu_device.hpp"
+
+namespace dtrain::backend {
+namespace cuda {
+namespace {
+
+std::string version_text(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+
+CudaGpu gpu_at(int index) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess)
+    return {.index = index, .name = "?", .capability = {}};
+  return {.index = index,
+          .name = properties.name,
+          .capability = fmt::format("{}.{}", properties.major, properties.minor),
+          .memory = properties.totalGlobalMem};
+}
+
+void look_for_gpus(CudaReport& report) {
+  int driver = 0, count = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) report.driver = version_text(driver);
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (error == cudaSuccess) {
+    for (int index = 0; index < count; ++index) report.gpus.push_back(gpu_at(index));
+    return;
+  }
+  if (driver == 0) {
+    report.problem = "this machine has no NVIDIA driver, so no GPU that dtrain could use";
+    report.hint = "use --device cpu, or install the driver (version 580 or newer)";
+  } else if (driver < CUDART_VERSION / 1000 * 1000) {
+    report.problem =
+        fmt::format("the NVIDIA driver knows CUDA {} and dtrain needs CUDA {}", report.driver, CUDART_VERSION / 1000);
+    report.hint = "install a driver of version 580 or newer, or use --device cpu";
+  } else {
+    report.problem = fmt::format("no GPU can be used: {}", cudaGetErrorString(error));
+    report.hint = "see what nvidia-smi says, or use --device cpu";
+  }
+}
+
+}  // namespace
+}  // namespace cuda
+
+CudaReport look_for_cuda() {
+  CudaReport report;
+  report.built = true;
+  const cuda::SearchPlaces places = cuda::places_of_environment();
+  const cuda::LibraryWanted cudnn = cuda::cudnn_wanted(), nccl = cuda::nccl_wanted();
+  report.libraries.push_back(cuda::find_library(cudnn, cuda::search_folders(places, cudnn), cuda::probe_cudnn));
+  report.libraries.push_back(cuda::find_library(nccl, cuda::search_folders(places, nccl), cuda::probe_nccl));
+  cuda::look_for_gpus(report);
+  const CudaLibrary& found = report.libraries.front();
+  if (report.problem.empty() && report.gpus.empty()) {
+    report.problem = "the NVIDIA driver shows no GPU";
+    report.hint = "see CUDA_VISIBLE_DEVICES and nvidia-smi, or use --device cpu";
+  } else if (report.problem.empty() && !found.problem.empty()) {
+    report.problem = found.problem;
+    report.hint = found.hint;
+  }
+  return report;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int index) {
+  const CudaReport report = look_for_cuda();
+  if (!report.problem.empty()) throw UsageError(report.problem, report.hint);
+  const int count = static_cast<int>(report.gpus.size());
+  if (index < 0 || index >= count) {
+    throw UsageError(fmt::format("GPU {} is not there: this machine has {}", index,
+                                 count == 1 ? "GPU 0 only" : fmt::format("GPUs 0 to {}", count - 1)),
+                     "nvidia-smi lists them");
+  }
+  const CudaLibrary& cudnn = report.libraries.front();
+  const CudaGpu& gpu = report.gpus[static_cast<std::size_t>(index)];
+  // Capabilities are "8.0", "9.0", "10.0"; bfloat16 began with 8.
+  const bool has_bfloat16 = gpu.capability.size() > 3 || gpu.capability >= "8";
+  return cuda::make_backend_on({fmt::format("{} (capability {}, driver for CUDA {}), cuDNN {}", gpu.name,
+                                            gpu.capability, report.driver, cudnn.version),
+                                has_bfloat16},
+                               [index, file = cudnn.file] { return cuda::open_gpu(index, file); });
+}
+
+}  // namespace dtrain::backend

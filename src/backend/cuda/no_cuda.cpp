@@ -1,0 +1,21 @@
+// In place of gpu/ where dtrain is built without nvcc.
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend {
+
+CudaReport look_for_cuda() {
+  return {.built = false,
+          .driver = {},
+          .libraries = {},
+          .gpus = {},
+          .problem = "this dtrain was built without CUDA and computes on the CPU only",
+          .hint = "use --device cpu, or a dtrain that was built where nvcc and cuDNN are (-DDTRAIN_CUDA=ON)"};
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int) {
+  const CudaReport report = look_for_cuda();
+  throw UsageError(report.problem, report.hint);
+}
+
+}  // namespace dtrain::backend
