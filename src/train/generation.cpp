@@ -81,10 +81,10 @@ elastic::Verdict Generation::train_step() {
   step_begin_ = Clock::now();
   const RankStep mine = rank_step(plan_, run_.cursor.position, comm_.rank(), comm_.size());
   const data::Batch batch = load(mine.slice);
-  const comm::Reduced& reduced = contribute(batch, mine.shards, place_.membership.vote());
+  const std::vector<comm::Note>& notes = contribute(batch, mine.shards, place_.membership.vote());
   settle();
-  apply(reduced);
-  if (comm_.size() > 1) return place_.membership.judge(votes_of(reduced.notes), false);
+  apply();
+  if (comm_.size() > 1) return place_.membership.judge(votes_of(notes), false);
   // Alone, a step needs nobody's consent, and a wish may still count for the step during which it came.
   settle();
   return place_.membership.judge(std::array{place_.membership.vote()}, false);
@@ -106,19 +106,20 @@ void Generation::note_samples(const data::Batch& batch) {
   if (!complaint.empty()) place_.voice.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
 }
 
-const comm::Reduced& Generation::contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
-                                            std::uint64_t vote) {
+const std::vector<comm::Note>& Generation::contribute(const data::Batch& batch,
+                                                      const std::vector<backend::ShardRange>& shards,
+                                                      std::uint64_t vote) {
   place_.membership.progress(Phase::computing);
   const std::uint64_t slice = comm_.size() > 1 ? state_slice(place_.executable.state()) : 0;
   step_.compute({batch.n, batch.images, batch.labels, batch.sample_ids}, shards,
                 {place_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
   place_.membership.progress(Phase::reducing);
-  const comm::Reduced& reduced = step_.reduce();
-  require_agreement(reduced.notes, comm_.rank());
-  return reduced;
+  const std::vector<comm::Note>& notes = step_.reduce();
+  require_agreement(notes, comm_.rank());
+  return notes;
 }
 
-void Generation::apply(const comm::Reduced& reduced) {
+void Generation::apply() {
   const TrainerOptions& options = place_.options;
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
@@ -126,7 +127,7 @@ void Generation::apply(const comm::Reduced& reduced) {
 
   place_.membership.progress(Phase::applying);
   place_.membership.begin_apply();
-  place_.executable.apply(reduced.sum, {corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
+  step_.apply({corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
   note_time();
   advance(metrics, rate);
   place_.membership.end_apply(standing_of(run_));

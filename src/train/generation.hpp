@@ -43,9 +43,9 @@ class Generation {
   Verdict train_step();
   data::Batch load(const data::Slice& slice);
   void note_samples(const data::Batch& batch);
-  const comm::Reduced& contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
-                                  std::uint64_t vote);
-  void apply(const comm::Reduced& reduced);
+  const std::vector<comm::Note>& contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
+                                            std::uint64_t vote);
+  void apply();
   void advance(const backend::StepMetrics& m, double rate);
   void refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const;
   void settle();

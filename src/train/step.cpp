@@ -66,6 +66,12 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
                          const backend::StepKey& key, const comm::Note& note) {
   comm_.recycle(std::move(reduced_.sum));
   reduced_ = {};
+  alone_.reset();
+  if (comm_.size() == 1 && shape_.rounded == 0) alone_ = executable_.sum_here(batch, shards, key);
+  if (alone_) {
+    reduced_.notes = {note};
+    return;
+  }
   reduction_ = comm_.begin_reduction(shape_, note);
   ReductionSink sink(*reduction_, layout_.size());
   executable_.enqueue(batch, shards, key, sink);
@@ -73,10 +79,19 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
   sink.rethrow();
 }
 
-const comm::Reduced& StepRunner::reduce() {
-  reduced_ = reduction_->finish();
+const std::vector<comm::Note>& StepRunner::reduce() {
+  if (reduction_) reduced_ = reduction_->finish();
   reduction_.reset();
-  return reduced_;
+  return reduced_.notes;
+}
+
+backend::StepMetrics StepRunner::metrics() const {
+  return alone_ ? *alone_ : backend::metrics_of(layout_, reduced_.sum);
+}
+
+void StepRunner::apply(const backend::Update& update) {
+  if (alone_) return executable_.apply_here(update);
+  executable_.apply(reduced_.sum, update);
 }
 
 }  // namespace dtrain::train

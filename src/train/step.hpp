@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
@@ -18,9 +20,10 @@ class StepRunner {
   // Changes no persistent state.
   void compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                const backend::StepKey& key, const comm::Note& note);
-  // After compute(): the sum over all shards of all ranks, with everybody's note; lives until the next compute().
-  const comm::Reduced& reduce();
-  backend::StepMetrics metrics() const { return backend::metrics_of(layout_, reduced_.sum); }
+  // After compute(): everybody's notes; metrics() and apply() know the sum over all shards of all ranks from then on.
+  const std::vector<comm::Note>& reduce();
+  backend::StepMetrics metrics() const;
+  void apply(const backend::Update& update);
 
  private:
   backend::Executable& executable_;
@@ -29,6 +32,7 @@ class StepRunner {
   const comm::ReductionShape shape_;
   std::unique_ptr<comm::Reduction> reduction_;
   comm::Reduced reduced_;
+  std::optional<backend::StepMetrics> alone_;  // the sum stayed in the executable: nobody else has a part of it
 };
 
 }  // namespace dtrain::train

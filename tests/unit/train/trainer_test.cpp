@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "common/replay_device.hpp"
 #include "tiny_training.hpp"
 
 namespace dtrain::train {
@@ -74,7 +75,8 @@ class Losses final : public Observer {
 };
 
 TEST_F(Trainer, GivesTheSameBitsWithOneTwoThreeAndFiveRanksOnEveryBackend) {
-  for (const auto& backend : {backend::make_reference_backend(), backend::make_cpu_backend()}) {
+  for (const auto& backend :
+       {backend::make_reference_backend(), backend::make_cpu_backend(), backend::cuda::make_large_replay_backend()}) {
     const backend::ModelState alone = train_world(*backend, 1).at(0);
     for (int ranks : {2, 3, 5}) {
       for (const backend::ModelState& state : train_world(*backend, ranks)) {
