@@ -115,7 +115,7 @@ _dtrain() {
       'train --monitor') kind='none' ;;
       'train --benchmark') choices='0 1' ;;
       'train --test-io') choices='0 1' ;;
-      'train --device') choices='auto cpu' ;;
+      'train --device') choices='auto cpu cuda' ;;
       'train --gpus') kind='none' ;;
       'train --threads') kind='none' ;;
       'train --dtype') choices='float32 bfloat16 float16 auto' ;;
@@ -241,7 +241,7 @@ _dtrain() {
       'eval --rgb-std') kind='none' ;;
       'eval --batch-size') kind='none' ;;
       'eval --top-k') kind='none' ;;
-      'eval --device') choices='auto cpu' ;;
+      'eval --device') choices='auto cpu cuda' ;;
       'eval --gpus') kind='none' ;;
       'eval --threads') kind='none' ;;
       'eval --dtype') choices='float32 bfloat16 float16 auto' ;;
@@ -437,7 +437,7 @@ _dtrain() {
       'bench train --global-batch') kind='none' ;;
       'bench train --logical-shards') kind='none' ;;
       'bench train --seed') kind='none' ;;
-      'bench train --device') choices='auto cpu' ;;
+      'bench train --device') choices='auto cpu cuda' ;;
       'bench train --gpus') kind='none' ;;
       'bench train --threads') kind='none' ;;
       'bench train --dtype') choices='float32 bfloat16 float16 auto' ;;
