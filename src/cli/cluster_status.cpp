@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <chrono>
-#include <ctime>
-
 #include "cluster_options.hpp"
 #include "command.hpp"
 
@@ -14,29 +11,6 @@ struct StatusCommand {
 };
 
 void bind(OptionSet& set, StatusCommand& options) { bind_cluster(set, options.place); }
-
-// Hours since "2026-01-31T12:00:00.000Z"; 0 for anything else.
-double hours_since(const std::string& time) {
-  std::tm parts{};
-  if (!strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts)) return 0;
-  const double seconds = std::difftime(std::time(nullptr), timegm(&parts));
-  return seconds > 0 ? seconds / 3600 : 0;
-}
-
-// What the instances that are there cost until now.
-double accrued(const cluster::Fleet& fleet) {
-  double dollars = 0;
-  for (const cluster::Node& node : fleet.nodes) {
-    dollars += hours_since(node.launch_time) * cluster::hourly_price(node.type).value_or(0);
-  }
-  return dollars;
-}
-
-cluster::Cost cost_of(const cluster::Fleet& fleet) {
-  std::vector<std::string> types;
-  for (const cluster::Node& node : fleet.nodes) types.push_back(node.type);
-  return cluster::cost_of(types);
-}
 
 Json document(const std::string& region, const cluster::Fleet& fleet) {
   Json nodes = Json::array(), options = Json::object();
@@ -51,13 +25,13 @@ Json document(const std::string& region, const cluster::Fleet& fleet) {
                        {"security_group", fleet.group ? fleet.group->id : ""},
                        {"launch_template", fleet.launch_template ? fleet.launch_template->id : ""},
                        {"options", options},
-                       {"dollars_per_hour", cost_of(fleet).hourly},
-                       {"dollars_so_far", accrued(fleet)}});
+                       {"dollars_per_hour", cluster::cost_of(fleet).hourly},
+                       {"dollars_so_far", cluster::cost_so_far(fleet)}});
 }
 
 void answer_table(const cluster::Fleet& fleet, Console& console) {
   console.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
-                             fleet.workers().size(), cost_of(fleet).hourly, accrued(fleet)));
+                             fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
   console.answer(console.paint_answer(
       Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{}", "NODE", "INSTANCE", "STATE",
                                   "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC")));

@@ -98,6 +98,9 @@ std::unique_ptr<Command> make_cluster_status();
 std::unique_ptr<Command> make_cluster_add();
 std::unique_ptr<Command> make_cluster_remove();
 std::unique_ptr<Command> make_cluster_down();
+std::unique_ptr<Command> make_cluster_health();
+std::unique_ptr<Command> make_cluster_cost();
+std::unique_ptr<Command> make_cluster_template();
 // The tree must outlive the command.
 std::unique_ptr<Command> make_help(const CommandTree& tree);
 

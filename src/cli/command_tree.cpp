@@ -54,6 +54,9 @@ CommandTree::CommandTree() {
   commands.push_back(make_cluster_add());
   commands.push_back(make_cluster_remove());
   commands.push_back(make_cluster_down());
+  commands.push_back(make_cluster_health());
+  commands.push_back(make_cluster_cost());
+  commands.push_back(make_cluster_template());
   commands.push_back(make_bench_train());
   commands.push_back(make_bench_elastic());
   commands.push_back(make_bench_allreduce());

@@ -12,6 +12,7 @@
 #include <dtrain/base/error_json.hpp>
 
 #include "environment.hpp"
+#include "error_details.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -90,7 +91,9 @@ void Console::pass_on(std::string_view line) { write_line(line); }
 
 void Console::error(const Error& error) {
   if (options_.json) {
-    write_line(Json::object({{"error", error_to_json(error)}}).dump());
+    Json told = error_to_json(error);
+    if (Json details = error_details(error); !details.is_null()) told["details"] = std::move(details);
+    write_line(Json::object({{"error", std::move(told)}}).dump());
     return;
   }
   write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), error.what()));

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -15,7 +17,6 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr double kBytesOfAGigabyte = 1e9;
 constexpr std::size_t kMostIds = 500;  // in one call
 // After the last instance is gone its group may be in use for a while.
 constexpr std::chrono::minutes kUntilUnused{5};
@@ -44,17 +45,6 @@ void terminate(net::AwsCalls& aws, const std::vector<std::string>& ids) {
 }
 
 bool is_over(const std::string& state) { return state == "terminated"; }
-bool ends(const std::string& state) { return is_over(state) || state == "shutting-down"; }
-
-std::map<std::string, std::string> disks_of(net::AwsCalls& aws, const std::string& name) {
-  std::map<std::string, std::string> states;
-  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
-  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeVolumes", fields, "volumeSet")) {
-    states[one.value("volumeId")] = one.value("status");
-  }
-  return states;
-}
-
 // One removal: what is gone already is removed, what is in use is tried again for a while.
 class Removal {
  public:
@@ -134,7 +124,7 @@ void remove_storage(const Work& work, const Fleet& fleet, bool delete_storage, D
     if (system.own && delete_storage) {
       Removal(work, result).remove("file system", system.id, [&] { delete_file_system(work.aws, system.id); });
     } else if (system.own) {
-      result.kept.push_back({system.id, system.bytes / kBytesOfAGigabyte * kStoragePrice});
+      result.kept.push_back({system.id, monthly_price(system)});
     }
   }
 }
@@ -150,6 +140,27 @@ std::vector<std::string> tagged(net::AwsCalls& aws, const std::string& action, c
     if (found != tags.end() && found->second == cluster) names.push_back(one.value(key));
   }
   return names;
+}
+
+// Kinds of which ids_there() knows all that are there.
+bool is_looked_for(const std::string& kind) {
+  constexpr std::array kKinds{"instance", "volume", "security-group", "launch-template", "key-pair"};
+  return std::ranges::find(kKinds, kind) != kKinds.end();
+}
+
+// What really is there, whatever tags say; but not instances that end, nor their disks.
+std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
+  const Fleet fleet = read_fleet(aws, name);
+  std::set<std::string> ids;
+  for (const Node& node : fleet.nodes) ids.insert(node.instance_id);
+  if (fleet.group) ids.insert(fleet.group->id);
+  if (fleet.launch_template) ids.insert(fleet.launch_template->id);
+  for (const std::string& id : tagged(aws, "DescribeKeyPairs", "keySet", "keyPairId", name)) ids.insert(id);
+  const Fields own = filtered({{std::string("tag:") + tag::kCluster, name}});
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeVolumes", own, "volumeSet")) {
+    if (one.value("status") == "available") ids.insert(one.value("volumeId"));
+  }
+  return ids;
 }
 
 void end_all_instances(const Work& work, const Fleet& fleet, DownResult& result) {
@@ -227,19 +238,14 @@ DownResult bring_down(const Work& work, const std::string& name, bool delete_sto
 std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name) {
   std::vector<Leftover> left;
   std::vector<std::string> gone;
-  const auto states = states_of(aws, name), disks = disks_of(aws, name);
+  const std::set<std::string> there = ids_there(aws, name);
   const Fields fields = filtered({{"key", tag::kCluster}, {"value", name}});
   for (const net::Element& one : aws.query_all(net::kEc2, "DescribeTags", fields, "tagSet")) {
     const std::string kind = one.value("resourceType"), id = one.value("resourceId");
-    const auto state = states.find(id), disk = disks.find(id);
-    // Instances that AWS shows no more are over; disks go with their instances, sometimes later.
-    if (kind == "instance" && (state == states.end() || ends(state->second))) continue;
-    if (kind == "network-interface" || (kind == "volume" && disk != disks.end() && disk->second != "available"))
-      continue;
-    if (kind == "volume" && disk == disks.end()) {
-      gone.push_back(id);
-    } else {
+    if (there.contains(id) || !is_looked_for(kind)) {
       left.push_back({kind, id, "it still carries the cluster's tag"});
+    } else if (kind != "instance") {
+      gone.push_back(id);
     }
   }
   forget_tags(aws, gone);

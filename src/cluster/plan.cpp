@@ -182,18 +182,6 @@ std::vector<Pool> head_pools(const Spec& spec, const Account& account) {
   return pools({spec.spot == "only" ? "spot" : "on-demand"}, types, account, {});
 }
 
-Cost cost_of(const std::vector<std::string>& types) {
-  Cost cost;
-  for (const std::string& type : types) {
-    if (const auto price = hourly_price(type)) {
-      cost.hourly += *price;
-    } else if (std::ranges::find(cost.unpriced, type) == cost.unpriced.end()) {
-      cost.unpriced.push_back(type);
-    }
-  }
-  return cost;
-}
-
 Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,
              const Fleet& fleet) {
   check_spec(spec);

@@ -1,7 +1,8 @@
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 
-#include <dtrain/cluster/account.hpp>
+#include <dtrain/cluster/cost.hpp>
 
 namespace dtrain::cluster {
 namespace {
@@ -10,6 +11,9 @@ struct Price {
   std::string_view type;
   double dollars;
 };
+
+constexpr double kSecondsOfAnHour = 3600, kBytesOfAGigabyte = 1e9;
+constexpr double kStoragePrice = 0.30;  // US dollars for a GB of EFS a month, in us-east-1
 
 // Linux, on demand, us-east-1, an hour.
 constexpr Price kPrices[] = {
@@ -29,13 +33,6 @@ constexpr Price kPrices[] = {
     {"p3dn.24xlarge", 31.212},
 };
 
-struct Family {
-  std::string_view begin, quota;
-};
-// In this order: "p" is also the beginning of no other family with GPUs.
-constexpr Family kFamilies[] = {{"g", "gpu-g"}, {"vt", "gpu-g"}, {"p", "gpu-p"}, {"trn", ""}, {"inf", ""},
-                                {"dl", ""},     {"hpc", ""},     {"u-", ""},     {"x", ""},   {"f", ""}};
-
 }  // namespace
 
 std::optional<double> hourly_price(const std::string& type) {
@@ -45,11 +42,36 @@ std::optional<double> hourly_price(const std::string& type) {
   return found->dollars;
 }
 
-std::string quota_of(const std::string& type) {
-  for (const Family& family : kFamilies) {
-    if (type.starts_with(family.begin)) return std::string(family.quota);
+Cost cost_of(const std::vector<std::string>& types) {
+  Cost cost;
+  for (const std::string& type : types) {
+    if (const auto price = hourly_price(type)) {
+      cost.hourly += *price;
+    } else if (std::ranges::find(cost.unpriced, type) == cost.unpriced.end()) {
+      cost.unpriced.push_back(type);
+    }
   }
-  return "standard";
+  return cost;
 }
+
+Cost cost_of(const Fleet& fleet) {
+  std::vector<std::string> types;
+  for (const Node& node : fleet.nodes) types.push_back(node.type);
+  return cost_of(types);
+}
+
+double hours_of(const Node& node) {
+  std::tm parts{};
+  if (!strptime(node.launch_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts)) return 0;
+  return std::max(std::difftime(std::time(nullptr), timegm(&parts)) / kSecondsOfAnHour, 0.0);
+}
+
+double cost_so_far(const Fleet& fleet) {
+  double dollars = 0;
+  for (const Node& node : fleet.nodes) dollars += hours_of(node) * hourly_price(node.type).value_or(0);
+  return dollars;
+}
+
+double monthly_price(const FileSystem& system) { return system.bytes / kBytesOfAGigabyte * kStoragePrice; }
 
 }  // namespace dtrain::cluster

@@ -111,6 +111,7 @@ void set_limits(CURL* curl, const Exchange& request) {
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
   if (request.direct) curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request.fresh ? 1L : 0L);
 }
 
 void set_method(CURL* curl, Running& running) {

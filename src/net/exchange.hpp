@@ -24,6 +24,8 @@ struct Exchange {
   std::uint64_t slowest_rate = 1024;  // bytes a second, over stall_timeout
   bool follow_redirects = false;      // only for what is not signed
   bool stop_on_signal = true;
+  // Over a new connection: an old one that turns out to be closed makes libcurl send the request a second time.
+  bool fresh = false;
   bool direct = false;  // past any proxy, for addresses of this machine
   std::function<void(const AwsAnswer& head, ByteView piece)>
       sink{};  // for the body of a 2xx answer; exceptions pass through

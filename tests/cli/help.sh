@@ -38,7 +38,7 @@ check "a group alone lists its commands" says "prepare"
 run data --help
 check "help of a group lists its commands" answers "verify"
 
-for command in train "hosts list" "hosts add" "hosts remove" "hosts drain" events plot stop tail-logs doctor eval inspect export "data prepare" "data pack" "data import" "data show" "data ls" "data verify" "data bench" "bench train" "bench elastic" "bench allreduce" agent help; do
+for command in train "hosts list" "hosts add" "hosts remove" "hosts drain" events plot stop tail-logs doctor eval inspect export "data prepare" "data pack" "data import" "data show" "data ls" "data verify" "data bench" "cluster plan" "cluster up" "cluster status" "cluster add" "cluster remove" "cluster down" "cluster health" "cluster cost" "cluster template" "bench train" "bench elastic" "bench allreduce" agent help; do
   # shellcheck disable=SC2086
   run $command --help
   check "$command --help succeeds" exits 0

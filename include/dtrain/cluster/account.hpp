@@ -66,8 +66,5 @@ FileSystem read_file_system(net::AwsCalls& aws, const std::string& id, const std
 
 // Which of the account's limits counts machines of that type; empty: none that we know.
 std::string quota_of(const std::string& type);
-// US dollars an hour on demand in us-east-1; nullopt: not in our table.
-std::optional<double> hourly_price(const std::string& type);
-inline constexpr double kStoragePrice = 0.30;  // US dollars for a GB of EFS a month, in us-east-1
 
 }  // namespace dtrain::cluster

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dtrain/cluster/account.hpp>
+#include <dtrain/cluster/cost.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/spec.hpp>
 
@@ -47,11 +48,6 @@ struct QuotaNeed {
   bool enough() const { return !limit || vcpus <= *limit; }
 };
 
-struct Cost {
-  double hourly = 0;                    // US dollars, of the instances whose price is known
-  std::vector<std::string> unpriced{};  // types that are not in the table
-};
-
 struct Plan {
   std::vector<Action> actions{};                 // none: it is as it should be
   std::vector<std::string> to_start{};           // names of the workers that are missing
@@ -69,8 +65,6 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
 // In the order in which they are tried: zones, then types, then markets. `zone` first, where it is not empty.
 std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone);
 std::vector<Pool> head_pools(const Spec& spec, const Account& account);
-
-Cost cost_of(const std::vector<std::string>& types);
 
 // Names for workers that have none, and for `more` further ones: the lowest that `taken` leaves, up to `base`, then
 // those above every number so far.

@@ -98,6 +98,7 @@ Exchange AwsClient::State::exchange_of(const AwsRequest& request,
                     .slowest_rate = limits.slowest_rate,
                     .follow_redirects = !request.sign,
                     .stop_on_signal = limits.stop_on_signal,
+                    .fresh = !request.call_again,
                     .sink = request.sink};
   if (!credentials) return exchange;
   const std::string path = encode_path(request.path), query = encode_query(request.query);

@@ -1,0 +1,26 @@
+// What a cluster costs, as far as the table of prices goes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/cluster/account.hpp>
+#include <dtrain/cluster/fleet.hpp>
+
+namespace dtrain::cluster {
+
+struct Cost {
+  double hourly = 0;                    // US dollars, of the instances whose price is known
+  std::vector<std::string> unpriced{};  // types that are not in the table
+};
+
+// US dollars an hour on demand in us-east-1; nullopt: not in our table.
+std::optional<double> hourly_price(const std::string& type);
+Cost cost_of(const std::vector<std::string>& types);
+Cost cost_of(const Fleet& fleet);
+double hours_of(const Node& node);  // since its launch; 0 where that is not known
+double cost_so_far(const Fleet& fleet);
+double monthly_price(const FileSystem& system);  // of what it holds now, in us-east-1
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,41 @@
+#include <dtrain/cluster/cloud_formation.hpp>
+
+#include "cluster_options.hpp"
+#include "command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct TemplateCommand {
+  ClusterPlace place;
+  cluster::Spec spec;
+};
+
+void bind(OptionSet& set, TemplateCommand& options) {
+  bind_cluster(set, options.place);
+  bind(set, options.spec);
+}
+
+ExitCode act(const TemplateCommand& options, const OptionSet& set, Console& console) {
+  ClusterCloud cloud(options.place, console);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
+  cluster::check_spec(wish.spec);
+  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
+  constexpr int kIndent = 2;
+  const Json document = cluster::cloud_formation_template(wish, account);
+  console.answer(console.json() ? document.dump() : document.dump(kIndent));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_template() {
+  auto command = make_command<TemplateCommand>("cluster template",
+                                               "print the cluster as a CloudFormation template, for review", act);
+  command->examples = {"dtrain cluster template demo -w 2 --instance-type c5.2xlarge"};
+  command->see_also = {"cluster plan", "cluster up"};
+  return command;
+}
+
+}  // namespace dtrain::cli

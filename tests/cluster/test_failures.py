@@ -1,0 +1,274 @@
+"""What goes wrong between dtrain and the account: requirements 4, 5, 8 to 11, 13 and 17."""
+
+import json
+import signal
+import time
+
+import pytest
+from faults import delay, error, lose_reply, lose_request, page
+
+UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
+# After some of the calls, and among the slow tests after each.
+STEPS = pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+EVERYTHING = ["head", "w0001", "w0002"]
+
+
+@pytest.fixture
+def up(cloud):
+    """up(words): makes cluster demo with two workers; the finished command."""
+    image = cloud.image()
+
+    def run(*words, status=0, types="c5.large", count=2):
+        return cloud.cluster("up", "demo", "-w", count, "--ami", image, "--instance-type", types, "--yes", "--no-wait",
+                             *words, status=status)
+    return run
+
+
+def names(cloud):
+    return sorted(cloud.tags(instance["InstanceId"])["dtrain:node"] for instance in cloud.of_cluster("demo"))
+
+
+def an_error(process):
+    """The refusal that stderr ends with."""
+    return json.loads([line for line in process.stderr.splitlines() if line.startswith('{"error"')][-1])["error"]
+
+
+@pytest.mark.parametrize("action", ["RunInstances", "CreateFleet", "CreateSecurityGroup", "CreateLaunchTemplate",
+                                    "CreateTags", "AuthorizeSecurityGroupIngress"])
+@pytest.mark.parametrize("fault", [lose_reply, lose_request])
+def test_r04_a_lost_message_makes_nothing_twice(cloud, up, action, fault):
+    cloud.proxy.on(action, fault(), calls=[1])
+    up()
+    assert names(cloud) == EVERYTHING
+    assert cloud.proxy.count(action) >= 2 or action in ("RunInstances", "CreateFleet")
+    groups = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])
+    assert len(groups["SecurityGroups"]) == 1
+
+
+@pytest.mark.parametrize("action", ["RunInstances", "CreateFleet"])
+def test_r04_also_where_the_account_knows_no_client_tokens(cloud, up, action):
+    cloud.proxy.strict.once = lambda exchange, rule: rule(exchange)
+    cloud.proxy.on(action, lose_reply(), calls=[1])
+    up()
+    assert names(cloud) == EVERYTHING
+
+
+def kill_after(cloud, number, *words):
+    """Starts dtrain and kills it once its call of that number was answered; False: it had fewer."""
+    process = cloud.start("cluster", *words)
+    cloud.proxy.calls.clear()
+
+    def after(exchange):
+        if exchange.total == number:
+            process.send_signal(signal.SIGKILL)
+    cloud.proxy.after_call = after
+    process.communicate()
+    cloud.proxy.after_call = None
+    return process.returncode == -signal.SIGKILL
+
+
+def calls_of_an_up(cloud, up, step):
+    cloud.proxy.calls.clear()
+    up()
+    first = next(at for at, call in enumerate(cloud.proxy.calls, 1) if call.is_mutating())
+    last = len(cloud.proxy.calls)
+    cloud.cluster("down", "demo", "--yes")
+    return range(first, last + 1, step)
+
+
+@STEPS
+def test_r05_killed_after_any_call_up_goes_on(cloud, up, step):
+    image = cloud.image()
+    for number in calls_of_an_up(cloud, up, step):
+        kill_after(cloud, number, "up", "demo", "-w", 2, "--ami", image, *UP)
+        up()
+        assert names(cloud) == EVERYTHING, f"killed after call {number}"
+        cloud.cluster("down", "demo", "--yes")
+        assert cloud.sweep("demo") == [], f"killed after call {number}"
+
+
+@STEPS
+def test_r05_killed_after_any_call_down_leaves_nothing(cloud, up, step):
+    image = cloud.image()
+    for number in calls_of_an_up(cloud, up, step):
+        kill_after(cloud, number, "up", "demo", "-w", 2, "--ami", image, *UP)
+        cloud.cluster("down", "demo", "--yes")
+        assert cloud.sweep("demo") == [], f"killed after call {number}"
+
+
+@STEPS
+def test_r05_a_killed_down_is_gone_on_with(cloud, up, step):
+    up()
+    cloud.proxy.calls.clear()
+    number = 0
+    while True:
+        number += step
+        if not kill_after(cloud, number, "down", "demo", "--yes"):
+            break
+        cloud.cluster("down", "demo", "--yes")
+        assert cloud.sweep("demo") == [], f"killed after call {number}"
+        up()
+    assert number > 8
+
+
+def test_r08_enough_of_the_workers_are_kept_and_said(cloud, up):
+    cloud.proxy.strict.capacity = {("c5.large", "*"): 3}
+    told = json.loads(up("--min-workers", 1, "--json", status=3, count=4).stdout)
+    assert told["wanted"] == 4 and told["workers"] == 2
+    assert told["attempts"][0]["code"] == "InsufficientInstanceCapacity" and told["attempts"][0]["got"] == 2
+    assert names(cloud) == EVERYTHING
+    cloud.proxy.strict.capacity = {}
+    up("--min-workers", 1, count=4)
+    assert names(cloud) == EVERYTHING + ["w0003", "w0004"]
+
+
+def test_r08_too_few_workers_are_none(cloud, up):
+    cloud.proxy.strict.capacity = {("c5.large", "*"): 2}
+    refused = an_error(up("--json", status=4))
+    assert refused["kind"] == "capacity" and refused["details"]["cause"] == "capacity"
+    assert "InsufficientInstanceCapacity" in refused["details"]["attempt_1"]
+    assert cloud.of_cluster("demo") == [] and cloud.sweep("demo") == []
+
+
+def test_r08_what_was_there_before_stays_when_more_cannot_be_had(cloud, up):
+    up()
+    cloud.proxy.strict.capacity = {("c5.large", "*"): 0}
+    up(status=4, count=4)
+    assert names(cloud) == EVERYTHING
+
+
+def pools_asked(cloud):
+    asked = [call.form for call in cloud.proxy.calls if call.action == "CreateFleet"]
+    zones = {subnet["SubnetId"]: subnet["AvailabilityZone"] for subnet in cloud.ec2.describe_subnets()["Subnets"]}
+    lead = "LaunchTemplateConfigs.1.Overrides.1."
+    return [(form["TargetCapacitySpecification.DefaultTargetCapacityType"], form[lead + "InstanceType"],
+             zones[form[lead + "SubnetId"]][-1]) for form in asked]
+
+
+def test_r09_pools_are_asked_once_each_by_zone_type_and_market(cloud, up):
+    cloud.proxy.strict.capacity = {("m5.large", "*"): 0, ("c5.large", "us-east-1a"): 1, ("c5.large", "*"): 1}
+    up("--spot", "prefer", "--json", status=4, types="c5.large,m5.large")
+    asked = pools_asked(cloud)
+    assert len(asked) == len(set(asked))
+    assert asked[:3] == [("spot", "c5.large", "a"), ("spot", "c5.large", "b"), ("spot", "c5.large", "c")]
+    kinds = [(market, kind) for market, kind, _ in asked]
+    assert list(dict.fromkeys(kinds)) == [("spot", "c5.large"), ("spot", "m5.large"), ("on-demand", "c5.large"),
+                                          ("on-demand", "m5.large")]
+
+
+def test_r09_the_next_pool_helps(cloud, up):
+    cloud.proxy.strict.capacity = {("c5.large", "*"): 1}
+    up(types="c5.large,m5.large")
+    assert sorted(one["InstanceType"] for one in cloud.of_cluster("demo")) == ["c5.large", "m5.large", "m5.large"]
+
+
+def test_r09_a_quota_stops_at_once(cloud, up):
+    cloud.proxy.on("CreateFleet", error("VcpuLimitExceeded", "32 vCPUs"))
+    refused = an_error(up("--json", status=4))
+    assert cloud.proxy.count("CreateFleet") == 1
+    assert "VcpuLimitExceeded" in refused["message"] and "Service Quotas" in refused["hint"]
+
+
+REFUSALS = [("UnauthorizedOperation", 403, "permission"), ("AccessDenied", 403, "permission"),
+            ("OptInRequired", 401, "permission"), ("AuthFailure", 401, "credential"),
+            ("InvalidClientTokenId", 403, "credential"), ("ExpiredToken", 400, "credential"),
+            ("SignatureDoesNotMatch", 403, "credential"), ("VcpuLimitExceeded", 400, "quota"),
+            ("InstanceLimitExceeded", 400, "quota"), ("MaxSpotInstanceCountExceeded", 400, "quota"),
+            ("InvalidParameterValue", 400, "config"), ("InvalidAMIID.NotFound", 400, "config"),
+            ("InvalidKeyPair.NotFound", 400, "config"), ("InvalidSubnetID.NotFound", 400, "config"),
+            ("MissingParameter", 400, "config"), ("Surprise", 400, "bug")]
+
+
+@pytest.mark.parametrize("code,status,cause", REFUSALS)
+def test_r10_a_refusal_is_told_as_it_is(cloud, up, code, status, cause):
+    cloud.proxy.on("RunInstances", error(code, "because of this", status))
+    refused = an_error(up("--json", status=4))
+    assert code in refused["message"] and "because of this" in refused["message"]
+    assert "planted-request-id" in refused["message"] and refused["details"]["request_id"] == "planted-request-id"
+    assert refused["details"]["cause"] == cause and refused["details"]["code"] == code
+    assert cloud.proxy.count("RunInstances") == 1
+
+
+@pytest.mark.parametrize("code,status", [("InsufficientInstanceCapacity", 500), ("Unsupported", 400),
+                                         ("InsufficientFreeAddressesInSubnet", 400)])
+def test_r10_no_capacity_is_no_other_trouble(cloud, up, code, status):
+    cloud.proxy.on("RunInstances", error(code, "none left", status))
+    refused = an_error(up("--json", status=4))
+    assert refused["details"]["cause"] == "capacity" and code in refused["details"]["attempt_1"]
+
+
+def test_r10_a_page_that_is_no_document_is_told(cloud, up):
+    cloud.proxy.on("DescribeSubnets", page(500))
+    refused = an_error(cloud.run("cluster", "up", "demo", "-w", "1", "--ami", cloud.image(), *UP, "--json", status=4,
+                                 AWS_MAX_ATTEMPTS="2"))
+    assert refused["details"]["cause"] == "network" and refused["details"]["tries"] == "2"
+
+
+def test_r11_a_throttled_call_is_made_again_with_growing_pauses(cloud, up):
+    cloud.proxy.on("DescribeVpcs", error("RequestLimitExceeded", "slow down", 503), calls=[1, 2, 3, 4, 5])
+    up()
+    assert names(cloud) == EVERYTHING and cloud.proxy.count("DescribeVpcs") == 6
+
+
+def test_r11_no_right_is_asked_for_once(cloud, up):
+    cloud.proxy.on("DescribeVpcs", error("UnauthorizedOperation", "no", 403))
+    up(status=4)
+    assert cloud.proxy.count("DescribeVpcs") == 1
+
+
+def test_r11_tries_end_with_the_time(cloud, up):
+    cloud.proxy.on("DescribeVpcs", page(503))
+    begin = time.monotonic()
+    refused = up("--timeout", 2, "--json", status=4)
+    assert an_error(refused)["details"]["cause"] == "throttle"
+    assert time.monotonic() - begin < 60  # a loaded machine may take its time; without the limit it is minutes
+
+
+def test_r11_ctrl_c_tells_what_stays_and_how_to_go_on(cloud):
+    cloud.proxy.on("CreateFleet", delay(30))
+    process = cloud.start("cluster", "up", "demo", "-w", 2, "--ami", cloud.image(), *UP)
+    while cloud.proxy.count("CreateFleet") == 0:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGINT
+    assert time.monotonic() - begin < 20
+    assert "still there" in err and "dtrain cluster down demo" in err
+
+
+@pytest.mark.parametrize("skew", [1200, -1200])
+def test_r13_a_wrong_clock_is_made_good(cloud, up, skew):
+    cloud.proxy.clock_skew = skew
+    cloud.proxy.forgives |= {"RequestTimeTooSkewed", "SignatureDoesNotMatch", "RequestExpired", "AuthFailure",
+                             "RequestInTheFuture"}
+    up()
+    assert names(cloud) == EVERYTHING
+
+
+def test_r17_only_that_node_goes(cloud, up):
+    up()
+    cloud.cluster("add", "demo", 2, "--yes", "--no-wait")
+    victim = next(one["InstanceId"] for one in cloud.of_cluster("demo")
+                  if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0003")
+    removed = cloud.json("remove", "demo", "w0003", "--yes")
+    assert removed["instance_id"] == victim
+    assert names(cloud) == EVERYTHING + ["w0004"]
+    assert cloud.tags(victim)["elastic_worker_status"] == "REMOVED"
+    assert cloud.json("remove", "demo", "w0003", "--yes")["was_there"] is False
+
+
+@pytest.mark.parametrize("node", ["head", "w0001"])
+def test_r17_head_and_base_workers_go_only_by_force(cloud, up, node):
+    up()
+    assert "--force" in cloud.cluster("remove", "demo", node, "--yes", status=2).stderr
+    assert names(cloud) == EVERYTHING
+    cloud.cluster("remove", "demo", node, "--yes", "--force")
+    assert node not in names(cloud)
+    up()
+    assert names(cloud) == EVERYTHING
+
+
+def test_r17_an_unknown_node_is_refused(cloud, up):
+    up()
+    assert "w0042" in cloud.cluster("remove", "demo", "w0042", "--yes", status=2).stderr

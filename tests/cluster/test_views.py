@@ -1,0 +1,150 @@
+"""What a person sees of a cluster, and how quickly: requirements 12, 15, 21, 23 and 25, and `template`."""
+
+import json
+import time
+from xml.etree import ElementTree
+
+import pytest
+from faults import Answer
+
+UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
+
+
+@pytest.fixture
+def up(cloud):
+    image = cloud.image()
+
+    def run(*words, count=2, status=0):
+        return cloud.cluster("up", "demo", "-w", count, "--ami", image, *UP, *words, status=status)
+    return run
+
+
+def test_the_commands_of_the_issue_by_themselves(cloud):
+    words = ("demo", "-w", "2", "--instance-type", "c5.large", "--ami", cloud.image())
+    assert cloud.json("plan", *words)["actions"]
+    cloud.cluster("up", *words, "--yes", "--no-wait")
+    cloud.cluster("add", "demo", "2", "--yes", "--no-wait")
+    nodes = cloud.json("status", "demo")["nodes"]
+    assert [node["name"] for node in nodes] == ["head", "w0001", "w0002", "w0003", "w0004"]
+    assert [node["elastic_status"] for node in nodes] == ["", "", "", "ADD_QUEUED", "ADD_QUEUED"]
+    cloud.cluster("remove", "demo", "w0003", "--yes", "--force")
+    assert [node["name"] for node in cloud.json("status", "demo")["nodes"]] == ["head", "w0001", "w0002", "w0004"]
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.sweep("demo") == [] and cloud.json("status", "demo")["exists"] is False
+
+
+def test_nothing_is_done_without_a_yes(cloud):
+    words = ("demo", "-w", "1", "--instance-type", "c5.large", "--ami", cloud.image())
+    assert "--yes" in cloud.cluster("up", *words, status=2).stderr
+    assert cloud.proxy.mutating() == []
+
+
+def test_r12_no_secret_is_ever_said(cloud, up):
+    said = [up("-v"), up("-v", "--json"), cloud.cluster("add", "demo", 1, "--yes", "--no-wait", "-v", "--timing"),
+            cloud.cluster("status", "demo", "-v"), cloud.cluster("down", "demo", "--yes", "-v")]
+    words = {"AWS_ACCESS_KEY_ID": "ASIATEST", "AWS_SECRET_ACCESS_KEY": "temporary", "AWS_SESSION_TOKEN": "session-token"}
+    said.append(cloud.run("cluster", "status", "demo", "-v", "--json", **words))
+    for process in said:
+        text = process.stdout + process.stderr
+        for secret in ("temporary", "session-token", "Signature", "Credential="):
+            assert secret not in text, secret
+    for call in cloud.proxy.calls:
+        assert b"temporary" not in call.body and b"session-token" not in call.body
+
+
+@pytest.mark.parametrize("words,region", [({"AWS_REGION": "eu-west-1"}, "eu-west-1"),
+                                          ({"AWS_REGION": "", "AWS_DEFAULT_REGION": "eu-west-2"}, "eu-west-2")])
+def test_r15_the_region_is_the_one_that_was_said(cloud, words, region):
+    cloud.run("cluster", "status", "demo", **words)
+    assert {call.region for call in cloud.proxy.calls} == {region}
+    cloud.proxy.calls.clear()
+    cloud.cluster("status", "demo", "--region", "ap-south-1")
+    assert {call.region for call in cloud.proxy.calls} == {"ap-south-1"}
+
+
+def test_r15_a_service_may_have_an_endpoint_of_its_own(cloud):
+    cloud.run("cluster", "status", "demo", AWS_ENDPOINT_URL="http://127.0.0.1:1", AWS_ENDPOINT_URL_EC2=cloud.proxy.url)
+    assert cloud.proxy.count("DescribeInstances") == 1
+
+
+def test_r21_what_has_no_end_is_warned_of(cloud, up):
+    assert "$6.12 a day" in up().stderr
+    cloud.cluster("down", "demo", "--yes")
+    assert "a day" not in up("--ttl", "12h").stderr
+    run = next(call.form for call in reversed(cloud.proxy.calls) if call.action == "RunInstances")
+    import base64
+    assert "time_to_live='43200'" in base64.b64decode(run["UserData"]).decode().replace("time_to_live=43200", "time_to_live='43200'")
+
+
+def test_r21_status_and_cost_say_what_it_costs(cloud, up):
+    up()
+    cost = cloud.json("cost", "demo")
+    assert cost["dollars_per_hour"] == pytest.approx(3 * 0.085) == cloud.json("status", "demo")["dollars_per_hour"]
+    assert cost["dollars_per_day"] == pytest.approx(24 * 3 * 0.085) and 0 <= cost["dollars_so_far"] < 0.3
+    assert [node["name"] for node in cost["nodes"]] == ["head", "w0001", "w0002"]
+
+
+def impaired(identity):
+    item = (f"<item><instanceId>{identity}</instanceId><systemStatus><status>impaired</status></systemStatus>"
+            "<instanceStatus><status>ok</status></instanceStatus></item>")
+    return lambda exchange: Answer(200, '<DescribeInstanceStatusResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
+                                        f"<instanceStatusSet>{item}</instanceStatusSet></DescribeInstanceStatusResponse>")
+
+
+def test_r23_an_impaired_node_is_named(cloud, up):
+    up()
+    assert cloud.json("health", "demo")["well"] is True
+    victim = cloud.json("status", "demo")["nodes"][2]["instance_id"]
+    cloud.proxy.on("DescribeInstanceStatus", impaired(victim))
+    health = cloud.json("health", "demo", status=3)
+    assert [(node["name"], node["why"]) for node in health["nodes"] if not node["well"]] == [
+        ("w0002", "the machine below it is impaired")]
+
+
+def in_pages_of_one(exchange):
+    """Each reservation on a page of its own."""
+    page = int(exchange.form.get("NextToken", 0))
+    exchange.set_form(NextToken=None, MaxResults=None)
+    answer = exchange.forward()
+    tree = ElementTree.fromstring(answer.body)
+    listed = next(child for child in tree if child.tag.endswith("reservationSet"))
+    space, items = listed.tag.removesuffix("reservationSet"), list(listed)
+    ElementTree.register_namespace("", space.strip("{}"))
+    for item in items[:page] + items[page + 1:]:
+        listed.remove(item)
+    if page + 1 < len(items):
+        ElementTree.SubElement(tree, f"{space}nextToken").text = str(page + 1)
+    answer.body = ElementTree.tostring(tree)
+    return answer
+
+
+def test_r23_nodes_are_read_page_by_page(cloud, up):
+    up()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    cloud.proxy.calls.clear()
+    cloud.proxy.on("DescribeInstances", in_pages_of_one)
+    nodes = cloud.json("status", "demo")["nodes"]
+    assert [node["name"] for node in nodes] == ["head", "w0001", "w0002", "w0003"]
+    assert cloud.proxy.count("DescribeInstances") == 3  # head, fleet, addition
+
+
+def test_r25_an_up_of_eight_takes_few_calls(cloud, up):
+    begin = time.monotonic()
+    told = up("--timing", count=8)
+    took = time.monotonic() - begin
+    assert len(cloud.of_cluster("demo")) == 9
+    assert cloud.proxy.count() <= 40, cloud.proxy.counts()
+    assert f"{cloud.proxy.count()} calls in" in told.stderr
+    assert "\x1b" not in told.stderr and "\r" not in told.stderr
+    print(f"up -w 8: {cloud.proxy.count()} calls, {took:.2f} s")
+
+
+def test_the_template_makes_the_same_machines(cloud):
+    template = json.loads(cloud.cluster("template", "demo", "-w", 2, "--instance-type", "c5.large", "--ami", cloud.image(),
+                                        "--shared", "efs").stdout)
+    assert cloud.proxy.mutating() == []
+    stacks = cloud.client("cloudformation")
+    stacks.create_stack(StackName="demo", TemplateBody=json.dumps(template))
+    assert stacks.describe_stacks(StackName="demo")["Stacks"][0]["StackStatus"] == "CREATE_COMPLETE"
+    assert [node["name"] for node in cloud.json("status", "demo")["nodes"]] == ["head", "w0001", "w0002"]
+    assert len(cloud.efs.describe_file_systems()["FileSystems"]) == 1
