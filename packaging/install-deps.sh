@@ -63,6 +63,7 @@ test|gridengine-master|-
 test|gridengine-exec|-
 test|gridengine-client|-
 all|clang|clang
+all|clang-tidy|clang-tools-extra
 all|libclang-rt-dev|compiler-rt
 all|debootstrap|debootstrap
 all|qemu-system-x86|qemu-system-x86

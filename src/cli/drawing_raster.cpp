@@ -171,7 +171,8 @@ class Painter {
 
   void blend(int row, const FT_Span& span) {
     for (int x = span.x; x < span.x + span.len; ++x) {
-      std::uint8_t* pixel = &image_.pixels[static_cast<std::size_t>((row * image_.w + x) * 3)];
+      std::uint8_t* pixel = &image_.pixels[3 * (static_cast<std::size_t>(row) * static_cast<std::size_t>(image_.w) +
+                                                static_cast<std::size_t>(x))];
       for (int channel = 0; channel < 3; ++channel) {
         const int wanted = static_cast<int>(color_ >> (16 - 8 * channel) & 0xFF);
         pixel[channel] = static_cast<std::uint8_t>(pixel[channel] + (wanted - pixel[channel]) * span.coverage / 255);

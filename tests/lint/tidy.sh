@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# clang-tidy: tests/lint/tidy.sh BUILD_DIR [FILE...]. Without files those of src that changed since DTRAIN_TIDY_BASE
+# (default: over the last 20 commits): all of them take an hour. The last line is `N passed, N failed`.
+set -uo pipefail
+[ $# -ge 1 ] || { echo "usage: tests/lint/tidy.sh BUILD_DIR [FILE...]" >&2; exit 2; }
+build=$(realpath "$1")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+command -v clang-tidy >/dev/null || { echo "SKIP tidy: no clang-tidy (packaging/install-deps.sh all)"; exit 77; }
+[ -f "$build/compile_commands.json" ] || { echo "no $build/compile_commands.json: configure first" >&2; exit 1; }
+
+main() {
+  local files=("$@") work file passed=0 failed=0
+  if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(changed); fi
+  if [ ${#files[@]} -eq 0 ]; then echo "SKIP tidy: no source changed, or no git here that tells"; exit 77; fi
+  work=$(mktemp -d)
+  printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I FILE bash -c 'check "$@"' - "$build" "$work" FILE
+  for file in "$work"/*; do
+    cat "$file"
+    if grep -q '^ok ' "$file"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  done
+  rm -rf "$work"
+  echo "$passed passed, $failed failed"
+  [ $failed -eq 0 ]
+}
+
+changed() {
+  local base=${DTRAIN_TIDY_BASE:-$(git rev-list -n 21 HEAD 2>/dev/null | tail -n 1)}
+  [ -z "$base" ] || git diff --name-only --diff-filter=d "$base" -- 'src/*.cpp'
+}
+
+check() {  # check BUILD FOLDER FILE: a file in FOLDER with what is wrong and a last line ok or FAIL
+  local report=$2/${3//\//_}
+  if clang-tidy -p "$1" --quiet "$3" >"$report" 2>/dev/null; then echo "ok   $3" >"$report"; else echo "FAIL $3" >>"$report"; fi
+}
+export -f check
+
+main "$@"
