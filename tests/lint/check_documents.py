@@ -1,5 +1,6 @@
 """What the documents tell a reader to open or to run is there: links, scripts, presets and dtrain's subcommands."""
 
+import functools
 import os
 import posixpath
 import re
@@ -39,6 +40,7 @@ def missing(tree: Tree, path: str, line: str) -> list[str]:
     return files + presets + [f"dtrain {name}" for name in COMMAND.findall(line) if not is_command(name)]
 
 
+@functools.cache
 def is_command(name: str) -> bool:
     """Asks the program of $DTRAIN, which tests/run.sh sets; without it every name is believed."""
     program = os.environ.get("DTRAIN")
