@@ -51,20 +51,6 @@ check "--gpus followed by an option is empty" answers "gpus =   (--gpus)"
 check "the option after an empty --gpus counts" answers "network = lenet"
 run train --network lenet --gpus
 check "--gpus as the last word is empty" says "data/cifar10_train.rec"
-run train --gpus 0,1
-check "several GPUs are refused" exits 2
-check "several GPUs are refused with the reason" says "trains on one GPU at a time"
-run train --gpus 0,x
-check "a GPU is a number" exits 2
-check "a GPU that is no number is named" says "'x' is no number of a GPU"
-run train --gpus 0 --device cpu
-check "a GPU on the CPU makes no sense" exits 2
-if [ ! -e /dev/nvidia0 ]; then
-  run train --device cuda
-  check "--device cuda without a GPU is refused" exits 2
-  check "--device cuda without a GPU says why" says_line "no GPU that dtrain could use|built without CUDA"
-fi
-
 run train --lr=0.3 --lr 0.4 --show-config
 check "the last of several values counts" answers "lr = 0.4"
 finish

@@ -43,7 +43,9 @@ template <typename T>
 DTRAIN_BODY Pack<T> load_pack(const T* from, std::int64_t first, std::int64_t total) {
   if (first + Pack<T>::size <= total) return *reinterpret_cast<const Pack<T>*>(from + first);
   Pack<T> pack{};
-  for (int k = 0; first + k < total; ++k) pack.values[k] = from[first + k];
+  for (int k = 0; k < Pack<T>::size; ++k) {  // indices known when compiled, so that packs stay in registers
+    if (first + k < total) pack.values[k] = from[first + k];
+  }
   return pack;
 }
 
@@ -53,7 +55,9 @@ DTRAIN_BODY void store_pack(const Pack<T>& pack, T* to, std::int64_t first, std:
     *reinterpret_cast<Pack<T>*>(to + first) = pack;
     return;
   }
-  for (int k = 0; first + k < total; ++k) to[first + k] = pack.values[k];
+  for (int k = 0; k < Pack<T>::size; ++k) {
+    if (first + k < total) to[first + k] = pack.values[k];
+  }
 }
 
 }  // namespace dtrain::backend::cuda

@@ -1,0 +1,146 @@
+// What only a GPU can show: that launches, recorded graphs and cuDNN compute what the reference and the CPU compute.
+// DTRAIN_TEST_GPU names the GPU, 0 by default; `replay` puts this CPU in its place, to try the tests themselves.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/nn/networks.hpp>
+
+#include "common/executable_contract.hpp"
+#include "common/replay_device.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+using backend::DType;
+
+std::unique_ptr<backend::Backend> make_gpu() {
+  const char* const named = std::getenv("DTRAIN_TEST_GPU");
+  if (named && std::string(named) == "replay") return backend::cuda::make_large_replay_backend();
+  return backend::make_cuda_backend(named ? std::atoi(named) : 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, ExecutableContract, ::testing::Values(make_gpu));
+
+class GpuLayers : public ::testing::TestWithParam<Problem> {};
+
+INSTANTIATE_TEST_SUITE_P(All, GpuLayers, ::testing::ValuesIn(layer_problems()),
+                         [](const auto& of) { return of.param.name; });
+
+std::string difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
+  return compare_backends(*make_gpu(), *backend::make_reference_backend(), problem, options, tolerance);
+}
+
+TEST_P(GpuLayers, AgreesWithTheReference) { EXPECT_EQ(difference(GetParam(), {}), ""); }
+
+TEST_P(GpuLayers, AgreesWithTheReferenceInShards) {
+  TraceOptions options;
+  options.shards = 4;
+  EXPECT_EQ(difference(GetParam(), options, {.gradients = 1e-3}), "");
+}
+
+TEST_P(GpuLayers, ComesNearTheReferenceInBfloat16) {
+  const auto gpu = make_gpu();
+  if (const char* const why = gpu->why_not(DType::bfloat16)) GTEST_SKIP() << why;
+  TraceOptions options;
+  options.dtype = DType::bfloat16;
+  const Tolerance tolerance{.loss = 0.02, .gradients = 0.3, .statistics = 0.02, .logits = 0.04, .parameters = 0.04};
+  EXPECT_EQ(difference(GetParam(), options, tolerance), "");
+}
+
+Problem resnet(int n, const std::string& name = "resnet-v1", nn::Shape image = {3, 32, 32}) {
+  const int layers = image.h > 32 ? 18 : 8;
+  return make_problem(nn::build_network({.name = name, .num_layers = layers, .image = image, .classes = 10}), n);
+}
+
+std::unique_ptr<backend::Executable> compiled(const Problem& problem, DType dtype = DType::float32) {
+  auto executable = make_gpu()->compile(problem.graph, {.dtype = dtype, .max_samples = problem.n});
+  executable->write_state(problem.state);
+  return executable;
+}
+
+std::vector<float> contribution(backend::Executable& executable, const Problem& problem, int shards) {
+  const std::vector<backend::ShardRange> ranges = split_samples(problem.n, shards);
+  CollectingSink sink(problem.graph, ranges);
+  executable.enqueue(problem.batch(), ranges, problem.key, sink);
+  executable.synchronize();
+  return sink.sum();
+}
+
+// Few samples: with many, some input of a ReLU lies so near to 0 that rounding decides on its side.
+TEST(Gpu, TrainsResnetsAsTheCpuDoes) {
+  for (const char* name : {"resnet-v1", "resnet"}) {
+    EXPECT_EQ(compare_backends(*make_gpu(), *backend::make_cpu_backend(), resnet(4, name)), "") << name;
+  }
+}
+
+// The first run is made of launches, the second is captured, later ones are one launch.
+TEST(Gpu, GivesTheSameBitsHoweverAStepIsStarted) {
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    const Problem problem = resnet(8);
+    const auto executable = compiled(problem, dtype);
+    const std::vector<float> first = contribution(*executable, problem, 2);
+    for (int run = 0; run < 3; ++run) EXPECT_EQ(contribution(*executable, problem, 2), first) << run;
+    EXPECT_EQ(contribution(*compiled(problem, dtype), problem, 2), first);
+  }
+}
+
+double loss_after(backend::Executable& executable, const Problem& problem, int steps) {
+  double loss = 0;
+  const std::vector<backend::ShardRange> whole = split_samples(problem.n, 1);
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<float> sum = [&] {
+      CollectingSink sink(problem.graph, whole);
+      executable.enqueue(problem.batch(), whole, problem.key, sink);
+      executable.synchronize();
+      return sink.sum();
+    }();
+    loss = backend::metrics_of(ContributionLayout(problem.graph), sum).loss_sum / problem.n;
+    executable.apply(sum, {{}, 0.02f});
+  }
+  return loss;
+}
+
+TEST(Gpu, LearnsAsTheCpuDoes) {
+  constexpr int kSteps = 8;
+  const Problem problem = resnet(8);
+  const auto on_cpu = backend::make_cpu_backend()->compile(problem.graph, {.max_samples = problem.n});
+  on_cpu->write_state(problem.state);
+  const double expected = loss_after(*on_cpu, problem, kSteps);
+  EXPECT_NEAR(loss_after(*compiled(problem), problem, kSteps), expected, 0.02 * expected + 0.01);
+  EXPECT_NEAR(loss_after(*compiled(problem, DType::bfloat16), problem, kSteps), expected, 0.1 * expected + 0.05);
+}
+
+TEST(Gpu, GoesOnFromWhatTheCpuTrained) {
+  const Problem problem = resnet(8);
+  const auto on_cpu = backend::make_cpu_backend()->compile(problem.graph, {.max_samples = problem.n});
+  on_cpu->write_state(problem.state);
+  loss_after(*on_cpu, problem, 3);
+  const auto on_gpu = compiled(problem);
+  on_gpu->write_state(on_cpu->read_state());
+  std::vector<float> a(static_cast<std::size_t>(problem.n) * 10), b(a.size());
+  on_cpu->evaluate(problem.batch(), a);
+  on_gpu->evaluate(problem.batch(), b);
+  EXPECT_LT(relative_difference(b, a), 1e-3);
+}
+
+TEST(Gpu, AddsShardsUpOnTheDeviceAsOnTheHost) {
+  const Problem problem = resnet(8);
+  const auto here = compiled(problem), there = compiled(problem);
+  const std::vector<backend::ShardRange> ranges = split_samples(problem.n, 2);
+  ASSERT_TRUE(here->sum_here(problem.batch(), ranges, problem.key));
+  here->apply_here({});
+  there->apply(contribution(*there, problem, 2), {});
+  EXPECT_EQ(here->state().parameters, there->state().parameters);
+  EXPECT_EQ(here->state().statistics, there->state().statistics);
+}
+
+TEST(Gpu, SaysWhatFitsWhereABatchIsTooLarge) {
+  const Problem problem = resnet(1, "resnet", {3, 224, 224});
+  EXPECT_THROW(make_gpu()->compile(problem.graph, {.max_samples = 1 << 20}), UsageError);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
