@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include "cluster_bridge.hpp"
+#include "cluster_head.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
 
@@ -33,6 +35,17 @@ Json document(const cluster::Fleet& fleet, const cluster::AddResult& result) {
                        {"attempts", attempts_json(result.workers)}});
 }
 
+// Into the job that runs on the cluster, where there is one.
+ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Console& console) {
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const std::chrono::seconds patience(options.place.timeout_seconds);
+  const ExitCode settled = settle_nodes(fleet, patience, console);
+  ClusterHead head(fleet, patience);
+  const auto note = [&console](const std::string& line) { console.log(line); };
+  bridge_round(cloud.aws(), fleet.name, *make_far_job(head, {}), note);
+  return settled;
+}
+
 ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
@@ -53,7 +66,8 @@ ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) 
   for (const cluster::Node& node : result.added) {
     if (!console.json()) console.answer(fmt::format("{}  {}  {}", node.name, node.instance_id, node.private_ip));
   }
-  return result.workers.got < result.workers.wanted ? ExitCode::partly_done : ExitCode::ok;
+  const ExitCode settled = options.no_wait ? ExitCode::ok : let_join(options, cloud, console);
+  return result.workers.got < result.workers.wanted ? ExitCode::partly_done : settled;
 }
 
 ExitCode act(const AddCommand& options, const OptionSet& set, Console& console) {

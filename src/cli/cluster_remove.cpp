@@ -1,5 +1,10 @@
 #include <fmt/format.h>
 
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+
+#include "cluster_bridge.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
 
@@ -46,6 +51,23 @@ bool is_ending(const cluster::Fleet& fleet, const std::string& node) {
   return false;
 }
 
+// Without a head nobody can tell the job: it will notice.
+void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
+               const cluster::Node& node, Console& console) {
+  std::optional<ClusterHead> head;
+  try {
+    head.emplace(fleet, std::chrono::seconds(0));
+  } catch (const RemoteError& error) {
+    console.warning(
+        fmt::format("the head is not reachable, so {} is ended without a word to a job: {}", node.name, error.what()));
+    return;
+  }
+  const std::chrono::seconds patience(options.place.timeout_seconds);
+  if (drain_node(cloud.aws(), fleet, node, *make_far_job(*head, {}), patience)) return;
+  throw Error(fmt::format("{} has not left the job within {} s", node.name, patience.count()),
+              "say --force to end it all the same");
+}
+
 ExitCode remove(const RemoveCommand& options, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
@@ -58,6 +80,7 @@ ExitCode remove(const RemoveCommand& options, Console& console) {
     check_may_go(options, *node);
     require_consent(options.yes, fmt::format("cluster {}: end {} ({})?", fleet.name, node->name, node->instance_id),
                     console);
+    if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, *node, console);
     cluster::end_node(cloud.work(!options.no_wait), *node);
   }
   if (console.json()) {

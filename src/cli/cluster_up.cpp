@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cluster_head.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
 
@@ -65,7 +66,10 @@ ExitCode make(const UpCommand& options, const OptionSet& set, Console& console) 
   } else {
     answer(wish, result, console);
   }
-  if (result.workers.got >= result.workers.wanted) return ExitCode::ok;
+  const ExitCode settled =
+      options.no_wait ? ExitCode::ok
+                      : settle_nodes(result.fleet, std::chrono::seconds(options.place.timeout_seconds), console);
+  if (result.workers.got >= result.workers.wanted) return settled;
   console.warning(fmt::format("only {} of {} workers were to be had; run the same command again later for the rest",
                               result.workers.got, result.workers.wanted));
   return ExitCode::partly_done;

@@ -94,6 +94,7 @@ std::unique_ptr<Command> make_bench_elastic();
 std::unique_ptr<Command> make_bench_allreduce();
 std::unique_ptr<Command> make_cluster_plan();
 std::unique_ptr<Command> make_cluster_up();
+std::unique_ptr<Command> make_cluster_watch();
 std::unique_ptr<Command> make_cluster_status();
 std::unique_ptr<Command> make_cluster_add();
 std::unique_ptr<Command> make_cluster_remove();

@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "cluster_choice.hpp"
 #include "environment.hpp"
 #include "option_values.hpp"
 
@@ -209,6 +210,7 @@ void bind_job_folder(OptionSet& set, Path& folder) {
   Option& option = set.add("--job-dir", folder, "where the job keeps host_worker, events, logs and ledger");
   option.legacy_variable = "EFS_MOUNT";
   option.offers = Offers::jobs;
+  bind_cluster_choice(set);
 }
 
 void bind_hosts(OptionSet& set, JobOptions& options) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "cluster_choice.hpp"
 #include "command.hpp"
 #include "environment.hpp"
 #include "help.hpp"
@@ -30,7 +31,8 @@ ExitCode refuse_without_command(const CommandTree& tree, const std::string& path
   return ExitCode::usage;
 }
 
-ExitCode act(CommandTree& tree, const Arguments& arguments, Command* command, Console& console) {
+ExitCode act(CommandTree& tree, const Arguments& arguments, const std::vector<std::string>& given, Command* command,
+             Console& console) {
   if (tree.version) {
     console.answer("dtrain " DTRAIN_VERSION);
   } else if (tree.long_help) {
@@ -40,6 +42,7 @@ ExitCode act(CommandTree& tree, const Arguments& arguments, Command* command, Co
   } else if (!command) {
     return refuse_without_command(tree, arguments.path, console);
   } else {
+    if (const auto outcome = run_on_cluster(*command, given, console)) return *outcome;
     resolve(tree, *command);
     if (!tree.show_config) return command->run(console);
     show_config(tree, *command, console);
@@ -53,7 +56,7 @@ ExitCode dispatch(const std::vector<std::string>& given) {
   Command* command = parse(tree, arguments);
   resolve_globals(tree);
   Console console(tree.globals);
-  const ExitCode code = act(tree, arguments, command, console);
+  const ExitCode code = act(tree, arguments, given, command, console);
   console.finish();
   return code;
 }

@@ -13,6 +13,7 @@ namespace dtrain::cli {
 
 struct SshAccess {
   std::optional<Path> hostfile;
+  std::string cluster;  // its nodes, in place of those of the file
   int parallel = 32;
   double connect_timeout = 15;  // seconds
   std::optional<Path> config, identity, known_hosts;

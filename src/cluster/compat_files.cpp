@@ -34,9 +34,9 @@ CompatFiles compat_files(const ClusterFacts& facts) {
   if (!facts.head.empty()) files.names = fmt::format("{} deeplearning-master\n", facts.head);
   for (std::size_t i = 0; i < facts.workers.size(); ++i) {
     files.names += fmt::format("{} {}\n", facts.workers[i], worker_alias(i + 1));
-    files.workers += worker_alias(i + 1) + "\n";
+    files.workers += fmt::format("{}\n", worker_alias(i + 1));
   }
-  for (const std::string& variable : cluster_variables(facts)) files.profile += "export " + variable + "\n";
+  for (const std::string& variable : cluster_variables(facts)) files.profile += fmt::format("export {}\n", variable);
   return files;
 }
 

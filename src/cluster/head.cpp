@@ -20,6 +20,7 @@
 
 #include "facts_json.hpp"
 #include "metadata.hpp"
+#include "own_registry.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -52,6 +53,9 @@ class Head {
         listener_(loop_, net::kAnyAddress, token_, [this](std::shared_ptr<net::Channel> channel) { meet(channel); }),
         door_(loop_, net::kAnyAddress, options.order.port,
               [this](const net::DoorRequest& request) { return answer(request); }) {
+    publish_registry(
+        options.folder, options.order.login,
+        {.cluster = options.order.cluster, .address = own_.address, .port = listener_.port(), .token = token_});
     note(fmt::format("head of cluster {}: {} answers on port {}", options.order.cluster, own_.address, door_.port()));
   }
 
@@ -246,7 +250,10 @@ class Head {
   // Whoever is not in the account any more is no node any more.
   Json announce(const Json& message) {
     announced_.clear();
-    for (const auto& [id, address] : message.at("instances").as_object()) announced_[id] = address.as_string();
+    for (const auto& [id, instance] : message.at("instances").as_object()) {
+      announced_[id] = instance.at("address").as_string();
+      registry_.rename(id, instance.at("name").as_string());
+    }
     if (const Json* id = message.find("launch_template")) launch_template_ = id->as_string();
     const std::vector<NodeEntry> known = registry_.nodes();
     for (const NodeEntry& node : known) {

@@ -1,8 +1,6 @@
 #include <dtrain/cluster/node.hpp>
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <list>
@@ -16,13 +14,13 @@
 #include <dtrain/cluster/compat_files.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/registry.hpp>
-#include <dtrain/launch/agent_registry.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/http_exchange.hpp>
 
 #include "agent_start.hpp"
 #include "facts_json.hpp"
 #include "metadata.hpp"
+#include "own_registry.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -162,21 +160,13 @@ class Visit {
   std::string lost_;
 };
 
-// Jobs of the user who logs in here find the head by it.
-void write_registry(const NodeOptions& options, const std::string& head, const Door& door) {
-  const Path file = options.folder / "registry.json";
-  launch::write_agent_registry(
-      file, {.cluster = options.order.cluster, .address = head, .port = door.port, .token = door.token});
-  const passwd* user = ::getpwnam(options.order.login.c_str());
-  if (user && ::chown(file.c_str(), user->pw_uid, user->pw_gid) != 0) throw Error("cannot give away " + file.string());
-}
-
 void visit_once(const NodeOptions& options) {
   const Metadata metadata;
   NodeFacts facts = own_facts(metadata);
   const std::string head = options.order.head.empty() ? facts.identity.address : options.order.head;
   const Door door = knock(head, options.order.port, metadata);
-  write_registry(options, head, door);
+  publish_registry(options.folder, options.order.login,
+                   {.cluster = options.order.cluster, .address = head, .port = door.port, .token = door.token});
   Visit(options, head, std::move(facts)).run(door);
 }
 

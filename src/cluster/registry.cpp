@@ -66,6 +66,12 @@ void Registry::lose(const std::string& address, WallTime now) {
   }
 }
 
+void Registry::rename(const std::string& instance_id, const std::string& name) {
+  for (NodeEntry& node : nodes_) {
+    if (node.facts.identity.instance_id == instance_id) node.facts.name = name;
+  }
+}
+
 void Registry::forget(const std::string& address) {
   std::erase_if(nodes_, [&](const NodeEntry& node) { return node.facts.identity.address == address; });
 }

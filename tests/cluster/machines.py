@@ -38,11 +38,12 @@ class Machine(lab.Host):
         self.disk, self.link = lab.LAB / self.name, f"lab-n{number}"
         self.instance, self.user_data, self.authority = instance, user_data, authority
         self.public = instance.get("PublicIpAddress")
+        self.gateway = next(gateway for gateway in GATEWAYS if gateway.split(".")[0] == self.address.split(".")[0])
         self.imds = None
 
     def boot(self):
         self.without("program").without("key")
-        os.environ["LAB_PREFIX"] = "8" if self.address.startswith("10.") else "16"
+        os.environ["LAB_PREFIX"] = self.gateway.partition("/")[2]
         super().boot()
         self.wait_for_ssh()
         for path, text in OF_A_MACHINE.items():
@@ -52,7 +53,7 @@ class Machine(lab.Host):
                  folder="/")
         if self.public:
             self.run("ip", "address", "add", f"{self.public}/32", "dev", "eth0")
-            lab.ip("route", "replace", f"{self.public}/32", "dev", "lab")
+            lab.ip("route", "replace", f"{self.public}/32", "dev", "lab", "src", self.gateway.partition("/")[0])
         self.run("ip", "address", "add", f"{METADATA}/32", "dev", "lo")
         self.serve_metadata()
         self.first_boot()

@@ -239,6 +239,15 @@ class Strictness:
                 found += efs.describe_mount_target_security_groups(MountTargetId=target["MountTargetId"])["SecurityGroups"]
         return found
 
+    def DeleteKeyPair(self, exchange):
+        """Its tags go with it."""
+        ec2 = self.ec2(exchange)
+        identity = exchange.form.get("KeyPairId") or identity_of_key(ec2, exchange.form["KeyName"])
+        tags = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [identity]}])["Tags"]
+        if tags:
+            ec2.delete_tags(Resources=[identity], Tags=[{"Key": tag["Key"]} for tag in tags])
+        return exchange.forward()
+
     # What moto does not know at all.
 
     def CreatePlacementGroup(self, exchange):
@@ -269,6 +278,11 @@ class Strictness:
         images = self.ec2(exchange).describe_images(Owners=["amazon"])["Images"]
         return Answer(200, '{"Parameter": {"Name": "%s", "Type": "String", "Value": "%s", "Version": 1}}'
                       % (name, images[0]["ImageId"]), "application/x-amz-json-1.1")
+
+
+def identity_of_key(ec2, name):
+    answer = ec2.describe_key_pairs(Filters=[{"Name": "key-name", "Values": [name]}])
+    return next((entry["KeyPairId"] for entries in answer.values() if isinstance(entries, list) for entry in entries), "")
 
 
 def overrides(pool):

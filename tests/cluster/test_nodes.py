@@ -29,6 +29,10 @@ def bundle_of(program):
     return content, hashlib.sha256(content).hexdigest()
 
 
+def tag_of(machine, key):
+    return next(tag["Value"] for tag in machine.instance["Tags"] if tag["Key"] == key)
+
+
 class Site:
     """A cluster that is put together by hand."""
 
@@ -72,7 +76,8 @@ class Site:
         return json.loads(answer.stdout) if answer.returncode == 0 else {}
 
     def announce(self, *machines):
-        assert self.ask(ask="announce", instances={m.instance["InstanceId"]: m.address for m in machines}) == {"ok": True}
+        assert self.ask(ask="announce", instances={
+            m.instance["InstanceId"]: {"address": m.address, "name": tag_of(m, "dtrain:node")} for m in machines}) == {"ok": True}
 
     def nodes(self):
         return {node["name"]: node for node in self.ask(ask="list").get("nodes", []) if node["connected"]}
@@ -168,8 +173,10 @@ def test_a_job_runs_on_registered_nodes_with_the_bits_of_one_machine(site):
     workers = [site.launch("w0001"), site.launch("w0002")]
     site.announce(*workers)
     site.wait_for_nodes("head", "w0001", "w0002")
-    words = ["--benchmark", "1", "--network", "mlp", "--num-epochs", "1", "--num-examples", "512", "--global-batch", "64",
-             "--logical-shards", "4", "--seed", "5"]
+    site.dtrain("data", "prepare", "shapes", "--out", f"{SHARED}/d", "--train-count", "240", "--val-count", "60")
+    words = ["--network", "resnet", "--num-layers", "8", "--width", "8", "--num-epochs", "1", "--global-batch", "64",
+             "--logical-shards", "4", "--seed", "5", "--data-train", f"{SHARED}/d/shapes_train.rec", "--data-val",
+             f"{SHARED}/d/shapes_val.rec"]
     site.dtrain("train", *words, "--launcher", "agents", "--job-dir", f"{SHARED}/job", "--model-prefix", f"{SHARED}/m/agents")
     site.dtrain("train", *words, "--job-dir", f"{SHARED}/alone", "--model-prefix", f"{SHARED}/m/alone")
     hashes = [json.loads(site.dtrain("inspect", "--json", f"{SHARED}/m/{name}-0001.safetensors").stdout)["weights_sha256"]

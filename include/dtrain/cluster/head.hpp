@@ -8,7 +8,8 @@
 //                                    {"start": AgentJoin, "id"}, answered {"started": id, "error"}, and {"power_off"}
 //   list                             -> dtrain.cluster-nodes/1
 //   start {"host", "join", "id"}     -> {"id"}, with "error" where no agent could be started there
-//   announce {"instances": {id: address}, "launch_template"?} -> {"ok"}: these belong to the cluster, only these
+//   announce {"instances": {id: {"address", "name"}}, "launch_template"?} -> {"ok"}: these belong to the cluster, and
+//                                    only these
 //   power-off {"host"}               -> {"ok"}: the node goes, and is forgotten
 #pragma once
 

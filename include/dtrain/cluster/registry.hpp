@@ -40,6 +40,7 @@ class Registry {
   // A node that comes again keeps its place; another one with its address takes it.
   void join(NodeFacts facts, WallTime now);
   void lose(const std::string& address, WallTime now);
+  void rename(const std::string& instance_id, const std::string& name);
   void forget(const std::string& address);  // it is to go, or has gone for good
   void fail(NodeFailure failure);
 

@@ -32,6 +32,7 @@ main() {
   mkdir -p "$home/incoming" /opt/deeplearning
   id "$login" >/dev/null 2>&1 || login=root
   chown "$login" "$home/incoming"
+  echo "$sha256" >"$home/incoming/wanted"
   umask 077; printf '%s\n' "$node_json" >"$home/node.json"; umask 022
   [ "$time_to_live" -eq 0 ] || live_no_longer
   address=$(about_me meta-data/local-ipv4) || address=$(hostname)

@@ -1,0 +1,119 @@
+"""A whole life over machines: up, train --cluster, add, remove, down, as a person does it from a laptop."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+
+if "DTRAIN_CLUSTER_LAB" not in os.environ:
+    pytest.skip("machines need namespaces: tests/cluster/run.sh makes them", allow_module_level=True)
+
+from machines import Machines, lab  # noqa: E402
+
+SHARED = str(lab.SHARED)
+TRAIN = ["--network", "resnet", "--num-layers", "8", "--width", "8", "--lr", "0.02", "--global-batch", "64", "--logical-shards", "8", "--seed", "1", "--threads", "1"]
+
+
+class Laptop:
+    """The person's machine: keys of AWS, a key for ssh, and dtrain."""
+
+    def __init__(self, cloud):
+        self.cloud, self.machines = cloud, Machines(cloud)
+        ssh = pathlib.Path(cloud.environment["HOME"]) / ".ssh"
+        ssh.mkdir(mode=0o700)
+        for name in ("key", "key.pub"):
+            shutil.copy(lab.LAB / name, ssh / name.replace("key", "id_ed25519"))
+        (ssh / "id_ed25519").chmod(0o600)
+        self.running = []
+        # In the shared folder, as on the nodes.
+        cloud.run("data", "prepare", "shapes", "--out", lab.SHARED / "d", "--train-count", 480, "--val-count", 60)
+        self.training = [*TRAIN, "--data-train", lab.SHARED / "d/shapes_train.rec", "--data-val", lab.SHARED / "d/shapes_val.rec"]
+
+    def up(self, *words):
+        return self.cloud.json("up", "demo", "--instance-type", "c5.large", "--ami", self.cloud.image(), "--shared", SHARED,
+                               "--yes", "--timeout", 120, *words)
+
+    def start(self, name, *words):
+        """A command that goes on; what it says is in the file of that name."""
+        log = open(self.cloud.folder / name, "wb")
+        process = subprocess.Popen([self.cloud.program, *map(str, words)], env=self.cloud.environment, cwd=self.cloud.folder,
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.running.append(process)
+        return process
+
+    def said(self, name):
+        return (self.cloud.folder / name).read_text()
+
+    def hosts(self):
+        """The last word of the member log about each host."""
+        log = lab.SHARED / "host_worker_log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return {line.split()[2]: line.split()[1] for line in lines}
+
+    def members(self):
+        return {host for host, word in self.hosts().items() if word == "ADDED"}
+
+    def epochs(self):
+        return sorted(int(path.stem.rsplit("-", 1)[1]) for path in (lab.SHARED / "m").glob("run-*.safetensors"))
+
+    def weights(self, prefix, epoch):
+        return self.cloud.run("inspect", "--json", f"{prefix}-{epoch:04d}.safetensors").stdout
+
+    def wait_for(self, condition, what):
+        return self.machines.wait_for(condition, what, 120)
+
+    def down(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self.machines.down()
+        for entry in lab.SHARED.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+@pytest.fixture
+def laptop(cloud):
+    made = Laptop(cloud)
+    yield made
+    made.down()
+
+
+def private(nodes):
+    return {node["name"]: node["private_ip"] for node in nodes}
+
+
+def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
+    cloud = laptop.cloud
+    nodes = private(laptop.up("-w", 1)["nodes"])
+    assert set(nodes) == {"head", "w0001"}
+    job = laptop.start("train", "train", "--cluster", "demo", *laptop.training, "--elastic", "--elastic-boundary", "step",
+                       "--num-epochs", 100000, "--model-prefix", "m/run")
+    laptop.wait_for(lambda: laptop.members() == set(nodes.values()), f"both train; {laptop.said('train')}")
+
+    added = private(cloud.json("add", "demo", 1, "--yes")["nodes"])
+    newcomer = cloud.instances({"Name": "tag:dtrain:node", "Values": list(added)})[0]
+    laptop.wait_for(lambda: added["w0002"] in laptop.members(), f"the third joins; {laptop.said('train')}")
+    cloud.cluster("watch", "demo", "--once")
+    assert cloud.tags(newcomer["InstanceId"])["elastic_worker_status"] == "ADDED"
+
+    cloud.cluster("remove", "demo", "w0002", "--yes")
+    assert laptop.hosts()[added["w0002"]] == "REMOVED"
+    assert newcomer["InstanceId"] not in [instance["InstanceId"] for instance in cloud.of_cluster("demo")]
+
+    last = max(laptop.epochs(), default=0)
+    laptop.wait_for(lambda: max(laptop.epochs(), default=0) > last, "an epoch ends after that")
+    epoch = laptop.epochs()[-1]
+    kept = json.loads(laptop.weights(lab.SHARED / "m/run", epoch))["weights_sha256"]
+    cloud.run("stop", "--cluster", "demo")
+    assert job.wait(120) == 75, laptop.said("train")
+
+    alone = cloud.folder / "alone"
+    cloud.run("train", *laptop.training, "--num-epochs", epoch, "--model-prefix", alone)
+    assert json.loads(laptop.weights(alone, epoch))["weights_sha256"] == kept
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.sweep("demo") == []
