@@ -92,7 +92,6 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   bind_access(set, spec);
   set.group("Limits");
   add_span(set, "--ttl", spec.time_to_live, "nodes end by themselves after it, such as 12h (0: never)");
-  add_span(set, "--autostop", spec.autostop, "and after so long without work, such as 30m (0: never)");
 }
 
 }  // namespace dtrain::cli

@@ -147,6 +147,8 @@ std::map<std::string, std::string> options_of(const Tags& tags) {
   return options;
 }
 
+std::string Fleet::told_head() const { return group ? value_of(group->tags, tag::kHead) : std::string(); }
+
 const Node* Fleet::head() const {
   return !nodes.empty() && nodes.front().role == Role::head ? &nodes.front() : nullptr;
 }

@@ -60,22 +60,60 @@ void note(const Work& work, Launched& launched, Attempt attempt) {
   launched.attempts.push_back(std::move(attempt));
 }
 
-Fields head_fields(const LaunchOrder& order, const Wish& wish, const Account& account, const SecurityGroup& group,
-                   const std::string& user_data, const Pool& pool) {
-  Fields fields = instance_fields("", wish, account, group, user_data, pool.subnet_id);
-  fields.insert(
-      fields.end(),
-      {{"InstanceType", pool.type}, {"MinCount", "1"}, {"MaxCount", "1"}, {"ClientToken", order.client_token(pool)}});
+Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& pool, const std::string& address) {
+  Fields fields = instance_fields("", head.wish, head.account, head.group, head.user_data, pool.subnet_id);
+  fields.insert(fields.end(), {{"InstanceType", pool.type},
+                               {"MinCount", "1"},
+                               {"MaxCount", "1"},
+                               {"ClientToken", order.client_token(pool, address)}});
+  if (!address.empty()) {
+    const bool has_interface = std::ranges::any_of(
+        fields, [](const net::HttpField& one) { return one.first.starts_with("NetworkInterface."); });
+    fields.emplace_back(has_interface ? "NetworkInterface.1.PrivateIpAddress" : "PrivateIpAddress", address);
+  }
   if (pool.market == "spot") fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
-  Tags tags = common_tags(wish.name, account);
+  Tags tags = common_tags(head.wish.name, head.account);
   add_tags(fields, "", 2, "volume", tags);
-  tags.insert({{tag::kName, fmt::format("dtrain-{}-head", wish.name)},
+  tags.insert({{tag::kName, fmt::format("dtrain-{}-head", head.wish.name)},
                {tag::kRole, "head"},
                {tag::kNode, "head"},
                {tag::kNodeType, "Master"},
                {tag::kLaunch, order.launch_tag()}});
   add_tags(fields, "", 1, "instance", tags);
   return fields;
+}
+
+Node run_head(const Work& work, const LaunchOrder& order, const Fields& fields) {
+  const auto call = [&] {
+    const net::Element answer = work.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
+    const auto made = answer.list("instancesSet");
+    if (made.empty()) throw DataError("the answer to ec2 RunInstances names no instance");
+    return node_of(made.front());
+  };
+  const auto find = [&]() -> std::optional<Node> {
+    auto there = nodes_of_launch(work.aws, order.launch_tag());
+    if (there.empty()) return std::nullopt;
+    return std::move(there.front());
+  };
+  return call_once(call, find);
+}
+
+// Another address may do where this one is taken, or is of another subnet. A service that fails over it has started
+// nothing: run_head looked.
+bool is_about_the_address(const net::AwsError& problem) {
+  const net::AwsError::Facts& facts = problem.facts();
+  return facts.code.starts_with("InvalidIPAddress") || facts.code == "InvalidParameterValue" ||
+         (facts.problem == net::AwsProblem::transient && facts.status != 0);
+}
+
+Node run_head_at(const Work& work, const LaunchOrder& order, const HeadOrder& head, const Pool& pool) {
+  if (head.address.empty()) return run_head(work, order, head_fields(order, head, pool, {}));
+  try {
+    return run_head(work, order, head_fields(order, head, pool, head.address));
+  } catch (const net::AwsError& problem) {
+    if (!is_about_the_address(problem)) throw;
+    return run_head(work, order, head_fields(order, head, pool, {}));
+  }
 }
 
 Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool, const Tags& tags,
@@ -132,34 +170,21 @@ FleetAnswer ask_pool(const Work& work, const LaunchOrder& order, const Fields& f
 
 }  // namespace
 
-std::string LaunchOrder::client_token(const Pool& pool) const {
-  return digest(fmt::format("{} {} {} {}", group_id, number, join(names, ","), pool.text()));
+std::string LaunchOrder::client_token(const Pool& pool, const std::string& address) const {
+  return digest(fmt::format("{} {} {} {} {}", group_id, number, join(names, ","), pool.text(), address));
 }
 
 std::string LaunchOrder::launch_tag() const {
   return fmt::format("{}.{}", number, digest(group_id + join(names, ",")).substr(0, 12));
 }
 
-Node launch_head(const Work& work, const LaunchOrder& order, const Wish& wish, const Account& account,
-                 const SecurityGroup& group, const std::string& user_data, Launched& launched) {
-  for (const Pool& pool : head_pools(wish.spec, account)) {
-    const Fields fields = head_fields(order, wish, account, group, user_data, pool);
-    const auto call = [&] {
-      const net::Element answer = work.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
-      const auto made = answer.list("instancesSet");
-      if (made.empty()) throw DataError("the answer to ec2 RunInstances names no instance");
-      return node_of(made.front());
-    };
-    const auto find = [&]() -> std::optional<Node> {
-      auto there = nodes_of_launch(work.aws, order.launch_tag());
-      if (there.empty()) return std::nullopt;
-      return std::move(there.front());
-    };
+Node launch_head(const Work& work, const LaunchOrder& order, const HeadOrder& head, Launched& launched) {
+  for (const Pool& pool : head_pools(head.wish.spec, head.account)) {
     try {
-      Node head = call_once(call, find);
+      Node node = run_head_at(work, order, head, pool);
       note(work, launched, {.pool = pool, .wanted = 1, .got = 1});
-      if (head.zone.empty()) head.zone = pool.zone;
-      return head;
+      if (node.zone.empty()) node.zone = pool.zone;
+      return node;
     } catch (const net::AwsError& problem) {
       if (problem.facts().problem != net::AwsProblem::capacity) throw;
       note(work, launched, {pool, 1, 0, problem.facts().code, problem.facts().message});

@@ -104,6 +104,9 @@ void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Pl
     add(Step::mount_target, "give the file system an address in each zone in use");
   }
   if (!fleet.launch_template) add(Step::launch_template, fmt::format("make launch template dtrain-{}", fleet.name));
+  if (head && fleet.launch_template && fleet.told_head() != head->private_ip) {
+    add(Step::launch_template, "tell the launch template where the head is now");
+  }
   plan.to_start = missing_base_workers(spec, fleet);
   if (!plan.to_start.empty()) {
     add(Step::workers, what_of_workers(plan.to_start, worker_pools(spec, account, head ? head->zone : "")));
@@ -154,11 +157,9 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
     note("no key pair: nobody can log in. Say --key NAME, or make a key with ssh-keygen");
   }
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
-  if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
-    note(fmt::format(
-        "nothing ends it by itself: it costs ${:.2f} a day until `cluster down`. --ttl 12h or --autostop 30m "
-        "would",
-        plan.cost.hourly * kHoursOfADay));
+  if (spec.time_to_live.count() == 0) {
+    note(fmt::format("nothing ends it by itself: it costs ${:.2f} a day until `cluster down`; --ttl 12h would end it",
+                     plan.cost.hourly * kHoursOfADay));
   }
 }
 

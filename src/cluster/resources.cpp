@@ -18,6 +18,7 @@ namespace {
 // Names that others may have taken; the next one is tried.
 constexpr int kMostNames = 5;
 constexpr int kLooks = 4;
+constexpr std::size_t kTokenSize = 32;
 constexpr std::chrono::milliseconds kBetweenLooks{300};
 
 std::string resource_name(const std::string& cluster, int number) {
@@ -200,25 +201,36 @@ Fields instance_fields(const std::string& prefix, const Wish& wish, const Accoun
   return fields;
 }
 
-LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account& account, const SecurityGroup& group,
-                             const std::string& user_data) {
+// Without names and tags of the template itself.
+static Fields template_fields(const Wish& wish, const Account& account, const TemplateContent& content) {
   const std::string data = "LaunchTemplateData.";
-  Fields common = instance_fields(data, wish, account, group, user_data, {});
-  common.emplace_back(data + "InstanceType", wish.spec.instance_types.front());
+  Fields fields = instance_fields(data, wish, account, content.group, content.user_data, {});
+  fields.emplace_back(data + "InstanceType", wish.spec.instance_types.front());
   const Tags tags = common_tags(wish.name, account);
   Tags worker = tags;
   worker.insert({{tag::kName, fmt::format("dtrain-{}-worker", wish.name)},
                  {tag::kRole, "worker"},
                  {tag::kNodeType, "Worker"},
                  {elastic_tag(wish.name), ""}});
-  add_tags(common, data, 1, "instance", worker);
-  add_tags(common, data, 2, "volume", tags);
+  add_tags(fields, data, 1, "instance", worker);
+  add_tags(fields, data, 2, "volume", tags);
+  return fields;
+}
+
+// What is said of one group's nodes is said by one call, however often it is made.
+static std::string token_of(const TemplateContent& content, const std::string& name) {
+  return sha256_hex(bytes_of(content.group.id + name + content.user_data)).substr(0, kTokenSize);
+}
+
+LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account& account,
+                             const TemplateContent& content) {
+  const Tags tags = common_tags(wish.name, account);
+  Fields common = template_fields(wish, account, content);
   add_tags(common, "", 1, "launch-template", tags);
   const auto make = [&](const std::string& name) {
     Fields fields = common;
     fields.emplace_back("LaunchTemplateName", name);
-    // What one group's template says does not change, so a second call with it is the same call.
-    fields.emplace_back("ClientToken", sha256_hex(bytes_of(group.id + name + user_data)).substr(0, 32));
+    fields.emplace_back("ClientToken", token_of(content, name));
     const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplate", std::move(fields)).at("launchTemplate");
     return LaunchTemplate{made.value("launchTemplateId"), name, tags};
   };
@@ -230,6 +242,16 @@ LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account
     return LaunchTemplate{found.front().value("launchTemplateId"), name, tags_of(found.front())};
   };
   return make_or_take<LaunchTemplate>("launch template", wish.name, make, find);
+}
+
+void renew_template(net::AwsCalls& aws, const Wish& wish, const Account& account, const TemplateContent& content,
+                    const LaunchTemplate& there) {
+  Fields fields = template_fields(wish, account, content);
+  fields.emplace_back("LaunchTemplateId", there.id);
+  fields.emplace_back("ClientToken", token_of(content, there.id));
+  const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplateVersion", std::move(fields));
+  const std::string& version = made.at("launchTemplateVersion").value("versionNumber");
+  aws.query(net::kEc2, "ModifyLaunchTemplate", {{"LaunchTemplateId", there.id}, {"SetDefaultVersion", version}});
 }
 
 }  // namespace dtrain::cluster

@@ -21,9 +21,16 @@ void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa);
 void import_key(net::AwsCalls& aws, const Wish& wish, const Account& account);
 std::string placement_group_name(const std::string& cluster);
 void make_placement_group(net::AwsCalls& aws, const Wish& wish, const Account& account);
-// `user_data`: as a script.
-LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account& account, const SecurityGroup& group,
-                             const std::string& user_data);
+// What a launch template is made from.
+struct TemplateContent {
+  const SecurityGroup& group;
+  std::string user_data;  // as a script
+};
+LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account& account,
+                             const TemplateContent& content);
+// Its nodes start by this from now on.
+void renew_template(net::AwsCalls& aws, const Wish& wish, const Account& account, const TemplateContent& content,
+                    const LaunchTemplate& there);
 // The parameters that RunInstances and a launch template have in common; `prefix` as "LaunchTemplateData.".
 std::vector<net::HttpField> instance_fields(const std::string& prefix, const Wish& wish, const Account& account,
                                             const SecurityGroup& group, const std::string& user_data,

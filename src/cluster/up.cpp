@@ -95,7 +95,7 @@ class Building {
     const std::string script = boot_script(wish_, account_, NodeBoot::Role::head, {}, system_);
     const LaunchOrder order = order_of({"head"});
     Launched attempts;
-    Node head = launch_head(work_, order, wish_, account_, *fleet_.group, script, attempts);
+    Node head = launch_head(work_, order, {wish_, account_, *fleet_.group, script, fleet_.told_head()}, attempts);
     work_.say(fmt::format("head {} at {}", head.instance_id, head.private_ip));
     finished_ = std::max(finished_, order.number + 1);
     fleet_.nodes.insert(fleet_.nodes.begin(), std::move(head));
@@ -120,9 +120,14 @@ class Building {
   }
 
   void make_template() {
-    if (fleet_.launch_template) return;
-    const std::string script = boot_script(wish_, account_, NodeBoot::Role::worker, fleet_.head()->private_ip, system_);
-    fleet_.launch_template = cluster::make_template(work_.aws, wish_, account_, *fleet_.group, script);
+    const std::string head = fleet_.head()->private_ip;
+    if (fleet_.launch_template && fleet_.told_head() == head) return;
+    const TemplateContent content{*fleet_.group, boot_script(wish_, account_, NodeBoot::Role::worker, head, system_)};
+    if (fleet_.launch_template) {
+      renew_template(work_.aws, wish_, account_, content, *fleet_.launch_template);
+    } else {
+      fleet_.launch_template = cluster::make_template(work_.aws, wish_, account_, content);
+    }
     work_.say("launch template " + fleet_.launch_template->id);
   }
 
@@ -179,6 +184,7 @@ class Building {
     }
     Tags noted;
     if (finished_ > 0) noted = {{tag::kLaunches, std::to_string(finished_)}, {tag::kLastNode, std::to_string(last)}};
+    if (const std::string& head = fleet_.head()->private_ip; fleet_.told_head() != head) noted[tag::kHead] = head;
     if (plan_.has(Step::options)) noted.merge(option_tags(wish_.options));
     if (!noted.empty()) pieces.push_back([this, noted] { set_tags(work_.aws, {fleet_.group->id}, noted); });
     do_all(pieces);

@@ -22,6 +22,8 @@ inline constexpr const char* kOwner = "dtrain:owner";        // who made the clu
 inline constexpr const char* kOption = "dtrain:option:";     // on the security group, before an option's name: its text
 inline constexpr const char* kLaunches = "dtrain:launches";  // on the security group: how many launches were finished
 inline constexpr const char* kLastNode = "dtrain:last-node";  // on the security group: the highest worker number so far
+// On the security group: the private address of the head, as the launch template tells it to nodes.
+inline constexpr const char* kHead = "dtrain:head";
 inline constexpr const char* kStatus = "elastic_worker_status";  // ADD_QUEUED, ADDED, REMOVAL_QUEUED, REMOVED
 inline constexpr const char* kNodeType = "NodeType";             // "Master" or "Worker"
 inline constexpr const char* kName = "Name";
@@ -80,6 +82,7 @@ struct Fleet {
   std::map<std::string, std::string> options{};
 
   const Node* head() const;                       // nullptr: none is there
+  std::string told_head() const;                  // of tag::kHead; empty: it was not written down
   const Node* find(std::string_view node) const;  // by name or instance id; nullptr: none is there
   std::vector<const Node*> workers() const;
   bool exists() const { return group || launch_template || !nodes.empty(); }

@@ -26,7 +26,6 @@ struct Spec {
   bool private_addresses = false;             // no node has a public address
   std::string vpc{}, subnet{};                // empty: the default VPC, its subnets
   std::chrono::seconds time_to_live{0};       // nodes end by themselves after it; 0: never
-  std::chrono::seconds autostop{0};           // and after so long without work; 0: never
   int root_gb = 0;                            // of each node's disk; 0: the image's size
   bool keep_failed = false;                   // nodes whose boot failed stay on
 };

@@ -97,6 +97,14 @@ TEST(PlanUp, ReplacesTheHeadAlone) {
   EXPECT_EQ(steps(plan_up(some_spec(), {}, some_account(), fleet)), Words{"head"});
 }
 
+TEST(PlanUp, TellsTheLaunchTemplateOfAnotherHead) {
+  Fleet fleet = complete_fleet();
+  fleet.nodes.front().private_ip = "10.0.0.9";
+  EXPECT_EQ(steps(plan_up(some_spec(), {}, some_account(), fleet)), Words{"launch-template"});
+  fleet.group->tags[tag::kHead] = "10.0.0.9";
+  EXPECT_EQ(steps(plan_up(some_spec(), {}, some_account(), fleet)), Words{});
+}
+
 TEST(PlanUp, MovesTheSshRule) {
   Account account = some_account();
   account.ssh_source = "5.6.7.8/32";
