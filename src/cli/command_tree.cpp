@@ -53,6 +53,9 @@ CommandTree::CommandTree() {
   commands.push_back(make_cluster_status());
   commands.push_back(make_cluster_add());
   commands.push_back(make_cluster_remove());
+  commands.push_back(make_cluster_ssh());
+  commands.push_back(make_cluster_logs());
+  commands.push_back(make_cluster_env());
   commands.push_back(make_cluster_watch());
   commands.push_back(make_cluster_down());
   commands.push_back(make_cluster_health());

@@ -1,4 +1,4 @@
-#include "facts_json.hpp"
+#include <dtrain/cluster/compat_files.hpp>
 
 namespace dtrain::cluster {
 

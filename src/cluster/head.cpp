@@ -12,13 +12,13 @@
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/cluster/admission.hpp>
+#include <dtrain/cluster/compat_files.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/registry.hpp>
 #include <dtrain/net/addresses.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/http_door.hpp>
 
-#include "facts_json.hpp"
 #include "metadata.hpp"
 #include "own_registry.hpp"
 

@@ -18,7 +18,6 @@
 #include <dtrain/net/http_exchange.hpp>
 
 #include "agent_start.hpp"
-#include "facts_json.hpp"
 #include "metadata.hpp"
 #include "own_registry.hpp"
 

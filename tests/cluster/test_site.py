@@ -95,6 +95,13 @@ def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
                        "--num-epochs", 100000, "--model-prefix", "m/run")
     laptop.wait_for(lambda: laptop.members() == set(nodes.values()), f"both train; {laptop.said('train')}")
 
+    assert {"export DEEPLEARNING_WORKERS_COUNT=2", f"export EFS_MOUNT={SHARED}"} <= set(
+        cloud.cluster("env", "demo").stdout.splitlines())
+    assert "agent begins" in cloud.cluster("logs", "demo", "w0001").stdout
+    there = laptop.machines.find(nodes["w0001"])
+    assert cloud.cluster("ssh", "demo", "w0001", "--", "hostname").stdout == f"{there.name}\n"
+    assert cloud.run("run", "--cluster", "demo", "--", "hostname").stdout.count(there.name) == 1
+
     added = private(cloud.json("add", "demo", 1, "--yes")["nodes"])
     newcomer = cloud.instances({"Name": "tag:dtrain:node", "Values": list(added)})[0]
     laptop.wait_for(lambda: added["w0002"] in laptop.members(), f"the third joins; {laptop.said('train')}")
@@ -117,3 +124,30 @@ def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
     assert json.loads(laptop.weights(alone, epoch))["weights_sha256"] == kept
     cloud.cluster("down", "demo", "--yes")
     assert cloud.sweep("demo") == []
+
+
+@pytest.mark.slow
+def test_17_a_machine_launched_by_hand_joins_and_leaves_by_its_tag(laptop):
+    """As in the console of AWS: launched from the template, and later its elastic tag is deleted."""
+    cloud = laptop.cloud
+    nodes = private(laptop.up("-w", 1)["nodes"])
+    job = laptop.start("train", "train", "--cluster", "demo", *laptop.training, "--elastic", "--elastic-boundary", "step",
+                       "--num-epochs", 100000)
+    laptop.start("watch", "cluster", "watch", "demo", "--every", 1)
+    laptop.wait_for(lambda: laptop.members() == set(nodes.values()), f"both train; {laptop.said('train')}")
+    template = cloud.ec2.describe_launch_templates()["LaunchTemplates"][0]["LaunchTemplateId"]
+    made = cloud.ec2.run_instances(LaunchTemplate={"LaunchTemplateId": template}, InstanceType="c5.large", MinCount=1,
+                                   MaxCount=1, SubnetId=cloud.instances()[0]["SubnetId"])["Instances"][0]
+    identity, host = made["InstanceId"], made["PrivateIpAddress"]
+
+    def status():
+        return cloud.tags(identity).get("elastic_worker_status")
+
+    laptop.wait_for(lambda: host in laptop.members() and status() == "ADDED", f"it joins; {laptop.said('watch')}")
+    cloud.ec2.delete_tags(Resources=[identity], Tags=[{"Key": "demo-aws-dl-cfn-elastic-worker"}])
+    laptop.wait_for(lambda: identity not in [instance["InstanceId"] for instance in cloud.of_cluster("demo")],
+                    f"it is ended; {laptop.said('watch')}")
+    assert laptop.hosts()[host] == "REMOVED" and status() == "REMOVED"
+    assert laptop.members() == set(nodes.values())
+    cloud.run("stop", "--cluster", "demo", status=None)
+    job.wait(120)

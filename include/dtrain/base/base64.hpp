@@ -7,5 +7,7 @@
 namespace dtrain {
 
 std::string base64(std::string_view bytes);  // with padding
+// What is none of its letters counts for nothing, as it stands in documents of several lines.
+std::string from_base64(std::string_view text);
 
 }  // namespace dtrain

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/json.hpp>
+
 namespace dtrain::cluster {
 
 struct ClusterFacts {
@@ -17,6 +19,10 @@ struct ClusterFacts {
   std::string elastic_tag{};
   int gpus = 0;  // of the node whose files these are
 };
+
+// As the head sends them to its nodes; `gpus` is each node's own, and not in it.
+Json to_json(const ClusterFacts& facts);
+ClusterFacts cluster_facts_from_json(const Json& json);  // throws DataError
 
 struct CompatFiles {
   std::string workers;  // /opt/deeplearning/workers

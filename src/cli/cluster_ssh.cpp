@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "cluster_head.hpp"
+#include "cluster_options.hpp"
+#include "command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct SshCommand {
+  ClusterPlace place;
+  std::string node, command;
+  std::vector<std::string> local, remote, dynamic;
+};
+
+void add_forward(OptionSet& set, const char* flag, std::vector<std::string>& field, const char* value,
+                 const char* help) {
+  Option& option = set.add_custom(
+      flag, value, help, [&field](const std::string& text) { field = split(text, kBetweenRepeated); },
+      [&field] { return join(field, ","); });
+  option.flag_only = option.repeats = true;
+}
+
+void bind(OptionSet& set, SshCommand& options) {
+  bind_cluster(set, options.place);
+  set.group("What");
+  set.add("NODE", options.node, "NODE", "by name or instance id, as `cluster status` shows it; else the head");
+  Option& command = set.add("COMMAND", options.command, "COMMAND", "for the user's shell there; else a shell");
+  command.many = true;
+  add_forward(set, "-L,--local-forward", options.local, "PORT:HOST:PORT", "as of ssh; may be given again");
+  add_forward(set, "-R,--remote-forward", options.remote, "PORT:HOST:PORT", "as of ssh; may be given again");
+  add_forward(set, "-D,--dynamic-forward", options.dynamic, "PORT", "as of ssh; may be given again");
+}
+
+// As whom, found out at the head; what is refused is explained by what the account says.
+std::string user_on(const cluster::Fleet& fleet) {
+  try {
+    return ClusterHead(fleet, std::chrono::seconds(0)).session().user();
+  } catch (const RemoteError& error) {
+    const auto key = fleet.options.find("key");
+    const std::string sources = fleet.group ? fmt::format("{}", fmt::join(fleet.group->ssh_sources, ", ")) : "nobody";
+    throw RemoteError(
+        error.what(),
+        fmt::format("port 22 is open to {}; the key is {}; `dtrain cluster up {} --ssh-from me` opens it "
+                    "to the address that you have now",
+                    sources, key == fleet.options.end() ? "your own, ~/.ssh/id_*" : key->second, fleet.name));
+  }
+}
+
+// The same keys and known hosts as this program uses, whatever home the account database tells ssh of.
+std::vector<std::string> options_of_ssh(const std::string& cluster) {
+  const net::SshOptions own = cluster_ssh_options(cluster);
+  std::vector<std::string> words;
+  const auto add = [&words](const std::string& option) { words.insert(words.end(), {"-o", option}); };
+  add(fmt::format("UserKnownHostsFile={}", own.known_hosts.string()));
+  add("StrictHostKeyChecking=accept-new");
+  add("ForwardAgent=no");
+  for (const Path& key : own.identities) {
+    if (std::filesystem::exists(key)) add(fmt::format("IdentityFile={}", key.string()));
+  }
+  return words;
+}
+
+std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::Fleet& fleet, const cluster::Node& node,
+                                     const std::string& command) {
+  const std::string user = user_on(fleet);
+  std::vector<std::string> line = {"ssh"};
+  const auto add = [&line](const std::vector<std::string>& words) {
+    line.insert(line.end(), words.begin(), words.end());
+  };
+  add(options_of_ssh(fleet.name));
+  if (node.public_ip.empty() && node.role != cluster::Role::head) {
+    add({"-o", fmt::format("ProxyCommand=ssh {} -W %h:%p {}@{}", fmt::join(options_of_ssh(fleet.name), " "), user,
+                           address_of(*fleet.head()))});
+  }
+  for (const std::string& one : options.local) add({"-L", one});
+  for (const std::string& one : options.remote) add({"-R", one});
+  for (const std::string& one : options.dynamic) add({"-D", one});
+  add({fmt::format("{}@{}", user, address_of(node))});
+  if (!command.empty()) add({command});
+  return line;
+}
+
+ExitCode act(const SshCommand& options, const OptionSet&, Console& console) {
+  cluster::Fleet fleet;
+  {
+    ClusterCloud cloud(options.place, console);
+    fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  }
+  // `ssh demo -- uptime`: what is no node is the command's first word.
+  const cluster::Node* node = options.node.empty() ? fleet.head() : fleet.find(options.node);
+  std::string command = options.command;
+  if (!node && fleet.head()) {
+    node = fleet.head();
+    command = options.node + (command.empty() ? "" : " " + command);
+  }
+  if (!node)
+    throw UsageError(fmt::format("cluster {} has no head", fleet.name), "dtrain cluster status shows what it has");
+  std::vector<std::string> line = line_of_ssh(options, fleet, *node, command);
+  std::vector<char*> words;
+  for (std::string& word : line) words.push_back(word.data());
+  words.push_back(nullptr);
+  console.flush();
+  ::execvp("ssh", words.data());
+  throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install OpenSSH's client");
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_ssh() {
+  auto command = make_command<SshCommand>("cluster ssh", "log in to a node of a cluster, or run a command there", act);
+  command->examples = {"dtrain cluster ssh demo", "dtrain cluster ssh demo w0001 -- nvidia-smi -L",
+                       "dtrain cluster ssh demo -L 6006:localhost:6006"};
+  command->see_also = {"run", "cluster status", "cluster logs"};
+  return command;
+}
+
+}  // namespace dtrain::cli
