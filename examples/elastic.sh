@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/elastic}
 dtrain=${DTRAIN:-build/release/dtrain}
-epochs=${EPOCHS:-16}
+epochs=${EPOCHS:-26}
 pause=${PAUSE:-8} # seconds between two changes
 [ -x "$dtrain" ] || { echo "no $dtrain: run 'bash examples/quickstart.sh' first, which builds it" >&2; exit 1; }
 
