@@ -90,18 +90,12 @@ Finding judge_disk(const DiskFacts& disk) {
   return {Level::fine, "disk", what, "", ""};
 }
 
-Finding judge_libraries(const NvidiaFacts& facts) {
-  std::vector<std::string> there, missing;
-  const auto add = [&](const char* name, int number, std::string (*version)(int)) {
-    (number ? there : missing).push_back(number ? fmt::format("{} {}", name, version(number)) : name);
-  };
-  add("CUDA runtime", facts.runtime, cuda_version);
-  add("cuDNN", facts.cudnn, cudnn_version);
-  add("NCCL", facts.nccl, nccl_version);
-  if (missing.empty()) return {Level::fine, "gpu libraries", join(there, ", "), "", ""};
-  there.push_back("not found: " + join(missing, ", "));
-  return {Level::problem, "gpu libraries", join(there, ", "), "training on a GPU loads them when it begins",
-          "pip install nvidia-cudnn-cu12 nvidia-nccl-cu12 and put their lib folders into LD_LIBRARY_PATH"};
+Finding judge_library(const backend::CudaLibrary& library) {
+  if (library.problem.empty())
+    return {Level::fine, "gpu libraries", fmt::format("{} {}", library.name, library.version), "", ""};
+  // Without NCCL one GPU trains as well.
+  const Level level = library.name == "NCCL" ? Level::note : Level::problem;
+  return {level, "gpu libraries", library.problem, "training on a GPU loads it when it begins", library.hint};
 }
 
 bool is_count(const std::string& text) { return parse_integer(text).value_or(-1) >= 0; }
@@ -195,26 +189,19 @@ std::vector<Finding> judge_ssh(const MachineFacts& facts) {
 }
 
 std::vector<Finding> judge_gpus(const NvidiaFacts& facts) {
-  if (!facts.has_device && facts.driver.empty() && facts.gpus.empty())
+  const backend::CudaReport& report = facts.found;
+  if (!facts.has_device && facts.driver.empty() && report.gpus.empty())
     return {{Level::fine, "gpu", "none; training runs on the processor", "", ""}};
-  if (facts.gpus.empty()) {
-    return {
-        {Level::problem, "gpu",
-         fmt::format("there is one, but {}", facts.driver_error.empty() ? "the driver sees none" : facts.driver_error),
-         "training runs on the processor", "nvidia-smi; install the driver that fits, and see CUDA_VISIBLE_DEVICES"}};
+  if (report.gpus.empty()) {
+    return {{Level::problem, "gpu", fmt::format("there is one, but {}", report.problem),
+             "training runs on the processor", report.hint}};
   }
-  const std::string driver = facts.driver.empty() ? "unknown" : facts.driver;
-  std::vector<Finding> found = {{Level::fine, "gpu",
-                                 fmt::format("{} x {}, driver {}, CUDA up to {}", facts.gpus.size(), facts.gpus[0],
-                                             driver, cuda_version(facts.cuda)),
-                                 "", ""},
-                                judge_libraries(facts)};
-  if (facts.runtime > facts.cuda && facts.runtime / 1000 > facts.cuda / 1000) {
-    found.push_back({Level::problem, "gpu",
-                     fmt::format("the driver serves CUDA {}, the libraries are of {}", cuda_version(facts.cuda),
-                                 cuda_version(facts.runtime)),
-                     "an older driver does not run newer libraries", "install a newer driver, or older libraries"});
-  }
+  std::vector<Finding> found = {
+      {Level::fine, "gpu",
+       fmt::format("{} x {}, driver {}, CUDA up to {}", report.gpus.size(), report.gpus[0].name,
+                   facts.driver.empty() ? "unknown" : facts.driver, report.driver),
+       "", ""}};
+  for (const backend::CudaLibrary& library : report.libraries) found.push_back(judge_library(library));
   return found;
 }
 
@@ -268,7 +255,7 @@ std::vector<Finding> judge(const MachineFacts& facts) {
   append(found, judge_disks(facts));
   append(found, judge_ssh(facts));
   append(found, judge_gpus(facts.nvidia));
-  append(found, judge_cluster_variables(facts.cluster, static_cast<int>(facts.nvidia.gpus.size())));
+  append(found, judge_cluster_variables(facts.cluster, static_cast<int>(facts.nvidia.found.gpus.size())));
   append(found, judge_aws(facts.aws));
   return found;
 }

@@ -131,16 +131,19 @@ ClusterFacts read_cluster() {
   return facts;
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
 Json json_of(const NvidiaFacts& facts) {
-  Json gpus = Json::array();
-  for (const std::string& name : facts.gpus) gpus.push_back(name);
-  const auto version = [](int number, std::string (*text)(int)) { return number ? Json(text(number)) : Json(); };
-  return Json::object({{"gpus", gpus},
-                       {"driver", facts.driver.empty() ? Json() : Json(facts.driver)},
-                       {"cuda", version(facts.cuda, cuda_version)},
-                       {"cuda_runtime", version(facts.runtime, cuda_version)},
-                       {"cudnn", version(facts.cudnn, cudnn_version)},
-                       {"nccl", version(facts.nccl, nccl_version)}});
+  Json gpus = Json::array(), libraries = Json::object({});
+  for (const backend::CudaGpu& gpu : facts.found.gpus) gpus.push_back(gpu.name);
+  for (const backend::CudaLibrary& library : facts.found.libraries) {
+    libraries[library.name] = text_or_null(library.version);
+  }
+  return Json::object({{"usable", facts.found.problem.empty()},
+                       {"gpus", gpus},
+                       {"driver", text_or_null(facts.driver)},
+                       {"cuda", text_or_null(facts.found.driver)},
+                       {"libraries", libraries}});
 }
 
 Json json_of(const std::vector<DiskFacts>& disks) {

@@ -71,32 +71,20 @@ TEST(DoctorFindings, AnAgentThatDoesNotAnswerIsAWarning) {
 }
 
 TEST(DoctorFindings, AGpuWithoutDriverOrLibrariesIsAProblem) {
-  NvidiaFacts facts;
-  facts.has_device = true;
-  facts.driver_error = "libcuda.so.1: cannot open shared object file";
+  NvidiaFacts facts{.has_device = true, .driver = "", .found = {.problem = "no driver", .hint = "install one"}};
   EXPECT_EQ(level_of(judge_gpus(facts), "gpu"), Level::problem);
-  facts = {.has_device = true,
-           .driver = "535.104.05",
-           .driver_error = "",
-           .cuda = 12020,
-           .gpus = {"H100"},
-           .runtime = 12020,
-           .cudnn = 90100,
-           .nccl = 0};
+  facts.driver = "580.95.05";
+  facts.found = {.built = true,
+                 .driver = "13.0",
+                 .libraries = {{.name = "cuDNN", .version = "9.19.0"}},
+                 .gpus = {{.name = "H100"}}};
   EXPECT_EQ(level_of(judge_gpus(facts), "gpu"), Level::fine);
-  EXPECT_EQ(level_of(judge_gpus(facts), "gpu libraries"), Level::problem);
-  facts.nccl = 21803;
   EXPECT_EQ(level_of(judge_gpus(facts), "gpu libraries"), Level::fine);
-  facts.runtime = 13000;
-  EXPECT_EQ(level_of(judge_gpus(facts), "gpu"), Level::problem);
-}
-
-TEST(DoctorFindings, VersionsOfLibrariesReadAsTheirMakersWriteThem) {
-  EXPECT_EQ(cuda_version(12020), "12.2");
-  EXPECT_EQ(cudnn_version(8902), "8.9.2");
-  EXPECT_EQ(cudnn_version(90100), "9.1.0");
-  EXPECT_EQ(nccl_version(2708), "2.7.8");
-  EXPECT_EQ(nccl_version(21803), "2.18.3");
+  facts.found.libraries[0].problem = "no cuDNN was found";
+  facts.found.libraries[0].hint = "install it";
+  EXPECT_EQ(level_of(judge_gpus(facts), "gpu libraries"), Level::problem);
+  facts.found.libraries = {{.name = "NCCL", .problem = "no NCCL was found", .hint = "install it"}};
+  EXPECT_EQ(level_of(judge_gpus(facts), "gpu libraries"), Level::note);
 }
 
 ClusterFacts whole_cluster() {
