@@ -6,7 +6,6 @@
 #include <charconv>
 #include <vector>
 
-#include <dtrain/backend/cuda.hpp>
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
@@ -76,6 +75,11 @@ std::optional<int> chosen_gpu(const ComputeOptions& options) {
   }
   if (!gpus.empty()) return gpus.front();
   return options.device == "cuda" ? std::optional<int>(0) : std::nullopt;
+}
+
+std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report) {
+  if (chosen_gpu(options) || options.device == "cpu" || !report.problem.empty()) return {};
+  return fmt::format("training on the CPU; {} is there too: --device cuda trains on it", report.gpus.front().name);
 }
 
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {

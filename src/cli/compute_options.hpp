@@ -6,6 +6,7 @@
 #include <string>
 
 #include <dtrain/backend/backend.hpp>
+#include <dtrain/backend/cuda.hpp>
 
 #include "option_set.hpp"
 
@@ -30,6 +31,8 @@ void bind_batch(OptionSet& set, ComputeOptions& options);   // batch sizes, shar
 
 // The GPU that the options ask for; nullopt: the CPU. Throws UsageError for a list that makes no sense.
 std::optional<int> chosen_gpu(const ComputeOptions& options);
+// Says that a run on the CPU leaves a GPU idle; empty: it does not. Pure.
+std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report);
 // Throws UsageError for what this build or this machine cannot do.
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options);
 backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/graph_json.hpp>
@@ -58,6 +59,13 @@ void check_checkpoint_prefix(const TrainRun& run) {
   }
 }
 
+// Looking for libraries takes a while: only where the kernel shows a GPU.
+void tell_of_idle_gpu(const ComputeOptions& options, Console& console) {
+  if (!std::filesystem::exists("/dev/nvidia0")) return;
+  const std::string note = idle_gpu_note(options, backend::look_for_cuda());
+  if (!note.empty()) console.log(note);
+}
+
 }  // namespace
 
 data::RemoteOptions remote_of_run(Console& console, std::shared_ptr<const net::LentCredentials> lent) {
@@ -96,6 +104,7 @@ TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers
   TrainOptions& options = run.options;
   run.backend = choose_backend(options.compute);
   run.dtype = choose_dtype(options.compute, *run.backend);
+  tell_of_idle_gpu(options.compute, console);
   run.remote = remote_of_run(console);
   check_checkpoint_prefix(run);
   if (auto start = find_start(options, set, run.remote.store, console)) {
