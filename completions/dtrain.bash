@@ -386,6 +386,7 @@ _dtrain() {
       'cluster plan --vpc') kind='none' ;;
       'cluster plan --subnet') kind='none' ;;
       'cluster plan --ttl') kind='none' ;;
+      'cluster plan --autostop') kind='none' ;;
       'cluster plan --color') choices='auto always never' ;;
       'cluster up --region') kind='none' ;;
       'cluster up --profile') kind='none' ;;
@@ -406,6 +407,7 @@ _dtrain() {
       'cluster up --vpc') kind='none' ;;
       'cluster up --subnet') kind='none' ;;
       'cluster up --ttl') kind='none' ;;
+      'cluster up --autostop') kind='none' ;;
       'cluster up --color') choices='auto always never' ;;
       'cluster status --region') kind='none' ;;
       'cluster status --profile') kind='none' ;;
@@ -472,6 +474,7 @@ _dtrain() {
       'cluster template --vpc') kind='none' ;;
       'cluster template --subnet') kind='none' ;;
       'cluster template --ttl') kind='none' ;;
+      'cluster template --autostop') kind='none' ;;
       'cluster template --color') choices='auto always never' ;;
       'bench train --network') kind='networks' ;;
       'bench train --num-layers') kind='none' ;;
@@ -564,8 +567,8 @@ _dtrain() {
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh logs env watch down health cost template' ;;
-      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
@@ -576,7 +579,7 @@ _dtrain() {
       'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster health') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench') choices='train elastic allreduce' ;;
       'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --threads --dtype --warmup --steps --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

@@ -92,6 +92,8 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   bind_access(set, spec);
   set.group("Limits");
   add_span(set, "--ttl", spec.time_to_live, "nodes end by themselves after it, such as 12h (0: never)");
+  add_span(set, "--autostop", spec.autostop,
+           "a node ends once nothing of dtrain trained there and nobody was logged in for so long (0: never)");
 }
 
 }  // namespace dtrain::cli

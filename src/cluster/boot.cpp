@@ -30,6 +30,7 @@ std::string boot_script(const Wish& wish, const Account& account, NodeBoot::Role
                 .shared = shared_folder(wish, system),
                 .prepare = wish.spec.prepare,
                 .time_to_live = wish.spec.time_to_live,
+                .autostop = wish.spec.autostop,
                 .keep_failed = wish.spec.keep_failed,
                 .spec = texts_of(wish.options)};
   return user_data(boot);

@@ -20,6 +20,7 @@ main() {
   [ -z "$prepare" ] || stage prepare run_prepare
   stage agent start_agent
   say "ready"
+  [ "$autostop" -eq 0 ] || stop_when_idle
 }
 
 say() {
@@ -54,6 +55,25 @@ power_off() { say "powers off"; shutdown -h now || poweroff -f; }
 
 live_no_longer() {
   ( trap '' HUP; sleep "$time_to_live"; say "its time to live is over"; power_off ) >/dev/null 2>&1 </dev/null &
+}
+
+stop_when_idle() {
+  (
+    trap '' HUP
+    busy_at=$(date +%s)
+    while sleep "$((autostop < 10 ? autostop : 10))"; do
+      if busy; then busy_at=$(date +%s); fi
+      if [ "$(($(date +%s) - busy_at))" -ge "$autostop" ]; then say "idle for $autostop s"; power_off; fi
+    done
+  ) >/dev/null 2>&1 </dev/null &
+}
+
+# A job's agent or coordinator is there, or a person. What this boot started is dtrain as well, but no job.
+busy() {
+  who | grep -q . && return
+  # shellcheck disable=SC2009  # pgrep cannot leave out what this boot started
+  ps -eo args= | grep -v -e 'dtrain agent --head' -e 'dtrain agent --node' |
+    grep -Eq '(^|/| )dtrain (agent|train|launch|eval|data|run)( |$)'
 }
 
 # http METHOD URL OUTPUT [FILE [HEADER]]: with the program that the image has; FILE is sent.

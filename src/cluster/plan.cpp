@@ -157,9 +157,11 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
     note("no key pair: nobody can log in. Say --key NAME, or make a key with ssh-keygen");
   }
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
-  if (spec.time_to_live.count() == 0) {
-    note(fmt::format("nothing ends it by itself: it costs ${:.2f} a day until `cluster down`; --ttl 12h would end it",
-                     plan.cost.hourly * kHoursOfADay));
+  if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
+    note(
+        fmt::format("nothing ends it by itself: it costs ${:.2f} a day until `cluster down`; --ttl 12h or --autostop "
+                    "30m would end it",
+                    plan.cost.hourly * kHoursOfADay));
   }
 }
 

@@ -71,6 +71,7 @@ std::string assignments(const NodeBoot& boot) {
   give("prepare_deadline", std::to_string(boot.prepare_deadline.count()));
   give("boot_deadline", std::to_string(boot.boot_deadline.count()));
   give("time_to_live", std::to_string(boot.time_to_live.count()));
+  give("autostop", std::to_string(boot.autostop.count()));
   give("keep_failed", yes_or_no(boot.keep_failed));
   give("node_json", node_order(boot).dump());
   return text;

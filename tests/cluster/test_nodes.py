@@ -117,6 +117,18 @@ def test_16_every_node_has_the_files_of_the_cluster(site):
         assert machine.run("sh", "-c", "ls ~root/.ssh").stdout == "authorized_keys\n"
 
 
+@pytest.mark.slow
+def test_21_an_idle_node_powers_off_and_a_busy_one_stays(site):
+    """Without the help of the head, or of a person. What a job's agent is called is enough to be busy."""
+    site.launch_head()
+    agent = "printf '#!/bin/sh\\nsleep 600\\n' >/tmp/dtrain; chmod +x /tmp/dtrain; /tmp/dtrain agent >/dev/null 2>&1 &"
+    busy, idle = site.launch("w0001", autostop=2, prepare=agent), site.launch("w0002", autostop=2)
+    site.announce(busy, idle)
+    site.machines.wait_for(lambda: idle.wants_to_be_off() or not site.machines.find(idle.address), "the idle node is off")
+    site.wait_for_nodes("head", "w0001")
+    assert not busy.wants_to_be_off()
+
+
 def test_19_a_tampered_bundle_is_never_run(site):
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:

@@ -1,6 +1,6 @@
 // Prints the user data of a node that standard input describes: {"cluster", "role", "head", "sha256", "login",
 // "region", "shared", "file_system", "mount_target", "folder", "prepare", "prepare_seconds", "boot_seconds",
-// "keep_failed"}.
+// "autostop", "keep_failed"}.
 #include <iostream>
 #include <iterator>
 
@@ -31,6 +31,7 @@ int main() {
   boot.prepare = word("prepare");
   boot.prepare_deadline = seconds("prepare_seconds", boot.prepare_deadline);
   boot.boot_deadline = seconds("boot_seconds", boot.boot_deadline);
+  boot.autostop = seconds("autostop", boot.autostop);
   boot.keep_failed = told.find("keep_failed") && told.at("keep_failed").as_bool();
   std::cout << user_data(boot);
 }

@@ -27,6 +27,7 @@ struct Spec {
   std::string vpc{}, subnet{};                // empty: the default VPC, its subnets
   std::chrono::seconds time_to_live{0};       // nodes end by themselves after it; 0: never
   int root_gb = 0;                            // of each node's disk; 0: the image's size
+  std::chrono::seconds autostop{0};           // a node ends once it was idle for so long; 0: never
   bool keep_failed = false;                   // nodes whose boot failed stay on
 };
 

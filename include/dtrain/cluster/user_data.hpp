@@ -41,6 +41,7 @@ struct NodeBoot {
   std::chrono::seconds prepare_deadline{3'600};
   std::chrono::seconds boot_deadline{1'800};  // until the bundle is here; a head waits so long for the upload
   std::chrono::seconds time_to_live{0};       // after that the node powers off, whatever else happens; 0: never
+  std::chrono::seconds autostop{0};           // the node powers off once it was idle for so long; 0: never
   bool keep_failed = false;                   // a node that failed stays on, to be looked at
   // The resolved specification of the whole cluster: spec_in() gives it back. Never a secret.
   Json spec{};
