@@ -436,6 +436,9 @@ _dtrain() {
       'cluster env --region') kind='none' ;;
       'cluster env --profile') kind='none' ;;
       'cluster env --timeout') kind='none' ;;
+      'cluster env --emr') kind='none' ;;
+      'cluster env --workers-file') kind='none' ;;
+      'cluster env --login') kind='none' ;;
       'cluster env --color') choices='auto always never' ;;
       'cluster watch --region') kind='none' ;;
       'cluster watch --profile') kind='none' ;;
@@ -574,7 +577,7 @@ _dtrain() {
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster ssh') choices='--region --profile --timeout --timing -L --local-forward -R --remote-forward -D --dynamic-forward --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster logs') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster env') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster env') choices='--region --profile --timeout --timing --emr --workers-file --everywhere --login --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster watch') choices='--region --profile --timeout --timing --job-dir --every --once --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster health') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

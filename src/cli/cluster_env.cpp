@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/cluster/compat_files.hpp>
 
+#include "cluster_emr_env.hpp"
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
@@ -13,35 +15,58 @@ namespace {
 
 struct EnvCommand {
   ClusterPlace place;
+  EmrAdoption emr;
 };
 
-void bind(OptionSet& set, EnvCommand& options) { bind_cluster(set, options.place); }
+void bind(OptionSet& set, EnvCommand& options) {
+  set.group("Which cluster");
+  set.add("NAME", options.place.name, "NAME", "the cluster");
+  bind_account(set, options.place);
+  bind(set, options.emr);
+}
 
-ExitCode act(const EnvCommand& options, const OptionSet&, Console& console) {
-  ClusterCloud cloud(options.place, console);
-  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+std::vector<std::string> variables_of(net::AwsCalls& aws, const std::string& name) {
+  const cluster::Fleet fleet = cluster::read_fleet(aws, name);
   ClusterHead head(fleet, std::chrono::seconds(0));
   const Json list = head.ask(Json::object({{"ask", "list"}}));
   cluster::ClusterFacts facts = cluster::cluster_facts_from_json(list.at("facts"));
   for (const Json& node : list.at("nodes").as_array()) {
     facts.gpus = std::max(facts.gpus, static_cast<int>(node.at("gpus").as_integer()));
   }
-  Json document =
-      Json::object({{"schema", "dtrain.cluster-env/1"}, {"cluster", fleet.name}, {"variables", Json::array()}});
-  for (const std::string& variable : cluster::cluster_variables(facts)) {
+  return cluster::cluster_variables(facts);
+}
+
+void answer(const std::string& name, const std::vector<std::string>& variables, Console& console) {
+  Json document = Json::object({{"schema", "dtrain.cluster-env/1"}, {"cluster", name}, {"variables", Json::array()}});
+  for (const std::string& variable : variables) {
     document["variables"].push_back(variable);
     if (!console.json()) console.answer("export " + variable);
   }
   if (console.json()) console.answer_json(document);
-  return ExitCode::ok;
+}
+
+ExitCode act(const EnvCommand& options, const OptionSet&, Console& console) {
+  if (options.place.name.empty() == options.emr.id.empty()) {
+    throw UsageError("which cluster is meant is not clear", "give its NAME, or --emr j-..., and not both");
+  }
+  ClusterPlace place = options.place;
+  if (place.name.empty()) place.name = options.emr.id;
+  ClusterCloud cloud(place, console);
+  if (options.emr.id.empty()) {
+    answer(place.name, variables_of(cloud.aws(), place.name), console);
+    return ExitCode::ok;
+  }
+  const AdoptedEmr adopted = adopt_emr(cloud.aws(), options.emr, console);
+  answer(place.name, adopted.variables, console);
+  return adopted.code;
 }
 
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_env() {
   auto command = make_command<EnvCommand>(
-      "cluster env", "the export lines by which programs of the CloudFormation templates know a cluster", act);
-  command->examples = {"dtrain cluster env demo"};
+      "cluster env", "the export lines by which programs of the CloudFormation templates and EMR know a cluster", act);
+  command->examples = {"dtrain cluster env demo", "dtrain cluster env --emr j-2AXXXXXXGAPLF --everywhere"};
   command->see_also = {"cluster status", "cluster ssh"};
   return command;
 }

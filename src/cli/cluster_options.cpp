@@ -74,6 +74,10 @@ void bind_access(OptionSet& set, cluster::Spec& spec) {
 void bind_cluster(OptionSet& set, ClusterPlace& place) {
   set.group("Which cluster");
   set.add("NAME", place.name, "NAME", "the cluster").required = true;
+  bind_account(set, place);
+}
+
+void bind_account(OptionSet& set, ClusterPlace& place) {
   set.add("--region", place.region, "NAME", "of AWS (AWS_REGION, the profile)");
   set.add("--profile", place.profile, "NAME", "of ~/.aws (AWS_PROFILE)");
   set.add("--timeout", place.timeout_seconds, "SECONDS", "to wait for AWS", at_least(1));

@@ -24,6 +24,7 @@ struct ClusterPlace {
   bool timing = false;
 };
 void bind_cluster(OptionSet& set, ClusterPlace& place);
+void bind_account(OptionSet& set, ClusterPlace& place);  // all of it but the name
 void bind_yes(OptionSet& set, bool& yes, const std::string& help);
 void bind(OptionSet& set, cluster::Spec& spec);
 

@@ -74,17 +74,6 @@ MachineType type_of(const net::Element& found) {
   return type;
 }
 
-std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names) {
-  Fields fields;
-  add_list(fields, "InstanceType", names);
-  std::map<std::string, MachineType> types;
-  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeInstanceTypes", fields, "instanceTypeSet")) {
-    MachineType type = type_of(one);
-    types[type.name] = std::move(type);
-  }
-  return types;
-}
-
 // Which zones have which types.
 std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws,
                                                              const std::vector<std::string>& names) {
@@ -171,6 +160,17 @@ void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, 
 }
 
 }  // namespace
+
+std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names) {
+  Fields fields;
+  add_list(fields, "InstanceType", names);
+  std::map<std::string, MachineType> types;
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeInstanceTypes", fields, "instanceTypeSet")) {
+    MachineType type = type_of(one);
+    types[type.name] = std::move(type);
+  }
+  return types;
+}
 
 Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) {
   const std::vector<std::string> names = types_of(spec);

@@ -16,9 +16,10 @@ constexpr std::string_view kEnd = "# end of the cluster's names";
 std::string worker_alias(std::size_t number) { return fmt::format("deeplearning-worker{}", number); }
 
 std::vector<std::string> cluster_variables(const ClusterFacts& facts) {
-  std::vector<std::string> variables = {fmt::format("DEEPLEARNING_WORKERS_COUNT={}", facts.workers.size()),
-                                        "DEEPLEARNING_WORKERS_PATH=/opt/deeplearning/workers",
-                                        fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}", facts.gpus)};
+  std::vector<std::string> variables = {
+      fmt::format("DEEPLEARNING_WORKERS_COUNT={}", facts.workers.size()),
+      fmt::format("DEEPLEARNING_WORKERS_PATH={}", net::shell_quoted(facts.workers_path)),
+      fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}", facts.gpus)};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) variables.push_back(fmt::format("{}={}", name, net::shell_quoted(value)));
   };

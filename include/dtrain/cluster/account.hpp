@@ -60,6 +60,9 @@ struct Account {
 // specification names and the account does not have, and what AwsCalls throws.
 Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cluster);
 
+// By name. Throws what AwsCalls throws, so for a type that there is not; their zones are not read.
+std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names);
+
 // Those that carry the cluster's tag.
 std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& cluster);
 FileSystem read_file_system(net::AwsCalls& aws, const std::string& id, const std::string& cluster);

@@ -18,6 +18,7 @@ struct ClusterFacts {
   std::string launch_template{};       // its id; empty: not known yet
   std::string elastic_tag{};
   int gpus = 0;  // of the node whose files these are
+  std::string workers_path = "/opt/deeplearning/workers";
 };
 
 // As the head sends them to its nodes; `gpus` is each node's own, and not in it.
