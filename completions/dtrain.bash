@@ -53,6 +53,7 @@ _dtrain() {
       'cluster watch') path='cluster watch' ;;
       'cluster down') path='cluster down' ;;
       'cluster health') path='cluster health' ;;
+      'cluster prepare-s3') path='cluster prepare-s3' ;;
       'cluster cost') path='cluster cost' ;;
       'cluster template') path='cluster template' ;;
       ' bench') path='bench' ;;
@@ -454,6 +455,8 @@ _dtrain() {
       'cluster health --profile') kind='none' ;;
       'cluster health --timeout') kind='none' ;;
       'cluster health --color') choices='auto always never' ;;
+      'cluster prepare-s3 --to') kind='none' ;;
+      'cluster prepare-s3 --color') choices='auto always never' ;;
       'cluster cost --region') kind='none' ;;
       'cluster cost --profile') kind='none' ;;
       'cluster cost --timeout') kind='none' ;;
@@ -569,7 +572,7 @@ _dtrain() {
       'data cp') choices='-r --recursive --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'cluster') choices='plan up status add remove ssh logs env watch down health cost template' ;;
+      'cluster') choices='plan up status add remove ssh logs env watch down health prepare-s3 cost template' ;;
       'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
@@ -581,6 +584,7 @@ _dtrain() {
       'cluster watch') choices='--region --profile --timeout --timing --job-dir --every --once --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster health') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench') choices='train elastic allreduce' ;;

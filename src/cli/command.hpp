@@ -103,6 +103,7 @@ std::unique_ptr<Command> make_cluster_add();
 std::unique_ptr<Command> make_cluster_remove();
 std::unique_ptr<Command> make_cluster_down();
 std::unique_ptr<Command> make_cluster_health();
+std::unique_ptr<Command> make_cluster_prepare_s3();
 std::unique_ptr<Command> make_cluster_cost();
 std::unique_ptr<Command> make_cluster_template();
 // The tree must outlive the command.

@@ -59,6 +59,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_cluster_watch());
   commands.push_back(make_cluster_down());
   commands.push_back(make_cluster_health());
+  commands.push_back(make_cluster_prepare_s3());
   commands.push_back(make_cluster_cost());
   commands.push_back(make_cluster_template());
   commands.push_back(make_bench_train());

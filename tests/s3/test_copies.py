@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Files there and back, and archives: data cp and data unpack against moto. test_copies.py DTRAIN"""
+"""Files there and back, and archives: data cp, data unpack and cluster prepare-s3 against moto. test_copies.py DTRAIN"""
 
+import contextlib
 import io
 import os
+import re
 import sys
 import tarfile
 
@@ -122,11 +124,97 @@ def unpacks_an_archive_as_it_comes(world):
     assert not (world.folder / "o/.dtrain-unpack.json").exists()
 
 
+def make_sources(world, content):
+    """A data folder with what is awkward in it, and two files beside it."""
+    long = "photos/" + "/".join(["folder" * 10] * 3) + "/é " + "x" * 90 + ".jpg"
+    for name, bytes_ in {"photos/a/1.jpg": content, long: b"long", "photos/empty.txt": b"", "model.npz": b"npz"}.items():
+        path = world.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes_)
+    (world.folder / "photos/b").mkdir()
+    (world.folder / "photos/linked.jpg").symlink_to("a/1.jpg")
+    (world.folder / "train.sh").write_text("#!/bin/sh\n")
+    (world.folder / "train.sh").chmod(0o755)
+    return ["photos/", "model.npz", "train.sh"]
+
+
+def below(folder):
+    """Every path below the folder, with its content; None: a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def a_bundle_unpacks_to_the_same_bytes(world):
+    sources = make_sources(world, b"")
+    for content in (b"small", CONTENT):  # one request; several parts
+        (world.folder / "photos/a/1.jpg").write_bytes(content)
+        answer = world.json("cluster", "prepare-s3", *sources, "--to", world.s3("in/bundle.tar"))
+        there = world.client.head_object(Bucket=world.bucket, Key="in/bundle.tar")["ContentLength"]
+        assert answer["size"] == there and answer["files"] == 6 and answer["read_back"], answer
+        assert ("-" in answer["checksum_crc32c"]) == (content == CONTENT), answer
+        world.run("data", "unpack", world.s3("in/bundle.tar"), "--out", "out")
+        want = below(world.folder / "photos")
+        assert below(world.folder / "out/photos") == want and want["b"] is None and len(want) == 9, want
+        assert (world.folder / "out/train.sh").read_text() == "#!/bin/sh\n"
+        assert sorted(path.name for path in (world.folder / "out").iterdir()) == ["model.npz", "photos", "train.sh"]
+    with tarfile.open(fileobj=io.BytesIO(world.get("in/bundle.tar"))) as tar:
+        assert tar.getmember("train.sh").mode == 0o755
+        assert {member.name for member in tar} == {"photos", "model.npz", "train.sh"} | {f"photos/{name}" for name in want}
+    assert not world.fragments()
+
+
+def a_bundle_that_is_killed_is_gone_on_with(world):
+    sources = make_sources(world, CONTENT * 4)
+
+    def parts():
+        return [part for upload in world.fragments() for part in world.client.list_parts(
+            Bucket=world.bucket, Key=upload["Key"], UploadId=upload["UploadId"]).get("Parts", [])]
+
+    world.kill_underway("cluster", "prepare-s3", *sources, "--to", world.s3("b.tar"), when=parts)
+    assert world.keys() == []
+    world.run("cluster", "prepare-s3", *sources, "--to", world.s3("b.tar"))
+    world.run("data", "unpack", world.s3("b.tar"), "--out", "out")
+    assert (world.folder / "out/photos/a/1.jpg").read_bytes() == CONTENT * 4
+    assert not world.fragments()
+
+
+class LyingRoad(lib.NarrowRoad):
+    """A road on which the sizes that the server tells become odd."""
+
+    def carry(self, source, target, rate):
+        if source.getpeername()[1] != int(self.server[1]):
+            super().carry(source, target, rate)
+            return
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(64 << 10):
+                target.sendall(re.sub(rb"(?i)(content-length: [1-9]\d*)\d", rb"\g<1>9", chunk))
+
+
+def a_bundle_that_is_not_what_was_sent_is_seen(world):
+    make_sources(world, b"small")
+    road = LyingRoad(world.url, 60 << 20)
+    world.environment["AWS_ENDPOINT_URL"] = road.url
+    assert "is not what was sent" in world.run("cluster", "prepare-s3", "photos", "--to", world.s3("b.tar"), status=1)
+    road.close()
+
+
+def a_bundle_refuses_what_it_could_not_hold(world):
+    make_sources(world, b"small")
+    to = ["--to", world.s3("b.tar")]
+    assert "no such file" in world.run("cluster", "prepare-s3", "photos", "photoes", *to, status=2)
+    assert "two sources hold photos" in world.run("cluster", "prepare-s3", "photos", "./photos/../photos", *to, status=2)
+    assert "names no object" in world.run("cluster", "prepare-s3", "photos", "--to", world.s3("in/"), status=2)
+    (world.folder / "photos/out").symlink_to(world.folder)
+    assert "a link to a folder" in world.run("cluster", "prepare-s3", "photos", *to, status=1)
+    assert world.keys() == [] and not world.fragments()
+
+
 TESTS = [copies_a_file_there_and_back, copies_keys_of_all_kinds, copies_folders_and_leaves_what_is_there,
          refuses_keys_that_would_leave_the_folder, names_what_is_not_there,
          says_where_credentials_and_region_come_from_when_there_are_none, takes_a_role_that_a_profile_names,
          an_upload_that_is_killed_is_gone_on_with, a_download_that_is_killed_is_gone_on_with,
-         an_unpacking_that_is_killed_is_gone_on_with, unpacks_an_archive_as_it_comes]
+         an_unpacking_that_is_killed_is_gone_on_with, unpacks_an_archive_as_it_comes,
+         a_bundle_unpacks_to_the_same_bytes, a_bundle_that_is_killed_is_gone_on_with,
+         a_bundle_that_is_not_what_was_sent_is_seen, a_bundle_refuses_what_it_could_not_hold]
 
 if __name__ == "__main__":
     sys.exit(0 if lib.run_tests(TESTS, os.path.abspath(sys.argv[1])) else 1)

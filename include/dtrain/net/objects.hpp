@@ -85,6 +85,7 @@ class ObjectUpload {
   ~ObjectUpload();  // without finish(): nothing of it stays at the server, as far as that can be reached
   void write(ByteView bytes);
   void finish();
+  ObjectState sent() const;      // after finish(): size and checksum that the object must have
   std::uint64_t reused() const;  // bytes that an earlier upload had sent already
 
  private:

@@ -25,12 +25,17 @@ std::string big_endian(std::uint32_t value) {
 std::string checksum_text(ByteView content) { return base64(big_endian(crc32c(content))); }
 
 std::string checksum_of_parts(ByteView content, std::uint64_t part_size) {
-  std::string sums;
-  std::uint64_t parts = 0;
-  for (std::uint64_t at = 0; at < content.size(); at += part_size, ++parts) {
-    sums += big_endian(crc32c(content.subspan(at, std::min<std::uint64_t>(part_size, content.size() - at))));
+  std::vector<std::string> parts;
+  for (std::uint64_t at = 0; at < content.size(); at += part_size) {
+    parts.push_back(checksum_text(content.subspan(at, std::min<std::uint64_t>(part_size, content.size() - at))));
   }
-  return fmt::format("{}-{}", checksum_text(bytes_of(sums)), parts);
+  return checksum_of_checksums(parts);
+}
+
+std::string checksum_of_checksums(const std::vector<std::string>& parts) {
+  std::string sums;
+  for (const std::string& part : parts) sums += from_base64(part);
+  return fmt::format("{}-{}", checksum_text(bytes_of(sums)), parts.size());
 }
 
 bool ObjectStore::checks(const std::string& url, const ObjectState& pinned, ByteView content) {

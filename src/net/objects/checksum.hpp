@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <dtrain/base/files.hpp>
 
@@ -10,5 +11,8 @@ namespace dtrain::net {
 std::string checksum_text(ByteView content);
 // Of an object that was sent in parts of part_size, the last one maybe shorter.
 std::string checksum_of_parts(ByteView content, std::uint64_t part_size);
+
+// Of an object in parts of any size, from their own checksums.
+std::string checksum_of_checksums(const std::vector<std::string>& parts);
 
 }  // namespace dtrain::net

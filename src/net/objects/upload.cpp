@@ -47,6 +47,7 @@ struct ObjectUpload::State {
   std::atomic<std::uint64_t> reused{0};
   std::deque<std::future<SentPart>> in_flight{};
   std::vector<SentPart> sent{};
+  std::string whole_checksum{};
   bool finished = false;
 
   AwsAnswer call(const std::string& method, std::vector<HttpField> query, std::vector<HttpField> headers = {},
@@ -182,13 +183,19 @@ void ObjectUpload::write(ByteView bytes) {
 void ObjectUpload::finish() {
   State& state = *state_;
   if (state.id.empty() && state.size <= state.part_size) {
-    state.call("PUT", {}, {{"x-amz-checksum-crc32c", checksum_text(bytes_of(state.buffer))}}, bytes_of(state.buffer));
+    state.whole_checksum = checksum_text(bytes_of(state.buffer));
+    state.call("PUT", {}, {{"x-amz-checksum-crc32c", state.whole_checksum}}, bytes_of(state.buffer));
   } else {
     state.flush_part();
     state.complete();
+    std::vector<std::string> parts;
+    for (const SentPart& part : state.sent) parts.push_back(part.checksum);
+    state.whole_checksum = checksum_of_checksums(parts);
   }
   state.finished = true;
 }
+
+ObjectState ObjectUpload::sent() const { return {.size = state_->size, .checksum = state_->whole_checksum}; }
 
 std::uint64_t ObjectUpload::reused() const { return state_->reused; }
 
