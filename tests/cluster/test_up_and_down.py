@@ -213,10 +213,12 @@ def test_another_address_is_taken_where_the_head_s_is_not_to_be_had(cloud, demo)
 
 
 def test_up_waits_until_the_machines_run(cloud):
+    """And then for the head to answer, which nobody plays here: --timeout ends that."""
     cloud.proxy.strict.polls = 3
     cloud.run("cluster", "plan", "demo", "-w", "1", "--instance-type", "c5.large", "--ami", cloud.image())
     looks = cloud.proxy.count("DescribeInstances")
-    cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--instance-type", "c5.large", "--yes", status=None)
+    cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--instance-type", "c5.large", "--yes",
+                  "--timeout", 15, status=None)
     assert cloud.proxy.count("DescribeInstances") - looks > 4
 
 
