@@ -386,6 +386,12 @@ _dtrain() {
       'cluster plan --ssh-from') kind='none' ;;
       'cluster plan --vpc') kind='none' ;;
       'cluster plan --subnet') kind='none' ;;
+      'cluster plan --on') choices='ec2 emr' ;;
+      'cluster plan --release') kind='none' ;;
+      'cluster plan --log-uri') kind='none' ;;
+      'cluster plan --service-role') kind='none' ;;
+      'cluster plan --instance-profile') kind='none' ;;
+      'cluster plan --security-group') kind='none' ;;
       'cluster plan --ttl') kind='none' ;;
       'cluster plan --autostop') kind='none' ;;
       'cluster plan --color') choices='auto always never' ;;
@@ -407,6 +413,12 @@ _dtrain() {
       'cluster up --ssh-from') kind='none' ;;
       'cluster up --vpc') kind='none' ;;
       'cluster up --subnet') kind='none' ;;
+      'cluster up --on') choices='ec2 emr' ;;
+      'cluster up --release') kind='none' ;;
+      'cluster up --log-uri') kind='none' ;;
+      'cluster up --service-role') kind='none' ;;
+      'cluster up --instance-profile') kind='none' ;;
+      'cluster up --security-group') kind='none' ;;
       'cluster up --ttl') kind='none' ;;
       'cluster up --autostop') kind='none' ;;
       'cluster up --color') choices='auto always never' ;;
@@ -479,6 +491,12 @@ _dtrain() {
       'cluster template --ssh-from') kind='none' ;;
       'cluster template --vpc') kind='none' ;;
       'cluster template --subnet') kind='none' ;;
+      'cluster template --on') choices='ec2 emr' ;;
+      'cluster template --release') kind='none' ;;
+      'cluster template --log-uri') kind='none' ;;
+      'cluster template --service-role') kind='none' ;;
+      'cluster template --instance-profile') kind='none' ;;
+      'cluster template --security-group') kind='none' ;;
       'cluster template --ttl') kind='none' ;;
       'cluster template --autostop') kind='none' ;;
       'cluster template --color') choices='auto always never' ;;
@@ -573,8 +591,8 @@ _dtrain() {
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh logs env watch down health prepare-s3 cost template' ;;
-      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
@@ -586,7 +604,7 @@ _dtrain() {
       'cluster health') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench') choices='train elastic allreduce' ;;
       'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --threads --dtype --warmup --steps --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

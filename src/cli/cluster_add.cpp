@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/emr.hpp>
+
 #include "cluster_bridge.hpp"
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
@@ -46,6 +49,23 @@ ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Console& conso
   return settled;
 }
 
+// EMR starts them in its own time; programs learn of them by `cluster env --emr`.
+ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, Console& console) {
+  if (!fleet.emr) {
+    throw UsageError(fmt::format("the EMR cluster of {} has ended", fleet.name),
+                     fmt::format("dtrain cluster up {} makes another", fleet.name));
+  }
+  require_consent(options.yes, fmt::format("cluster {}: start {} more?", fleet.name, options.count), console);
+  const int wanted = cluster::grow_emr(cloud.aws(), *fleet.emr, options.count);
+  if (console.json()) {
+    console.answer_json(Json::object(
+        {{"schema", "dtrain.cluster-add/1"}, {"cluster", fleet.name}, {"emr", fleet.emr->id}, {"workers", wanted}}));
+  } else {
+    console.answer(fmt::format("{} is to have {} workers", fleet.emr->id, wanted));
+  }
+  return ExitCode::ok;
+}
+
 ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
@@ -53,6 +73,7 @@ ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) 
     throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()),
                      "dtrain cluster up makes it");
   }
+  if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, console);
   const cluster::Wish wish = wish_of(options.place.name, {}, set, fleet);
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   const std::vector<std::string> types(static_cast<std::size_t>(options.count), wish.spec.instance_types.front());

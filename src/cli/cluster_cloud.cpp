@@ -92,6 +92,8 @@ cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const 
   Json texts = Json::object();
   for (const auto& [option, text] : wish.options) texts[option] = text;
   wish.spec = options_from<cluster::Spec>(texts);
+  // EMR has an image of its own.
+  if (wish.spec.on == "emr" && !wish.options.contains("image")) wish.spec.image.clear();
   return wish;
 }
 

@@ -27,6 +27,10 @@ void bind(OptionSet& set, EnvCommand& options) {
 
 std::vector<std::string> variables_of(net::AwsCalls& aws, const std::string& name) {
   const cluster::Fleet fleet = cluster::read_fleet(aws, name);
+  if (fleet.emr) {
+    throw UsageError(fmt::format("cluster {} is one of EMR", name),
+                     fmt::format("dtrain cluster env --emr {}", fleet.emr->id));
+  }
   ClusterHead head(fleet, std::chrono::seconds(0));
   const Json list = head.ask(Json::object({{"ask", "list"}}));
   cluster::ClusterFacts facts = cluster::cluster_facts_from_json(list.at("facts"));

@@ -66,6 +66,7 @@ net::SshSession log_in_to_head(const cluster::Fleet& fleet, std::chrono::seconds
 }  // namespace
 
 std::vector<std::string> logins_of(const cluster::Fleet& fleet) {
+  if (fleet.on_emr()) return {"hadoop"};
   const auto image = fleet.options.find("image");
   if (image != fleet.options.end() && image->second == "amazon-linux") return {"ec2-user"};
   if (image != fleet.options.end() && image->second.starts_with("ami-")) return {"ubuntu", "ec2-user", "admin", "root"};

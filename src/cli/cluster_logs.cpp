@@ -30,6 +30,15 @@ std::string over_ssh(const cluster::Fleet& fleet, const cluster::Node& node) {
       .read_file(kBootLog, kMostLog);
 }
 
+// EMR writes them every few minutes.
+std::string emr_logs(const cluster::Fleet& fleet, const cluster::Node& node) {
+  if (fleet.emr->log_uri.empty()) {
+    throw UsageError(fmt::format("EMR cluster {} keeps no logs", fleet.emr->id), "make it with --log-uri s3://...");
+  }
+  const bool slash = fleet.emr->log_uri.ends_with('/');
+  return fmt::format("{}{}{}/node/{}/", fleet.emr->log_uri, slash ? "" : "/", fleet.emr->id, node.instance_id);
+}
+
 // What EC2 kept of its console: all that there is of a machine that lets nobody in.
 std::string from_console(net::AwsCalls& aws, const cluster::Node& node) {
   const std::string text =
@@ -44,6 +53,10 @@ ExitCode act(const LogsCommand& options, const OptionSet&, Console& console) {
   if (!node) {
     throw UsageError(fmt::format("cluster {} has no node {}", fleet.name, options.node),
                      fmt::format("dtrain cluster status {} lists them", fleet.name));
+  }
+  if (fleet.on_emr()) {
+    console.answer(emr_logs(fleet, *node));
+    return ExitCode::ok;
   }
   try {
     console.answer(trim(over_ssh(fleet, *node)));

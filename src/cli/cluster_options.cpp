@@ -69,6 +69,16 @@ void bind_access(OptionSet& set, cluster::Spec& spec) {
   set.add("--subnet", spec.subnet, "ID", "part of it (one in each zone)");
 }
 
+void bind_emr(OptionSet& set, cluster::Spec& spec) {
+  set.group("Amazon EMR");
+  set.add_choice("--on", spec.on, {"ec2", "emr"}, "what runs the nodes; the rest of these is for emr");
+  set.add("--release", spec.release, "NAME", "such as emr-7.1.0; 7 or later");
+  set.add("--log-uri", spec.log_uri, "S3-URI", "where EMR keeps logs");
+  set.add("--service-role", spec.service_role, "ROLE", "of EMR");
+  set.add("--instance-profile", spec.instance_profile, "PROFILE", "of the nodes");
+  set.add("--security-group", spec.security_group, "ID", "one more for all nodes, such as the file system's");
+}
+
 }  // namespace
 
 void bind_cluster(OptionSet& set, ClusterPlace& place) {
@@ -94,6 +104,7 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   set.add("--prepare", spec.prepare, "CMD", "run on each node before it joins");
   set.add("--keep-failed", spec.keep_failed, "a node whose start failed stays on, to be looked at");
   bind_access(set, spec);
+  bind_emr(set, spec);
   set.group("Limits");
   add_span(set, "--ttl", spec.time_to_live, "nodes end by themselves after it, such as 12h (0: never)");
   add_span(set, "--autostop", spec.autostop,

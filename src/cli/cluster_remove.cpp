@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/cluster/emr.hpp>
 
 #include "cluster_bridge.hpp"
 #include "cluster_options.hpp"
@@ -68,6 +69,13 @@ void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster:
               "say --force to end it all the same");
 }
 
+void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, const cluster::Node& node,
+         Console& console) {
+  if (fleet.emr) return cluster::shrink_emr(cloud.aws(), *fleet.emr, node.instance_id);
+  if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, node, console);
+  cluster::end_node(cloud.work(!options.no_wait), node);
+}
+
 ExitCode remove(const RemoveCommand& options, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
@@ -77,11 +85,13 @@ ExitCode remove(const RemoveCommand& options, Console& console) {
                      fmt::format("dtrain cluster status {} lists them", fleet.name));
   }
   if (node) {
+    if (fleet.emr && node->role == cluster::Role::head) {
+      throw UsageError("EMR ends when its primary node does", fmt::format("dtrain cluster down {}", fleet.name));
+    }
     check_may_go(options, *node);
     require_consent(options.yes, fmt::format("cluster {}: end {} ({})?", fleet.name, node->name, node->instance_id),
                     console);
-    if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, *node, console);
-    cluster::end_node(cloud.work(!options.no_wait), *node);
+    end(options, cloud, fleet, *node, console);
   }
   if (console.json()) {
     console.answer_json(document(fleet, options.node, node));

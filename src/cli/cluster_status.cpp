@@ -24,6 +24,8 @@ Json document(const std::string& region, const cluster::Fleet& fleet) {
                        {"nodes", nodes},
                        {"security_group", fleet.group ? fleet.group->id : ""},
                        {"launch_template", fleet.launch_template ? fleet.launch_template->id : ""},
+                       {"emr", fleet.emr ? fleet.emr->id : ""},
+                       {"emr_state", fleet.emr ? fleet.emr->state : ""},
                        {"options", options},
                        {"dollars_per_hour", cluster::cost_of(fleet).hourly},
                        {"dollars_so_far", cluster::cost_so_far(fleet)}});
@@ -32,6 +34,12 @@ Json document(const std::string& region, const cluster::Fleet& fleet) {
 void answer_table(const cluster::Fleet& fleet, Console& console) {
   console.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
                              fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
+  if (fleet.on_emr()) {
+    console.answer(fleet.emr ? fmt::format("EMR cluster {} is {}", fleet.emr->id, fleet.emr->state)
+                             : fmt::format("its EMR cluster has ended; dtrain cluster up {0} makes another, "
+                                           "dtrain cluster down {0} removes the rest",
+                                           fleet.name));
+  }
   console.answer(console.paint_answer(
       Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{}", "NODE", "INSTANCE", "STATE",
                                   "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC")));

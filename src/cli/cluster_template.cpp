@@ -1,3 +1,4 @@
+#include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cloud_formation.hpp>
 
 #include "cluster_options.hpp"
@@ -21,6 +22,7 @@ ExitCode act(const TemplateCommand& options, const OptionSet& set, Console& cons
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
   cluster::check_spec(wish.spec);
+  if (wish.spec.on == "emr") throw UsageError("a template makes instances, not a cluster of emr", "leave --on out");
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   constexpr int kIndent = 2;
   const Json document = cluster::cloud_formation_template(wish, account);

@@ -74,7 +74,8 @@ void answer_plan(const cluster::Wish& wish, const cluster::Account& account, con
                  Console& console) {
   console.answer(fmt::format("cluster {}: {} workers and a head in {}, account {}", wish.name, wish.spec.workers,
                              account.region, account.number));
-  console.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
+  if (!account.image.id.empty())
+    console.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
   for (const cluster::Action& one : plan.actions) console.answer("  " + one.what);
   if (plan.actions.empty()) console.answer("  up to date");
   const std::string missing =

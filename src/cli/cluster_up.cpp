@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <dtrain/cluster/emr.hpp>
+
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
@@ -59,16 +61,17 @@ ExitCode make(const UpCommand& options, const OptionSet& set, Console& console) 
     require_consent(options.yes, fmt::format("cluster {}: make it, for ${:.2f} an hour?", wish.name, plan.cost.hourly),
                     console);
   }
-  const cluster::UpResult result =
-      cluster::bring_up(cloud.work(!options.no_wait), wish, account, std::move(fleet), plan);
+  const cluster::UpResult result = (wish.spec.on == "emr" ? cluster::bring_up_emr : cluster::bring_up)(
+      cloud.work(!options.no_wait), wish, account, std::move(fleet), plan);
   if (console.json()) {
     console.answer_json(document(wish, result));
   } else {
     answer(wish, result, console);
   }
   const ExitCode settled =
-      options.no_wait ? ExitCode::ok
-                      : settle_nodes(result.fleet, std::chrono::seconds(options.place.timeout_seconds), console);
+      options.no_wait || result.fleet.on_emr()
+          ? ExitCode::ok
+          : settle_nodes(result.fleet, std::chrono::seconds(options.place.timeout_seconds), console);
   if (result.workers.got >= result.workers.wanted) return settled;
   console.warning(fmt::format("only {} of {} workers were to be had; run the same command again later for the rest",
                               result.workers.got, result.workers.wanted));

@@ -189,7 +189,7 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   account.types = types.get();
   for (const auto& [type, zone] : offers.get()) account.types[type].zones.insert(zone);
   check_types(account, spec);
-  account.image = find_image(aws, spec, account.types.at(names.front()).gpus > 0);
+  if (!spec.image.empty()) account.image = find_image(aws, spec, account.types.at(names.front()).gpus > 0);
   account.quotas = quotas.get();
   account.ssh_source = source.get();
   account.file_system = file_system.get();

@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/emr.hpp>
 
 #include "ec2_fields.hpp"
 #include "file_systems.hpp"
@@ -166,7 +167,7 @@ std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
 void end_all_instances(const Work& work, const Fleet& fleet, DownResult& result) {
   std::vector<std::string> ids;
   for (const Node& node : fleet.nodes) ids.push_back(node.instance_id);
-  result.instances = static_cast<int>(ids.size());
+  result.instances += static_cast<int>(ids.size());
   if (!ids.empty()) work.say(fmt::format("ending {} instances", ids.size()));
   terminate(work.aws, ids);
   // Also those that ended before: the group is in use until they are gone.
@@ -207,7 +208,12 @@ void end_node(const Work& work, const Node& node) {
 
 DownResult bring_down(const Work& work, const std::string& name, bool delete_storage) {
   DownResult result;
-  const Fleet fleet = read_fleet(work.aws, name);
+  Fleet fleet = read_fleet(work.aws, name);
+  if (fleet.emr) {
+    result.instances = static_cast<int>(fleet.nodes.size());
+    end_emr(work, *fleet.emr);
+    fleet = read_fleet(work.aws, name);
+  }
   // A template that is gone starts nothing more while the instances end.
   if (fleet.launch_template) {
     remove_by(work, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId", fleet.launch_template->id);

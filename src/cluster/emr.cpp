@@ -7,6 +7,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "wait.hpp"
+
 namespace dtrain::cluster {
 namespace {
 
@@ -18,6 +20,7 @@ std::string text_of(const Json& object, const char* name) {
 EmrInstance instance_of(const Json& found) {
   return {.instance_id = text_of(found, "Ec2InstanceId"),
           .type = text_of(found, "InstanceType"),
+          .market = text_of(found, "Market"),
           .state = text_of(found.at("Status"), "State"),
           .private_ip = text_of(found, "PrivateIpAddress"),
           .public_ip = text_of(found, "PublicIpAddress")};
@@ -26,6 +29,70 @@ EmrInstance instance_of(const Json& found) {
 std::uint32_t number_of(const std::string& address) {
   in_addr parsed{};
   return ::inet_pton(AF_INET, address.c_str(), &parsed) == 1 ? ntohl(parsed.s_addr) : 0;
+}
+
+// The entries of list `name` of all pages.
+std::vector<Json> all_pages(net::AwsCalls& aws, const std::string& action, Json question, const char* name) {
+  std::vector<Json> all;
+  for (;;) {
+    const Json page = aws.json(net::kEmr, action, question);
+    for (const Json& one : page.at(name).as_array()) all.push_back(one);
+    const std::string marker = text_of(page, "Marker");
+    if (marker.empty()) return all;
+    question["Marker"] = marker;
+  }
+}
+
+bool has_tag(const Json& described, const std::string& cluster) {
+  const Json* tags = described.find("Tags");
+  if (!tags || !tags->is_array()) return false;
+  return std::ranges::any_of(tags->as_array(), [&](const Json& one) {
+    return text_of(one, "Key") == tag::kCluster && text_of(one, "Value") == cluster;
+  });
+}
+
+Json describe(net::AwsCalls& aws, const std::string& emr_id) {
+  return aws.json(net::kEmr, "DescribeCluster", Json::object({{"ClusterId", emr_id}})).at("Cluster");
+}
+
+Node node_of(const EmrInstance& instance, Role role) {
+  return {.name = role == Role::head ? "head" : instance.instance_id,
+          .role = role,
+          .instance_id = instance.instance_id,
+          .state = instance.state == "RUNNING" ? "running" : "pending",
+          .private_ip = instance.private_ip,
+          .public_ip = instance.public_ip,
+          .type = instance.type,
+          .market = instance.market == "SPOT" ? "spot" : "on-demand"};
+}
+
+void add_nodes(net::AwsCalls& aws, const EmrCluster& emr, const Json& kinds, Role role, std::vector<Node>& nodes) {
+  const Json question = Json::object({{"ClusterId", emr.id}, {"InstanceGroupTypes", kinds}});
+  for (const Json& one : all_pages(aws, "ListInstances", question, "Instances")) {
+    const EmrInstance instance = instance_of(one);
+    if (instance.state != "TERMINATED") nodes.push_back(node_of(instance, role));
+  }
+}
+
+// The group that `up` made for workers.
+struct WorkerGroup {
+  std::string id;
+  int wanted = 0;
+  std::string state;
+};
+WorkerGroup worker_group(net::AwsCalls& aws, const EmrCluster& emr) {
+  for (const Json& one :
+       all_pages(aws, "ListInstanceGroups", Json::object({{"ClusterId", emr.id}}), "InstanceGroups")) {
+    if (text_of(one, "InstanceGroupType") != "CORE") continue;
+    return {text_of(one, "Id"), static_cast<int>(one.at("RequestedInstanceCount").as_integer()),
+            text_of(one.at("Status"), "State")};
+  }
+  throw DataError(fmt::format("EMR cluster {} has no core instance group", emr.id));
+}
+
+void modify(net::AwsCalls& aws, const EmrCluster& emr, Json change) {
+  aws.json(net::kEmr, "ModifyInstanceGroups",
+           Json::object({{"ClusterId", emr.id}, {"InstanceGroups", Json::array({std::move(change)})}}));
 }
 
 }  // namespace
@@ -40,18 +107,57 @@ std::vector<EmrInstance> in_address_order(std::vector<EmrInstance> instances) {
 
 std::vector<EmrInstance> running_emr_instances(net::AwsCalls& aws, const std::string& emr_id) {
   std::vector<EmrInstance> instances;
-  Json question = Json::object({{"ClusterId", emr_id}, {"InstanceStates", Json::array({"RUNNING"})}});
-  for (;;) {
-    const Json page = aws.json(net::kEmr, "ListInstances", question);
-    for (const Json& one : page.at("Instances").as_array()) instances.push_back(instance_of(one));
-    const std::string marker = text_of(page, "Marker");
-    if (marker.empty()) break;
-    question["Marker"] = marker;
-  }
+  const Json question = Json::object({{"ClusterId", emr_id}, {"InstanceStates", Json::array({"RUNNING"})}});
+  for (const Json& one : all_pages(aws, "ListInstances", question, "Instances")) instances.push_back(instance_of(one));
   instances = in_address_order(std::move(instances));
   if (!instances.empty()) return instances;
   throw UsageError(fmt::format("EMR cluster {} has no running instance", emr_id),
                    "wait until it is there: aws emr describe-cluster shows its state");
+}
+
+std::optional<EmrCluster> find_emr(net::AwsCalls& aws, const std::string& cluster) {
+  const Json question = Json::object(
+      {{"ClusterStates", Json::array({"STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING", "TERMINATING"})}});
+  for (const Json& one : all_pages(aws, "ListClusters", question, "Clusters")) {
+    if (text_of(one, "Name") != cluster) continue;
+    const Json found = describe(aws, text_of(one, "Id"));
+    if (!has_tag(found, cluster)) continue;
+    return EmrCluster{text_of(found, "Id"), text_of(found.at("Status"), "State"), text_of(found, "LogUri")};
+  }
+  return std::nullopt;
+}
+
+std::vector<Node> emr_nodes(net::AwsCalls& aws, const EmrCluster& emr) {
+  std::vector<Node> nodes;
+  add_nodes(aws, emr, Json::array({"MASTER"}), Role::head, nodes);
+  add_nodes(aws, emr, Json::array({"CORE", "TASK"}), Role::worker, nodes);
+  return nodes;
+}
+
+void end_emr(const Work& work, const EmrCluster& emr) {
+  work.say(fmt::format("ending EMR cluster {}", emr.id));
+  work.aws.json(net::kEmr, "TerminateJobFlows", Json::object({{"JobFlowIds", Json::array({emr.id})}}));
+  wait_until(work.patience, fmt::format("EMR cluster {} has ended", emr.id),
+             [&] { return text_of(describe(work.aws, emr.id).at("Status"), "State").starts_with("TERMINATED"); });
+}
+
+// The group's size is said as a number, so that a call that is made again changes nothing more.
+int grow_emr(net::AwsCalls& aws, const EmrCluster& emr, int more) {
+  const WorkerGroup group = worker_group(aws, emr);
+  modify(aws, emr, Json::object({{"InstanceGroupId", group.id}, {"InstanceCount", group.wanted + more}}));
+  return group.wanted + more;
+}
+
+void shrink_emr(net::AwsCalls& aws, const EmrCluster& emr, const std::string& instance_id) {
+  const WorkerGroup group = worker_group(aws, emr);
+  if (group.state == "RESIZING") {  // perhaps this very worker goes already, and one more would with it
+    throw UsageError(fmt::format("EMR cluster {} still changes its size", emr.id), "run the same command again later");
+  }
+  const Json chosen = Json::object({{"InstancesToTerminate", Json::array({instance_id})}});
+  modify(aws, emr,
+         Json::object({{"InstanceGroupId", group.id},
+                       {"InstanceCount", group.wanted - 1},
+                       {"ShrinkPolicy", Json::object({{"InstanceResizePolicy", chosen}})}}));
 }
 
 }  // namespace dtrain::cluster

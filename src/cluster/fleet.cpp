@@ -6,6 +6,7 @@
 #include <set>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/emr.hpp>
 
 #include "ec2_fields.hpp"
 
@@ -149,6 +150,11 @@ std::map<std::string, std::string> options_of(const Tags& tags) {
 
 std::string Fleet::told_head() const { return group ? value_of(group->tags, tag::kHead) : std::string(); }
 
+bool Fleet::on_emr() const {
+  const auto on = options.find("on");
+  return on != options.end() && on->second == "emr";
+}
+
 const Node* Fleet::head() const {
   return !nodes.empty() && nodes.front().role == Role::head ? &nodes.front() : nullptr;
 }
@@ -173,6 +179,8 @@ Fleet read_fleet(net::AwsCalls& aws, const std::string& name) {
   std::sort(fleet.nodes.begin(), fleet.nodes.end(), comes_before);
   std::sort(fleet.ending.begin(), fleet.ending.end(), comes_before);
   if (fleet.group) fleet.options = options_of(fleet.group->tags);
+  if (fleet.on_emr()) fleet.emr = find_emr(aws, name);
+  if (fleet.emr) fleet.nodes = emr_nodes(aws, *fleet.emr);
   return fleet;
 }
 

@@ -11,9 +11,9 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::array<std::string_view, 12> kStepNames{"security-group",  "ssh-rule",    "own-rules", "key-pair",
-                                                      "placement-group", "file-system", "head",      "mount-target",
-                                                      "launch-template", "workers",     "names",     "options"};
+constexpr std::array<std::string_view, 13> kStepNames{
+    "security-group", "ssh-rule",        "own-rules", "key-pair", "placement-group", "file-system", "head",
+    "mount-target",   "launch-template", "workers",   "names",    "options",         "emr"};
 // Options that an existing cluster follows; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
 constexpr double kHoursOfADay = 24;
@@ -127,6 +127,24 @@ void plan_names(const Spec& spec, const Fleet& fleet, Plan& plan) {
   if (!plan.to_name.empty()) plan.actions.push_back({Step::names, fmt::format("name {} workers", plan.to_name.size())});
 }
 
+void plan_emr(const Spec& spec, const std::map<std::string, std::string>& options, const Fleet& fleet, Plan& plan) {
+  if (!fleet.emr) {
+    plan.actions.push_back({Step::emr, fmt::format("run an EMR cluster, {}: {} {}", spec.release, spec.workers + 1,
+                                                   spec.instance_types.front())});
+    plan.notes.push_back("EMR takes a price of its own on top of that of the instances");
+    return;
+  }
+  const auto text = [](const auto& texts, const char* name) {
+    const auto found = texts.find(name);
+    return found == texts.end() ? std::string() : found->second;
+  };
+  for (const char* name : {"workers", "instance-type"}) {
+    if (text(options, name) == text(fleet.options, name)) continue;
+    throw UsageError(fmt::format("EMR cluster {} is there with other --{}", fleet.emr->id, name),
+                     fmt::format("dtrain cluster add {0} and remove {0} change how many workers it has", fleet.name));
+  }
+}
+
 void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
   std::map<std::string, int> vcpus;
   const auto count = [&](const std::string& type, int machines) {
@@ -150,7 +168,7 @@ void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, P
 
 void add_notes(const Spec& spec, const Account& account, Plan& plan) {
   const auto note = [&](std::string text) { plan.notes.push_back(std::move(text)); };
-  if (shared_kind(spec) == SharedKind::none) {
+  if (shared_kind(spec) == SharedKind::none && spec.on != "emr") {
     note("without a shared folder the coordinator stays on the head, and nobody takes over when the head is lost");
   }
   if (account.key.empty()) {
@@ -158,10 +176,9 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
   }
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
   if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
-    note(
-        fmt::format("nothing ends it by itself: it costs ${:.2f} a day until `cluster down`; --ttl 12h or --autostop "
-                    "30m would end it",
-                    plan.cost.hourly * kHoursOfADay));
+    note(fmt::format("nothing ends it by itself: it costs ${:.2f} a day until `cluster down`{}",
+                     plan.cost.hourly * kHoursOfADay,
+                     spec.on == "emr" ? "" : "; --ttl 12h or --autostop 30m would end it"));
   }
 }
 
@@ -191,12 +208,17 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   if (fleet.group) refuse_changes(options, fleet);
   Plan plan;
   plan_surroundings(spec, account, fleet, plan);
-  plan_nodes(spec, account, fleet, plan);
-  plan_names(spec, fleet, plan);
+  if (spec.on == "emr") {
+    plan_emr(spec, options, fleet, plan);
+  } else {
+    plan_nodes(spec, account, fleet, plan);
+    plan_names(spec, fleet, plan);
+  }
   if (fleet.group && fleet.options != options) plan.actions.push_back({Step::options, "write down the new options"});
   std::vector<std::string> types{fleet.head() ? fleet.head()->type : types_of(spec).front()};
   for (const Node* node : fleet.workers()) types.push_back(node->type);
-  types.insert(types.end(), plan.to_start.size(), spec.instance_types.front());
+  const std::size_t ordered = plan.has(Step::emr) ? static_cast<std::size_t>(spec.workers) : plan.to_start.size();
+  types.insert(types.end(), ordered, spec.instance_types.front());
   plan.cost = cost_of(types);
   plan_quotas(spec, account, fleet, plan);
   add_notes(spec, account, plan);

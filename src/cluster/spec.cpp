@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kLongestName = 40;
 constexpr int kMostWorkers = 5'000;
+constexpr int kLeastRelease = 7;
+constexpr int kLeastRootGb = 50;
 
 bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; }
 
@@ -30,6 +32,40 @@ bool is_cidr(const std::string& text) {
            const auto number = parse_integer(part);
            return number && *number >= 0 && *number <= 255;
          });
+}
+
+int release_number(const std::string& release) {
+  if (!release.starts_with("emr-")) return 0;
+  return static_cast<int>(parse_integer(split(release.substr(4), '.').front()).value_or(0));
+}
+
+// What an EMR cluster cannot be, with what to say instead.
+void check_emr(const Spec& spec) {
+  const auto refuse = [](const std::string& what, const std::string& hint) { throw UsageError(what, hint); };
+  if (release_number(spec.release) < kLeastRelease) {
+    refuse(fmt::format("--release '{}' is none of EMR {} or later", spec.release, kLeastRelease),
+           "such as --release emr-7.1.0");
+  }
+  if (spec.root_gb < kLeastRootGb) {
+    refuse(fmt::format("--root-gb {} is too small for EMR", spec.root_gb), fmt::format("{} or more", kLeastRootGb));
+  }
+  if (!spec.log_uri.empty() && !spec.log_uri.starts_with("s3://")) {
+    refuse(fmt::format("--log-uri {} is no place in S3", spec.log_uri), "it begins with s3://");
+  }
+  if (!spec.image.empty() && !spec.image.starts_with("ami-")) {
+    refuse(fmt::format("--image {} is nothing that EMR starts from", spec.image), "give ami-..., or leave it out");
+  }
+  const SharedKind shared = shared_kind(spec);
+  if (shared != SharedKind::none && shared != SharedKind::given_efs) {
+    refuse(fmt::format("--shared {} is not to be had on EMR", spec.shared), "none or efs:ID");
+  }
+  if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give --workers 1 or more");
+  if (spec.instance_types.size() > 1) refuse("EMR takes one --instance-type", "give one");
+  if (spec.head_only || spec.placement || spec.efa || spec.spot != "off" || !spec.prepare.empty() ||
+      spec.time_to_live.count() > 0 || spec.min_workers) {
+    refuse("--head-only, --placement, --efa, --spot, --prepare, --ttl and --min-workers are not for EMR",
+           "leave them out");
+  }
 }
 
 }  // namespace
@@ -78,6 +114,7 @@ void check_spec(const Spec& spec) {
   if (shared == SharedKind::given_efs && !spec.shared.starts_with("efs:fs-")) {
     refuse(fmt::format("--shared {} names no file system", spec.shared), "such as efs:fs-0123456789abcdef0");
   }
+  if (spec.on == "emr") check_emr(spec);
   if (!spec.mount.starts_with('/')) refuse(fmt::format("--mount {} is no folder", spec.mount), "it begins with /");
 }
 

@@ -72,12 +72,21 @@ struct LaunchTemplate {
   Tags tags{};
 };
 
+// A cluster that Amazon EMR runs.
+struct EmrCluster {
+  std::string id{};     // "j-..."
+  std::string state{};  // STARTING, BOOTSTRAPPING, RUNNING, WAITING, TERMINATING
+  std::string log_uri{};
+  bool takes_work() const { return state == "RUNNING" || state == "WAITING"; }
+};
+
 struct Fleet {
   std::string name{};
   std::vector<Node> nodes{};   // that are there: head first, then by name
   std::vector<Node> ending{};  // shutting down or terminated; AWS shows those for an hour or so
   std::optional<SecurityGroup> group{};
   std::optional<LaunchTemplate> launch_template{};
+  std::optional<EmrCluster> emr{};  // what runs the nodes; none: they are instances of our own
   // The texts of the options that `up` was given, by name, where they are not the default.
   std::map<std::string, std::string> options{};
 
@@ -85,6 +94,7 @@ struct Fleet {
   std::string told_head() const;                  // of tag::kHead; empty: it was not written down
   const Node* find(std::string_view node) const;  // by name or instance id; nullptr: none is there
   std::vector<const Node*> workers() const;
+  bool on_emr() const;  // `up` was told so; `emr` is empty before it is made and after it has ended
   bool exists() const { return group || launch_template || !nodes.empty(); }
 };
 

@@ -27,6 +27,7 @@ enum class Step {
   workers,
   names,
   options,
+  emr,
 };
 std::string_view name_of(Step step);
 

@@ -29,6 +29,12 @@ struct Spec {
   int root_gb = 0;                            // of each node's disk; 0: the image's size
   std::chrono::seconds autostop{0};           // a node ends once it was idle for so long; 0: never
   bool keep_failed = false;                   // nodes whose boot failed stay on
+  std::string on = "ec2";                     // what runs the nodes: "ec2", or "emr", for which what follows is
+  std::string release{};                      // "emr-7.1.0"
+  std::string log_uri{};                      // "s3://..."; empty: logs are not kept
+  std::string service_role = "EMR_DefaultRole";
+  std::string instance_profile = "EMR_EC2_DefaultRole";
+  std::string security_group{};  // one more for all nodes; empty: none
 };
 
 // Of the head, then of the workers in order of preference, each once.

@@ -87,7 +87,8 @@ class AwsCalls {
   // The entries of list `name` of all pages.
   std::vector<Element> query_all(const QueryApi& api, const std::string& action, const std::vector<HttpField>& fields,
                                  std::string_view name);
-  Json json(const JsonApi& api, const std::string& action, const Json& document);
+  Json json(const JsonApi& api, const std::string& action, const Json& document,
+            LostReply lost = LostReply::call_again);
   // `document` null: no body. An empty answer is null.
   Json rest(const AwsService& service, const std::string& method, const std::string& path,
             const std::vector<HttpField>& query = {}, const Json& document = {});

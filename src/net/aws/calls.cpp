@@ -136,13 +136,14 @@ std::vector<Element> AwsCalls::query_all(const QueryApi& api, const std::string&
   throw DataError(fmt::format("{} {}: its pages have no end", api.service.name, action));
 }
 
-Json AwsCalls::json(const JsonApi& api, const std::string& action, const Json& document) {
+Json AwsCalls::json(const JsonApi& api, const std::string& action, const Json& document, LostReply lost) {
   const std::string body = document.dump();
   const AwsAnswer answer =
       state_->call(api.service, action,
                    {.method = "POST",
                     .headers = {{"Content-Type", kJson}, {"X-Amz-Target", fmt::format("{}.{}", api.target, action)}},
-                    .body = bytes_of(body)});
+                    .body = bytes_of(body),
+                    .call_again = lost == LostReply::call_again});
   if (trim(answer.body).empty()) return {};
   return Json::parse(answer.body, fmt::format("the answer to {} {}", api.service.name, action));
 }

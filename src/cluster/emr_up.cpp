@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/emr.hpp>
+#include <dtrain/net/ssh.hpp>
+
+#include "resources.hpp"
+#include "wait.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+// Needs no script in S3. A node on which it fails is no node: EMR gives the cluster up, and its logs say why.
+std::string mount_script(const Spec& spec, const std::string& region) {
+  const std::string folder = net::shell_quoted(spec.mount);
+  return fmt::format(
+      "set -e; command -v mount.nfs4 || sudo yum -y install nfs-utils; sudo mkdir -p {0}; "
+      "for i in $(seq 24); do sudo mount -t nfs4 "
+      "-o nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport "
+      "{1}.efs.{2}.amazonaws.com:/ {0} && break; sleep 5; done; mountpoint {0}; sudo chown hadoop: {0}",
+      folder, spec.shared.substr(std::string("efs:").size()), region);
+}
+
+Json group_of(const char* role, const std::string& type, int count) {
+  return Json::object({{"Name", role},
+                       {"InstanceRole", role},
+                       {"InstanceType", type},
+                       {"InstanceCount", count},
+                       {"Market", "ON_DEMAND"}});
+}
+
+Json instances_of(const Wish& wish, const Account& account, const SecurityGroup& group) {
+  const std::string& workers = wish.spec.instance_types.front();
+  const std::string& head = wish.spec.head_type.empty() ? workers : wish.spec.head_type;
+  Json groups = Json::array({group.id});
+  if (!wish.spec.security_group.empty()) groups.push_back(wish.spec.security_group);
+  Json instances = Json::object(
+      {{"InstanceGroups", Json::array({group_of("MASTER", head, 1), group_of("CORE", workers, wish.spec.workers)})},
+       {"KeepJobFlowAliveWhenNoSteps", true},
+       {"TerminationProtected", false},
+       {"AdditionalMasterSecurityGroups", groups},
+       {"AdditionalSlaveSecurityGroups", groups}});
+  const std::vector<Pool> pools = worker_pools(wish.spec, account, {});
+  if (!pools.empty()) instances["Ec2SubnetId"] = pools.front().subnet_id;
+  if (!account.key.empty()) instances["Ec2KeyName"] = account.key;
+  return instances;
+}
+
+EmrCluster run(const Work& work, const Wish& wish, const Json& order) {
+  try {
+    const Json answer = work.aws.json(net::kEmr, "RunJobFlow", order, net::LostReply::tell);
+    return {.id = answer.at("JobFlowId").as_string(), .state = "STARTING"};
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::transient) throw;
+    // It may have happened: EMR knows no client tokens.
+    if (auto there = find_emr(work.aws, wish.name)) return *there;
+    throw;
+  }
+}
+
+void wait_for_work(const Work& work, const std::string& name, const std::string& id) {
+  wait_until(work.patience, fmt::format("EMR cluster {} takes work", id), [&] {
+    const auto emr = find_emr(work.aws, name);
+    if (emr && emr->state != "TERMINATING") return emr->takes_work();
+    throw Error(fmt::format("EMR gave cluster {} up", id),
+                fmt::format("aws emr describe-cluster --cluster-id {} says why, and its logs do; then dtrain cluster "
+                            "down {}",
+                            id, name));
+  });
+}
+
+}  // namespace
+
+Json emr_order(const Wish& wish, const Account& account, const SecurityGroup& group) {
+  const Spec& spec = wish.spec;
+  Json tags = Json::array();
+  for (const auto& [key, value] : common_tags(wish.name, account)) {
+    tags.push_back(Json::object({{"Key", key}, {"Value", value}}));
+  }
+  Json order = Json::object({{"Name", wish.name},
+                             {"ReleaseLabel", spec.release},
+                             {"Applications", Json::array({Json::object({{"Name", "Hadoop"}})})},
+                             {"ServiceRole", spec.service_role},
+                             {"JobFlowRole", spec.instance_profile},
+                             {"EbsRootVolumeSize", spec.root_gb},
+                             {"VisibleToAllUsers", true},
+                             {"Tags", std::move(tags)},
+                             {"Instances", instances_of(wish, account, group)}});
+  if (!spec.log_uri.empty()) order["LogUri"] = spec.log_uri;
+  if (!spec.image.empty()) order["CustomAmiId"] = account.image.id;
+  if (shared_kind(spec) != SharedKind::given_efs) return order;
+  const Json script =
+      Json::object({{"Path", "file:/bin/bash"}, {"Args", Json::array({"-c", mount_script(spec, account.region)})}});
+  order["BootstrapActions"] = Json::array({Json::object({{"Name", "mount"}, {"ScriptBootstrapAction", script}})});
+  return order;
+}
+
+UpResult bring_up_emr(const Work& work, const Wish& wish, const Account& account, Fleet fleet, const Plan& plan) {
+  if (fleet.emr && fleet.emr->state == "TERMINATING") {
+    throw UsageError(fmt::format("EMR cluster {} is ending", fleet.emr->id), "run the same command again later");
+  }
+  if (plan.has(Step::key_pair)) import_key(work.aws, wish, account);
+  if (!fleet.group) {
+    fleet.group = make_group(work.aws, wish, account).group;
+    work.say("security group " + fleet.group->id);
+  }
+  if (plan.has(Step::ssh_rule)) set_ssh_rule(work.aws, *fleet.group, account.ssh_source);
+  if (plan.has(Step::own_rules)) set_own_rules(work.aws, *fleet.group, false);
+  if (plan.has(Step::options)) set_tags(work.aws, {fleet.group->id}, option_tags(wish.options));
+  if (!fleet.emr) fleet.emr = run(work, wish, emr_order(wish, account, *fleet.group));
+  work.say("EMR cluster " + fleet.emr->id);
+  if (work.wait) wait_for_work(work, wish.name, fleet.emr->id);
+  Launched all{.wanted = wish.spec.workers, .got = wish.spec.workers};
+  return {read_fleet(work.aws, wish.name), std::move(all), !plan.actions.empty()};
+}
+
+}  // namespace dtrain::cluster
