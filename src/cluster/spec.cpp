@@ -62,8 +62,8 @@ void check_emr(const Spec& spec) {
   if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give --workers 1 or more");
   if (spec.instance_types.size() > 1) refuse("EMR takes one --instance-type", "give one");
   if (spec.head_only || spec.placement || spec.efa || spec.spot != "off" || !spec.prepare.empty() ||
-      spec.time_to_live.count() > 0 || spec.min_workers) {
-    refuse("--head-only, --placement, --efa, --spot, --prepare, --ttl and --min-workers are not for EMR",
+      spec.time_to_live.count() > 0 || spec.autostop.count() > 0 || spec.min_workers) {
+    refuse("--head-only, --placement, --efa, --spot, --prepare, --ttl, --autostop and --min-workers are not for EMR",
            "leave them out");
   }
 }
