@@ -131,11 +131,15 @@ void bind_cluster_choice(OptionSet& set) {
       .flag_only = true;
 }
 
-std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, Console& console) {
+std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, bool only_shown,
+                                       Console& console) {
   const Option* chosen = command.options.find("cluster");
   if (!chosen || !chosen->given || !command.options.find("job-dir")) return std::nullopt;
   cluster::check_cluster_name(*chosen->given);
-  if (!is_node_of(*chosen->given)) return run_on_head(*chosen->given, given, console);
+  if (!is_node_of(*chosen->given)) {
+    if (only_shown) return std::nullopt;
+    return run_on_head(*chosen->given, given, console);
+  }
   choose_nodes(command);
   return std::nullopt;
 }

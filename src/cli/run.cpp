@@ -42,7 +42,7 @@ ExitCode act(CommandTree& tree, const Arguments& arguments, const std::vector<st
   } else if (!command) {
     return refuse_without_command(tree, arguments.path, console);
   } else {
-    if (const auto outcome = run_on_cluster(*command, given, console)) return *outcome;
+    if (const auto outcome = run_on_cluster(*command, given, tree.show_config, console)) return *outcome;
     resolve(tree, *command);
     if (!tree.show_config) return command->run(console);
     show_config(tree, *command, console);

@@ -31,6 +31,8 @@ check "dtrain's own variable beats the cluster's" same "$(DTRAIN_NUM_WORKERS=2 h
 rm dtrain.toml
 unset DEEPLEARNING_WORKERS_COUNT
 check "EFS_MOUNT is the job's folder" same "$(EFS_MOUNT=efs "$DTRAIN" train --show-config | sed -n 's/^job-dir = //p')" "efs  (EFS_MOUNT)"
+check "options for a cluster are shown without asking AWS" bash -c 'env -u AWS_REGION -u AWS_DEFAULT_REGION "$DTRAIN" train \
+  --cluster demo --show-config --lr 0.5 | grep -qx "lr = 0.5  (--lr)"'
 
 refused() { check "$1 is a usage error" exits 2; check "$1 names its place" says "$2"; }
 DTRAIN_LR=fast run train
