@@ -738,7 +738,7 @@ complete -c dtrain -n "__dtrain_at 'cluster up'" -l security-group -x -d 'one mo
 complete -c dtrain -n "__dtrain_at 'cluster up'" -l ttl -x -d 'nodes end by themselves after it, such as 12h (0: never)'
 complete -c dtrain -n "__dtrain_at 'cluster up'" -l autostop -x -d 'a node ends once nothing of dtrain trained there and nobody was logged in for so long (0: never)'
 complete -c dtrain -n "__dtrain_at 'cluster up'" -s y -l yes -d 'make it without asking'
-complete -c dtrain -n "__dtrain_at 'cluster up'" -l no-wait -d 'return when the machines are ordered; `up` or `status` goes on later'
+complete -c dtrain -n "__dtrain_at 'cluster up'" -l no-wait -d 'return when the machines are ordered; the same `up` goes on later'
 complete -c dtrain -n "__dtrain_at 'cluster up'" -l dry-run -d 'only say what would be done, as `cluster plan` does'
 complete -c dtrain -n "__dtrain_at 'cluster up'" -l json -d 'answer as JSON: one document, or one object a line for streams'
 complete -c dtrain -n "__dtrain_at 'cluster up'" -l color -x -a 'auto always never' -d 'colour; auto: on terminals'
