@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the relocatable bundle: packaging/bundle.sh BUILD_DIR OUT_DIR, prints the archive's path.
+# Makes the relocatable bundle: packaging/bundle.sh [BUILD_DIR [OUT_DIR]] (build/release, build), prints the archive's path.
 # The bundle runs on any x86-64 Linux with a kernel of 2019 or newer, because it carries every library the program needs
 # and also its own loader and libc:
 #   dtrain-VERSION-linux-x86_64/dtrain                       launcher, static: starts the line below
@@ -7,11 +7,12 @@
 #   bin/dtrain  lib/*.so*  share/licenses/PACKAGE  LICENSE
 # The same build and the same distribution packages give the same bytes.
 set -euo pipefail
-[ $# -eq 2 ] || { echo "usage: packaging/bundle.sh BUILD_DIR OUT_DIR" >&2; exit 2; }
+[ $# -le 2 ] || { echo "usage: packaging/bundle.sh [BUILD_DIR [OUT_DIR]]" >&2; exit 2; }
 source_dir=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
-build=$(realpath "$1")
-mkdir -p "$2"
-out=$(realpath "$2")
+build=$(realpath "${1:-$source_dir/build/release}")
+out=${2:-$source_dir/build}
+mkdir -p "$out"
+out=$(realpath "$out")
 readonly loader=ld-linux-x86-64.so.2
 
 main() {
