@@ -69,10 +69,7 @@ ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluste
 ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  if (!fleet.exists()) {
-    throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()),
-                     "dtrain cluster up makes it");
-  }
+  require_there(fleet, cloud.aws());
   if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, console);
   const cluster::Wish wish = wish_of(options.place.name, {}, set, fleet);
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);

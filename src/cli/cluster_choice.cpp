@@ -17,6 +17,7 @@
 #include <dtrain/launch/agent_registry.hpp>
 
 #include "cluster_head.hpp"
+#include "cluster_options.hpp"
 #include "signals.hpp"
 
 namespace dtrain::cli {
@@ -95,9 +96,8 @@ class FarProgram {
 cluster::Fleet fleet_of(const std::string& name) {
   net::AwsCalls aws;
   cluster::Fleet fleet = cluster::read_fleet(aws, name);
-  if (fleet.exists()) return fleet;
-  throw UsageError(fmt::format("there is no cluster {} in {}", name, aws.region()),
-                   fmt::format("dtrain cluster up {} makes it", name));
+  require_there(fleet, aws);
+  return fleet;
 }
 
 ExitCode run_on_head(const std::string& name, const std::vector<std::string>& given, Console& console) {

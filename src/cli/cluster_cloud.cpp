@@ -97,6 +97,12 @@ cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const 
   return wish;
 }
 
+void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws) {
+  if (fleet.exists()) return;
+  throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
+                   fmt::format("dtrain cluster up {} makes it", fleet.name));
+}
+
 void require_consent(bool yes, const std::string& question, Console& console) {
   if (yes) return;
   if (!isatty(STDIN_FILENO)) throw UsageError(question, "say --yes");

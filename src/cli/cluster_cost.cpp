@@ -62,6 +62,7 @@ ExitCode act(const CostCommand& options, const OptionSet&, Console& console) {
   for (const cluster::FileSystem& system : cluster::own_file_systems(cloud.aws(), options.place.name)) {
     storage.push_back({system.id, cluster::monthly_price(system)});
   }
+  if (storage.empty()) require_there(fleet, cloud.aws());
   if (console.json()) {
     console.answer_json(document(fleet, storage));
   } else {

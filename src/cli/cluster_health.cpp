@@ -35,6 +35,7 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::NodeHealth
 ExitCode act(const HealthCommand& options, const OptionSet&, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  require_there(fleet, cloud.aws());
   const std::vector<cluster::NodeHealth> all = cluster::read_health(cloud.aws(), fleet);
   const bool well = std::ranges::all_of(all, [](const cluster::NodeHealth& one) { return one.well(); });
   if (console.json()) console.answer_json(document(fleet, all, well));

@@ -11,7 +11,9 @@ namespace dtrain::cli {
 namespace {
 
 std::chrono::seconds time_span(const std::string& text) {
-  const auto refuse = [] { return UsageError("is no time: 90m, 12h and 2d are some, and 0 for none"); };
+  const auto refuse = [&] {
+    return UsageError(fmt::format("'{}' is no time: 90m, 12h and 2d are some, and 0 for none", text));
+  };
   if (text == "0") return std::chrono::seconds(0);
   if (text.size() < 2) throw refuse();
   const auto number = parse_integer(text.substr(0, text.size() - 1));

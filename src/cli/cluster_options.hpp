@@ -47,6 +47,9 @@ class ClusterCloud {
   net::AwsCalls aws_;
 };
 
+// Throws UsageError: nothing of such a cluster is there.
+void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws);
+
 // What was asked for: what the person says now, and what `up` was told when the cluster was made.
 cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const OptionSet& set,
                       const cluster::Fleet& fleet);

@@ -23,7 +23,8 @@ std::vector<int> parse_gpus(const std::string& list) {
     int gpu = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), gpu);
     if (error != std::errc{} || end != word.data() + word.size() || gpu < 0) {
-      throw UsageError(fmt::format("--gpus {}: '{}' is no number of a GPU", list, word), "write numbers, as in 0,2");
+      throw UsageError(fmt::format("--gpus {}: '{}' is no number of a GPU", list, word),
+                       "write a number, as in --gpus 0");
     }
     gpus.push_back(gpu);
     rest.remove_prefix(std::min(rest.size(), word.size() + 1));

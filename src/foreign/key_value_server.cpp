@@ -1,20 +1,15 @@
 #include "key_value_server.hpp"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
+#include <dtrain/net/http_request.hpp>
 
 namespace dtrain::foreign {
 namespace {
@@ -24,34 +19,9 @@ constexpr std::size_t kLongestHead = 16 << 10, kLongestBody = 1 << 20, kMostByte
 constexpr std::size_t kMostConnections = 4096;
 constexpr int kSendSeconds = 5;  // to somebody who does not read
 
-std::string_view reason_of(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 404:
-      return "Not Found";
-    case 413:
-      return "Payload Too Large";
-    default:
-      return "Method Not Allowed";
-  }
-}
-
 std::string text_of(const HttpAnswer& answer) {
-  return fmt::format("HTTP/1.1 {} {}\r\nContent-Length: {}\r\n\r\n{}", answer.status, reason_of(answer.status),
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Length: {}\r\n\r\n{}", answer.status, net::http_reason(answer.status),
                      answer.body.size(), answer.body);
-}
-
-std::size_t body_length(std::string_view head) {
-  for (const std::string& line : split(head, '\n')) {
-    if (!starts_with_ignoring_case(line, "content-length:")) continue;
-    const auto length = parse_integer(trim(std::string_view(line).substr(line.find(':') + 1)));
-    if (!length || *length < 0 || *length > static_cast<std::int64_t>(kLongestBody)) {
-      throw DataError("a request that is too long, or does not say how long it is");
-    }
-    return static_cast<std::size_t>(*length);
-  }
-  return 0;
 }
 
 void send_all(int socket, std::string_view text) {
@@ -90,41 +60,24 @@ std::size_t take_request(const std::string& bytes, HttpRequest& request) {
     if (bytes.size() > kLongestHead) throw DataError("a request whose head does not end");
     return 0;
   }
-  const std::vector<std::string> words = split(std::string_view(bytes).substr(0, bytes.find("\r\n")), ' ');
-  if (words.size() != 3 || !words[2].starts_with("HTTP/1.")) throw DataError("no HTTP request");
-  const std::size_t body = body_length(std::string_view(bytes).substr(0, head));
-  const std::size_t whole = head + 4 + body;
+  const auto known = net::parse_request_head(std::string_view(bytes).substr(0, head), kLongestBody);
+  if (!known) throw DataError("no HTTP request, or one that is too long");
+  const std::size_t whole = head + 4 + known->body;
   if (bytes.size() < whole) return 0;
-  request = {words[0], words[1], bytes.substr(head + 4, body)};
+  request = {known->method, known->path, bytes.substr(head + 4, known->body)};
   return whole;
 }
 
-KeyValueServer::KeyValueServer(const std::string& address) {
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  socklen_t size = sizeof place;
-  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (made >= 0) listener_ = FileDescriptor(made);
-  int pipe[2];
-  if (made < 0 || ::inet_pton(AF_INET, address.c_str(), &place.sin_addr) != 1 ||
-      ::bind(made, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 || ::listen(made, SOMAXCONN) != 0 ||
-      ::getsockname(made, reinterpret_cast<sockaddr*>(&place), &size) != 0 || ::pipe2(pipe, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("{}: cannot serve the ranks' rendezvous there: {}", address, std::strerror(errno)));
-  }
-  woken_ = FileDescriptor(pipe[0]);
-  wake_ = FileDescriptor(pipe[1]);
-  port_ = ntohs(place.sin_port);
-  thread_ = std::jthread([this] { serve(); });
-}
+KeyValueServer::KeyValueServer(const std::string& address) : place_(address), thread_([this] { serve(); }) {}
 
 KeyValueServer::~KeyValueServer() {
-  wake_ = FileDescriptor();  // the other end becomes readable
+  place_.end();
   thread_.join();
 }
 
 void KeyValueServer::serve() {
   while (true) {
-    std::vector<pollfd> waits = {{woken_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> waits = {{place_.ended(), POLLIN, 0}, {place_.listener(), POLLIN, 0}};
     for (const Connection& connection : connections_) waits.push_back({connection.socket.get(), POLLIN, 0});
     ::poll(waits.data(), waits.size(), -1);
     if (waits[0].revents != 0) return;
@@ -138,7 +91,7 @@ void KeyValueServer::serve() {
 }
 
 void KeyValueServer::accept_one() {
-  const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+  const int socket = ::accept4(place_.listener(), nullptr, nullptr, SOCK_CLOEXEC);
   if (socket < 0) return;
   FileDescriptor owned(socket);
   if (connections_.size() >= kMostConnections) return;

@@ -11,6 +11,8 @@
 
 #include <dtrain/base/files.hpp>
 
+#include "own_port.hpp"
+
 namespace dtrain::foreign {
 
 // What a request asks for and what comes back. Pure, so that tests need no socket.
@@ -41,7 +43,7 @@ class KeyValueServer {
   explicit KeyValueServer(const std::string& address);  // throws Error
   ~KeyValueServer();
   KeyValueServer(const KeyValueServer&) = delete;
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return place_.number(); }
 
  private:
   struct Connection {
@@ -52,8 +54,7 @@ class KeyValueServer {
   void accept_one();
   bool hear(Connection& connection);  // false: it is over
 
-  FileDescriptor listener_, wake_, woken_;
-  std::uint16_t port_ = 0;
+  OwnPort place_;
   KeyValues values_;
   std::vector<Connection> connections_;
   std::jthread thread_;

@@ -1,16 +1,13 @@
 #include "waiting_port.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include <dtrain/base/error.hpp>
@@ -30,12 +27,6 @@ sockaddr_in place_of(const std::string& address, std::uint16_t port) {
   throw Error(fmt::format("{}: no IPv4 address to wait at", address));
 }
 
-FileDescriptor tcp_socket() {
-  FileDescriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!made) throw Error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
-  return made;
-}
-
 void hurry(const FileDescriptor& socket) {
   const int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -43,8 +34,8 @@ void hurry(const FileDescriptor& socket) {
 
 // Within one machine a connection is there or refused at once. None: refused.
 FileDescriptor connect_here(const sockaddr_in& place) {
-  FileDescriptor made = tcp_socket();
-  if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0) return {};
+  FileDescriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made || ::connect(made.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0) return {};
   hurry(made);
   return made;
 }
@@ -53,32 +44,18 @@ bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == E
 
 }  // namespace
 
-WaitingPort::WaitingPort(const std::string& address, std::uint16_t behind) : address_(address), behind_(behind) {
-  sockaddr_in place = place_of(address, 0);
-  socklen_t size = sizeof place;
-  listener_ = tcp_socket();
-  int pipe[2];
-  if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 ||
-      ::listen(listener_.get(), SOMAXCONN) != 0 ||
-      ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&place), &size) != 0 ||
-      ::pipe2(pipe, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("{}: cannot wait there for the ranks: {}", address, std::strerror(errno)));
-  }
-  woken_ = FileDescriptor(pipe[0]);
-  wake_ = FileDescriptor(pipe[1]);
-  port_ = ntohs(place.sin_port);
-  thread_ = std::jthread([this] { serve(); });
-}
+WaitingPort::WaitingPort(const std::string& address, std::uint16_t behind)
+    : address_(address), behind_(behind), place_(address), thread_([this] { serve(); }) {}
 
 WaitingPort::~WaitingPort() {
-  wake_ = FileDescriptor();  // the other end becomes readable
+  place_.end();
   thread_.join();
 }
 
 void WaitingPort::serve() {
   bool knocked_in_vain = false;
   while (true) {
-    std::vector<pollfd> waits = {{woken_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> waits = {{place_.ended(), POLLIN, 0}, {place_.listener(), POLLIN, 0}};
     if (knocked_in_vain) waits[1].events = 0;  // who calls is known to wait
     std::vector<Stream*> streams;
     for (Joint& joint : joints_) {
@@ -105,7 +82,7 @@ bool WaitingPort::join_one() {
   if (joints_.size() >= kMostJoints) return false;
   FileDescriptor program = connect_here(place_of(address_, behind_));
   if (!program) return false;
-  FileDescriptor caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  FileDescriptor caller(::accept4(place_.listener(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!caller) return true;
   hurry(caller);
   joints_.emplace_back(std::move(caller), std::move(program));

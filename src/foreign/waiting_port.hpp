@@ -10,6 +10,8 @@
 
 #include <dtrain/base/files.hpp>
 
+#include "own_port.hpp"
+
 namespace dtrain::foreign {
 
 // Listens on a port of its own of this address, and joins who calls to `behind` of the same address, in a thread until
@@ -19,7 +21,7 @@ class WaitingPort {
   WaitingPort(const std::string& address, std::uint16_t behind);  // throws Error
   ~WaitingPort();
   WaitingPort(const WaitingPort&) = delete;
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return place_.number(); }
 
  private:
   // What came from one side and the other has not taken yet.
@@ -42,8 +44,7 @@ class WaitingPort {
 
   const std::string address_;
   const std::uint16_t behind_;
-  std::uint16_t port_ = 0;
-  FileDescriptor listener_, wake_, woken_;
+  OwnPort place_;
   std::list<Joint> joints_;
   std::jthread thread_;
 };

@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <fstream>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -19,7 +18,7 @@
 #include <asio/write.hpp>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
+#include <dtrain/net/http_request.hpp>
 
 #include "loop_state.hpp"
 
@@ -30,42 +29,6 @@ using asio::ip::tcp;
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::size_t kMostHead = 16 << 10, kMostBody = 64 << 10, kPiece = 256 << 10;
 constexpr std::size_t kMostVisitors = 256;
-
-const char* words_of(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    default:
-      return "Error";
-  }
-}
-
-// The request without its body, and how long that is; nullopt: this is none.
-struct Head {
-  DoorRequest request;
-  std::size_t body = 0;
-};
-std::optional<Head> parse_head(const std::string& text) {
-  Head head;
-  bool first = true;
-  for (const std::string& line : split(text, '\n')) {
-    const std::vector<std::string> words = split(trim(line), ' ');
-    if (std::exchange(first, false)) {
-      if (words.size() != 3 || !words[2].starts_with("HTTP/1.")) return std::nullopt;
-      head.request.method = words[0];
-      head.request.path = words[1];
-    } else if (words.size() == 2 && starts_with_ignoring_case(words[0], "content-length:")) {
-      const auto size = parse_integer(words[1]);
-      if (!size || *size < 0 || *size > static_cast<std::int64_t>(kMostBody)) return std::nullopt;
-      head.body = static_cast<std::size_t>(*size);
-    }
-  }
-  return head;
-}
 
 }  // namespace
 
@@ -125,12 +88,14 @@ class HttpDoor::State::Visitor : public std::enable_shared_from_this<Visitor> {
   }
 
   void take_head(std::size_t size) {
-    auto head = parse_head(take(size));
+    const auto head = parse_request_head(take(size), kMostBody);
     if (!head) return end();
     asio::error_code error;
-    head->request.peer = socket_.remote_endpoint(error).address().to_string();
+    request_ = {.method = head->method,
+                .path = head->path,
+                .body = {},
+                .peer = socket_.remote_endpoint(error).address().to_string()};
     if (error) return end();
-    request_ = std::move(head->request);
     const std::size_t missing = head->body - std::min(head->body, incoming_.size());
     asio::async_read(socket_, incoming_, asio::transfer_exactly(missing),
                      [self = shared_from_this(), size = head->body](asio::error_code failed, std::size_t) {
@@ -154,7 +119,7 @@ class HttpDoor::State::Visitor : public std::enable_shared_from_this<Visitor> {
     }
     outgoing_ = fmt::format(
         "HTTP/1.1 {} {}\r\nContent-Length: {}\r\nContent-Type: application/octet-stream\r\nConnection: close\r\n\r\n{}",
-        answer.status, words_of(answer.status), size, answer.body);
+        answer.status, http_reason(answer.status), size, answer.body);
     send();
   }
 

@@ -38,12 +38,15 @@ check "a group alone lists its commands" says "prepare"
 run data --help
 check "help of a group lists its commands" answers "verify"
 
-for command in train "hosts list" "hosts add" "hosts remove" "hosts drain" events plot stop tail-logs doctor eval inspect export "data prepare" "data pack" "data import" "data show" "data ls" "data verify" "data bench" "cluster plan" "cluster up" "cluster status" "cluster add" "cluster remove" "cluster down" "cluster health" "cluster cost" "cluster template" "bench train" "bench elastic" "bench allreduce" agent help; do
+# All that have a manual page, which is all there are (tests/cli/documents.sh).
+mapfile -t commands < <(sed -n 's/^\.Nm "dtrain \(.*\)"$/\1/p' "$here"/../../man/*.1)
+check "manual pages name the commands" [ "${#commands[@]}" -gt 40 ]
+for command in "${commands[@]}"; do
   # shellcheck disable=SC2086
   run $command --help
   check "$command --help succeeds" exits 0
   while read -r example; do
-    eval "run ${example#dtrain } --show-config"
+    eval "run $command --show-config ${example#"dtrain $command"}"
     check "an example of $command parses: $example" exits 0
   done < <(sed -n '/^Examples:/,/^$/s/^  dtrain/dtrain/p' out)
   # shellcheck disable=SC2086

@@ -148,3 +148,8 @@ def test_the_template_makes_the_same_machines(cloud):
     assert stacks.describe_stacks(StackName="demo")["Stacks"][0]["StackStatus"] == "CREATE_COMPLETE"
     assert [node["name"] for node in cloud.json("status", "demo")["nodes"]] == ["head", "w0001", "w0002"]
     assert len(cloud.efs.describe_file_systems()["FileSystems"]) == 1
+
+
+@pytest.mark.parametrize("verb", ["health", "cost"])
+def test_a_cluster_that_is_not_there_is_neither_well_nor_free(cloud, verb):
+    assert "there is no cluster demo" in cloud.cluster(verb, "demo", status=2).stderr
