@@ -21,8 +21,10 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr double kUnits = 64;             // of FreeType's coordinates to a pixel
-constexpr std::size_t kMostPoints = 500;  // of a line at once: an outline holds 32767, and round corners take many
+constexpr double kUnits = 64;  // of FreeType's coordinates to a pixel
+// Of a line at once. FreeType 2.12 sometimes gives up on a slanting outline that needs more cells than it has at hand,
+// about two thousand.
+constexpr double kLongestPixels = 200;
 
 template <typename Handle, auto Free>
 struct Done {
@@ -76,11 +78,13 @@ class Painter {
   }
 
   void operator()(const Line& line) {
-    for (std::size_t begin = 0; begin + 1 < line.points.size(); begin += kMostPoints) {
-      const std::size_t end = std::min(begin + kMostPoints + 1, line.points.size());
-      stroke({line.points.begin() + static_cast<std::ptrdiff_t>(begin),
-              line.points.begin() + static_cast<std::ptrdiff_t>(end)},
-             line);
+    for (std::size_t i = 1; i < line.points.size(); ++i) {
+      const Point &from = line.points[i - 1], &to = line.points[i];
+      const double length = std::hypot(to.x - from.x, to.y - from.y) * scale_;
+      const int pieces = std::max(1, static_cast<int>(std::ceil(length / kLongestPixels)));
+      for (int piece = 0; piece < pieces; ++piece) {
+        stroke(between(from, to, piece, pieces), between(from, to, piece + 1, pieces), line);
+      }
     }
   }
 
@@ -133,14 +137,17 @@ class Painter {
     render(outline);
   }
 
-  void stroke(const std::vector<Point>& points, const Line& line) {
+  static Point between(const Point& from, const Point& to, int part, int parts) {
+    const double share = static_cast<double>(part) / parts;
+    return {from.x + share * (to.x - from.x), from.y + share * (to.y - from.y)};
+  }
+
+  // With round ends, so that the pieces of a line have round corners where they meet.
+  void stroke(const Point& from, const Point& to, const Line& line) {
     FT_Stroker_Set(stroker_.get(), units(line.width / 2), FT_STROKER_LINECAP_ROUND, FT_STROKER_LINEJOIN_ROUND, 0);
-    FT_Vector to = vector(points[0]);
-    check(FT_Stroker_BeginSubPath(stroker_.get(), &to, 1), "a line");
-    for (std::size_t i = 1; i < points.size(); ++i) {
-      to = vector(points[i]);
-      check(FT_Stroker_LineTo(stroker_.get(), &to), "a line");
-    }
+    FT_Vector begin = vector(from), end = vector(to);
+    check(FT_Stroker_BeginSubPath(stroker_.get(), &begin, 1), "a line");
+    check(FT_Stroker_LineTo(stroker_.get(), &end), "a line");
     check(FT_Stroker_EndSubPath(stroker_.get()), "a line");
     FT_UInt corners = 0, contours = 0;
     check(FT_Stroker_GetCounts(stroker_.get(), &corners, &contours), "a line");

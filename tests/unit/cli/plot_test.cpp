@@ -132,5 +132,24 @@ TEST(Drawing, WhatLeavesThePaperIsCut) {
   EXPECT_EQ(pixel(image, 9, 5), 0u);
 }
 
+// FreeType 2.12 gives up on some long slanting outlines; this one is of a real run.
+TEST(Drawing, ALongLineIsDrawnWhereverItsCornersAre) {
+  for (double shift = 0; shift < 8; shift += 0.05) {
+    const Line line{{{154.6, 163.3 + shift},
+                     {224.5, 153.5},
+                     {326.3, 202.6 + shift},
+                     {434.3, 205.8},
+                     {542.2, 206.3},
+                     {650.9, 206.2},
+                     {758.7, 205.9},
+                     {867.5, 206.8},
+                     {976.0, 206.2}},
+                    0x0072B2,
+                    1.8};
+    const data::Image image = to_image({1000, 709, {line}}, 2);
+    EXPECT_EQ(pixel(image, 1084, 413), 0x0072B2u) << shift;
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::cli
