@@ -1,4 +1,4 @@
-// FreeType fills and strokes outlines as well as letters, is in every distribution and needs nothing but zlib, libpng
+// FreeType fills outlines as well as letters, is in every distribution and needs nothing but zlib, libpng
 // and brotli: a general drawing library would bring a window system along. The font is built in, since a bare machine
 // has none.
 #include "drawing_raster.hpp"
@@ -7,7 +7,6 @@
 
 #include <freetype/freetype.h>
 #include <freetype/ftoutln.h>
-#include <freetype/ftstroke.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +31,6 @@ struct Done {
 };
 using Library = std::unique_ptr<FT_LibraryRec_, Done<FT_Library, FT_Done_FreeType>>;
 using Face = std::unique_ptr<FT_FaceRec_, Done<FT_Face, FT_Done_Face>>;
-using Stroker = std::unique_ptr<FT_StrokerRec_, Done<FT_Stroker, FT_Stroker_Done>>;
 
 void check(FT_Error error, const char* what) {
   if (error != 0) throw Error(std::string("cannot draw: ") + what);
@@ -58,24 +56,13 @@ class Painter {
     const auto font = font_bytes();
     check(FT_New_Memory_Face(library, font.data(), static_cast<FT_Long>(font.size()), 0, &face), "no font");
     face_.reset(face);
-    FT_Stroker stroker = nullptr;
-    check(FT_Stroker_New(library, &stroker), "no stroker");
-    stroker_.reset(stroker);
   }
 
   void operator()(const Area& area) {
     fill({area.from, {area.to.x, area.from.y}, area.to, {area.from.x, area.to.y}}, area.color);
   }
 
-  void operator()(const Dot& dot) {
-    constexpr int kCorners = 32;
-    std::vector<Point> corners;
-    for (int i = 0; i < kCorners; ++i) {
-      const double angle = 2 * M_PI * i / kCorners;
-      corners.push_back({dot.at.x + dot.radius * std::cos(angle), dot.at.y + dot.radius * std::sin(angle)});
-    }
-    fill(corners, dot.color);
-  }
+  void operator()(const Dot& dot) { stroke(dot.at, dot.at, dot.radius, dot.color); }
 
   void operator()(const Line& line) {
     for (std::size_t i = 1; i < line.points.size(); ++i) {
@@ -83,7 +70,7 @@ class Painter {
       const double length = std::hypot(to.x - from.x, to.y - from.y) * scale_;
       const int pieces = std::max(1, static_cast<int>(std::ceil(length / kLongestPixels)));
       for (int piece = 0; piece < pieces; ++piece) {
-        stroke(between(from, to, piece, pieces), between(from, to, piece + 1, pieces), line);
+        stroke(between(from, to, piece, pieces), between(from, to, piece + 1, pieces), line.width / 2, line.color);
       }
     }
   }
@@ -142,23 +129,18 @@ class Painter {
     return {from.x + share * (to.x - from.x), from.y + share * (to.y - from.y)};
   }
 
-  // With round ends, so that the pieces of a line have round corners where they meet.
-  void stroke(const Point& from, const Point& to, const Line& line) {
-    FT_Stroker_Set(stroker_.get(), units(line.width / 2), FT_STROKER_LINECAP_ROUND, FT_STROKER_LINEJOIN_ROUND, 0);
-    FT_Vector begin = vector(from), end = vector(to);
-    check(FT_Stroker_BeginSubPath(stroker_.get(), &begin, 1), "a line");
-    check(FT_Stroker_LineTo(stroker_.get(), &end), "a line");
-    check(FT_Stroker_EndSubPath(stroker_.get()), "a line");
-    FT_UInt corners = 0, contours = 0;
-    check(FT_Stroker_GetCounts(stroker_.get(), &corners, &contours), "a line");
-    FT_Outline outline{};
-    check(FT_Outline_New(library_.get(), corners, static_cast<FT_Int>(contours), &outline), "a line");
-    outline.n_points = 0;
-    outline.n_contours = 0;
-    FT_Stroker_Export(stroker_.get(), &outline);
-    color_ = line.color;
-    render(outline);
-    FT_Outline_Done(library_.get(), &outline);
+  // With round ends, so that the pieces of a line have round corners where they meet; a dot where they are one point.
+  void stroke(const Point& from, const Point& to, double radius, Color color) {
+    constexpr int kCorners = 16;  // of each end
+    const double direction = std::atan2(to.y - from.y, to.x - from.x);
+    std::vector<Point> corners;
+    for (const auto& [end, first] : {std::pair{to, direction - M_PI / 2}, std::pair{from, direction + M_PI / 2}}) {
+      for (int i = 0; i <= kCorners; ++i) {
+        const double angle = first + M_PI * i / kCorners;
+        corners.push_back({end.x + radius * std::cos(angle), end.y + radius * std::sin(angle)});
+      }
+    }
+    fill(corners, color);
   }
 
   void render(FT_Outline& outline) {
@@ -191,7 +173,6 @@ class Painter {
   const double scale_;
   Library library_;
   Face face_;        // goes before the library
-  Stroker stroker_;  // likewise
   Color color_ = 0;  // that render() paints with
 };
 

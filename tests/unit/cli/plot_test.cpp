@@ -151,5 +151,14 @@ TEST(Drawing, ALongLineIsDrawnWhereverItsCornersAre) {
   }
 }
 
+// A long run has steps that lie closer than the pixels, and a short one is a point.
+TEST(Drawing, ALineWithoutLengthIsADot) {
+  const Line line{{{50, 50}, {50, 50}, {50.0001, 50}}, 0x0072B2, 4};
+  const data::Image image = to_image({100, 100, {line}}, 2);
+  EXPECT_EQ(pixel(image, 100, 100), 0x0072B2u);
+  EXPECT_EQ(pixel(image, 102, 100), 0x0072B2u);
+  EXPECT_EQ(pixel(image, 106, 100), 0xFFFFFFu);
+}
+
 }  // namespace
 }  // namespace dtrain::cli
