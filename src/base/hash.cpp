@@ -37,6 +37,14 @@ std::string sha256_hex(ByteView bytes) {
   return hash.hex();
 }
 
+std::string sha1_hex(ByteView bytes) {
+  std::string digest(20, '\0');
+  auto* out = reinterpret_cast<unsigned char*>(digest.data());
+  const int done = EVP_Digest(bytes.data(), bytes.size(), out, nullptr, EVP_sha1(), nullptr);
+  DTRAIN_CHECK(done == 1, "OpenSSL has no SHA-1");
+  return to_hex(digest);
+}
+
 Xxh128 xxh128(ByteView bytes) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));

@@ -55,9 +55,9 @@ Credentials come from the first of these that has some:
   2. AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
   3. AWS_WEB_IDENTITY_TOKEN_FILE with AWS_ROLE_ARN
   4. the profile (AWS_PROFILE, else "default") in ~/.aws/config and ~/.aws/credentials: role_arn with source_profile,
-     credential_source or web_identity_token_file; keys; credential_process
+     credential_source or web_identity_token_file; the sign-in of `aws sso login`; keys; credential_process
   5. a container's endpoint, the role of an EC2 instance
-Profiles that need a browser or a code are refused with the command that exports their keys.
+Profiles of `aws login`, and those that ask for a code, are refused with the command that exports their keys.
 The region: AWS_REGION, AWS_DEFAULT_REGION, the profile, the instance. Another server than AWS, which needs none:
 AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url of the profile. Tries of a request: AWS_MAX_ATTEMPTS (5).
 

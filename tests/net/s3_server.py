@@ -8,6 +8,7 @@ import base64
 import hashlib
 import hmac
 import http.server
+import json
 import re
 import socket
 import struct
@@ -15,6 +16,8 @@ import sys
 import threading
 import time
 import urllib.parse
+
+from key_giver import KeyGiver
 
 SECRETS = {"key": "secret", "fresh": "secret"}
 EXPIRED_TOKENS = {"old"}
@@ -167,7 +170,7 @@ class Faults:
         return False
 
 
-class Handler(http.server.BaseHTTPRequestHandler, Faults):
+class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # a body behind its head would wait for the client's delayed acknowledgement
     word = ""
@@ -183,6 +186,10 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults):
         if self.command == "POST" and target == "/":
             return self.give_role(urllib.parse.parse_qs(body.decode()))
         path, _, query = target.partition("?")
+        if self.command == "POST" and path == "/token":
+            return self.renew_sign_in(json.loads(body))
+        if path == "/federation/credentials":
+            return self.give_keys(dict(urllib.parse.parse_qsl(query)))
         self.bucket, _, self.key = urllib.parse.unquote(path[1:]).partition("/")
         self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
         self.path = path
@@ -206,20 +213,6 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults):
         if self.command in ("GET", "HEAD") and self.key and not self.query.keys() & {"uploadId"}:
             return self.get_object()
         getattr(self, "on_" + self.command.lower())(body)
-
-    # Roles: the part of STS that hands out keys.
-
-    def give_role(self, wanted):
-        self.path = "/"
-        action, role = wanted["Action"][0], wanted["RoleArn"][0]
-        signed = "/sts/aws4_request" in self.headers.get("Authorization", "")
-        proven = signed if action == "AssumeRole" else wanted["WebIdentityToken"] == ["who I am"]
-        if not proven or role.endswith("denied"):
-            return self.refuse(403, "AccessDenied", f"you may not have {role}")
-        expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
-        return self.send_xml(f"<{action}Response><{action}Result><Credentials><AccessKeyId>fresh</AccessKeyId>"
-                             f"<SecretAccessKey>secret</SecretAccessKey><SessionToken>{role}</SessionToken>"
-                             f"<Expiration>{expires}</Expiration></Credentials></{action}Result></{action}Response>")
 
     # Objects.
 

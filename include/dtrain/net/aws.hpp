@@ -54,8 +54,8 @@ struct AwsSettings {
 };
 
 // Where credentials come from, in the order of the AWS SDKs: environment, profile files with the roles and commands
-// that they name, web identity, container, instance (IMDSv2). Safe for concurrent use; resolves when first asked and
-// again 15 minutes before they expire.
+// that they name and `aws sso login`, web identity, container, instance (IMDSv2). Safe for concurrent use; resolves
+// when first asked and again 15 minutes before they expire.
 class AwsIdentity {
  public:
   explicit AwsIdentity(AwsSettings settings);

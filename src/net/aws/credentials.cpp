@@ -10,6 +10,7 @@
 #include "instance.hpp"
 #include "profile.hpp"
 #include "role.hpp"
+#include "sso.hpp"
 
 namespace dtrain::net {
 namespace {
@@ -47,9 +48,7 @@ void refuse_other_kinds(const AwsProfile& profile) {
   struct Kind {
     const char *key, *what;
   };
-  constexpr Kind kinds[] = {{"sso_session", "signs in through a browser (SSO)"},
-                            {"sso_start_url", "signs in through a browser (SSO)"},
-                            {"login_session", "signs in with `aws login`"},
+  constexpr Kind kinds[] = {{"login_session", "signs in with `aws login`"},
                             {"mfa_serial", "asks for a code of a device"}};
   for (const Kind& kind : kinds) {
     if (profile.value(kind.key).empty()) continue;
@@ -118,6 +117,7 @@ CredentialsFound from_profile(const AwsSettings& settings, int roles) {
     return {assume_role(settings, WebIdentity{token, role, profile.value("role_session_name")}), {}};
   }
   if (!role.empty()) return {assume_role(settings, profile, source_of(settings, profile, roles)), {}};
+  if (signs_in_by_sso(profile)) return {sso_credentials(settings, profile), {}};
   if (auto keys = keys_of(profile)) return {std::move(keys), {}};
   if (const std::string command = profile.value("credential_process"); !command.empty()) {
     return {run_credential_process(command, "AWS profile " + profile.name), {}};

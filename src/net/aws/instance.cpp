@@ -108,18 +108,20 @@ std::optional<WallTime> time_of(const std::string& text) {
   return std::chrono::system_clock::from_time_t(::timegm(&parts));
 }
 
+std::string time_text(WallTime time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
 std::string credentials_text(const AwsCredentials& credentials) {
   Json document = Json::object({{"AccessKeyId", credentials.access_key},
                                 {"SecretAccessKey", credentials.secret_key},
                                 {"Token", credentials.session_token}});
-  if (credentials.expires) {
-    const std::time_t seconds = std::chrono::system_clock::to_time_t(*credentials.expires);
-    std::tm parts{};
-    ::gmtime_r(&seconds, &parts);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    document["Expiration"] = text;
-  }
+  if (credentials.expires) document["Expiration"] = time_text(*credentials.expires);
   return document.dump();
 }
 

@@ -21,5 +21,6 @@ std::optional<std::string> instance_region(const AwsSettings& settings);
 
 // "2026-01-31T12:00:00Z"; nullopt for anything else.
 std::optional<WallTime> time_of(const std::string& text);
+std::string time_text(WallTime time);
 
 }  // namespace dtrain::net

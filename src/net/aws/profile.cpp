@@ -65,6 +65,11 @@ std::string AwsProfile::service_endpoint(std::string_view variable) const {
   return value_in(find(config, "services " + services), key + ".endpoint_url");
 }
 
+std::string AwsProfile::session_value(const std::string& session, const std::string& key) const {
+  const std::string own = value(key);
+  return own.empty() ? value_in(find(config, "sso-session " + session), key) : own;
+}
+
 AwsProfile read_profile(const AwsSettings& settings) {
   AwsProfile profile;
   const auto named = settings.profile.empty() ? variable_of(settings, "AWS_PROFILE") : settings.profile;

@@ -23,6 +23,8 @@ struct AwsProfile {
   std::string value(const std::string& key) const;
   // The profile's endpoint for a service from its [services] section; empty: there is none.
   std::string service_endpoint(std::string_view variable) const;
+  // The profile's value, else that of the [sso-session] section of this name; empty: there is none.
+  std::string session_value(const std::string& session, const std::string& key) const;
   bool exists() const;
   const std::map<std::string, std::string>* config_section() const;  // null: there is none
 };

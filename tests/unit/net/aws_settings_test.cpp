@@ -72,13 +72,6 @@ TEST_F(AwsSetup, NamesEverySourceThatHadNone) {
   }
 }
 
-TEST_F(AwsSetup, RefusesAProfileThatSignsInThroughABrowserWithTheCommandThatHelps) {
-  write("config", "[profile work]\nsso_session = corp\n");
-  variables["AWS_PROFILE"] = "work";
-  EXPECT_TRUE(holds(error(), "SSO")) << error();
-  EXPECT_TRUE(holds(error(), "aws configure export-credentials --profile work")) << error();
-}
-
 TEST_F(AwsSetup, RefusesAProfileThatIsNotThere) {
   variables["AWS_PROFILE"] = "typo";
   EXPECT_TRUE(holds(error(), "AWS profile typo")) << error();
