@@ -16,7 +16,7 @@ class Corrector {
   Arguments run() {
     for (; next_ < given_.size(); ++next_) {
       const std::string& word = given_[next_];
-      if (takes_words() && !word.starts_with('-')) {
+      if (takes_words() && !word.starts_with('-') && own_words_ == own_words_of_command()) {
         take_rest(next_);
         break;
       }
@@ -46,13 +46,24 @@ class Corrector {
                                           [](const Option& option) { return static_cast<bool>(option.take_words); });
   }
 
+  // Positionals that come before them.
+  std::ptrdiff_t own_words_of_command() const {
+    return std::ranges::count_if(tree_.find(out_.path)->options.options(), [](const Option& option) {
+      return option.positional() && !option.take_words && !option.hidden;
+    });
+  }
+
   void take_rest(std::size_t begin) {
     out_.rest.assign(given_.begin() + static_cast<std::ptrdiff_t>(begin), given_.end());
   }
 
   void plain_word(const std::string& word) {
     const auto choices = tree_.next_words(out_.path);
-    if (!tree_.find(out_.path) && !choices.empty()) descend(word, choices);
+    if (tree_.find(out_.path)) {
+      ++own_words_;
+    } else if (!choices.empty()) {
+      descend(word, choices);
+    }
     out_.words.push_back(word);
   }
 
@@ -165,6 +176,7 @@ class Corrector {
   const CommandTree& tree_;
   const std::vector<std::string>& given_;
   std::size_t next_ = 0;
+  std::ptrdiff_t own_words_ = 0;  // of the command, so far
   Arguments out_;
 };
 

@@ -17,7 +17,8 @@ namespace {
 
 struct SshCommand {
   ClusterPlace place;
-  std::string node, command;
+  std::string node;
+  std::vector<std::string> words;
   std::vector<std::string> local, remote, dynamic;
 };
 
@@ -33,8 +34,7 @@ void bind(OptionSet& set, SshCommand& options) {
   bind_cluster(set, options.place);
   set.group("What");
   set.add("NODE", options.node, "NODE", "by name or instance id, as `cluster status` shows it; else the head");
-  Option& command = set.add("COMMAND", options.command, "COMMAND", "for the user's shell there; else a shell");
-  command.many = true;
+  set.add_words("COMMAND", options.words, "for the user's shell there, its words joined by blanks; else a shell");
   add_forward(set, "-L,--local-forward", options.local, "PORT:HOST:PORT", "as of ssh; may be given again");
   add_forward(set, "-R,--remote-forward", options.remote, "PORT:HOST:PORT", "as of ssh; may be given again");
   add_forward(set, "-D,--dynamic-forward", options.dynamic, "PORT", "as of ssh; may be given again");
@@ -69,8 +69,8 @@ std::vector<std::string> options_of_ssh(const std::string& cluster) {
   return words;
 }
 
-std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::Fleet& fleet, const cluster::Node& node,
-                                     const std::string& command) {
+std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::Fleet& fleet,
+                                     const cluster::Node& node) {
   const std::string user = user_on(fleet);
   std::vector<std::string> line = {"ssh"};
   const auto add = [&line](const std::vector<std::string>& words) {
@@ -85,7 +85,7 @@ std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::F
   for (const std::string& one : options.remote) add({"-R", one});
   for (const std::string& one : options.dynamic) add({"-D", one});
   add({fmt::format("{}@{}", user, address_of(node))});
-  if (!command.empty()) add({command});
+  if (!options.words.empty()) add({"--", join(options.words, " ")});
   return line;
 }
 
@@ -95,16 +95,13 @@ ExitCode act(const SshCommand& options, const OptionSet&, Console& console) {
     ClusterCloud cloud(options.place, console);
     fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   }
-  // `ssh demo -- uptime`: what is no node is the command's first word.
   const cluster::Node* node = options.node.empty() ? fleet.head() : fleet.find(options.node);
-  std::string command = options.command;
-  if (!node && fleet.head()) {
-    node = fleet.head();
-    command = options.node + (command.empty() ? "" : " " + command);
+  if (!node) {
+    throw UsageError(options.node.empty() ? fmt::format("cluster {} has no head", fleet.name)
+                                          : fmt::format("cluster {} has no node {}", fleet.name, options.node),
+                     fmt::format("dtrain cluster status {} shows what it has; a command stands after --", fleet.name));
   }
-  if (!node)
-    throw UsageError(fmt::format("cluster {} has no head", fleet.name), "dtrain cluster status shows what it has");
-  std::vector<std::string> line = line_of_ssh(options, fleet, *node, command);
+  std::vector<std::string> line = line_of_ssh(options, fleet, *node);
   std::vector<char*> words;
   for (std::string& word : line) words.push_back(word.data());
   words.push_back(nullptr);

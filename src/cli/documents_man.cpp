@@ -73,7 +73,9 @@ std::string synopsis(const Command& command) {
   for (const Option& option : command.options.options()) {
     if (!option.positional() || option.hidden) continue;
     if (option.take_words) {
-      words = fmt::format(".Fl \\-\n.Ar {} ...\n", argument(option.flags));
+      const std::string name = argument(option.flags);
+      words =
+          option.required ? fmt::format(".Fl \\-\n.Ar {} ...\n", name) : fmt::format(".Op Fl \\- Ar {} ...\n", name);
     } else if (option.required) {
       text += fmt::format(".Ar {}{}\n", argument(option.flags), option.many ? " ..." : "");
     } else {

@@ -80,7 +80,7 @@ std::string usage_of(const Command& command) {
   for (const Option& option : command.options.options()) {
     if (!option.positional()) continue;
     if (option.take_words) {
-      words = fmt::format(" -- {}...", option.flags);
+      words = option.required ? fmt::format(" -- {}...", option.flags) : fmt::format(" [-- {}...]", option.flags);
     } else {
       usage += option.required ? " " + option.flags : fmt::format(" [{}]", option.flags);
     }

@@ -39,7 +39,7 @@ struct Option {
   bool hidden = false;              // for dtrain itself: no document names it
   bool by_machine = false;          // the default differs between machines: documents leave it out
   Offers offers = Offers::nothing;
-  // A positional that takes the words that follow `--`, or the first plain word, byte for byte, options or not.
+  // A positional that takes the words that follow `--`, or the other positionals, byte for byte, options or not.
   std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty
   std::function<void(const std::string& text)> set;  // throws UsageError that says only what is wrong with the text

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import time
@@ -127,7 +128,24 @@ def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
 
 
 @pytest.mark.slow
-def test_17_a_machine_launched_by_hand_joins_and_leaves_by_its_tag(laptop):
+def test_r24_ssh_needs_no_option_and_refuses_a_changed_host(laptop):
+    cloud = laptop.cloud
+    nodes = private(laptop.up("-w", 1)["nodes"])
+    there = laptop.machines.find(nodes["w0001"])
+    assert cloud.cluster("ssh", "demo", "w0001", "--", "hostname").stdout == f"{there.name}\n"
+    agent = cloud.cluster("ssh", "demo", "w0001", "--", "echo", "[$SSH_AUTH_SOCK]").stdout
+    assert agent == "[]\n"
+    known = pathlib.Path(cloud.environment["HOME"]) / ".dtrain/clusters/demo/known_hosts"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", cloud.folder / "other"], check=True)
+    kind, key = (cloud.folder / "other.pub").read_text().split()[:2]
+    known.write_text(re.sub(r"^(\S+) ssh-ed25519 \S+", rf"\1 {kind} {key}", known.read_text(), flags=re.MULTILINE))
+    refused = cloud.cluster("ssh", "demo", "w0001", "--", "hostname", status=None)
+    assert refused.returncode != 0 and refused.stdout == "", refused.stderr
+    assert not (pathlib.Path(cloud.environment["HOME"]) / ".ssh/known_hosts").exists()
+
+
+@pytest.mark.slow
+def test_r17_a_machine_launched_by_hand_joins_and_leaves_by_its_tag(laptop):
     """As in the console of AWS: launched from the template, and later its elastic tag is deleted."""
     cloud = laptop.cloud
     nodes = private(laptop.up("-w", 1)["nodes"])

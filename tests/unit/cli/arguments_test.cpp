@@ -28,6 +28,13 @@ TEST(Arguments, NothingIsCorrectedAfterTwoDashes) {
   EXPECT_EQ(corrected({"eval", "--", "--lr"}), (std::vector<std::string>{"eval", "--", "--lr"}));
 }
 
+TEST(Arguments, TheWordsOfAnotherProgramComeAfterTheCommandsOwn) {
+  const auto rest = [](const std::vector<std::string>& given) { return correct_arguments(CommandTree(), given).rest; };
+  EXPECT_EQ(rest({"run", "-H", "h", "ls", "-l", "[a]"}), (std::vector<std::string>{"ls", "-l", "[a]"}));
+  EXPECT_EQ(rest({"cluster", "ssh", "demo", "w0001", "ls", "-l"}), (std::vector<std::string>{"ls", "-l"}));
+  EXPECT_EQ(rest({"cluster", "ssh", "demo", "--", "ls", "-l"}), (std::vector<std::string>{"ls", "-l"}));
+}
+
 TEST(Arguments, PrefixesOfGlobalOptionsCountToo) {
   EXPECT_EQ(corrected({"train", "--verb"}), (std::vector<std::string>{"train", "--verbose"}));
 }
