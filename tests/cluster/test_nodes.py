@@ -97,7 +97,7 @@ def site(cloud):
 
 
 @pytest.mark.slow
-def test_16_every_node_has_the_files_of_the_cluster(site):
+def test_r16_every_node_has_the_files_of_the_cluster(site):
     """Old nodes and new ones; and no node can log in to another."""
     site.launch_head()
     first, second = site.launch("w0001"), site.launch("w0002")
@@ -118,7 +118,7 @@ def test_16_every_node_has_the_files_of_the_cluster(site):
 
 
 @pytest.mark.slow
-def test_21_an_idle_node_powers_off_and_a_busy_one_stays(site):
+def test_r21_an_idle_node_powers_off_and_a_busy_one_stays(site):
     """Without the help of the head, or of a person. What a job's agent is called is enough to be busy."""
     site.launch_head()
     agent = "printf '#!/bin/sh\\nsleep 600\\n' >/tmp/dtrain; chmod +x /tmp/dtrain; /tmp/dtrain agent >/dev/null 2>&1 &"
@@ -129,7 +129,7 @@ def test_21_an_idle_node_powers_off_and_a_busy_one_stays(site):
     assert not busy.wants_to_be_off()
 
 
-def test_19_a_tampered_bundle_is_never_run(site):
+def test_r19_a_tampered_bundle_is_never_run(site):
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         program = tarfile.TarInfo("dtrain")
@@ -142,7 +142,7 @@ def test_19_a_tampered_bundle_is_never_run(site):
 
 
 @pytest.mark.slow
-def test_18_a_failing_prepare_command_ends_the_node_and_is_told(site):
+def test_r18_a_failing_prepare_command_ends_the_node_and_is_told(site):
     site.launch_head()
     good = site.launch("w0001")
     site.announce(good)

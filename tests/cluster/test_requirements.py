@@ -1,0 +1,9 @@
+"""Each of the 25 requirements that notes on clusters number has a test with its number: test_rNN_..."""
+
+import pathlib
+import re
+
+
+def test_every_requirement_has_a_test():
+    text = "".join(path.read_text() for path in pathlib.Path(__file__).parent.glob("test_*.py"))
+    assert sorted({int(number) for number in re.findall(r"^def test_r(\d\d)_", text, re.MULTILINE)}) == list(range(1, 26))
