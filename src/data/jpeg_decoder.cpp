@@ -109,6 +109,10 @@ void JpegDecoder::next_row(std::uint8_t* out) {
 
 void JpegDecoder::close(bool whole) {
   State& state = *state_;
+  if (whole) {
+    state.unwanted.resize(std::size_t{state.columns} * static_cast<std::size_t>(state.jpeg.output_components));
+    while (state.jpeg.output_scanline < state.jpeg.output_height) next_row(state.unwanted.data());
+  }
   state.errors.guard([&] {
     if (whole) {
       jpeg_finish_decompress(&state.jpeg);

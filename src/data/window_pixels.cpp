@@ -59,9 +59,10 @@ Filter filter_for(const Span& span, int outputs) {
   return span.extent > 2.0 * outputs ? Filter::smooth : Filter::bilinear;
 }
 
-void plan_taps(const SourceWindow& window, const nn::Shape& shape, ResampleScratch& scratch) {
-  make_taps(window.x, shape.w, filter_for(window.x, shape.w), window.mirror, scratch.across);
-  make_taps(window.y, shape.h, filter_for(window.y, shape.h), false, scratch.down);
+void plan_taps(const SourceWindow& window, const nn::Shape& shape, std::optional<Filter> filter,
+               ResampleScratch& scratch) {
+  make_taps(window.x, shape.w, filter.value_or(filter_for(window.x, shape.w)), window.mirror, scratch.across);
+  make_taps(window.y, shape.h, filter.value_or(filter_for(window.y, shape.h)), false, scratch.down);
 }
 
 Span reduced(const Span& span, int scale, int length) {
@@ -83,14 +84,17 @@ void move_taps(Taps& taps, int by) {
   for (int& first : taps.first) first -= by;
 }
 
-void decode_window(JpegDecoder& decoder, SourceWindow window, const nn::Shape& shape, const PlaneWriter& writer) {
+// take(y, pixels) gets the rows of the window as shape.h x shape.w pixels. nullopt: the filter that fits each side.
+template <typename Take>
+void decode_window(JpegDecoder& decoder, SourceWindow window, const nn::Shape& shape, std::optional<Filter> filter,
+                   const Take& take) {
   const int scale = scale_for(window, shape);
   window.y = reduced(window.y, scale, decoder.h());
   window.x = reduced(window.x, scale, decoder.w());
   WindowScratch& scratch = this_threads_scratch();
   ResampleScratch& resample = scratch.resample;
   auto &row = scratch.row, &grey = scratch.grey;
-  plan_taps(window, shape, resample);
+  plan_taps(window, shape, filter, resample);
   const Taps& down = resample.down;
   decoder.begin(shape.c == 1 ? JpegPixels::grey : JpegPixels::rgbx,
                 {scale, down.begin, down.end, resample.across.begin, resample.across.end});
@@ -103,7 +107,16 @@ void decode_window(JpegDecoder& decoder, SourceWindow window, const nn::Shape& s
     if (shape.c == 1) to_rgbx(grey.data(), 1, decoder.columns(), row.data());
     return row.data();
   };
-  resample_rows(resample, next_row, [&](int y, const std::uint8_t* pixels) { writer.write(y, pixels); });
+  resample_rows(resample, next_row, take);
+}
+
+// False: the JPEG has to be decoded as a whole, since it is in inks or EXIF turns it.
+bool open_jpeg(JpegDecoder& decoder, ByteView jpeg) {
+  if (exif_orientation(jpeg) != 1) return false;
+  decoder.open(jpeg);
+  if (decoder.has_inks()) return false;
+  check_shape({3, static_cast<unsigned>(decoder.h()), static_cast<unsigned>(decoder.w())}, jpeg, "JPEG");
+  return true;
 }
 
 }  // namespace
@@ -113,7 +126,7 @@ void fill_from_image(const Image& image, const SourceWindow& window, const Augme
   WindowScratch& scratch = this_threads_scratch();
   ResampleScratch& resample = scratch.resample;
   auto& row = scratch.row;
-  plan_taps(window, shape, resample);
+  plan_taps(window, shape, std::nullopt, resample);
   row.resize((static_cast<std::size_t>(image.w) + kRowSlack) * kPixelBytes);
   const PlaneWriter writer(options, shape, out);
   const Taps& across = resample.across;
@@ -129,16 +142,38 @@ void fill_from_image(const Image& image, const SourceWindow& window, const Augme
 }
 
 bool fill_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape, float* out) {
-  if (!only_crops(options) || exif_orientation(jpeg) != 1) return false;
   JpegDecoder& decoder = this_threads_jpeg_decoder();
-  decoder.open(jpeg);
-  if (decoder.has_inks()) return false;
-  check_shape({3, static_cast<unsigned>(decoder.h()), static_cast<unsigned>(decoder.w())}, jpeg, "JPEG");
+  if (!only_crops(options) || !open_jpeg(decoder, jpeg)) return false;
   const auto window = draw_source_window(decoder.h(), decoder.w(), options, key, shape);
   if (!window) return false;
-  decode_window(decoder, *window, shape, PlaneWriter(options, shape, out));
+  const PlaneWriter writer(options, shape, out);
+  decode_window(decoder, *window, shape, std::nullopt,
+                [&](int y, const std::uint8_t* pixels) { writer.write(y, pixels); });
   decoder.close(false);
   return true;
+}
+
+std::optional<Image> shrunk_jpeg(ByteView jpeg, int shorter_edge) {
+  JpegDecoder& decoder = this_threads_jpeg_decoder();
+  if (!open_jpeg(decoder, jpeg) || std::min(decoder.h(), decoder.w()) <= shorter_edge) return std::nullopt;
+  const Sides sides = with_shorter_edge(decoder.h(), decoder.w(), shorter_edge);
+  const SourceWindow whole{{0, static_cast<double>(decoder.h()), 0, decoder.h()},
+                           {0, static_cast<double>(decoder.w()), 0, decoder.w()}};
+  const int channels = decoder.is_grey() ? 1 : 3;
+  Image image{channels, sides.h, sides.w, {}};
+  image.pixels.resize(static_cast<std::size_t>(channels) * static_cast<std::size_t>(sides.h) *
+                      static_cast<std::size_t>(sides.w));
+  std::uint8_t* out = image.pixels.data();
+  decode_window(decoder, whole, {channels, sides.h, sides.w}, Filter::smooth, [&](int, const std::uint8_t* pixels) {
+    for (int x = 0; x < sides.w; ++x, pixels += kPixelBytes) {
+      *out++ = pixels[0];
+      if (channels == 1) continue;
+      *out++ = pixels[1];
+      *out++ = pixels[2];
+    }
+  });
+  decoder.close(true);
+  return image;
 }
 
 }  // namespace dtrain::data

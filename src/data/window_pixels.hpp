@@ -17,4 +17,8 @@ void fill_from_image(const Image& image, const SourceWindow& window, const Augme
 // looks.
 bool fill_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape, float* out);
 
+// The whole JPEG, smaller: decoded at a fraction of its size where that is enough, the rest by averages. nullopt: its
+// shorter edge is no longer than that, or it has to be decoded as a whole. Throws DataError for damage.
+std::optional<Image> shrunk_jpeg(ByteView jpeg, int shorter_edge);
+
 }  // namespace dtrain::data

@@ -62,6 +62,37 @@ TEST(Resample, IsATriangleOverWhatAnOutputCovers) {
   }
 }
 
+// Whatever instructions the processor has: the same bits as one multiplication after another.
+TEST(Resample, IsExactArithmetic) {
+  const Image image = noise(4, 9, 200);
+  const auto sum = [](int count, const std::int16_t* weight, const auto& pixel) {
+    int total = 1 << (kWeightBits - 1);
+    for (int k = 0; k < count; ++k) total += weight[k] * pixel(k);
+    return static_cast<std::uint8_t>(total >> kWeightBits);
+  };
+  for (const int outputs : {1, 2, 3, 30, 31, 77, 150}) {
+    for (const Filter filter : {Filter::bilinear, Filter::smooth}) {
+      Taps taps;
+      make_taps({0.3, 130.5, 0, 136}, outputs, filter, false, taps);
+      const auto bytes = static_cast<std::size_t>(outputs) * kPixelBytes, count = static_cast<std::size_t>(taps.count);
+      std::vector<std::uint8_t> across(bytes), down(bytes);
+      resample_across(image.pixels.data(), taps, across.data());
+      for (std::size_t i = 0; i < bytes; ++i) {
+        const std::size_t first = static_cast<std::size_t>(taps.first[i / 4]) * 4 + i % 4;
+        const auto pixel = [&](int k) { return image.pixels[first + static_cast<std::size_t>(k) * 4]; };
+        ASSERT_EQ(across[i], sum(taps.count, &taps.weight[i / 4 * count], pixel)) << outputs << " at " << i;
+      }
+      std::vector<const std::uint8_t*> rows;
+      for (std::size_t k = 0; k < count; ++k) rows.push_back(image.pixels.data() + k % 9 * 800);
+      resample_down(rows.data(), taps.weight.data(), taps.count, static_cast<int>(bytes), down.data());
+      for (std::size_t i = 0; i < bytes; ++i) {
+        const auto pixel = [&](int k) { return rows[static_cast<std::size_t>(k)][i]; };
+        ASSERT_EQ(down[i], sum(taps.count, taps.weight.data(), pixel)) << outputs << " at " << i;
+      }
+    }
+  }
+}
+
 TEST(Resample, MirrorsTheTaps) {
   Taps plain, mirrored;
   make_taps({3.25, 20.5, 0, 40}, 7, Filter::smooth, false, plain);
@@ -212,6 +243,37 @@ TEST(Augment, RefusesWhatAWindowOfRandomSizeCannotBeHadWith) {
   expect_error<UsageError>([] { check_augment({.resize = 256, .random_resized_crop = true}); }, "together");
   expect_error<UsageError>([] { check_augment({.min_random_area = 0.5f, .max_random_area = 0.4f}); },
                            "--max-random-area");
+}
+
+TEST(ShrunkJpeg, IsWhatResizingTheWholeGives) {
+  for (const int channels : {1, 3}) {
+    const std::string jpeg = encode_image(noise(channels, 97, 131), Encoding::jpeg);
+    Image whole;
+    decode_image(bytes_of(jpeg), kStoredChannels, whole);
+    const auto shrunk = shrunk_jpeg(bytes_of(jpeg), 60);
+    ASSERT_TRUE(shrunk);
+    EXPECT_EQ(shrunk->pixels, resize_image(whole, 60, 81).pixels);
+  }
+}
+
+// The decoder's fractions average as the resizing does, but not to the bit.
+TEST(ShrunkJpeg, OfALargePictureLooksTheSame) {
+  const std::string jpeg = encode_image(waves(801, 1203), Encoding::jpeg);
+  Image whole;
+  decode_image(bytes_of(jpeg), kStoredChannels, whole);
+  for (const int edge : {400, 100, 31, 1}) {
+    const auto shrunk = shrunk_jpeg(bytes_of(jpeg), edge);
+    ASSERT_TRUE(shrunk);
+    const Image exact = resize_image(whole, shrunk->h, shrunk->w);
+    ASSERT_EQ(shrunk->pixels.size(), exact.pixels.size());
+    for (std::size_t i = 0; i < exact.pixels.size(); ++i) ASSERT_NEAR(shrunk->pixels[i], exact.pixels[i], 6) << edge;
+  }
+}
+
+TEST(ShrunkJpeg, LeavesAloneWhatIsSmallAndRefusesWhatIsCut) {
+  const std::string jpeg = encode_image(noise(3, 97, 131), Encoding::jpeg);
+  EXPECT_FALSE(shrunk_jpeg(bytes_of(jpeg), 97));
+  EXPECT_THROW(shrunk_jpeg(bytes_of(jpeg).first(jpeg.size() / 2), 60), DataError);
 }
 
 }  // namespace
