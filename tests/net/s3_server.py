@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An S3 server that checks every signature strictly and misbehaves on request: prints its port, serves until stdin ends.
+"""An S3 server that checks every signature strictly and misbehaves on request: s3_server.py [ADDRESS] prints its port and
+serves until stdin ends.
 
 Its objects are /BUCKET/KEY. The key's first word says how it misbehaves (a method of Faults), anything else is served
 as it should be. The bucket "elsewhere" lives in eu-west-1, all others in us-east-1. Counts are kept per path.
@@ -386,7 +387,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server((sys.argv[1] if sys.argv[1:] else "127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()
