@@ -172,7 +172,7 @@ Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optiona
                            std::optional<int> classes, const SharedStore& store) {
   const std::string stem = CheckpointName{prefix, epoch}.stem();
   if (const auto text = read_manifest(stem + ".json", store)) return load(*text, stem + ".json", store);
-  if (std::filesystem::exists(stem + ".params")) return import_mxnet(prefix, epoch, image, classes);
+  if (mxnet_is_there(prefix, epoch, store)) return import_mxnet(prefix, epoch, image, classes, store);
   const std::vector<CheckpointName> others = list_checkpoints(prefix, store);
   throw DataError(fmt::format("{}.json: there is no such checkpoint", stem),
                   others.empty() ? fmt::format("there is none of the prefix {}", prefix.string())

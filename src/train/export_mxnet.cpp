@@ -9,6 +9,7 @@
 #include <dtrain/train/export.hpp>
 
 #include "checkpoint_tensors.hpp"
+#include "far_checkpoint.hpp"
 #include "mxnet_params.hpp"
 
 namespace dtrain::train {
@@ -53,9 +54,8 @@ void reset_fixed_gammas(const nn::Graph& graph, std::vector<float>& parameters) 
   }
 }
 
-backend::ModelState read_params(const nn::Graph& graph, const Path& file) {
-  const MappedFile mapped(file);
-  const std::vector<MxnetArray> list = parse_mxnet_params(mapped.bytes(), file.string());
+backend::ModelState read_params(const nn::Graph& graph, ByteView content, const Path& file) {
+  const std::vector<MxnetArray> list = parse_mxnet_params(content, file.string());
   ArraysByName arrays;
   for (const MxnetArray& array : list) arrays.emplace(array.name, &array);
 
@@ -71,7 +71,20 @@ backend::ModelState read_params(const nn::Graph& graph, const Path& file) {
   return state;
 }
 
+std::vector<std::byte> existing(const Path& url, const SharedStore& store) {
+  auto content = read_far(url, store);
+  if (!content) throw DataError(url.string() + ": is not there", "MXNet's checkpoints are a symbol and its .params");
+  return std::move(*content);
+}
+
 }  // namespace
+
+bool mxnet_is_there(const Path& prefix, std::uint32_t epoch, const SharedStore& store) {
+  const Path params = mxnet_files(prefix, epoch).params;
+  if (!is_far(prefix)) return std::filesystem::exists(params);
+  const std::vector<Path> found = list_far(params, store);
+  return std::ranges::find(found, params) != found.end();
+}
 
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch) {
   const MxnetFiles files = mxnet_files(prefix, epoch);
@@ -91,12 +104,15 @@ std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix,
 }
 
 Checkpoint import_mxnet(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,
-                        std::optional<int> classes) {
+                        std::optional<int> classes, const SharedStore& store) {
   const MxnetFiles files = mxnet_files(prefix, epoch);
   const std::string source = files.symbol.string();
+  const bool far = is_far(prefix);
+  const std::string symbol = far ? std::string(text_of(existing(files.symbol, store))) : read_file(files.symbol);
   Checkpoint checkpoint;
-  checkpoint.graph = nn::graph_from_json(Json::parse(read_file(files.symbol), source), source, image, classes);
-  checkpoint.state = read_params(checkpoint.graph, files.params);
+  checkpoint.graph = nn::graph_from_json(Json::parse(symbol, source), source, image, classes);
+  checkpoint.state = far ? read_params(checkpoint.graph, existing(files.params, store), files.params)
+                         : read_params(checkpoint.graph, MappedFile(files.params).bytes(), files.params);
   checkpoint.cursor.epoch = epoch;
   return checkpoint;
 }

@@ -144,6 +144,9 @@ class World:
     def put(self, key, content):
         self.client.put_object(Bucket=self.bucket, Key=key, Body=content)
 
+    def delete(self, key):
+        self.client.delete_object(Bucket=self.bucket, Key=key)
+
     def keys(self):
         return [entry["Key"] for entry in self.client.list_objects_v2(Bucket=self.bucket).get("Contents", [])]
 

@@ -55,6 +55,10 @@ def evaluates_and_exports_there(world):
     assert world.json("eval", world.s3("m/e"), "--data-val", world.s3("d/shapes_val.rec"))["samples"] == 64
     world.run("export", world.s3("m/e"), "--to", "onnx", "--out", world.s3("x/e.onnx"))
     world.run("export", world.s3("m/e"), "--to", "onnx", "--out", "e.onnx")
+    for name in ("m/e-0001.json", "m/e-0001.safetensors"):
+        world.delete(name)
+    assert world.json("eval", world.s3("m/e"), "--load-epoch", 1, "--image-shape", "3,28,28", "--data-val",
+                      world.s3("d/shapes_val.rec"))["samples"] == 64
     assert world.get("x/e.onnx") == (world.folder / "e.onnx").read_bytes()
 
 

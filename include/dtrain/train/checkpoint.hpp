@@ -64,8 +64,7 @@ struct CheckpointName {
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store = {});
 
 // Verifies every tensor's hash; DataError names the first that differs. Where there is no manifest it reads
-// PREFIX-symbol.json + PREFIX-0001.params as import_mxnet does (dtrain/train/export.hpp), which needs `image`; those
-// from this machine alone.
+// PREFIX-symbol.json + PREFIX-0001.params as import_mxnet does (dtrain/train/export.hpp), which needs `image`.
 Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image = {},
                            std::optional<int> classes = {}, const SharedStore& store = {});
 Checkpoint load_checkpoint_file(const Path& manifest, const SharedStore& store = {});

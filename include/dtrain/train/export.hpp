@@ -29,6 +29,8 @@ std::vector<Path> export_to(const Path& place, const std::function<std::vector<P
 // count of samples: the state has no optimizer slots, updates and samples_seen are 0, and `image` must be given unless
 // the symbol says it. Throws DataError naming the first array that is missing, unknown or of another shape.
 Checkpoint import_mxnet(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,
-                        std::optional<int> classes);
+                        std::optional<int> classes, const SharedStore& store = {});
+// Whether there is a .params file of that epoch.
+bool mxnet_is_there(const Path& prefix, std::uint32_t epoch, const SharedStore& store = {});
 
 }  // namespace dtrain::train
