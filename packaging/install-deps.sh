@@ -52,6 +52,7 @@ test|lintian|-
 test|rpm|rpm-build
 test|rpmlint|rpmlint
 test|faketime|libfaketime
+test|sshfs|fuse-sshfs
 test|openmpi-bin|openmpi
 test|mpich|mpich
 test|slurmctld|slurm-slurmctld

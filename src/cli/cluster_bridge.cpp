@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/change.hpp>
@@ -50,8 +51,8 @@ class NearJob final : public BridgeJob {
     view.ready = connected_in(launch::ask_registry(registry_, question("list"), kDeadline));
     const auto file = read_coordinator(folder_);
     view.job_runs = file && !file->over() && answers(*file);
-    if (std::filesystem::exists(folder_.hosts())) view.listed = listed_in(read_file(folder_.hosts()));
-    if (std::filesystem::exists(folder_.log())) view.log = cluster::last_words(read_file(folder_.log()));
+    if (file_exists(folder_.hosts())) view.listed = listed_in(read_file(folder_.hosts()));
+    if (file_exists(folder_.log())) view.log = cluster::last_words(read_file(folder_.log()));
     return view;
   }
   void add(const std::string& host) override { edit_hosts(folder_, {.add = {host}}); }

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/launch/allocation.hpp>
 
@@ -37,7 +38,7 @@ std::string first_hosts(const std::string& text, std::size_t count) {
 }
 
 std::string text_of_host_file(const Path& file) {
-  if (std::filesystem::exists(file)) return read_file(file);
+  if (file_exists(file)) return read_file(file);
   throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
 }
 
@@ -109,9 +110,9 @@ void give_slots(StartingHosts& hosts, int slots) {
 }
 
 void put_ledger_aside(const JobFolder& folder, Console& console) {
-  if (!std::filesystem::exists(folder.ledger())) return;
+  if (!file_exists(folder.ledger())) return;
   Path aside;
-  for (int number = 1; aside.empty() || std::filesystem::exists(aside); ++number) {
+  for (int number = 1; aside.empty() || file_exists(aside); ++number) {
     aside = folder.path / fmt::format("ledger.{}", number);
   }
   std::filesystem::rename(folder.ledger(), aside);
@@ -130,7 +131,7 @@ elastic::HostList read_host_file(const Path& file) { return parsed(file, text_of
 
 StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool resume) {
   const Path existing = JobFolder{options.folder}.hosts();
-  if (resume && !options.reset_hosts && std::filesystem::exists(existing)) {
+  if (resume && !options.reset_hosts && file_exists(existing)) {
     StartingHosts hosts;
     hosts.text = read_file(existing);
     hosts.list = parsed(existing, hosts.text);
@@ -157,7 +158,7 @@ void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool 
     write_file_atomic(folder.hosts(), hosts.text);
     console.log(fmt::format("Created worker host file {}", folder.hosts().string()));
   }
-  if (!std::filesystem::exists(folder.log())) {
+  if (!file_exists(folder.log())) {
     write_file_atomic(folder.log(), "");
     console.log(fmt::format("Created worker host log file {}", folder.log().string()));
   }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/json.hpp>
 
 namespace dtrain::cli {
@@ -26,10 +27,18 @@ std::string text_or_empty(const Json& json, std::string_view key) {
   return value ? value->as_string() : std::string();
 }
 
+Json to_json(const SyncedFolder& sync) {
+  return Json::object({{"to", sync.to}, {"from", sync.from.string()}, {"shared", sync.shared}});
+}
+
+SyncedFolder synced_folder_from_json(const Json& json) {
+  return {json.at("to").as_string(), json.at("from").as_string(), json.at("shared").as_bool()};
+}
+
 }  // namespace
 
 std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
-  if (!std::filesystem::exists(folder.coordinator())) return std::nullopt;
+  if (!file_exists(folder.coordinator())) return std::nullopt;
   const Json json = Json::parse(read_file(folder.coordinator()), folder.coordinator().string());
   CoordinatorFile file;
   file.pid = json.at("pid").as_integer();
@@ -37,6 +46,7 @@ std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
   for (const Json& address : json.at("addresses").as_array()) file.addresses.push_back(address.as_string());
   file.port = static_cast<std::uint16_t>(json.at("port").as_integer());
   file.over_ssh = text_or_empty(json, "launcher") == "ssh";
+  if (const Json* sync = json.find("sync")) file.sync = synced_folder_from_json(*sync);
   file.token = text_or_empty(json, "token");
   file.ended = text_or_empty(json, "ended");
   if (const Json* term = json.find("term")) file.term = static_cast<std::uint64_t>(term->as_integer());
@@ -55,6 +65,7 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
                             {"term", file.term},
                             {"survives", file.survives}});
   json["launcher"] = file.over_ssh ? "ssh" : "local";
+  if (!file.sync.to.empty()) json["sync"] = to_json(file.sync);
   if (!file.token.empty()) json["token"] = file.token;
   if (file.over()) json["ended"] = file.ended;
   write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);

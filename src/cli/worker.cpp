@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/comm/mesh.hpp>
@@ -49,8 +50,8 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
 
 // Where nobody has the state in memory any more, this run goes on from its newest checkpoint.
 void prefer_latest(TrainRun& run, const JobFolder& folder, Console& console) {
-  if (!std::filesystem::exists(folder.latest())) return;
   try {
+    if (!file_exists(folder.latest())) return;
     train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()), run.remote.store);
     complete_optimizer_state(latest, run.options.optimizer);
     run.start = std::move(latest);

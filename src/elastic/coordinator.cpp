@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <dtrain/base/error_json.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/elastic/orders.hpp>
 
@@ -191,7 +192,7 @@ struct Coordinator::Impl {
       throw RemoteError("the coordinator does not reach enough of the job's agents to change anything",
                         "try again in a few seconds");
     }
-    const std::string text = std::filesystem::exists(host_file) ? read_file(host_file) : "";
+    const std::string text = file_exists(host_file) ? read_file(host_file) : "";
     write_file_atomic(host_file, edited_hosts(text, body));
     return hosts_changed(now);
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::elastic {
@@ -14,8 +15,7 @@ namespace {
 
 // All complete lines; a torn one at the end is left out.
 std::vector<std::string> lines_of(const Path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return {};
+  if (!file_exists(path)) return {};
   std::vector<std::string> lines = split(read_file(path), '\n');
   lines.pop_back();
   return lines;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/train/export.hpp>
 
@@ -121,7 +122,7 @@ std::optional<std::string> read_manifest(const Path& file, const SharedStore& st
     const auto content = read_far(file, store);
     return content ? std::optional(std::string(text_of(*content))) : std::nullopt;
   }
-  if (!std::filesystem::exists(file)) return std::nullopt;
+  if (!file_exists(file)) return std::nullopt;
   return read_file(file);
 }
 

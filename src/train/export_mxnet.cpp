@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/export.hpp>
 
@@ -81,7 +82,7 @@ std::vector<std::byte> existing(const Path& url, const SharedStore& store) {
 
 bool mxnet_is_there(const Path& prefix, std::uint32_t epoch, const SharedStore& store) {
   const Path params = mxnet_files(prefix, epoch).params;
-  if (!is_far(prefix)) return std::filesystem::exists(params);
+  if (!is_far(prefix)) return file_exists(params);
   const std::vector<Path> found = list_far(params, store);
   return std::ranges::find(found, params) != found.end();
 }

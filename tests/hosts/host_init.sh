@@ -5,8 +5,10 @@
 set -euo pipefail
 name=$1 address=$2 lab=$3 disk=$3/$1
 root=$disk/root
+share_server=''  # the address of the machine that serves the shared folder, where that is not simply there
 
 main() {
+  if [ -e "$lab/share-by-network" ]; then share_server=${address%.*}.1; fi
   plug_in
   make_root
   make_login
@@ -17,8 +19,13 @@ main() {
   exec chroot . /bin/bash -c '
     mount -t proc proc /proc
     umount -l /old
+    if [ -n "$1" ]; then
+      sshfs "root@$1:/run/lab/shared" /run/lab/shared -F none \
+        -o StrictHostKeyChecking=no,UserKnownHostsFile=/dev/null,ConnectTimeout=3,ServerAliveInterval=1,ServerAliveCountMax=3 \
+        -o reconnect,dir_cache=no,sshfs_sync,attr_timeout=0,entry_timeout=0,negative_timeout=0
+    fi
     /usr/sbin/sshd -D -E /var/log/sshd.log &
-    while :; do wait; sleep 0.2; done'
+    while :; do wait; sleep 0.2; done' host "$share_server"
 }
 
 plug_in() {
@@ -52,6 +59,7 @@ make_root() {
 }
 
 mount_share() {
+  if [ -n "$share_server" ]; then return; fi  # mounted once the machine has its own root: that asks a lost server again
   if [ -z "${DTRAIN_LAB_NFS:-}" ]; then
     mount --bind "$lab/shared" "$root/run/lab/shared"
   else  # with the options that AWS recommends for EFS

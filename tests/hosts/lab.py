@@ -13,11 +13,14 @@ import socket
 import subprocess
 import time
 
+from runner import Skip
 from world import SLOWNESS
 
 HERE = pathlib.Path(__file__).resolve().parent
 LAB = pathlib.Path("/run/lab")
 SHARED = LAB / "shared"
+SHARE_SERVER = LAB / "share-by-network"
+SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 NET = "10.77.0"
 BOOT_PATIENCE = 30.0 * SLOWNESS
 
@@ -104,6 +107,12 @@ class Host:
         subprocess.run(["tc", "qdisc", "replace", "dev", self.link, "root", "tbf", "rate", rate, "burst", "128kb",
                         "latency", "50ms"], check=True, capture_output=True)
 
+    def written(self) -> list[str]:
+        """With Lab.share_by_network(): what it opened to write, renamed, made or removed in the shared folder, as the server saw it."""
+        log = SHARE_SERVER / self.address
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return [line for line in lines if "WRITE" in line or line.startswith(("rename", "mkdir", "remove", "rmdir"))]
+
     def heal(self) -> None:
         ip("link", "set", self.link, "up")
 
@@ -144,6 +153,37 @@ class Lab:
 
     def __init__(self, count: int):
         self.hosts = [Host(number + 1) for number in range(count)]
+        self.share_server: subprocess.Popen | None = None
+
+    def share_by_network(self) -> Lab:
+        """Before boot(): machines have the shared folder only as long as their cable leads to the one that serves it. Three
+        seconds after it does not, whoever uses the folder gets EIO; healed, it comes back by itself."""
+        program = next(filter(os.path.exists, SFTP_SERVERS), None)
+        if os.environ.get("DTRAIN_LAB_NFS") or not program or not shutil.which("sshfs"):
+            raise Skip("no program sshfs or sftp-server here, or the folder is NFS's")
+        SHARE_SERVER.mkdir()
+        make_key(SHARE_SERVER / "host_key", "share")
+        serve = f"exec {program} -e -l INFO 2>>{SHARE_SERVER}/${{SSH_CLIENT%% *}}"
+        (SHARE_SERVER / "sshd_config").write_text(
+            f"ListenAddress {NET}.1\nHostKey {SHARE_SERVER}/host_key\nAuthorizedKeysFile {LAB}/key.pub\nStrictModes no\n"
+            f"UsePAM no\nUseDNS no\nPidFile none\nSubsystem sftp {serve}\n")
+        self.start_share()
+        return self
+
+    def start_share(self) -> None:
+        self.share_server = subprocess.Popen([shutil.which("sshd"), "-D", "-f", SHARE_SERVER / "sshd_config", "-E",
+                                              SHARE_SERVER / "log"])
+
+    def stop_share(self) -> None:
+        """The server ends with all of its connections."""
+        if not self.share_server:
+            return
+        own = namespace_of(os.getpid())
+        for pid in all_processes():
+            if namespace_of(pid) == own and command_line(pid).startswith(("sshd: ", "/usr/lib/openssh/sftp-server")):
+                send_kill(pid)
+        self.share_server.kill()
+        self.share_server.wait()
 
     def up(self) -> Lab:
         if not (LAB / "key").exists():
@@ -169,6 +209,8 @@ class Lab:
         for host in self.hosts:
             host.crash()
             shutil.rmtree(host.disk, ignore_errors=True)
+        self.stop_share()
+        shutil.rmtree(SHARE_SERVER, ignore_errors=True)
         subprocess.run(["ip", "link", "delete", "lab"], check=False, capture_output=True)
 
     def __getitem__(self, name: str) -> Host:

@@ -36,3 +36,18 @@ def test_a_machine_restarts_with_its_disk(world: Cluster):
     assert not h2.answers()
     h2.boot().wait_for_ssh()
     assert h2.run("cat", "/srv/file").stdout == "kept\n"
+
+
+def test_a_cut_takes_the_shared_folder(world: Cluster):
+    """A folder behind the network is an error for a machine that is cut off, and the same as before once it is healed."""
+    world.lab.share_by_network()
+    world.boot("h1", "h2")
+    h1, h2 = world.lab["h1"], world.lab["h2"]
+    h1.run("sh", "-c", f"echo first >{world.folder}/file && ln {world.folder}/file {world.folder}/link")
+    h1.partition()
+    assert h1.run("sh", "-c", f"echo second >>{world.folder}/file", check=False).returncode != 0
+    assert h2.run("cat", world.folder / "link").stdout == "first\n"
+    h1.heal()
+    wait_for(lambda: h1.run("sh", "-c", f"echo third >>{world.folder}/file", check=False).returncode == 0, "it is back")
+    assert h2.run("cat", world.folder / "link").stdout == "first\nthird\n"
+    assert any("/file" in line for line in h1.written()) and not h2.written()

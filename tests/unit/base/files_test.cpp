@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 
 namespace dtrain {
 namespace {
@@ -82,6 +83,14 @@ TEST_F(Files, EveryFailureNamesThePathAndTheReason) {
   EXPECT_NE(failure([&] { AtomicFile file(folder / "no" / "a"); }).find("No such file"), std::string::npos);
   write_file_atomic(folder / "a", "");
   EXPECT_NE(failure([&] { make_folder(folder / "a" / "b"); }).find((folder / "a" / "b").string()), std::string::npos);
+}
+
+TEST_F(Files, ANameThatCannotBeLookedUpIsAnErrorAndNoMissingFile) {
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_EQ(failure([&] { file_exists(folder / "loop"); }),
+            (folder / "loop").string() + ": cannot look for it: Too many levels of symbolic links");
+  EXPECT_FALSE(file_exists(folder / "missing"));
+  EXPECT_TRUE(file_exists(folder));
 }
 
 TEST_F(Files, AMappedFileShowsItsBytes) {
