@@ -27,13 +27,21 @@ struct JobFolder {
   Path lock() const { return path / "coordinator.lock"; }
 };
 
+// What every host gets before its agent starts (--sync-dst-dir).
+struct SyncedFolder {
+  std::string to{};     // empty: nothing
+  Path from{};          // on the coordinator's machine
+  bool shared = false;  // on the job folder's file system there, which other machines may see as well
+};
+
 // What `coordinator.json` says; only its owner may read it, because it holds the token.
 struct CoordinatorFile {
   std::int64_t pid = 0;
   std::string host{};                    // the machine's name
   std::vector<std::string> addresses{};  // numeric, the likeliest first: which of them lead there depends on who asks
   std::uint16_t port = 0;
-  bool over_ssh = false;   // how agents are started
+  bool over_ssh = false;  // how agents are started
+  SyncedFolder sync{};
   std::string token{};     // empty once the job is over
   std::uint64_t term = 0;  // of the coordinators of this job, one after the other
   bool survives = false;   // when it is lost, another one comes

@@ -1,5 +1,7 @@
 #include "job_launcher.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -13,6 +15,7 @@
 #include <dtrain/launch/yarn_launcher.hpp>
 
 #include "environment.hpp"
+#include "process_facts.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -21,6 +24,12 @@ namespace {
 constexpr std::array<std::string_view, 11> kTravelling = {
     "DTRAIN_", "DEEPLEARNING_", "EFS_MOUNT=", "AWS_REGION=", "AWS_DEFAULT_REGION=", "AWS_ENDPOINT_URL", "NCCL_",
     "GLOO_",   "OMP_",          "ONEDNN_",    "DNNL_"};
+
+bool same_file_system(const Path& one, const Path& other) {
+  struct stat of_one {
+  }, of_other{};
+  return ::stat(one.c_str(), &of_one) == 0 && ::stat(other.c_str(), &of_other) == 0 && of_one.st_dev == of_other.st_dev;
+}
 
 }  // namespace
 
@@ -33,6 +42,17 @@ std::vector<std::string> travelling_environment(const std::vector<std::string>& 
   return with_variables(std::move(variables), chosen);
 }
 
+SyncedFolder synced_folder(const JobOptions& options, const JobFolder& folder) {
+  if (options.sync_to.empty()) return {};
+  const Path here = std::filesystem::current_path();
+  return {options.sync_to, here, same_file_system(here, folder.path)};
+}
+
+bool is_here(const SyncedFolder& sync, const CoordinatorFile& coordinator, const JobFolder& folder) {
+  if (sync.to.empty() || coordinator.host == host_name()) return true;
+  return sync.shared && same_file_system(sync.from, folder.path);
+}
+
 launch::SshLauncherOptions ssh_launcher_options(const JobOptions& options, const JobFolder& folder, Note note) {
   launch::SshLauncherOptions ssh;
   ssh.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
@@ -42,15 +62,15 @@ launch::SshLauncherOptions ssh_launcher_options(const JobOptions& options, const
   ssh.ssh.accept_new = true;
   ssh.sync_binary = options.sync_binary;
   ssh.announce = options.announce;
-  if (!options.sync_to.empty()) {
-    ssh.copy_from = ".";
-    ssh.not_copied = {
-        ".git",
-        std::filesystem::absolute(folder.path).lexically_normal().lexically_relative(std::filesystem::current_path())};
-    ssh.copy_to = options.sync_to;
-  }
+  take_along(synced_folder(options, folder), folder, ssh);
   ssh.on_note = std::move(note);
   return ssh;
+}
+
+void take_along(const SyncedFolder& sync, const JobFolder& folder, launch::SshLauncherOptions& ssh) {
+  ssh.copy_from = sync.from;
+  ssh.copy_to = sync.to;
+  ssh.not_copied = {".git", std::filesystem::absolute(folder.path).lexically_normal().lexically_relative(sync.from)};
 }
 
 namespace {

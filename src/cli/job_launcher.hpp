@@ -28,6 +28,13 @@ launch::AgentRegistry own_registry();
 // For one that reaches other machines: with the keys of this process's user, and the job's known_hosts.
 launch::SshLauncherOptions ssh_launcher_options(const JobOptions& options, const JobFolder& folder, Note note);
 
+// Of the job that is coordinated from here; empty without --sync-dst-dir.
+SyncedFolder synced_folder(const JobOptions& options, const JobFolder& folder);
+// Whether its files are to be had on this machine: on the coordinator's, and on others if it lies beside the job
+// folder.
+bool is_here(const SyncedFolder& sync, const CoordinatorFile& coordinator, const JobFolder& folder);
+void take_along(const SyncedFolder& sync, const JobFolder& folder, launch::SshLauncherOptions& ssh);
+
 // What workers on other machines have in their environment besides their own: variables of dtrain and of the libraries
 // that it calls, and those that --env names.
 std::vector<std::string> travelling_environment(const std::vector<std::string>& own,

@@ -231,6 +231,7 @@ struct JobRun::State {
              .addresses = addresses_of(crew),
              .port = crew.port(),
              .over_ssh = job.is_over_ssh(),
+             .sync = synced_folder(job, folder),
              .token = token,
              .term = term,
              .survives = survives()};

@@ -30,22 +30,34 @@ bool can_log_in(const elastic::HostLine& host, launch::SshLauncherOptions option
   }
 }
 
-// Also when another coordinator took over: it uses the same job folder.
-bool is_over_ssh(const JobFolder& folder) {
-  const auto file = read_coordinator(folder);
-  return file && !file->over() && file->over_ssh;
+// Also when another coordinator took over: it uses the same job folder. nullopt: agents are not started over ssh.
+std::optional<CoordinatorFile> coordinator_over_ssh(const JobFolder& folder) {
+  auto file = read_coordinator(folder);
+  return file && !file->over() && file->over_ssh ? std::move(file) : std::nullopt;
+}
+
+bool has_its_files(const elastic::HostLine& host, const CoordinatorFile& file, const JobFolder& folder,
+                   Console& console) {
+  if (is_here(file.sync, file, folder)) return true;
+  console.log(
+      fmt::format("The coordinator starts {0}: only {1} has {2}, of which each host gets a copy. If it has no key for "
+                  "{0}, run this on {1}.",
+                  host.name, file.host, file.sync.from.string()));
+  return false;
 }
 
 }  // namespace
 
 bool add_and_start(const JobFolder& folder, const std::string& line, Console& console) {
-  if (!is_over_ssh(folder)) return false;
+  const auto file = coordinator_over_ssh(folder);
+  if (!file) return false;
   const elastic::HostList list = elastic::parse_host_file(line + "\n");
   if (list.hosts.size() != 1) return false;
   const elastic::HostLine& host = list.hosts.front();
-  const launch::SshLauncherOptions options =
+  launch::SshLauncherOptions options =
       ssh_launcher_options({}, folder, [&console](const std::string& note) { console.log(note); });
-  if (!can_log_in(host, options, console)) return false;
+  take_along(file->sync, folder, options);
+  if (!can_log_in(host, options, console) || !has_its_files(host, *file, folder, console)) return false;
   const Json answer = ask_coordinator(
       folder, Json::object({{"ask", "edit-hosts"}, {"add", Json::array({line})}, {"start", host.name}}));
   const Json* join = answer.find("join");

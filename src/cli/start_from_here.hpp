@@ -10,8 +10,8 @@
 namespace dtrain::cli {
 
 // Adds the host of this line of host_worker and starts its agent from here. False, and nothing is done: the job is not
-// one over ssh, or this machine cannot log in there either, so that starting it is the coordinator's affair. An agent
-// that does not start is a warning: the coordinator tries by itself.
+// one over ssh, or this machine cannot log in there either or lacks the files that hosts get, so that starting it is
+// the coordinator's affair. An agent that does not start is a warning: the coordinator tries by itself.
 bool add_and_start(const JobFolder& folder, const std::string& line, Console& console);
 
 }  // namespace dtrain::cli

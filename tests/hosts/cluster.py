@@ -9,6 +9,7 @@ from lab import Host, LAB, Lab, command_line, parent_of, send_kill
 from world import Job, PATIENCE, World
 
 MACHINES = 4
+AGENT = "/run/agent"
 PROGRAM = "/usr/local/bin/dtrain"
 
 
@@ -45,6 +46,17 @@ class Cluster(World):
     def key(self) -> str:
         """The private key that all machines accept."""
         return (LAB / "key").read_text()
+
+    def lend_key(self, host: str) -> None:
+        """A machine without a key gets an ssh agent with it, as a person forwards theirs; commands on the seat use it."""
+        self.lab[host].run("sh", "-c", f"umask 77 && cat >/run/key && rm -f {AGENT} && ssh-agent -a {AGENT} >/dev/null && "
+                           f"SSH_AUTH_SOCK={AGENT} ssh-add -q /run/key && rm /run/key", text=self.key())
+        self.environment |= {"SSH_AUTH_SOCK": AGENT}
+
+    def take_key_back(self, host: str) -> None:
+        for pid in self.lab[host].processes("ssh-agent"):
+            send_kill(pid)
+        del self.environment["SSH_AUTH_SOCK"]
 
     def processes(self) -> list[int]:
         """Those of dtrain on all machines."""

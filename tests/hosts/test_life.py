@@ -141,18 +141,12 @@ def test_a_coordinator_without_a_key(world: Cluster):
     """The agent with the key is gone from the coordinator's machine: `hosts add` on one with a key starts the newcomer."""
     world.lab["h1"].without("key")
     world.boot("h1", "h2", "h3", "h4")
-    h1 = world.lab["h1"]
-    socket = "/run/agent"
-    h1.run("sh", "-c", f"umask 77 && cat >/run/key && ssh-agent -a {socket} >/dev/null && "
-           f"SSH_AUTH_SOCK={socket} ssh-add -q /run/key && rm /run/key", text=world.key())
-    world.environment |= {"SSH_AUTH_SOCK": socket}
+    world.lend_key("h1")
     job = world.job(hosts=["h1", "h2"]).start().wait_running()
-    for pid in h1.processes("ssh-agent"):
-        send_kill(pid)
+    world.take_key_back("h1")
     job.hosts_command("add", "h3")
     row = eventually(lambda: job.row("h3") if job.row("h3")["state"] == "quarantined" else None, "nobody has a key", job=job)
     assert "no key opens it" in row["reason"] and row["next"], row
-    del world.environment["SSH_AUTH_SOCK"]
     world.run_on("h2", "hosts", "add", "h4", "--job-dir", job.folder)
     job.wait_members("h1", "h2", "h4").wait_steps(3)
     job.expect_undisturbed_bits()

@@ -2,7 +2,8 @@
 
 import os
 
-from cluster import Cluster
+from cluster import Cluster, PROGRAM
+from world import eventually
 
 COPY = "/srv/copy"
 TEXT = "taken along\n"
@@ -20,4 +21,41 @@ def test_workers_run_in_a_copy_of_the_current_folder(world: Cluster):
         folder = os.readlink(f"/proc/{worker}/cwd")
         assert folder.endswith(COPY), f"the worker of {name} runs in {folder}"
         assert job.folder.name not in world.lab[name].run("ls", COPY).stdout.split(), "the job folder travelled"
+    job.stop()
+
+
+def test_newcomers_that_others_start_get_the_files(world: Cluster):
+    """The coordinator has no key any more: whoever adds a host brings it the files too, where they are to be had."""
+    world.lab["h1"].without("key")
+    world.boot("h1", "h2", "h3", "h4")
+    world.lend_key("h1")
+    (world.folder / "notes.txt").write_text(TEXT)
+    job = world.job(hosts=["h1", "h2"], arguments=["--sync-dst-dir", COPY]).start().wait_running()
+    world.take_key_back("h1")
+    world.run_on("h2", "hosts", "add", "h4", "--job-dir", job.folder)
+    job.wait_members("h1", "h2", "h4")
+    assert world.lab["h4"].run("cat", f"{COPY}/notes.txt").stdout == TEXT
+    assert os.readlink(f"/proc/{job.training()['h4']}/cwd").endswith(COPY)
+    job.stop()
+
+
+def test_files_of_the_coordinators_machine_alone(world: Cluster):
+    """Another machine than the coordinator's, without these files, leaves a newcomer to it and says where it can be started."""
+    h1 = world.lab["h1"].without("key")
+    world.boot("h1", "h2", "h3", "h4")
+    world.lend_key("h1")
+    h1.run("sh", "-c", f"mkdir /srv/mine && echo here >/srv/mine/notes.txt && cat >{PROGRAM}-here && chmod +x {PROGRAM}-here",
+           text=f'#!/bin/sh\ncd /srv/mine && exec {PROGRAM} "$@"\n')
+    world.program = f"{PROGRAM}-here"
+    job = world.job(hosts=["h1", "h2"], arguments=["--sync-dst-dir", COPY]).start().wait_running()
+    world.take_key_back("h1")
+    world.program = PROGRAM
+    said = world.run_on("h2", "hosts", "add", "h3", "--job-dir", job.folder).stderr
+    assert "only h1 has /srv/mine" in said and "run this on h1" in said, said
+    row = eventually(lambda: job.row("h3") if job.row("h3")["state"] == "quarantined" else None, "nobody has a key", job=job)
+    assert "no key opens it" in row["reason"], row
+    world.lend_key("h1")
+    job.hosts_command("add", "h4")
+    job.wait_members("h1", "h2", "h4")
+    assert world.lab["h4"].run("cat", f"{COPY}/notes.txt").stdout == "here\n"
     job.stop()

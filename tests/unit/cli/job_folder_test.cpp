@@ -31,6 +31,14 @@ TEST_F(JobFolderTest, ACoordinatorIsFoundAgain) {
   EXPECT_FALSE(file->over());
 }
 
+TEST_F(JobFolderTest, WhatHostsGetIsToldToWhoeverStartsThem) {
+  write_coordinator(folder_, {.sync = {.to = "/srv/copy", .from = "/srv/mine", .shared = true}, .token = "t"});
+  const SyncedFolder sync = read_coordinator(folder_).value().sync;
+  EXPECT_EQ(sync.to, "/srv/copy");
+  EXPECT_EQ(sync.from, "/srv/mine");
+  EXPECT_TRUE(sync.shared);
+}
+
 TEST_F(JobFolderTest, OnlyTheOwnerMayReadTheToken) {
   const auto old_mask = ::umask(0);
   write_coordinator(folder_, {.token = "t"});
