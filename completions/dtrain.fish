@@ -424,7 +424,7 @@ complete -c dtrain -n "__dtrain_at 'doctor'" -s i -l identity -r -F -d 'private 
 complete -c dtrain -n "__dtrain_at 'doctor'" -l known-hosts -r -F -d 'file of host keys in place of ~/.ssh/known_hosts'
 complete -c dtrain -n "__dtrain_at 'doctor'" -l accept-new-hosts -d 'take the key of a host that is not in --known-hosts, once, and write it there'
 complete -c dtrain -n "__dtrain_at 'doctor'" -l job-dir -r -F -d 'a folder that is to hold a job: there must be room, and with -H all hosts must see the same files in it'
-complete -c dtrain -n "__dtrain_at 'doctor'" -l aws -d 'who we are on AWS, too; without it that is asked where credentials are set up'
+complete -c dtrain -n "__dtrain_at 'doctor'" -l aws -d 'who this machine is on AWS, hosts are not asked; without it that is asked where credentials are set up'
 complete -c dtrain -n "__dtrain_at 'doctor'" -l json -d 'answer as JSON: one document, or one object a line for streams'
 complete -c dtrain -n "__dtrain_at 'doctor'" -l color -x -a 'auto always never' -d 'colour; auto: on terminals'
 complete -c dtrain -n "__dtrain_at 'doctor'" -s q -l quiet -d 'only answers, warnings and errors'

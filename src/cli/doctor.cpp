@@ -25,7 +25,8 @@ void bind(OptionSet& set, DoctorCommand& options) {
   set.add("--job-dir", options.job_folder,
           "a folder that is to hold a job: there must be room, and with -H all hosts must see the same files in it")
       .legacy_variable = "EFS_MOUNT";
-  set.add("--aws", options.ask_aws, "who we are on AWS, too; without it that is asked where credentials are set up");
+  set.add("--aws", options.ask_aws,
+          "who this machine is on AWS, hosts are not asked; without it that is asked where credentials are set up");
   Option& part =
       set.add_choice("--part", options.part, {"serve", "reach"}, "what a host does for the doctor elsewhere");
   part.hidden = part.flag_only = true;
