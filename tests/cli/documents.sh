@@ -35,23 +35,28 @@ in_bash() { # in_bash LINE: what bash offers behind it, one a line in `out`
 in_fish() {
   fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$top/completions/dtrain.fish" "$1" 2>err | cut -f1 >out
 }
-# zsh completes in a line editor alone: a terminal of its own, in which TAB shows what there is. Each has a server of its
-# own, since one that is ending takes no new terminals.
+# In a terminal TAB shows what there is: zsh completes nowhere else, and bash splits the line in its own way there. Each
+# terminal has a server of its own, since one that is ending takes no new terminals.
 terminals=0
-in_zsh() {
-  local tmux=(tmux -L "dtrain$$.$((++terminals))" -f /dev/null)
-  "${tmux[@]}" new-session -d -s z -x 160 -y 60 zsh -f
-  "${tmux[@]}" send-keys -t z "fpath=($top/completions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; setopt no_beep auto_list no_always_last_prompt; clear; print -r -- is''ready" Enter
+in_terminal() { # in_terminal SET_UP LINE WORD SHELL...: what TAB TAB shows behind the line, waiting for WORD, in `out`
+  local set_up=$1 line=$2 word=$3 tmux=(tmux -L "dtrain$$.$((++terminals))" -f /dev/null)
+  "${tmux[@]}" new-session -d -s t -x 160 -y 60 "${@:4}"
+  "${tmux[@]}" send-keys -t t "$set_up; clear; echo is''ready" Enter
   wait_for_screen isready
-  "${tmux[@]}" send-keys -t z -l "$1"
-  "${tmux[@]}" send-keys -t z Tab Tab
-  wait_for_screen "$2"
+  "${tmux[@]}" send-keys -t t -l "$line"
+  "${tmux[@]}" send-keys -t t Tab Tab
+  wait_for_screen "$word"
   tr -s ' ' '\n' <screen >out
   "${tmux[@]}" kill-server
 }
+in_zsh() {
+  in_terminal "fpath=($top/completions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; setopt no_beep auto_list no_always_last_prompt" \
+    "$1" "$2" zsh -f
+}
+in_bash_terminal() { in_terminal ". $top/completions/dtrain.bash" "$1" "$2" bash --noprofile --norc; }
 wait_for_screen() {
   for _ in $(seq 300); do
-    "${tmux[@]}" capture-pane -p -t z >screen
+    "${tmux[@]}" capture-pane -p -t t >screen
     if grep -qF -- "$1" screen; then return; fi
     sleep 0.1
   done
@@ -88,6 +93,19 @@ in_bash 'dtrain hosts remove --job-dir job beta:'
 check "bash offers what follows a colon" offers 2222
 in_bash 'dtrain train --optimizer='
 check "bash offers choices behind =" offers sgd
+
+in_bash_terminal 'dtrain hosts ' remove
+check "bash offers the commands of a group in a terminal" offers list add remove drain
+in_bash_terminal 'dtrain hosts remove --job-dir job ' beta:2222
+check "bash offers the hosts of a job in a terminal" offers alpha beta:2222
+in_bash_terminal 'dtrain hosts remove --job-dir job b' beta:2222
+check "bash completes a host with its port" offers beta:2222
+in_bash_terminal 'dtrain plot ' made/
+check "bash offers jobs in a terminal" offers job m/
+in_bash_terminal 'dtrain train --network ' vgg
+check "bash offers networks in a terminal" offers resnet vgg own.json
+in_bash_terminal 'dtrain inspect m/' m/net
+check "bash completes a checkpoint" offers m/net
 
 in_zsh 'dtrain ho' list
 check "zsh offers the commands of a group" offers list add
