@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bare Debian roots for the tests of this folder; to be sourced. Needs debootstrap and the right to chroot.
+# Bare Debian roots for the tests of this folder; to be sourced. Needs debootstrap and root.
 set -euo pipefail
 
 roots=${DTRAIN_ROOTS:-${TMPDIR:-/tmp}/dtrain-roots-$(id -u)}
@@ -52,22 +52,52 @@ network_variables() {
 }
 
 # in_root DIR COMMAND...: runs it in the root, with nothing of this machine's environment but the network variables.
-# /proc, /dev and what $binds lists (`FROM TO` lines) are mounted in a mount namespace of its own and vanish with it.
+# /proc, /sys, /dev and what $binds lists (`FROM TO` lines) are mounted in a mount namespace of its own and vanish with it.
 in_root() {
   local folder=$1 variables
   shift
   mapfile -t variables < <(network_variables)
-  unshare --mount --pid --fork --kill-child bash -euc '
-    folder=$1 binds=$2; shift 2
-    mount --make-rprivate /
-    mkdir -p "$folder/proc" "$folder/dev"
-    mount -t proc proc "$folder/proc"
-    mount --rbind /dev "$folder/dev"
-    while read -r from to; do
-      [ -n "$from" ] || continue
-      mkdir -p "$folder$to"; mount --bind "$from" "$folder$to"
-    done <<<"$binds"
-    exec chroot "$folder" /usr/bin/env -i "$@"
-  ' in_root "$folder" "${binds:-}" HOME=/root TERM=dumb \
+  unshare --mount --pid --fork --kill-child bash -euc 'enter_root "$@"' - "$folder" "${binds:-}" HOME=/root TERM=dumb \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" "$@" </dev/null
 }
+
+# Turned to, not only changed to: a program in a chroot could make no namespaces, which the tests do.
+enter_root() {  # enter_root DIR BINDS [NAME=VALUE...] COMMAND...
+  local folder=$1 binds=$2 from to
+  shift 2
+  mount --make-rprivate /
+  mount --bind "$folder" "$folder"
+  mkdir -p "$folder/proc" "$folder/sys" "$folder/dev"
+  mount -t proc proc "$folder/proc"
+  mount -t sysfs sysfs "$folder/sys"
+  make_devices "$folder/dev"
+  while read -r from to; do
+    [ -n "$from" ] || continue
+    mkdir -p "$folder$to"
+    mount --bind "$from" "$folder$to"
+  done <<<"$binds"
+  cd "$folder"
+  pivot_root . mnt
+  umount -l /mnt
+  exec /usr/bin/env -i "$@"
+}
+
+make_devices() {  # make_devices DIR: what a program may expect there; nothing done to it touches this machine's
+  local folder=$1 name major minor
+  mount -t tmpfs -o mode=755 dev "$folder"
+  mkdir "$folder/pts" "$folder/shm"
+  mount -t devpts -o newinstance,mode=620,ptmxmode=666,gid=5 devpts "$folder/pts"
+  mount -t tmpfs -o mode=1777 shm "$folder/shm"
+  while read -r name major minor; do mknod -m 666 "$folder/$name" c "$major" "$minor"; done <<END
+null 1 3
+zero 1 5
+full 1 7
+random 1 8
+urandom 1 9
+tty 5 0
+END
+  ln -s pts/ptmx "$folder/ptmx"
+  ln -s /proc/self/fd "$folder/fd"
+  for name in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${name%:*}" "$folder/${name#*:}"; done
+}
+export -f enter_root make_devices
