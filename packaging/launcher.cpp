@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,9 @@ std::string own_path() {
   std::string path(4096, '\0');
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
   if (length > 0) return path.substr(0, static_cast<size_t>(length));
-  return reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  const auto* called = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(called, nullptr), &std::free);
+  return real ? real.get() : called;
 }
 
 }  // namespace

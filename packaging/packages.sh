@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes deb and rpm of a build: packaging/packages.sh BUILD_DIR OUT_DIR, prints their paths. The same build gives the same
-# bytes: all files get the time of the version.
+# bytes: all files get the time of the version. A deb has the libraries of this distribution as its dependencies. So has an
+# rpm that is made where rpm is at home; made on Debian, whose libraries no rpm names, it brings the bundle with it.
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: packaging/packages.sh BUILD_DIR OUT_DIR" >&2; exit 2; }
 build=$(realpath "$1")
@@ -15,9 +16,24 @@ export SOURCE_DATE_EPOCH
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for kind in DEB RPM; do
-  (umask 022 && cpack --config "$build/CPackConfig.cmake" -G $kind -B "$work/$kind") >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-done
+pack() {  # pack KIND [CPACK_OPTION...]
+  (umask 022 && cpack --config "$build/CPackConfig.cmake" -G "$1" -B "$work/$1" "${@:2}") >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2; exit 1; }
+}
+
+unpack_bundle() {
+  mkdir "$work/bundle"
+  tar -C "$work/bundle" --strip-components 1 \
+    -xf "$(DTRAIN_BUNDLE_LEVEL=1 bash "$(dirname "${BASH_SOURCE[0]}")/bundle.sh" "$build" "$work/packed")"
+}
+
+pack DEB
+if [ -f /etc/debian_version ]; then
+  unpack_bundle
+  pack RPM -D CPACK_DTRAIN_BUNDLE="$work/bundle" -D CPACK_RPM_PACKAGE_AUTOREQPROV=no
+else
+  pack RPM
+fi
 for file in "$work"/*/*.deb "$work"/*/*.rpm; do
   cp "$file" "$out"
   echo "$out/$(basename "$file")"

@@ -10,6 +10,11 @@ foreach(root ${roots})
     file(CHMOD ${root}/share/lintian/overrides/dtrain ${root}/share/doc/dtrain/changelog.Debian
          PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
   endif()
+  if(CPACK_GENERATOR STREQUAL RPM AND CPACK_DTRAIN_BUNDLE)
+    file(REMOVE ${root}/bin/dtrain)
+    file(COPY ${CPACK_DTRAIN_BUNDLE}/ DESTINATION ${root}/lib/dtrain)
+    file(CREATE_LINK ../lib/dtrain/dtrain ${root}/bin/dtrain SYMBOLIC)
+  endif()
   file(GLOB plain ${root}/share/man/man*/dtrain*.[15] ${root}/share/doc/dtrain/changelog*)
   # Without a name and a time inside: the same bytes again.
   execute_process(COMMAND gzip -9nf ${plain} COMMAND_ERROR_IS_FATAL ANY)

@@ -22,9 +22,9 @@ main() {
   test_case "lintian is content" lintian_is_content
   test_case "rpmlint is content" rpmlint_is_content
   test_case "a deb has page, completions and the libraries it needs" deb_is_whole
-  test_case "an rpm has page, completions and the libraries it needs" rpm_is_whole
+  test_case "an rpm has page, completions and every library" rpm_is_whole
   if [ "$(id -u)" = 0 ]; then
-    test_case "the rpm goes into a fresh root and leaves nothing when removed" rpm_comes_and_goes
+    test_case "the rpm goes into an empty root, trains there and leaves nothing when removed" rpm_comes_and_goes
     test_case "the deb goes into a fresh root and leaves nothing when removed" deb_comes_and_goes
   else
     skip "installing" "needs root"
@@ -68,7 +68,8 @@ deb_is_whole() {
 rpm_is_whole() {
   rpm -qpl "$(rpm_file)" >"$work/list"
   rpm -qp --requires "$(rpm_file)" >"$work/needs"
-  has usr/bin/dtrain usr/share/man/man1/dtrain-train.1.gz usr/share/zsh/site-functions/_dtrain && grep -q '^libdnnl.so' "$work/needs"
+  has usr/bin/dtrain usr/share/man/man1/dtrain-train.1.gz usr/share/zsh/site-functions/_dtrain usr/lib/dtrain/lib/libdnnl.so.2 \
+    usr/lib/dtrain/lib/libc.so.6 && ! grep -v '^rpmlib(' "$work/needs"
 }
 
 has() {
@@ -79,8 +80,8 @@ has() {
 rpm_comes_and_goes() {
   local root=$work/rpm-root
   mkdir -p "$root"
-  rpm --root "$root" --initdb && rpm --root "$root" -i --nodeps "$(rpm_file)" && "$root/usr/bin/dtrain" --version &&
-    rpm --root "$root" -V --nodeps dtrain && rpm --root "$root" -e --nodeps dtrain && nothing_left "$root"
+  rpm --root "$root" --initdb && rpm --root "$root" -i "$(rpm_file)" && train_in "$root" && rpm --root "$root" -V dtrain &&
+    rpm --root "$root" -e dtrain && nothing_left "$root"
 }
 
 deb_comes_and_goes() {
@@ -88,6 +89,13 @@ deb_comes_and_goes() {
   mkdir -p "$root/var/lib/dpkg/"{info,updates} && touch "$root/var/lib/dpkg/"{status,available}
   dpkg --root="$root" --force-depends -i "$(deb)" && "$root/usr/bin/dtrain" --version &&
     dpkg --root="$root" --force-depends -P dtrain && nothing_left "$root"
+}
+
+train_in() {  # train_in ROOT: as it was installed, with nothing else there
+  mkdir -p "$1/tmp" && chroot "$1" /usr/bin/dtrain --version &&
+    chroot "$1" /usr/bin/dtrain data prepare shapes --out /tmp/d --train-count 256 --val-count 64 &&
+    chroot "$1" /usr/bin/dtrain train --network resnet --num-layers 8 --data-train /tmp/d/shapes_train.rec \
+      --data-val /tmp/d/shapes_val.rec --num-epochs 1
 }
 
 nothing_left() { ! find "$1" -path '*/var/*' -prune -o -name '*dtrain*' -print | grep .; }
