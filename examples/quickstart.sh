@@ -12,7 +12,7 @@ main() {
   say "1/4 Installing what is missing"
   packaging/install-deps.sh build
 
-  say "2/4 Building (release; the log is build/quickstart-build.log)"
+  say "2/4 Building (release; the first time some ten minutes on 2 cores; the log is build/quickstart-build.log)"
   build
 
   say "3/4 Drawing the data set 'shapes': 10 classes of small pictures"
