@@ -599,7 +599,7 @@ _dtrain() {
       'cluster ssh') choices='--region --profile --timeout --timing -L --local-forward -R --remote-forward -D --dynamic-forward --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster logs') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster env') choices='--region --profile --timeout --timing --emr --workers-file --everywhere --login --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster watch') choices='--region --profile --timeout --timing --job-dir --every --once --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster watch') choices='--region --profile --timeout --timing --job-dir --here --every --once --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster health') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;

@@ -10,11 +10,9 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/user_data.hpp>
-#include <dtrain/launch/agent_registry.hpp>
 
 #include "host_edit.hpp"
 #include "job_client.hpp"
-#include "job_launcher.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -41,14 +39,21 @@ std::set<std::string> listed_in(const std::string& host_file) {
   return found;
 }
 
+std::set<std::string> running_in(const cluster::Fleet& fleet) {
+  std::set<std::string> found;
+  for (const cluster::Node& node : fleet.nodes) {
+    if (node.state == "running") found.insert(node.private_ip);
+  }
+  return found;
+}
+
 class NearJob final : public BridgeJob {
  public:
-  explicit NearJob(const Path& folder) : folder_{folder}, registry_(own_registry()) {}
+  NearJob(const Path& folder, const std::string& cluster) : folder_{folder}, registry_(registry_of(cluster)) {}
 
   cluster::BridgeView look(const cluster::Fleet& fleet) override {
-    launch::ask_registry(registry_, announcement(fleet), kDeadline);
     cluster::BridgeView view;
-    view.ready = connected_in(launch::ask_registry(registry_, question("list"), kDeadline));
+    view.ready = registry_ ? registered(fleet) : running_in(fleet);
     const auto file = read_coordinator(folder_);
     view.job_runs = file && !file->over() && answers(*file);
     if (file_exists(folder_.hosts())) view.listed = listed_in(read_file(folder_.hosts()));
@@ -59,8 +64,13 @@ class NearJob final : public BridgeJob {
   void remove(const std::string& host) override { edit_hosts(folder_, {.remove = {host}}); }
 
  private:
+  std::set<std::string> registered(const cluster::Fleet& fleet) const {
+    launch::ask_registry(*registry_, announcement(fleet), kDeadline);
+    return connected_in(launch::ask_registry(*registry_, question("list"), kDeadline));
+  }
+
   const JobFolder folder_;
-  const launch::AgentRegistry registry_;
+  const std::optional<launch::AgentRegistry> registry_;
 };
 
 class FarJob final : public BridgeJob {
@@ -139,7 +149,9 @@ std::string words_of(const cluster::BridgeStep& step) {
 
 }  // namespace
 
-std::unique_ptr<BridgeJob> make_near_job(const Path& job_folder) { return std::make_unique<NearJob>(job_folder); }
+std::unique_ptr<BridgeJob> make_near_job(const Path& job_folder, const std::string& cluster) {
+  return std::make_unique<NearJob>(job_folder, cluster);
+}
 
 std::unique_ptr<BridgeJob> make_far_job(ClusterHead& head, const std::string& job_folder) {
   return std::make_unique<FarJob>(head, job_folder);

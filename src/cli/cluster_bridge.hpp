@@ -12,7 +12,7 @@
 
 namespace dtrain::cli {
 
-// The job's side: on this machine, where it is the head, or over ssh.
+// The job's side: on this machine, or on the head, over ssh.
 class BridgeJob {
  public:
   virtual ~BridgeJob() = default;
@@ -20,7 +20,8 @@ class BridgeJob {
   virtual void add(const std::string& host) = 0;                      // Error: the job refuses
   virtual void remove(const std::string& host) = 0;
 };
-std::unique_ptr<BridgeJob> make_near_job(const Path& job_folder);
+// Where this machine is no node of that cluster, any instance of it that runs may join as it is.
+std::unique_ptr<BridgeJob> make_near_job(const Path& job_folder, const std::string& cluster);
 // `job_folder` as the head sees it; empty: the shared folder. The head must outlive the job.
 std::unique_ptr<BridgeJob> make_far_job(ClusterHead& head, const std::string& job_folder);
 

@@ -14,7 +14,6 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/spec.hpp>
 #include <dtrain/cluster/user_data.hpp>
-#include <dtrain/launch/agent_registry.hpp>
 
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
@@ -27,11 +26,6 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 60s;
 constexpr auto kLook = 50ms;
 constexpr std::string_view kPidWord = "dtrain-process ";
-
-bool is_node_of(const std::string& name) {
-  const auto registry = launch::read_agent_registry(launch::kAgentRegistryFile);
-  return registry && registry->cluster == name;
-}
 
 // Nodes are called by their addresses, which stay the same while the numbers of workers change.
 void choose_nodes(Command& command) {
@@ -136,7 +130,7 @@ std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::
   const Option* chosen = command.options.find("cluster");
   if (!chosen || !chosen->given || !command.options.find("job-dir")) return std::nullopt;
   cluster::check_cluster_name(*chosen->given);
-  if (!is_node_of(*chosen->given)) {
+  if (!registry_of(*chosen->given)) {
     if (only_shown) return std::nullopt;
     return run_on_head(*chosen->given, given, console);
   }

@@ -9,7 +9,6 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/user_data.hpp>
-#include <dtrain/launch/agent_registry.hpp>
 #include <dtrain/launch/program_archive.hpp>
 
 #include "environment.hpp"
@@ -117,6 +116,12 @@ void ClusterHead::bring_program() {
   if (archive.sha256 == wanted) return;
   throw UsageError("the cluster was made by another dtrain than this one, and waits for that",
                    "run the dtrain that made it, or make the cluster anew");
+}
+
+std::optional<launch::AgentRegistry> registry_of(const std::string& cluster) {
+  auto registry = launch::read_agent_registry(launch::kAgentRegistryFile);
+  if (registry && registry->cluster != cluster) registry.reset();
+  return registry;
 }
 
 Json announcement(const cluster::Fleet& fleet) {

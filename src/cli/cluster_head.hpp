@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
 #include <dtrain/cluster/fleet.hpp>
+#include <dtrain/launch/agent_registry.hpp>
 #include <dtrain/net/ssh.hpp>
 
 #include "console.hpp"
@@ -20,6 +22,9 @@ std::vector<std::string> logins_of(const cluster::Fleet& fleet);
 net::SshOptions cluster_ssh_options(const std::string& cluster);
 // Where the node is reached from here.
 const std::string& address_of(const cluster::Node& node);
+
+// How this machine reaches the head; nullopt: it is no node of that cluster.
+std::optional<launch::AgentRegistry> registry_of(const std::string& cluster);
 
 // The question by which the head learns who is in the account with the cluster's tags: only they may register.
 Json announcement(const cluster::Fleet& fleet);

@@ -5,7 +5,6 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
-#include <dtrain/launch/agent_registry.hpp>
 
 #include "cluster_bridge.hpp"
 #include "cluster_options.hpp"
@@ -19,7 +18,7 @@ struct WatchCommand {
   ClusterPlace place;
   std::string job_dir;
   int every = 5;  // seconds
-  bool once = false;
+  bool once = false, here = false;
 };
 
 void bind(OptionSet& set, WatchCommand& options) {
@@ -27,28 +26,31 @@ void bind(OptionSet& set, WatchCommand& options) {
   set.group("How");
   set.add("--job-dir", options.job_dir, "DIR", "of the job, as the head sees it; else the shared folder").flag_only =
       true;
+  set.add(
+         "--here", options.here,
+         "the job is coordinated on this machine. A coordinator whose environment has WORKER_LAUNCH_TEMPLATE_ID and "
+         "ELASTIC_WORKER_TAG, as on a cluster's head, starts this itself beside an elastic job. Whatever fails is told "
+         "and tried again, ever more seldom")
+      .flag_only = true;
   set.add("--every", options.every, "SECONDS", "between two looks", between(1, 3'600));
   set.add("--once", options.once, "look once, do what follows, and end").flag_only = true;
-}
-
-bool is_on_head(const std::string& cluster) {
-  const auto registry = launch::read_agent_registry(launch::kAgentRegistryFile);
-  return registry && registry->cluster == cluster;
 }
 
 // What it takes to see the job, found again when it was lost.
 class Watch {
  public:
-  Watch(const WatchCommand& options, Console& console)
-      : options_(options), console_(console), cloud_(options.place, console) {}
+  Watch(const WatchCommand& options, Console& console) : options_(options), console_(console) {}
 
   ExitCode run() {
     do {
       try {
         look();
-      } catch (const RemoteError& error) {
-        if (options_.once) throw;
-        console_.warning(error.what());
+        tell_success();
+      } catch (const Stopped&) {
+        throw;
+      } catch (const Error& error) {
+        if (options_.once || !may_pass(error)) throw;
+        tell_failure(error);
         job_.reset();
         head_.reset();
       }
@@ -58,22 +60,44 @@ class Watch {
 
  private:
   void look() {
+    if (!cloud_) cloud_.emplace(options_.place, console_);
     if (!job_) connect();
-    bridge_round(cloud_.aws(), options_.place.name, *job_, [this](const std::string& line) { console_.log(line); });
+    bridge_round(cloud_->aws(), options_.place.name, *job_, [this](const std::string& line) { console_.log(line); });
   }
 
   void connect() {
-    if (is_on_head(options_.place.name)) {
-      job_ = make_near_job(options_.job_dir.empty() ? "." : options_.job_dir);
+    if (options_.here || registry_of(options_.place.name)) {
+      job_ = make_near_job(options_.job_dir.empty() ? "." : options_.job_dir, options_.place.name);
       return;
     }
-    const cluster::Fleet fleet = cluster::read_fleet(cloud_.aws(), options_.place.name);
+    const cluster::Fleet fleet = cluster::read_fleet(cloud_->aws(), options_.place.name);
     head_.emplace(fleet, std::chrono::seconds(0));
     job_ = make_far_job(*head_, options_.job_dir);
   }
 
-  bool pause() {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(options_.every);
+  // Beside a job nobody is there to mend a command line, but credentials may come.
+  bool may_pass(const Error& error) const {
+    return options_.here || dynamic_cast<const RemoteError*>(&error) != nullptr;
+  }
+
+  // The same words once, however often they would be true.
+  void tell_failure(const Error& error) {
+    ++failures_;
+    if (said_ == error.what()) return;
+    said_ = error.what();
+    console_.warning(fmt::format("the tags of cluster {} are not followed now: {}{}", options_.place.name, said_,
+                                 error.hint().empty() ? "" : fmt::format(" ({})", error.hint())));
+  }
+
+  void tell_success() {
+    if (failures_ > 0) console_.log(fmt::format("the tags of cluster {} are followed again", options_.place.name));
+    failures_ = 0;
+    said_.clear();
+  }
+
+  bool pause() const {
+    const auto until = std::chrono::steady_clock::now() +
+                       cluster::pause_between_looks(std::chrono::seconds(options_.every), failures_);
     while (stop_signal() == 0 && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
@@ -82,12 +106,15 @@ class Watch {
 
   const WatchCommand& options_;
   Console& console_;
-  ClusterCloud cloud_;
+  std::optional<ClusterCloud> cloud_;
   std::optional<ClusterHead> head_;
   std::unique_ptr<BridgeJob> job_;
+  int failures_ = 0;  // in a row
+  std::string said_;  // of the last one
 };
 
 ExitCode act(const WatchCommand& options, const OptionSet&, Console& console) {
+  watch_stop_signals();
   const ExitCode code = Watch(options, console).run();
   if (stop_signal() != 0) throw Interrupted(stop_signal(), "nobody watches the tags any more; the job goes on");
   return code;

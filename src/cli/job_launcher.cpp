@@ -21,9 +21,19 @@ namespace dtrain::cli {
 namespace {
 
 // Not CUDA_VISIBLE_DEVICES and the like: what a machine has is its own affair. No credentials.
-constexpr std::array<std::string_view, 11> kTravelling = {
-    "DTRAIN_", "DEEPLEARNING_", "EFS_MOUNT=", "AWS_REGION=", "AWS_DEFAULT_REGION=", "AWS_ENDPOINT_URL", "NCCL_",
-    "GLOO_",   "OMP_",          "ONEDNN_",    "DNNL_"};
+constexpr std::array<std::string_view, 13> kTravelling = {"DTRAIN_",
+                                                          "DEEPLEARNING_",
+                                                          "EFS_MOUNT=",
+                                                          "WORKER_LAUNCH_TEMPLATE_ID=",
+                                                          "ELASTIC_WORKER_TAG=",
+                                                          "AWS_REGION=",
+                                                          "AWS_DEFAULT_REGION=",
+                                                          "AWS_ENDPOINT_URL",
+                                                          "NCCL_",
+                                                          "GLOO_",
+                                                          "OMP_",
+                                                          "ONEDNN_",
+                                                          "DNNL_"};
 
 bool same_file_system(const Path& one, const Path& other) {
   struct stat of_one {

@@ -229,7 +229,10 @@ void bind_training_hosts(OptionSet& set, JobOptions& options) {
 
 void bind_elastic(OptionSet& set, JobOptions& options) {
   set.group("Workers that come and go");
-  set.add("--elastic", options.elastic, "edit host_worker, or say `dtrain hosts`, and workers join or leave");
+  set.add("--elastic", options.elastic,
+          "edit host_worker, or say `dtrain hosts`, and workers join or leave. Where WORKER_LAUNCH_TEMPLATE_ID and "
+          "ELASTIC_WORKER_TAG are set, as on a cluster's head, the tags of its instances do that too: what `dtrain "
+          "cluster watch` does runs beside the job");
   set.add_custom(
       "--elastic-training-enabled", "True|False", "MXNet's name of --elastic",
       [&options](const std::string& text) { options.elastic = true_or_false(text); }, [] { return std::string(); });

@@ -18,10 +18,12 @@
 #include <dtrain/net/channel.hpp>
 
 #include "credential_loan.hpp"
+#include "environment.hpp"
 #include "job_launcher.hpp"
 #include "lent_starts.hpp"
 #include "process_facts.hpp"
 #include "signals.hpp"
+#include "tag_watch.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -121,6 +123,7 @@ struct JobRun::State {
     work.begin(workers);
     coordinator.emplace(coordinator_options(), crew, elastic::Moment::now());
     publish(crew);
+    follow_tags();
     tick();
   }
 
@@ -137,6 +140,7 @@ struct JobRun::State {
       elastic::CoordinatorOptions options = coordinator_options();
       options.inheritance = {order->mandate, std::move(hosts)};
       coordinator.emplace(std::move(options), crew, elastic::Moment::now());
+      follow_tags();
       tick();
     });
   }
@@ -239,6 +243,15 @@ struct JobRun::State {
     write_coordinator(folder, about);
   }
 
+  void follow_tags() {
+    if (!job.elastic) return;
+    const TagWatchChoice choice = choose_tag_watch(environment);
+    if (!choice.complaint.empty()) console.warning(choice.complaint);
+    if (choice.cluster.empty()) return;
+    console.log(fmt::format("Follows the tags of cluster {}, as `dtrain cluster watch` does", choice.cluster));
+    tags.emplace(choice.cluster, JobFolder{std::filesystem::absolute(folder.path)}, console);
+  }
+
   void retire(const elastic::Finish& finish) {
     about.token.clear();
     about.ended = finish.reason.empty() ? "done" : finish.reason;
@@ -257,6 +270,7 @@ struct JobRun::State {
     starts.tick(now.time);
     console.flush();
     if (loan && hands) loan->send_news(*hands);
+    if (tags) tags->tick(now.time);
     const auto& current = coordinator->state().current;
     if (current && current->stepped && tell_running) std::exchange(tell_running, nullptr)();
     if (coordinator->finished()) return loop.stop();
@@ -340,6 +354,7 @@ struct JobRun::State {
   CoordinatorFile about;
   std::optional<elastic::Coordinator> coordinator;
   std::optional<CredentialLoan> loan;  // where files of the run are behind s3://
+  std::optional<TagWatch> tags;        // where the job runs in a cluster that says which
   elastic::Crew* hands = nullptr;
   std::function<void()> tell_running;
   int signals_heard = 0;

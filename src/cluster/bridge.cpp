@@ -1,5 +1,7 @@
 #include <dtrain/cluster/bridge.hpp>
 
+#include <algorithm>
+
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::cluster {
@@ -9,6 +11,7 @@ constexpr const char* kAddQueued = "ADD_QUEUED";
 constexpr const char* kAdded = "ADDED";
 constexpr const char* kRemovalQueued = "REMOVAL_QUEUED";
 constexpr const char* kRemoved = "REMOVED";
+constexpr std::chrono::minutes kLongestPause{5};
 
 class Decision {
  public:
@@ -73,6 +76,12 @@ std::vector<BridgeStep> decide_bridge(const Fleet& fleet, const BridgeView& view
   for (const Node& node : fleet.nodes) decision.consider(node);
   for (const Node& node : fleet.ending) decision.consider_ended(node);
   return std::move(decision.steps);
+}
+
+std::chrono::seconds pause_between_looks(std::chrono::seconds every, int failures) {
+  const std::chrono::seconds longest = std::max<std::chrono::seconds>(every, kLongestPause);
+  for (; failures > 0 && every < longest; --failures) every *= 2;
+  return std::min(every, longest);
 }
 
 std::map<std::string, std::string> last_words(std::string_view member_log) {

@@ -14,6 +14,7 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr std::size_t kLongestValue = 256;
+constexpr const char* kElasticEnd = "-aws-dl-cfn-elastic-worker";
 // A page's size must be asked for, else EC2 answers with as many as it likes and may time out.
 const net::HttpField kPage{"MaxResults", "1000"};
 
@@ -79,7 +80,13 @@ std::string value_of(const Tags& tags, const std::string& key) {
 
 }  // namespace
 
-std::string elastic_tag(const std::string& cluster) { return cluster + "-aws-dl-cfn-elastic-worker"; }
+std::string elastic_tag(const std::string& cluster) { return cluster + kElasticEnd; }
+
+std::optional<std::string> cluster_of_elastic_tag(std::string_view tag) {
+  const std::string_view end = kElasticEnd;
+  if (tag.size() <= end.size() || !tag.ends_with(end)) return std::nullopt;
+  return std::string(tag.substr(0, tag.size() - end.size()));
+}
 
 std::string worker_name(int number) { return fmt::format("w{:04}", number); }
 

@@ -11,6 +11,7 @@ import boto3
 REGION = "us-east-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true"}
+DROPPED = ("AWS_", "DTRAIN_CLUSTER", "WORKER_LAUNCH_TEMPLATE_ID", "ELASTIC_WORKER_TAG")
 SECRETS = ("AWS_SECRET_ACCESS_KEY=test", "session-token", "temporary")
 LIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -23,7 +24,7 @@ class Cloud:
         self.ec2, self.efs = self.client("ec2"), self.client("efs")
         home = self.folder / "home"
         home.mkdir()
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DTRAIN_CLUSTER"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
         self.environment = {**kept, **KEYS, "AWS_ENDPOINT_URL": proxy.url, "HOME": str(home), "NO_COLOR": "1"}
 
     def client(self, service):
@@ -36,9 +37,9 @@ class Cloud:
 
     # dtrain.
 
-    def start(self, *words, **environment):
+    def start(self, *words, streams=subprocess.PIPE, **environment):
         return subprocess.Popen([self.program, *map(str, words)], env={**self.environment, **environment}, cwd=self.folder,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                stdin=subprocess.DEVNULL, stdout=streams, stderr=streams, text=True)
 
     def run(self, *words, status=0, **environment):
         """A finished command, with the exit code that was expected; None: any."""

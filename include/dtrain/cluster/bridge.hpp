@@ -4,6 +4,7 @@
 // Pure: whoever asks carries the steps out and asks again some seconds later; a step that was lost comes again.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,6 +33,10 @@ struct BridgeStep {
 
 // In the order in which they are to be done: an instance is ended only in a later round than its tag said REMOVED.
 std::vector<BridgeStep> decide_bridge(const Fleet& fleet, const BridgeView& view);
+
+// Until the next look: `every` while all is well, twice as long with each further failure in a row, up to 5 minutes
+// or `every`, whichever is longer.
+std::chrono::seconds pause_between_looks(std::chrono::seconds every, int failures);
 
 // {host: its last word} of the lines `SEQ ADDED|REMOVED HOST NANOSECONDS`; others count for nothing.
 std::map<std::string, std::string> last_words(std::string_view member_log);

@@ -30,6 +30,7 @@ inline constexpr const char* kName = "Name";
 }  // namespace tag
 // On workers that may be removed; a person who deletes it removes the worker.
 std::string elastic_tag(const std::string& cluster);
+std::optional<std::string> cluster_of_elastic_tag(std::string_view tag);  // nullopt: it is no such tag
 
 using Tags = std::map<std::string, std::string>;
 

@@ -87,6 +87,15 @@ TEST(Bridge, LeavesTheHeadAndBaseWorkersAlone) {
   EXPECT_EQ(decided(worker("", false), job(false)), "");  // a machine that nobody tagged
 }
 
+TEST(Bridge, LooksEverMoreSeldomWhileItFails) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(pause_between_looks(5s, 0), 5s);
+  EXPECT_EQ(pause_between_looks(5s, 1), 10s);
+  EXPECT_EQ(pause_between_looks(5s, 3), 40s);
+  EXPECT_EQ(pause_between_looks(5s, 1'000'000), 300s);
+  EXPECT_EQ(pause_between_looks(3'600s, 7), 3'600s);
+}
+
 TEST(Bridge, ReadsTheLastWordOfTheMemberLog) {
   const auto words = last_words("0 ADDED 10.0.0.1 17\n1 ADDED 10.0.0.3 18\n2 REMOVED 10.0.0.3 19\nhalf a li");
   EXPECT_EQ(words.at("10.0.0.3"), "REMOVED");
