@@ -596,7 +596,7 @@ _dtrain() {
       'cluster status') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster ssh') choices='--region --profile --timeout --timing -L --local-forward -R --remote-forward -D --dynamic-forward --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster ssh') choices='--region --profile --timeout --timing --write-config -L --local-forward -R --remote-forward -D --dynamic-forward --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster logs') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster env') choices='--region --profile --timeout --timing --emr --workers-file --everywhere --login --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster watch') choices='--region --profile --timeout --timing --job-dir --here --every --once --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

@@ -798,6 +798,7 @@ complete -c dtrain -n "__dtrain_at 'cluster ssh'" -l region -x -d 'of AWS (AWS_R
 complete -c dtrain -n "__dtrain_at 'cluster ssh'" -l profile -x -d 'of ~/.aws (AWS_PROFILE)'
 complete -c dtrain -n "__dtrain_at 'cluster ssh'" -l timeout -x -d 'to wait for AWS'
 complete -c dtrain -n "__dtrain_at 'cluster ssh'" -l timing -d 'say how many calls there were and how long they took'
+complete -c dtrain -n "__dtrain_at 'cluster ssh'" -l write-config -d 'log in to nobody, but name the nodes for ssh, scp, rsync and editors: `ssh demo.w0001`. ~/.ssh/config gets one Include line, its first, and nothing else of it changes. From then on `cluster up`, add, remove and ssh on this machine keep the names as the cluster is; `cluster down` takes them away, with the last cluster the line too'
 complete -c dtrain -n "__dtrain_at 'cluster ssh'" -s L -l local-forward -x -d 'as of ssh; may be given again'
 complete -c dtrain -n "__dtrain_at 'cluster ssh'" -s R -l remote-forward -x -d 'as of ssh; may be given again'
 complete -c dtrain -n "__dtrain_at 'cluster ssh'" -s D -l dynamic-forward -x -d 'as of ssh; may be given again'

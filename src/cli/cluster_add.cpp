@@ -7,6 +7,7 @@
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
+#include "ssh_entries.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -80,6 +81,7 @@ ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) 
                   console);
   const cluster::AddResult result = cluster::add_workers(cloud.work(!options.no_wait), wish, account, fleet,
                                                          options.count, options.least.value_or(options.count));
+  renew_ssh_entries(cloud.aws(), fleet.name, console);
   if (console.json()) console.answer_json(document(fleet, result));
   for (const cluster::Node& node : result.added) {
     if (!console.json()) console.answer(fmt::format("{}  {}  {}", node.name, node.instance_id, node.private_ip));

@@ -2,6 +2,7 @@
 
 #include "cluster_options.hpp"
 #include "command.hpp"
+#include "ssh_entries.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -51,6 +52,7 @@ ExitCode end(const DownCommand& options, Console& console) {
   ClusterCloud cloud(options.place, console);
   require_consent(options.yes, fmt::format("cluster {}: end all of it?", options.place.name), console);
   const cluster::DownResult result = cluster::bring_down(cloud.work(true), options.place.name, options.delete_storage);
+  remove_ssh_entries(options.place.name, console);
   if (console.json()) {
     console.answer_json(document(options.place.name, result));
   } else {

@@ -8,6 +8,7 @@
 #include "cluster_bridge.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
+#include "ssh_entries.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -92,6 +93,7 @@ ExitCode remove(const RemoveCommand& options, Console& console) {
     require_consent(options.yes, fmt::format("cluster {}: end {} ({})?", fleet.name, node->name, node->instance_id),
                     console);
     end(options, cloud, fleet, *node, console);
+    renew_ssh_entries(cloud.aws(), fleet.name, console);
   }
   if (console.json()) {
     console.answer_json(document(fleet, options.node, node));

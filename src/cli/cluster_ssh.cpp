@@ -11,6 +11,7 @@
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
+#include "ssh_entries.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -20,6 +21,7 @@ struct SshCommand {
   std::string node;
   std::vector<std::string> words;
   std::vector<std::string> local, remote, dynamic;
+  bool write_config = false;
 };
 
 void add_forward(OptionSet& set, const char* flag, std::vector<std::string>& field, const char* value,
@@ -35,6 +37,15 @@ void bind(OptionSet& set, SshCommand& options) {
   set.group("What");
   set.add("NODE", options.node, "NODE", "by name or instance id, as `cluster status` shows it; else the head");
   set.add_words("COMMAND", options.words, "for the user's shell there, its words joined by blanks; else a shell");
+  // Here and not at `up`: how this machine calls the nodes is no property of the cluster, which others use too.
+  set.add(
+         "--write-config", options.write_config,
+         "log in to nobody, but name the nodes for ssh, scp, rsync and editors: `ssh demo.w0001`. ~/.ssh/config gets "
+         "one "
+         "Include line, its first, and nothing else of it changes. From then on `cluster up`, add, remove and ssh on "
+         "this "
+         "machine keep the names as the cluster is; `cluster down` takes them away, with the last cluster the line too")
+      .flag_only = true;
   add_forward(set, "-L,--local-forward", options.local, "PORT:HOST:PORT", "as of ssh; may be given again");
   add_forward(set, "-R,--remote-forward", options.remote, "PORT:HOST:PORT", "as of ssh; may be given again");
   add_forward(set, "-D,--dynamic-forward", options.dynamic, "PORT", "as of ssh; may be given again");
@@ -89,12 +100,31 @@ std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::F
   return line;
 }
 
+ExitCode write_config(const cluster::Fleet& fleet, Console& console) {
+  const Path file = write_ssh_entries(fleet);
+  Json names = Json::array();
+  for (const std::string& name : ssh_names(fleet)) {
+    names.push_back(name);
+    if (!console.json()) console.answer(name);
+  }
+  if (console.json()) {
+    console.answer_json(Json::object({{"schema", "dtrain.cluster-ssh-config/1"},
+                                      {"cluster", fleet.name},
+                                      {"file", file.string()},
+                                      {"hosts", names}}));
+  }
+  return ExitCode::ok;
+}
+
 ExitCode act(const SshCommand& options, const OptionSet&, Console& console) {
   cluster::Fleet fleet;
   {
     ClusterCloud cloud(options.place, console);
     fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+    if (options.write_config) require_there(fleet, cloud.aws());
   }
+  if (options.write_config) return write_config(fleet, console);
+  renew_ssh_entries(fleet, console);
   const cluster::Node* node = options.node.empty() ? fleet.head() : fleet.find(options.node);
   if (!node) {
     throw UsageError(options.node.empty() ? fmt::format("cluster {} has no head", fleet.name)
@@ -115,7 +145,7 @@ ExitCode act(const SshCommand& options, const OptionSet&, Console& console) {
 std::unique_ptr<Command> make_cluster_ssh() {
   auto command = make_command<SshCommand>("cluster ssh", "log in to a node of a cluster, or run a command there", act);
   command->examples = {"dtrain cluster ssh demo", "dtrain cluster ssh demo w0001 -- nvidia-smi -L",
-                       "dtrain cluster ssh demo -L 6006:localhost:6006"};
+                       "dtrain cluster ssh demo -L 6006:localhost:6006", "dtrain cluster ssh demo --write-config"};
   command->see_also = {"run", "cluster status", "cluster logs"};
   return command;
 }

@@ -5,6 +5,7 @@
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
+#include "ssh_entries.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -63,6 +64,7 @@ ExitCode make(const UpCommand& options, const OptionSet& set, Console& console) 
   }
   const cluster::UpResult result = (wish.spec.on == "emr" ? cluster::bring_up_emr : cluster::bring_up)(
       cloud.work(!options.no_wait), wish, account, std::move(fleet), plan);
+  renew_ssh_entries(result.fleet, console);
   if (console.json()) {
     console.answer_json(document(wish, result));
   } else {
