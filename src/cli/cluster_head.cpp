@@ -31,11 +31,13 @@ void pause() {
 }
 
 // As one of the users that the image may have.
-net::SshSession log_in(const cluster::Fleet& fleet, const cluster::Node& node) {
+net::SshSession log_in(const cluster::Fleet& fleet, const cluster::Node& node, const std::stop_token& stop) {
   const std::vector<std::string> logins = logins_of(fleet);
+  net::SshOptions options = cluster_ssh_options(fleet.name);
+  options.stop = stop;
   for (std::size_t i = 0;; ++i) {
     try {
-      return net::SshSession::connect({.host = address_of(node), .user = logins[i]}, cluster_ssh_options(fleet.name));
+      return net::SshSession::connect({.host = address_of(node), .user = logins[i]}, options);
     } catch (const RemoteError&) {
       if (i + 1 == logins.size()) throw;
     }
@@ -43,7 +45,7 @@ net::SshSession log_in(const cluster::Fleet& fleet, const cluster::Node& node) {
 }
 
 net::SshSession log_in_to_head(const cluster::Fleet& fleet, std::chrono::seconds patience,
-                               const ClusterHead::Note& note) {
+                               const ClusterHead::Note& note, const std::stop_token& stop) {
   const cluster::Node* head = fleet.head();
   if (!head) {
     throw UsageError(fmt::format("cluster {} has no head", fleet.name),
@@ -52,7 +54,7 @@ net::SshSession log_in_to_head(const cluster::Fleet& fleet, std::chrono::seconds
   const auto until = std::chrono::steady_clock::now() + patience;
   for (std::string said;;) {
     try {
-      return log_in(fleet, *head);
+      return log_in(fleet, *head, stop);
     } catch (const RemoteError& error) {
       if (std::chrono::steady_clock::now() > until) throw;
       if (said != error.what()) note(error.what());
@@ -87,8 +89,8 @@ const std::string& address_of(const cluster::Node& node) {
   return node.public_ip.empty() ? node.private_ip : node.public_ip;
 }
 
-ClusterHead::ClusterHead(const cluster::Fleet& fleet, std::chrono::seconds patience, Note note)
-    : note_(std::move(note)), session_(log_in_to_head(fleet, patience, note_)) {}
+ClusterHead::ClusterHead(const cluster::Fleet& fleet, std::chrono::seconds patience, Note note, std::stop_token stop)
+    : note_(std::move(note)), session_(log_in_to_head(fleet, patience, note_, stop)) {}
 
 Json ClusterHead::ask(const Json& question) {
   std::string said, complaint;
@@ -101,16 +103,20 @@ Json ClusterHead::ask(const Json& question) {
 
 bool ClusterHead::has_program() { return session_.stat(on_node("bundle/dtrain")).has_value(); }
 
+bool ClusterHead::waits_for_program() { return session_.stat(on_node("incoming/wanted")).has_value(); }
+
 void ClusterHead::bring_program() {
   if (has_program()) return;
-  while (!session_.stat(on_node("incoming/wanted"))) pause();
+  while (!waits_for_program()) pause();
   const std::string wanted(trim(session_.read_file(on_node("incoming/wanted"))));
+  const std::string place = on_node(fmt::format("incoming/{}.tar", wanted).c_str());
+  if (session_.stat(place)) return;  // it is about to be unpacked
   const Path file = std::filesystem::temp_directory_path() / fmt::format("dtrain_{}.tar", ::getpid());
   const launch::ProgramArchive archive = launch::write_program_archive(file);
   std::error_code ignored;
   if (archive.sha256 == wanted) {
     note_(fmt::format("brings dtrain to the head: {}", format_bytes(archive.size)));
-    session_.put_file(file, on_node(fmt::format("incoming/{}.tar", wanted).c_str()), 0644);
+    session_.put_file(file, place, 0644);
   }
   std::filesystem::remove(file, ignored);
   if (archive.sha256 == wanted) return;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -34,14 +35,18 @@ class ClusterHead {
   // Tries until `patience` is over: a machine that boots answers only after a while. UsageError: there is no head.
   // `note`: takes lines for people who want to know more.
   using Note = std::function<void(const std::string& line)>;
+  // Stopped: asked to.
   ClusterHead(
-      const cluster::Fleet& fleet, std::chrono::seconds patience, Note note = [](const std::string&) {});
+      const cluster::Fleet& fleet, std::chrono::seconds patience, Note note = [](const std::string&) {},
+      std::stop_token stop = {});
 
   net::SshSession& session() { return session_; }
   // What the registry on the head answers. RemoteError.
   Json ask(const Json& question);
   // Whether the program is there already.
   bool has_program();
+  // It boots no longer, and has said which program it is to get.
+  bool waits_for_program();
   // Brings this program, which the head waits for. UsageError: it waits for another one.
   void bring_program();
   void announce(const cluster::Fleet& fleet) { ask(announcement(fleet)); }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cluster_look.hpp"
 #include "cluster_options.hpp"
 #include "command.hpp"
 
@@ -8,13 +9,24 @@ namespace {
 
 struct StatusCommand {
   ClusterPlace place;
+  bool no_head = false;
 };
 
-void bind(OptionSet& set, StatusCommand& options) { bind_cluster(set, options.place); }
+void bind(OptionSet& set, StatusCommand& options) {
+  bind_cluster(set, options.place);
+  set.group("How");
+  bind_no_head(set, options.no_head);
+}
 
-Json document(const std::string& region, const cluster::Fleet& fleet) {
+Json document(const std::string& region, const cluster::Fleet& fleet, const HeadLook& look) {
   Json nodes = Json::array(), options = Json::object();
-  for (const cluster::Node& node : fleet.nodes) nodes.push_back(node_json(node));
+  for (const cluster::Node& node : fleet.nodes) {
+    const cluster::AgentWord agent = look.agent_of(node, fleet);
+    Json one = node_json(node);
+    one["agent"] = name_of(agent.state);
+    one["agent_why"] = agent.why;
+    nodes.push_back(std::move(one));
+  }
   for (const auto& [name, text] : fleet.options) options[name] = text;
   return Json::object({{"schema", "dtrain.cluster-status/1"},
                        {"cluster", fleet.name},
@@ -22,6 +34,7 @@ Json document(const std::string& region, const cluster::Fleet& fleet) {
                        {"exists", fleet.exists()},
                        {"workers", fleet.workers().size()},
                        {"nodes", nodes},
+                       {"head_news", look.news},
                        {"security_group", fleet.group ? fleet.group->id : ""},
                        {"launch_template", fleet.launch_template ? fleet.launch_template->id : ""},
                        {"emr", fleet.emr ? fleet.emr->id : ""},
@@ -31,7 +44,7 @@ Json document(const std::string& region, const cluster::Fleet& fleet) {
                        {"dollars_so_far", cluster::cost_so_far(fleet)}});
 }
 
-void answer_table(const cluster::Fleet& fleet, Console& console) {
+void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Console& console) {
   console.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
                              fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
   if (fleet.on_emr()) {
@@ -41,24 +54,27 @@ void answer_table(const cluster::Fleet& fleet, Console& console) {
                                            fleet.name));
   }
   console.answer(console.paint_answer(
-      Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{}", "NODE", "INSTANCE", "STATE",
-                                  "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC")));
+      Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", "NODE", "INSTANCE",
+                                  "STATE", "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC", "AGENT")));
   for (const cluster::Node& node : fleet.nodes) {
-    console.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{}", node.name, node.instance_id,
+    console.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", node.name, node.instance_id,
                                node.state, node.private_ip, node.public_ip, node.zone, node.type, node.market,
-                               node.elastic_status));
+                               node.elastic_status, look.agent_of(node, fleet).text()));
   }
 }
 
 ExitCode act(const StatusCommand& options, const OptionSet&, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const HeadLook look =
+      options.no_head || !fleet.exists() ? no_look() : look_at_head(fleet, Json::object({{"ask", "list"}}));
+  if (!look.news.empty()) console.log(look.news);
   if (console.json()) {
-    console.answer_json(document(cloud.aws().region(), fleet));
+    console.answer_json(document(cloud.aws().region(), fleet, look));
   } else if (!fleet.exists()) {
     console.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
   } else {
-    answer_table(fleet, console);
+    answer_table(fleet, look, console);
   }
   return ExitCode::ok;
 }

@@ -21,7 +21,8 @@ void bind(OptionSet& set, UpCommand& options) {
   bind(set, options.spec);
   set.group("How");
   bind_yes(set, options.yes, "make it without asking");
-  set.add("--no-wait", options.no_wait, "return when the machines are ordered; the same `up` goes on later");
+  set.add("--no-wait", options.no_wait,
+          "return when the machines are ordered; `cluster status` or the same `up` goes on later");
   set.add("--dry-run", options.dry_run, "only say what would be done, as `cluster plan` does");
 }
 

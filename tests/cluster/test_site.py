@@ -127,6 +127,29 @@ def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
     assert cloud.sweep("demo") == []
 
 
+def agents(status):
+    return {node["name"]: node["agent"] for node in status["nodes"]}
+
+
+def test_status_finishes_what_up_left_when_it_did_not_wait(laptop):
+    cloud = laptop.cloud
+    laptop.up("-w", 1, "--no-wait")
+    laptop.wait_for(lambda: cloud.json("status", "demo")["head_news"], "status brings the program to the head")
+    laptop.wait_for(lambda: agents(cloud.json("status", "demo")) == {"head": "registered", "w0001": "registered"},
+                    "both nodes are registered, with no other command than status")
+    said = cloud.cluster("status", "demo").stdout.splitlines()
+    assert said[1].split()[-1] == "AGENT" and [line.split()[-1] for line in said[2:]] == ["registered", "registered"]
+
+    victim = next(node for node in cloud.json("status", "demo", "--no-head")["nodes"] if node["name"] == "w0001")
+    assert (victim["agent"], victim["agent_why"]) == ("unknown", "not asked, as --no-head says")
+    laptop.machines.find(victim["private_ip"]).run("sh", "-c", "pkill -9 -f 'agent --nod[e]'; rm -rf /opt/dtrain/bundle")
+    laptop.wait_for(lambda: agents(cloud.json("status", "demo"))["w0001"] == "lost", "its agent is missed")
+    # Nobody answers at the head's address any more.
+    laptop.machines.find(cloud.json("status", "demo")["nodes"][0]["private_ip"]).run("ip", "link", "set", "eth0", "down")
+    there = cloud.json("status", "demo")["nodes"]
+    assert [node["agent"] for node in there] == ["unknown", "unknown"] and all(node["agent_why"] for node in there)
+
+
 @pytest.mark.slow
 def test_r24_ssh_needs_no_option_and_refuses_a_changed_host(laptop):
     cloud = laptop.cloud

@@ -84,6 +84,13 @@ def test_r21_status_and_cost_say_what_it_costs(cloud, up):
     assert [node["name"] for node in cost["nodes"]] == ["head", "w0001", "w0002"]
 
 
+def test_status_says_why_it_knows_nothing_of_agents(cloud, up):
+    up()
+    nodes = cloud.json("status", "demo", "--no-head")["nodes"]
+    assert {(node["agent"], node["agent_why"]) for node in nodes} == {("unknown", "not asked, as --no-head says")}
+    assert "unknown: not asked" in cloud.cluster("status", "demo", "--no-head").stdout
+
+
 def impaired(identity):
     item = (f"<item><instanceId>{identity}</instanceId><systemStatus><status>impaired</status></systemStatus>"
             "<instanceStatus><status>ok</status></instanceStatus></item>")

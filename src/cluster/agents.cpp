@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include <dtrain/cluster/agents.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+using State = AgentWord::State;
+constexpr std::array<std::string_view, 7> kNames{"registered", "lost", "failed", "waiting",
+                                                 "absent",     "none", "unknown"};
+
+// The entry of that list whose `key` is so; nullptr: there is none.
+const Json* entry(const Json& list, const char* name, const char* key, const std::string& value) {
+  for (const Json& one : list.at(name).as_array()) {
+    if (one.at(key).as_string() == value) return &one;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view name_of(State state) { return kNames[static_cast<std::size_t>(state)]; }
+
+std::string AgentWord::text() const {
+  return why.empty() ? std::string(name_of(state)) : fmt::format("{}: {}", name_of(state), why);
+}
+
+AgentWord agent_of(const Node& node, const Fleet& fleet, const Json& list) {
+  if (fleet.emr) return {State::none, "EMR runs it"};
+  if (const Json* known = entry(list, "nodes", "instance_id", node.instance_id)) {
+    return known->at("connected").as_bool() ? AgentWord{State::registered}
+                                            : AgentWord{State::lost, "it is silent, or off"};
+  }
+  if (const Json* failure = entry(list, "failures", "address", node.private_ip)) {
+    return {State::failed, fmt::format("{} ended with exit code {}", failure->at("stage").as_string(),
+                                       failure->at("exit_code").as_integer())};
+  }
+  if (const Json* waiting = entry(list, "waiting", "instance_id", node.instance_id)) {
+    return {State::waiting, waiting->at("reason").as_string()};
+  }
+  if (node.role == Role::head && fleet.options.contains("head-only")) return {State::none, "it takes no part"};
+  return {State::absent, "it boots, or cannot reach the head"};
+}
+
+}  // namespace dtrain::cluster
