@@ -601,7 +601,7 @@ _dtrain() {
       'cluster env') choices='--region --profile --timeout --timing --emr --workers-file --everywhere --login --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster watch') choices='--region --profile --timeout --timing --job-dir --here --every --once --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster health') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster health') choices='--region --profile --timeout --timing --no-head --replace -y --yes --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

@@ -15,7 +15,8 @@ namespace dtrain::cli {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr std::chrono::seconds kToAsk{20};
+constexpr std::chrono::seconds kToLogIn{15};
+constexpr std::chrono::seconds kToAsk{30};
 constexpr std::chrono::seconds kToBring{120};  // the program is some tens of MB
 constexpr std::chrono::seconds kToBegin{10};   // for the head, once the program is there
 constexpr auto kPause = 200ms;
@@ -30,6 +31,7 @@ void wait_for_answers(ClusterHead& head) {
 void look(const cluster::Fleet& fleet, const Json& question, TimeLimit& limit, HeadLook& found) {
   ClusterHead head(
       fleet, 0s, [](const std::string&) {}, limit.token());
+  limit.begin_again(kToAsk);
   if (!head.has_program()) {
     if (!head.waits_for_program()) {
       found.unknown = "the head boots still";
@@ -63,7 +65,7 @@ std::string why_not(const cluster::Fleet& fleet) {
 HeadLook look_at_head(const cluster::Fleet& fleet, const Json& question) {
   HeadLook found{.unknown = why_not(fleet)};
   if (!found.unknown.empty()) return found;
-  TimeLimit limit(kToAsk);
+  TimeLimit limit(kToLogIn);
   try {
     look(fleet, question, limit, found);
   } catch (const Stopped&) {

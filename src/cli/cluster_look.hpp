@@ -1,5 +1,5 @@
-// What a command that only looks at a cluster learns from its head: it takes no longer than a few seconds, and nothing
-// fails because of it.
+// What a command that only looks at a cluster learns from its head: it has a limit of time, and nothing fails because
+// of it.
 #pragma once
 
 #include <string>

@@ -39,12 +39,10 @@ void bind(OptionSet& set, SshCommand& options) {
   set.add_words("COMMAND", options.words, "for the user's shell there, its words joined by blanks; else a shell");
   // Here and not at `up`: how this machine calls the nodes is no property of the cluster, which others use too.
   set.add("--write-config", options.write_config,
-          "log in to nobody, but name the nodes for ssh, scp, rsync and editors: `ssh demo.w0001`. ~/.ssh/config gets "
-          "one Include line, its first, and nothing else of it changes. From then on `cluster up`, add, remove and ssh "
-          "on "
-          "this machine keep the names as the cluster is; `cluster down` takes them away, with the last cluster the "
-          "line "
-          "too")
+          "log in to nobody, but name the nodes for ssh, scp, rsync and editors: `ssh demo.w0001`. ~/.ssh/config "
+          "gets one Include line, its first, and nothing else of it changes. From then on `cluster up`, add, remove "
+          "and ssh on this machine keep the names as the cluster is; `cluster down` takes them away, with the last "
+          "cluster the line too")
       .flag_only = true;
   add_forward(set, "-L,--local-forward", options.local, "PORT:HOST:PORT", "as of ssh; may be given again");
   add_forward(set, "-R,--remote-forward", options.remote, "PORT:HOST:PORT", "as of ssh; may be given again");

@@ -15,6 +15,7 @@ constexpr ExitCodeMeaning kTable[] = {
     {number(ExitCode::usage), "usage or configuration: nothing was started"},
     {number(ExitCode::partly_done), "partly done: which parts is listed"},
     {number(ExitCode::refused), "another machine refused or could not be reached"},
+    {number(ExitCode::impaired), "a machine of the cluster is impaired: which one is listed"},
     {number(ExitCode::resumable), "stopped on request with a checkpoint: start again with --resume"},
     {number(ExitCode::no_progress), "no progress: do not start again without a change"},
     {128 + SIGINT, "ended by SIGINT, nothing to resume"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/http_door.hpp>
 
+#include "check_round.hpp"
 #include "metadata.hpp"
 #include "own_registry.hpp"
 
@@ -29,6 +31,7 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 200ms;
 // A node says that it lives every 5 s.
 constexpr auto kSilence = 20s;
+constexpr auto kLongestCheck = 20s;
 constexpr std::size_t kTokenBytes = 32;
 constexpr unsigned kOwnerOnly = 0600;
 constexpr std::string_view kBundlePath = "/bundle/";
@@ -73,6 +76,10 @@ class Head {
     std::chrono::steady_clock::time_point heard = std::chrono::steady_clock::now();
   };
   using Key = net::Channel*;
+  struct Round {
+    std::weak_ptr<net::Channel> asker;
+    CheckRound answers;
+  };
 
   // The door.
 
@@ -142,11 +149,13 @@ class Head {
     try {
       const Json message = Json::parse(frame, "a message to the head");
       if (const Json* started = message.find("started")) return tell_started(started->as_integer(), message);
+      if (const Json* round = message.find("checked")) return hear_checked(guest, round->as_integer(), message);
       const Json* ask = message.find("ask");
       if (!ask) return;
       const std::string& word = ask->as_string();
       if (word == "register") return take_in(guest, node_facts_from_json(message.at("node")));
       if (word == "start") return start(guest, message);
+      if (word == "check") return check(guest, message);
       guest.channel->send(reply_to(word, message).dump());
     } catch (const DataError& error) {
       guest.channel->send(refused(error.what()).dump());
@@ -215,6 +224,42 @@ class Head {
     Json answer = Json::object({{"id", start.mapped().second}});
     if (const std::string& error = message.at("error").as_string(); !error.empty()) answer["error"] = error;
     if (const auto asker = start.mapped().first.lock()) asker->send(answer.dump());
+  }
+
+  // All at the same time; the answer goes back with the last of theirs, or when the time is over.
+  void check(const Guest& asker, const Json& message) {
+    const std::int64_t number = ++last_round_;
+    Round& round = rounds_[number];
+    round.asker = asker.channel;
+    for (const NodeEntry& node : registry_.nodes()) {
+      const auto channel = channel_of(node.facts.identity.address);
+      if (!channel) continue;
+      round.answers.ask(node.facts.identity.instance_id, nanoseconds_now());
+      channel->send(Json::object({{"check", number}}).dump());
+    }
+    const std::chrono::seconds time(message.at("seconds").as_integer());
+    loop_.after(round.answers.is_over() ? 0ms : std::min<std::chrono::milliseconds>(time, kLongestCheck),
+                [this, number] { end_round(number); });
+  }
+
+  void hear_checked(const Guest& guest, std::int64_t number, const Json& message) {
+    const auto round = rounds_.find(number);
+    const NodeEntry* node = registry_.find(guest.address);
+    if (round == rounds_.end() || !node) return;
+    round->second.answers.hear(node->facts.identity.instance_id, message, nanoseconds_now());
+    if (round->second.answers.is_over()) end_round(number);
+  }
+
+  void end_round(std::int64_t number) {
+    const auto round = rounds_.extract(number);
+    if (round.empty()) return;
+    Json answer = list();
+    answer["reports"] = round.mapped().answers.reports();
+    if (const auto asker = round.mapped().asker.lock()) asker->send(answer.dump());
+  }
+
+  static std::int64_t nanoseconds_now() {
+    return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
   Json list() const {
@@ -303,6 +348,8 @@ class Head {
   std::map<Key, Guest> guests_;
   std::map<std::int64_t, std::pair<std::weak_ptr<net::Channel>, Json>> starts_;  // that were passed on
   std::int64_t last_start_ = 0;
+  std::map<std::int64_t, Round> rounds_;
+  std::int64_t last_round_ = 0;
   net::Listener listener_;
   net::HttpDoor door_;
 };

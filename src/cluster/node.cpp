@@ -6,11 +6,13 @@
 #include <list>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/sealed.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/cluster/checkup.hpp>
 #include <dtrain/cluster/compat_files.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/registry.hpp>
@@ -29,6 +31,7 @@ constexpr auto kDeadline = 10s;
 constexpr auto kHeartbeat = 5s;
 constexpr auto kTick = 200ms;
 constexpr auto kPause = 2s;  // before it tries again
+constexpr auto kForGpus = 8s;
 
 struct Door {  // what /join gave
   std::uint16_t port = 0;
@@ -75,6 +78,7 @@ class Visit {
     loop_.run();
     connecting.join();
     for (std::thread& start : starts_) start.join();
+    if (check_.joinable()) check_.join();
     if (!lost_.empty()) throw RemoteError(lost_);
   }
 
@@ -104,7 +108,30 @@ class Visit {
     const Json message = Json::parse(frame, "a message of the head");
     if (const Json* facts = message.find("facts")) return write_files(cluster_facts_from_json(*facts));
     if (const Json* join = message.find("start")) return start(join->dump(), message.at("id").as_integer());
+    if (const Json* round = message.find("check")) return check(round->as_integer());
     if (message.find("power_off")) power_off();
+  }
+
+  // In a thread, as the driver of a broken GPU takes its time. Who asks meanwhile gets the same answer.
+  void check(std::int64_t round) {
+    checks_.push_back({round, std::chrono::system_clock::now(), std::chrono::steady_clock::now()});
+    if (checks_.size() > 1) return;
+    if (check_.joinable()) check_.join();
+    check_ =
+        std::thread([this] { loop_.post([this, report = to_json(look_at_gpus(kForGpus))] { tell_checked(report); }); });
+  }
+
+  void tell_checked(const Json& report) {
+    const auto now = std::chrono::steady_clock::now();
+    for (const Check& check : checks_) {
+      const std::chrono::nanoseconds clock = check.clock.time_since_epoch(), took = now - check.begin;
+      channel_->send(Json::object({{"checked", check.round},
+                                   {"time_ns", std::int64_t{clock.count()}},
+                                   {"took_ns", std::int64_t{took.count()}},
+                                   {"report", report}})
+                         .dump());
+    }
+    checks_.clear();
   }
 
   void write_files(ClusterFacts facts) {
@@ -156,6 +183,13 @@ class Visit {
   net::Loop loop_;
   std::shared_ptr<net::Channel> channel_;
   std::list<std::thread> starts_;
+  struct Check {
+    std::int64_t round = 0;
+    std::chrono::system_clock::time_point clock{};
+    std::chrono::steady_clock::time_point begin{};
+  };
+  std::vector<Check> checks_;  // that wait for what check_ finds
+  std::thread check_;
   std::string lost_;
 };
 

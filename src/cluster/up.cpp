@@ -215,7 +215,7 @@ UpResult bring_up(const Work& work, const Wish& wish, const Account& account, Fl
 }
 
 AddResult add_workers(const Work& work, const Wish& wish, const Account& account, const Fleet& fleet, int more,
-                      int least) {
+                      int least, Belonging belonging) {
   const Node* head = fleet.head();
   if (!head || !fleet.group || !fleet.launch_template) {
     throw UsageError(fmt::format("cluster {} is not complete", fleet.name),
@@ -225,7 +225,9 @@ AddResult add_workers(const Work& work, const Wish& wish, const Account& account
   const int last = worker_number(names.back()).value_or(0);
   const LaunchOrder order{fleet.group->id, launch_number(fleet, names), std::move(names)};
   AddResult result;
-  const Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kStatus, "ADD_QUEUED"}};
+  Tags tags{{tag::kLaunch, order.launch_tag()}};
+  tags.insert(belonging == Belonging::base ? Tags::value_type{tag::kBase, "yes"}
+                                           : Tags::value_type{tag::kStatus, "ADD_QUEUED"});
   auto ids = launch_workers(work, order, *fleet.launch_template, worker_pools(wish.spec, account, head->zone), tags,
                             std::max(least, 1), result.workers);
   if (ids.empty()) {

@@ -14,7 +14,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGIO
 DROPPED = ("AWS_", "DTRAIN_CLUSTER", "WORKER_LAUNCH_TEMPLATE_ID", "ELASTIC_WORKER_TAG")
 SECRETS = ("AWS_SECRET_ACCESS_KEY=test", "session-token", "temporary")
 # Verbs that ask the head. Outside of the lab the addresses that moto makes up may be somebody's.
-LOOKS = () if "DTRAIN_CLUSTER_LAB" in os.environ else ("status",)
+LOOKS = () if "DTRAIN_CLUSTER_LAB" in os.environ else ("status", "health")
 LIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
 

@@ -150,6 +150,31 @@ def test_status_finishes_what_up_left_when_it_did_not_wait(laptop):
     assert [node["agent"] for node in there] == ["unknown", "unknown"] and all(node["agent_why"] for node in there)
 
 
+SICK = "#!/bin/sh\necho '0, NVIDIA A10G, 580.95.05, 31, 23028, 2'\n"
+
+
+def test_23_health_asks_every_node_through_the_head_and_replaces_the_sick(laptop):
+    cloud = laptop.cloud
+    first = laptop.up("-w", 1)["nodes"]
+    sick = laptop.machines.find(private(first)["w0001"])
+    asked = cloud.json("health", "demo")
+    for node in asked["nodes"]:
+        assert (node["agent"], node["why"], node["gpus_of_type"], node["gpus"]["gpus"]) == ("registered", "", 0, [])
+        assert abs(node["clock_offset_seconds"]) <= node["clock_within_seconds"]  # both have this machine's clock
+    sick.run("sh", "-c", 'cat >"$0" && chmod 755 "$0"', "/usr/bin/nvidia-smi", text=SICK)
+    found = cloud.json("health", "demo", status=20)
+    assert {node["name"]: node["why"] for node in found["nodes"]} == {
+        "head": "", "w0001": "GPU 0: 2 uncorrected memory errors"}
+    assert found["nodes"][1]["gpus"]["gpus"][0]["name"] == "NVIDIA A10G"
+    sick.run("sh", "-c", "printf '#!/bin/sh\nexec sleep 1000\n' >/usr/bin/nvidia-smi")
+    assert "nvidia-smi gave no answer within" in cloud.cluster("health", "demo", status=20).stdout
+
+    replaced = cloud.json("health", "demo", "--replace", "--yes", "--timeout", 120)["replaced"]
+    nodes = cloud.json("health", "demo")["nodes"]
+    assert [(node["name"], node["agent"]) for node in nodes] == [("head", "registered"), ("w0001", "registered")]
+    assert replaced[0]["instance_id"] == first[1]["instance_id"] and replaced[0]["new_instance_id"] == nodes[1]["instance_id"]
+
+
 @pytest.mark.slow
 def test_r24_ssh_needs_no_option_and_refuses_a_changed_host(laptop):
     cloud = laptop.cloud

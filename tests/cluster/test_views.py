@@ -5,7 +5,7 @@ import time
 from xml.etree import ElementTree
 
 import pytest
-from faults import Answer
+from faults import Answer, delay, error
 
 UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
 
@@ -100,39 +100,108 @@ def impaired(identity):
 
 def test_r23_an_impaired_node_is_named(cloud, up):
     up()
-    assert cloud.json("health", "demo")["well"] is True
+    assert cloud.json("health", "demo", "--no-head")["well"] is True
     victim = cloud.json("status", "demo")["nodes"][2]["instance_id"]
     cloud.proxy.on("DescribeInstanceStatus", impaired(victim))
-    health = cloud.json("health", "demo", status=3)
+    health = cloud.json("health", "demo", "--no-head", status=20)
     assert [(node["name"], node["why"]) for node in health["nodes"] if not node["well"]] == [
         ("w0002", "the machine below it is impaired")]
 
 
-def in_pages_of_one(exchange):
-    """Each reservation on a page of its own."""
-    page = int(exchange.form.get("NextToken", 0))
-    exchange.set_form(NextToken=None, MaxResults=None)
-    answer = exchange.forward()
-    tree = ElementTree.fromstring(answer.body)
-    listed = next(child for child in tree if child.tag.endswith("reservationSet"))
-    space, items = listed.tag.removesuffix("reservationSet"), list(listed)
-    ElementTree.register_namespace("", space.strip("{}"))
-    for item in items[:page] + items[page + 1:]:
-        listed.remove(item)
-    if page + 1 < len(items):
-        ElementTree.SubElement(tree, f"{space}nextToken").text = str(page + 1)
-    answer.body = ElementTree.tostring(tree)
-    return answer
+def ids(cloud):
+    return {node["name"]: node["instance_id"] for node in cloud.json("status", "demo", "--no-head")["nodes"]}
+
+
+REPLACE = ("health", "demo", "--replace", "--no-head")
+
+
+@pytest.mark.parametrize("victim,name,base", [("w0002", "w0002", "yes"), ("w0003", "w0004", None)])
+def test_r23_an_impaired_worker_is_replaced_by_one_of_its_kind(cloud, up, victim, name, base):
+    """One that `up` counts on leaves its name; one that was added is queued for the job as it was."""
+    up()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    before = ids(cloud)
+    cloud.proxy.on("DescribeInstanceStatus", impaired(before[victim]))
+    assert "say --yes" in cloud.cluster(*REPLACE, status=2).stderr
+    assert ids(cloud) == before
+
+    replaced = cloud.json(*REPLACE, "--yes")["replaced"]
+    after = ids(cloud)
+    assert replaced == [{"node": victim, "instance_id": before[victim], "new_node": name, "new_instance_id": after[name]}]
+    assert before[victim] not in after.values() and len(after) == len(before)
+    tags = cloud.tags(after[name])
+    assert (tags.get("dtrain:base"), tags.get("elastic_worker_status")) == (base, None if base else "ADD_QUEUED")
+    assert "is up to date" in up().stdout and cloud.json("health", "demo", "--no-head")["replaced"] == []
+
+
+def test_r23_a_replacement_that_was_cut_short_goes_on(cloud, up):
+    up()
+    before = ids(cloud)
+    cloud.proxy.on("DescribeInstanceStatus", impaired(before["w0001"]))
+    cloud.proxy.on("TerminateInstances", error("UnauthorizedOperation", status=403), calls={1})
+    cloud.cluster(*REPLACE, "--yes", status=4)
+    assert len(ids(cloud)) == 4
+    cloud.cluster(*REPLACE, "--yes")
+    assert set(ids(cloud)) == {"head", "w0001", "w0002"} and ids(cloud)["w0001"] != before["w0001"]
+
+
+def test_r23_the_head_is_never_replaced(cloud, up):
+    up()
+    before = ids(cloud)
+    cloud.proxy.on("DescribeInstanceStatus", impaired(before["head"]))
+    done = cloud.proxy.mutating()
+    assert "cluster remove demo head" in cloud.cluster(*REPLACE, "--yes", status=20).stdout
+    assert cloud.proxy.mutating() == done
+
+
+def pages_of_one():
+    """Each reservation on a page of its own; the account is asked once for all pages."""
+    whole = []
+
+    def page_of(exchange):
+        page = int(exchange.form.get("NextToken", 0))
+        exchange.set_form(NextToken=None, MaxResults=None)
+        if page == 0:
+            whole[:] = [exchange.forward().body]
+        tree = ElementTree.fromstring(whole[0])
+        listed = next(child for child in tree if child.tag.endswith("reservationSet"))
+        space, items = listed.tag.removesuffix("reservationSet"), list(listed)
+        ElementTree.register_namespace("", space.strip("{}"))
+        for item in items[:page] + items[page + 1:]:
+            listed.remove(item)
+        if page + 1 < len(items):
+            ElementTree.SubElement(tree, f"{space}nextToken").text = str(page + 1)
+        return Answer(200, ElementTree.tostring(tree))
+    return page_of
 
 
 def test_r23_nodes_are_read_page_by_page(cloud, up):
     up()
     cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
     cloud.proxy.calls.clear()
-    cloud.proxy.on("DescribeInstances", in_pages_of_one)
+    cloud.proxy.on("DescribeInstances", pages_of_one())
     nodes = cloud.json("status", "demo")["nodes"]
     assert [node["name"] for node in nodes] == ["head", "w0001", "w0002", "w0003"]
     assert cloud.proxy.count("DescribeInstances") == 3  # head, fleet, addition
+
+
+def test_r23_five_hundred_nodes_take_few_calls(cloud):
+    """At 10 ms a call; what it takes here besides is moto's time."""
+    image = cloud.image()
+    for batch in range(5):
+        tags = {"dtrain:cluster": "demo", "dtrain:role": "worker", "dtrain:base": "yes"}
+        cloud.ec2.run_instances(ImageId=image, InstanceType="c5.large", MinCount=100, MaxCount=100, TagSpecifications=[
+            {"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}])
+    cloud.proxy.on("*", delay(0.01))
+    cloud.proxy.on("DescribeInstances", pages_of_one())
+    for verb, calls in (("status", 7), ("health", 7 + 5 + 1)):
+        cloud.proxy.calls.clear()
+        begin = time.monotonic()
+        nodes = cloud.json(verb, "demo", "--no-head")["nodes"]
+        took = time.monotonic() - begin
+        assert len({node["instance_id"] for node in nodes}) == 500
+        assert cloud.proxy.count("DescribeInstances") == 5 and cloud.proxy.count() == calls, cloud.proxy.counts()
+        print(f"{verb} of 500 nodes: {calls} calls, {took:.2f} s")
 
 
 def test_r25_an_up_of_eight_takes_few_calls(cloud, up):

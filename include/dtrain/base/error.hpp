@@ -15,6 +15,7 @@ enum class ExitCode {
   usage = 2,
   partly_done = 3,
   refused = 4,
+  impaired = 20,
   resumable = 75,
   no_progress = 93,
 };

@@ -55,8 +55,15 @@ struct AddResult {
   std::vector<Node> added{};
   Launched workers{};
 };
+enum class Belonging { elastic, base };  // they wait to join a job, or belong to `up`
 AddResult add_workers(const Work& work, const Wish& wish, const Account& account, const Fleet& fleet, int more,
-                      int least);
+                      int least, Belonging belonging = Belonging::elastic);
+
+// Starts a worker that is to take the place of `bad`, which stays; it belongs to `up`, or waits to join a job, as that
+// one did. Where one was started before, that is returned. Throws NoCapacity.
+Node start_replacement(const Work& work, const Wish& wish, const Account& account, const Fleet& fleet, const Node& bad);
+// Gives the name of `bad` to `fresh`, where `up` counts on it, and ends `bad`. Returns the name that `fresh` has then.
+std::string replace_node(const Work& work, const Fleet& fleet, const Node& bad, const Node& fresh);
 
 // Ends these instances and nothing else, and waits until they are gone.
 void end_instances(const Work& work, const std::vector<std::string>& instance_ids);

@@ -5,8 +5,12 @@
 // the cluster's token, sealed; POST /failure from a node that could not boot.
 // Channels, for those that have the token, {"ask": ...}:
 //   register {"node": NodeFacts}     from a node, which then gets {"facts": ...} at once and whenever they change, and
-//                                    {"start": AgentJoin, "id"}, answered {"started": id, "error"}, and {"power_off"}
+//                                    {"start": AgentJoin, "id"}, answered {"started": id, "error"}, and {"power_off"},
+//                                    and {"check": id}, answered {"checked": id, "time_ns", "took_ns", "report":
+//                                    Checkup}
 //   list                             -> dtrain.cluster-nodes/1
+//   check {"seconds"}                -> the same with "reports": {instance id: {"report", "clock_offset_seconds",
+//                                    "clock_within_seconds"}} of the nodes that answered in that time
 //   start {"host", "join", "id"}     -> {"id"}, with "error" where no agent could be started there
 //   announce {"instances": {id: {"address", "name"}}, "launch_template"?} -> {"ok"}: these belong to the cluster, and
 //                                    only these

@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/checkup.hpp>
+
+#include "gpu_query.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr double kNanoseconds = 1e9, kMostOffset = 1.0;
+
+// "[N/A]" and "[Not Supported]" tell nothing; what else stands there in brackets is a complaint.
+bool tells_nothing(const std::string& word) {
+  return word == "[N/A]" || word == "N/A" || word == "[Not Supported]" || word.empty();
+}
+
+std::optional<std::int64_t> number_in(const std::string& word, GpuFacts& gpu) {
+  const auto number = parse_integer(word);
+  if (!number && !tells_nothing(word)) gpu.complaint = word;
+  return number;
+}
+
+GpuFacts gpu_in(const std::string& line) {
+  std::vector<std::string> words;
+  for (const std::string& word : split(line, ',')) words.emplace_back(trim(word));
+  const auto number = words.size() == kGpuFields.size() ? parse_integer(words[0]) : std::nullopt;
+  if (!number) throw DataError(fmt::format("nvidia-smi wrote '{}'", line));
+  GpuFacts gpu{.number = static_cast<int>(*number), .name = words[1], .driver = words[2]};
+  if (const auto celsius = number_in(words[3], gpu)) gpu.celsius = static_cast<int>(*celsius);
+  gpu.memory_mib = number_in(words[4], gpu);
+  gpu.ecc_errors = number_in(words[5], gpu);
+  return gpu;
+}
+
+template <typename Number>
+Json or_null(const std::optional<Number>& number) {
+  return number ? Json(std::int64_t{*number}) : Json();
+}
+
+std::optional<std::int64_t> number_or_null(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.as_integer());
+}
+
+}  // namespace
+
+std::vector<GpuFacts> gpus_in(std::string_view csv) {
+  std::vector<GpuFacts> gpus;
+  for (const std::string& line : split(csv, '\n')) {
+    if (!trim(line).empty()) gpus.push_back(gpu_in(line));
+  }
+  return gpus;
+}
+
+std::vector<std::string> gpu_troubles(const Checkup& checkup, std::optional<int> expected) {
+  std::vector<std::string> troubles;
+  if (!checkup.gpu_error.empty()) troubles.push_back(checkup.gpu_error);
+  const int seen = static_cast<int>(checkup.gpus.size()), wanted = std::max(expected.value_or(0), checkup.devices);
+  if (seen < wanted) troubles.push_back(fmt::format("{} of {} GPUs are seen", seen, wanted));
+  for (const GpuFacts& gpu : checkup.gpus) {
+    if (!gpu.complaint.empty()) troubles.push_back(fmt::format("GPU {}: {}", gpu.number, gpu.complaint));
+    if (gpu.ecc_errors.value_or(0) > 0) {
+      troubles.push_back(fmt::format("GPU {}: {} uncorrected memory errors", gpu.number, *gpu.ecc_errors));
+    }
+  }
+  return troubles;
+}
+
+Json to_json(const Checkup& checkup) {
+  Json gpus = Json::array();
+  for (const GpuFacts& gpu : checkup.gpus) {
+    gpus.push_back(Json::object({{"number", gpu.number},
+                                 {"name", gpu.name},
+                                 {"driver", gpu.driver},
+                                 {"celsius", or_null(gpu.celsius)},
+                                 {"memory_mib", or_null(gpu.memory_mib)},
+                                 {"ecc_errors", or_null(gpu.ecc_errors)},
+                                 {"complaint", gpu.complaint}}));
+  }
+  return Json::object({{"devices", checkup.devices}, {"gpus", std::move(gpus)}, {"gpu_error", checkup.gpu_error}});
+}
+
+Checkup checkup_from_json(const Json& json) {
+  Checkup checkup{.devices = static_cast<int>(json.at("devices").as_integer()),
+                  .gpu_error = json.at("gpu_error").as_string()};
+  for (const Json& one : json.at("gpus").as_array()) {
+    GpuFacts gpu{.number = static_cast<int>(one.at("number").as_integer()),
+                 .name = one.at("name").as_string(),
+                 .driver = one.at("driver").as_string(),
+                 .memory_mib = number_or_null(one.at("memory_mib")),
+                 .ecc_errors = number_or_null(one.at("ecc_errors")),
+                 .complaint = one.at("complaint").as_string()};
+    if (const auto celsius = number_or_null(one.at("celsius"))) gpu.celsius = static_cast<int>(*celsius);
+    checkup.gpus.push_back(std::move(gpu));
+  }
+  return checkup;
+}
+
+bool ClockOffset::is_wrong() const { return std::abs(seconds) - within > kMostOffset; }
+
+// As NTP does it: what was on the way there and back is taken to be half of both.
+ClockOffset clock_offset(std::int64_t asked, std::int64_t heard, std::int64_t node_clock, std::int64_t took) {
+  const double on_the_way = static_cast<double>(std::max<std::int64_t>(heard - asked - took, 0)) / 2;
+  return {(static_cast<double>(node_clock - asked) - on_the_way) / kNanoseconds, on_the_way / kNanoseconds};
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,12 @@
+// What nvidia-smi is asked of each GPU.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace dtrain::cluster {
+
+inline constexpr std::array<std::string_view, 6> kGpuFields{
+    "index", "name", "driver_version", "temperature.gpu", "memory.total", "ecc.errors.uncorrected.volatile.total"};
+
+}  // namespace dtrain::cluster
