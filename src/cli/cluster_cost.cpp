@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cluster_options.hpp"
+#include "cluster_spot.hpp"
 #include "command.hpp"
 
 namespace dtrain::cli {
@@ -14,16 +15,18 @@ struct CostCommand {
 
 void bind(OptionSet& set, CostCommand& options) { bind_cluster(set, options.place); }
 
-Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage) {
+Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot) {
   const cluster::Cost cost = cluster::cost_of(fleet);
   Json nodes = Json::array(), unpriced = Json::array(), systems = Json::array();
   for (const cluster::Node& node : fleet.nodes) {
     const auto price = cluster::hourly_price(node.type);
+    const auto now = node.market == "spot" ? spot.prices.of(node.type, node.zone) : std::nullopt;
     nodes.push_back(Json::object({{"name", node.name},
                                   {"type", node.type},
                                   {"market", node.market},
                                   {"hours", cluster::hours_of(node)},
-                                  {"dollars_per_hour", price ? Json(*price) : Json()}}));
+                                  {"dollars_per_hour", price ? Json(*price) : Json()},
+                                  {"spot_dollars_per_hour", now ? Json(*now) : Json()}}));
   }
   for (const std::string& type : cost.unpriced) unpriced.push_back(type);
   for (const cluster::Kept& one : storage) {
@@ -34,12 +37,14 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                        {"dollars_per_hour", cost.hourly},
                        {"dollars_per_day", cost.hourly * kHoursOfADay},
                        {"dollars_so_far", cluster::cost_so_far(fleet)},
+                       {"spot", spot_json(spot)},
                        {"unpriced", unpriced},
                        {"nodes", nodes},
                        {"storage", systems}});
 }
 
-void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, Console& console) {
+void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
+                  Console& console) {
   for (const cluster::Node& node : fleet.nodes) {
     const auto price = cluster::hourly_price(node.type);
     console.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type, node.market,
@@ -53,6 +58,7 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
   console.answer(fmt::format("${:.2f} an hour, ${:.2f} a day, ${:.2f} so far", cost.hourly, cost.hourly * kHoursOfADay,
                              cluster::cost_so_far(fleet)));
   console.log("on demand in us-east-1; spot costs less, other regions differ, and disks and traffic come on top");
+  answer_spot(spot, console);
 }
 
 ExitCode act(const CostCommand& options, const OptionSet&, Console& console) {
@@ -63,10 +69,11 @@ ExitCode act(const CostCommand& options, const OptionSet&, Console& console) {
     storage.push_back({system.id, cluster::monthly_price(system)});
   }
   if (storage.empty()) require_there(fleet, cloud.aws());
+  const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet));
   if (console.json()) {
-    console.answer_json(document(fleet, storage));
+    console.answer_json(document(fleet, storage, spot));
   } else {
-    answer_table(fleet, storage, console);
+    answer_table(fleet, storage, spot, console);
   }
   return ExitCode::ok;
 }

@@ -1,4 +1,5 @@
 #include "cluster_options.hpp"
+#include "cluster_spot.hpp"
 #include "command.hpp"
 
 namespace dtrain::cli {
@@ -21,11 +22,7 @@ ExitCode act(const PlanCommand& options, const OptionSet& set, Console& console)
   cluster::check_spec(wish.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   const cluster::Plan plan = cluster::plan_up(wish.spec, wish.options, account, fleet);
-  if (console.json()) {
-    console.answer_json(plan_json(wish, account, plan, fleet));
-  } else {
-    answer_plan(wish, account, plan, console);
-  }
+  answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, console);
   return ExitCode::ok;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cluster_head.hpp"
 #include "cluster_options.hpp"
+#include "cluster_spot.hpp"
 #include "command.hpp"
 #include "ssh_entries.hpp"
 
@@ -54,8 +55,7 @@ ExitCode make(const UpCommand& options, const OptionSet& set, Console& console) 
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   const cluster::Plan plan = cluster::plan_up(wish.spec, wish.options, account, fleet);
   if (options.dry_run) {
-    if (console.json()) console.answer_json(plan_json(wish, account, plan, fleet));
-    if (!console.json()) answer_plan(wish, account, plan, console);
+    answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, console);
     return ExitCode::ok;
   }
   for (const std::string& note : plan.notes) console.warning(note);

@@ -91,6 +91,62 @@ def test_status_says_why_it_knows_nothing_of_agents(cloud, up):
     assert "unknown: not asked" in cloud.cluster("status", "demo", "--no-head").stdout
 
 
+def spot_prices(**dollars):
+    """The answer that names these prices, by zone; the newest ones last."""
+    items = "".join(f"<item><instanceType>c5.large</instanceType><productDescription>Linux/UNIX</productDescription>"
+                    f"<spotPrice>{price}</spotPrice><timestamp>2026-01-0{day}T00:00:00.000Z</timestamp>"
+                    f"<availabilityZone>us-east-1{zone}</availabilityZone></item>"
+                    for day, (zone, price) in enumerate(dollars.items(), 1))
+    return lambda exchange: Answer(200, '<DescribeSpotPriceHistoryResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
+                                        f"<spotPriceHistorySet>{items}</spotPriceHistorySet></DescribeSpotPriceHistoryResponse>")
+
+
+def plan(cloud, *words):
+    return ("plan", "demo", "-w", 2, "--instance-type", "c5.large", "--ami", cloud.image(), *words)
+
+
+def test_spot_prices_stand_beside_those_on_demand(cloud):
+    cloud.proxy.on("DescribeSpotPriceHistory", spot_prices(a="0.03", b="0.04", c="0.05"))
+    told = cloud.json(*plan(cloud, "--spot", "prefer"))
+    assert told["dollars_per_hour"] == pytest.approx(3 * 0.085)
+    assert told["spot"]["estimate"] is True and told["spot"]["dollars_per_hour"] == pytest.approx(0.085 + 2 * 0.04)
+    assert {(one["zone"], one["dollars_per_hour"], one["dollars_per_hour_on_demand"]) for one in told["spot"]["prices"]} == {
+        ("us-east-1a", 0.03, 0.085), ("us-east-1b", 0.04, 0.085), ("us-east-1c", 0.05, 0.085)}
+    said = cloud.cluster(*plan(cloud, "--spot", "only")).stdout
+    assert "$0.12 an hour on spot, an estimate" in said and "$0.26 an hour on demand" in said
+    call = next(call.form for call in cloud.proxy.calls if call.action == "DescribeSpotPriceHistory")
+    assert (call["InstanceType.1"], call["ProductDescription.1"]) == ("c5.large", "Linux/UNIX")
+    assert cloud.json(*plan(cloud))["spot"] is None
+
+
+@pytest.mark.parametrize("fault,why", [(error("UnauthorizedOperation", status=403), "UnauthorizedOperation"),
+                                       (spot_prices(), "EC2 tells no price")])
+def test_spot_prices_that_cannot_be_had_are_on_demand(cloud, fault, why):
+    cloud.proxy.on("DescribeSpotPriceHistory", fault)
+    told = cloud.json(*plan(cloud, "--spot", "only"))
+    assert why in told["spot"]["why_not"] and told["spot"]["dollars_per_hour"] is None
+    said = cloud.cluster(*plan(cloud, "--spot", "only")).stdout
+    assert "$0.26 an hour on demand" in said and "spot prices are unknown" in said and why in said
+
+
+def on_spot(exchange):
+    """All instances are spot: moto's fleets do not mark theirs."""
+    answer = exchange.forward()
+    answer.body = answer.body.replace(b"<instanceType>", b"<instanceLifecycle>spot</instanceLifecycle><instanceType>")
+    return answer
+
+
+def test_cost_counts_spot_machines_at_the_price_of_their_zone(cloud, up):
+    up()
+    zone = cloud.json("status", "demo")["nodes"][0]["zone"]
+    cloud.proxy.on("DescribeInstances", on_spot)
+    cloud.proxy.on("DescribeSpotPriceHistory", spot_prices(**{zone[-1]: "0.03", "z": "0.9"}))
+    cost = cloud.json("cost", "demo")
+    assert [node["spot_dollars_per_hour"] for node in cost["nodes"]] == [0.03, 0.03, 0.03]
+    assert cost["spot"]["dollars_per_hour"] == pytest.approx(3 * 0.03)
+    assert "an estimate" in cloud.cluster("cost", "demo").stdout
+
+
 def impaired(identity):
     item = (f"<item><instanceId>{identity}</instanceId><systemStatus><status>impaired</status></systemStatus>"
             "<instanceStatus><status>ok</status></instanceStatus></item>")

@@ -1,0 +1,87 @@
+#include "cluster_spot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::cli {
+namespace {
+
+std::vector<std::string> spot_types(const std::vector<cluster::Machine>& machines) {
+  std::set<std::string> types;
+  for (const cluster::Machine& machine : machines) {
+    if (machine.spot) types.insert(machine.type);
+  }
+  return {types.begin(), types.end()};
+}
+
+std::string on_demand_text(const std::string& type) {
+  const auto dollars = cluster::hourly_price(type);
+  return dollars ? fmt::format("${:.4f} on demand", *dollars) : "unknown on demand";
+}
+
+std::string type_text(const std::string& type, const SpotCost& spot) {
+  const auto zones = spot.prices.by_type.find(type);
+  if (zones == spot.prices.by_type.end()) return fmt::format("no spot price, {}", on_demand_text(type));
+  std::vector<std::string> words;
+  for (const auto& [zone, dollars] : zones->second) words.push_back(fmt::format("${:.4f} in {}", dollars, zone));
+  return fmt::format("{} on spot; {}", join(words, ", "), on_demand_text(type));
+}
+
+}  // namespace
+
+bool SpotCost::any() const { return std::ranges::any_of(machines, &cluster::Machine::spot); }
+
+SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machines) {
+  SpotCost spot{.machines = std::move(machines)};
+  if (spot.any()) spot.prices = cluster::read_spot_prices(aws, spot_types(spot.machines));
+  return spot;
+}
+
+Json spot_json(const SpotCost& spot) {
+  if (!spot.any()) return {};
+  Json prices = Json::array();
+  for (const auto& [type, zones] : spot.prices.by_type) {
+    const auto on_demand = cluster::hourly_price(type);
+    for (const auto& [zone, dollars] : zones) {
+      prices.push_back(Json::object({{"type", type},
+                                     {"zone", zone},
+                                     {"dollars_per_hour", dollars},
+                                     {"dollars_per_hour_on_demand", on_demand ? Json(*on_demand) : Json()}}));
+    }
+  }
+  const bool known = spot.prices.why_not.empty();
+  return Json::object({{"estimate", true},
+                       {"why_not", spot.prices.why_not},
+                       {"dollars_per_hour", known ? Json(spot.cost().hourly) : Json()},
+                       {"prices", prices}});
+}
+
+void answer_spot(const SpotCost& spot, Console& console) {
+  if (!spot.any()) return;
+  if (!spot.prices.why_not.empty()) {
+    console.answer(fmt::format("spot prices are unknown, so what is said is on demand: {}", spot.prices.why_not));
+    return;
+  }
+  console.answer(fmt::format("${:.2f} an hour on spot, an estimate by the prices of now", spot.cost().hourly));
+  for (const std::string& type : spot_types(spot.machines)) {
+    console.answer(fmt::format("  {}: {}", type, type_text(type, spot)));
+  }
+}
+
+void answer_plan_with_spot(net::AwsCalls& aws, const cluster::Wish& wish, const cluster::Account& account,
+                           const cluster::Plan& plan, const cluster::Fleet& fleet, Console& console) {
+  const SpotCost spot = read_spot_cost(aws, cluster::machines_of(wish.spec));
+  if (console.json()) {
+    Json document = plan_json(wish, account, plan, fleet);
+    document["spot"] = spot_json(spot);
+    return console.answer_json(document);
+  }
+  answer_plan(wish, account, plan, console);
+  answer_spot(spot, console);
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,89 @@
+#include <dtrain/cluster/spot.hpp>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+#include <dtrain/base/text.hpp>
+
+#include "ec2_fields.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+std::optional<double> SpotPrices::of(const std::string& type, const std::string& zone) const {
+  const auto zones = by_type.find(type);
+  if (zones == by_type.end() || zones->second.empty()) return std::nullopt;
+  if (const auto there = zones->second.find(zone); there != zones->second.end()) return there->second;
+  std::vector<double> all;
+  for (const auto& [name, dollars] : zones->second) all.push_back(dollars);
+  return median(std::move(all));
+}
+
+SpotPrices spot_prices_in(const std::vector<net::Element>& history) {
+  SpotPrices prices;
+  std::map<std::pair<std::string, std::string>, std::string> times;
+  for (const net::Element& one : history) {
+    const std::string &type = one.value("instanceType"), &zone = one.value("availabilityZone");
+    const auto dollars = parse_number(one.value("spotPrice"));
+    std::string& time = times[{type, zone}];
+    if (!dollars || one.value("timestamp") < time) continue;
+    time = one.value("timestamp");
+    prices.by_type[type][zone] = *dollars;
+  }
+  if (prices.by_type.empty()) prices.why_not = "EC2 tells no price";
+  return prices;
+}
+
+// A history that begins now holds the price of now, for each type and zone.
+SpotPrices read_spot_prices(net::AwsCalls& aws, const std::vector<std::string>& types) {
+  Fields fields{{"ProductDescription.1", "Linux/UNIX"}, {"StartTime", now_text()}};
+  add_list(fields, "InstanceType", types);
+  try {
+    return spot_prices_in(aws.query_all(net::kEc2, "DescribeSpotPriceHistory", fields, "spotPriceHistorySet"));
+  } catch (const net::AwsError& problem) {
+    return {.why_not = problem.what()};
+  }
+}
+
+std::vector<Machine> machines_of(const Spec& spec) {
+  const std::string& workers = spec.instance_types.front();
+  std::vector<Machine> all{{.type = spec.head_type.empty() ? workers : spec.head_type, .spot = spec.spot == "only"}};
+  all.resize(1 + static_cast<std::size_t>(spec.workers), {.type = workers, .spot = spec.spot != "off"});
+  return all;
+}
+
+std::vector<Machine> machines_of(const Fleet& fleet) {
+  std::vector<Machine> all;
+  for (const Node& node : fleet.nodes) all.push_back({node.type, node.zone, node.market == "spot"});
+  return all;
+}
+
+Cost cost_of(const std::vector<Machine>& machines, const SpotPrices& prices) {
+  Cost cost;
+  for (const Machine& machine : machines) {
+    auto price = machine.spot ? prices.of(machine.type, machine.zone) : std::nullopt;
+    if (!price) price = hourly_price(machine.type);
+    if (price) {
+      cost.hourly += *price;
+    } else if (std::ranges::find(cost.unpriced, machine.type) == cost.unpriced.end()) {
+      cost.unpriced.push_back(machine.type);
+    }
+  }
+  return cost;
+}
+
+}  // namespace dtrain::cluster
