@@ -38,6 +38,8 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                        {"dollars_per_day", cost.hourly * kHoursOfADay},
                        {"dollars_so_far", cluster::cost_so_far(fleet)},
                        {"spot", spot_json(spot)},
+                       {"emr", fleet.emr ? fleet.emr->id : ""},
+                       {"without_price_of_emr", fleet.on_emr()},
                        {"unpriced", unpriced},
                        {"nodes", nodes},
                        {"storage", systems}});
@@ -45,6 +47,11 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
 
 void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
                   Console& console) {
+  if (fleet.on_emr()) {
+    console.answer(fmt::format("{}: these are the prices of its instances; EMR takes one of its own for each, on top",
+                               fleet.emr ? fmt::format("EMR cluster {} ({})", fleet.emr->id, fleet.emr->state)
+                                         : "an EMR cluster, which has ended"));
+  }
   for (const cluster::Node& node : fleet.nodes) {
     const auto price = cluster::hourly_price(node.type);
     console.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type, node.market,

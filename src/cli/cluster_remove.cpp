@@ -13,6 +13,10 @@
 namespace dtrain::cli {
 namespace {
 
+constexpr const char* kEndedByEmr =
+    "is taken out of its group: EMR ends it once YARN's work there is done, and keeps the group smaller by one; "
+    "dtrain cluster status shows when it is gone";
+
 struct RemoveCommand {
   ClusterPlace place;
   std::string node;
@@ -77,6 +81,12 @@ void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet
   cluster::end_node(cloud.work(!options.no_wait), node);
 }
 
+std::string question(const cluster::Fleet& fleet, const cluster::Node& node) {
+  if (!fleet.emr) return fmt::format("cluster {}: end {} ({})?", fleet.name, node.name, node.instance_id);
+  return fmt::format("cluster {}: have EMR end {}? A job of dtrain's there is not asked to let it go first", fleet.name,
+                     node.name);
+}
+
 ExitCode remove(const RemoveCommand& options, Console& console) {
   ClusterCloud cloud(options.place, console);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
@@ -90,15 +100,17 @@ ExitCode remove(const RemoveCommand& options, Console& console) {
       throw UsageError("EMR ends when its primary node does", fmt::format("dtrain cluster down {}", fleet.name));
     }
     check_may_go(options, *node);
-    require_consent(options.yes, fmt::format("cluster {}: end {} ({})?", fleet.name, node->name, node->instance_id),
-                    console);
+    require_consent(options.yes, question(fleet, *node), console);
     end(options, cloud, fleet, *node, console);
     renew_ssh_entries(cloud.aws(), fleet.name, console);
   }
   if (console.json()) {
     console.answer_json(document(fleet, options.node, node));
   } else {
-    console.answer(fmt::format("{} {}", options.node, node ? "is ended" : "was gone already"));
+    console.answer(fmt::format("{} {}", options.node,
+                               !node       ? "was gone already"
+                               : fleet.emr ? kEndedByEmr
+                                           : "is ended"));
   }
   return ExitCode::ok;
 }

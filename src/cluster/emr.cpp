@@ -1,9 +1,11 @@
 #include <dtrain/cluster/emr.hpp>
 
 #include <arpa/inet.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include <dtrain/base/error.hpp>
 
@@ -17,13 +19,22 @@ std::string text_of(const Json& object, const char* name) {
   return found && found->is_string() ? found->as_string() : std::string();
 }
 
+// EMR counts the seconds since 1970.
+std::string launch_time(const Json& status) {
+  const Json* timeline = status.find("Timeline");
+  const Json* created = timeline ? timeline->find("CreationDateTime") : nullptr;
+  if (!created || !created->is_number()) return {};
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.000Z", fmt::gmtime(static_cast<std::time_t>(created->as_number())));
+}
+
 EmrInstance instance_of(const Json& found) {
   return {.instance_id = text_of(found, "Ec2InstanceId"),
           .type = text_of(found, "InstanceType"),
           .market = text_of(found, "Market"),
           .state = text_of(found.at("Status"), "State"),
           .private_ip = text_of(found, "PrivateIpAddress"),
-          .public_ip = text_of(found, "PublicIpAddress")};
+          .public_ip = text_of(found, "PublicIpAddress"),
+          .launch_time = launch_time(found.at("Status"))};
 }
 
 std::uint32_t number_of(const std::string& address) {
@@ -63,7 +74,8 @@ Node node_of(const EmrInstance& instance, Role role) {
           .private_ip = instance.private_ip,
           .public_ip = instance.public_ip,
           .type = instance.type,
-          .market = instance.market == "SPOT" ? "spot" : "on-demand"};
+          .market = instance.market == "SPOT" ? "spot" : "on-demand",
+          .launch_time = instance.launch_time};
 }
 
 void add_nodes(net::AwsCalls& aws, const EmrCluster& emr, const Json& kinds, Role role, std::vector<Node>& nodes) {

@@ -59,6 +59,14 @@ void check_emr(const Spec& spec) {
   if (shared != SharedKind::none && shared != SharedKind::given_efs) {
     refuse(fmt::format("--shared {} is not to be had on EMR", spec.shared), "none or efs:ID");
   }
+  if (spec.private_addresses) {
+    refuse("--private is not for EMR, where the subnet decides who has a public address",
+           "give --subnet of a private one");
+  }
+  if (spec.keep_failed) {
+    refuse("--keep-failed is not for EMR, which ends a node that could not start",
+           "give --log-uri, where EMR says what failed");
+  }
   if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give --workers 1 or more");
   if (spec.instance_types.size() > 1) refuse("EMR takes one --instance-type", "give one");
   if (spec.head_only || spec.placement || spec.efa || spec.spot != "off" || !spec.prepare.empty() ||

@@ -1,6 +1,9 @@
 """Clusters that `cluster up --on emr` makes. moto's EMR runs nothing: its clusters take work at once, and its groups change
 their numbers, not their instances."""
 
+import json
+import time
+
 import pytest
 from faults import error, lose_reply, lose_request
 
@@ -109,13 +112,41 @@ def test_what_emr_cannot_be_is_refused(cloud, words):
     assert words[0].replace("-w", "worker") in told.stderr and cloud.proxy.mutating() == []
 
 
+@pytest.mark.parametrize("word,instead", [("--private", "--subnet"), ("--keep-failed", "--log-uri")])
+def test_what_emr_decides_by_itself_is_refused(cloud, up, word, instead):
+    told = up(word, status=2).stderr
+    assert f"{word} is not for EMR" in told and instead in told and cloud.proxy.mutating() == []
+
+
+def with_a_timeline(exchange):
+    answer = exchange.forward()
+    document = json.loads(answer.body)
+    for one in document["Instances"]:
+        one["Status"]["Timeline"] = {"CreationDateTime": time.time() - 7200}
+    answer.body = json.dumps(document).encode()
+    return answer
+
+
+def test_cost_says_that_it_is_emr(cloud, emr, up):
+    up()
+    cloud.proxy.on("ListInstances", with_a_timeline)
+    cost = cloud.json("cost", "demo")
+    assert cost["emr"] == there(emr)[0]["Id"] and cost["without_price_of_emr"] is True
+    assert cost["dollars_so_far"] == pytest.approx(3 * 2 * 0.085, rel=0.1)
+    said = cloud.cluster("cost", "demo").stdout
+    assert f"EMR cluster {cost['emr']} (WAITING)" in said and "EMR takes one of its own" in said
+    assert cloud.json("status", "demo")["nodes"][0]["agent"] == "none"
+    assert cloud.json("health", "demo", status=None)["nodes"][0]["agent_why"] == "EMR runs it"
+
+
 def test_add_and_remove_resize_the_group(cloud, emr, up):
     up()
     identity = there(emr)[0]["Id"]
     cloud.cluster("add", "demo", 3, "--yes")
     assert workers_wanted(emr, identity) == 5
     victim = cloud.json("status", "demo")["nodes"][1]["instance_id"]
-    cloud.cluster("remove", "demo", victim, "--yes")
+    assert "have EMR end" in cloud.cluster("remove", "demo", victim, status=2).stderr
+    assert "EMR ends it once" in cloud.cluster("remove", "demo", victim, "--yes").stdout
     assert workers_wanted(emr, identity) == 4
     last = [call.json() for call in cloud.proxy.calls if call.action == "ModifyInstanceGroups"][-1]
     assert last["InstanceGroups"][0]["ShrinkPolicy"] == {"InstanceResizePolicy": {"InstancesToTerminate": [victim]}}

@@ -13,6 +13,7 @@ namespace dtrain::cluster {
 struct EmrInstance {
   std::string instance_id{}, type{}, market{}, state{};  // state: "RUNNING" and others
   std::string private_ip{}, public_ip{};                 // public_ip: empty where it has none
+  std::string launch_time{};                             // as Node's; empty: EMR does not tell
 };
 
 // The running instances, the one of the primary node too, by private address as a number. Throws UsageError: none runs;
