@@ -73,7 +73,10 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
 
 std::optional<FileLock> FileLock::take(const Path& path) {
   FileDescriptor fd = open_lock(path, O_CREAT);
-  if (!fd) throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)));
+  if (!fd) {
+    throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)),
+                "choose a folder that this user can write to: --job-dir");
+  }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   return FileLock(std::move(fd));
 }

@@ -49,6 +49,81 @@ def test_full_disk(world: World):
         assert ("REMOVED", "w3") in job.member_log()
 
 
+@contextlib.contextmanager
+def read_only(*folders: pathlib.Path):
+    """What is opened there from now on cannot be written; files that are open already can. All can once it is over."""
+    covered = []
+    try:
+        for folder in folders:
+            if subprocess.run(["mount", "--bind", folder, folder], capture_output=True, check=False).returncode != 0:
+                raise Skip("file systems cannot be mounted here")
+            covered.append(folder)
+            subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+        yield
+    finally:
+        for folder in covered:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+def use_prefix(job, prefix: pathlib.Path) -> None:
+    job.arguments[job.arguments.index("--model-prefix") + 1] = job.prefix = prefix
+
+
+def test_no_room_at_the_start(world: World):
+    """A job whose folder is full or read-only says so, with the folder and what to do; with room the same command works."""
+    for name, word in (("full", "No space left on device"), ("locked", "Read-only file system")):
+        job = world.job(name)
+        with small_disk(job.folder, "4m"):
+            if name == "full":
+                fill(job.folder / "ballast")
+                assert job.start().wait() == 1
+            else:
+                with read_only(job.folder):
+                    assert job.start().wait() == 1
+            error = job.said()
+            assert str(job.folder) in error and word in error and "hint:" in error, error
+            (job.folder / "ballast").unlink(missing_ok=True)
+            job.start().wait_running().stop()
+
+
+def test_checkpoints_without_room(world: World):
+    """Their disk is full: training goes on, and the last good one is kept; with room again the next one is saved."""
+    job = world.job(boundary="epoch")
+    disk = world.folder / "disk"
+    with small_disk(disk, "8m"):
+        use_prefix(job, disk / "m")
+        job.start().wait_running()
+        eventually(lambda: "Saved checkpoint" in job.said(), "one is saved", job=job)
+        fill(disk / "ballast")
+        complaint = eventually(lambda: next((line for line in job.said().splitlines() if "checkpoint not saved" in line), ""),
+                               "one is not", job=job)
+        assert "No space left on device" in complaint and "the last good one is" in complaint, complaint
+        kept = complaint.split("the last good one is ")[1].strip()
+        world.run("inspect", kept)
+        (disk / "ballast").unlink()
+        saved = job.said().count("Saved checkpoint")
+        eventually(lambda: job.said().count("Saved checkpoint") > saved, "the next one is saved", job=job)
+        job.stop()
+
+
+def test_read_only_for_a_while(world: World):
+    """The folders of job and checkpoints become read-only: training goes on, an edit is refused with the reason, and later
+    nothing is missing."""
+    job = world.job(hosts=3)
+    job.start().wait_running()
+    eventually(lambda: "Saved checkpoint" in job.said(), "one is saved", job=job)
+    with read_only(job.folder, job.prefix.parent):
+        eventually(lambda: "Read-only file system" in job.said(), "it is told", job=job)
+        refused = job.hosts_command("add", "w4", check=False)
+        assert refused.returncode != 0 and "Read-only file system" in refused.stderr, refused.stderr
+        job.wait_steps(20)
+    job.hosts_command("drain", "w3")
+    job.wait_members("w1", "w2")
+    job.wait_steps(5).expect_undisturbed_bits()
+    assert [event["seq"] for event in job.events()] == list(range(len(job.events())))
+    assert ("REMOVED", "w3") in job.member_log()
+
+
 def faketime(offset: str) -> dict[str, str]:
     library = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
     if library is None:
