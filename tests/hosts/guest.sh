@@ -2,7 +2,9 @@
 # Jobs over ssh whose machines share a real NFSv4.1 folder: tests/hosts/guest.sh DTRAIN [--slow] [SUITE...]
 # Runs tests/hosts/run.sh in a QEMU guest with Debian's own kernel, which has an NFS server and client, on a copy-on-write
 # view of this machine's files. The folder is mounted as AWS has people mount EFS, which is NFSv4.1 too. The
-# guest's processor is emulated, so that this runs wherever a person is root, but slowly. The last line is the sum, as that of run.sh.
+# guest's processor is emulated, so that this runs wherever a person is root, but slowly: a test of a job takes 5 to 15
+# minutes, so name the ones that matter, as in `guest.sh DTRAIN life.a_job_on_two_machines`. The last line is the sum, as that of
+# run.sh; after DTRAIN_GUEST_LIMIT seconds (3600) the guest is switched off, and what it said until then is shown.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: tests/hosts/guest.sh DTRAIN [--slow] [SUITE...]" >&2; exit 2; }
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")

@@ -22,6 +22,7 @@ SHARED = LAB / "shared"
 SHARE_SERVER = LAB / "share-by-network"
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 NET = "10.77.0"
+NFS = bool(os.environ.get("DTRAIN_LAB_NFS"))  # the folder comes over the network, and who is cut off waits for it
 BOOT_PATIENCE = 30.0 * SLOWNESS
 
 
@@ -159,7 +160,7 @@ class Lab:
         """Before boot(): machines have the shared folder only as long as their cable leads to the one that serves it. Three
         seconds after it does not, whoever uses the folder gets EIO; healed, it comes back by itself."""
         program = next(filter(os.path.exists, SFTP_SERVERS), None)
-        if os.environ.get("DTRAIN_LAB_NFS") or not program or not shutil.which("sshfs"):
+        if NFS or not program or not shutil.which("sshfs"):
             raise Skip("no program sshfs or sftp-server here, or the folder is NFS's")
         SHARE_SERVER.mkdir()
         make_key(SHARE_SERVER / "host_key", "share")
