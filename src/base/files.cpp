@@ -105,6 +105,10 @@ MappedFile::~MappedFile() {
 }
 
 AtomicFile::AtomicFile(Path path, unsigned permissions) : path_(std::move(path)) {
+  struct stat there {};
+  if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {  // such as /dev/null, which root could replace
+    throw UsageError(path_.string() + ": is no file", "name a file, which may be there already");
+  }
   temporary_ = path_;
   temporary_ += fmt::format(".tmp.{}", ::getpid());
   // One that a process of the same number left behind may have other permissions.

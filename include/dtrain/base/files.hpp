@@ -54,7 +54,7 @@ class MappedFile {
 // Without commit() the destructor removes it, so PATH either holds the whole new content or what it held before.
 class AtomicFile {
  public:
-  // permissions: as of open(2), of the new file; the process's umask takes away from them.
+  // permissions: as of open(2), less the umask. Throws UsageError where something is there that is no regular file.
   explicit AtomicFile(Path path, unsigned permissions = 0666);
   AtomicFile(const AtomicFile&) = delete;
   ~AtomicFile();

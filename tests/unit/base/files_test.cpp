@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -104,6 +105,16 @@ TEST_F(Files, AMappedFileShowsItsBytes) {
 TEST_F(Files, AnEmptyFileMapsToNoBytes) {
   write_file_atomic(folder / "a", "");
   EXPECT_TRUE(MappedFile(folder / "a").bytes().empty());
+}
+
+// Root could replace /dev/null by a file.
+TEST_F(Files, AnAtomicFileReplacesNothingButFiles) {
+  const Path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(write_file_atomic(pipe, "x"), UsageError);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_THROW(write_file_atomic("/dev/null", "x"), UsageError);
+  EXPECT_THROW(write_file_atomic(folder, "x"), UsageError);
 }
 
 TEST_F(Files, MakeFolderMakesTheParentsTooAndMayBeRepeated) {
