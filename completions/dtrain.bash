@@ -384,6 +384,7 @@ _dtrain() {
       'cluster plan --prepare') kind='none' ;;
       'cluster plan --key') kind='none' ;;
       'cluster plan --ssh-from') kind='none' ;;
+      'cluster plan --elastic-role') kind='none' ;;
       'cluster plan --vpc') kind='none' ;;
       'cluster plan --subnet') kind='none' ;;
       'cluster plan --on') choices='ec2 emr' ;;
@@ -411,6 +412,7 @@ _dtrain() {
       'cluster up --prepare') kind='none' ;;
       'cluster up --key') kind='none' ;;
       'cluster up --ssh-from') kind='none' ;;
+      'cluster up --elastic-role') kind='none' ;;
       'cluster up --vpc') kind='none' ;;
       'cluster up --subnet') kind='none' ;;
       'cluster up --on') choices='ec2 emr' ;;
@@ -489,6 +491,7 @@ _dtrain() {
       'cluster template --prepare') kind='none' ;;
       'cluster template --key') kind='none' ;;
       'cluster template --ssh-from') kind='none' ;;
+      'cluster template --elastic-role') kind='none' ;;
       'cluster template --vpc') kind='none' ;;
       'cluster template --subnet') kind='none' ;;
       'cluster template --on') choices='ec2 emr' ;;
@@ -591,8 +594,8 @@ _dtrain() {
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh logs env watch down health prepare-s3 cost template' ;;
-      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --no-head --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
@@ -604,7 +607,7 @@ _dtrain() {
       'cluster health') choices='--region --profile --timeout --timing --no-head --replace -y --yes --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench') choices='train elastic allreduce' ;;
       'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --threads --dtype --warmup --steps --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

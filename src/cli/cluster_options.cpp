@@ -42,6 +42,12 @@ void add_span(OptionSet& set, const char* flags, std::chrono::seconds& field, co
       [&field] { return span_text(field); });
 }
 
+std::string elastic_role(const std::string& text) {
+  if (text == "none") return {};
+  if (text.starts_with('-')) throw UsageError(fmt::format("'{}' is no instance profile", text), "none, own or a name");
+  return text.empty() ? "own" : text;
+}
+
 void bind_machines(OptionSet& set, cluster::Spec& spec) {
   set.group("Machines");
   set.add("-w,--workers", spec.workers, "N", "workers beside the head, which trains too", at_least(0));
@@ -66,6 +72,15 @@ void bind_access(OptionSet& set, cluster::Spec& spec) {
   set.group("Network and access");
   set.add("--key", spec.key, "NAME", "key pair of the account (your ~/.ssh/id_*.pub is brought)");
   set.add("--ssh-from", spec.ssh_from, "CIDR|me", "from where port 22 of the nodes is open");
+  Option& role = set.add_custom(
+      "--elastic-role", "none|own|PROFILE",
+      "what the head may do in the account. own, or no value: an IAM role is made, which may read what instances there "
+      "are, tag the status of this cluster's and end its workers, so that an elastic job there follows their tags by "
+      "itself; `down` removes it. Else an instance profile that is there. Unless given, the head has no rights",
+      [&spec](const std::string& text) { spec.elastic_role = elastic_role(text); },
+      [&spec] { return spec.elastic_role.empty() ? "none" : spec.elastic_role; });
+  // Rights are given by who writes the command, not by a variable that is there.
+  role.may_be_empty = role.flag_only = true;
   set.add("--private", spec.private_addresses, "no node has a public address");
   set.add("--vpc", spec.vpc, "ID", "network (the default VPC)");
   set.add("--subnet", spec.subnet, "ID", "part of it (one in each zone)");

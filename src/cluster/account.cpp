@@ -12,6 +12,7 @@
 
 #include "ec2_fields.hpp"
 #include "file_systems.hpp"
+#include "head_role.hpp"
 #include "images.hpp"
 #include "own_key.hpp"
 
@@ -182,6 +183,8 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   auto quotas = std::async(std::launch::async, [&] { return read_quotas(aws, names); });
   auto source = std::async(std::launch::async, [&] { return spec.ssh_from == "me" ? own_source(aws) : spec.ssh_from; });
   auto file_system = std::async(std::launch::async, [&] { return find_file_system(aws, spec, cluster); });
+  auto role = std::async(std::launch::async, [&] { return wants_own_role(spec) && has_role(aws, cluster); });
+  if (!spec.elastic_role.empty() && !wants_own_role(spec)) check_profile(aws, spec.elastic_role);
   read_identity(aws, account);
   read_key(aws, spec, cluster, account);
   account.subnets = subnets.get();
@@ -193,6 +196,7 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   account.quotas = quotas.get();
   account.ssh_source = source.get();
   account.file_system = file_system.get();
+  account.has_role = role.get();
   return account;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "boot.hpp"
+#include "head_role.hpp"
 #include "resources.hpp"
 
 namespace dtrain::cluster {
@@ -124,6 +125,24 @@ void add_storage(const Wish& wish, const Account& account, const Subnet& subnet,
   }
 }
 
+void add_role(const Wish& wish, const Account& account, Json& resources) {
+  if (!wants_own_role(wish.spec)) return;
+  const std::string path = role_path(account.region, wish.name);
+  const Json rights = Json::object({{"PolicyName", "dtrain"}, {"PolicyDocument", role_rights(wish.name, account)}});
+  resources["HeadRole"] =
+      resource("AWS::IAM::Role", Json::object({{"Path", path},
+                                               {"AssumeRolePolicyDocument", role_trust()},
+                                               {"Policies", Json::array({rights})},
+                                               {"Tags", tag_list(common_tags(wish.name, account))}}));
+  resources["HeadProfile"] = resource("AWS::IAM::InstanceProfile",
+                                      Json::object({{"Path", path}, {"Roles", Json::array({reference("HeadRole")})}}));
+}
+
+Json head_profile(const Spec& spec) {
+  if (spec.elastic_role.empty()) return {};
+  return Json::object({{"Name", wants_own_role(spec) ? reference("HeadProfile") : Json(spec.elastic_role)}});
+}
+
 void add_nodes(const Wish& wish, const Account& account, Json& resources) {
   const std::string head_type = types_of(wish.spec).front(), worker_type = wish.spec.instance_types.front();
   std::optional<FileSystem> system = account.file_system;
@@ -132,6 +151,9 @@ void add_nodes(const Wish& wish, const Account& account, Json& resources) {
   const std::string worker_script = boot_script(wish, account, NodeBoot::Role::worker, kHeadAddress, system);
   const Tags common = common_tags(wish.name, account);
   resources["HeadTemplate"] = launch_template(wish, account, head_type, head_script, common);
+  if (const Json profile = head_profile(wish.spec); !profile.is_null()) {
+    resources["HeadTemplate"]["Properties"]["LaunchTemplateData"]["IamInstanceProfile"] = profile;
+  }
   resources["Head"] = instance("HeadTemplate", account, head_type, node_tags(wish, account, Role::head, "head"));
   resources["WorkerTemplate"] = launch_template(wish, account, worker_type, worker_script, common);
   for (int number = 1; number <= wish.spec.workers; ++number) {
@@ -152,6 +174,7 @@ Json cloud_formation_template(const Wish& wish, const Account& account) {
     resources["Placement"] = resource("AWS::EC2::PlacementGroup", Json::object({{"Strategy", "cluster"}}));
   }
   add_storage(wish, account, subnet, resources);
+  add_role(wish, account, resources);
   add_nodes(wish, account, resources);
   return Json::object(
       {{"AWSTemplateFormatVersion", "2010-09-09"},

@@ -12,6 +12,7 @@
 
 #include "ec2_fields.hpp"
 #include "file_systems.hpp"
+#include "head_role.hpp"
 #include "resources.hpp"
 #include "wait.hpp"
 
@@ -51,9 +52,10 @@ class Removal {
  public:
   Removal(const Work& work, DownResult& result) : work_(work), result_(result) {}
 
-  void remove(const std::string& kind, const std::string& id, const std::function<void()>& call) {
+  void remove(const std::string& kind, const std::string& id, const std::function<void()>& call,
+              std::chrono::milliseconds patience = kUntilUnused) {
     try {
-      wait_until(kUntilUnused, id, [&] { return is_removed(call); });
+      wait_until(patience, id, [&] { return is_removed(call); });
       work_.say(fmt::format("removed {} {}", kind, id));
       result_.removed.push_back(id);
     } catch (const Stopped&) {
@@ -127,6 +129,32 @@ void remove_storage(const Work& work, const Fleet& fleet, bool delete_storage, D
     } else if (system.own) {
       result.kept.push_back({system.id, monthly_price(system)});
     }
+  }
+}
+
+// nullopt: this person may not know.
+std::optional<OwnRoles> roles_if_allowed(net::AwsCalls& aws, const std::string& cluster) {
+  try {
+    return own_roles(aws, cluster);
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::denied) throw;
+    return std::nullopt;
+  }
+}
+
+// What holds on to a role, such as a policy that a person attached, lets go only when that person does.
+void remove_roles(const Work& work, const Fleet& fleet, DownResult& result) {
+  const auto own = roles_if_allowed(work.aws, fleet.name);
+  const auto wanted = fleet.options.find("elastic-role");
+  if (!own && wanted != fleet.options.end() && wanted->second == "own") {
+    result.leftover.push_back({"role", role_name(work.aws.region(), fleet.name), "these keys may not read IAM"});
+  }
+  if (!own) return;
+  for (const std::string& name : own->profiles) {
+    Removal(work, result).remove("instance profile", name, [&] { remove_profile(work.aws, name); }, {});
+  }
+  for (const std::string& name : own->roles) {
+    Removal(work, result).remove("role", name, [&] { remove_role(work.aws, name); }, {});
   }
 }
 
@@ -229,9 +257,10 @@ DownResult bring_down(const Work& work, const std::string& name, bool delete_sto
   for (const std::string& key : tagged(work.aws, "DescribeKeyPairs", "keySet", "keyName", name)) {
     remove_by(work, result, "key pair", "DeleteKeyPair", "KeyName", key);
   }
-  // Last: its tags are what is known of the cluster.
+  // Last of those with tags: its own are what is known of the cluster.
   if (fleet.group) remove_by(work, result, "security group", "DeleteSecurityGroup", "GroupId", fleet.group->id);
   forget_tags(work.aws, result.removed);
+  remove_roles(work, fleet, result);
   for (Leftover& left : sweep(work.aws, name)) {
     const bool is_kept = std::ranges::any_of(result.kept, [&](const Kept& one) { return one.file_system == left.id; });
     const bool is_known = std::ranges::any_of(result.leftover, [&](const Leftover& one) { return one.id == left.id; });
@@ -259,6 +288,9 @@ std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name) {
     if (system.state != "deleting" && system.state != "deleted")
       left.push_back({"file system", system.id, "it is kept"});
   }
+  const OwnRoles roles = roles_if_allowed(aws, name).value_or(OwnRoles{});
+  for (const std::string& profile : roles.profiles) left.push_back({"instance profile", profile, "it is there"});
+  for (const std::string& role : roles.roles) left.push_back({"role", role, "it is there"});
   return left;
 }
 

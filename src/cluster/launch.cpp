@@ -9,6 +9,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "ec2_fields.hpp"
+#include "head_role.hpp"
 #include "resources.hpp"
 #include "wait.hpp"
 
@@ -19,6 +20,7 @@ constexpr std::size_t kTokenSize = 32;
 // A call whose reply was lost is made again so often; each time it is first asked whether it happened.
 constexpr int kMostReplies = 5;
 constexpr std::chrono::milliseconds kAfterALostReply{500};
+constexpr std::chrono::seconds kUntilKnown{60}, kBetweenAsking{1};
 
 std::string digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kTokenSize); }
 
@@ -71,6 +73,9 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
         fields, [](const net::HttpField& one) { return one.first.starts_with("NetworkInterface."); });
     fields.emplace_back(has_interface ? "NetworkInterface.1.PrivateIpAddress" : "PrivateIpAddress", address);
   }
+  if (const std::string profile = profile_of_head(head.wish, head.account); !profile.empty()) {
+    fields.emplace_back("IamInstanceProfile.Name", profile);
+  }
   if (pool.market == "spot") fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
   Tags tags = common_tags(head.wish.name, head.account);
   add_tags(fields, "", 2, "volume", tags);
@@ -81,6 +86,12 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
                {tag::kLaunch, order.launch_tag()}});
   add_tags(fields, "", 1, "instance", tags);
   return fields;
+}
+
+// EC2 learns of a profile that was made just now only after a while.
+bool is_about_the_profile(const net::AwsError& problem) {
+  const net::AwsError::Facts& facts = problem.facts();
+  return facts.code == "InvalidParameterValue" && facts.message.find("nstance Profile") != std::string::npos;
 }
 
 Node run_head(const Work& work, const LaunchOrder& order, const Fields& fields) {
@@ -95,7 +106,13 @@ Node run_head(const Work& work, const LaunchOrder& order, const Fields& fields) 
     if (there.empty()) return std::nullopt;
     return std::move(there.front());
   };
-  return call_once(call, find);
+  for (const auto until = std::chrono::steady_clock::now() + kUntilKnown;; pause_for(kBetweenAsking)) {
+    try {
+      return call_once(call, find);
+    } catch (const net::AwsError& problem) {
+      if (!is_about_the_profile(problem) || std::chrono::steady_clock::now() > until) throw;
+    }
+  }
 }
 
 // Another address may do where this one is taken, or is of another subnet. A service that fails over it has started

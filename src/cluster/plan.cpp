@@ -11,9 +11,9 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::array<std::string_view, 13> kStepNames{
-    "security-group", "ssh-rule",        "own-rules", "key-pair", "placement-group", "file-system", "head",
-    "mount-target",   "launch-template", "workers",   "names",    "options",         "emr"};
+constexpr std::array<std::string_view, 14> kStepNames{
+    "security-group", "ssh-rule",     "own-rules",       "key-pair", "placement-group", "file-system", "role",
+    "head",           "mount-target", "launch-template", "workers",  "names",           "options",     "emr"};
 // Options that an existing cluster follows; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
 constexpr double kHoursOfADay = 24;
@@ -80,6 +80,11 @@ void plan_surroundings(const Spec& spec, const Account& account, const Fleet& fl
     add(Step::placement_group, fmt::format("make placement group dtrain-{}", fleet.name));
   if (shared_kind(spec) == SharedKind::new_efs && !account.file_system) {
     add(Step::file_system, "make an elastic file system, encrypted");
+  }
+  if (wants_own_role(spec) && !account.has_role) {
+    add(Step::role,
+        "make an IAM role for the head: to read what instances there are, to tag the status of the cluster's and to "
+        "end its workers");
   }
 }
 

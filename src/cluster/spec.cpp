@@ -67,6 +67,8 @@ void check_emr(const Spec& spec) {
     refuse("--keep-failed is not for EMR, which ends a node that could not start",
            "give --log-uri, where EMR says what failed");
   }
+  if (!spec.elastic_role.empty())
+    refuse("--elastic-role is not for EMR", "--instance-profile says what its nodes may do");
   if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give --workers 1 or more");
   if (spec.instance_types.size() > 1) refuse("EMR takes one --instance-type", "give one");
   if (spec.head_only || spec.placement || spec.efa || spec.spot != "off" || !spec.prepare.empty() ||

@@ -9,6 +9,7 @@
 #include "boot.hpp"
 #include "ec2_fields.hpp"
 #include "file_systems.hpp"
+#include "head_role.hpp"
 #include "launch.hpp"
 #include "parallel.hpp"
 #include "resources.hpp"
@@ -56,6 +57,10 @@ class Building {
       tags[tag::kName] = "dtrain-" + wish_.name;
       system_ = create_file_system(work_.aws, wish_.name, tags);
       work_.say("file system " + system_->id);
+    });
+    when(Step::role, [this] {
+      make_role(work_.aws, wish_, account_);
+      work_.say("role and instance profile " + profile_of_head(wish_, account_));
     });
     pieces.push_back([this] { make_security_group(); });
     do_all(pieces);

@@ -52,6 +52,7 @@ struct Account {
   std::string ssh_source{};                 // a CIDR
   std::string key{};                        // the key pair to use; empty: none
   std::string public_key{};                 // to be brought as that pair; empty: it is there
+  bool has_role = false;                    // the cluster's own one is complete; asked only where it is wanted
   std::optional<FileSystem> file_system{};  // the shared one, where it is there already
   std::map<std::string, double> quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; what could not be read is not there
 };

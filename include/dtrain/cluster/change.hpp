@@ -88,7 +88,7 @@ struct DownResult {
 // Ends all of the cluster. What it cannot remove is listed, not thrown.
 DownResult bring_down(const Work& work, const std::string& name, bool delete_storage);
 
-// Everything that carries the cluster's tag, but instances that end.
+// Everything that carries the cluster's tag, but instances that end, and what IAM has under its path.
 std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name);
 
 class NoCapacity : public RemoteError {

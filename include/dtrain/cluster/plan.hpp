@@ -21,6 +21,7 @@ enum class Step {
   key_pair,
   placement_group,
   file_system,
+  role,
   head,
   mount_target,
   launch_template,

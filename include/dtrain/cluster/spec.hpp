@@ -28,6 +28,7 @@ struct Spec {
   std::chrono::seconds time_to_live{0};       // nodes end by themselves after it; 0: never
   int root_gb = 0;                            // of each node's disk; 0: the image's size
   std::chrono::seconds autostop{0};           // a node ends once it was idle for so long; 0: never
+  std::string elastic_role{};                 // of the head, to follow tags: "own", or an instance profile; empty: none
   bool keep_failed = false;                   // nodes whose boot failed stay on
   std::string on = "ec2";                     // what runs the nodes: "ec2", or "emr", for which what follows is
   std::string release{};                      // "emr-7.1.0"
@@ -43,6 +44,7 @@ std::vector<std::string> types_of(const Spec& spec);
 int least_workers(const Spec& spec);
 enum class SharedKind { none, new_efs, given_efs, path };
 SharedKind shared_kind(const Spec& spec);
+inline bool wants_own_role(const Spec& spec) { return spec.elastic_role == "own"; }
 // Throws UsageError naming the option that cannot be meant.
 void check_spec(const Spec& spec);
 // Throws UsageError: names become names of resources and host names.

@@ -1,5 +1,5 @@
-// Calls of the AWS services that answer in documents: EC2 and STS (query and XML), EFS (REST and JSON), SSM, Service
-// Quotas and EMR (JSON). Signing, tries and errors are those of <dtrain/net/aws.hpp>.
+// Calls of the AWS services that answer in documents: EC2, IAM and STS (query and XML), EFS (REST and JSON), SSM,
+// Service Quotas and EMR (JSON). Signing, tries and errors are those of <dtrain/net/aws.hpp>.
 #pragma once
 
 #include <chrono>
@@ -34,6 +34,7 @@ struct QueryApi {
   std::string_view version;
 };
 inline constexpr QueryApi kEc2{{.name = "ec2", .variable = "EC2"}, "2016-11-15"};
+inline constexpr QueryApi kIam{{.name = "iam", .variable = "IAM"}, "2010-05-08"};
 inline constexpr QueryApi kStsCalls{kSts, "2011-06-15"};
 
 // Services whose calls are a JSON document posted to "/".

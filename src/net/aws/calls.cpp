@@ -7,6 +7,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws_calls.hpp>
 
+#include "home.hpp"
 #include "problem.hpp"
 #include "sigv4.hpp"
 
@@ -67,7 +68,7 @@ void AwsCalls::State::tell(const AwsService& service, const std::string& action,
 AwsAnswer AwsCalls::State::call(const AwsService& wanted, const std::string& action, AwsRequest request) {
   Service& one = service(wanted);
   request.endpoint = one.endpoint;
-  request.region = region;
+  request.region = signing_region(wanted, region);
   request.purpose = fmt::format("{} {}", wanted.name, action);
   const auto begin = Clock::now();
   try {

@@ -6,6 +6,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws.hpp>
 
+#include "home.hpp"
 #include "instance.hpp"
 #include "profile.hpp"
 
@@ -14,13 +15,16 @@ namespace {
 
 struct Partition {
   std::string_view region_prefix, suffix, dual_stack_suffix;
+  std::string_view home, global_part;  // of services without regions: what signs, and what their host says of it
 };
 // The last one holds all regions that no other does.
-constexpr std::array<Partition, 5> kPartitions{{{"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
-                                                {"eusc-", "amazonaws.eu", "api.amazonwebservices.eu"},
-                                                {"us-isob-", "sc2s.sgov.gov", "sc2s.sgov.gov"},
-                                                {"us-iso-", "c2s.ic.gov", "c2s.ic.gov"},
-                                                {"", "amazonaws.com", "api.aws"}}};
+constexpr std::array<Partition, 6> kPartitions{
+    {{"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn", "cn-north-1", ".cn-north-1"},
+     {"eusc-", "amazonaws.eu", "api.amazonwebservices.eu", "eusc-de-east-1", ".eusc-de-east-1"},
+     {"us-isob-", "sc2s.sgov.gov", "sc2s.sgov.gov", "us-isob-east-1", ".us-isob-east-1"},
+     {"us-iso-", "c2s.ic.gov", "c2s.ic.gov", "us-iso-east-1", ".us-iso-east-1"},
+     {"us-gov-", "amazonaws.com", "api.aws", "us-gov-west-1", ".us-gov"},
+     {"", "amazonaws.com", "api.aws", "us-east-1", ""}}};
 
 const Partition& partition_of(std::string_view region) {
   for (const Partition& partition : kPartitions) {
@@ -29,6 +33,8 @@ const Partition& partition_of(std::string_view region) {
   return kPartitions.back();
 }
 
+bool is_global(const AwsService& service) { return service.name == "iam"; }
+
 bool is_on(const AwsSettings& settings, const AwsProfile& profile, const std::string& variable,
            const std::string& key) {
   return variable_of(settings, variable).value_or(profile.value(key)) == "true";
@@ -36,6 +42,7 @@ bool is_on(const AwsSettings& settings, const AwsProfile& profile, const std::st
 
 std::string standard_url(const AwsService& service, const std::string& region, bool fips, bool dual_stack) {
   const Partition& partition = partition_of(region);
+  if (is_global(service)) return fmt::format("https://{}{}.{}", service.name, partition.global_part, partition.suffix);
   const std::string name = fmt::format("{}{}", service.name, fips ? "-fips" : "");
   if (!dual_stack) return fmt::format("https://{}.{}.{}", name, region, partition.suffix);
   if (service.name == "s3") return fmt::format("https://{}.dualstack.{}.{}", name, region, partition.suffix);
@@ -64,6 +71,10 @@ std::string aws_region(const AwsSettings& settings) {
   throw UsageError("no AWS region is known",
                    "set AWS_REGION, or AWS_DEFAULT_REGION, or region = ... in the profile of ~/.aws/config; on an EC2 "
                    "instance its own is taken");
+}
+
+std::string signing_region(const AwsService& service, const std::string& region) {
+  return is_global(service) ? std::string(partition_of(region).home) : region;
 }
 
 AwsEndpoint aws_endpoint(const AwsService& service, const std::string& region, const AwsSettings& settings) {

@@ -64,6 +64,19 @@ TEST(PlanUp, MakesEverythingWhereNothingIs) {
   EXPECT_NEAR(plan.cost.hourly, 3 * 0.085, 1e-9);
 }
 
+TEST(PlanUp, MakesARoleOnlyWhereItIsWantedAndIsNotThere) {
+  Spec spec = some_spec();
+  Account account = some_account();
+  spec.elastic_role = "own";
+  EXPECT_TRUE(plan_up(spec, {}, account, {.name = "demo"}).has(Step::role));
+  account.has_role = true;
+  EXPECT_FALSE(plan_up(spec, {}, account, {.name = "demo"}).has(Step::role));
+  spec.elastic_role = "theirs";
+  account.has_role = false;
+  EXPECT_FALSE(plan_up(spec, {}, account, {.name = "demo"}).has(Step::role));
+  EXPECT_THROW(plan_up(spec, {{"elastic-role", "theirs"}}, account, complete_fleet()), UsageError);
+}
+
 TEST(PlanUp, HasNothingToDoForACompleteCluster) {
   EXPECT_EQ(steps(plan_up(some_spec(), {}, some_account(), complete_fleet())), Words{});
 }

@@ -4,7 +4,9 @@
 #include <map>
 
 #include <dtrain/net/aws.hpp>
+#include <dtrain/net/aws_calls.hpp>
 
+#include "aws/home.hpp"
 #include "aws/ini.hpp"
 #include "aws/problem.hpp"
 #include "common/temporary_folder.hpp"
@@ -103,6 +105,20 @@ TEST_F(AwsSetup, KnowsTheHostsOfAllPartitions) {
   EXPECT_EQ(url("cn-north-1"), "https://s3.cn-north-1.amazonaws.com.cn");
   variables["AWS_USE_DUALSTACK_ENDPOINT"] = "true";
   EXPECT_EQ(url("eu-west-1"), "https://s3.dualstack.eu-west-1.amazonaws.com");
+}
+
+TEST_F(AwsSetup, KnowsTheOneHomeOfAServiceWithoutRegions) {
+  const auto home = [&](const char* region) {
+    return aws_endpoint(kIam.service, region, settings).url + " " + signing_region(kIam.service, region);
+  };
+  EXPECT_EQ(home("eu-west-1"), "https://iam.amazonaws.com us-east-1");
+  EXPECT_EQ(home("us-gov-east-1"), "https://iam.us-gov.amazonaws.com us-gov-west-1");
+  EXPECT_EQ(home("cn-northwest-1"), "https://iam.cn-north-1.amazonaws.com.cn cn-north-1");
+  EXPECT_EQ(home("us-iso-west-1"), "https://iam.us-iso-east-1.c2s.ic.gov us-iso-east-1");
+  EXPECT_EQ(home("eusc-de-east-1"), "https://iam.eusc-de-east-1.amazonaws.eu eusc-de-east-1");
+  variables["AWS_ENDPOINT_URL_IAM"] = "http://a";
+  EXPECT_EQ(home("eu-west-1"), "http://a us-east-1");
+  EXPECT_EQ(signing_region(kS3, "eu-west-1"), "eu-west-1");
 }
 
 TEST_F(AwsSetup, FollowsTheOrderOfEndpoints) {

@@ -1,0 +1,198 @@
+#include "head_role.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "ec2_fields.hpp"
+#include "resources.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr const char* kPolicy = "dtrain";
+
+Json statement(Json actions, Json resource, Json condition) {
+  return Json::object({{"Effect", "Allow"},
+                       {"Action", std::move(actions)},
+                       {"Resource", std::move(resource)},
+                       {"Condition", std::move(condition)}});
+}
+
+Json policy(Json statements) { return Json::object({{"Version", "2012-10-17"}, {"Statement", std::move(statements)}}); }
+
+// "arn:aws-cn:sts::123456789012:..." -> "aws-cn".
+std::string partition_of(const Account& account) {
+  const std::vector<std::string> parts = split(account.person, ':');
+  return parts.size() > 1 && parts.front() == "arn" ? parts[1] : "aws";
+}
+
+Fields tagged(Fields fields, const Tags& tags) {
+  int number = 0;
+  for (const auto& [key, value] : tags) {
+    ++number;
+    fields.emplace_back(fmt::format("Tags.member.{}.Key", number), key);
+    fields.emplace_back(fmt::format("Tags.member.{}.Value", number), value);
+  }
+  return fields;
+}
+
+// The entries of a list of IAM's under the path, of all pages.
+std::vector<net::Element> all_under(net::AwsCalls& aws, const std::string& action, const std::string& list,
+                                    const std::string& path) {
+  std::vector<net::Element> all;
+  std::string marker;
+  do {
+    Fields fields{{"PathPrefix", path}};
+    if (!marker.empty()) fields.emplace_back("Marker", marker);
+    const net::Element result = aws.query(net::kIam, action, std::move(fields)).at(action + "Result");
+    for (net::Element& one : result.list(list)) {
+      if (one.value("Path") == path) all.push_back(std::move(one));  // what is listed may be removed
+    }
+    marker = result.value("IsTruncated") == "true" ? result.value("Marker") : "";
+  } while (!marker.empty());
+  return all;
+}
+
+net::Element profile_named(net::AwsCalls& aws, const std::string& name) {
+  return aws.query(net::kIam, "GetInstanceProfile", {{"InstanceProfileName", name}})
+      .at("GetInstanceProfileResult")
+      .at("InstanceProfile");
+}
+
+// False: it is there already.
+bool makes(net::AwsCalls& aws, const std::string& action, Fields fields) {
+  try {
+    aws.query(net::kIam, action, std::move(fields));
+    return true;
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::exists) throw;
+    return false;
+  }
+}
+
+void refuse_another(const std::string& kind, const std::string& name, const std::string& path,
+                    const net::Element& there) {
+  if (there.value("Path") == path) return;
+  throw RemoteError(fmt::format("there is another {} {}, under {}", kind, name, there.value("Path")),
+                    "choose another name for the cluster, or give --elastic-role NAME");
+}
+
+void call_unless_gone(net::AwsCalls& aws, const std::string& action, Fields fields) {
+  try {
+    aws.query(net::kIam, action, std::move(fields));
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::not_found) throw;
+  }
+}
+
+}  // namespace
+
+std::string role_name(const std::string& region, const std::string& cluster) {
+  return fmt::format("dtrain-{}-{}", cluster, region);
+}
+
+std::string role_path(const std::string& region, const std::string& cluster) {
+  return fmt::format("/dtrain/{}/{}/", region, cluster);
+}
+
+std::string profile_of_head(const Wish& wish, const Account& account) {
+  if (!wants_own_role(wish.spec)) return wish.spec.elastic_role;
+  return role_name(account.region, wish.name);
+}
+
+Json role_trust() {
+  return policy(Json::array({Json::object({{"Effect", "Allow"},
+                                           {"Principal", Json::object({{"Service", "ec2.amazonaws.com"}})},
+                                           {"Action", "sts:AssumeRole"}})}));
+}
+
+Json role_rights(const std::string& cluster, const Account& account) {
+  const std::string instances =
+      fmt::format("arn:{}:ec2:{}:{}:instance/*", partition_of(account), account.region, account.number);
+  const std::string of_cluster = fmt::format("aws:ResourceTag/{}", tag::kCluster);
+  const std::string of_role = fmt::format("aws:ResourceTag/{}", tag::kRole);
+  // EC2 has no narrower right to read than all of a region.
+  const Json read =
+      statement(Json::array({"ec2:DescribeInstances", "ec2:DescribeSecurityGroups", "ec2:DescribeLaunchTemplates"}),
+                "*", Json::object({{"StringEquals", Json::object({{"aws:RequestedRegion", account.region}})}}));
+  // With that key alone, so that no other machine can be made one of the cluster, nor the head a worker.
+  const Json set_status = statement(
+      "ec2:CreateTags", instances,
+      Json::object({{"StringEquals", Json::object({{of_cluster, cluster}})},
+                    {"ForAllValues:StringEquals", Json::object({{"aws:TagKeys", Json::array({tag::kStatus})}})}}));
+  const Json end =
+      statement("ec2:TerminateInstances", instances,
+                Json::object({{"StringEquals", Json::object({{of_cluster, cluster}, {of_role, "worker"}})}}));
+  return policy(Json::array({read, set_status, end}));
+}
+
+void check_profile(net::AwsCalls& aws, const std::string& name) try {
+  profile_named(aws, name);
+} catch (const net::AwsError& problem) {
+  if (problem.facts().problem != net::AwsProblem::denied) throw;
+}
+
+bool has_role(net::AwsCalls& aws, const std::string& cluster) try {
+  const auto profiles = all_under(aws, "ListInstanceProfiles", "InstanceProfiles", role_path(aws.region(), cluster));
+  return std::ranges::any_of(profiles, [](const net::Element& one) { return !one.list("Roles").empty(); });
+} catch (const net::AwsError& problem) {
+  if (problem.facts().problem != net::AwsProblem::denied) throw;
+  return false;
+}
+
+void make_role(net::AwsCalls& aws, const Wish& wish, const Account& account) {
+  const std::string name = role_name(account.region, wish.name), path = role_path(account.region, wish.name);
+  const Tags tags = common_tags(wish.name, account);
+  const Fields role{{"RoleName", name},
+                    {"Path", path},
+                    {"Description", fmt::format("the head of dtrain cluster {}", wish.name)},
+                    {"AssumeRolePolicyDocument", role_trust().dump()}};
+  if (!makes(aws, "CreateRole", tagged(role, tags))) {
+    refuse_another("role", name, path,
+                   aws.query(net::kIam, "GetRole", {{"RoleName", name}}).at("GetRoleResult").at("Role"));
+  }
+  aws.query(net::kIam, "PutRolePolicy",
+            {{"RoleName", name}, {"PolicyName", kPolicy}, {"PolicyDocument", role_rights(wish.name, account).dump()}});
+  if (!makes(aws, "CreateInstanceProfile", tagged({{"InstanceProfileName", name}, {"Path", path}}, tags))) {
+    const net::Element there = profile_named(aws, name);
+    refuse_another("instance profile", name, path, there);
+    if (!there.list("Roles").empty()) return;
+  }
+  try {
+    aws.query(net::kIam, "AddRoleToInstanceProfile", {{"InstanceProfileName", name}, {"RoleName", name}});
+  } catch (const net::AwsError&) {
+    // One role is the limit: the other one of two that run at once, or a call whose answer was lost, has added it.
+    if (profile_named(aws, name).list("Roles").empty()) throw;
+  }
+}
+
+OwnRoles own_roles(net::AwsCalls& aws, const std::string& cluster) {
+  const std::string path = role_path(aws.region(), cluster);
+  OwnRoles own;
+  for (const net::Element& one : all_under(aws, "ListInstanceProfiles", "InstanceProfiles", path)) {
+    own.profiles.push_back(one.value("InstanceProfileName"));
+  }
+  for (const net::Element& one : all_under(aws, "ListRoles", "Roles", path)) {
+    own.roles.push_back(one.value("RoleName"));
+  }
+  return own;
+}
+
+void remove_profile(net::AwsCalls& aws, const std::string& name) {
+  for (const net::Element& role : profile_named(aws, name).list("Roles")) {
+    call_unless_gone(aws, "RemoveRoleFromInstanceProfile",
+                     {{"InstanceProfileName", name}, {"RoleName", role.value("RoleName")}});
+  }
+  aws.query(net::kIam, "DeleteInstanceProfile", {{"InstanceProfileName", name}});
+}
+
+void remove_role(net::AwsCalls& aws, const std::string& name) {
+  call_unless_gone(aws, "DeleteRolePolicy", {{"RoleName", name}, {"PolicyName", kPolicy}});
+  aws.query(net::kIam, "DeleteRole", {{"RoleName", name}});
+}
+
+}  // namespace dtrain::cluster
