@@ -124,7 +124,7 @@ std::string without_include(std::string_view config, std::string_view line) {
 }
 
 Path write_ssh_entries(const cluster::Fleet& fleet) {
-  const Path file = entries_of(fleet.name);
+  Path file = entries_of(fleet.name);
   const Path known_hosts = cluster_ssh_options(fleet.name).known_hosts;  // makes the folder, too
   write_file_atomic(file, ssh_entries(fleet, logins_of(fleet).front(), known_hosts), kMine);
   change_config(with_include);

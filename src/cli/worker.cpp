@@ -92,8 +92,8 @@ train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership
   observers.add(forwarder);
   TensorLog tensors(console, run.options.monitor, run.graph, *executable);
   if (run.options.monitor > 0) observers.add(tensors);
-  const train::TrainResult result = train::train(run.graph, *executable, *training, validation.get(), membership,
-                                                 options, run.start ? &*run.start : nullptr, observers);
+  train::TrainResult result = train::train(run.graph, *executable, *training, validation.get(), membership, options,
+                                           run.start ? &*run.start : nullptr, observers);
   if (training->bad_records() > 0) observers.on_warning(bad_records_warning(*training));
   return result;
 }

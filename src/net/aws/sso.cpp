@@ -37,7 +37,7 @@ std::string text_of(const Json& document, std::string_view key) {
 SignIn sign_in_of(const AwsSettings& settings, const AwsProfile& profile) {
   const std::string session = profile.value("sso_session");
   const auto value = [&](const char* key) {
-    const std::string text = profile.session_value(session, key);
+    std::string text = profile.session_value(session, key);
     if (!text.empty()) return text;
     throw UsageError(fmt::format("AWS profile {}: signs in through a browser (SSO), but has no {}", profile.name, key),
                      "aws configure sso --profile " + profile.name);
