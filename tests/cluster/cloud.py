@@ -12,6 +12,7 @@ REGION = "us-east-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true"}
 DROPPED = ("AWS_", "DTRAIN_CLUSTER", "WORKER_LAUNCH_TEMPLATE_ID", "ELASTIC_WORKER_TAG")
+UP = ("--instance-type", "c5.large", "--yes", "--no-wait")  # of a small cluster, from words to machines at once
 SECRETS = ("AWS_SECRET_ACCESS_KEY=test", "session-token", "temporary")
 # Verbs that ask the head. Outside of the lab the addresses that moto makes up may be somebody's.
 LOOKS = () if "DTRAIN_CLUSTER_LAB" in os.environ else ("status", "health")

@@ -4,7 +4,7 @@ import os
 import pathlib
 
 import pytest
-from cloud import Cloud
+from cloud import Cloud, UP
 from account import forget_everything, moto
 from proxy import Proxy
 
@@ -33,3 +33,13 @@ def cloud(account, shared_proxy, tmp_path):
     program = os.environ.get("DTRAIN", pathlib.Path(__file__).parents[2] / "build/release/dtrain")
     yield Cloud(shared_proxy, account, tmp_path, str(program))
     assert shared_proxy.wrong == []
+
+
+@pytest.fixture
+def demo(cloud):
+    """up(words): makes cluster demo with two workers."""
+    image = cloud.image()
+
+    def up(*words, **how):
+        return cloud.json("up", "demo", "-w", 2, "--ami", image, *UP, *words, **how)
+    return up

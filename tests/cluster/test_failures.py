@@ -5,9 +5,9 @@ import signal
 import time
 
 import pytest
+from cloud import UP
 from faults import delay, error, lose_reply, lose_request, page
 
-UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
 # After some of the calls, and among the slow tests after each.
 STEPS = pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 EVERYTHING = ["head", "w0001", "w0002"]

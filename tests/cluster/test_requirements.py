@@ -1,4 +1,4 @@
-"""Each of the 25 requirements that notes on clusters number has a test with its number: test_rNN_..."""
+"""The 25 requirements of clusters have tests with their numbers, test_rNN_..., whose names say what each asks for."""
 
 import pathlib
 import re

@@ -4,9 +4,9 @@ import json
 import urllib.parse
 
 import pytest
+from cloud import UP
 from faults import error
 
-UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
 NAME, PATH = "dtrain-demo-us-east-1", "/dtrain/us-east-1/demo/"
 UNKNOWN_PROFILE = error("InvalidParameterValue", f"Value ({NAME}) for parameter iamInstanceProfile.name is invalid. Invalid IAM "
                         "Instance Profile name")
@@ -15,16 +15,6 @@ UNKNOWN_PROFILE = error("InvalidParameterValue", f"Value ({NAME}) for parameter 
 @pytest.fixture
 def iam(cloud):
     return cloud.client("iam")
-
-
-@pytest.fixture
-def demo(cloud):
-    """up(words): makes cluster demo with two workers."""
-    image = cloud.image()
-
-    def up(*words, **how):
-        return cloud.json("up", "demo", "-w", 2, "--ami", image, *UP, *words, **how)
-    return up
 
 
 def profiles(cloud):

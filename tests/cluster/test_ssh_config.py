@@ -3,8 +3,8 @@
 import subprocess
 
 import pytest
+from cloud import UP
 
-UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
 THEIRS = "# mine\nHost *.example.org\n\tUser me"
 
 

@@ -6,19 +6,8 @@ import subprocess
 import threading
 
 import pytest
+from cloud import UP
 from faults import error
-
-UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
-
-
-@pytest.fixture
-def demo(cloud):
-    """up(words): makes cluster demo with two workers."""
-    image = cloud.image()
-
-    def up(*words, **how):
-        return cloud.json("up", "demo", "-w", 2, "--ami", image, *UP, *words, **how)
-    return up
 
 
 def ids(cloud, name="demo"):

@@ -5,9 +5,8 @@ import time
 from xml.etree import ElementTree
 
 import pytest
+from cloud import UP
 from faults import Answer, delay, error
-
-UP = ("--instance-type", "c5.large", "--yes", "--no-wait")
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def up(cloud):
     return run
 
 
-def test_the_commands_of_the_issue_by_themselves(cloud):
+def test_a_whole_life_without_a_wait(cloud):
     words = ("demo", "-w", "2", "--instance-type", "c5.large", "--ami", cloud.image())
     assert cloud.json("plan", *words)["actions"]
     cloud.cluster("up", *words, "--yes", "--no-wait")

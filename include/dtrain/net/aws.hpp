@@ -78,6 +78,7 @@ struct AwsService {
   std::string_view variable;  // AWS_ENDPOINT_URL_<variable>
   // S3 signs the path as it is sent; all others normalise it and encode it a second time.
   bool signs_path_as_sent = false;
+  bool is_global = false;  // one for all regions of a partition
 };
 inline constexpr AwsService kS3{.name = "s3", .variable = "S3", .signs_path_as_sent = true};
 inline constexpr AwsService kSts{.name = "sts", .variable = "STS"};

@@ -34,7 +34,7 @@ struct QueryApi {
   std::string_view version;
 };
 inline constexpr QueryApi kEc2{{.name = "ec2", .variable = "EC2"}, "2016-11-15"};
-inline constexpr QueryApi kIam{{.name = "iam", .variable = "IAM"}, "2010-05-08"};
+inline constexpr QueryApi kIam{{.name = "iam", .variable = "IAM", .is_global = true}, "2010-05-08"};
 inline constexpr QueryApi kStsCalls{kSts, "2011-06-15"};
 
 // Services whose calls are a JSON document posted to "/".

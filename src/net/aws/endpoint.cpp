@@ -33,8 +33,6 @@ const Partition& partition_of(std::string_view region) {
   return kPartitions.back();
 }
 
-bool is_global(const AwsService& service) { return service.name == "iam"; }
-
 bool is_on(const AwsSettings& settings, const AwsProfile& profile, const std::string& variable,
            const std::string& key) {
   return variable_of(settings, variable).value_or(profile.value(key)) == "true";
@@ -42,7 +40,7 @@ bool is_on(const AwsSettings& settings, const AwsProfile& profile, const std::st
 
 std::string standard_url(const AwsService& service, const std::string& region, bool fips, bool dual_stack) {
   const Partition& partition = partition_of(region);
-  if (is_global(service)) return fmt::format("https://{}{}.{}", service.name, partition.global_part, partition.suffix);
+  if (service.is_global) return fmt::format("https://{}{}.{}", service.name, partition.global_part, partition.suffix);
   const std::string name = fmt::format("{}{}", service.name, fips ? "-fips" : "");
   if (!dual_stack) return fmt::format("https://{}.{}.{}", name, region, partition.suffix);
   if (service.name == "s3") return fmt::format("https://{}.dualstack.{}.{}", name, region, partition.suffix);
@@ -74,7 +72,7 @@ std::string aws_region(const AwsSettings& settings) {
 }
 
 std::string signing_region(const AwsService& service, const std::string& region) {
-  return is_global(service) ? std::string(partition_of(region).home) : region;
+  return service.is_global ? std::string(partition_of(region).home) : region;
 }
 
 AwsEndpoint aws_endpoint(const AwsService& service, const std::string& region, const AwsSettings& settings) {

@@ -1,59 +1,30 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <map>
-
-#include <dtrain/base/error.hpp>
 #include <dtrain/net/objects.hpp>
 
-#include "common/temporary_folder.hpp"
+#include "aws_sources.hpp"
 #include "common/test_server.hpp"
 
 namespace dtrain::net {
 namespace {
 
-class AwsRoles : public testing::Test {
+class AwsRoles : public AwsSources {
  protected:
   AwsRoles() {
-    variables["AWS_CONFIG_FILE"] = (folder / "config").string();
-    variables["AWS_SHARED_CREDENTIALS_FILE"] = (folder / "credentials").string();
-    variables["AWS_EC2_METADATA_DISABLED"] = "true";
     variables["AWS_REGION"] = "us-east-1";
-    settings.environment = [this](const std::string& variable) -> std::optional<std::string> {
-      const auto found = variables.find(variable);
-      return found == variables.end() ? std::nullopt : std::optional(found->second);
-    };
     settings.endpoint_url = server->url("");
   }
   static void SetUpTestSuite() { server = std::make_unique<TestServer>("s3_server.py"); }
   static void TearDownTestSuite() { server.reset(); }
-  Path write(const char* name, const std::string& text) {
-    std::ofstream(folder / name) << text;
-    return folder / name;
-  }
   void use_profile(const char* name, const std::string& config) {
     write("config", config);
     variables["AWS_PROFILE"] = name;
   }
-  AwsCredentials credentials() { return AwsIdentity(settings).credentials(); }
-  std::string error() {
-    try {
-      credentials();
-    } catch (const Error& problem) {
-      return std::string(problem.what()) + " | " + problem.hint();
-    }
-    return "nothing was thrown";
-  }
 
   static inline std::unique_ptr<TestServer> server;
-  TemporaryFolder folder;
-  std::map<std::string, std::string> variables;
-  AwsSettings settings;
 };
 
 constexpr const char* kKeys = "aws_access_key_id = key\naws_secret_access_key = secret\n";
-
-bool holds(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
 TEST_F(AwsRoles, AreAssumedFromAnotherProfile) {
   use_profile("work", std::string("[profile base]\n") + kKeys +

@@ -1,47 +1,17 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <map>
-
 #include <dtrain/net/aws.hpp>
 #include <dtrain/net/aws_calls.hpp>
 
 #include "aws/home.hpp"
 #include "aws/ini.hpp"
 #include "aws/problem.hpp"
-#include "common/temporary_folder.hpp"
+#include "aws_sources.hpp"
 
 namespace dtrain::net {
 namespace {
 
-class AwsSetup : public testing::Test {
- protected:
-  AwsSetup() {
-    variables["AWS_CONFIG_FILE"] = (folder / "config").string();
-    variables["AWS_SHARED_CREDENTIALS_FILE"] = (folder / "credentials").string();
-    variables["AWS_EC2_METADATA_DISABLED"] = "true";
-    settings.environment = [this](const std::string& variable) -> std::optional<std::string> {
-      const auto found = variables.find(variable);
-      return found == variables.end() ? std::nullopt : std::optional(found->second);
-    };
-  }
-  void write(const char* name, const std::string& text) { std::ofstream(folder / name) << text; }
-  AwsCredentials credentials() { return AwsIdentity(settings).credentials(); }
-  std::string error() {
-    try {
-      credentials();
-    } catch (const UsageError& problem) {
-      return std::string(problem.what()) + " | " + problem.hint();
-    }
-    return "nothing was thrown";
-  }
-
-  TemporaryFolder folder;
-  std::map<std::string, std::string> variables;
-  AwsSettings settings;
-};
-
-bool holds(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+class AwsSetup : public AwsSources {};
 
 TEST_F(AwsSetup, PrefersKeysOfTheEnvironment) {
   write("credentials", "[default]\naws_access_key_id = file\naws_secret_access_key = s\n");

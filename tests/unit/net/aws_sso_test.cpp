@@ -1,14 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <map>
 
-#include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
-#include <dtrain/net/aws.hpp>
 
-#include "common/temporary_folder.hpp"
+#include "aws_sources.hpp"
 #include "common/test_server.hpp"
 
 namespace dtrain::net {
@@ -21,49 +17,27 @@ constexpr const char* kSession =
     "[profile work]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = trainer\n"
     "[sso-session corp]\nsso_region = eu-west-1\nsso_start_url = https://corp.example/start\n";
 
-class AwsSso : public testing::Test {
+class AwsSso : public AwsSources {
  protected:
   AwsSso() {
     variables = {{"HOME", folder.path().string()},
                  {"AWS_EC2_METADATA_DISABLED", "true"},
                  {"AWS_PROFILE", "work"},
                  {"AWS_ENDPOINT_URL", server->url("")}};
-    settings.environment = [this](const std::string& variable) -> std::optional<std::string> {
-      const auto found = variables.find(variable);
-      return found == variables.end() ? std::nullopt : std::optional(found->second);
-    };
     write(".aws/config", kSession);
   }
   static void SetUpTestSuite() { server = std::make_unique<TestServer>("s3_server.py"); }
   static void TearDownTestSuite() { server.reset(); }
 
-  void write(const char* name, const std::string& text) {
-    std::filesystem::create_directories((folder / name).parent_path());
-    std::ofstream(folder / name) << text;
-  }
   static std::string token(const std::string& access, const std::string& expires, const std::string& more = "") {
     return R"({"accessToken": ")" + access + R"(", "expiresAt": ")" + expires + "\"" + more + "}";
   }
-  AwsCredentials credentials() { return AwsIdentity(settings).credentials(); }
-  std::string error() {
-    try {
-      credentials();
-    } catch (const Error& problem) {
-      return std::string(problem.what()) + " | " + problem.hint();
-    }
-    return "nothing was thrown";
-  }
 
   static inline std::unique_ptr<TestServer> server;
-  TemporaryFolder folder;
-  std::map<std::string, std::string> variables;
-  AwsSettings settings;
 };
 
 constexpr const char* kRenewable = R"(, "clientId": "c", "clientSecret": "s", "refreshToken": "again", "kept": 1)";
 constexpr const char* kSignIn = "| aws sso login --profile work";
-
-bool holds(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
 TEST_F(AwsSso, GivesKeysForTheSignInOfASession) {
   write(kOfSession, token("signed in", "2199-01-01T00:00:00Z"));
