@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
+#include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/launch/starter_launcher.hpp>
-
-#include "ask_program.hpp"
 
 namespace dtrain::launch {
 namespace {

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/launch/starter_launcher.hpp>
-
-#include "ask_program.hpp"
 
 namespace dtrain::launch {
 namespace {

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
@@ -23,7 +24,6 @@
 #include <dtrain/net/addresses.hpp>
 
 #include "agent_words.hpp"
-#include "ask_program.hpp"
 #include "starter_command.hpp"
 
 namespace dtrain::launch {

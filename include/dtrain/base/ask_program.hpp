@@ -1,0 +1,27 @@
+// What another program says to a question that it answers soon.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/process.hpp>
+
+namespace dtrain {
+
+struct ProgramAnswer {
+  int code = 0;  // 128 and more: killed by a signal
+  std::string output, errors;
+};
+
+// Blocks, any thread. What it writes is taken up where `child` names no descriptor for it. nullopt: it did not end in
+// time, or wrote without end; it is killed with all below it then, and not waited for: the kernel may hold it. Throws
+// Error when it does not start.
+std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline);
+
+// The same of a command in this environment. Throws Error also when it does not end in time.
+ProgramAnswer ask_program(const std::vector<std::string>& command,
+                          std::chrono::milliseconds deadline = std::chrono::seconds(60));
+
+}  // namespace dtrain

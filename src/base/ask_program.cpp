@@ -1,0 +1,72 @@
+#include <dtrain/base/ask_program.hpp>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPoll = 5ms;
+constexpr auto kGrace = 20ms;  // for one that was killed
+constexpr off_t kLongest = off_t{1} << 20;
+
+// In memory rather than a pipe: the child never waits for its reader.
+FileDescriptor memory() {
+  FileDescriptor file(::memfd_create("dtrain answer", MFD_CLOEXEC));
+  if (!file) throw Error(fmt::format("cannot hold an answer: {}", std::strerror(errno)));
+  return file;
+}
+
+std::string content_of(const FileDescriptor& file) { return read_file(fmt::format("/proc/self/fd/{}", file.get())); }
+
+bool is_endless(const FileDescriptor& file) {
+  struct stat facts {};
+  return ::fstat(file.get(), &facts) == 0 && facts.st_size > kLongest;
+}
+
+void end(pid_t process) {
+  kill_tree(process);
+  std::this_thread::sleep_for(kGrace);
+  ::waitpid(process, nullptr, WNOHANG);
+}
+
+}  // namespace
+
+std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline) {
+  const FileDescriptor output = memory(), errors = memory();
+  if (child.output < 0) child.output = output.get();
+  if (child.error < 0) child.error = errors.get();
+  const auto until = std::chrono::steady_clock::now() + deadline;
+  const pid_t process = spawn(child);
+  for (; !has_ended(process); std::this_thread::sleep_for(kPoll)) {
+    if (std::chrono::steady_clock::now() > until || is_endless(output) || is_endless(errors)) {
+      end(process);
+      return std::nullopt;
+    }
+  }
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ProgramAnswer{code, content_of(output), content_of(errors)};
+}
+
+ProgramAnswer ask_program(const std::vector<std::string>& command, std::chrono::milliseconds deadline) {
+  Spawn child = spawn_of(command);
+  child.environment = own_environment();
+  child.group = Spawn::Group::session;
+  std::optional<ProgramAnswer> answer = try_asking(std::move(child), deadline);
+  if (!answer) throw Error(fmt::format("{} did not answer within {}", command[0], format_duration(deadline)));
+  return *std::move(answer);
+}
+
+}  // namespace dtrain
