@@ -20,9 +20,10 @@ main() {
     mount -t proc proc /proc
     umount -l /old
     if [ -n "$1" ]; then
-      sshfs "root@$1:/run/lab/shared" /run/lab/shared -F none \
+      until sshfs "root@$1:/run/lab/shared" /run/lab/shared -F none \
         -o StrictHostKeyChecking=no,UserKnownHostsFile=/dev/null,ConnectTimeout=3,ServerAliveInterval=1,ServerAliveCountMax=3 \
         -o reconnect,dir_cache=no,sshfs_sync,attr_timeout=0,entry_timeout=0,negative_timeout=0
+      do sleep 0.2; done
     fi
     /usr/sbin/sshd -D -E /var/log/sshd.log &
     while :; do wait; sleep 0.2; done' host "$share_server"
