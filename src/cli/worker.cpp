@@ -18,6 +18,7 @@
 #include "data_facts.hpp"
 #include "fingerprint.hpp"
 #include "job_folder.hpp"
+#include "near_memory.hpp"
 #include "program_work.hpp"
 #include "program_worker.hpp"
 #include "tensor_log.hpp"
@@ -113,6 +114,7 @@ ExitCode run_worker() {
   const train::TrainerOptions options = worker_options(run, me);
   console.log(fmt::format("worker {} on {}, process {}, {} threads", me.worker, me.host, ::getpid(),
                           run.options.compute.threads));
+  const FileDescriptor seat = sit_near_memory(run.options.compute.threads, console);
 
   comm::Endpoint endpoint(endpoint_options(me, run.options.job));
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
