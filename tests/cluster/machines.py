@@ -1,6 +1,7 @@
 """Instances of the account as machines of tests/hosts: each boots, has EC2's metadata service, runs its user data as root,
 and is gone from the account once it powers off."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -107,6 +108,8 @@ class Machines:
     def __init__(self, cloud):
         self.cloud, self.authority = cloud, Authority()
         self.by_id, self.number, self.over = {}, 0, False
+        self.alone = open(lab.LAB / "machines.lock", "w")  # tests run side by side, but there is one network
+        fcntl.flock(self.alone, fcntl.LOCK_EX)
         self.floor = lab.Lab(0).up()
         for gateway in GATEWAYS:
             lab.ip("address", "add", gateway, "dev", "lab")
@@ -161,4 +164,5 @@ class Machines:
         self.floor.down()
         for entry in lab.LAB.glob("n*"):
             shutil.rmtree(entry, ignore_errors=True)
+        self.alone.close()
         assert self.errors == []
