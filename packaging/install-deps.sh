@@ -41,6 +41,7 @@ test|python3-venv|-
 test|python3-numpy|python3-numpy
 test|python3-torch|python3-torch
 test|iproute2|iproute
+test|curl|curl
 test|clang-format|clang-tools-extra
 test|shellcheck|ShellCheck
 test|codespell|codespell

@@ -139,7 +139,12 @@ class Machines:
         for identity, instance in there.items():
             if identity not in self.by_id and instance["State"]["Name"] == "running":
                 self.number += 1
-                self.by_id[identity] = Machine(self.number, instance, self.cloud.user_data(identity), self.authority).boot()
+                machine = Machine(self.number, instance, self.cloud.user_data(identity), self.authority)
+                try:
+                    self.by_id[identity] = machine.boot()
+                except Exception:
+                    machine.crash()
+                    raise
 
     def find(self, word):
         """By address or by instance id; None: there is no such machine."""
