@@ -6,7 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "cudnn.hpp"
+#include "cudnn_convolution.hpp"
 #include "kernels.hpp"
 
 namespace dtrain::backend::cuda {
@@ -48,7 +48,7 @@ class GpuRecording final : public Recording {
   GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls) : gpu_(gpu), stream_(stream) {
     for (Call& call : calls) {
       const auto* const convolution = std::get_if<Convolution>(&call.work);
-      auto plan = convolution ? cudnn.prepare(*convolution) : nullptr;
+      auto plan = convolution ? std::make_unique<CudnnConvolution>(cudnn, *convolution) : nullptr;
       steps_.push_back({std::move(call), std::move(plan)});
     }
   }

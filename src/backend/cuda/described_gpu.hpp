@@ -1,0 +1,32 @@
+// What cuDNN would do on a GPU that is not here but only described: its answers are those that it gives on the real
+// one. So what is made for a kind of GPU can be checked on any machine that has cuDNN.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "call.hpp"
+#include "engine_rules.hpp"
+
+namespace dtrain::backend::cuda {
+
+class DescribedGpu {
+ public:
+  struct Choice {
+    EngineFacts engine;
+    std::uint64_t workspace = 0;  // bytes
+  };
+  virtual ~DescribedGpu() = default;
+  // Everything that cuDNN names for it, best first.
+  virtual std::vector<EngineFacts> engines(const Convolution& work) const = 0;
+  // What the device would take; nullopt: it would compute it by definition.
+  virtual std::optional<Choice> choice(const Convolution& work, std::uint64_t most_workspace) const = 0;
+};
+
+// `properties`: JSON in cuDNN's words, which version 9.8 and newer understand. Throws Error where cuDNN does not accept
+// it; nullptr: this dtrain was built without CUDA.
+std::unique_ptr<DescribedGpu> describe_gpu(const std::string& cudnn, const std::string& properties);
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,142 @@
+#include "operation_graph.hpp"
+
+#include <numeric>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+cudnnDataType_t cudnn_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return CUDNN_DATA_FLOAT;
+    case DType::bfloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::float16:
+      return CUDNN_DATA_HALF;
+  }
+  return CUDNN_DATA_FLOAT;
+}
+
+// How cuDNN calls the parts of a convolution in one direction.
+struct Words {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t x, weights, y, geometry, alpha, beta;
+};
+
+Words words_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case Direction::backward_data:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Direction::backward_weights:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+}
+
+// The three tensors, whatever is computed of which.
+struct Memory {
+  const void *x, *weights, *y;
+};
+
+Memory memory_of(const Convolution& work) {
+  switch (work.direction) {
+    case Direction::forward:
+      return {work.a, work.b, work.result};
+    case Direction::backward_data:
+      return {work.result, work.b, work.a};
+    case Direction::backward_weights:
+      break;
+  }
+  return {work.a, work.result, work.b};
+}
+
+}  // namespace
+
+OperationGraph::OperationGraph(const CudnnTarget& target, const Convolution& work)
+    : cudnn_(target.cudnn), graph_(target.cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
+  graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, add_convolution(work));
+  if (target.handle) graph_.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
+  graph_.finish();
+}
+
+Descriptor OperationGraph::operands(void* workspace) const {
+  std::vector<std::int64_t> names(memory_.size());
+  std::iota(names.begin(), names.end(), 0);
+  Descriptor pack(cudnn_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set_all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, names);
+  pack.set_all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, memory_);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+  pack.finish();
+  return pack;
+}
+
+Descriptor& OperationGraph::add(cudnnBackendDescriptorType_t type) { return parts_.emplace_back(cudnn_, type); }
+
+Descriptor& OperationGraph::add_tensor(DType dtype, const void* memory, const std::array<std::int64_t, 4>& sizes) {
+  constexpr std::int64_t kAlignment = 16;  // of the first element; ours are aligned to 256 bytes
+  const auto [n, c, h, w] = sizes;
+  Descriptor& tensor = add(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<std::int64_t>(memory_.size()));
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, cudnn_type(dtype));
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
+  tensor.set_all(CUDNN_ATTR_TENSOR_DIMENSIONS, {n, c, h, w});
+  tensor.set_all(CUDNN_ATTR_TENSOR_STRIDES, {h * w * c, 1, w * c, c});
+  tensor.finish();
+  memory_.push_back(const_cast<void*>(memory));
+  return tensor;
+}
+
+Descriptor& OperationGraph::add_geometry(const ConvolutionShape& s) {
+  Descriptor& geometry = add(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  geometry.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  geometry.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
+  geometry.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
+  geometry.set_all(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {s.pad_h, s.pad_w});
+  geometry.set_all(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {s.pad_h, s.pad_w});
+  geometry.set_all(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {s.stride_h, s.stride_w});
+  geometry.set_all(CUDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1});
+  geometry.finish();
+  return geometry;
+}
+
+Descriptor& OperationGraph::add_convolution(const Convolution& work) {
+  const ConvolutionShape& s = work.shape;
+  const Words words = words_of(work.direction);
+  const Memory memory = memory_of(work);
+  const Descriptor& x = add_tensor(work.dtype, memory.x, {s.n, s.in, s.in_h, s.in_w});
+  // Groups follow from the channels that the weights leave out.
+  const Descriptor& weights = add_tensor(work.dtype, memory.weights, {s.out, s.group_in(), s.kernel_h, s.kernel_w});
+  const Descriptor& y = add_tensor(work.dtype, memory.y, {s.n, s.out, s.out_h, s.out_w});
+  const Descriptor& geometry = add_geometry(s);
+  Descriptor& operation = add(words.operation);
+  operation.set(words.x, x);
+  operation.set(words.weights, weights);
+  operation.set(words.y, y);
+  operation.set(words.geometry, geometry);
+  operation.set(words.alpha, 1.0f);
+  operation.set(words.beta, 0.0f);
+  operation.finish();
+  return operation;
+}
+
+}  // namespace dtrain::backend::cuda

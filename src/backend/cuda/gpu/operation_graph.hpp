@@ -1,0 +1,40 @@
+// Work as an operation graph of cuDNN: what is to be computed, with no word on how.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "../call.hpp"
+#include "cudnn.hpp"
+
+namespace dtrain::backend::cuda {
+
+// The GPU that is meant: one that is here, by its handle, or one that is only described.
+struct CudnnTarget {
+  const CudnnFunctions& cudnn;
+  cudnnHandle_t handle = nullptr;
+  const Descriptor* described = nullptr;
+};
+
+class OperationGraph {
+ public:
+  OperationGraph(const CudnnTarget& target, const Convolution& work);
+  const Descriptor& descriptor() const { return graph_; }
+  // The memory that it reads and writes, and `workspace` for what an engine computes on the way.
+  Descriptor operands(void* workspace) const;
+
+ private:
+  Descriptor& add(cudnnBackendDescriptorType_t type);
+  // n, c, h, w; lying in the order n, h, w, c.
+  Descriptor& add_tensor(DType dtype, const void* memory, const std::array<std::int64_t, 4>& sizes);
+  Descriptor& add_geometry(const ConvolutionShape& shape);
+  Descriptor& add_convolution(const Convolution& work);
+
+  const CudnnFunctions& cudnn_;
+  std::deque<Descriptor> parts_;  // what graph_ is made of
+  std::vector<void*> memory_;     // of the tensors; tensor k is called k
+  Descriptor graph_;
+};
+
+}  // namespace dtrain::backend::cuda

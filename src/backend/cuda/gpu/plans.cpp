@@ -1,0 +1,84 @@
+#include "plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+std::string name_of(const Descriptor& engine, const Descriptor& settings) {
+  std::string name = fmt::format("{}", engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  char separator = ':';
+  for (const Descriptor& knob :
+       settings.get_all(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)) {
+    name += fmt::format("{}{}={}", separator,
+                        static_cast<int>(knob.get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE)),
+                        knob.get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+    separator = ',';
+  }
+  return name;
+}
+
+EngineFacts facts_of(const Descriptor& settings) {
+  const Descriptor engine =
+      std::move(settings.get_all(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR).front());
+  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> room{};
+  const std::size_t count =
+      engine.get_some(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, std::span<cudnnBackendNumericalNote_t>(room));
+  const auto notes = std::span(room).first(count);
+  const auto has = [&](cudnnBackendNumericalNote_t note) { return std::ranges::find(notes, note) != notes.end(); };
+  return {.name = name_of(engine, settings),
+          .same_bits = !has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+          .tensor_cores = has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
+          .narrows_inputs = has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS),
+          .narrows_sums = has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)};
+}
+
+}  // namespace
+
+Plans::Plans(const CudnnTarget& target, const Convolution& work, std::uint64_t most_workspace)
+    : target_(target), graph_(target, work), most_workspace_(most_workspace) {
+  ask(CUDNN_HEUR_MODE_A);
+  ask(CUDNN_HEUR_MODE_FALLBACK);
+  order_ = engines_to_try(facts_, work.dtype);
+}
+
+std::optional<Plan> Plans::next() {
+  while (tried_ < order_.size()) {
+    std::optional<Plan> plan = make(order_[tried_++]);
+    if (plan && plan->workspace <= most_workspace_) return plan;
+  }
+  return std::nullopt;
+}
+
+void Plans::forget() {
+  engines_.clear();
+  facts_.clear();
+  order_.clear();
+}
+
+void Plans::ask(cudnnBackendHeurMode_t mode) {
+  Descriptor question(target_.cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  question.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_.descriptor());
+  question.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  if (target_.described) question.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target_.described);
+  if (!question.try_finish()) return;
+  for (Descriptor& settings : question.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) {
+    facts_.push_back(facts_of(settings));
+    engines_.push_back(std::move(settings));
+  }
+}
+
+std::optional<Plan> Plans::make(std::size_t engine) const {
+  Descriptor plan(target_.cudnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engines_[engine]);
+  if (target_.handle) plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target_.handle);
+  if (target_.described) plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target_.described);
+  if (!plan.try_finish()) return std::nullopt;
+  const auto workspace = plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  return Plan{facts_[engine], std::move(plan), static_cast<std::uint64_t>(workspace)};
+}
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,131 @@
+// What cuDNN itself says of our convolutions on GPUs that are not here: skipped where there is no cuDNN.
+#include "described_gpu.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/nn/networks.hpp>
+
+#include "lowering.hpp"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace dtrain::backend::cuda {
+namespace {
+
+constexpr std::uint64_t kWorkspace = std::uint64_t{1} << 30;
+
+// Of an H100 with 80 GB; an H200 differs in its memory only.
+const char* const kHopper = R"({"deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000,
+  "cudaDeviceId": 0, "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1, "multiProcessorCount": 132,
+  "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": 52428800, "totalGlobalMem": 85024112640,
+  "warpSize": 32, "regsPerBlock": 65536, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024,
+  "maxThreadsPerSM": 2048, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+  "reservedSharedMemoryPerBlock": 1024, "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64]})";
+
+class CudaDescribedGpu : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    const CudaReport report = look_for_cuda();
+    if (report.libraries.empty() || report.libraries.front().file.empty()) GTEST_SKIP() << "there is no cuDNN here";
+    gpu_ = describe_gpu(report.libraries.front().file, kHopper);
+  }
+#ifdef __SANITIZE_ADDRESS__
+  const __lsan::ScopedDisabler libraries_keep_what_they_made_;
+#endif
+  std::unique_ptr<DescribedGpu> gpu_;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, CudaDescribedGpu, ::testing::Values(DType::float32, DType::bfloat16, DType::float16),
+                         [](const auto& of) { return dtype_name(of.param); });
+
+// As the programs make them, each once. Nothing is read or written, so that any address will do.
+std::vector<Convolution> convolutions_of(const nn::NetworkOptions& options, DType dtype, int n) {
+  auto* const somewhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);
+  const Model model(nn::build_network(options), dtype, 1);
+  Program program = lower_training(model);
+  program.plan(n);
+  Binding binding{.n = n, .arena = somewhere, .offsets = &program.offsets()};
+  binding.weights = binding.weight_gradients = somewhere;
+  binding.parameters = binding.statistics = binding.contribution = binding.coefficients =
+      reinterpret_cast<float*>(somewhere);
+  std::vector<Convolution> found;
+  for (const Call& call : program.bind(binding)) {
+    const auto* const work = std::get_if<Convolution>(&call.work);
+    const auto same = [&](const Convolution& other) {
+      return other.direction == work->direction && other.shape == work->shape;
+    };
+    if (work && std::ranges::none_of(found, same)) found.push_back(*work);
+  }
+  return found;
+}
+
+std::string text_of(const Convolution& work) {
+  const ConvolutionShape& s = work.shape;
+  return fmt::format("direction {}, {}x{}x{}x{} to {}x{}x{}, kernel {}x{}, stride {}, padding {}, {} groups",
+                     static_cast<int>(work.direction), s.n, s.in, s.in_h, s.in_w, s.out, s.out_h, s.out_w, s.kernel_h,
+                     s.kernel_w, s.stride_h, s.pad_h, s.groups);
+}
+
+const std::vector<nn::NetworkOptions>& networks() {
+  static const std::vector<nn::NetworkOptions> all{
+      {.name = "resnet-v1", .num_layers = 50, .image = {3, 224, 224}, .classes = 1000},
+      {.name = "resnet-v1", .num_layers = 18, .image = {3, 224, 224}, .classes = 1000},
+      {.name = "resnet", .num_layers = 20, .image = {3, 32, 32}, .classes = 10},
+      {.name = "lenet", .image = {1, 28, 28}, .classes = 10}};
+  return all;
+}
+
+TEST_P(CudaDescribedGpu, HasAPlanForEveryConvolutionOfOurNetworks) {
+  for (const nn::NetworkOptions& network : networks()) {
+    for (const int n : {256, 13}) {  // a step and the last, smaller one
+      for (const Convolution& work : convolutions_of(network, GetParam(), n)) {
+        const auto choice = gpu_->choice(work, kWorkspace);
+        ASSERT_TRUE(choice) << network.name << network.num_layers << ": " << text_of(work);
+        EXPECT_TRUE(may_compute(choice->engine, GetParam())) << choice->engine.name;
+        EXPECT_LE(choice->workspace, kWorkspace) << choice->engine.name;
+      }
+    }
+  }
+}
+
+Convolution block(DType dtype, Direction direction) {
+  return {.direction = direction, .shape = {256, 64, 56, 56, 64, 56, 56, 3, 3, 1, 1, 1, 1, 1}, .dtype = dtype};
+}
+
+// So that the rules are about something: cuDNN offers what they refuse.
+TEST_P(CudaDescribedGpu, IsOfferedEnginesThatGiveOtherBitsAndTakesNone) {
+  for (const Direction direction : {Direction::backward_data, Direction::backward_weights}) {
+    const std::vector<EngineFacts> engines = gpu_->engines(block(GetParam(), direction));
+    EXPECT_TRUE(std::ranges::any_of(engines, [](const EngineFacts& engine) { return !engine.same_bits; }));
+  }
+}
+
+TEST_P(CudaDescribedGpu, IsOfferedTensorCoresAndTakesThemUnlessTheyRound) {
+  for (const Direction direction : {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+    const Convolution work = block(GetParam(), direction);
+    EXPECT_TRUE(gpu_->engines(work).front().tensor_cores);
+    EXPECT_EQ(gpu_->choice(work, kWorkspace)->engine.tensor_cores, GetParam() != DType::float32);
+  }
+}
+
+TEST_P(CudaDescribedGpu, TakesNoMoreMemoryThanItMay) {
+  for (const Convolution& work : convolutions_of(networks().front(), GetParam(), 256)) {
+    const auto choice = gpu_->choice(work, 0);
+    EXPECT_TRUE(!choice || choice->workspace == 0) << text_of(work);
+  }
+}
+
+TEST_P(CudaDescribedGpu, GivesTheSameAnswerAgain) {
+  const Convolution work = block(GetParam(), Direction::backward_weights);
+  EXPECT_EQ(gpu_->choice(work, kWorkspace)->engine.name, gpu_->choice(work, kWorkspace)->engine.name);
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cuda
