@@ -33,6 +33,7 @@ std::vector<bool> held_parameters(const nn::Graph& graph) {
 }
 
 HostBatch samples_of(const HostBatch& batch, const nn::Graph& graph, const ShardRange& shard) {
+  DTRAIN_CHECK(batch.images || batch.n == 0, "this backend takes images of floats");
   return {shard.count, batch.images + shard.first * graph.input().size(), batch.labels + shard.first,
           batch.sample_ids + shard.first};
 }

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/membership.hpp>
+#include <dtrain/train/batch_feed.hpp>
 
 #include "process_facts.hpp"
 #include "signals.hpp"
@@ -73,7 +74,7 @@ std::vector<OperationTime> profile_shard(backend::Executable& executable, data::
   loader.start(0, {{0, samples}});
   const std::optional<data::Batch> batch = loader.next();
   DTRAIN_CHECK(batch, "a loader gives the slice that it was asked for");
-  const Json rows = executable.profile({batch->n, batch->images, batch->labels, batch->sample_ids}, kRepeats);
+  const Json rows = executable.profile(train::host_batch(*batch), kRepeats);
   std::vector<OperationTime> operations;
   for (const Json& row : rows.as_array()) {
     const double calls = std::max(1.0, row.at("calls").as_number());

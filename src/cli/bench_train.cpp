@@ -66,7 +66,9 @@ BenchResult measure(const BenchOptions& options, const OptionSet& set) {
   if (!data.train) data.train = synthetic.emplace(data.image, data.classes, samples).records();
   require_records(*data.train);
 
-  data::Loader loader(*data.train, training_loader(data, options.compute.seed));
+  data::LoaderOptions loading = training_loader(data, options.compute.seed);
+  load_for(*backend, loading);
+  data::Loader loader(*data.train, loading);
   BenchResult result;
   result.network = graph.name;
   result.backend = backend->description();

@@ -172,4 +172,10 @@ data::LoaderOptions validation_loader(const DataOptions& options) {
           .remote = remote_options(options)};
 }
 
+void load_for(const backend::Backend& backend, data::LoaderOptions& options) {
+  backend::BatchWish wish = backend.batches();
+  options.as_bytes = wish.as_bytes;
+  options.memory = std::move(wish.memory);
+}
+
 }  // namespace dtrain::cli

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include <dtrain/backend/backend.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/data/augment.hpp>
 #include <dtrain/data/loader.hpp>
@@ -45,5 +46,7 @@ void set_cache(const DataOptions& options, data::RemoteOptions& remote);
 data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed);
 // File order, no augmentation, every record.
 data::LoaderOptions validation_loader(const DataOptions& options);
+// Batches as the backend would have them.
+void load_for(const backend::Backend& backend, data::LoaderOptions& options);
 
 }  // namespace dtrain::cli

@@ -35,7 +35,9 @@ train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkp
   const backend::DType dtype = choose_dtype(options.compute, *backend);
   backend::CompileOptions compile = compile_options(options.compute, dtype, options.top_k);
   compile.training = false;
-  data::Loader loader(*options.data.validation, validation_loader(options.data));
+  data::LoaderOptions loading = validation_loader(options.data);
+  load_for(*backend, loading);
+  data::Loader loader(*options.data.validation, loading);
   const auto executable = backend->compile(checkpoint.graph, compile);
   executable->write_state(checkpoint.state);
   return train::evaluate(*executable, loader, options.compute.batch_size, *comm::make_single());

@@ -64,7 +64,8 @@ data::Image picture_of(const data::Batch& batch, const DataOptions& data) {
   data::Image picture{shape.c, rows * shape.h, columns * shape.w, {}};
   picture.pixels.resize(static_cast<std::size_t>(picture.c) * static_cast<std::size_t>(picture.h) *
                         static_cast<std::size_t>(picture.w));
-  const float* value = batch.images;  // [n, c, h, w]
+  const std::vector<float> images = data::images_of(batch, shape);
+  const float* value = images.data();
   for (int i = 0; i < shown; ++i) {
     for (int c = 0; c < shape.c; ++c) {
       const auto channel = static_cast<std::size_t>(c);

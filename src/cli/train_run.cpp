@@ -158,6 +158,7 @@ std::uint64_t buffer_bytes_of(const TrainRun& run) {
 std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
   data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
   options.remote = with_cache(run);
+  load_for(*run.backend, options);
   return std::make_unique<data::Loader>(run.sources.train, std::move(options));
 }
 
@@ -165,6 +166,7 @@ std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
   if (!run.sources.validation) return nullptr;
   data::LoaderOptions options = validation_loader(run.options.data);
   options.remote = with_cache(run);
+  load_for(*run.backend, options);
   return std::make_unique<data::Loader>(*run.sources.validation, std::move(options));
 }
 

@@ -136,6 +136,11 @@ bool jitters(const Augment& options) {
   return options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
 }
 
+nn::PixelPlace draw_place(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape) {
+  const Window window = draw_window(Canvas(image, options, std::nullopt), options, Draws(key), shape);
+  return {window.y - options.pad_size, window.x - options.pad_size, window.mirror};
+}
+
 static HslShift draw_shift(const Augment& options, const Draws& draws) {
   return {draws.hue.jitter(options.max_random_h), draws.saturation.jitter(options.max_random_s),
           draws.lightness.jitter(options.max_random_l)};

@@ -1,5 +1,6 @@
 #include "batch_pool.hpp"
 
+#include <cstdlib>
 #include <new>
 
 namespace dtrain::data {
@@ -7,21 +8,32 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-void make_room(BatchBuffer& buffer, std::size_t samples, std::size_t sample_size) {
-  const std::size_t floats = samples * sample_size;
-  if (buffer.room < floats) {
-    const std::size_t bytes = (floats * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-    buffer.images.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-    buffer.room = buffer.images ? floats : 0;
-    if (!buffer.images) throw std::bad_alloc();
-  }
-  buffer.labels.resize(samples);
-  buffer.sample_ids.resize(samples);
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::shared_ptr<std::byte> ordinary_memory(std::size_t bytes) {
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes));
+  if (!memory) throw std::bad_alloc();
+  return {memory, [](std::byte* done) { std::free(done); }};
 }
 
 }  // namespace
 
-std::shared_ptr<BatchBuffer> BatchPool::take(std::size_t samples, std::size_t sample_size) {
+void BatchPool::make_room(BatchBuffer& buffer, std::size_t samples, std::size_t sample_bytes) const {
+  const std::size_t values = aligned(samples * sample_bytes), places = aligned(samples * sizeof(nn::PixelPlace)),
+                    labels = aligned(samples * sizeof(std::int32_t)), ids = aligned(samples * sizeof(std::uint32_t));
+  const std::size_t bytes = values + places + labels + ids;
+  if (buffer.room < bytes) {
+    buffer = {};
+    buffer.memory = memory_ ? memory_(bytes) : ordinary_memory(bytes);
+    buffer.room = bytes;
+  }
+  buffer.values = buffer.memory.get();
+  buffer.places = reinterpret_cast<nn::PixelPlace*>(buffer.values + values);
+  buffer.labels = reinterpret_cast<std::int32_t*>(buffer.values + values + places);
+  buffer.sample_ids = reinterpret_cast<std::uint32_t*>(buffer.values + values + places + labels);
+}
+
+std::shared_ptr<BatchBuffer> BatchPool::take(std::size_t samples, std::size_t sample_bytes) {
   std::unique_ptr<BatchBuffer> buffer;
   {
     const std::lock_guard lock(shelf_->mutex);
@@ -31,7 +43,7 @@ std::shared_ptr<BatchBuffer> BatchPool::take(std::size_t samples, std::size_t sa
     }
   }
   if (!buffer) buffer = std::make_unique<BatchBuffer>();
-  make_room(*buffer, samples, sample_size);
+  make_room(*buffer, samples, sample_bytes);
   return {buffer.release(), [shelf = shelf_](BatchBuffer* done) {
             const std::lock_guard lock(shelf->mutex);
             shelf->free.emplace_back(done);

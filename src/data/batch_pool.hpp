@@ -1,35 +1,42 @@
 // Buffers of batches, used again and again: memory that stays warm, and no allocation in a steady epoch.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include <dtrain/data/loader.hpp>
 
 namespace dtrain::data {
 
+// One piece of memory with all that a batch holds; each part begins at a multiple of 64 bytes.
 struct BatchBuffer {
-  struct Free {
-    void operator()(float* images) const { std::free(images); }
-  };
-  std::unique_ptr<float[], Free> images;  // 64-byte aligned
-  std::size_t room = 0;                   // floats
-  std::vector<std::int32_t> labels;
-  std::vector<std::uint32_t> sample_ids;
+  std::shared_ptr<std::byte> memory;
+  std::size_t room = 0;  // bytes
+  std::byte* values = nullptr;
+  nn::PixelPlace* places = nullptr;
+  std::int32_t* labels = nullptr;
+  std::uint32_t* sample_ids = nullptr;
 };
 
 // Any thread may let go of a buffer, also after the pool is gone.
 class BatchPool {
  public:
-  // A buffer for `samples` of `sample_size` floats; it comes back to the pool when the last owner lets go of it.
-  std::shared_ptr<BatchBuffer> take(std::size_t samples, std::size_t sample_size);
+  // An empty function: ordinary memory.
+  explicit BatchPool(BatchMemory memory) : memory_(std::move(memory)) {}
+  // A buffer for `samples` with so many bytes of values each; it comes back to the pool when the last owner lets go of
+  // it.
+  std::shared_ptr<BatchBuffer> take(std::size_t samples, std::size_t sample_bytes);
 
  private:
+  void make_room(BatchBuffer& buffer, std::size_t samples, std::size_t sample_bytes) const;
+
   struct Shelf {
     std::mutex mutex;
     std::vector<std::unique_ptr<BatchBuffer>> free;  // guarded by mutex
   };
+  BatchMemory memory_;
   std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
 };
 

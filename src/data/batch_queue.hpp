@@ -55,6 +55,11 @@ class BatchQueue {
   bool empty() const { return pending_.empty(); }
   std::size_t size() const { return pending_.size(); }
   bool front_complete() const { return pending_.front()->complete(); }
+  // Nothing was found in it that next() would have to tell.
+  bool front_is_good() const {
+    const Findings& found = pending_.front()->findings;
+    return found.bad.empty() && found.failures.empty();
+  }
   void push(std::shared_ptr<PendingBatch> batch) { pending_.push_back(std::move(batch)); }
   std::shared_ptr<PendingBatch> pop();
   void drop_all();

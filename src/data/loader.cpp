@@ -27,8 +27,8 @@ std::uint32_t epoch_size(const RecordSet& file, const LoaderOptions& options) {
 }  // namespace
 
 std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
-  const std::uint64_t sample =
-      static_cast<std::uint64_t>(options.shape.size()) * sizeof(float) + sizeof(std::int32_t) + sizeof(std::uint32_t);
+  const std::uint64_t sample = static_cast<std::uint64_t>(options.shape.size()) * sizeof(float) +
+                               sizeof(nn::PixelPlace) + sizeof(std::int32_t) + sizeof(std::uint32_t);
   return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
 }
 
@@ -40,12 +40,16 @@ struct Loader::State {
   void work();
   Findings load(const Claim& claim, SampleReader& reader) const;
   std::shared_ptr<PendingBatch> take();
+  SampleSlot slot(const BatchBuffer& buffer, std::size_t index) const;
+  bool next_is_ready();
   void check(Findings& findings);
   void count_bad_records(std::vector<Findings::Bad>& bad);
 
   const LoaderOptions options;
   const RecordSet file;
   const std::uint32_t size;
+  const nn::Shape stored;
+  const std::size_t sample_bytes;
   BatchPool pool;
 
   // The consumer's own: what it asked for, and what came out.
@@ -74,6 +78,9 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
     : options(settled(std::move(loader_options))),
       file(find_records(rec.string(), options.remote.store), options.remote),
       size(epoch_size(file, options)),
+      stored(options.as_bytes ? stored_shape(file, options) : options.shape),
+      sample_bytes(static_cast<std::size_t>(stored.size()) * (options.as_bytes ? 1 : sizeof(float))),
+      pool(options.memory),
       ahead(file, options.remote.cache_size) {
   check_loader(file, options);
   for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
@@ -107,14 +114,13 @@ void Loader::State::open_batches() {
     batch->epoch = epoch;
     batch->slice = slices[opened];
     batch->order = order;
-    batch->buffer =
-        pool.take(static_cast<std::size_t>(batch->slice.count), static_cast<std::size_t>(options.shape.size()));
+    batch->buffer = pool.take(static_cast<std::size_t>(batch->slice.count), sample_bytes);
     queue.push(std::move(batch));
   }
 }
 
 void Loader::State::work() {
-  SampleReader reader(file, options, size);
+  SampleReader reader(file, options, size, stored);
   std::unique_lock lock(mutex);
   while (!stopping) {
     const Claim claim = queue.claim();
@@ -133,16 +139,22 @@ void Loader::State::work() {
   }
 }
 
+SampleSlot Loader::State::slot(const BatchBuffer& buffer, std::size_t index) const {
+  std::byte* const values = buffer.values + index * sample_bytes;
+  const auto elements = static_cast<std::size_t>(stored.size());
+  if (options.as_bytes) return {{}, {reinterpret_cast<std::uint8_t*>(values), elements}, buffer.places + index};
+  return {{reinterpret_cast<float*>(values), elements}, {}, nullptr};
+}
+
 Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
   PendingBatch& batch = *claim.batch;
-  const auto sample_size = static_cast<std::size_t>(options.shape.size());
   Findings found;
   std::vector<BadRecord> bad;
   for (int index = claim.index; index < claim.index + claim.count && !batch.dropped; ++index) {
     const auto at = static_cast<std::size_t>(index);
     const std::uint32_t position = batch.position(index);
     try {
-      if (!reader.read(position, batch.epoch, {batch.buffer->images.get() + at * sample_size, sample_size}, bad)) {
+      if (!reader.read(position, batch.epoch, slot(*batch.buffer, at), bad)) {
         found.failures.push_back({index, nullptr});
       }
       batch.buffer->labels[at] = reader.label();
@@ -172,6 +184,11 @@ std::shared_ptr<PendingBatch> Loader::State::take() {
 
 // Done by the consumer, batch after batch, so that the first bad record, the one too many and the first error are the
 // same however the threads raced.
+bool Loader::State::next_is_ready() {
+  const std::lock_guard lock(mutex);
+  return !error && !queue.empty() && queue.front_complete() && queue.front_is_good();
+}
+
 void Loader::State::check(Findings& findings) {
   count_bad_records(findings.bad);
   const auto by_index = [](const auto& a, const auto& b) { return a.index < b.index; };
@@ -225,6 +242,23 @@ void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
   state.work_there.notify_all();
 }
 
+std::vector<float> images_of(const Batch& batch, const nn::Shape& shape) {
+  const auto size = static_cast<std::size_t>(batch.n * shape.size());
+  if (batch.images) return {batch.images, batch.images + size};
+  std::vector<float> images;
+  images.reserve(size);
+  for (int i = 0; i < batch.n; ++i) {
+    for (int c = 0; c < shape.c; ++c) {
+      for (int y = 0; y < shape.h; ++y) {
+        for (int x = 0; x < shape.w; ++x) {
+          images.push_back(nn::pixel_value(batch.pixels, i, shape.c, shape.w, y, x, c));
+        }
+      }
+    }
+  }
+  return images;
+}
+
 std::optional<Batch> Loader::next() {
   State& state = *state_;
   if (state.error) std::rethrow_exception(state.error);
@@ -238,9 +272,21 @@ std::optional<Batch> Loader::next() {
     state.queue.drop_all();
     throw;
   }
-  BatchBuffer& buffer = *batch->buffer;
-  return Batch{batch->slice.count, buffer.images.get(), buffer.labels.data(), buffer.sample_ids.data(), batch->buffer};
+  const BatchBuffer& buffer = *batch->buffer;
+  Batch result{batch->slice.count, nullptr, buffer.labels, buffer.sample_ids, batch->buffer};
+  if (state.options.as_bytes) {
+    result.pixels = {.bytes = reinterpret_cast<const std::uint8_t*>(buffer.values),
+                     .places = buffer.places,
+                     .rows = state.stored.h,
+                     .columns = state.stored.w,
+                     .scale = pixel_scale(state.options.augment)};
+  } else {
+    result.images = reinterpret_cast<const float*>(buffer.values);
+  }
+  return result;
 }
+
+std::optional<Batch> Loader::next_if_ready() { return state_->next_is_ready() ? next() : std::nullopt; }
 
 std::int64_t Loader::bad_records() const { return std::ssize(state_->bad_positions); }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
 
@@ -26,10 +27,12 @@ void check_at_least(std::int64_t value, std::int64_t low, std::string_view optio
   if (value < low) throw UsageError(fmt::format("{} is {}, less than {}", option, value, low));
 }
 
+// How many records of a file are looked at to learn of what kind it is.
+constexpr std::size_t kLookAt = 16;
+
 // A file may mix grey and colour, as photographs collected from the web do: only when none of the first records fits is
 // the file of another kind than the network.
 void check_channels(const RecordSet& file, const nn::Shape& wanted) {
-  constexpr std::size_t kLookAt = 16;
   Record record;
   Image image;
   std::optional<nn::Shape> found;
@@ -66,7 +69,20 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
   check_channels(file, shape);
 }
 
-bool SampleReader::read(std::uint32_t position, std::uint32_t epoch, std::span<float> out,
+nn::Shape stored_shape(const RecordSet& file, const LoaderOptions& options) {
+  Record record;
+  for (std::size_t position = 0; position < std::min(kLookAt, file.size()); ++position) {
+    try {
+      file.read(position, record);
+      return stored_shape(record.payload, options.augment, options.shape);
+    } catch (const DataError&) {
+      continue;  // next() tells about it, when its turn comes
+    }
+  }
+  return options.shape;
+}
+
+bool SampleReader::read(std::uint32_t position, std::uint32_t epoch, const SampleSlot& out,
                         std::vector<BadRecord>& bad) {
   const SampleKey key{options_.seed, epoch, position};  // also of the record that comes in its place
   const std::int64_t tries = std::min<std::int64_t>(options_.max_bad_records + 1, size_);
@@ -78,12 +94,17 @@ bool SampleReader::read(std::uint32_t position, std::uint32_t epoch, std::span<f
   return false;
 }
 
-bool SampleReader::load(std::uint32_t position, const SampleKey& key, std::span<float> out,
+bool SampleReader::load(std::uint32_t position, const SampleKey& key, const SampleSlot& out,
                         std::vector<BadRecord>& bad) {
   std::string reason;
   try {
     file_.read(position, record_);
-    decode_and_augment(record_.payload, options_.augment, key, options_.shape, image_, out);
+    const auto& [augment, shape] = std::tie(options_.augment, options_.shape);
+    if (out.place) {
+      *out.place = decode_to_bytes(record_.payload, augment, key, shape, stored_, image_, out.bytes);
+    } else {
+      decode_and_augment(record_.payload, augment, key, shape, image_, out.image);
+    }
     return true;
   } catch (const DataError& error) {
     reason = error.what();

@@ -18,24 +18,35 @@ struct BadRecord {
 // Throws UsageError for an option out of range, DataError when the images cannot feed a network of options.shape.
 void check_loader(const RecordSet& file, const LoaderOptions& options);
 
+// In which shape options.as_bytes stores the pictures of the file: stored_shape() of the first that can be decoded.
+nn::Shape stored_shape(const RecordSet& file, const LoaderOptions& options);
+
+// Where one sample goes: an image of floats, or bytes and their place.
+struct SampleSlot {
+  std::span<float> image;
+  std::span<std::uint8_t> bytes;
+  nn::PixelPlace* place = nullptr;
+};
+
 // Scratch of one thread; file and options must outlive it.
 class SampleReader {
  public:
-  SampleReader(const RecordSet& file, const LoaderOptions& options, std::uint32_t size)
-      : file_(file), options_(options), size_(size) {}
+  SampleReader(const RecordSet& file, const LoaderOptions& options, std::uint32_t size, const nn::Shape& stored)
+      : file_(file), options_(options), size_(size), stored_(stored) {}
 
   // Fills `out` and label() from the record at `position` or the next good one after it (round the end), and adds
   // those passed over to `bad`. False when there is none among the next max_bad_records. Throws DataError for a label
   // out of range.
-  bool read(std::uint32_t position, std::uint32_t epoch, std::span<float> out, std::vector<BadRecord>& bad);
+  bool read(std::uint32_t position, std::uint32_t epoch, const SampleSlot& out, std::vector<BadRecord>& bad);
   std::int32_t label() const { return label_; }
 
  private:
-  bool load(std::uint32_t position, const SampleKey& key, std::span<float> out, std::vector<BadRecord>& bad);
+  bool load(std::uint32_t position, const SampleKey& key, const SampleSlot& out, std::vector<BadRecord>& bad);
 
   const RecordSet& file_;
   const LoaderOptions& options_;
   std::uint32_t size_;
+  nn::Shape stored_;
   Record record_;
   Image image_;
   std::int32_t label_ = 0;

@@ -43,6 +43,25 @@ class PlaneWriter {
   float mean_[3], std_[3];
 };
 
+// The same as bytes, `stride` of them from row to row.
+class ByteWriter {
+ public:
+  ByteWriter(const nn::Shape& shape, std::ptrdiff_t stride, std::uint8_t* out)
+      : shape_(shape), stride_(stride), out_(out) {}
+
+  void write(int y, const std::uint8_t* rgbx) const {
+    std::uint8_t* __restrict to = out_ + y * stride_;
+    for (int x = 0; x < shape_.w; ++x, rgbx += kPixelBytes) {
+      for (int c = 0; c < shape_.c; ++c) *to++ = rgbx[c];
+    }
+  }
+
+ private:
+  nn::Shape shape_;
+  std::ptrdiff_t stride_;
+  std::uint8_t* out_;
+};
+
 struct WindowScratch {
   ResampleScratch resample;
   std::vector<std::uint8_t> row, grey;
@@ -119,6 +138,19 @@ bool open_jpeg(JpegDecoder& decoder, ByteView jpeg) {
   return true;
 }
 
+template <typename Writer>
+bool write_window(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                  const Writer& writer) {
+  JpegDecoder& decoder = this_threads_jpeg_decoder();
+  if (!only_crops(options) || !open_jpeg(decoder, jpeg)) return false;
+  const auto window = draw_source_window(decoder.h(), decoder.w(), options, key, shape);
+  if (!window) return false;
+  decode_window(decoder, *window, shape, std::nullopt,
+                [&](int y, const std::uint8_t* pixels) { writer.write(y, pixels); });
+  decoder.close(false);
+  return true;
+}
+
 }  // namespace
 
 void fill_from_image(const Image& image, const SourceWindow& window, const Augment& options, const nn::Shape& shape,
@@ -142,15 +174,12 @@ void fill_from_image(const Image& image, const SourceWindow& window, const Augme
 }
 
 bool fill_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape, float* out) {
-  JpegDecoder& decoder = this_threads_jpeg_decoder();
-  if (!only_crops(options) || !open_jpeg(decoder, jpeg)) return false;
-  const auto window = draw_source_window(decoder.h(), decoder.w(), options, key, shape);
-  if (!window) return false;
-  const PlaneWriter writer(options, shape, out);
-  decode_window(decoder, *window, shape, std::nullopt,
-                [&](int y, const std::uint8_t* pixels) { writer.write(y, pixels); });
-  decoder.close(false);
-  return true;
+  return write_window(jpeg, options, key, shape, PlaneWriter(options, shape, out));
+}
+
+bool bytes_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                     std::ptrdiff_t stride, std::uint8_t* out) {
+  return write_window(jpeg, options, key, shape, ByteWriter(shape, stride, out));
 }
 
 std::optional<Image> shrunk_jpeg(ByteView jpeg, int shorter_edge) {

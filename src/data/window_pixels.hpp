@@ -16,6 +16,9 @@ void fill_from_image(const Image& image, const SourceWindow& window, const Augme
 // a whole: CMYK, a picture that EXIF turns, one that no window is drawn for. Throws DataError for damage where it
 // looks.
 bool fill_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape, float* out);
+// The same before normalising: rows of [w, c], `stride` bytes from one to the next.
+bool bytes_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                     std::ptrdiff_t stride, std::uint8_t* out);
 
 // The whole JPEG, smaller: decoded at a fraction of its size where that is enough, the rest by averages. nullopt: its
 // shorter edge is no longer than that, or it has to be decoded as a whole. Throws DataError for damage.

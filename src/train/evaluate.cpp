@@ -2,6 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
+#include <dtrain/train/batch_feed.hpp>
 
 #include "evaluation.hpp"
 
@@ -16,12 +17,12 @@ struct BlockSums {
 std::vector<BlockSums> compute_blocks(backend::Executable& executable, data::Loader& loader,
                                       const std::vector<data::Slice>& blocks, const std::function<void()>& on_block) {
   std::vector<BlockSums> sums;
-  loader.start(0, blocks);
+  BatchFeed feed(loader, executable);
+  feed.start(0, blocks);
   for (const data::Slice& slice : blocks) {
-    const std::optional<data::Batch> batch = loader.next();
-    DTRAIN_CHECK(batch && batch->n == slice.count, "the loader gave another batch than asked for");
-    const backend::StepMetrics metrics =
-        executable.evaluate({batch->n, batch->images, batch->labels, batch->sample_ids});
+    const std::optional<FedBatch> fed = feed.next();
+    DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
+    const backend::StepMetrics metrics = executable.evaluate(fed->host());
     sums.push_back({static_cast<float>(metrics.loss_sum), static_cast<float>(metrics.correct),
                     static_cast<float>(metrics.top_k_correct), static_cast<float>(metrics.count)});
     on_block();

@@ -36,6 +36,7 @@ Generation::Generation(const Workplace& place, comm::Communicator& comm, std::ui
       number_(number),
       run_(run),
       plan_(plan_for(place.options, place.training.size(), comm.size())),
+      feed_(place.training, place.executable),
       step_(place.graph, place.executable, comm, plan_.shards, rounded_floats(place.graph, place.options)) {
   const double share = static_cast<double>(plan_.global_batch) / place.options.global_batch;
   run_.ramp = aimed_at(run_.ramp, share, place.options.elastic_rate, place.options.ramp_steps);
@@ -74,13 +75,13 @@ void Generation::start_loading() {
     const data::Slice slice = rank_step(plan_, position, comm_.rank(), comm_.size()).slice;
     if (slice.count > 0) slices.push_back(slice);
   }
-  place_.training.start(run_.cursor.epoch, std::move(slices));
+  feed_.start(run_.cursor.epoch, std::move(slices));
 }
 
 elastic::Verdict Generation::train_step() {
   step_begin_ = Clock::now();
   const RankStep mine = rank_step(plan_, run_.cursor.position, comm_.rank(), comm_.size());
-  const data::Batch batch = load(mine.slice);
+  const FedBatch batch = load(mine.slice);
   const std::vector<comm::Note>& notes = contribute(batch, mine.shards, place_.membership.vote());
   settle();
   apply();
@@ -90,13 +91,13 @@ elastic::Verdict Generation::train_step() {
   return place_.membership.judge(std::array{place_.membership.vote()}, false);
 }
 
-data::Batch Generation::load(const data::Slice& slice) {
+FedBatch Generation::load(const data::Slice& slice) {
   place_.membership.progress(Phase::loading);
-  const std::optional<data::Batch> batch = slice.count > 0 ? place_.training.next() : data::Batch{};
-  DTRAIN_CHECK(batch && batch->n == slice.count, "the loader gave another batch than asked for");
-  if (speaks() && batch->n > 0) place_.voice.show_first(*batch);
-  note_samples(*batch);
-  return *batch;
+  const std::optional<FedBatch> fed = slice.count > 0 ? feed_.next() : FedBatch{};
+  DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
+  if (speaks() && slice.count > 0) place_.voice.show_first(fed->batch);
+  note_samples(fed->batch);
+  return *fed;
 }
 
 void Generation::note_samples(const data::Batch& batch) {
@@ -106,13 +107,12 @@ void Generation::note_samples(const data::Batch& batch) {
   if (!complaint.empty()) place_.voice.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
 }
 
-const std::vector<comm::Note>& Generation::contribute(const data::Batch& batch,
+const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
                                                       const std::vector<backend::ShardRange>& shards,
                                                       std::uint64_t vote) {
   place_.membership.progress(Phase::computing);
   const std::uint64_t slice = comm_.size() > 1 ? state_slice(place_.executable.state()) : 0;
-  step_.compute({batch.n, batch.images, batch.labels, batch.sample_ids}, shards,
-                {place_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
+  step_.compute(batch.host(), shards, {place_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
   place_.membership.progress(Phase::reducing);
   const std::vector<comm::Note>& notes = step_.reduce();
   require_agreement(notes, comm_.rank());

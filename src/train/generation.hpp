@@ -1,6 +1,7 @@
 // The part of a run between two changes of membership: steps, and the ends of epochs.
 #pragma once
 
+#include <dtrain/train/batch_feed.hpp>
 #include <dtrain/train/ledger.hpp>
 
 #include "saver.hpp"
@@ -41,9 +42,9 @@ class Generation {
   Verdict train_epoch();
   void start_loading();
   Verdict train_step();
-  data::Batch load(const data::Slice& slice);
+  FedBatch load(const data::Slice& slice);
   void note_samples(const data::Batch& batch);
-  const std::vector<comm::Note>& contribute(const data::Batch& batch, const std::vector<backend::ShardRange>& shards,
+  const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote);
   void apply();
   void advance(const backend::StepMetrics& m, double rate);
@@ -69,6 +70,7 @@ class Generation {
   const std::uint64_t number_;
   RunState& run_;
   const EpochPlan plan_;
+  BatchFeed feed_;
   StepRunner step_;
   Clock::time_point step_begin_;
   Clock::time_point mark_ = Clock::now();  // up to where the epoch's time is counted

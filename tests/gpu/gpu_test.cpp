@@ -8,6 +8,7 @@
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/nn/networks.hpp>
 
+#include "common/byte_problem.hpp"
 #include "common/executable_contract.hpp"
 #include "common/replay_device.hpp"
 
@@ -135,6 +136,35 @@ TEST(Gpu, AddsShardsUpOnTheDeviceAsOnTheHost) {
   there->apply(contribution(*there, problem, 2), {});
   EXPECT_EQ(here->state().parameters, there->state().parameters);
   EXPECT_EQ(here->state().statistics, there->state().statistics);
+}
+
+// Page-locked memory, and a copy beside the step before: what replays cannot show.
+TEST(Gpu, ComputesBytesThatWereStagedAsFloatsThatWereNot) {
+  const nn::Graph graph = resnet(1).graph;
+  const ByteProblem a(graph, 8, 1), b(graph, 8, 2);
+  const auto gpu = make_gpu();
+  const backend::BatchWish wish = gpu->batches();
+  const auto executable = gpu->compile(graph, {.max_samples = 8}), plain = gpu->compile(graph, {.max_samples = 8});
+  executable->write_state(a.floats.state);
+  plain->write_state(a.floats.state);
+  std::vector<std::shared_ptr<std::byte>> memory;
+  std::vector<backend::HostBatch> batches;
+  for (const ByteProblem* problem : {&a, &b}) {
+    memory.push_back(wish.memory(problem->bytes.size()));
+    std::memcpy(memory.back().get(), problem->bytes.data(), problem->bytes.size());
+    batches.push_back(problem->batch());
+    batches.back().pixels.bytes = reinterpret_cast<const std::uint8_t*>(memory.back().get());
+  }
+  const std::vector<backend::ShardRange> whole = split_samples(8, 1);
+  batches[0].staged = executable->stage(batches[0]);
+  for (std::size_t step = 0; step < 8; ++step) {
+    backend::HostBatch& next = batches[(step + 1) % 2];
+    next.staged = executable->stage(next);
+    const ByteProblem& problem = step % 2 == 0 ? a : b;
+    CollectingSink sink(graph, whole);
+    executable->enqueue(batches[step % 2], whole, problem.floats.key, sink);
+    EXPECT_EQ(sink.sum(), contribution(*plain, problem.floats, 1)) << step;
+  }
 }
 
 TEST(Gpu, SaysWhatFitsWhereABatchIsTooLarge) {

@@ -1,7 +1,9 @@
 // A backend compiles a graph into an executable step. All that persists between steps is a ModelState of flat buffers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +14,7 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
+#include <dtrain/nn/pixels.hpp>
 
 namespace dtrain::backend {
 
@@ -21,6 +24,15 @@ struct HostBatch {
   const float* images = nullptr;              // [n, c, h, w], normalised, 64-byte aligned
   const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
   const std::uint32_t* sample_ids = nullptr;  // [n], the record's position in its file: keys of dropout
+  nn::Pixels pixels = {};                     // in the place of images, which are null, where BatchWish asks for them
+  std::uint64_t staged = 0;                   // what stage() called this batch; 0: nobody brought it there
+};
+
+// How a backend would have its batches.
+struct BatchWish {
+  bool as_bytes = false;  // HostBatch::pixels
+  // Memory that it copies from without waiting, aligned to 64 bytes, for any thread to let go of. Empty: it has none.
+  std::function<std::shared_ptr<std::byte>(std::size_t)> memory;
 };
 
 // Logical shard `index` of the step: samples [first, first + count) of the batch. An empty shard contributes zeros.
@@ -95,6 +107,11 @@ class Executable {
  public:
   virtual ~Executable() = default;
 
+  // Begins to bring a batch to where it will be computed, beside the work that is under way. Its memory must stay as it
+  // is until the call that gets it with `staged` = the result has done its work; it may never come. Keeps up to two.
+  // 0: this executable computes where the batch is.
+  virtual std::uint64_t stage(const HostBatch& /*batch*/) { return 0; }
+
   // Forward and backward of the shards, lanes in parallel; changes no persistent state. May return before the work is
   // done; batch and sink must stay alive until synchronize(). A size seen for the first time is compiled first.
   virtual void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
@@ -142,6 +159,7 @@ class Backend {
   virtual const char* why_not(DType dtype) const = 0;
   // What --dtype auto means here: the type that trains fastest. A fixed fact of the machine, not a measurement.
   virtual DType fastest_dtype() const = 0;
+  virtual BatchWish batches() const { return {}; }
   // Throws UsageError when dtype is not supported here. The graph is copied; all state begins as zeros.
   virtual std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const = 0;
 };

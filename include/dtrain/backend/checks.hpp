@@ -17,7 +17,7 @@ void check_dtype(const Backend& backend, DType dtype);
 // whatever the tensor holds, their gradient is 0 and apply() leaves them (and their optimizer state) as they are.
 std::vector<bool> held_parameters(const nn::Graph& graph);
 
-// The samples [shard.first, shard.first + shard.count) as a batch of their own.
+// The samples [shard.first, shard.first + shard.count) as a batch of their own; images only.
 HostBatch samples_of(const HostBatch& batch, const nn::Graph& graph, const ShardRange& shard);
 
 }  // namespace dtrain::backend

@@ -8,6 +8,7 @@
 
 #include <dtrain/data/image.hpp>
 #include <dtrain/nn/graph.hpp>
+#include <dtrain/nn/pixels.hpp>
 
 namespace dtrain::data {
 
@@ -59,5 +60,15 @@ void augment(const Image& image, const Augment& options, const SampleKey& key, c
 // decode_image() and augment(), at full size they are the same. Other payloads go through `scratch`. Any thread.
 void decode_and_augment(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
                         Image& scratch, std::span<float> out);
+
+// The same as bytes, for whoever normalises later: nn::pixel_value() of what is written gives decode_and_augment()'s
+// floats, bit for bit.
+nn::PixelScale pixel_scale(const Augment& options);
+// The shape in which to store pictures like this one, of shape.c channels: as it is where padding, cropping and
+// mirroring are all that is asked for and it is not much larger than the output, else the output's.
+nn::Shape stored_shape(ByteView payload, const Augment& options, const nn::Shape& shape);
+// Writes stored.size() bytes [h, w, c] and returns where the output lies in them. `stored` is no smaller than `shape`.
+nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                               const nn::Shape& stored, Image& scratch, std::span<std::uint8_t> out);
 
 }  // namespace dtrain::data

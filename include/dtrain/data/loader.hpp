@@ -1,7 +1,9 @@
 // From records to host batches: decode and augment in threads, a bounded queue, an order that is a pure function.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,11 +25,18 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, 
 // One batch. Its buffers return to the loader's pool when the last copy is destroyed, which may be after the loader.
 struct Batch {
   int n = 0;
-  const float* images = nullptr;              // [n, c, h, w], 64-byte aligned
+  const float* images = nullptr;              // [n, c, h, w], 64-byte aligned; null where there are pixels
   const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
   const std::uint32_t* sample_ids = nullptr;  // [n], positions in the set
   std::shared_ptr<void> storage;
+  nn::Pixels pixels = {};  // where LoaderOptions::as_bytes asks for them
 };
+
+// The images of a batch as floats [n, c, h, w], whatever it holds.
+std::vector<float> images_of(const Batch& batch, const nn::Shape& shape);
+
+// Gives so many bytes, aligned to 64; throws where there are none.
+using BatchMemory = std::function<std::shared_ptr<std::byte>(std::size_t)>;
 
 struct LoaderOptions {
   nn::Shape shape;
@@ -44,6 +53,8 @@ struct LoaderOptions {
   // silently: bad_records() counts them and the first is named.
   std::int64_t max_bad_records = 0;
   RemoteOptions remote = {};  // for files behind URLs
+  bool as_bytes = false;      // a quarter of the memory, for whoever normalises them: Batch::pixels
+  BatchMemory memory = {};    // empty: ordinary memory
 };
 
 // Bytes of the batches of `samples` each that a loader holds at most, with one that its consumer has not let go of.
@@ -73,6 +84,8 @@ class Loader {
   // (the first in its order): a record too many that cannot be read, a label outside [0, classes); again at every call
   // until start().
   std::optional<Batch> next();
+  // What next() would give, where it need not wait, throw or count a bad record for it; else nullopt.
+  std::optional<Batch> next_if_ready();
   std::int64_t bad_records() const;      // distinct ones in the batches that next() has reached
   std::string first_bad_record() const;  // file, position, offset, reason; empty if none
 

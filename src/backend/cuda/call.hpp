@@ -9,6 +9,7 @@
 
 #include "bodies/convolution.hpp"
 #include "bodies/elementwise.hpp"
+#include "bodies/input.hpp"
 #include "bodies/loss.hpp"
 #include "bodies/norm.hpp"
 #include "bodies/pooling.hpp"
@@ -35,13 +36,13 @@ struct Convolution {
 using Work =
     std::variant<Convolution, Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                  UpdateParameters, UpdateStatistics,  //
-                 LoadImages<float>, Reorder<float>, Add<float>, AddBias<float>, Activate<float>,
+                 LoadSamples<float>, Reorder<float>, Add<float>, AddBias<float>, Activate<float>,
                  ActivateGradient<float>, Drop<float>, ColumnSums<float>, NormSums<float>, NormFromBatch<float>,
                  NormApply<float>, NormGradientSums<float>, NormGradient<float>, MaxPool<float>, MaxPoolGradient<float>,
                  AveragePool<float>, AveragePoolGradient<float>, SoftmaxLoss<float>, Widen<float>, Convolve<float>,
                  ConvolveBackwardData<float>, ConvolveBackwardWeights<float>, FinishWeights<float>, PackWeights<float>,
                  UnpackGradients<float>,  //
-                 LoadImages<Bf16>, Reorder<Bf16>, Add<Bf16>, AddBias<Bf16>, Activate<Bf16>, ActivateGradient<Bf16>,
+                 LoadSamples<Bf16>, Reorder<Bf16>, Add<Bf16>, AddBias<Bf16>, Activate<Bf16>, ActivateGradient<Bf16>,
                  Drop<Bf16>, ColumnSums<Bf16>, NormSums<Bf16>, NormFromBatch<Bf16>, NormApply<Bf16>,
                  NormGradientSums<Bf16>, NormGradient<Bf16>, MaxPool<Bf16>, MaxPoolGradient<Bf16>, AveragePool<Bf16>,
                  AveragePoolGradient<Bf16>, SoftmaxLoss<Bf16>, Widen<Bf16>, Convolve<Bf16>, ConvolveBackwardData<Bf16>,

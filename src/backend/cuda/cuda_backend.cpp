@@ -9,10 +9,24 @@
 namespace dtrain::backend::cuda {
 namespace {
 
+// The device, opened when it is first needed. One thread at a time.
+class Opening {
+ public:
+  explicit Opening(std::function<std::shared_ptr<Device>()> open) : open_(std::move(open)) {}
+  const std::shared_ptr<Device>& device() {
+    if (!device_) device_ = open_();
+    return device_;
+  }
+
+ private:
+  const std::function<std::shared_ptr<Device>()> open_;
+  std::shared_ptr<Device> device_;
+};
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(DeviceFacts facts, std::function<std::shared_ptr<Device>()> open)
-      : facts_(std::move(facts)), open_(std::move(open)) {}
+      : facts_(std::move(facts)), opening_(std::make_shared<Opening>(std::move(open))) {}
   std::string name() const override { return "cuda"; }
   std::string description() const override { return facts_.description; }
   const char* why_not(DType dtype) const override {
@@ -23,14 +37,19 @@ class CudaBackend final : public Backend {
   DType fastest_dtype() const override { return facts_.has_bfloat16 ? DType::bfloat16 : DType::float32; }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);
-    if (!device_) device_ = open_();
-    return std::make_unique<CudaExecutable>(device_, graph, options);
+    return std::make_unique<CudaExecutable>(opening_->device(), graph, options);
+  }
+  BatchWish batches() const override {
+    return {.as_bytes = true, .memory = [opening = opening_](std::size_t bytes) {
+              const std::shared_ptr<Device> device = opening->device();
+              return std::shared_ptr<std::byte>(device->allocate_host(bytes),
+                                                [device](std::byte* memory) { device->release_host(memory); });
+            }};
   }
 
  private:
   const DeviceFacts facts_;
-  const std::function<std::shared_ptr<Device>()> open_;
-  mutable std::shared_ptr<Device> device_;
+  const std::shared_ptr<Opening> opening_;
 };
 
 }  // namespace

@@ -18,6 +18,21 @@ class Recording {
   virtual void run() = 0;
 };
 
+struct CopyPiece {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+
+// Copies to the device beside its work. Must not outlive its device.
+class SideCopy {
+ public:
+  virtual ~SideCopy() = default;
+  // Begins when the work that was given so far is done. Every `from` stays as it is until work given after join() is.
+  virtual void begin(const std::vector<CopyPiece>& pieces) = 0;
+  virtual void join() = 0;  // work that is given from now on waits for what began last
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -27,9 +42,14 @@ class Device {
   virtual std::byte* allocate(std::uint64_t bytes) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
 
+  // On the host, aligned to 64 bytes, from where a SideCopy need not wait. Released by any thread.
+  virtual std::byte* allocate_host(std::uint64_t bytes) = 0;
+  virtual void release_host(std::byte* memory) noexcept = 0;
+
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;  // `from` may change afterwards
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   virtual void synchronize() = 0;
+  virtual std::unique_ptr<SideCopy> side_copy() = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
   virtual std::uint64_t workspace_bytes() const = 0;  // reserved for libraries, not free any more
 };

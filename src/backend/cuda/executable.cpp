@@ -77,7 +77,8 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& 
       contribution_(graph),
       programs_(make_programs(model_, options)),
       layout_(fitting_layout(*device_, model_, programs_, std::max(1, options.max_samples))),
-      memory_(*device_, layout_.bytes()) {
+      memory_(*device_, layout_.bytes()),
+      inputs_(*device_, graph.input()) {
   state_.parameters.assign(static_cast<std::size_t>(graph.parameter_count), 0.0f);
   state_.statistics.assign(static_cast<std::size_t>(graph.statistic_count), 0.0f);
   upload_tables();
@@ -105,7 +106,7 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
           .weights = at<void>(Part::weights),
           .weight_gradients = at<void>(Part::weight_gradients),
           .weight_table = at<PackedWeight>(Part::weight_table),
-          .images = at<float>(Part::images),
+          .samples = at<Samples>(Part::samples),
           .labels = at<std::int32_t>(Part::labels),
           .sample_ids = at<std::uint32_t>(Part::sample_ids),
           .key = at<DropoutKey>(Part::key),
@@ -118,14 +119,16 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
 void CudaExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
                              ContributionSink& sink) {
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
+  check_samples(batch);
   pack_weights();
   upload_key(key);
+  const Samples samples = inputs_.take(batch);
   for (const ShardRange& shard : shards) {
     const std::span<float> result = sink.buffer(shard);
     if (shard.count == 0) {
       std::ranges::fill(result, 0.0f);
     } else {
-      compute_shard(samples_of(batch, model_.graph, shard));
+      compute_shard(samples, shard);
       device_->download(result.data(), at<float>(Part::contribution), result.size_bytes());
     }
     sink.ready(shard, 0, contribution_.size(), true);
@@ -136,14 +139,16 @@ std::optional<StepMetrics> CudaExecutable::sum_here(const HostBatch& batch, std:
                                                     const StepKey& key) {
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
   DTRAIN_CHECK(std::has_single_bit(shards.size()), "not all shards of a step");
+  check_samples(batch);
   pack_weights();
   upload_key(key);
+  const Samples samples = inputs_.take(batch);
   // A stack of complete subtrees, the larger ones first; levels[k] is the level of the one in slot k.
   std::vector<int> levels;
   auto* const leaf = at<float>(Part::contribution);
   const std::int64_t size = contribution_.size();
   for (const ShardRange& shard : shards) {
-    compute_leaf(batch, shard);
+    compute_leaf(samples, shard);
     float* right = leaf;
     int level = 0;
     for (; !levels.empty() && levels.back() == level; ++level) {
@@ -162,8 +167,8 @@ std::optional<StepMetrics> CudaExecutable::sum_here(const HostBatch& batch, std:
   return StepMetrics{metrics[0], metrics[1], metrics[2], metrics[3]};
 }
 
-void CudaExecutable::compute_leaf(const HostBatch& batch, const ShardRange& shard) {
-  if (shard.count > 0) return compute_shard(samples_of(batch, model_.graph, shard));
+void CudaExecutable::compute_leaf(const Samples& batch, const ShardRange& shard) {
+  if (shard.count > 0) return compute_shard(batch, shard);
   run_once({{"an empty shard", Fill{at<float>(Part::contribution), contribution_.size(), 0.0f}}});
 }
 
@@ -174,19 +179,19 @@ float* CudaExecutable::slot(std::size_t index) {
 }
 
 // Leaves the shard's contribution in its part of the memory.
-void CudaExecutable::compute_shard(const HostBatch& samples) {
-  DTRAIN_CHECK(samples.n <= options_.max_samples, "a larger shard than this was compiled for");
-  check_labels(samples, model_.graph.classes());
-  upload_samples(samples);
-  recording(programs_.training, training_, samples.n).run();
+void CudaExecutable::compute_shard(const Samples& batch, const ShardRange& shard) {
+  DTRAIN_CHECK(shard.count <= options_.max_samples, "a larger shard than this was compiled for");
+  upload_samples(inputs_.from(batch, shard.first));
+  recording(programs_.training, training_, shard.count).run();
 }
 
-void CudaExecutable::upload_samples(const HostBatch& samples) {
-  const auto n = static_cast<std::size_t>(samples.n);
-  device_->upload(at<float>(Part::images), samples.images,
-                  n * static_cast<std::size_t>(model_.graph.input().size()) * sizeof(float));
-  device_->upload(at<std::int32_t>(Part::labels), samples.labels, n * sizeof(std::int32_t));
-  device_->upload(at<std::uint32_t>(Part::sample_ids), samples.sample_ids, n * sizeof(std::uint32_t));
+void CudaExecutable::check_samples(const HostBatch& batch) const {
+  DTRAIN_CHECK(batch.images || batch.pixels.bytes || batch.n == 0, "a batch without images");
+  check_labels(batch, model_.graph.classes());
+}
+
+void CudaExecutable::upload_samples(const Samples& samples) {
+  device_->upload(at<Samples>(Part::samples), &samples, sizeof samples);
 }
 
 void CudaExecutable::upload_key(const StepKey& key) {
@@ -292,10 +297,10 @@ void CudaExecutable::write_state(ModelState state) {
 
 StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
   DTRAIN_CHECK(batch.n <= options_.max_samples, "more samples than this was compiled for");
-  check_labels(batch, model_.graph.classes());
+  check_samples(batch);
   if (batch.n == 0) return {};
   pack_weights();
-  upload_samples(batch);
+  upload_samples(inputs_.take(batch));
   recording(programs_.evaluation, evaluation_, batch.n).run();
   std::array<float, SoftmaxLoss<float>::kCounts> counts{};
   device_->download(counts.data(), at<float>(Part::metrics), sizeof counts);
@@ -307,7 +312,8 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<float> lo
 }
 
 std::uint64_t CudaExecutable::planned_bytes() const {
-  std::uint64_t bytes = memory_.size() + (optimizer_ ? optimizer_->size() : 0) + device_->workspace_bytes();
+  std::uint64_t bytes =
+      memory_.size() + (optimizer_ ? optimizer_->size() : 0) + inputs_.bytes() + device_->workspace_bytes();
   for (const auto& slot : slots_) bytes += slot->size();
   return bytes;
 }

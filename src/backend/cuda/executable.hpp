@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device.hpp"
+#include "input_slots.hpp"
 #include "lowering.hpp"
 #include "memory.hpp"
 
@@ -15,6 +16,7 @@ class CudaExecutable final : public Executable {
   // Throws UsageError when the memory that is free does not hold what the options ask for.
   CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& graph, const CompileOptions& options);
 
+  std::uint64_t stage(const HostBatch& batch) override { return inputs_.stage(batch); }
   void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
                ContributionSink& sink) override;
   void synchronize() override {}
@@ -34,13 +36,14 @@ class CudaExecutable final : public Executable {
 
   Binding binding(const Program& program, int n) const;
   void upload_tables();
-  void upload_samples(const HostBatch& samples);
+  void upload_samples(const Samples& samples);
   void upload_key(const StepKey& key);
   void pack_weights();
   void run_once(std::vector<Call> calls);
   Recording& recording(const Program& program, Recordings& recordings, int n);
-  void compute_shard(const HostBatch& samples);
-  void compute_leaf(const HostBatch& batch, const ShardRange& shard);
+  void check_samples(const HostBatch& batch) const;
+  void compute_shard(const Samples& batch, const ShardRange& shard);
+  void compute_leaf(const Samples& batch, const ShardRange& shard);
   float* slot(std::size_t index);
   void ensure_optimizer(std::size_t slots);
   void move_state(const float* sum, float count, const Update& update);
@@ -56,6 +59,7 @@ class CudaExecutable final : public Executable {
   Programs programs_;
   MemoryLayout layout_;
   DeviceMemory memory_;
+  InputSlots inputs_;
   std::unique_ptr<DeviceMemory> optimizer_;
   std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_here()
   float* sum_ = nullptr;                              // what sum_here() left, of so many samples

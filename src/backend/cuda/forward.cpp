@@ -92,7 +92,7 @@ void Lowering::load_images(int index) {
   const nn::Shape shape = node(index).output;
   const TensorId y = new_value(index, shape);
   add(index, ".load", {y}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    emit(LoadImages<T>{b.images, b.tensor<T>(y), b.n, shape.c, shape.h * shape.w});
+    emit(LoadSamples<T>{b.samples, b.tensor<T>(y), b.labels, b.sample_ids, b.n, shape.c, shape.h, shape.w});
   });
 }
 

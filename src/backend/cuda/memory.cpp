@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "input_slots.hpp"
+
 namespace dtrain::backend::cuda {
 namespace {
 
@@ -26,7 +28,7 @@ MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int sam
   add(Part::weights, model.copied, model.value_bytes());
   add(Part::weight_gradients, model.copied, model.value_bytes());
   add(Part::coefficients, model.coefficients, sizeof(float));
-  add(Part::images, n * graph.input().size(), sizeof(float));
+  add(Part::samples, 1, sizeof(Samples));
   add(Part::labels, n, sizeof(std::int32_t));
   add(Part::sample_ids, n, sizeof(std::uint32_t));
   add(Part::key, 1, sizeof(DropoutKey));
@@ -44,7 +46,9 @@ void MemoryLayout::add(Part part, std::int64_t elements, std::size_t element_byt
 
 std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples) {
   const auto slots = static_cast<std::uint64_t>(kMostSlots * model.graph.parameter_count) * sizeof(float);
-  return MemoryLayout(model, programs, samples).bytes() + slots;
+  // A batch that is computed and the next one. A loader's are bytes: so there is room for four shards in each.
+  const std::uint64_t batches = 2 * InputSlots::bytes_for(model.graph.input(), samples);
+  return MemoryLayout(model, programs, samples).bytes() + slots + batches;
 }
 
 int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t bytes) {

@@ -24,7 +24,7 @@ enum class Part {
   weights,
   weight_gradients,
   coefficients,
-  images,
+  samples,
   labels,
   sample_ids,
   key,

@@ -14,7 +14,7 @@ Json CudaExecutable::profile(const HostBatch& batch, int repeats) {
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
   pack_weights();
   upload_key({});
-  compute_shard(batch);  // every operation finds input as in a step
+  compute_shard(inputs_.take(batch), {0, 0, batch.n});  // every operation finds input as in a step
   const Binding where = binding(programs_.training, batch.n);
   Json rows = Json::array();
   for (const Operation& operation : programs_.training.operations()) {

@@ -26,9 +26,9 @@ struct Binding {
   void* weights = nullptr;        // the copies, see WeightTable
   void* weight_gradients = nullptr;
   const PackedWeight* weight_table = nullptr;
-  const float* images = nullptr;
-  const std::int32_t* labels = nullptr;
-  const std::uint32_t* sample_ids = nullptr;
+  const Samples* samples = nullptr;
+  std::int32_t* labels = nullptr;
+  std::uint32_t* sample_ids = nullptr;
   const DropoutKey* key = nullptr;
   float* logits = nullptr;   // [n, classes]: evaluation only
   float* metrics = nullptr;  // [4]: evaluation only

@@ -59,7 +59,8 @@ class TinyTraining : public testing::Test {
     reset_stop_signal();
   }
 
-  data::Loader loader(bool shuffle = true) const {
+  data::Loader loader(bool shuffle = true) const { return loader(shuffle, {}); }
+  data::Loader loader(bool shuffle, const backend::BatchWish& wish) const {
     data::LoaderOptions options;
     options.shape = kTinyImage;
     options.classes = kTinyClasses;
@@ -67,6 +68,8 @@ class TinyTraining : public testing::Test {
         .pad_size = 1, .random_crop = true, .random_mirror = true, .mean = {128, 128, 128}, .std = {60, 60, 60}};
     options.seed = 3;
     options.shuffle = shuffle;
+    options.as_bytes = wish.as_bytes;
+    options.memory = wish.memory;
     return data::Loader(folder_ / "train.rec", options);
   }
 

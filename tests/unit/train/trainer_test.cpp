@@ -69,10 +69,31 @@ class StopAfter final : public Observer {
 class Losses final : public Observer {
  public:
   void on_epoch(const EpochReport& report) override { losses.push_back(report.loss); }
+  void on_evaluation(const EvaluationReport& report) override { evaluated.push_back(report.loss); }
   void on_warning(const std::string& text) override { warnings.push_back(text); }
-  std::vector<double> losses;
+  std::vector<double> losses, evaluated;
   std::vector<std::string> warnings;
 };
+
+// As the program does on a GPU: bytes in the device's memory, the next batch on its way while one is computed.
+TEST_F(Trainer, GivesTheSameBitsFromBytesThatWereStagedAsFromFloats) {
+  const auto backend = backend::cuda::make_large_replay_backend();
+  ASSERT_TRUE(backend->batches().as_bytes);
+  Losses losses[2];
+  backend::ModelState states[2];
+  for (const bool as_bytes : {false, true}) {
+    const backend::BatchWish wish = as_bytes ? backend->batches() : backend::BatchWish{};
+    const nn::Graph graph = tiny_network();
+    const auto executable = compile(*backend);
+    data::Loader training = loader(true, wish), validation = loader(false, wish);
+    train(graph, *executable, training, &validation, *elastic::make_fixed_membership(comm::make_single()), options_,
+          nullptr, losses[as_bytes]);
+    states[as_bytes] = executable->read_state();
+  }
+  expect_same_bits(states[1], states[0]);
+  EXPECT_EQ(losses[1].evaluated, losses[0].evaluated);
+  EXPECT_FALSE(losses[1].evaluated.empty());
+}
 
 TEST_F(Trainer, GivesTheSameBitsWithOneTwoThreeAndFiveRanksOnEveryBackend) {
   for (const auto& backend :

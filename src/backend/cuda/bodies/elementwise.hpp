@@ -48,21 +48,6 @@ struct Copy {
   }
 };
 
-// Images [n, c, h, w] in float32 become a tensor. One thread an element.
-template <typename T>
-struct LoadImages {
-  const float* images;
-  T* y;
-  std::int64_t n;
-  std::int32_t c, pixels;
-  DTRAIN_BODY std::int64_t threads() const { return n * c * pixels; }
-  DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int64_t row = i / c, channel = i % c;
-    const std::int64_t sample = row / pixels, pixel = row % pixels;
-    narrow(images[(sample * c + channel) * pixels + pixel], y[i]);
-  }
-};
-
 // Elements of each sample from h, w, c order to c, h, w order (to_channels_first), or back. One thread an element.
 template <typename T>
 struct Reorder {

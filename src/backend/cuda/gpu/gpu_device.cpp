@@ -35,6 +35,41 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+class Event {
+ public:
+  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "the start of an event"); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class GpuSideCopy final : public SideCopy {
+ public:
+  GpuSideCopy(int gpu, cudaStream_t work, cudaStream_t copies) : gpu_(gpu), work_(work), copies_(copies) {}
+
+  void begin(const std::vector<CopyPiece>& pieces) override {
+    check(cudaSetDevice(gpu_), "the choice of the GPU");
+    check(cudaEventRecord(reached_.get(), work_), "a mark in its work");
+    check(cudaStreamWaitEvent(copies_, reached_.get(), 0), "the order of a copy");
+    for (const CopyPiece& piece : pieces) {
+      check(cudaMemcpyAsync(piece.to, piece.from, piece.bytes, cudaMemcpyHostToDevice, copies_), "a copy of samples");
+    }
+    check(cudaEventRecord(done_.get(), copies_), "a mark behind a copy");
+  }
+  void join() override {
+    check(cudaSetDevice(gpu_), "the choice of the GPU");
+    check(cudaStreamWaitEvent(work_, done_.get(), 0), "the wait for a copy");
+  }
+
+ private:
+  const int gpu_;
+  cudaStream_t work_, copies_;
+  Event reached_, done_;
+};
+
 // A call, ready to run: a convolution has its plan.
 struct Step {
   Call call;
@@ -136,11 +171,28 @@ class GpuDevice final : public Device {
   }
   void release(std::byte* memory) noexcept override {
     cudaSetDevice(index_);
-    cudaStreamSynchronize(stream_.get());
+    wait_for_all();
     cudaFree(memory);
   }
 
-  // Memory that is not page-locked is copied before this returns; nobody hands out another kind.
+  // Page-locked, so that a copy runs beside the thread that began it.
+  std::byte* allocate_host(std::uint64_t bytes) override {
+    use();
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "a reservation of page-locked memory");
+    return static_cast<std::byte*>(memory);
+  }
+  void release_host(std::byte* memory) noexcept override {
+    cudaSetDevice(index_);
+    wait_for_all();
+    cudaFreeHost(memory);
+  }
+  std::unique_ptr<SideCopy> side_copy() override {
+    use();
+    return std::make_unique<GpuSideCopy>(index_, stream_.get(), copies_.get());
+  }
+
+  // Memory that is not page-locked is copied before this returns; batches, which are, go by side_copy().
   void upload(void* to, const void* from, std::size_t bytes) override {
     use();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "a copy to the GPU");
@@ -164,9 +216,14 @@ class GpuDevice final : public Device {
   // The caller's thread may be another one than before.
   void use() const { check(cudaSetDevice(index_), "the choice of the GPU"); }
 
+  void wait_for_all() noexcept {
+    cudaStreamSynchronize(copies_.get());
+    cudaStreamSynchronize(stream_.get());
+  }
+
   const int index_;
   const CudnnFunctions functions_;
-  Stream stream_;
+  Stream stream_, copies_;
   std::uint64_t workspace_bytes_ = 0;
   std::byte* workspace_ = nullptr;
   std::unique_ptr<Cudnn> cudnn_;

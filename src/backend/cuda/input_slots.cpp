@@ -1,0 +1,113 @@
+#include "input_slots.hpp"
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+constexpr std::uint64_t kStep = 256;
+
+std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kStep - 1) / kStep * kStep; }
+
+std::int64_t stored_size(const nn::Pixels& pixels, const nn::Shape& image) {
+  return std::int64_t{pixels.rows} * pixels.columns * image.c;
+}
+
+// The parts of a batch one behind the other, from an address on; 0: only their bytes are wanted.
+class Parts {
+ public:
+  explicit Parts(std::uintptr_t to) : to_(to) {}
+  template <typename T>
+  T* add(const T* from, std::int64_t elements) {
+    const auto bytes = static_cast<std::size_t>(elements) * sizeof(T);
+    auto* const to = reinterpret_cast<T*>(to_ + bytes_);
+    bytes_ += aligned(bytes);
+    if (bytes > 0) pieces_.push_back({to, from, bytes});
+    return to;
+  }
+  std::uint64_t bytes() const { return bytes_; }
+  const std::vector<CopyPiece>& pieces() const { return pieces_; }
+
+ private:
+  std::uintptr_t to_;
+  std::uint64_t bytes_ = 0;
+  std::vector<CopyPiece> pieces_;
+};
+
+Samples lay_out(const HostBatch& batch, const nn::Shape& image, Parts& parts) {
+  Samples samples;
+  if (batch.pixels.bytes) {
+    samples.pixels = batch.pixels;
+    samples.pixels.bytes = parts.add(batch.pixels.bytes, batch.n * stored_size(batch.pixels, image));
+    samples.pixels.places = parts.add(batch.pixels.places, batch.n);
+  } else {
+    samples.images = parts.add(batch.images, batch.n * image.size());
+  }
+  samples.labels = parts.add(batch.labels, batch.n);
+  samples.sample_ids = parts.add(batch.sample_ids, batch.n);
+  return samples;
+}
+
+}  // namespace
+
+std::uint64_t InputSlots::bytes_for(const nn::Shape& image, int samples) {
+  Parts parts(0);
+  lay_out({.n = samples}, image, parts);
+  return parts.bytes();
+}
+
+std::uint64_t InputSlots::bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Slot& slot : slots_) bytes += slot.memory ? slot.memory->size() : 0;
+  return bytes;
+}
+
+void InputSlots::fill(Slot& slot, const HostBatch& batch) {
+  DTRAIN_CHECK(!batch.pixels.bytes || image_.c == 1 || image_.c == 3, "pixels have 1 or 3 channels");
+  Parts sizes(0);
+  lay_out(batch, image_, sizes);
+  if (!slot.copy) slot.copy = device_.side_copy();
+  if (!slot.memory || slot.memory->size() < sizes.bytes()) {
+    slot.memory.reset();
+    slot.memory = std::make_unique<DeviceMemory>(device_, sizes.bytes());
+  }
+  Parts parts(reinterpret_cast<std::uintptr_t>(slot.memory->data()));
+  slot.samples = lay_out(batch, image_, parts);
+  slot.name = ++last_name_;
+  slot.copy->begin(parts.pieces());
+}
+
+std::uint64_t InputSlots::stage(const HostBatch& batch) {
+  if (batch.n == 0) return 0;
+  Slot& slot = *std::ranges::min_element(slots_, {}, &Slot::name);
+  fill(slot, batch);
+  return slot.name;
+}
+
+Samples InputSlots::take(const HostBatch& batch) {
+  if (batch.n == 0) return {};
+  auto slot =
+      std::ranges::find_if(slots_, [&](const Slot& each) { return each.name > 0 && each.name == batch.staged; });
+  if (slot == slots_.end()) {
+    slot = std::ranges::min_element(slots_, {}, &Slot::name);
+    fill(*slot, batch);
+  }
+  slot->copy->join();
+  return slot->samples;
+}
+
+Samples InputSlots::from(const Samples& samples, std::int64_t first) const {
+  Samples rest = samples;
+  if (rest.images) rest.images += first * image_.size();
+  if (rest.pixels.bytes) {
+    rest.pixels.bytes += first * stored_size(rest.pixels, image_);
+    rest.pixels.places += first;
+  }
+  rest.labels += first;
+  rest.sample_ids += first;
+  return rest;
+}
+
+}  // namespace dtrain::backend::cuda

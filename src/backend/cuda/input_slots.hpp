@@ -1,0 +1,43 @@
+// Batches on the device: one that is being computed, and the next one on its way.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include <dtrain/backend/backend.hpp>
+
+#include "device.hpp"
+
+namespace dtrain::backend::cuda {
+
+class InputSlots {
+ public:
+  InputSlots(Device& device, const nn::Shape& image) : device_(device), image_(image) {}
+
+  // As Executable::stage(). Takes the slot that was filled longer ago.
+  std::uint64_t stage(const HostBatch& batch);
+  // Where the batch is for work that is given from now on; uploads it where nobody staged it.
+  Samples take(const HostBatch& batch);
+  // Sample `first` and those behind it.
+  Samples from(const Samples& samples, std::int64_t first) const;
+  std::uint64_t bytes() const;
+
+  // Bytes of a batch of so many floats.
+  static std::uint64_t bytes_for(const nn::Shape& image, int samples);
+
+ private:
+  struct Slot {
+    std::unique_ptr<DeviceMemory> memory;
+    std::unique_ptr<SideCopy> copy;
+    std::uint64_t name = 0;
+    Samples samples;
+  };
+  void fill(Slot& slot, const HostBatch& batch);
+
+  Device& device_;
+  const nn::Shape image_;
+  std::array<Slot, 2> slots_;
+  std::uint64_t last_name_ = 0;
+};
+
+}  // namespace dtrain::backend::cuda

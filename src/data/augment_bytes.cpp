@@ -1,0 +1,75 @@
+// Samples as bytes: what is left to whoever normalises them is pad, crop and mirror where that is all there is to do.
+#include <algorithm>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/augment.hpp>
+
+#include "augment_steps.hpp"
+#include "warp.hpp"
+#include "window_pixels.hpp"
+
+namespace dtrain::data {
+namespace {
+
+bool only_pads_and_crops(const Augment& options) {
+  return !warps(options) && !jitters(options) && options.resize == 0 && !options.random_resized_crop;
+}
+
+Augment without_scale(Augment options) {
+  options.mean = {};
+  options.std = {1, 1, 1};
+  return options;
+}
+
+// Planes of whole numbers 0..255 as the top left corner of the stored picture.
+void store_planes(const float* planes, const nn::Shape& shape, const nn::Shape& stored, std::uint8_t* out) {
+  const std::ptrdiff_t plane = std::ptrdiff_t{shape.h} * shape.w;
+  for (int y = 0; y < shape.h; ++y) {
+    std::uint8_t* to = out + std::ptrdiff_t{y} * stored.w * stored.c;
+    for (int x = 0; x < shape.w; ++x) {
+      for (int c = 0; c < shape.c; ++c) *to++ = static_cast<std::uint8_t>(planes[c * plane + y * shape.w + x]);
+    }
+  }
+}
+
+}  // namespace
+
+nn::PixelScale pixel_scale(const Augment& options) {
+  nn::PixelScale scale{.fill = static_cast<float>(options.fill_value)};
+  std::ranges::copy(options.mean, scale.mean);
+  std::ranges::copy(options.std, scale.std);
+  return scale;
+}
+
+nn::Shape stored_shape(ByteView payload, const Augment& options, const nn::Shape& shape) {
+  constexpr int kMostTimesTheOutput = 2;
+  if (!only_pads_and_crops(options) || detect_encoding(payload) == Encoding::jpeg) return shape;
+  Image image;
+  decode_image(payload, shape.c, image);
+  const nn::Shape found{image.c, image.h, image.w};
+  const bool covers = found.h >= shape.h && found.w >= shape.w;
+  return covers && found.size() <= kMostTimesTheOutput * shape.size() ? found : shape;
+}
+
+nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                               const nn::Shape& stored, Image& scratch, std::span<std::uint8_t> out) {
+  DTRAIN_CHECK(std::ssize(out) == stored.size(), "room for one sample");
+  const bool jpeg = detect_encoding(payload) == Encoding::jpeg;
+  const std::ptrdiff_t stride = std::ptrdiff_t{stored.w} * stored.c;
+  if (jpeg && !jitters(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data())) return {};
+  if (!jpeg && only_pads_and_crops(options)) {
+    decode_image(payload, shape.c, scratch);
+    if (scratch.h == stored.h && scratch.w == stored.w) {
+      std::ranges::copy(scratch.pixels, out.begin());
+      return draw_place(scratch, options, key, shape);
+    }
+  }
+  thread_local std::vector<float> planes;
+  planes.resize(static_cast<std::size_t>(shape.size()));
+  decode_and_augment(payload, without_scale(options), key, shape, scratch, planes);
+  store_planes(planes.data(), shape, stored, out.data());
+  return {};
+}
+
+}  // namespace dtrain::data
