@@ -28,4 +28,7 @@ struct Fusion {
 
 Fusion fuse(const nn::Graph& graph);
 
+// Whether the slope of an activation is computed from its input: its output does not say it.
+inline bool slope_is_by_input(const nn::Activation& layer) { return layer.kind == nn::ActivationKind::gelu; }
+
 }  // namespace dtrain::backend

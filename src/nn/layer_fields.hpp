@@ -10,8 +10,8 @@
 
 namespace dtrain::nn {
 
-inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid", "relu6"};  // as ActivationKind
-inline constexpr const char* kPoolingNames[] = {"max", "average"};                       // as PoolingKind
+inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid", "relu6", "gelu"};  // as ActivationKind
+inline constexpr const char* kPoolingNames[] = {"max", "average"};                               // as PoolingKind
 
 template <typename T, typename Kind>
 concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;

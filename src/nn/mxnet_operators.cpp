@@ -9,6 +9,7 @@ const std::vector<MxnetOperator>& mxnet_operators() {
        BatchNorm{.epsilon = 1e-3f, .momentum = 0.9f, .fix_gamma = true}},
       {{"Activation"}, Activation{}},
       {{"clip"}, Activation{ActivationKind::relu6}},
+      {{"LeakyReLU"}, Activation{ActivationKind::gelu}},
       {{"relu"}, Activation{ActivationKind::relu}},
       {{"tanh"}, Activation{ActivationKind::tanh}},
       {{"sigmoid"}, Activation{ActivationKind::sigmoid}},

@@ -12,9 +12,10 @@
 
 namespace dtrain::nn {
 
-inline constexpr const char* kMxnetActivations[] = {"relu", "tanh", "sigmoid"};  // as ActivationKind; relu6 is `clip`
-inline constexpr const char* kMxnetPoolings[] = {"max", "avg"};                  // as PoolingKind
-inline constexpr const char* kMxnetConventions[] = {"valid", "full"};            // as Pooling::full
+// As ActivationKind; relu6 is `clip`, gelu is `LeakyReLU`.
+inline constexpr const char* kMxnetActivations[] = {"relu", "tanh", "sigmoid"};
+inline constexpr const char* kMxnetPoolings[] = {"max", "avg"};        // as PoolingKind
+inline constexpr const char* kMxnetConventions[] = {"valid", "full"};  // as Pooling::full
 
 void visit_attributes(LayerOf<Convolution> auto& layer, auto& visit) {
   visit("num_filter", layer.out);
@@ -40,6 +41,9 @@ void visit_attributes(LayerOf<Activation> auto& layer, auto& visit) {
   if (layer.kind == ActivationKind::relu6) {
     visit.fixed("a_min", "0");
     visit.fixed("a_max", "6");
+  } else if (layer.kind == ActivationKind::gelu) {
+    visit.fixed("act_type", "gelu");
+    for (const char* key : {"slope", "lower_bound", "upper_bound"}) visit.ignore(key);
   } else {
     visit.choice("act_type", layer.kind, kMxnetActivations);
   }

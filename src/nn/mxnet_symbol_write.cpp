@@ -33,15 +33,20 @@ struct AttributeWriter {
   void ignore(const char*) {}
 };
 
-bool is_relu6(const Layer& layer) {
-  const auto* activation = std::get_if<Activation>(&layer);
-  return activation && activation->kind == ActivationKind::relu6;
+// The kinds of activation that `Activation` does not have share no operator with others.
+bool same_operator(const Layer& a, const Layer& b) {
+  if (a.index() != b.index()) return false;
+  const auto* one = std::get_if<Activation>(&a);
+  const auto* other = std::get_if<Activation>(&b);
+  const auto stands_alone = [](const Activation& layer) {
+    return static_cast<std::size_t>(layer.kind) >= std::size(kMxnetActivations);
+  };
+  return !one || one->kind == other->kind || (!stands_alone(*one) && !stands_alone(*other));
 }
 
 const char* operator_name(const Layer& layer) {
   for (const MxnetOperator& known : mxnet_operators()) {
-    if (known.defaults.index() == layer.index() && is_relu6(known.defaults) == is_relu6(layer))
-      return known.names.front();
+    if (same_operator(known.defaults, layer)) return known.names.front();
   }
   DTRAIN_CHECK(false, "a layer without an MXNet operator");
 }

@@ -142,11 +142,27 @@ class OnnxGraph {
         return add("Tanh");
       case nn::ActivationKind::sigmoid:
         return add("Sigmoid");
+      case nn::ActivationKind::gelu:
+        return add_gelu(each, in);
       case nn::ActivationKind::relu6:
         break;
     }
     const std::string low = add_scalar(each.name + "_low", 0), high = add_scalar(each.name + "_high", 6);
     return add_node("Clip", {in.name, low, high}, output_name(each), in.flat, {});
+  }
+
+  // x * (1 + erf(x / sqrt(2))) / 2: this version of ONNX has no operator for it.
+  Value add_gelu(const nn::Node& each, const Value& in) {
+    const auto part = [&](const char* op, const std::string& a, const std::string& b, const char* ending) {
+      std::vector<std::string> inputs = {a};
+      if (!b.empty()) inputs.push_back(b);
+      return add_node(op, inputs, each.name + ending, in.flat, {}).name;
+    };
+    const std::string scaled = part("Mul", in.name, add_scalar(each.name + "_root", 0.70710678f), "_scaled");
+    const std::string erf = part("Erf", scaled, "", "_erf");
+    const std::string twice = part("Add", erf, add_scalar(each.name + "_one", 1), "_twice");
+    const std::string share = part("Mul", twice, add_scalar(each.name + "_half", 0.5f), "_share");
+    return add_node("Mul", {in.name, share}, output_name(each), in.flat, {});
   }
 
   // Windows that stick out of the padded input (MXNet's `full`) become padding at the end, so that no runtime's reading

@@ -68,6 +68,8 @@ def batch_norm(node, x, gamma, beta, mean, variance):
 
 
 def activation(node, x):
+    if node["kind"] == "gelu":
+        return nd.LeakyReLU(x, act_type="gelu")
     return nd.clip(x, 0, 6) if node["kind"] == "relu6" else nd.Activation(x, act_type=node["kind"])
 
 

@@ -100,7 +100,8 @@ def convolution(node, x, weight, bias=None):
 
 
 def activation(node, x):
-    return {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu6": F.relu6}[node["kind"]](x)
+    return {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu6": F.relu6,
+            "gelu": F.gelu}[node["kind"]](x)
 
 
 def pooling(node, x):

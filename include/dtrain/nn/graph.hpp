@@ -37,7 +37,9 @@ struct BatchNorm {
   bool fix_gamma = false;
 };
 
-enum class ActivationKind { relu, tanh, sigmoid, relu6 };
+// gelu: x times the share of the normal distribution below x (Hendrycks and Gimpel 2016), not its approximation by
+// tanh.
+enum class ActivationKind { relu, tanh, sigmoid, relu6, gelu };
 struct Activation {
   ActivationKind kind = ActivationKind::relu;
 };

@@ -1,6 +1,7 @@
-// Activations, sums and changes of layout. tanh and sigmoid are own polynomials: libm's differ from CPU to CPU.
+// Activations, sums and changes of layout.
 #pragma once
 
+#include "../curves.hpp"
 #include "kernel_vector.hpp"
 
 namespace dtrain::backend::cpu::DTRAIN_ISA {
@@ -12,50 +13,6 @@ inline void each_element(int64_t count, Work work) {
   int64_t at = 0;
   for (; at + kLanes <= count; at += kLanes) work.template operator()<Vector>(at);
   for (; at < count; ++at) work.template operator()<float>(at);
-}
-
-template <typename V>
-struct BitsOf {
-  using type = Words;
-};
-template <>
-struct BitsOf<float> {
-  using type = uint32_t;
-};
-
-template <typename To, typename From>
-inline To cast_bits(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  __builtin_memcpy(&to, &from, sizeof to);
-  return to;
-}
-
-// exp(x) for x <= 0 to 2e-7 relative: 2^n * polynomial. Below -87 it is 0, NaN stays NaN.
-template <typename V>
-inline V exp_of_negative(V x) {
-  using Bits = typename BitsOf<V>::type;
-  const V clamped = x < V{} - 87.0f ? V{} - 87.0f : x;
-  const V magic = V{} + 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer, kept in the low bits
-  const V shifted = clamped * 1.44269504f + magic;
-  const V n = shifted - magic;
-  const V r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
-  V p = r * (1.0f / 5040) + (1.0f / 720);
-  p = p * r + (1.0f / 120);
-  p = p * r + (1.0f / 24);
-  p = p * r + (1.0f / 6);
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const V power = cast_bits<V>(Bits((cast_bits<Bits>(shifted) - cast_bits<Bits>(magic) + 127u) << 23));
-  const V value = p * power;
-  return x < V{} - 87.0f ? V{} : value;
-}
-
-template <typename V>
-inline V absolute(V x) {
-  using Bits = typename BitsOf<V>::type;
-  return cast_bits<V>(Bits(cast_bits<Bits>(x) & 0x7fffffffu));
 }
 
 template <typename V>
@@ -99,6 +56,8 @@ void activate(Curve curve, const void* x, void* out, int64_t count) {
       return map<T>(x, out, count, []<typename V>(V v) { return tanh_of(v); });
     case Curve::sigmoid:
       return map<T>(x, out, count, []<typename V>(V v) { return sigmoid(v); });
+    case Curve::gelu:
+      return map<T>(x, out, count, []<typename V>(V v) { return gelu(v); });
   }
 }
 
@@ -109,19 +68,21 @@ inline void map_pairs(const void* a, const void* b, void* out, int64_t count, Fu
   });
 }
 
-// By the output y, from which each curve's slope follows.
+// By the output y, from which the slope of most curves follows; `by` is the input x for gelu.
 template <typename T>
-void activate_backward(Curve curve, const void* gradient, const void* output, void* out, int64_t count) {
+void activate_backward(Curve curve, const void* gradient, const void* by, void* out, int64_t count) {
   switch (curve) {
     case Curve::relu:
-      return map_pairs<T>(gradient, output, out, count, []<typename V>(V g, V y) { return where_positive(y, g); });
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) { return where_positive(y, g); });
     case Curve::relu6:
-      return map_pairs<T>(gradient, output, out, count,
+      return map_pairs<T>(gradient, by, out, count,
                           []<typename V>(V g, V y) { return where_positive<V>(y, y < V{} + 6.0f ? g : V{}); });
     case Curve::tanh:
-      return map_pairs<T>(gradient, output, out, count, []<typename V>(V g, V y) { return g * (1.0f - y * y); });
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) { return g * (1.0f - y * y); });
     case Curve::sigmoid:
-      return map_pairs<T>(gradient, output, out, count, []<typename V>(V g, V y) { return g * (y * (1.0f - y)); });
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) { return g * (y * (1.0f - y)); });
+    case Curve::gelu:
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * gelu_slope(x); });
   }
 }
 

@@ -46,7 +46,7 @@ struct Window {  // a pooling layer on one sample
   bool count_pad = false;
 };
 
-enum class Curve { relu, relu6, tanh, sigmoid };
+enum class Curve { relu, relu6, tanh, sigmoid, gelu };
 
 // One optimizer step's numbers; `decay` is 0 for tensors that do not decay.
 struct StepNumbers {
@@ -71,7 +71,8 @@ struct TensorKernels {
 
   void (*add)(const void* a, const void* b, void* out, std::int64_t count);
   void (*activate)(Curve curve, const void* x, void* out, std::int64_t count);
-  void (*activate_backward)(Curve curve, const void* gradient, const void* output, void* out, std::int64_t count);
+  // `by`: the activation's output; for gelu its input.
+  void (*activate_backward)(Curve curve, const void* gradient, const void* by, void* out, std::int64_t count);
   void (*multiply)(const void* x, const float* factor, void* out, std::int64_t count);  // out = x * factor
 
   void (*pool)(const Window& window, const void* x, void* out);

@@ -36,6 +36,8 @@ Curve curve_of(nn::ActivationKind kind) {
       return Curve::tanh;
     case nn::ActivationKind::sigmoid:
       return Curve::sigmoid;
+    case nn::ActivationKind::gelu:
+      return Curve::gelu;
   }
   return Curve::relu;
 }
@@ -60,22 +62,22 @@ class ActivationOp final : public Op {
 
 class ActivationGradient final : public Op {
  public:
-  ActivationGradient(Curve curve, const TensorKernels& kernels, TensorId gradient, TensorId output, TensorId result)
-      : curve_(curve), kernels_(kernels), gradient_(gradient), output_(output), result_(result) {
+  ActivationGradient(Curve curve, const TensorKernels& kernels, TensorId gradient, TensorId by, TensorId result)
+      : curve_(curve), kernels_(kernels), gradient_(gradient), by_(by), result_(result) {
     kind = "activation_gradient";
-    reads = {gradient, output};
+    reads = {gradient, by};
     writes = {result};
     in_place_read = gradient;
     in_place_write = result;
   }
   void run(Context& c) override {
-    kernels_.activate_backward(curve_, c.data(gradient_), c.data(output_), c.data(result_), elements(c, gradient_));
+    kernels_.activate_backward(curve_, c.data(gradient_), c.data(by_), c.data(result_), elements(c, gradient_));
   }
 
  private:
   Curve curve_;
   const TensorKernels& kernels_;
-  TensorId gradient_, output_, result_;
+  TensorId gradient_, by_, result_;
 };
 
 class AddOp final : public Op {
@@ -163,8 +165,8 @@ std::unique_ptr<Op> make_activation(nn::ActivationKind kind, const TensorKernels
   return std::make_unique<ActivationOp>(curve_of(kind), kernels, input, output);
 }
 std::unique_ptr<Op> make_activation_gradient(nn::ActivationKind kind, const TensorKernels& kernels, TensorId gradient,
-                                             TensorId output, TensorId input_gradient) {
-  return std::make_unique<ActivationGradient>(curve_of(kind), kernels, gradient, output, input_gradient);
+                                             TensorId by, TensorId input_gradient) {
+  return std::make_unique<ActivationGradient>(curve_of(kind), kernels, gradient, by, input_gradient);
 }
 std::unique_ptr<Op> make_add(const TensorKernels& kernels, TensorId a, TensorId b, TensorId sum) {
   return std::make_unique<AddOp>(kernels, a, b, sum);

@@ -12,9 +12,9 @@ std::unique_ptr<Op> make_load_images(const TensorKernels& kernels, TensorId outp
 
 std::unique_ptr<Op> make_activation(nn::ActivationKind kind, const TensorKernels& kernels, TensorId input,
                                     TensorId output);
-// By the activation's output.
+// `by`: the activation's output, or its input where slope_is_by_input().
 std::unique_ptr<Op> make_activation_gradient(nn::ActivationKind kind, const TensorKernels& kernels, TensorId gradient,
-                                             TensorId output, TensorId input_gradient);
+                                             TensorId by, TensorId input_gradient);
 
 std::unique_ptr<Op> make_add(const TensorKernels& kernels, TensorId a, TensorId b, TensorId sum);
 

@@ -242,7 +242,8 @@ class Lowering {
     if (as<nn::Flatten>(n) && flatten_is_nothing(index)) return pass_on(source, gradient);
     const TensorId result = new_tensor_like(x);
     if (const auto* activation = as<nn::Activation>(n)) {
-      add(make_activation_gradient(activation->kind, kernels_, gradient, value(index), result), index, ".gradient");
+      const TensorId by = slope_is_by_input(*activation) ? x : value(index);
+      add(make_activation_gradient(activation->kind, kernels_, gradient, by, result), index, ".gradient");
     } else if (const auto* pooling = as<nn::Pooling>(n)) {
       add(make_pooling_gradient(*pooling, shape_of(x), n.output, kernels_, x, gradient, result), index, ".gradient");
     } else if (const auto* dropout = as<nn::Dropout>(n)) {

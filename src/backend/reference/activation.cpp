@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "exponential.hpp"
 #include "layers.hpp"
 
@@ -6,6 +8,18 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + exponential(-x)); }
 double tanh_of(double x) { return 2 * sigmoid(2 * x) - 1; }
+
+double normal_density(double x) { return 0.3989422804014327 * exponential(-x * x / 2); }
+
+// The share of the normal distribution below x, by a series of terms of one sign: 1/2 + density * (x + x^3/3 +
+// x^5/(3*5) + ...). Beyond 9 it is 0 or 1 to the last bit that counts.
+double normal_share(double x) {
+  if (std::isnan(x)) return x;
+  if (std::abs(x) > 9) return x < 0 ? 0 : 1;
+  double sum = x, term = x;
+  for (int k = 3; std::abs(term) > 1e-17 * std::abs(sum); k += 2) sum += term *= x * x / k;
+  return 0.5 + normal_density(x) * sum;
+}
 
 // NaN stays NaN, so that a broken step shows in its loss.
 double value(nn::ActivationKind kind, double x) {
@@ -18,6 +32,8 @@ double value(nn::ActivationKind kind, double x) {
       return sigmoid(x);
     case nn::ActivationKind::relu6:
       return x < 0 ? 0 : x > 6 ? 6 : x;
+    case nn::ActivationKind::gelu:
+      return x * normal_share(x);
   }
   return x;
 }
@@ -32,6 +48,8 @@ double slope(nn::ActivationKind kind, double x) {
       return sigmoid(x) * (1 - sigmoid(x));
     case nn::ActivationKind::relu6:
       return x > 0 && x < 6 ? 1 : 0;
+    case nn::ActivationKind::gelu:
+      return normal_share(x) + x * normal_density(x);
   }
   return 1;
 }

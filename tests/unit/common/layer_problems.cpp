@@ -99,6 +99,14 @@ void add_elementwise(std::vector<Problem>& cases) {
   cases.push_back(wrap("relu6", relu6_of_large_values));
   cases.push_back(single("tanh", Activation{ActivationKind::tanh}));
   cases.push_back(single("sigmoid", Activation{ActivationKind::sigmoid}));
+  cases.push_back(wrap("gelu", [](GraphBuilder& b, int x) {
+    const int twice = b.add("twice", Add{}, {x, x});  // so that the curve's tails count, too
+    return b.add("middle", Activation{ActivationKind::gelu}, {twice});
+  }));
+  cases.push_back(wrap("gelu_after_norm", [](GraphBuilder& b, int x) {
+    x = b.add("gelu", Activation{ActivationKind::gelu}, {b.add("bn", BatchNorm{}, {x})});
+    return b.add("next", square(5, 3, 1, 1), {x});
+  }));
   cases.push_back(single("dropout", Dropout{.p = 0.3f}));
   cases.push_back(single("flatten", Flatten{}));
   cases.push_back(single("dense_bias", Dense{.out = 11}));

@@ -71,14 +71,36 @@ TEST_P(KernelBits, OfCurvesAreThoseOfThePlainKernelsAndNearLibm) {
   }
 }
 
+// From -8 to 8 in steps that no vector length divides: both tails, and where they join the middle.
+TEST(Kernels, GeluAndItsSlopeAreNearLibmAndHaveThePlainBits) {
+  std::vector<float> x, ones;
+  for (int k = 0; k < 1601; ++k) x.push_back(0.01f * static_cast<float>(k) - 8);
+  ones.assign(x.size(), 1.0f);
+  const auto count = static_cast<std::int64_t>(x.size());
+  std::vector<float> out(x.size()), plain(x.size()), slope(x.size()), plain_slope(x.size());
+  best().float32.activate(Curve::gelu, x.data(), out.data(), count);
+  generic::kKernels.float32.activate(Curve::gelu, x.data(), plain.data(), count);
+  best().float32.activate_backward(Curve::gelu, ones.data(), x.data(), slope.data(), count);
+  generic::kKernels.float32.activate_backward(Curve::gelu, ones.data(), x.data(), plain_slope.data(), count);
+  EXPECT_EQ(out, plain);
+  EXPECT_EQ(slope, plain_slope);
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const double v = x[k], share = std::erfc(-v / std::sqrt(2.0)) / 2;
+    EXPECT_NEAR(out[k], v * share, 2e-7 * (1 + std::abs(v))) << v;
+    EXPECT_NEAR(slope[k], share + v * std::exp(-v * v / 2) / std::sqrt(2 * M_PI), 5e-7) << v;
+  }
+}
+
 TEST(Kernels, CurvesReachTheirEndsAndKeepNan) {
   const float x[] = {-1e30f, -100, -88, 0, 88, 100, 1e30f, NAN};
-  float tanh[8], sigmoid[8];
+  float tanh[8], sigmoid[8], gelu[8];
   best().float32.activate(Curve::tanh, x, tanh, 8);
   best().float32.activate(Curve::sigmoid, x, sigmoid, 8);
+  best().float32.activate(Curve::gelu, x, gelu, 8);
   EXPECT_EQ(std::vector<float>(tanh, tanh + 7), (std::vector<float>{-1, -1, -1, 0, 1, 1, 1}));
   EXPECT_EQ(std::vector<float>(sigmoid, sigmoid + 7), (std::vector<float>{0, 0, 0, 0.5f, 1, 1, 1}));
-  EXPECT_TRUE(std::isnan(tanh[7]) && std::isnan(sigmoid[7]));
+  EXPECT_EQ(std::vector<float>(gelu, gelu + 7), (std::vector<float>{0, 0, 0, 0, 88, 100, 1e30f}));
+  EXPECT_TRUE(std::isnan(tanh[7]) && std::isnan(sigmoid[7]) && std::isnan(gelu[7]));
 }
 
 TEST(Kernels, RoundToBfloat16AsTheBaseLibraryDoes) {

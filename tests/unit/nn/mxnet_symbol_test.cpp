@@ -92,7 +92,8 @@ TEST(MxnetSymbol, EveryLayerKindSurvivesTheRoundTrip) {
   const int conv = all.add("conv", Convolution{4, 3, 5, 2, 1, 1, 2, 2, true}, {all.input()});
   const int six = all.add("six", Activation{ActivationKind::relu6}, {conv});
   const int sigmoid = all.add("sigmoid", Activation{ActivationKind::sigmoid}, {conv});
-  const int sum = all.add("sum", Add{}, {six, sigmoid});
+  const int gelu = all.add("gelu", Activation{ActivationKind::gelu}, {sigmoid});
+  const int sum = all.add("sum", Add{}, {six, gelu});
   const int norm = all.add("bn", BatchNorm{1e-4f, 0.8f, false}, {sum});
   const int pool = all.add("pool", Pooling{PoolingKind::average, 3, 2, 2, 1, 1, 0, false, true, false}, {norm});
   const int flat = all.add("flat", Flatten{}, {all.add("drop", Dropout{0.3f}, {pool})});

@@ -121,6 +121,8 @@ TEST(Activation, CutsAndSquashes) {
   EXPECT_EQ(of(nn::ActivationKind::relu6), (Values{0, 0, 0.5f, 6, 6}));
   EXPECT_FLOAT_EQ(of(nn::ActivationKind::tanh)[0], -0.76159416f);
   EXPECT_FLOAT_EQ(of(nn::ActivationKind::sigmoid)[2], 0.62245933f);
+  EXPECT_FLOAT_EQ(of(nn::ActivationKind::gelu)[0], -0.15865525f);
+  EXPECT_FLOAT_EQ(of(nn::ActivationKind::gelu)[2], 0.34573123f);
 }
 
 TEST(Activation, StaysFiniteForHugeInputsAndKeepsNaN) {
@@ -132,6 +134,10 @@ TEST(Activation, StaysFiniteForHugeInputsAndKeepsNaN) {
     EXPECT_FLOAT_EQ(y.values[1], 1);
     EXPECT_TRUE(std::isnan(y.values[2]));
   }
+  activate({nn::ActivationKind::gelu}, x, y);
+  EXPECT_EQ(y.values[0], 0);
+  EXPECT_EQ(y.values[1], 1e30f);
+  EXPECT_TRUE(std::isnan(y.values[2]));
   activate({nn::ActivationKind::relu}, x, y);
   EXPECT_TRUE(std::isnan(y.values[2]));
 }

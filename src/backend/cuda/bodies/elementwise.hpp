@@ -5,6 +5,7 @@
 #include <dtrain/base/random.hpp>
 #include <dtrain/nn/graph.hpp>
 
+#include "../../curves.hpp"
 #include "../body.hpp"
 
 namespace dtrain::backend::cuda {
@@ -128,6 +129,8 @@ struct Activate {
         return static_cast<float>(sigmoid(v));
       case nn::ActivationKind::relu6:
         return v < 0 ? 0 : v > 6 ? 6 : v;
+      case nn::ActivationKind::gelu:
+        return gelu(v);
     }
     return v;
   }
@@ -139,11 +142,11 @@ struct Activate {
   }
 };
 
-// dx from dy and the activation's output y.
+// dx from dy and `by`: the activation's output, or its input where slope_is_by_input().
 template <typename T>
 struct ActivateGradient {
   const T* dy;
-  const T* y;
+  const T* by;
   T* dx;
   std::int64_t total;
   nn::ActivationKind kind;
@@ -158,15 +161,17 @@ struct ActivateGradient {
         return v * (1 - v);
       case nn::ActivationKind::relu6:
         return v > 0 && v < 6 ? 1 : 0;
+      case nn::ActivationKind::gelu:
+        return gelu_slope(v);
     }
     return 1;
   }
   DTRAIN_BODY void operator()(std::int64_t i) const {
     const std::int64_t first = i * Pack<T>::size;
     Pack<T> gradient = load_pack(dy, first, total);
-    const Pack<T> output = load_pack(y, first, total);
+    const Pack<T> values = load_pack(by, first, total);
     for (int k = 0; k < Pack<T>::size; ++k) {
-      narrow(slope(widen(output.values[k])) * widen(gradient.values[k]), gradient.values[k]);
+      narrow(slope(widen(values.values[k])) * widen(gradient.values[k]), gradient.values[k]);
     }
     store_pack(gradient, dx, first, total);
   }
