@@ -36,6 +36,10 @@ void bind(OptionSet& set, BenchOptions& options) {
   set.group("Measuring");
   set.add("--warmup", options.length.warmup, "STEPS", "steps before measuring begins", at_least(0));
   set.add("--steps", options.length.steps, "N", "steps to measure; 0: as many as fit into --seconds", at_least(0));
+  set.add("--time-plans", options.compute.cuda.plans_to_time, "K",
+          "on a GPU, time K plans of cuDNN for each convolution that no earlier run timed; the fastest is kept in "
+          "~/.cache/dtrain and used by every later run on this kind of GPU, so that all hosts of a job need the same",
+          at_least(0));
   set.add("--seconds", options.length.seconds, "S", "how long to measure where --steps is 0", more_than(0));
 }
 

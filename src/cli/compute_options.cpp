@@ -40,6 +40,8 @@ void bind_device(OptionSet& set, ComputeOptions& options) {
   set.add_choice("--device", options.device, {"auto", "cpu", "cuda"},
                  "what computes; cuda: GPU 0 unless --gpus names another; auto: the CPU unless --gpus names one");
   set.add("--gpus", options.gpus, "LIST", "the GPU by number, as 0; empty: the CPU").may_be_empty = true;
+  set.add("--tf32", options.cuda.tf32,
+          "on a GPU, let convolutions in float32 round what they multiply to ten bits: faster, less exact");
   set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
           at_least(1))
       .by_machine = true;
@@ -85,7 +87,7 @@ std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaRepo
 
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {
   const std::optional<int> gpu = chosen_gpu(options);
-  return gpu ? backend::make_cuda_backend(*gpu) : backend::make_cpu_backend();
+  return gpu ? backend::make_cuda_backend(*gpu, options.cuda) : backend::make_cpu_backend();
 }
 
 backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend) {

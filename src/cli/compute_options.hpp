@@ -17,6 +17,7 @@ struct ComputeOptions {
   std::string gpus;
   int threads = 0;  // bind_compute() sets it to the processors that this process may use
   std::string dtype = "float32";
+  backend::CudaOptions cuda;
   int hosts = 1;         // at the start of the job
   int batch_size = 128;  // of each host
   int global_batch = 0;  // 0: batch_size x hosts

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <dtrain/base/cache_folder.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/text.hpp>
@@ -18,10 +19,7 @@ namespace {
 constexpr std::uint64_t kBlock = 1u << 20;
 
 Path cache_folder(const RemoteOptions& options) {
-  if (!options.cache_dir.empty()) return options.cache_dir;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return Path(cache) / "dtrain";
-  const char* home = std::getenv("HOME");
-  return Path(home && *home ? home : "/tmp") / ".cache" / "dtrain";
+  return options.cache_dir.empty() ? user_cache_folder() : options.cache_dir;
 }
 
 }  // namespace

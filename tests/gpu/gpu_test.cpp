@@ -11,17 +11,19 @@
 #include "common/byte_problem.hpp"
 #include "common/executable_contract.hpp"
 #include "common/replay_device.hpp"
+#include "common/temporary_folder.hpp"
 
 namespace dtrain::testing {
 namespace {
 
 using backend::DType;
 
-std::unique_ptr<backend::Backend> make_gpu() {
+std::unique_ptr<backend::Backend> make_gpu_with(const backend::CudaOptions& options) {
   const char* const named = std::getenv("DTRAIN_TEST_GPU");
   if (named && std::string(named) == "replay") return backend::cuda::make_large_replay_backend();
-  return backend::make_cuda_backend(named ? std::atoi(named) : 0);
+  return backend::make_cuda_backend(named ? std::atoi(named) : 0, options);
 }
+std::unique_ptr<backend::Backend> make_gpu() { return make_gpu_with({}); }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, ExecutableContract, ::testing::Values(make_gpu));
 
@@ -165,6 +167,29 @@ TEST(Gpu, ComputesBytesThatWereStagedAsFloatsThatWereNot) {
     executable->enqueue(batches[step % 2], whole, problem.floats.key, sink);
     EXPECT_EQ(sink.sum(), contribution(*plain, problem.floats, 1)) << step;
   }
+}
+
+// Timing computes each convolution several times before the step does; a later run only reads what was kept.
+TEST(Gpu, ComputesByTimedPlansAsTheReferenceDoesAndKeepsThem) {
+  const TemporaryFolder folder;
+  const Problem problem = resnet(8);
+  const backend::CudaOptions timing{.plans_to_time = 4, .plans = folder.path()};
+  const auto timed = make_gpu_with(timing);
+  EXPECT_EQ(compare_backends(*timed, *backend::make_reference_backend(), problem), "");
+  const auto bits = [&](const backend::Backend& gpu) {
+    const auto executable = gpu.compile(problem.graph, {.dtype = DType::bfloat16, .max_samples = problem.n});
+    executable->write_state(problem.state);
+    return contribution(*executable, problem, 1);
+  };
+  const std::vector<float> first = bits(*timed);
+  EXPECT_EQ(bits(*make_gpu_with({.plans = folder.path()})), first);
+}
+
+TEST(Gpu, ComesNearTheReferenceInTf32) {
+  const Tolerance tolerance{.loss = 0.01, .gradients = 0.05, .statistics = 0.01, .logits = 0.01, .parameters = 0.01};
+  EXPECT_EQ(compare_backends(*make_gpu_with({.tf32 = true, .plans = {}}), *backend::make_reference_backend(), resnet(4),
+                             {}, tolerance),
+            "");
 }
 
 TEST(Gpu, SaysWhatFitsWhereABatchIsTooLarge) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
+#include <dtrain/base/files.hpp>
 
 namespace dtrain::backend {
 
@@ -38,7 +39,16 @@ struct CudaReport {
 
 CudaReport look_for_cuda();
 
+// How convolutions are computed. All of it shows in Backend::description().
+struct CudaOptions {
+  bool tf32 = false;  // what they multiply in float32 is rounded to ten bits, as tensor cores want it
+  // How many of cuDNN's plans are timed for a convolution that no earlier run measured; the fastest is kept and used
+  // from then on. 0: nothing is timed, what is not kept is computed by the plan that cuDNN itself puts first.
+  int plans_to_time = 0;
+  Path plans;  // the folder where they are kept; empty: user_cache_folder()
+};
+
 // The backend on GPU `index`. Throws UsageError with the report's problem, or for a GPU that is not there.
-std::unique_ptr<Backend> make_cuda_backend(int index);
+std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions& options = {});
 
 }  // namespace dtrain::backend

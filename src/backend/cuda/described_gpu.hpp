@@ -21,8 +21,10 @@ class DescribedGpu {
   virtual ~DescribedGpu() = default;
   // Everything that cuDNN names for it, best first.
   virtual std::vector<EngineFacts> engines(const Convolution& work) const = 0;
-  // What the device would take; nullopt: it would compute it by definition.
-  virtual std::optional<Choice> choice(const Convolution& work, std::uint64_t most_workspace) const = 0;
+  // What the device would take, with the engine `preferred` kept in a PlanStore; nullopt: it would compute it by
+  // definition.
+  virtual std::optional<Choice> choice(const Convolution& work, const EngineRules& rules,
+                                       const std::string& preferred) const = 0;
 };
 
 // `properties`: JSON in cuDNN's words, which version 9.8 and newer understand. Throws Error where cuDNN does not accept

@@ -4,19 +4,30 @@
 
 namespace dtrain::backend::cuda {
 
-bool may_compute(const EngineFacts& engine, DType dtype) {
+bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rules) {
   if (!engine.same_bits || engine.narrows_inputs || engine.narrows_sums) return false;
-  return dtype != DType::float32 || !engine.tensor_cores;
+  return dtype != DType::float32 || !engine.tensor_cores || rules.tf32;
 }
 
-std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype) {
+std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype, const EngineRules& rules,
+                                        const std::string& preferred) {
   std::vector<std::size_t> order;
   for (std::size_t k = 0; k < engines.size(); ++k) {
     const bool known =
         std::ranges::any_of(order, [&](std::size_t earlier) { return engines[earlier].name == engines[k].name; });
-    if (!known && may_compute(engines[k], dtype)) order.push_back(k);
+    if (!known && may_compute(engines[k], dtype, rules)) order.push_back(k);
   }
+  std::ranges::stable_partition(order, [&](std::size_t k) { return engines[k].name == preferred; });
   return order;
+}
+
+std::size_t clearly_fastest(std::span<const double> seconds) {
+  constexpr double kClearly = 0.98;  // two measurements of the same differ by about a hundredth
+  std::size_t best = 0;
+  for (std::size_t k = 1; k < seconds.size(); ++k) {
+    if (seconds[k] < kClearly * seconds[best]) best = k;
+  }
+  return best;
 }
 
 }  // namespace dtrain::backend::cuda

@@ -1,7 +1,10 @@
-// Which of cuDNN's engines may compute a convolution, and in what order they are tried. Pure: nothing here asks a GPU.
+// Which of cuDNN's engines may compute a convolution, in what order they are tried, and which of those that were
+// measured is taken. Pure: nothing here asks a GPU.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,10 +21,21 @@ struct EngineFacts {
   bool narrows_sums = false;    // adds in less than float32
 };
 
-// Results do not depend on the run, sums are float32, and what is float32 is not rounded to less.
-bool may_compute(const EngineFacts& engine, DType dtype);
+struct EngineRules {
+  bool tf32 = false;                 // float32 may be rounded to the ten bits of tensor cores
+  std::uint64_t most_workspace = 0;  // bytes
+};
 
-// Indices of the engines that may, in the order given, each name once.
-std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype);
+// Results do not depend on the run, sums are float32, and what is float32 is not rounded to less unless the rules say
+// so.
+bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rules);
+
+// Indices of the engines that may, each name once: the one called `preferred` first, the others in the order given.
+std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype, const EngineRules& rules,
+                                        const std::string& preferred);
+
+// Index of the one to take of those that took so long: an earlier one unless a later one is clearly faster. At least
+// one.
+std::size_t clearly_fastest(std::span<const double> seconds);
 
 }  // namespace dtrain::backend::cuda

@@ -17,7 +17,7 @@ CudaReport look_for_cuda() {
           .hint = "use --device cpu, or a dtrain that was built where nvcc and cuDNN are (-DDTRAIN_CUDA=ON)"};
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int) {
+std::unique_ptr<Backend> make_cuda_backend(int, const CudaOptions&) {
   const CudaReport report = look_for_cuda();
   throw UsageError(report.problem, report.hint);
 }

@@ -14,7 +14,7 @@ namespace dtrain {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = testing::TempDir() + "dtrain-test-XXXXXX";
+    std::string name = ::testing::TempDir() + "dtrain-test-XXXXXX";
     path_ = ::mkdtemp(name.data());
   }
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }

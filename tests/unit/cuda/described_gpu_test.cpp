@@ -19,7 +19,7 @@
 namespace dtrain::backend::cuda {
 namespace {
 
-constexpr std::uint64_t kWorkspace = std::uint64_t{1} << 30;
+constexpr EngineRules kRules{.most_workspace = std::uint64_t{1} << 30};
 
 // Of an H100 with 80 GB; an H200 differs in its memory only.
 const char* const kHopper = R"({"deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000,
@@ -86,10 +86,10 @@ TEST_P(CudaDescribedGpu, HasAPlanForEveryConvolutionOfOurNetworks) {
   for (const nn::NetworkOptions& network : networks()) {
     for (const int n : {256, 13}) {  // a step and the last, smaller one
       for (const Convolution& work : convolutions_of(network, GetParam(), n)) {
-        const auto choice = gpu_->choice(work, kWorkspace);
+        const auto choice = gpu_->choice(work, kRules, {});
         ASSERT_TRUE(choice) << network.name << network.num_layers << ": " << text_of(work);
-        EXPECT_TRUE(may_compute(choice->engine, GetParam())) << choice->engine.name;
-        EXPECT_LE(choice->workspace, kWorkspace) << choice->engine.name;
+        EXPECT_TRUE(may_compute(choice->engine, GetParam(), kRules)) << choice->engine.name;
+        EXPECT_LE(choice->workspace, kRules.most_workspace) << choice->engine.name;
       }
     }
   }
@@ -111,20 +111,31 @@ TEST_P(CudaDescribedGpu, IsOfferedTensorCoresAndTakesThemUnlessTheyRound) {
   for (const Direction direction : {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     const Convolution work = block(GetParam(), direction);
     EXPECT_TRUE(gpu_->engines(work).front().tensor_cores);
-    EXPECT_EQ(gpu_->choice(work, kWorkspace)->engine.tensor_cores, GetParam() != DType::float32);
+    EXPECT_EQ(gpu_->choice(work, kRules, {})->engine.tensor_cores, GetParam() != DType::float32);
+    const EngineRules rounding{.tf32 = true, .most_workspace = kRules.most_workspace};
+    EXPECT_TRUE(gpu_->choice(work, rounding, {})->engine.tensor_cores);
   }
 }
 
 TEST_P(CudaDescribedGpu, TakesNoMoreMemoryThanItMay) {
   for (const Convolution& work : convolutions_of(networks().front(), GetParam(), 256)) {
-    const auto choice = gpu_->choice(work, 0);
+    const auto choice = gpu_->choice(work, {}, {});
     EXPECT_TRUE(!choice || choice->workspace == 0) << text_of(work);
   }
 }
 
-TEST_P(CudaDescribedGpu, GivesTheSameAnswerAgain) {
+TEST_P(CudaDescribedGpu, TakesTheEngineThatWasKeptUnlessItMayNotCompute) {
   const Convolution work = block(GetParam(), Direction::backward_weights);
-  EXPECT_EQ(gpu_->choice(work, kWorkspace)->engine.name, gpu_->choice(work, kWorkspace)->engine.name);
+  const std::vector<EngineFacts> engines = gpu_->engines(work);
+  const std::string first = gpu_->choice(work, kRules, {})->engine.name;
+  const auto other = std::ranges::find_if(engines, [&](const EngineFacts& engine) {
+    return engine.name != first && may_compute(engine, GetParam(), kRules);
+  });
+  const auto refused = std::ranges::find_if(engines, [](const EngineFacts& engine) { return !engine.same_bits; });
+  ASSERT_TRUE(other != engines.end() && refused != engines.end());
+  EXPECT_EQ(gpu_->choice(work, kRules, other->name)->engine.name, other->name);
+  EXPECT_EQ(gpu_->choice(work, kRules, refused->name)->engine.name, first);
+  EXPECT_EQ(gpu_->choice(work, kRules, "no engine")->engine.name, first);
 }
 
 }  // namespace

@@ -5,21 +5,26 @@
 namespace dtrain::backend::cuda {
 namespace {
 
+constexpr DType kAll[] = {DType::float32, DType::bfloat16, DType::float16};
+
 TEST(CudaEngineRules, RefuseWhatMayGiveOtherBits) {
-  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
-    EXPECT_TRUE(may_compute({.name = "1"}, dtype));
-    EXPECT_FALSE(may_compute({.name = "1", .same_bits = false}, dtype));
+  for (const DType dtype : kAll) {
+    EXPECT_TRUE(may_compute({.name = "1"}, dtype, {}));
+    EXPECT_FALSE(may_compute({.name = "1", .same_bits = false}, dtype, {.tf32 = true}));
   }
 }
 
 TEST(CudaEngineRules, RefuseWhatRoundsMoreThanTheTypeDoes) {
-  EXPECT_FALSE(may_compute({.name = "1", .tensor_cores = true}, DType::float32));
-  EXPECT_TRUE(may_compute({.name = "1", .tensor_cores = true}, DType::bfloat16));
-  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
-    EXPECT_FALSE(may_compute({.name = "1", .narrows_inputs = true}, dtype));
-    EXPECT_FALSE(may_compute({.name = "1", .narrows_sums = true}, dtype));
+  EXPECT_FALSE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {}));
+  EXPECT_TRUE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {.tf32 = true}));
+  EXPECT_TRUE(may_compute({.name = "1", .tensor_cores = true}, DType::bfloat16, {}));
+  for (const DType dtype : kAll) {
+    EXPECT_FALSE(may_compute({.name = "1", .narrows_inputs = true}, dtype, {.tf32 = true}));
+    EXPECT_FALSE(may_compute({.name = "1", .narrows_sums = true}, dtype, {.tf32 = true}));
   }
 }
+
+using Order = std::vector<std::size_t>;
 
 TEST(CudaEngineRules, KeepTheOrderAndTryNothingTwice) {
   const std::vector<EngineFacts> engines{{.name = "a", .same_bits = false},
@@ -27,8 +32,17 @@ TEST(CudaEngineRules, KeepTheOrderAndTryNothingTwice) {
                                          {.name = "c", .tensor_cores = true},
                                          {.name = "b"},
                                          {.name = "d"}};
-  EXPECT_EQ(engines_to_try(engines, DType::float32), (std::vector<std::size_t>{1, 4}));
-  EXPECT_EQ(engines_to_try(engines, DType::bfloat16), (std::vector<std::size_t>{1, 2, 4}));
+  EXPECT_EQ(engines_to_try(engines, DType::float32, {}, {}), (Order{1, 4}));
+  EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, {}), (Order{1, 2, 4}));
+  EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, "d"), (Order{4, 1, 2}));
+  EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, "a"), (Order{1, 2, 4}));  // is none that may
+  EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, "e"), (Order{1, 2, 4}));  // is none of cuDNN's
+}
+
+TEST(CudaEngineRules, TakeALaterEngineOnlyWhereItIsClearlyFaster) {
+  EXPECT_EQ(clearly_fastest(std::vector{1.0}), 0);
+  EXPECT_EQ(clearly_fastest(std::vector{1.0, 0.99, 1.2}), 0);
+  EXPECT_EQ(clearly_fastest(std::vector{1.0, 0.9, 0.5, 0.495}), 2);
 }
 
 }  // namespace

@@ -3,35 +3,49 @@
 
 #include <cuda_runtime.h>
 
-#include <memory>
 #include <optional>
+#include <string>
 
+#include "../plan_store.hpp"
 #include "plans.hpp"
 
 namespace dtrain::backend::cuda {
 
-// A handle on a stream, with the memory that engines may use.
+// A handle on a stream, with the memory that engines may use, and how they are chosen.
 class Cudnn {
  public:
-  Cudnn(const CudnnFunctions& functions, cudaStream_t stream, void* workspace, std::uint64_t workspace_bytes);
+  // `plans_to_time`: see CudaOptions.
+  Cudnn(const CudnnFunctions& functions, cudaStream_t stream, void* workspace, const EngineRules& rules,
+        int plans_to_time, PlanStore store);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
 
   const CudnnFunctions& functions;
   cudnnHandle_t handle = nullptr;
+  const cudaStream_t stream;
   void* const workspace;
-  const std::uint64_t workspace_bytes;
+  const EngineRules rules;
+  const int plans_to_time;
+  PlanStore store;
 };
 
 // One convolution with its plan. `cudnn` must outlive it.
 class CudnnConvolution {
  public:
+  // Where plans are timed, this computes `work` several times.
   CudnnConvolution(Cudnn& cudnn, const Convolution& work);
   // False: no plan is left that works, compute it by definition. The first call settles which plan is used.
   bool run();
 
  private:
+  // Of the first ones, all computed; kept for later runs.
+  std::optional<Plan> fastest();
+  std::optional<double> seconds_of(const Plan& plan) const;
+  cudnnStatus_t start(const Plan& plan) const;
+
   Cudnn& cudnn_;
+  const std::string key_;
+  const std::string kept_;  // the engine that an earlier run found to be the fastest; empty: none did
   Plans plans_;
   const Descriptor operands_;
   std::optional<Plan> plan_;

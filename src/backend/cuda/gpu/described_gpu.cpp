@@ -13,10 +13,11 @@ class CudnnDescribedGpu final : public DescribedGpu {
     described_.finish();
   }
   std::vector<EngineFacts> engines(const Convolution& work) const override {
-    return Plans(target(), work, 0).engines();
+    return Plans(target(), work, {}, {}).engines();
   }
-  std::optional<Choice> choice(const Convolution& work, std::uint64_t most_workspace) const override {
-    Plans plans(target(), work, most_workspace);
+  std::optional<Choice> choice(const Convolution& work, const EngineRules& rules,
+                               const std::string& preferred) const override {
+    Plans plans(target(), work, rules, preferred);
     std::optional<Plan> plan = plans.next();
     if (!plan) return std::nullopt;
     return Choice{std::move(plan->engine), plan->workspace};

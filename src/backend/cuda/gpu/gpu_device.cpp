@@ -138,13 +138,14 @@ class GpuRecording final : public Recording {
 
 class GpuDevice final : public Device {
  public:
-  GpuDevice(int index, const std::string& cudnn)
+  GpuDevice(int index, const std::string& cudnn, const CudaOptions& options, const PlanStore& plans)
       : index_((check(cudaSetDevice(index), "its choice"), index)), functions_(load_cudnn(cudnn)) {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "the question for its memory");
     workspace_bytes_ = workspace_for(total);
     workspace_ = allocate(workspace_bytes_);
-    cudnn_ = std::make_unique<Cudnn>(functions_, stream_.get(), workspace_, workspace_bytes_);
+    const EngineRules rules{.tf32 = options.tf32, .most_workspace = workspace_bytes_};
+    cudnn_ = std::make_unique<Cudnn>(functions_, stream_.get(), workspace_, rules, options.plans_to_time, plans);
   }
   ~GpuDevice() override {
     cudnn_.reset();
@@ -231,8 +232,9 @@ class GpuDevice final : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> open_gpu(int index, const std::string& cudnn) {
-  return std::make_shared<GpuDevice>(index, cudnn);
+std::shared_ptr<Device> open_gpu(int index, const std::string& cudnn, const CudaOptions& options,
+                                 const PlanStore& plans) {
+  return std::make_shared<GpuDevice>(index, cudnn, options, plans);
 }
 
 }  // namespace dtrain::backend::cuda

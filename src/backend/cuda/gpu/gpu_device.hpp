@@ -5,11 +5,15 @@
 #include <memory>
 #include <string>
 
+#include <dtrain/backend/cuda.hpp>
+
 #include "../device.hpp"
+#include "../plan_store.hpp"
 
 namespace dtrain::backend::cuda {
 
-// Throws Error. `cudnn`: the file of the library that was found.
-std::shared_ptr<Device> open_gpu(int index, const std::string& cudnn);
+// Throws Error. `cudnn`: the file of the library that was found; `plans`: what was measured on this GPU before.
+std::shared_ptr<Device> open_gpu(int index, const std::string& cudnn, const CudaOptions& options,
+                                 const PlanStore& plans);
 
 }  // namespace dtrain::backend::cuda

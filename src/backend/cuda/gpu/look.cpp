@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <dtrain/backend/cuda.hpp>
+#include <dtrain/base/cache_folder.hpp>
 #include <dtrain/base/error.hpp>
 
 #include "../cuda_backend.hpp"
@@ -49,6 +50,14 @@ void look_for_gpus(CudaReport& report) {
   }
 }
 
+std::string describe(const CudaGpu& gpu, const CudaReport& report, const CudaOptions& options, const PlanStore& plans) {
+  std::string text = fmt::format("{} (capability {}, driver for CUDA {}), cuDNN {}", gpu.name, gpu.capability,
+                                 report.driver, report.libraries.front().version);
+  if (options.tf32) text += ", TF32";
+  const std::string measured = plans.description();
+  return measured.empty() ? text : text + ", " + measured;
+}
+
 }  // namespace
 }  // namespace cuda
 
@@ -71,7 +80,7 @@ CudaReport look_for_cuda() {
   return report;
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int index) {
+std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions& options) {
   const CudaReport report = look_for_cuda();
   if (!report.problem.empty()) throw UsageError(report.problem, report.hint);
   const int count = static_cast<int>(report.gpus.size());
@@ -84,10 +93,10 @@ std::unique_ptr<Backend> make_cuda_backend(int index) {
   const CudaGpu& gpu = report.gpus[static_cast<std::size_t>(index)];
   // Capabilities are "8.0", "9.0", "10.0"; bfloat16 began with 8.
   const bool has_bfloat16 = gpu.capability.size() > 3 || gpu.capability >= "8";
-  return cuda::make_backend_on({fmt::format("{} (capability {}, driver for CUDA {}), cuDNN {}", gpu.name,
-                                            gpu.capability, report.driver, cudnn.version),
-                                has_bfloat16},
-                               [index, file = cudnn.file] { return cuda::open_gpu(index, file); });
+  const Path folder = options.plans.empty() ? user_cache_folder() : options.plans;
+  const cuda::PlanStore plans(folder, fmt::format("{} cuDNN {}", gpu.name, cudnn.version));
+  return cuda::make_backend_on({cuda::describe(gpu, report, options, plans), has_bfloat16},
+                               [=, file = cudnn.file] { return cuda::open_gpu(index, file, options, plans); });
 }
 
 }  // namespace dtrain::backend

@@ -38,11 +38,11 @@ EngineFacts facts_of(const Descriptor& settings) {
 
 }  // namespace
 
-Plans::Plans(const CudnnTarget& target, const Convolution& work, std::uint64_t most_workspace)
-    : target_(target), graph_(target, work), most_workspace_(most_workspace) {
+Plans::Plans(const CudnnTarget& target, const Convolution& work, const EngineRules& rules, const std::string& preferred)
+    : target_(target), graph_(target, work), most_workspace_(rules.most_workspace) {
   ask(CUDNN_HEUR_MODE_A);
   ask(CUDNN_HEUR_MODE_FALLBACK);
-  order_ = engines_to_try(facts_, work.dtype);
+  order_ = engines_to_try(facts_, work.dtype, rules, preferred);
 }
 
 std::optional<Plan> Plans::next() {

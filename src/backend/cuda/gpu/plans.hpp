@@ -18,11 +18,11 @@ struct Plan {
   std::uint64_t workspace = 0;  // bytes
 };
 
-// The ways in which a convolution can be computed: what cuDNN's heuristics name for the shape, best first. They depend
-// on shape, GPU and version alone, nothing is measured, so that ranks agree.
+// The ways in which a convolution can be computed: the preferred engine, then what cuDNN's heuristics name for the
+// shape, best first. They depend on shape, GPU and version alone.
 class Plans {
  public:
-  Plans(const CudnnTarget& target, const Convolution& work, std::uint64_t most_workspace);
+  Plans(const CudnnTarget& target, const Convolution& work, const EngineRules& rules, const std::string& preferred);
   const std::vector<EngineFacts>& engines() const { return facts_; }
   // The next one that may compute the work and is made ready; nullopt: there is none left.
   std::optional<Plan> next();

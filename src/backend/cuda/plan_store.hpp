@@ -1,0 +1,40 @@
+// Which engine was measured to be the fastest for which work: chosen once, kept on disk, the same in every run until
+// somebody measures again. One file for each GPU's name and version of cuDNN. Values; one thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+#include "call.hpp"
+
+namespace dtrain::backend::cuda {
+
+// What is computed, whatever memory it is in: "forward bfloat16 256x56x56x64 3x3x64 stride 1x1 padding 1x1 groups 1".
+std::string work_key(const Convolution& work, bool tf32);
+
+class PlanStore {
+ public:
+  // Nothing is known, and nothing is kept.
+  PlanStore() = default;
+  // What stands in the folder's file for `maker` (the GPU and the version of cuDNN): nothing where there is none, or it
+  // was damaged.
+  PlanStore(const Path& folder, const std::string& maker);
+
+  std::string find(const std::string& key) const;  // the engine's name; empty: never measured
+  // Kept at once, together with what other processes kept meanwhile. Throws Error where the folder cannot be written.
+  void keep(const std::string& key, const std::string& engine);
+  // "12 measured plans (1a2b3c4d)", by their content; empty without any. Part of what a job's members must agree on.
+  std::string description() const;
+
+ private:
+  using Engines = std::map<std::string, std::string>;  // by key
+  std::optional<Engines> read() const;
+  Path file_;
+  std::string maker_;
+  Engines engines_;
+};
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,115 @@
+#include "plan_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include <dtrain/base/error.hpp>
+
+#include "common/temporary_folder.hpp"
+
+namespace dtrain::backend::cuda {
+namespace {
+
+constexpr const char* kMaker = "NVIDIA H100 80GB HBM3 cuDNN 9.19.0";
+
+Path only_file(const Path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) return entry.path();
+  return {};
+}
+
+TEST(CudaPlanStore, KeepsWhatWasMeasuredForLaterRuns) {
+  const TemporaryFolder folder;
+  PlanStore(folder.path() / "new", kMaker).keep("work", "67:2=1");
+  const PlanStore later(folder.path() / "new", kMaker);
+  EXPECT_EQ(later.find("work"), "67:2=1");
+  EXPECT_EQ(later.find("other work"), "");
+}
+
+TEST(CudaPlanStore, KeepsWhatOthersKeptMeanwhile) {
+  const TemporaryFolder folder;
+  PlanStore one(folder.path(), kMaker), other(folder.path(), kMaker);
+  one.keep("a", "1");
+  other.keep("b", "2");
+  one.keep("c", "3");
+  const PlanStore later(folder.path(), kMaker);
+  EXPECT_EQ(later.find("a") + later.find("b") + later.find("c"), "123");
+}
+
+TEST(CudaPlanStore, KnowsNothingOfOtherGpusOrVersions) {
+  const TemporaryFolder folder;
+  PlanStore(folder.path(), kMaker).keep("work", "67");
+  EXPECT_EQ(PlanStore(folder.path(), "NVIDIA H200 cuDNN 9.19.0").find("work"), "");
+  EXPECT_EQ(PlanStore(folder.path(), "NVIDIA H100 80GB HBM3 cuDNN 9.20.0").find("work"), "");
+}
+
+// Of every byte, as a disk or an editor may do it; what is not damaged by it is still the same.
+TEST(CudaPlanStore, TakesDamageForNothing) {
+  const TemporaryFolder folder;
+  PlanStore(folder.path(), kMaker).keep("work", "67:2=1");
+  const std::string whole = read_file(only_file(folder.path()));
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] + 1);
+    write_file_atomic(only_file(folder.path()), damaged);
+    const std::string found = PlanStore(folder.path(), kMaker).find("work");
+    EXPECT_TRUE(found.empty() || found == "67:2=1") << damaged;
+  }
+  write_file_atomic(only_file(folder.path()), whole.substr(0, whole.size() / 2));
+  PlanStore store(folder.path(), kMaker);
+  EXPECT_EQ(store.find("work"), "");
+  store.keep("work", "3");
+  EXPECT_EQ(PlanStore(folder.path(), kMaker).find("work"), "3");
+}
+
+TEST(CudaPlanStore, IsDescribedByWhatItHolds) {
+  const TemporaryFolder here, there;
+  PlanStore one(here.path(), kMaker), other(there.path(), kMaker);
+  EXPECT_EQ(one.description(), "");
+  one.keep("a", "1");
+  EXPECT_EQ(one.description().substr(0, 16), "1 measured plan ");
+  one.keep("b", "2");
+  other.keep("b", "2");
+  EXPECT_NE(one.description(), other.description());
+  other.keep("a", "1");
+  EXPECT_EQ(one.description(), other.description());
+  other.keep("a", "3");
+  EXPECT_NE(one.description(), other.description());
+}
+
+TEST(CudaPlanStore, KeepsNothingWithoutAFolder) {
+  PlanStore store;
+  store.keep("work", "67");
+  EXPECT_EQ(store.find("work"), "67");
+}
+
+TEST(CudaPlanStore, SaysWhereItCannotBeKept) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "plans") << "a file, not a folder";
+  EXPECT_THROW(PlanStore(folder.path() / "plans", kMaker).keep("work", "67"), Error);
+}
+
+TEST(CudaPlanStore, TellsWorkApartByAllThatDecidesOnItsPlan) {
+  Convolution work;
+  work.shape = {8, 4, 10, 12, 16, 10, 12, 3, 5, 1, 1, 1, 2, 1};
+  const std::string key = work_key(work, false);
+  EXPECT_EQ(key, "forward float32 8x10x12x4 3x5x16 stride 1x1 padding 1x2 groups 1");
+  EXPECT_NE(work_key(work, true), key);
+  const auto with = [&](auto member, auto value) {
+    Convolution other = work;
+    other.*member = value;
+    return work_key(other, false);
+  };
+  EXPECT_NE(with(&Convolution::direction, Direction::backward_data), key);
+  EXPECT_NE(with(&Convolution::dtype, DType::bfloat16), key);
+  using S = ConvolutionShape;  // the output's size follows from the rest
+  for (const auto member : {&S::n, &S::in, &S::in_h, &S::in_w, &S::out, &S::kernel_h, &S::kernel_w, &S::stride_h,
+                            &S::stride_w, &S::pad_h, &S::pad_w, &S::groups}) {
+    S shape = work.shape;
+    shape.*member += 1;
+    EXPECT_NE(with(&Convolution::shape, shape), key);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cuda
