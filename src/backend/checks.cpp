@@ -27,7 +27,9 @@ std::vector<bool> held_parameters(const nn::Graph& graph) {
   std::vector<bool> held(graph.parameters.size(), false);
   for (const nn::Node& node : graph.nodes) {
     const auto* batch_norm = std::get_if<nn::BatchNorm>(&node.layer);
-    if (batch_norm && batch_norm->fix_gamma) held[static_cast<std::size_t>(node.parameters[0])] = true;
+    if ((batch_norm && batch_norm->fix_gamma) || nn::has_frozen_weight(node.layer)) {
+      held[static_cast<std::size_t>(node.parameters[0])] = true;
+    }
   }
   return held;
 }

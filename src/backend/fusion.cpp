@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <dtrain/backend/checks.hpp>
+
 namespace dtrain::backend {
 namespace {
 
@@ -21,6 +23,7 @@ class Fuser {
     result_.inside.assign(graph.nodes.size(), false);
     result_.flatten_is_free.assign(graph.nodes.size(), false);
     result_.needs_gradient.assign(graph.nodes.size(), false);
+    result_.stays_float.assign(graph.nodes.size(), false);
   }
 
   Fusion run() {
@@ -30,14 +33,14 @@ class Fuser {
       if (as<nn::BatchNorm>(node(index))) group(index);
       if (as<nn::Flatten>(node(index))) result_.flatten_is_free[at(index)] = any_order_will_do(index);
     }
+    const std::vector<bool> held = held_parameters(graph_);
     for (int index = 0; index < size(); ++index) {
       const auto& inputs = node(index).inputs;
       result_.needs_gradient[at(index)] =
-          !node(index).parameters.empty() ||
+          std::ranges::any_of(node(index).parameters, [&](int parameter) { return !held[at(parameter)]; }) ||
           std::ranges::any_of(inputs, [&](int input) { return result_.needs_gradient[at(input)]; });
     }
-    const int logits = graph_.nodes.back().inputs[0];
-    if (is_product(logits) && only_reader(logits) >= 0) result_.float_logits = logits;
+    keep_logits_float();
     return result_;
   }
 
@@ -68,6 +71,14 @@ class Fuser {
     result_.norm_of[at(group.output)] = norm;
   }
 
+  // From the layer that computes the logits on, through scales.
+  void keep_logits_float() {
+    int first = graph_.nodes.back().inputs[0];
+    while (as<nn::Scale>(node(first)) && only_reader(first) >= 0) first = node(first).inputs[0];
+    if (!is_product(first)) return;
+    for (int index = first; only_reader(index) >= 0; index = only_reader(index)) result_.stays_float[at(index)] = true;
+  }
+
   void extend(NormGroup& group, int to) {
     result_.inside[at(group.output)] = true;
     group.output = to;
@@ -88,8 +99,8 @@ class Fuser {
   bool any_order_will_do(int index) const {
     return std::ranges::all_of(readers_[at(index)], [&](int reader) {
       if (as<nn::Dense>(node(reader))) return true;
-      const bool elementwise =
-          as<nn::Activation>(node(reader)) || as<nn::Dropout>(node(reader)) || as<nn::Flatten>(node(reader));
+      const bool elementwise = as<nn::Activation>(node(reader)) || as<nn::Dropout>(node(reader)) ||
+                               as<nn::Scale>(node(reader)) || as<nn::Flatten>(node(reader));
       return elementwise && any_order_will_do(reader);
     });
   }

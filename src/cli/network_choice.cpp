@@ -19,8 +19,8 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
       .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N", "depth, for networks that come in several; 0: the network's own",
           at_least(0));
-  set.add("--width", options.width, "CHANNELS", "channels of a resnet's first stage; 0: the network's own",
-          at_least(0));
+  set.add("--width", options.width, "CHANNELS",
+          "channels of the first stage of a resnet or speednet; 0: the network's own", at_least(0));
   set.add("--batch-norm", options.batch_norm, "vgg: batch norm after each convolution");
   set.add("--label-smoothing", options.label_smoothing, "SHARE", "share of the target spread over all classes",
           between(0, 0.99));

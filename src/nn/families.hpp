@@ -11,5 +11,6 @@ Graph build_lenet(const NetworkOptions& options);
 Graph build_mlp(const NetworkOptions& options);
 Graph build_vgg(const NetworkOptions& options);
 Graph build_mobilenet(const NetworkOptions& options);
+Graph build_speednet(const NetworkOptions& options);
 
 }  // namespace dtrain::nn

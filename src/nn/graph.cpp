@@ -28,6 +28,12 @@ int append(std::vector<TensorView>& views, std::int64_t& count, const std::strin
   return static_cast<int>(views.size()) - 1;
 }
 
+void require_whitening_of_images(const std::string& node, const Layer& layer, const std::vector<int>& inputs) {
+  const auto* convolution = std::get_if<Convolution>(&layer);
+  if (!convolution || convolution->initial != InitialWeight::whitening || inputs == std::vector<int>{0}) return;
+  throw UsageError(fmt::format("{}: only a convolution of the images can begin by whitening them", node));
+}
+
 void require_all_used(const Graph& graph) {
   std::vector<bool> used(graph.nodes.size(), false);
   used.back() = true;
@@ -43,8 +49,8 @@ void require_all_used(const Graph& graph) {
 }  // namespace
 
 const char* layer_kind(const Layer& layer) {
-  constexpr const char* names[] = {"input", "convolution", "batch_norm", "activation", "pooling",
-                                   "dense", "flatten",     "add",        "dropout",    "softmax_loss"};
+  constexpr const char* names[] = {"input",   "convolution", "batch_norm", "activation", "pooling",     "dense",
+                                   "flatten", "add",         "dropout",    "scale",      "softmax_loss"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }
@@ -69,6 +75,7 @@ int GraphBuilder::append_node(std::string name, Layer layer, std::vector<int> in
   if (!names_.insert(name).second) throw UsageError(fmt::format("{}: two layers have this name", name));
   std::vector<Shape> shapes;
   for (const int input : inputs) shapes.push_back(shape(input));
+  require_whitening_of_images(name, layer, inputs);
   Node node{std::move(name), std::move(layer), std::move(inputs), {}, {}, {}};
   node.output = output_shape(node.name, node.layer, shapes);
   for (const TensorPlan& plan : layer_tensors(node.layer, shapes[0])) {

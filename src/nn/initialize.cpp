@@ -1,6 +1,7 @@
 #include <dtrain/nn/initialize.hpp>
 
 #include <algorithm>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/math.hpp>
@@ -14,21 +15,52 @@ std::span<float> values_of(const TensorView& view, std::span<float> buffer) {
 }
 
 // Each tensor draws from its own stream, so a tensor's values do not depend on the sizes of those before it.
-void fill_he_normal(std::span<float> weight, std::int64_t fan_in, std::uint64_t seed, std::uint32_t tensor) {
+void fill_normal(std::span<float> weight, double variance, std::uint64_t seed, std::uint32_t tensor) {
   RandomStream random(seed, RandomUse::initial_weights, tensor, 0);
-  const auto deviation = static_cast<float>(portable_sqrt(2.0 / static_cast<double>(fan_in)));
+  const auto deviation = static_cast<float>(portable_sqrt(variance));
   for (float& value : weight) value = deviation * random.normal();
+}
+
+// Filters that hand on one channel each: 1 in the middle of the window, else 0.
+void pass_channels_on(const TensorView& view, std::span<float> weight) {
+  const std::int64_t inputs = view.shape[1], window = view.shape[2] * view.shape[3];
+  const std::int64_t middle = view.shape[2] / 2 * view.shape[3] + view.shape[3] / 2;
+  for (std::int64_t filter = 0; filter < std::min(view.shape[0], inputs); ++filter) {
+    const std::span<float> values =
+        weight.subspan(static_cast<std::size_t>(filter * inputs * window), static_cast<std::size_t>(inputs * window));
+    std::ranges::fill(values, 0.0f);
+    values[static_cast<std::size_t>(filter * window + middle)] = 1.0f;
+  }
+}
+
+// By tensor; he for whatever is no convolution's weight.
+std::vector<InitialWeight> initial_weights(const Graph& graph) {
+  std::vector<InitialWeight> initial(graph.parameters.size(), InitialWeight::he);
+  for (const Node& node : graph.nodes) {
+    const auto* convolution = std::get_if<Convolution>(&node.layer);
+    if (convolution) initial[static_cast<std::size_t>(node.parameters[0])] = convolution->initial;
+  }
+  return initial;
+}
+
+void fill_weight(const TensorView& view, InitialWeight initial, std::uint64_t seed, std::uint32_t tensor,
+                 std::span<float> weight) {
+  const auto fan_in = static_cast<double>(view.size / view.shape.front());
+  const bool dirac = initial == InitialWeight::dirac;
+  fill_normal(weight, (dirac ? 1.0 / 3 : 2.0) / fan_in, seed, tensor);
+  if (dirac) pass_channels_on(view, weight);
 }
 
 }  // namespace
 
 void initialize_parameters(const Graph& graph, std::uint64_t seed, std::span<float> parameters) {
   DTRAIN_CHECK(parameters.size() == static_cast<std::size_t>(graph.parameter_count), "not the graph's buffer");
+  const std::vector<InitialWeight> initial = initial_weights(graph);
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const TensorView& view = graph.parameters[i];
     const std::span<float> values = values_of(view, parameters);
     if (view.role == TensorRole::weight) {
-      fill_he_normal(values, view.size / view.shape.front(), seed, static_cast<std::uint32_t>(i));
+      fill_weight(view, initial[i], seed, static_cast<std::uint32_t>(i), values);
     } else {
       std::ranges::fill(values, view.role == TensorRole::gamma ? 1.0f : 0.0f);
     }

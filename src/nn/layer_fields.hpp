@@ -11,6 +11,7 @@
 namespace dtrain::nn {
 
 inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid", "relu6", "gelu"};  // as ActivationKind
+inline constexpr const char* kInitialWeightNames[] = {"he", "dirac", "whitening"};               // as InitialWeight
 inline constexpr const char* kPoolingNames[] = {"max", "average"};                               // as PoolingKind
 
 template <typename T, typename Kind>
@@ -30,6 +31,8 @@ void visit_fields(LayerOf<Convolution> auto& layer, auto& visit) {
   visit_window(layer, visit);
   visit("groups", layer.groups);
   visit("bias", layer.bias);
+  visit("frozen", layer.frozen);
+  visit.choice("initial", layer.initial, kInitialWeightNames);
 }
 
 void visit_fields(LayerOf<BatchNorm> auto& layer, auto& visit) {
@@ -54,6 +57,8 @@ void visit_fields(LayerOf<Dense> auto& layer, auto& visit) {
 }
 
 void visit_fields(LayerOf<Dropout> auto& layer, auto& visit) { visit("p", layer.p); }
+
+void visit_fields(LayerOf<Scale> auto& layer, auto& visit) { visit("factor", layer.factor); }
 
 void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) { visit("label_smoothing", layer.label_smoothing); }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::nn {
@@ -39,6 +41,9 @@ Shape convolved(const std::string& node, const Convolution& c, const Shape& in) 
   require(in_range(c.out, 1), node, fmt::format("{} output channels", c.out));
   require(in_range(c.groups, 1) && in.c % c.groups == 0 && c.out % c.groups == 0, node,
           fmt::format("{} groups do not divide {} input and {} output channels", c.groups, in.c, c.out));
+  const std::int64_t window = std::int64_t{in.c} * c.kernel_h * c.kernel_w;
+  require(c.initial != InitialWeight::whitening || (c.groups == 1 && c.out == 2 * window), node,
+          fmt::format("whitening windows of {} values takes {} outputs and one group", window, 2 * window));
   return windowed(node, c, c.out, in, false);
 }
 
@@ -66,6 +71,11 @@ Shape added(const std::string& node, const Shape& a, const Shape& b) {
 Shape normalized(const std::string& node, const BatchNorm& b, const Shape& in) {
   require(b.epsilon > 0 && b.epsilon < 1, node, fmt::format("an epsilon of {} is not between 0 and 1", b.epsilon));
   require(b.momentum >= 0 && b.momentum <= 1, node, fmt::format("a momentum of {} is not in [0, 1]", b.momentum));
+  return in;
+}
+
+Shape scaled(const std::string& node, const Scale& s, const Shape& in) {
+  require(s.factor != 0 && std::isfinite(s.factor), node, fmt::format("a factor of {} leaves nothing", s.factor));
   return in;
 }
 
@@ -98,6 +108,7 @@ Shape output_shape(const std::string& node, const Layer& layer, std::span<const 
                        require(d.p >= 0 && d.p < 1, node, fmt::format("a dropout of {} is not in [0, 1)", d.p));
                        return in;
                      },
+                     [&](const Scale& s) { return scaled(node, s, in); },
                      [&](const SoftmaxLoss& s) { return logits(node, s, in); },
                      [&](const Activation&) { return in; },
                  },

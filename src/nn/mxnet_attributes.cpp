@@ -15,7 +15,7 @@ namespace {
 // Attributes of the executor, of no meaning here.
 constexpr const char* kAnnotations[] = {"ctx_group", "mirror_stage", "force_mirroring", "name"};
 
-constexpr const char* kFactors[] = {"__lr_mult__", "__wd_mult__", "lr_mult", "wd_mult"};
+constexpr const char* kFactors[] = {kMxnetRateFactor, "__wd_mult__", "lr_mult", "wd_mult"};
 
 std::string without_blanks(std::string text) {
   std::erase_if(text, [](char c) { return c == ' '; });
@@ -117,6 +117,12 @@ void AttributeReader::require_no_factors() const {
   for (const auto& [key, value] : attributes_) {
     if (index_of(kFactors, key) && !same_value(value, "1")) refuse(fmt::format("{} = {} is not supported", key, value));
   }
+}
+
+bool AttributeReader::is_frozen() const {
+  return std::ranges::any_of(attributes_, [](const auto& attribute) {
+    return (attribute.first == kMxnetRateFactor || attribute.first == "lr_mult") && same_value(attribute.second, "0");
+  });
 }
 
 std::optional<std::string> AttributeReader::find(const char* key) {

@@ -10,6 +10,9 @@
 
 namespace dtrain::nn {
 
+// Of a variable: multiplies the learning rate; 0 freezes it.
+inline constexpr const char* kMxnetRateFactor = "__lr_mult__";
+
 // Every method throws DataError. An attribute that is absent or "None" leaves the default.
 class AttributeReader {
  public:
@@ -35,6 +38,7 @@ class AttributeReader {
   void require_all_known() const;
   // Refuses a learning rate or weight decay of the variable's own; what else a variable has, it has from its operator.
   void require_no_factors() const;
+  bool is_frozen() const;
 
  private:
   std::optional<std::string> find(const char* key);

@@ -18,6 +18,7 @@ const std::vector<MxnetOperator>& mxnet_operators() {
       {{"Flatten", "flatten"}, Flatten{}},
       {{"elemwise_add", "_Plus", "_plus", "_add", "broadcast_add", "broadcast_plus", "add_n", "ElementWiseSum"}, Add{}},
       {{"Dropout"}, Dropout{0.5f}},
+      {{"_mul_scalar", "_MulScalar"}, Scale{}},
       {{"SoftmaxOutput", "Softmax"}, SoftmaxLoss{}},
   };
   return operators;

@@ -74,6 +74,11 @@ void visit_attributes(LayerOf<Dropout> auto& layer, auto& visit) {
   visit.ignore("cudnn_off");
 }
 
+void visit_attributes(LayerOf<Scale> auto& layer, auto& visit) {
+  visit("scalar", layer.factor);
+  visit.ignore("is_int");
+}
+
 // smooth_alpha is not our label_smoothing: see mxnet_smoothing. The loss is always divided by the batch's samples,
 // which MXNet's scripts reach with normalization='null' and rescale_grad, so that attribute says nothing.
 void visit_attributes(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {

@@ -82,6 +82,13 @@ class SymbolReader {
            std::holds_alternative<SoftmaxLoss>(find_operator(node).defaults);
   }
 
+  bool is_weight_of_convolution(std::size_t variable) const {
+    return std::ranges::any_of(nodes_, [&](const SymbolNode& node) {
+      return node.inputs.size() > 1 && node.inputs[1] == variable &&
+             std::holds_alternative<Convolution>(find_operator(node).defaults);
+    });
+  }
+
   // The variable that an operator reads as its data: parameters and labels come after the first input.
   std::size_t find_data() const {
     for (const SymbolNode& node : nodes_) {
@@ -102,13 +109,21 @@ class SymbolReader {
     AttributeReader reader(fmt::format("{} ({})", node.name, node.op), node.attributes);
     std::visit([&](auto& kind) { visit_attributes(kind, reader); }, layer);
     reader.require_all_known();
+    if (auto* convolution = std::get_if<Convolution>(&layer)) convolution->frozen = has_frozen_input(node, 1);
     return layer;
+  }
+
+  bool has_frozen_input(const SymbolNode& node, std::size_t input) const {
+    if (input >= node.inputs.size()) return false;
+    const SymbolNode& variable = nodes_[node.inputs[input]];
+    return AttributeReader(variable.name, variable.attributes).is_frozen();
   }
 
   void add(GraphBuilder& builder, std::size_t index) {
     const SymbolNode& node = nodes_[index];
     if (node.is_variable()) {
-      AttributeReader(node.name, node.attributes).require_no_factors();
+      const AttributeReader reader(node.name, node.attributes);
+      if (!is_weight_of_convolution(index) || !reader.is_frozen()) reader.require_no_factors();
     } else if (index_of(kPassthroughs, node.op)) {
       values_[index] = value(node, 0);
     } else {

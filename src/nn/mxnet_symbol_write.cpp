@@ -7,6 +7,7 @@
 
 #include "float_json.hpp"
 #include "layer_shapes.hpp"
+#include "mxnet_attributes.hpp"
 #include "mxnet_operators.hpp"
 #include "tensor_names.hpp"
 
@@ -75,10 +76,12 @@ class SymbolWriter {
     return static_cast<int>(nodes_.size()) - 1;
   }
 
-  int add_variable(const std::string& name) {
+  // A frozen one learns at a rate of 0.
+  int add_variable(const std::string& name, bool frozen = false) {
     Json variable;
     variable["op"] = "null";
     variable["name"] = name;
+    if (frozen) variable["attrs"] = Json::object({{kMxnetRateFactor, "0"}});
     variable["inputs"] = Json::array();
     const int id = add(std::move(variable));
     variables_.emplace_back(id);
@@ -90,7 +93,8 @@ class SymbolWriter {
     Json::Array inputs;
     for (const int input : node.inputs) inputs.emplace_back(entry(node_ids_[static_cast<std::size_t>(input)]));
     for (const TensorView* tensor : tensors_of(graph_, node)) {
-      inputs.emplace_back(entry(add_variable(tensor->name), is_statistic(tensor->role) ? 1 : 0));
+      const bool frozen = tensor->role == TensorRole::weight && has_frozen_weight(node.layer);
+      inputs.emplace_back(entry(add_variable(tensor->name, frozen), is_statistic(tensor->role) ? 1 : 0));
     }
     if (std::holds_alternative<SoftmaxLoss>(node.layer)) inputs.emplace_back(entry(add_variable(node.name + "_label")));
     Json json;

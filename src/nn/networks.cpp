@@ -21,9 +21,13 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"resnet", build_resnet, true, true, false}, {"resnet-v1", build_resnet_v1, true, true, false},
-    {"lenet", build_lenet, false, false, false}, {"mlp", build_mlp, false, false, false},
-    {"vgg", build_vgg, true, false, true},       {"mobilenet", build_mobilenet, false, false, false},
+    {"resnet", build_resnet, true, true, false},
+    {"resnet-v1", build_resnet_v1, true, true, false},
+    {"lenet", build_lenet, false, false, false},
+    {"mlp", build_mlp, false, false, false},
+    {"vgg", build_vgg, true, false, true},
+    {"mobilenet", build_mobilenet, false, false, false},
+    {"speednet", build_speednet, false, true, false},
 };
 
 const Family& find_family(const std::string& name) {

@@ -105,6 +105,7 @@ class OnnxGraph {
                           [&](const nn::Flatten&) { return flat(input_of(each), output_name(each)); },
                           [&](const nn::Add&) { return add_sum(each); },
                           [&](const nn::Dropout&) { return input_of(each); },  // the identity in evaluation
+                          [&](const nn::Scale& layer) { return add_scale(each, layer); },
                           [&](const nn::SoftmaxLoss&) { return flat(input_of(each), kOutput); },
                       },
                       each.layer);
@@ -149,6 +150,12 @@ class OnnxGraph {
     }
     const std::string low = add_scalar(each.name + "_low", 0), high = add_scalar(each.name + "_high", 6);
     return add_node("Clip", {in.name, low, high}, output_name(each), in.flat, {});
+  }
+
+  Value add_scale(const nn::Node& each, const nn::Scale& layer) {
+    const Value in = input_of(each);
+    const std::string factor = add_scalar(each.name + "_factor", layer.factor);
+    return add_node("Mul", {in.name, factor}, output_name(each), in.flat, {});
   }
 
   // x * (1 + erf(x / sqrt(2))) / 2: this version of ONNX has no operator for it.

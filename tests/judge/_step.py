@@ -37,9 +37,10 @@ class Case:
         return ([self.parameters[i]["name"] for i in tables["parameters"]],
                 [self.statistics[i]["name"] for i in tables["statistics"]])
 
-    def held_gammas(self):
-        """Names of the gammas that no optimizer moves."""
-        return {self.tensors(index)[0][0] for index, node in enumerate(self.graph["nodes"]) if node.get("fix_gamma")}
+    def held(self):
+        """Names of the weights and gammas that no optimizer moves."""
+        return {self.tensors(index)[0][0] for index, node in enumerate(self.graph["nodes"])
+                if node.get("fix_gamma") or node.get("frozen")}
 
 
 class Comparison:

@@ -39,6 +39,7 @@ const std::vector<NetworkCase>& network_cases() {
       {"mlp", {.name = "mlp", .image = {1, 28, 28}}},
       {"vgg-11-bn", {.name = "vgg", .num_layers = 11, .image = {3, 32, 32}, .batch_norm = true}},
       {"mobilenet", {.name = "mobilenet", .image = {3, 40, 40}}},
+      {"speednet", {.name = "speednet", .image = {3, 32, 32}, .width = 16}},
   };
   return cases;
 }

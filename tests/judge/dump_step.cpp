@@ -69,6 +69,7 @@ std::vector<Case> network_cases() {
       {{.name = "mobilenet", .image = {3, 64, 64}}, 8},
       {{.name = "lenet", .image = {1, 28, 28}}, 6},
       {{.name = "mlp", .image = {1, 28, 28}}, 6},
+      {{.name = "speednet", .image = {3, 32, 32}, .width = 4, .label_smoothing = 0.2f}, 6},
   };
   std::vector<Case> cases;
   for (const auto& [options, n] : networks) {

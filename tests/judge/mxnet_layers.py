@@ -58,6 +58,7 @@ class Network:
 
 
 def convolution(node, x, weight, bias=None):
+    weight = nd.BlockGrad(weight) if node["frozen"] else weight
     return nd.Convolution(x, weight, bias, kernel=node["kernel"], stride=node["stride"], pad=node["pad"],
                           num_filter=weight.shape[0], num_group=node["groups"], no_bias=bias is None)
 
@@ -87,7 +88,8 @@ def dense(_, x, weight, bias=None):
 
 
 LAYERS = {"convolution": convolution, "batch_norm": batch_norm, "activation": activation, "pooling": pooling,
-          "dense": dense, "flatten": lambda _, x: nd.flatten(x), "add": lambda _, a, b: a + b}
+          "dense": dense, "flatten": lambda _, x: nd.flatten(x), "add": lambda _, a, b: a + b,
+          "scale": lambda node, x: x * node["factor"]}
 
 
 def arrays(views):
@@ -125,9 +127,10 @@ def judge(case):
         for number, (name, parameter) in enumerate(network.parameters.items() if optimizer else ()):
             if t == 0:
                 states[name] = optimizer.create_state(number, parameter)
-            optimizer.update(number, parameter, parameter.grad, states[name])
-    if optimizer:  # MXNet's optimizer moves gammas that batch norm then ignores
-        found.updated(case, numbers(network.parameters, case.held_gammas()), numbers(network.statistics))
+            if name not in case.held():
+                optimizer.update(number, parameter, parameter.grad, states[name])
+    if optimizer:
+        found.updated(case, numbers(network.parameters, case.held()), numbers(network.statistics))
     return found
 
 

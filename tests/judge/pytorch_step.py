@@ -96,6 +96,7 @@ class Network:
 
 
 def convolution(node, x, weight, bias=None):
+    weight = weight.detach() if node["frozen"] else weight
     return F.conv2d(x, weight, bias, node["stride"], node["pad"], groups=node["groups"])
 
 
@@ -117,7 +118,8 @@ def dense(_, x, weight, bias=None):
 
 
 LAYERS = {"convolution": convolution, "activation": activation, "pooling": pooling, "dense": dense,
-          "flatten": lambda _, x: x.flatten(1), "add": lambda _, a, b: a + b}
+          "flatten": lambda _, x: x.flatten(1), "add": lambda _, a, b: a + b,
+          "scale": lambda node, x: x * node["factor"]}
 
 
 def top_k(logits, labels, k):
@@ -129,7 +131,7 @@ def top_k(logits, labels, k):
 
 def make_optimizer(case, network):
     """torch's own optimizer for the case's rule; tensors that do not decay stand in a group without decay."""
-    rule, held = case.optimizer, case.held_gammas()
+    rule, held = case.optimizer, case.held()
     decays = {view["name"]: view["decays"] for view in case.parameters if view["name"] not in held}
     groups = [{"params": [network.parameters[name] for name, on in decays.items() if on == flag],
                "weight_decay": rule["weight_decay"] * flag} for flag in (True, False)]

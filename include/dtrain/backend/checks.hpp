@@ -13,8 +13,9 @@ void check_labels(const HostBatch& batch, int classes);
 // Throws UsageError when `backend` cannot compute in `dtype`.
 void check_dtype(const Backend& backend, DType dtype);
 
-// Per tensor of Graph::parameters: true for the gammas of batch norms with fix_gamma. The layer computes with 1
-// whatever the tensor holds, their gradient is 0 and apply() leaves them (and their optimizer state) as they are.
+// Per tensor of Graph::parameters: true for frozen weights and for the gammas of batch norms with fix_gamma, for which
+// the layer computes with 1 whatever the tensor holds. Their gradient is 0 and apply() leaves them (and their optimizer
+// state) as they are.
 std::vector<bool> held_parameters(const nn::Graph& graph);
 
 // The samples [shard.first, shard.first + shard.count) as a batch of their own; images only.

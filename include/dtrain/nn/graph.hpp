@@ -18,7 +18,14 @@ struct Shape {
 
 struct Input {};
 
-// Cross-correlation, as every framework calls convolution. Weight [out, in/groups, kernel_h, kernel_w].
+// How a convolution's weight begins. he: see initialize.hpp. dirac: the first in/groups filters hand on their channels,
+// the others are Gaussian with variance 1 / (3 fan_in), as large as PyTorch's default. whitening: from images, see
+// whiten.hpp; only of a convolution that reads the graph's input, is not grouped, and has twice as many outputs as its
+// window has values.
+enum class InitialWeight { he, dirac, whitening };
+
+// Cross-correlation, as every framework calls convolution. Weight [out, in/groups, kernel_h, kernel_w]. A frozen weight
+// stays as it began: it has no gradient (zeros), and no optimizer moves it; the bias learns.
 struct Convolution {
   int out = 0;
   int kernel_h = 1, kernel_w = 1;
@@ -26,6 +33,8 @@ struct Convolution {
   int pad_h = 0, pad_w = 0;
   int groups = 1;
   bool bias = false;
+  bool frozen = false;
+  InitialWeight initial = InitialWeight::he;
 };
 
 // Ioffe and Szegedy 2015. Training uses the shard's mean and biased variance per channel; running statistics become
@@ -72,6 +81,11 @@ struct Dropout {
   float p = 0.5f;
 };
 
+// Multiplies by a fixed number.
+struct Scale {
+  float factor = 1.0f;
+};
+
 // Last node of every graph: softmax cross-entropy with the target (1 - smoothing) on the label and smoothing / classes
 // on each class (label included). Its input is the logits [classes].
 struct SoftmaxLoss {
@@ -79,10 +93,15 @@ struct SoftmaxLoss {
 };
 
 using Layer =
-    std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Dropout, SoftmaxLoss>;
+    std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Dropout, Scale, SoftmaxLoss>;
 
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);
+
+inline bool has_frozen_weight(const Layer& layer) {
+  const auto* convolution = std::get_if<Convolution>(&layer);
+  return convolution && convolution->frozen;
+}
 
 enum class TensorRole { weight, bias, gamma, beta, running_mean, running_variance };
 

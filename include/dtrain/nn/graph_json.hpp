@@ -21,7 +21,7 @@ Graph graph_from_json(const Json& document, std::string_view source, std::option
                       std::optional<int> classes = {});
 
 // MXNet 1.x symbol.json with variables, attributes and heads as the real mxnet loads them. It holds all of the graph
-// but its name and the size of its images; label smoothing comes back within a rounding.
+// but its name, the size of its images and how weights begin; label smoothing comes back within a rounding.
 Json graph_to_mxnet_symbol(const Graph& graph);
 
 }  // namespace dtrain::nn

@@ -9,11 +9,13 @@
 namespace dtrain::nn {
 
 struct NetworkOptions {
-  std::string name = "resnet";  // resnet (v2) | resnet-v1 | lenet | mlp | vgg | mobilenet
+  std::string name = "resnet";  // resnet (v2) | resnet-v1 | lenet | mlp | vgg | mobilenet | speednet
   int num_layers = 0;  // 0: resnets 110 up to 32 pixels of height, else 50; vgg 16. The others have one depth: 0
   Shape image{3, 28, 28};
   int classes = 10;
-  int width = 0;  // resnets only: channels that each stage doubles (0: 16 up to 32 pixels of height, else 64)
+  // resnets: channels that each stage doubles (0: 16 up to 32 pixels of height, else 64). speednet: channels of its
+  // first group (0: 64); the others have four times as many.
+  int width = 0;
   float label_smoothing = 0.0f;
   bool batch_norm = false;  // vgg only
 };

@@ -97,6 +97,11 @@ void multiply(const void* x, const float* factor, void* out, int64_t count) {
                [&]<typename V>(int64_t at) { store((T*)out + at, load<V>((const T*)x + at) * load<V>(factor + at)); });
 }
 
+template <typename T>
+void scale(const void* x, float factor, void* out, int64_t count) {
+  map<T>(x, out, count, [factor]<typename V>(V v) { return v * factor; });
+}
+
 // out[column][row] = in[row][column]
 template <typename To, typename From>
 inline void transpose(const From* in, int64_t rows, int64_t columns, To* out) {

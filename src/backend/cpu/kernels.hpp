@@ -75,6 +75,8 @@ struct TensorKernels {
   void (*activate_backward)(Curve curve, const void* gradient, const void* by, void* out, std::int64_t count);
   void (*multiply)(const void* x, const float* factor, void* out, std::int64_t count);  // out = x * factor
 
+  void (*scale)(const void* x, float factor, void* out, std::int64_t count);  // out = x * factor
+
   void (*pool)(const Window& window, const void* x, void* out);
   // `sums` is scratch for one sample in float32; it may be `out` itself where this type is float32.
   void (*pool_backward)(const Window& window, const void* x, const void* gradient, float* sums, void* out);

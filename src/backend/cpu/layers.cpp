@@ -97,6 +97,24 @@ class AddOp final : public Op {
   TensorId a_, b_, sum_;
 };
 
+class ScaleOp final : public Op {
+ public:
+  ScaleOp(float factor, const TensorKernels& kernels, TensorId input, TensorId output)
+      : factor_(factor), kernels_(kernels), input_(input), output_(output) {
+    kind = "scale";
+    reads = {input};
+    writes = {output};
+    in_place_read = input;
+    in_place_write = output;
+  }
+  void run(Context& c) override { kernels_.scale(c.data(input_), factor_, c.data(output_), elements(c, input_)); }
+
+ private:
+  float factor_;
+  const TensorKernels& kernels_;
+  TensorId input_, output_;
+};
+
 class DropoutOp final : public Op {
  public:
   DropoutOp(const nn::Dropout& layer, int node, const nn::Shape& shape, const TensorKernels& kernels, TensorId input,
@@ -170,6 +188,9 @@ std::unique_ptr<Op> make_activation_gradient(nn::ActivationKind kind, const Tens
 }
 std::unique_ptr<Op> make_add(const TensorKernels& kernels, TensorId a, TensorId b, TensorId sum) {
   return std::make_unique<AddOp>(kernels, a, b, sum);
+}
+std::unique_ptr<Op> make_scale(const nn::Scale& layer, const TensorKernels& kernels, TensorId input, TensorId output) {
+  return std::make_unique<ScaleOp>(layer.factor, kernels, input, output);
 }
 std::unique_ptr<Op> make_dropout(const nn::Dropout& layer, int node, const nn::Shape& shape,
                                  const TensorKernels& kernels, TensorId input, TensorId output) {

@@ -24,6 +24,9 @@ std::unique_ptr<Op> make_pooling_gradient(const nn::Pooling& layer, const nn::Sh
                                           const TensorKernels& kernels, TensorId input, TensorId gradient,
                                           TensorId input_gradient);
 
+// Forward and backward are the same; both tensors are of the kernels' type.
+std::unique_ptr<Op> make_scale(const nn::Scale& layer, const TensorKernels& kernels, TensorId input, TensorId output);
+
 // Forward and backward are the same: x times 0 or 1 / (1-p). `shape` gives the order of the mask's elements.
 std::unique_ptr<Op> make_dropout(const nn::Dropout& layer, int node, const nn::Shape& shape,
                                  const TensorKernels& kernels, TensorId input, TensorId output);

@@ -59,7 +59,7 @@ class Lowering {
   bool wants_gradient(int index) const { return fusion_.needs_gradient[at(index)]; }
 
   TensorId new_value(int index, const nn::Shape& shape) {
-    const bool wide = index == fusion_.float_logits;
+    const bool wide = fusion_.stays_float[at(index)];
     return values_[at(index)] = program().add_tensor(shape, wide ? DType::float32 : options_.dtype);
   }
   TensorId new_tensor_like(TensorId id) { return program().add_tensor(shape_of(id), options_.dtype); }
@@ -113,6 +113,9 @@ class Lowering {
       add(make_pooling(*pooling, shape_of(x), n.output, kernels_, x, new_value(index, n.output)), index, ".forward");
     } else if (as<nn::Add>(n)) {
       add(make_add(kernels_, x, value(n.inputs[1]), new_value(index, shape_of(x))), index, ".forward");
+    } else if (const auto* scale = as<nn::Scale>(n)) {
+      const TensorKernels& kernels = kernels_for(all_kernels_, program().tensor(x).dtype);
+      add(make_scale(*scale, kernels, x, new_value(index, shape_of(x))), index, ".forward");
     } else if (const auto* dropout = as<nn::Dropout>(n)) {
       if (!training_)
         values_[at(index)] = x;
@@ -222,7 +225,9 @@ class Lowering {
       add(make_product_backward_data(layer, gradient, result), index, ".backward_data");
       pass_on(source, result);
     }
-    add(make_product_backward_weights(layer, value_again(source), gradient), index, ".backward_weights");
+    if (!nn::has_frozen_weight(node(index).layer)) {
+      add(make_product_backward_weights(layer, value_again(source), gradient), index, ".backward_weights");
+    }
     if (layer.bias_offset() >= 0) add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
   }
 
@@ -246,6 +251,8 @@ class Lowering {
       add(make_activation_gradient(activation->kind, kernels_, gradient, by, result), index, ".gradient");
     } else if (const auto* pooling = as<nn::Pooling>(n)) {
       add(make_pooling_gradient(*pooling, shape_of(x), n.output, kernels_, x, gradient, result), index, ".gradient");
+    } else if (const auto* scale = as<nn::Scale>(n)) {
+      add(make_scale(*scale, kernels_, gradient, result), index, ".gradient");
     } else if (const auto* dropout = as<nn::Dropout>(n)) {
       add(make_dropout(*dropout, index, shape_of(x), kernels_, gradient, result), index, ".gradient");
     } else {
@@ -257,8 +264,9 @@ class Lowering {
   void find_unwritten() {
     for (int index = 0; index < size(); ++index) {
       const int output = as<nn::BatchNorm>(node(index)) ? fusion_.norms[at(index)].output : index;
-      if (!gradients_[at(output)].empty()) continue;
+      const bool frozen = nn::has_frozen_weight(node(index).layer), reached = !gradients_[at(output)].empty();
       for (const int parameter : node(index).parameters) {
+        if (reached && !(frozen && parameter == node(index).parameters[0])) continue;
         const nn::TensorView& view = graph_.parameters[at(parameter)];
         lowered_.unwritten.emplace_back(view.offset, view.size);
       }

@@ -36,11 +36,11 @@ Layers::Layers(const nn::Graph& graph, DType dtype) : products(graph.nodes.size(
   std::vector<nn::Shape> shapes;
   for (const nn::Node& node : graph.nodes) {
     const std::size_t index = shapes.size();
-    const bool same =
-        as<nn::Activation>(node) || as<nn::Dropout>(node) || (as<nn::Flatten>(node) && fusion.flatten_is_free[index]);
+    const bool same = as<nn::Activation>(node) || as<nn::Dropout>(node) || as<nn::Scale>(node) ||
+                      (as<nn::Flatten>(node) && fusion.flatten_is_free[index]);
     shapes.push_back(same ? shapes[at(node.inputs[0])] : node.output);
     if (as<nn::Convolution>(node) || as<nn::Dense>(node)) {
-      const DType out = static_cast<int>(index) == fusion.float_logits ? DType::float32 : dtype;
+      const DType out = fusion.stays_float[index] ? DType::float32 : dtype;
       products[index] = product_layer(graph, node, dtype, out, shapes[at(node.inputs[0])]);
     } else if (const auto* norm = as<nn::BatchNorm>(node)) {
       const auto parameter = [&](std::size_t k) { return graph.parameters[at(node.parameters[k])].offset; };

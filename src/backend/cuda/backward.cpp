@@ -115,6 +115,8 @@ void Lowering::backward_node(int index) {
     });
   } else if (const auto* pooling = as<nn::Pooling>(n)) {
     backward_pooling(index, *pooling, dy, dx);
+  } else if (const auto* scaled = as<nn::Scale>(n)) {
+    scale(index, ".gradient", *scaled, dy, dx);
   } else if (const auto* dropout = as<nn::Dropout>(n)) {
     drop(index, ".gradient", *dropout, dy, dx);
   } else {
@@ -139,7 +141,7 @@ void Lowering::backward_pooling(int index, const nn::Pooling& layer, TensorId dy
 void Lowering::backward_product(int index, TensorId dy) {
   const int source = node(index).inputs[0];
   if (model_.has_bias(index)) bias_gradient(index, dy);
-  weight_gradient(index, dy);
+  if (!nn::has_frozen_weight(node(index).layer)) weight_gradient(index, dy);
   if (!wants_gradient(source)) return;
   const nn::Shape shape = shapes_[at(source)];
   TensorId dx = new_tensor(shape);

@@ -37,13 +37,14 @@ using Work =
     std::variant<Convolution, Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                  UpdateParameters, UpdateStatistics,  //
                  LoadSamples<float>, Reorder<float>, Add<float>, AddBias<float>, Activate<float>,
-                 ActivateGradient<float>, Drop<float>, ColumnSums<float>, NormSums<float>, NormFromBatch<float>,
-                 NormApply<float>, NormGradientSums<float>, NormGradient<float>, MaxPool<float>, MaxPoolGradient<float>,
-                 AveragePool<float>, AveragePoolGradient<float>, SoftmaxLoss<float>, Widen<float>, Convolve<float>,
-                 ConvolveBackwardData<float>, ConvolveBackwardWeights<float>, FinishWeights<float>, PackWeights<float>,
+                 ActivateGradient<float>, Scale<float>, Drop<float>, ColumnSums<float>, NormSums<float>,
+                 NormFromBatch<float>, NormApply<float>, NormGradientSums<float>, NormGradient<float>, MaxPool<float>,
+                 MaxPoolGradient<float>, AveragePool<float>, AveragePoolGradient<float>, SoftmaxLoss<float>,
+                 Widen<float>, Convolve<float>, ConvolveBackwardData<float>, ConvolveBackwardWeights<float>,
+                 FinishWeights<float>, PackWeights<float>,
                  UnpackGradients<float>,  //
                  LoadSamples<Bf16>, Reorder<Bf16>, Add<Bf16>, AddBias<Bf16>, Activate<Bf16>, ActivateGradient<Bf16>,
-                 Drop<Bf16>, ColumnSums<Bf16>, NormSums<Bf16>, NormFromBatch<Bf16>, NormApply<Bf16>,
+                 Scale<Bf16>, Drop<Bf16>, ColumnSums<Bf16>, NormSums<Bf16>, NormFromBatch<Bf16>, NormApply<Bf16>,
                  NormGradientSums<Bf16>, NormGradient<Bf16>, MaxPool<Bf16>, MaxPoolGradient<Bf16>, AveragePool<Bf16>,
                  AveragePoolGradient<Bf16>, SoftmaxLoss<Bf16>, Widen<Bf16>, Convolve<Bf16>, ConvolveBackwardData<Bf16>,
                  ConvolveBackwardWeights<Bf16>, FinishWeights<Bf16>, PackWeights<Bf16>, UnpackGradients<Bf16>>;

@@ -75,6 +75,8 @@ void Lowering::forward_node(int index) {
     const TensorId sum = add_up(index, ".forward", value(source), value(n.inputs[1]), shapes_[at(source)]);
     shapes_[at(index)] = shapes_[at(source)];
     values_[at(index)] = sum;
+  } else if (const auto* scaled = as<nn::Scale>(n)) {
+    scale(index, ".forward", *scaled, value(source), new_value(index, shapes_[at(source)]));
   } else if (const auto* dropout = as<nn::Dropout>(n)) {
     if (!training_) {
       alias(index, source);
@@ -162,6 +164,13 @@ TensorId Lowering::add_up(int of, const char* part, TensorId a, TensorId b, cons
     emit(Add<T>{binding.tensor<T>(a), binding.tensor<T>(b), binding.tensor<T>(y), binding.n * size});
   });
   return y;
+}
+
+void Lowering::scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y) {
+  const std::int64_t size = shapes_[at(index)].size();
+  add(index, part, {x, y}, [=, factor = layer.factor]<typename T>(T, const Binding& b, auto& emit) {
+    emit(Scale<T>{b.tensor<T>(x), b.tensor<T>(y), b.n * size, factor});
+  });
 }
 
 void Lowering::drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y) {

@@ -90,6 +90,7 @@ class Lowering {
   void forward_product(int index);
   void forward_pooling(int index, const nn::Pooling& layer);
   TensorId add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape);
+  void scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y);
   void drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y);
 
   // The loss by the logits (gradient: kNoTensor for none), and what is counted: 4 floats where target(binding) says.

@@ -28,7 +28,8 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
     if (!std::holds_alternative<nn::Dense>(layer) && !std::holds_alternative<nn::Convolution>(layer)) continue;
     const ConvolutionShape shape = convolution_shape(index, 1);
     weight_of[static_cast<std::size_t>(index)] = static_cast<int>(weights.size());
-    weights.push_back({copied, parameter(index, 0), shape.weights(), shape.group_in(), shape.kernel_h, shape.kernel_w});
+    weights.push_back({copied, parameter(index, 0), shape.weights(), shape.group_in(), shape.kernel_h, shape.kernel_w,
+                       nn::has_frozen_weight(layer)});
     copied += packs_of(shape.weights(), kWeightStep) * kWeightStep;
   }
 }

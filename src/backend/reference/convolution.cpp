@@ -117,7 +117,7 @@ void convolve_backward(const nn::Convolution& layer, const Samples& x, const flo
     }
   }
   for (int out = 0; out < layer.out; ++out) {
-    for (int in = g.first_input(out); in < g.first_input(out) + g.in_per_group; ++in) {
+    for (int in = g.first_input(out); !layer.frozen && in < g.first_input(out) + g.in_per_group; ++in) {
       for (int kh = 0; kh < layer.kernel_h; ++kh) {
         for (int kw = 0; kw < layer.kernel_w; ++kw) {
           dweight[g.weight(out, in, kh, kw)] += static_cast<float>(weight_gradient_at(g, x, dy, out, in, kh, kw));

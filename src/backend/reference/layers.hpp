@@ -38,6 +38,9 @@ void batch_norm_backward(const nn::BatchNorm& layer, const Samples& x, const flo
 void activate(const nn::Activation& layer, const Samples& x, Samples& y);
 void activate_backward(const nn::Activation& layer, const Samples& x, const Samples& dy, Samples& dx);
 
+void scale(const nn::Scale& layer, const Samples& x, Samples& y);
+void scale_backward(const nn::Scale& layer, const Samples& dy, Samples& dx);
+
 void pool(const nn::Pooling& layer, const Samples& x, Samples& y);
 void pool_backward(const nn::Pooling& layer, const Samples& x, const Samples& dy, Samples& dx);
 

@@ -62,6 +62,7 @@ void Pass::forward_node(int index) {
                      y.values = x().values;
                    }
                  },
+                 [&](const nn::Scale& l) { scale(l, x(), y); },
                  [&](const nn::SoftmaxLoss&) { softmax(x(), y); },
              },
              node.layer);
@@ -103,6 +104,7 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                  [&](const nn::Dropout& l) {
                    drop_backward(l, {input_.key, index, input_.samples.sample_ids}, dy, dx());
                  },
+                 [&](const nn::Scale& l) { scale_backward(l, dy, dx()); },
                  [&](const nn::SoftmaxLoss& l) {
                    softmax_loss_backward(l.label_smoothing, values_[index], input_.samples.labels, dx());
                  },

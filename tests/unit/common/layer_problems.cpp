@@ -17,6 +17,7 @@ using nn::GraphBuilder;
 using nn::Layer;
 using nn::Pooling;
 using nn::PoolingKind;
+using nn::Scale;
 
 // Samples of a case: odd, so that no vector length divides it.
 constexpr int kSamples = 5;
@@ -60,6 +61,16 @@ Problem single(const std::string& name, const Layer& layer) {
   return wrap(name, [&](GraphBuilder& b, int x) { return b.add("middle", layer, {x}); });
 }
 
+// Nothing before it learns, so no gradient goes through it either.
+Problem first_layer_frozen() {
+  Convolution frozen = square(4, 3, 1, 1);
+  frozen.frozen = true;
+  GraphBuilder b("first_layer_frozen", kImage);
+  const int first = b.add("first", frozen, {b.input()});
+  const int second = b.add("second", square(5, 3, 1, 1), {b.add("tanh", Activation{ActivationKind::tanh}, {first})});
+  return make_problem(b.finish(b.add("logits", Dense{.out = 7}, {second})), kSamples);
+}
+
 void add_convolutions(std::vector<Problem>& cases) {
   cases.push_back(single("convolution_3x3", square(5, 3, 1, 1)));
   cases.push_back(single("convolution_3x3_wide", square(17, 3, 1, 1)));
@@ -76,6 +87,9 @@ void add_convolutions(std::vector<Problem>& cases) {
   Convolution grouped = square(4, 3, 1, 1);
   grouped.groups = 2;
   cases.push_back(single("convolution_groups", grouped));
+  biased.frozen = true;
+  cases.push_back(single("convolution_frozen", biased));
+  cases.push_back(first_layer_frozen());
   Convolution depthwise = square(6, 3, 2, 1);
   depthwise.groups = 6;
   cases.push_back(single("convolution_depthwise", depthwise));
@@ -89,6 +103,13 @@ void add_convolutions(std::vector<Problem>& cases) {
 int relu6_of_large_values(GraphBuilder& b, int x) {
   const int twice = b.add("twice", Add{}, {x, x});
   return b.add("middle", Activation{ActivationKind::relu6}, {b.add("four_times", Add{}, {twice, twice})});
+}
+
+Problem scaled_logits() {
+  GraphBuilder b("scaled_logits", kImage);
+  const int conv = b.add("conv", square(4, 3, 2, 1), {b.input()});
+  const int dense = b.add("dense", Dense{.out = 7}, {b.add("twice", Scale{.factor = 2}, {conv})});
+  return make_problem(b.finish(b.add("logits", Scale{.factor = 0.3f}, {dense})), kSamples);
 }
 
 void add_elementwise(std::vector<Problem>& cases) {
@@ -108,6 +129,8 @@ void add_elementwise(std::vector<Problem>& cases) {
     return b.add("next", square(5, 3, 1, 1), {x});
   }));
   cases.push_back(single("dropout", Dropout{.p = 0.3f}));
+  cases.push_back(single("scale", Scale{.factor = -1.7f}));
+  cases.push_back(scaled_logits());
   cases.push_back(single("flatten", Flatten{}));
   cases.push_back(single("dense_bias", Dense{.out = 11}));
   cases.push_back(single("dense_no_bias", Dense{.out = 11, .bias = false}));

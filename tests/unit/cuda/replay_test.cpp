@@ -66,6 +66,7 @@ TEST(CudaReplay, TrainsWholeNetworksAsTheReferenceDoes) {
   for (const nn::NetworkOptions& options :
        {nn::NetworkOptions{.name = "resnet-v1", .num_layers = 8, .image = {3, 32, 32}},
         nn::NetworkOptions{.name = "resnet", .num_layers = 8, .image = {3, 32, 32}},
+        nn::NetworkOptions{.name = "speednet", .image = {3, 32, 32}, .width = 4},
         nn::NetworkOptions{.name = "lenet", .image = {1, 28, 28}}}) {
     EXPECT_EQ(difference(make_problem(nn::build_network(options), 3), {}), "") << options.name;
   }

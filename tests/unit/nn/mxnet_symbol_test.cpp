@@ -81,7 +81,10 @@ TEST(MxnetSymbol, SmoothingIsSpreadOverAllClassesInsteadOfTheOthers) {
 
 TEST(MxnetSymbol, EveryNetworkSurvivesTheRoundTrip) {
   for (const std::string& name : network_names()) {
-    const Graph graph = build_network({.name = name, .image = {3, 32, 32}, .label_smoothing = 0.1f});
+    Graph graph = build_network({.name = name, .image = {3, 32, 32}, .label_smoothing = 0.1f});
+    for (Node& node : graph.nodes) {  // a symbol does not say how weights begin
+      if (auto* convolution = std::get_if<Convolution>(&node.layer)) convolution->initial = InitialWeight::he;
+    }
     const Json json = Json::parse(graph_to_mxnet_symbol(graph).dump(), "test");
     expect_same(graph_from_json(json, "test", graph.input(), 10), graph);
   }
@@ -89,7 +92,7 @@ TEST(MxnetSymbol, EveryNetworkSurvivesTheRoundTrip) {
 
 TEST(MxnetSymbol, EveryLayerKindSurvivesTheRoundTrip) {
   GraphBuilder all("all", {4, 16, 12});
-  const int conv = all.add("conv", Convolution{4, 3, 5, 2, 1, 1, 2, 2, true}, {all.input()});
+  const int conv = all.add("conv", Convolution{4, 3, 5, 2, 1, 1, 2, 2, true, true}, {all.input()});
   const int six = all.add("six", Activation{ActivationKind::relu6}, {conv});
   const int sigmoid = all.add("sigmoid", Activation{ActivationKind::sigmoid}, {conv});
   const int gelu = all.add("gelu", Activation{ActivationKind::gelu}, {sigmoid});
@@ -97,8 +100,18 @@ TEST(MxnetSymbol, EveryLayerKindSurvivesTheRoundTrip) {
   const int norm = all.add("bn", BatchNorm{1e-4f, 0.8f, false}, {sum});
   const int pool = all.add("pool", Pooling{PoolingKind::average, 3, 2, 2, 1, 1, 0, false, true, false}, {norm});
   const int flat = all.add("flat", Flatten{}, {all.add("drop", Dropout{0.3f}, {pool})});
-  const Graph graph = all.finish(all.add("fc", Dense{3, false}, {flat}), 0.0f, "loss");
+  const int dense = all.add("fc", Dense{3, false}, {flat});
+  const Graph graph = all.finish(all.add("scale", Scale{0.25f}, {dense}), 0.0f, "loss");
   expect_same(graph_from_json(graph_to_mxnet_symbol(graph), "test", graph.input()), graph);
+}
+
+TEST(MxnetSymbol, ARateOfZeroFreezesAConvolutionsWeightAndNothingElse) {
+  const Graph graph =
+      read(replaced("\"name\": \"w\", \"attrs\": {", "\"name\": \"w\", \"attrs\": {\"__lr_mult__\": \"0\", "));
+  EXPECT_TRUE(std::get<Convolution>(graph.nodes[1].layer).frozen);
+  EXPECT_FALSE(std::get<Convolution>(read(kSymbol).nodes[1].layer).frozen);
+  EXPECT_EQ(mistake(replaced("\"__init__\": \"zero\"", "\"__lr_mult__\": \"0\"")),
+            "s.json: bn_mean: __lr_mult__ = 0 is not supported | ");
 }
 
 TEST(MxnetSymbol, ASymbolThatEndsInLogitsGetsItsLoss) {

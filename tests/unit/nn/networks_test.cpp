@@ -44,6 +44,9 @@ TEST(Networks, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameter_count("vgg", 16, kImageNet, 1000), 138357544);
   EXPECT_EQ(parameter_count("vgg", 19, kImageNet, 1000), 143667240);
   EXPECT_EQ(parameter_count("mobilenet", 0, kImageNet, 1000), 4231976);
+  // Its paper's, with a gamma for each of 2 * (64 + 256 + 256) channels that it holds at 1.
+  EXPECT_EQ(parameter_count("speednet", 0, {3, 32, 32}, 10),
+            24 * 12 + 24 + 9 * (24 * 64 + 64 * 64) + 9 * 256 * (64 + 256 + 256 + 256) + 4 * 576 + 2560);
   EXPECT_EQ(parameter_count("resnet-v1", 34, kImageNet, 1000), 21797672 + 64 * 64 + 2 * 64);  // stage 1 projects too
   EXPECT_EQ(parameter_count("resnet-v1", 50, kImageNet, 1000), 25557032);
   EXPECT_EQ(parameter_count("resnet-v1", 152, kImageNet, 1000), 60192808);

@@ -86,6 +86,22 @@ struct Add {
   }
 };
 
+// y = x * factor.
+template <typename T>
+struct Scale {
+  const T* x;
+  T* y;
+  std::int64_t total;
+  float factor;
+  DTRAIN_BODY std::int64_t threads() const { return packs_of(total, Pack<T>::size); }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    const std::int64_t first = i * Pack<T>::size;
+    Pack<T> pack = load_pack(x, first, total);
+    for (T& value : pack.values) narrow(widen(value) * factor, value);
+    store_pack(pack, y, first, total);
+  }
+};
+
 // y[r, channel] += bias[channel], in place.
 template <typename T>
 struct AddBias {

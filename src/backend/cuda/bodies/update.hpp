@@ -86,6 +86,7 @@ struct PackedWeight {
   std::int64_t flat;   // in the flat buffer
   std::int64_t size;
   std::int32_t in, kernel_h, kernel_w;
+  bool frozen;  // has no gradient
   DTRAIN_BODY std::int64_t flat_of(std::int64_t copied) const {
     std::int64_t e = copied - first;
     const std::int64_t k = e % in;
@@ -126,7 +127,7 @@ struct PackWeights {
   }
 };
 
-// And the way back, for their gradients.
+// And the way back, for the gradients of those that are not frozen.
 template <typename T>
 struct UnpackGradients {
   PackedWeights table;
@@ -134,7 +135,8 @@ struct UnpackGradients {
   float* gradients;
   DTRAIN_BODY std::int64_t threads() const { return table.total; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    if (const PackedWeight* weight = table.find(i)) gradients[weight->flat_of(i)] = widen(copies[i]);
+    const PackedWeight* const weight = table.find(i);
+    if (weight && !weight->frozen) gradients[weight->flat_of(i)] = widen(copies[i]);
   }
 };
 
