@@ -10,6 +10,7 @@
 
 #include "common/byte_problem.hpp"
 #include "common/executable_contract.hpp"
+#include "common/matrix_problem.hpp"
 #include "common/replay_device.hpp"
 #include "common/temporary_folder.hpp"
 
@@ -87,6 +88,15 @@ TEST(Gpu, GivesTheSameBitsHoweverAStepIsStarted) {
     const std::vector<float> first = contribution(*executable, problem, 2);
     for (int run = 0; run < 3; ++run) EXPECT_EQ(contribution(*executable, problem, 2), first) << run;
     EXPECT_EQ(contribution(*compiled(problem, dtype), problem, 2), first);
+  }
+}
+
+TEST(Gpu, MovesMatricesByMuonAsTheReferenceDoes) {
+  TraceOptions options;
+  options.updates = 3;
+  for (const nn::Optimizer& rule : {nn::Optimizer{.kind = nn::OptimizerKind::muon}, muon_of_odd_numbers()}) {
+    options.update.rule = rule;
+    EXPECT_EQ(difference(matrix_problem(), options), "") << rule.newton_schulz.steps;
   }
 }
 

@@ -1,6 +1,6 @@
-// dtrain_dump_step BACKEND FOLDER [layers|shards|networks|CASE...]: lets a backend compute the steps of every case (or
-// of those named) and writes one folder a case: what went in and what came out, as .npy files and case.json. The judges
-// beside this file read them.
+// dtrain_dump_step BACKEND FOLDER [layers|shards|muon|networks|CASE...]: lets a backend compute the steps of every case
+// (or of those named) and writes one folder a case: what went in and what came out, as .npy files and case.json. The
+// judges beside this file read them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/nn/networks.hpp>
 
+#include "common/matrix_problem.hpp"
 #include "common/problem.hpp"
 #include "common/trace.hpp"
 #include "npy.hpp"
@@ -28,7 +29,8 @@ struct Case {
 // An epsilon that matters, so that its place in the formula shows and rounding noise is not blown up to a whole step.
 backend::Update update_of(nn::OptimizerKind kind, float rate) {
   constexpr float momentum = 0.9f, weight_decay = 0.01f, beta1 = 0.8f, beta2 = 0.95f, epsilon = 1e-2f;
-  return {{kind, momentum, weight_decay, beta1, beta2, epsilon}, rate};
+  constexpr float bias_lr_factor = 3, head_lr_factor = 0.5f;
+  return {{kind, momentum, weight_decay, beta1, beta2, epsilon, bias_lr_factor, head_lr_factor}, rate};
 }
 
 // The layers take the optimizers in turn.
@@ -53,6 +55,21 @@ std::vector<Case> sharded_cases() {
         {make_problem(problem.graph, 21), {.shards = 4, .update = update_of(nn::OptimizerKind::sgd, 0.05f)}});
     cases.back().problem.name = problem.name;
   }
+  return cases;
+}
+
+// Muon on weights of every shape, with default and other numbers, and in networks.
+std::vector<Case> muon_cases() {
+  const backend::Update usual{{.kind = nn::OptimizerKind::muon}, 0.05f}, odd{muon_of_odd_numbers(), 0.05f};
+  std::vector<Case> cases = {{matrix_problem(), {.update = usual}}, {matrix_problem(), {.update = odd}}};
+  cases.back().problem.name += "_odd_numbers";
+  for (const nn::NetworkOptions& network : {nn::NetworkOptions{.name = "resnet", .num_layers = 8, .width = 8},
+                                            {.name = "resnet-v1", .num_layers = 8, .width = 8},
+                                            {.name = "lenet", .image = {1, 28, 28}},
+                                            {.name = "speednet", .image = {3, 32, 32}, .width = 4}}) {
+    cases.push_back({make_problem(nn::build_network(network), 6), {.update = odd, .updates = 1}});
+  }
+  for (Case& of : cases) of.problem.name = "muon_" + of.problem.name;
   return cases;
 }
 
@@ -162,7 +179,7 @@ void run(std::span<char*> arguments) {
     return std::ranges::any_of(chosen, [&](const char* choice) { return name == choice; });
   };
   const std::pair<const char*, std::vector<Case>> groups[] = {
-      {"layers", layer_cases()}, {"shards", sharded_cases()}, {"networks", network_cases()}};
+      {"layers", layer_cases()}, {"shards", sharded_cases()}, {"muon", muon_cases()}, {"networks", network_cases()}};
   for (const auto& [group, cases] : groups) {
     for (const Case& of : cases) {
       const std::string& name = of.problem.name;

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from _muon import Both, Muon, head_of, matrices, shapes
 from _philox import dropout_mask
 from _step import LOSS, Comparison, run
 
@@ -130,17 +131,32 @@ def top_k(logits, labels, k):
 
 
 def make_optimizer(case, network):
-    """torch's own optimizer for the case's rule; tensors that do not decay stand in a group without decay."""
-    rule, held = case.optimizer, case.held()
-    decays = {view["name"]: view["decays"] for view in case.parameters if view["name"] not in held}
-    groups = [{"params": [network.parameters[name] for name, on in decays.items() if on == flag],
-               "weight_decay": rule["weight_decay"] * flag} for flag in (True, False)]
-    groups = [group for group in groups if group["params"]]
+    """torch's own optimizer for the case's rule, with a group for each rate and decay; Muon after Jordan's."""
+    rule, kind = case.optimizer, case.optimizer["kind"]
+    groups = plain_groups(case, network)
     rate, betas = case.learning_rate, (rule["beta1"], rule["beta2"])
-    if rule["kind"] in ("sgd", "nag"):
-        return torch.optim.SGD(groups, rate, rule["momentum"], nesterov=rule["kind"] == "nag")
-    kind = torch.optim.AdamW if rule["kind"] == "adamw" else torch.optim.Adam
-    return kind(groups, rate, betas, rule["epsilon"])
+    if kind == "muon":
+        rest = torch.optim.SGD(groups, rate, rule["muon_rest_momentum"], nesterov=True)
+        return Both(rest, Muon(matrices(case, network.parameters), rate, rule))
+    if kind in ("sgd", "nag"):
+        return torch.optim.SGD(groups, rate, rule["momentum"], nesterov=kind == "nag")
+    return (torch.optim.AdamW if kind == "adamw" else torch.optim.Adam)(groups, rate, betas, rule["epsilon"])
+
+
+def plain_groups(case, network):
+    """A tensor with the factor f has f times the rate; the decay is that of the plain rate, but where adam normalises it."""
+    rule, head = case.optimizer, head_of(case)
+    apart = case.held() | ({name for name, *_ in shapes(case)} if rule["kind"] == "muon" else set())
+    groups = []
+    for view in case.parameters:
+        name = view["name"]
+        if name in apart:
+            continue
+        is_weight = name.endswith("_weight")
+        factor = rule["head_lr_factor"] if name == head else 1 if is_weight else rule["bias_lr_factor"]
+        decay = rule["weight_decay"] * view["decays"] / (1 if rule["kind"] == "adam" else factor)
+        groups.append({"params": [network.parameters[name]], "lr": case.learning_rate * factor, "weight_decay": decay})
+    return groups
 
 
 def detached(tensors):

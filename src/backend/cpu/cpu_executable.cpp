@@ -62,6 +62,7 @@ CpuExecutable::CpuExecutable(const nn::Graph& graph, const CompileOptions& optio
       kernels_(select_kernels()),
       layout_(graph_),
       layers_(graph_, options.dtype),
+      muon_(graph_, kernels_, options.lanes * options.threads_per_lane),
       crew_(options.lanes * options.threads_per_lane) {
   if (options.training) {
     training_ = lower_training(graph_, layers_, kernels_, options_);
@@ -251,7 +252,7 @@ void CpuExecutable::apply(std::span<const float> contribution, const Update& upd
   const InParts in_parts = [&](const std::function<void(int, int)>& work) {
     crew_.run([&](int thread) { work(thread, crew_.size()); });
   };
-  apply_update(graph_, kernels_, contribution, update, in_parts, state_);
+  apply_update(graph_, kernels_, contribution, update, in_parts, muon_, state_);
   weights_changed();
 }
 
@@ -266,7 +267,7 @@ void CpuExecutable::write_state(ModelState state) {
 }
 
 std::uint64_t CpuExecutable::planned_bytes() const {
-  std::uint64_t bytes = running_coefficients_.size();
+  std::uint64_t bytes = running_coefficients_.size() + muon_.bytes();
   for (const Worker& w : workers_) {
     bytes += w.local.size() + w.workspace.size() + w.scratchpad.size() + w.contribution.size();
   }

@@ -7,6 +7,7 @@
 
 #include "crew.hpp"
 #include "lowering.hpp"
+#include "muon.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -56,6 +57,7 @@ class CpuExecutable final : public Executable {
   const Kernels& kernels_;
   const ContributionLayout layout_;
   Layers layers_;
+  Muon muon_;
   Lowered training_, evaluation_;
   std::vector<Part> other_parts_;  // of a contribution: not the gradient of one segment
   ModelState state_;

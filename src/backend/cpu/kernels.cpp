@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "kernel_elementwise.hpp"
+#include "kernel_matrix.hpp"
 #include "kernel_norm.hpp"
 #include "kernel_pool.hpp"
 
@@ -13,7 +14,7 @@ void sgd(const StepNumbers& s, const float* __restrict gradient, float* __restri
          int64_t count) {
   const StepNumbers n = s;
   for (int64_t k = 0; k < count; ++k) {
-    const double g = gradient[k] / n.count + n.decay * weight[k];
+    const double g = n.factor * (gradient[k] / n.count) + n.decay * weight[k];
     momentum[k] = (float)(n.momentum * momentum[k] - n.rate * g);
     weight[k] += momentum[k];
   }
@@ -23,7 +24,7 @@ void nag(const StepNumbers& s, const float* __restrict gradient, float* __restri
          int64_t count) {
   const StepNumbers n = s;
   for (int64_t k = 0; k < count; ++k) {
-    const double g = gradient[k] / n.count + n.decay * weight[k];
+    const double g = n.factor * (gradient[k] / n.count) + n.decay * weight[k];
     momentum[k] = (float)(n.momentum * momentum[k] + g);
     weight[k] = (float)(weight[k] - n.rate * (g + n.momentum * momentum[k]));
   }
@@ -32,7 +33,7 @@ void nag(const StepNumbers& s, const float* __restrict gradient, float* __restri
 void adam(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict mean,
           float* __restrict square, int64_t count) {
   const StepNumbers n = s;
-  const double rate = n.rate * __builtin_sqrt(n.correction2) / n.correction1;
+  const double rate = n.factor * n.rate * __builtin_sqrt(n.correction2) / n.correction1;
   for (int64_t k = 0; k < count; ++k) {
     const double g = gradient[k] / n.count + n.decay * weight[k];
     mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
@@ -49,7 +50,26 @@ void adamw(const StepNumbers& s, const float* __restrict gradient, float* __rest
     mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
     square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
     const double direction = mean[k] / n.correction1 / (__builtin_sqrt(square[k] / n.correction2) + n.epsilon);
-    weight[k] = (float)(weight[k] - n.rate * (direction + n.decay * weight[k]));
+    weight[k] = (float)(weight[k] - n.rate * (n.factor * direction + n.decay * weight[k]));
+  }
+}
+
+void muon_direction(const StepNumbers& s, const float* __restrict gradient, float* __restrict momentum,
+                    float* __restrict direction, int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = gradient[k] / n.count;
+    momentum[k] = (float)(n.momentum * momentum[k] + g);
+    direction[k] = (float)(g + n.momentum * momentum[k]);
+  }
+}
+
+void muon_step(const StepNumbers& s, double scale, const float* __restrict orthogonal, float* __restrict weight,
+               int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double w = scale * weight[k];
+    weight[k] = (float)(w - n.rate * (orthogonal[k] + n.decay * w));
   }
 }
 
@@ -68,7 +88,17 @@ constexpr TensorKernels tensor_kernels() {
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {DTRAIN_ISA_NAME, tensor_kernels<float>(), tensor_kernels<Bfloat16>(), sgd, nag, adam, adamw,
-                          accumulate};
+const Kernels kKernels = {DTRAIN_ISA_NAME,
+                          tensor_kernels<float>(),
+                          tensor_kernels<Bfloat16>(),
+                          sgd,
+                          nag,
+                          adam,
+                          adamw,
+                          muon_direction,
+                          muon_step,
+                          accumulate,
+                          sum_of_squares,
+                          product_panel};
 
 }  // namespace dtrain::backend::cpu::DTRAIN_ISA

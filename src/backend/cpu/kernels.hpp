@@ -48,12 +48,26 @@ struct Window {  // a pooling layer on one sample
 
 enum class Curve { relu, relu6, tanh, sigmoid, gelu };
 
-// One optimizer step's numbers; `decay` is 0 for tensors that do not decay.
+// One optimizer step's numbers for a tensor; `decay` is 0 where it does not decay.
 struct StepNumbers {
   double count = 1, rate = 0, momentum = 0, decay = 0;
+  double factor = 1;  // on the gradient's rate
   double beta1 = 0, beta2 = 0, epsilon = 0;
   double correction1 = 1, correction2 = 1;  // 1 - beta^t
 };
+
+// out = addend_factor * addend + factor * left * right, all row by row. `addend` may be null or `out`, and `right` may
+// be `out` where it has its shape.
+struct MatrixProduct {
+  int rows = 0, inner = 0, columns = 0;
+  const float* left = nullptr;   // [rows, inner]
+  const float* right = nullptr;  // [inner, columns], or [columns, inner]
+  bool right_transposed = false;
+  const float* addend = nullptr;  // [rows, columns]
+  float addend_factor = 0, factor = 1;
+  float* out = nullptr;  // [rows, columns]
+};
+constexpr int kPanelColumns = 32;  // columns of a product that are computed together
 
 // Kernels on tensors of one element type.
 struct TensorKernels {
@@ -99,7 +113,15 @@ struct Kernels {
                std::int64_t count);
   void (*adamw)(const StepNumbers& s, const float* gradient, float* weight, float* mean, float* square,
                 std::int64_t count);
+  // Rule muon: the momentum goes on, and the direction is what is made orthogonal; then the weight, times `scale`,
+  // moves along what came of it.
+  void (*muon_direction)(const StepNumbers& s, const float* gradient, float* momentum, float* direction,
+                         std::int64_t count);
+  void (*muon_step)(const StepNumbers& s, double scale, const float* orthogonal, float* weight, std::int64_t count);
   void (*accumulate)(const float* x, float* sum, std::int64_t count);  // sum += x
+  double (*sum_of_squares)(const float* x, std::int64_t count);
+  // Columns [first, first + kPanelColumns) of a product; `panel` is scratch of inner x kPanelColumns floats.
+  void (*product_panel)(const MatrixProduct& product, int first, float* panel);
 };
 
 const Kernels& select_kernels();

@@ -4,6 +4,7 @@
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/parameter_groups.hpp>
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -21,7 +22,7 @@ StepNumbers numbers_of(const Update& update, double count, std::uint64_t step) {
   StepNumbers s;
   s.count = count;
   s.rate = update.learning_rate;
-  s.momentum = rule.momentum;
+  s.momentum = rule.kind == nn::OptimizerKind::muon ? rule.rest_momentum : rule.momentum;
   s.beta1 = rule.beta1;
   s.beta2 = rule.beta2;
   s.epsilon = rule.epsilon;
@@ -39,6 +40,7 @@ void step_range(const Kernels& kernels, nn::OptimizerKind kind, const StepNumber
     case nn::OptimizerKind::sgd:
       return kernels.sgd(s, gradient + first, weight, slot1, count);
     case nn::OptimizerKind::nag:
+    case nn::OptimizerKind::muon:  // what is no matrix
       return kernels.nag(s, gradient + first, weight, slot1, count);
     case nn::OptimizerKind::adam:
       return kernels.adam(s, gradient + first, weight, slot1, slot2, count);
@@ -67,7 +69,7 @@ void update_statistics(const nn::Graph& graph, std::span<const float> weighted, 
 }  // namespace
 
 void apply_update(const nn::Graph& graph, const Kernels& kernels, std::span<const float> contribution,
-                  const Update& update, const InParts& in_parts, ModelState& state) {
+                  const Update& update, const InParts& in_parts, Muon& muon, ModelState& state) {
   const ContributionLayout layout(graph);
   DTRAIN_CHECK(static_cast<std::int64_t>(contribution.size()) == layout.size(), "not this graph's contribution");
   const double count = metrics_of(layout, contribution).count;
@@ -77,15 +79,21 @@ void apply_update(const nn::Graph& graph, const Kernels& kernels, std::span<cons
   DTRAIN_CHECK(state.optimizer.size() == slots * state.parameters.size(), "the optimizer state is another rule's");
 
   const StepNumbers numbers = numbers_of(update, count, ++state.updates);
-  const std::vector<bool> held = held_parameters(graph);
+  const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
+  std::vector<bool> apart = held_parameters(graph);  // what the loop below leaves alone
+  if (update.rule.kind == nn::OptimizerKind::muon) {
+    for (std::size_t k = 0; k < groups.size(); ++k) apart[k] = apart[k] || groups[k] == nn::ParameterGroup::matrix;
+    muon.move_matrices(contribution, count, update, in_parts, state);
+  }
   in_parts([&](int part, int parts) {
     const std::int64_t begin = graph.parameter_count * part / parts, end = graph.parameter_count * (part + 1) / parts;
     for (std::size_t tensor = 0; tensor < graph.parameters.size(); ++tensor) {
       const nn::TensorView& view = graph.parameters[tensor];
       const std::int64_t first = std::max(begin, view.offset), last = std::min(end, view.offset + view.size);
-      if (held[tensor] || first >= last) continue;
+      if (apart[tensor] || first >= last) continue;
       StepNumbers of_tensor = numbers;
       of_tensor.decay = view.decays() ? update.rule.weight_decay : 0.0f;
+      of_tensor.factor = nn::lr_factor(update.rule, groups[tensor]);
       step_range(kernels, update.rule.kind, of_tensor, contribution.data(), state, first, last - first);
     }
   });

@@ -12,6 +12,7 @@
 #include "bodies/input.hpp"
 #include "bodies/loss.hpp"
 #include "bodies/norm.hpp"
+#include "bodies/orthogonalise.hpp"
 #include "bodies/pooling.hpp"
 #include "bodies/update.hpp"
 
@@ -35,7 +36,8 @@ struct Convolution {
 // Every body that is ever launched: the one list of them.
 using Work =
     std::variant<Convolution, Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
-                 UpdateParameters, UpdateStatistics,  //
+                 UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, MuonLoad, MuonSquareParts, MuonSquare,
+                 MuonRest, MuonAdvance, MuonStep,  //
                  LoadSamples<float>, Reorder<float>, Add<float>, AddBias<float>, Activate<float>,
                  ActivateGradient<float>, Scale<float>, Drop<float>, ColumnSums<float>, NormSums<float>,
                  NormFromBatch<float>, NormApply<float>, NormGradientSums<float>, NormGradient<float>, MaxPool<float>,

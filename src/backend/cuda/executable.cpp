@@ -6,6 +6,7 @@
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/parameter_groups.hpp>
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -27,12 +28,25 @@ MemoryLayout fitting_layout(const Device& device, const Model& model, const Prog
   return MemoryLayout(model, programs, samples);
 }
 
+int group_flag(nn::ParameterGroup group) {
+  switch (group) {
+    case nn::ParameterGroup::matrix:
+      return kMatrix;
+    case nn::ParameterGroup::head:
+      return kHead;
+    case nn::ParameterGroup::vector:
+      break;
+  }
+  return kVector;
+}
+
 std::vector<std::uint8_t> parameter_flags(const nn::Graph& graph) {
   std::vector<std::uint8_t> flags(static_cast<std::size_t>(graph.parameter_count), 0);
   const std::vector<bool> held = held_parameters(graph);
+  const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
   for (std::size_t tensor = 0; tensor < graph.parameters.size(); ++tensor) {
     const nn::TensorView& view = graph.parameters[tensor];
-    const int flag = (view.decays() ? kDecays : 0) | (held[tensor] ? kHeld : 0);
+    const int flag = (view.decays() ? kDecays : 0) | (held[tensor] ? kHeld : 0) | group_flag(groups[tensor]);
     std::fill_n(flags.begin() + view.offset, view.size, static_cast<std::uint8_t>(flag));
   }
   return flags;
@@ -243,26 +257,34 @@ void CudaExecutable::apply_here(const Update& update) {
   move_state(std::exchange(sum_, nullptr), sum_count_, update);
 }
 
-void CudaExecutable::move_state(const float* sum, float count, const Update& update) {
+// Leaves something else in `sum`.
+void CudaExecutable::move_state(float* sum, float count, const Update& update) {
   DTRAIN_CHECK(count > 0, "a step without samples");
   const auto slots = static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind));
   ensure_optimizer(slots);
   const std::uint64_t t = ++state_.updates;
+  auto* const values = at<float>(Part::parameters);
   auto* const slot1 = reinterpret_cast<float*>(optimizer_ ? optimizer_->data() : nullptr);
   const std::int64_t parameters = contribution_.gradients;
-  run_once({{"update of the parameters", UpdateParameters{.values = at<float>(Part::parameters),
-                                                          .slot1 = slot1,
-                                                          .slot2 = slots > 1 ? slot1 + parameters : nullptr,
-                                                          .gradients = sum,
-                                                          .flags = at<std::uint8_t>(Part::flags),
-                                                          .total = parameters,
-                                                          .rule = update.rule,
-                                                          .learning_rate = update.learning_rate,
-                                                          .count = count,
-                                                          .correction1 = one_minus_power(update.rule.beta1, t),
-                                                          .correction2 = one_minus_power(update.rule.beta2, t)}},
-            {"update of the statistics", UpdateStatistics{at<float>(Part::statistics), sum + parameters,
-                                                          at<float>(Part::momenta), contribution_.statistics, count}}});
+  std::vector<Call> calls = {
+      {"update of the parameters", UpdateParameters{.values = values,
+                                                    .slot1 = slot1,
+                                                    .slot2 = slots > 1 ? slot1 + parameters : nullptr,
+                                                    .gradients = sum,
+                                                    .flags = at<std::uint8_t>(Part::flags),
+                                                    .total = parameters,
+                                                    .rule = update.rule,
+                                                    .learning_rate = update.learning_rate,
+                                                    .count = count,
+                                                    .correction1 = one_minus_power(update.rule.beta1, t),
+                                                    .correction2 = one_minus_power(update.rule.beta2, t)}},
+      {"update of the statistics", UpdateStatistics{at<float>(Part::statistics), sum + parameters,
+                                                    at<float>(Part::momenta), contribution_.statistics, count}}};
+  if (update.rule.kind == nn::OptimizerKind::muon) {
+    if (!muon_) muon_ = std::make_unique<Muon>(*device_, model_.graph);
+    muon_->add_calls(values, sum, update, calls);
+  }
+  run_once(std::move(calls));
   stale_weights_ = stale_state_ = true;
 }
 
@@ -314,6 +336,7 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<float> lo
 std::uint64_t CudaExecutable::planned_bytes() const {
   std::uint64_t bytes =
       memory_.size() + (optimizer_ ? optimizer_->size() : 0) + inputs_.bytes() + device_->workspace_bytes();
+  if (muon_) bytes += muon_->bytes();
   for (const auto& slot : slots_) bytes += slot->size();
   return bytes;
 }

@@ -8,6 +8,7 @@
 #include "input_slots.hpp"
 #include "lowering.hpp"
 #include "memory.hpp"
+#include "muon.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -46,7 +47,7 @@ class CudaExecutable final : public Executable {
   void compute_leaf(const Samples& batch, const ShardRange& shard);
   float* slot(std::size_t index);
   void ensure_optimizer(std::size_t slots);
-  void move_state(const float* sum, float count, const Update& update);
+  void move_state(float* sum, float count, const Update& update);
   template <typename T>
   T* at(Part part) const {
     return reinterpret_cast<T*>(memory_.data() + layout_.offset(part));
@@ -61,6 +62,7 @@ class CudaExecutable final : public Executable {
   DeviceMemory memory_;
   InputSlots inputs_;
   std::unique_ptr<DeviceMemory> optimizer_;
+  std::unique_ptr<Muon> muon_;                        // from the first step with it on
   std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_here()
   float* sum_ = nullptr;                              // what sum_here() left, of so many samples
   float sum_count_ = 0;

@@ -4,6 +4,7 @@
 #include <dtrain/nn/networks.hpp>
 
 #include "bodies/sums.hpp"
+#include "common/matrix_problem.hpp"
 #include "common/replay_device.hpp"
 #include "common/trace.hpp"
 
@@ -56,9 +57,18 @@ TEST(CudaReplay, MovesWeightsByEveryRuleAsTheReferenceDoes) {
   using nn::OptimizerKind;
   for (const auto kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw}) {
     TraceOptions options;
-    options.update.rule = {.kind = kind, .weight_decay = 0.01f};
+    options.update.rule = {.kind = kind, .weight_decay = 0.01f, .bias_lr_factor = 3, .head_lr_factor = 0.5f};
     options.updates = 3;
     EXPECT_EQ(difference(layer_problems().back(), options), "") << nn::optimizer_name(kind);
+  }
+}
+
+TEST(CudaReplay, MovesMatricesOfAnyShapeAsTheReferenceDoes) {
+  TraceOptions options;
+  options.updates = 3;
+  for (const nn::Optimizer& rule : {nn::Optimizer{.kind = nn::OptimizerKind::muon}, muon_of_odd_numbers()}) {
+    options.update.rule = rule;
+    EXPECT_EQ(difference(matrix_problem(), options), "") << rule.newton_schulz.steps;
   }
 }
 
@@ -94,12 +104,12 @@ TEST(CudaReplay, AddsShardsUpWhereTheyAreAsTheTreeDoes) {
     const std::vector<backend::ShardRange> ranges = split_samples(problem.n, shards);
     const auto metrics = here->sum_here(problem.batch(), ranges, problem.key);
     ASSERT_TRUE(metrics);
-    here->apply_here({});
+    here->apply_here({muon_of_odd_numbers(), 0.05f});
 
     CollectingSink sink(problem.graph, ranges);
     there->enqueue(problem.batch(), ranges, problem.key, sink);
     const std::vector<float> sum = tree_sum(sink, shards);
-    there->apply(sum, {});
+    there->apply(sum, {muon_of_odd_numbers(), 0.05f});
     EXPECT_EQ(metrics->count, problem.n);
     EXPECT_EQ(static_cast<float>(metrics->loss_sum), sum[sum.size() - 4]);
     EXPECT_EQ(here->state().parameters, there->state().parameters) << shards;

@@ -11,14 +11,15 @@
 namespace dtrain::backend::cuda {
 
 // Per parameter: what an update does with it.
-enum ParameterFlag : std::uint8_t { kDecays = 1, kHeld = 2 };
+enum ParameterFlag : std::uint8_t { kDecays = 1, kHeld = 2, kVector = 4, kHead = 8, kMatrix = 16 };
 
-// One step of all parameters. Thread = parameter.
+// One step of all parameters; with muon, matrices leave the direction that is made orthogonal later in place of their
+// gradient. Thread = parameter.
 struct UpdateParameters {
   float* values;
   float* slot1;
   float* slot2;  // adam and adamw only
-  const float* gradients;
+  float* gradients;
   const std::uint8_t* flags;
   std::int64_t total;
   nn::Optimizer rule;
@@ -31,7 +32,7 @@ struct UpdateParameters {
     if (flags[i] & kHeld) return;
     const float value = values[i], bare = gradients[i] / count;
     const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
-    const float gradient = bare + decay * value;
+    const float factor = factor_of(flags[i]), gradient = factor * bare + decay * value;
     switch (rule.kind) {
       case nn::OptimizerKind::sgd: {
         const float m = rule.momentum * slot1[i] - learning_rate * gradient;
@@ -39,28 +40,40 @@ struct UpdateParameters {
         values[i] = value + m;
         return;
       }
-      case nn::OptimizerKind::nag: {
-        const float m = rule.momentum * slot1[i] + gradient;
-        slot1[i] = m;
-        values[i] = value - learning_rate * (gradient + rule.momentum * m);
-        return;
-      }
+      case nn::OptimizerKind::nag:
+        return look_ahead(i, gradient, rule.momentum);
       case nn::OptimizerKind::adam: {
-        const float rate = learning_rate * sqrtf(correction2) / correction1;
-        move_moments(i, gradient);
+        const float rate = factor * learning_rate * sqrtf(correction2) / correction1;
+        move_moments(i, bare + decay * value);
         values[i] = value - rate * slot1[i] / (sqrtf(slot2[i]) + rule.epsilon);
         return;
       }
       case nn::OptimizerKind::adamw: {
         move_moments(i, bare);
         const float mean = slot1[i] / correction1, square = slot2[i] / correction2;
-        values[i] = value - learning_rate * (mean / (sqrtf(square) + rule.epsilon) + decay * value);
+        values[i] = value - learning_rate * (factor * (mean / (sqrtf(square) + rule.epsilon)) + decay * value);
+        return;
+      }
+      case nn::OptimizerKind::muon: {
+        if (!(flags[i] & kMatrix)) return look_ahead(i, gradient, rule.rest_momentum);
+        const float m = rule.momentum * slot1[i] + bare;
+        slot1[i] = m;
+        gradients[i] = bare + rule.momentum * m;
         return;
       }
     }
   }
 
  private:
+  DTRAIN_BODY float factor_of(std::uint8_t flag) const {
+    if (flag & kHead) return rule.head_lr_factor;
+    return flag & kVector ? rule.bias_lr_factor : 1.0f;
+  }
+  DTRAIN_BODY void look_ahead(std::int64_t i, float gradient, float momentum) const {
+    const float m = momentum * slot1[i] + gradient;
+    slot1[i] = m;
+    values[i] -= learning_rate * (gradient + momentum * m);
+  }
   DTRAIN_BODY void move_moments(std::int64_t i, float gradient) const {
     slot1[i] = rule.beta1 * slot1[i] + (1 - rule.beta1) * gradient;
     slot2[i] = rule.beta2 * slot2[i] + (1 - rule.beta2) * gradient * gradient;

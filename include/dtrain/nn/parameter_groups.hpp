@@ -1,0 +1,31 @@
+// Which of a graph's parameters an optimizer treats differently.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <dtrain/nn/graph.hpp>
+#include <dtrain/nn/optimizer_rule.hpp>
+
+namespace dtrain::nn {
+
+// head: the weight of the last layer that has one, which gives the logits; matrix: all other weights; vector: biases,
+// gammas and betas.
+enum class ParameterGroup { matrix, head, vector };
+std::vector<ParameterGroup> parameter_groups(const Graph& graph);  // per tensor of Graph::parameters
+
+float lr_factor(const Optimizer& rule, ParameterGroup group);
+
+// [rows, columns] of the flat parameter buffer from element `first` on, row by row.
+struct WeightMatrix {
+  std::int64_t first = 0;
+  std::int32_t rows = 0, columns = 0;
+  bool scale_free = false;  // only batch norms see its scale: a positive factor on it changes nothing that is computed
+  std::int64_t size() const { return std::int64_t{rows} * columns; }
+};
+
+// The tensors of group matrix that are not frozen: [out / groups, in / groups * kernel_h * kernel_w] for each group of
+// a convolution, since groups share nothing; [out, in] of a dense layer. In the order of the buffer.
+std::vector<WeightMatrix> weight_matrices(const Graph& graph);
+
+}  // namespace dtrain::nn

@@ -1,0 +1,14 @@
+// What the rule muon does with weights that are matrices.
+#pragma once
+
+#include <span>
+
+#include <dtrain/backend/backend.hpp>
+
+namespace dtrain::backend::reference {
+
+// Moves the weights of nn::weight_matrices and their momentum, the first slot of state.optimizer.
+void move_matrices(const nn::Graph& graph, std::span<const float> gradients, double count, const Update& update,
+                   ModelState& state);
+
+}  // namespace dtrain::backend::reference

@@ -1,0 +1,74 @@
+#include <dtrain/nn/parameter_groups.hpp>
+
+#include <algorithm>
+
+namespace dtrain::nn {
+namespace {
+
+bool has_weight(const Node& node) {
+  return std::holds_alternative<Convolution>(node.layer) || std::holds_alternative<Dense>(node.layer);
+}
+
+int weight_of(const Node& node) { return node.parameters.front(); }
+
+// Twice the input, twice the output.
+bool keeps_factors(const Layer& layer) {
+  const auto* activation = std::get_if<Activation>(&layer);
+  return (activation && activation->kind == ActivationKind::relu) || std::holds_alternative<Pooling>(layer) ||
+         std::holds_alternative<Flatten>(layer) || std::holds_alternative<Dropout>(layer);
+}
+
+// Whether a factor on the node's output is lost in batch norms, whichever way it goes.
+bool only_norms_follow(const Graph& graph, int node) {
+  for (int next = node + 1; next < static_cast<int>(graph.nodes.size()); ++next) {
+    const Node& reader = graph.nodes[static_cast<std::size_t>(next)];
+    if (std::ranges::find(reader.inputs, node) == reader.inputs.end()) continue;
+    if (std::holds_alternative<BatchNorm>(reader.layer)) continue;
+    if (!keeps_factors(reader.layer) || !only_norms_follow(graph, next)) return false;
+  }
+  return true;
+}
+
+void add_matrices(const Graph& graph, int index, std::vector<WeightMatrix>& matrices) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(index)];
+  const TensorView& weight = graph.parameters[static_cast<std::size_t>(weight_of(node))];
+  const auto* convolution = std::get_if<Convolution>(&node.layer);
+  const int groups = convolution ? convolution->groups : 1;
+  const std::int64_t rows = weight.shape.front() / groups, columns = weight.size / weight.shape.front();
+  const bool scale_free = node.parameters.size() == 1 && only_norms_follow(graph, index);
+  for (int group = 0; group < groups; ++group) {
+    matrices.push_back({weight.offset + group * rows * columns, static_cast<std::int32_t>(rows),
+                        static_cast<std::int32_t>(columns), scale_free});
+  }
+}
+
+}  // namespace
+
+std::vector<ParameterGroup> parameter_groups(const Graph& graph) {
+  std::vector<ParameterGroup> groups;
+  for (const TensorView& view : graph.parameters) {
+    groups.push_back(view.role == TensorRole::weight ? ParameterGroup::matrix : ParameterGroup::vector);
+  }
+  const auto head = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), has_weight);
+  if (head != graph.nodes.rend()) groups[static_cast<std::size_t>(weight_of(*head))] = ParameterGroup::head;
+  return groups;
+}
+
+float lr_factor(const Optimizer& rule, ParameterGroup group) {
+  if (group == ParameterGroup::head) return rule.head_lr_factor;
+  return group == ParameterGroup::vector ? rule.bias_lr_factor : 1;
+}
+
+std::vector<WeightMatrix> weight_matrices(const Graph& graph) {
+  const std::vector<ParameterGroup> groups = parameter_groups(graph);
+  std::vector<WeightMatrix> matrices;
+  for (int index = 0; index < static_cast<int>(graph.nodes.size()); ++index) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(index)];
+    if (!has_weight(node) || has_frozen_weight(node.layer)) continue;
+    if (groups[static_cast<std::size_t>(weight_of(node))] != ParameterGroup::matrix) continue;
+    add_matrices(graph, index, matrices);
+  }
+  return matrices;
+}
+
+}  // namespace dtrain::nn
