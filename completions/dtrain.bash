@@ -110,9 +110,14 @@ _dtrain() {
       'train --lr-step-epochs') kind='none' ;;
       'train --lr-schedule') choices='step cosine one-cycle' ;;
       'train --warmup-epochs') kind='none' ;;
-      'train --optimizer') choices='sgd nag adam adamw' ;;
+      'train --optimizer') choices='sgd nag adam adamw muon' ;;
       'train --mom') kind='none' ;;
       'train --wd') kind='none' ;;
+      'train --bias-lr-factor') kind='none' ;;
+      'train --head-lr-factor') kind='none' ;;
+      'train --muon-steps') kind='none' ;;
+      'train --muon-coefficients') kind='none' ;;
+      'train --muon-rest-mom') kind='none' ;;
       'train --model-prefix') kind='checkpoints' ;;
       'train --load-epoch') kind='none' ;;
       'train --checkpoint-every') kind='none' ;;
@@ -567,7 +572,7 @@ _dtrain() {
   if [[ -z $choices$kind ]]; then
     case $path in
       '') choices='train launch hosts events plot stop run sync tail-logs doctor eval inspect export data cluster bench agent help' ;;
-      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --warmup-epochs --optimizer --mom --wd --model-prefix --load-epoch --resume --checkpoint-every --checkpoint-format --disp-batches --top-k --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --checkpoint-every --checkpoint-format --disp-batches --top-k --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'launch') choices='--nproc-per-host -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --grace -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'hosts') choices='list add remove drain' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

@@ -12,7 +12,10 @@ namespace {
 
 std::string describe_range(Range range) {
   const Range any;
-  if (range.low_is_out) return fmt::format("more than {}", range.low);
+  if (range.low_is_out) {
+    const std::string low = fmt::format("more than {}", range.low);
+    return range.high < any.high ? fmt::format("{} and at most {}", low, range.high) : low;
+  }
   if (range.low > any.low && range.high < any.high) return fmt::format("between {} and {}", range.low, range.high);
   if (range.low > any.low) return fmt::format("{} or more", range.low);
   return fmt::format("{} or less", range.high);
@@ -80,6 +83,15 @@ std::array<float, 3> three_channels(const std::string& text) {
   }
   const auto channel = [&](std::size_t i) { return static_cast<float>(numbers[numbers.size() == 1 ? 0 : i]); };
   return {channel(0), channel(1), channel(2)};
+}
+
+std::array<float, 3> three_numbers(const std::string& text, Range range) {
+  const auto numbers = number_list(text);
+  if (numbers.size() != 3) {
+    throw UsageError(fmt::format("must be three numbers with commas between them, not '{}'", text));
+  }
+  for (const double number : numbers) check_range(number, range, fmt::format("{}", number));
+  return {static_cast<float>(numbers[0]), static_cast<float>(numbers[1]), static_cast<float>(numbers[2])};
 }
 
 nn::Shape image_shape(const std::string& text) {

@@ -27,6 +27,7 @@ std::string one_of(const std::string& text, std::span<const std::string> choices
 std::string not_empty(const std::string& text);
 std::vector<double> number_list(const std::string& text);      // "30,60"; empty: none
 std::array<float, 3> three_channels(const std::string& text);  // "123.68,116.779,103.939"; one number counts for all
-nn::Shape image_shape(const std::string& text);                // "3,28,28"
+std::array<float, 3> three_numbers(const std::string& text, Range range);  // "3.4445,-4.775,2.0315", each in the range
+nn::Shape image_shape(const std::string& text);                            // "3,28,28"
 
 }  // namespace dtrain::cli

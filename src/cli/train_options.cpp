@@ -1,10 +1,36 @@
 #include "train_options.hpp"
 
+#include <fmt/format.h>
+
+#include "option_values.hpp"
 #include "recipes.hpp"
 #include "synthetic_data.hpp"
 
 namespace dtrain::cli {
 namespace {
+
+void bind_factors(OptionSet& set, nn::Optimizer& rule) {
+  const Range range{.low = 0, .high = rule.kMostFactor, .low_is_out = true};
+  set.add("--bias-lr-factor", rule.bias_lr_factor, "FACTOR",
+          "multiplies the learning rate of biases and of batch norms' gammas and betas", range);
+  set.add("--head-lr-factor", rule.head_lr_factor, "FACTOR",
+          "multiplies the learning rate of the last layer's weight, which gives the logits", range);
+}
+
+void bind_muon(OptionSet& set, nn::Optimizer& rule) {
+  nn::NewtonSchulz& iteration = rule.newton_schulz;
+  set.add("--muon-steps", iteration.steps, "N", "muon: Newton-Schulz steps that make a weight's step orthogonal",
+          between(1, iteration.kMostSteps));
+  set.add_custom(
+      "--muon-coefficients", "A,B,C", "muon: of a Newton-Schulz step, A x + B x^3 + C x^5",
+      [&iteration](const std::string& text) {
+        const auto [a, b, c] = three_numbers(text, between(-iteration.kMostCoefficient, iteration.kMostCoefficient));
+        iteration.a = a, iteration.b = b, iteration.c = c;
+      },
+      [&iteration] { return fmt::format("{},{},{}", iteration.a, iteration.b, iteration.c); });
+  set.add("--muon-rest-mom", rule.rest_momentum, "SHARE",
+          "muon: momentum of what is no matrix between layers and moves as by nag", between(0, 1));
+}
 
 void bind_rule(OptionSet& set, TrainOptions& options) {
   set.group("Optimizer");
@@ -20,11 +46,13 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
   set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS", "the rate rises linearly for so long",
           at_least(0));
   set.add_custom(
-      "--optimizer", "sgd|nag|adam|adamw", "the rule that moves the weights",
+      "--optimizer", "sgd|nag|adam|adamw|muon", "the rule that moves the weights",
       [&options](const std::string& text) { options.optimizer.kind = nn::parse_optimizer(text); },
       [&options] { return std::string(nn::optimizer_name(options.optimizer.kind)); });
-  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum of sgd and nag", between(0, 1));
+  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum of sgd, nag and muon", between(0, 1));
   set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", at_least(0));
+  bind_factors(set, options.optimizer);
+  bind_muon(set, options.optimizer);
 }
 
 void bind_checkpoints(OptionSet& set, TrainOptions& options) {
@@ -82,6 +110,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.global_batch = options.compute.samples_per_step();
   trainer.logical_shards = options.compute.logical_shards;
   trainer.seed = options.compute.seed;
+  nn::require_valid(options.optimizer);
   trainer.optimizer = options.optimizer;
   trainer.schedule = options.schedule;
   trainer.schedule.total_epochs = options.epochs;

@@ -53,6 +53,14 @@ run train --recipe cifar
 refused "an unknown recipe" "--recipe: must be one of cifar10, imagenet, mnist, not 'cifar'"
 run train --optimizer adamm
 refused "an unknown optimizer" "--optimizer: "
+run train --optimizer muon --muon-steps 0
+refused "no steps of muon" "--muon-steps: must be between 1 and 20, not 0"
+run train --optimizer muon --muon-coefficients 3.4,-4.7
+refused "two coefficients of muon" "--muon-coefficients: must be three numbers with commas between them, not '3.4,-4.7'"
+run train --optimizer muon --muon-coefficients 3.4,-47,2
+refused "a coefficient of muon that is too large" "--muon-coefficients: must be between -10 and 10, not -47"
+run train --bias-lr-factor 0
+refused "a factor of zero" "--bias-lr-factor: must be more than 0 and at most 1000000, not 0"
 run train --color blue
 refused "a bad global option" "--color: must be one of auto, always, never"
 printf '[train]\nbatch-size = many\n' >dtrain.toml

@@ -35,6 +35,15 @@ def test_rounded_gradients(world: World):
     assert first.state_hash() == second.state_hash() != world.alone(first, 1)
 
 
+def test_orthogonal_steps(world: World):
+    """The matrix products of muon give 1 and 3 workers the same bits."""
+    first, second = (world.job(f"n{count}", hosts=count, elastic=False, epochs=1, arguments=["--optimizer", "muon"])
+                     for count in (1, 3))
+    first.start().finish()
+    second.start().finish()
+    assert first.state_hash() == second.state_hash() != world.alone(first, 1)
+
+
 def test_several_slots_and_gloo(world: World):
     """A host with two slots is two workers; what carries the gradients changes no bit."""
     slots = world.job("slots", hosts=["a slots=2", "b"], elastic=False, epochs=1).start().finish()

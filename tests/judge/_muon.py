@@ -2,6 +2,8 @@
 
 import torch
 
+from _step import weighted_nodes
+
 
 def orthogonal(g, steps, coefficients):
     """Newton-Schulz on one matrix."""
@@ -46,15 +48,6 @@ class Both:
     def step(self):
         for optimizer in self.optimizers:
             optimizer.step()
-
-
-def weighted_nodes(case):
-    return [index for index, node in enumerate(case.graph["nodes"]) if node["layer"] in ("convolution", "dense")]
-
-
-def head_of(case):
-    """Name of the weight that gives the logits."""
-    return case.tensors(weighted_nodes(case)[-1])[0][0]
 
 
 def loses_scale(case, index):

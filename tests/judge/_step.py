@@ -43,6 +43,26 @@ class Case:
                 if node.get("fix_gamma") or node.get("frozen")}
 
 
+def weighted_nodes(case):
+    return [index for index, node in enumerate(case.graph["nodes"]) if node["layer"] in ("convolution", "dense")]
+
+
+def head_of(case):
+    """Name of the weight that gives the logits."""
+    return case.tensors(weighted_nodes(case)[-1])[0][0]
+
+
+def rates(case):
+    """Of each tensor its factor on the rate, and its decay at that rate: the factor is not on the decay, but where adam
+    normalises both."""
+    rule, head, found = case.optimizer, head_of(case), {}
+    for view in case.parameters:
+        is_weight = view["name"].endswith("_weight")
+        factor = rule["head_lr_factor"] if view["name"] == head else 1 if is_weight else rule["bias_lr_factor"]
+        found[view["name"]] = factor, rule["weight_decay"] * view["decays"] / (1 if rule["kind"] == "adam" else factor)
+    return found
+
+
 class Comparison:
     """Collects what differs by more than allowed."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from _mxnet import mxnet as mx
 from mxnet import autograd, nd
 from _philox import dropout_mask
-from _step import Comparison, run
+from _step import Comparison, rates, run
 
 
 class Network:
@@ -108,9 +108,11 @@ def make_optimizer(case):
         return None
     extra = ({"beta1": rule["beta1"], "beta2": rule["beta2"], "epsilon": rule["epsilon"]} if rule["kind"] == "adam"
              else {"momentum": rule["momentum"]})
-    optimizer = mx.optimizer.create(rule["kind"], learning_rate=case.learning_rate, wd=rule["weight_decay"],
-                                    rescale_grad=1 / case.samples, **extra)
-    optimizer.set_wd_mult({number: float(view["decays"]) for number, view in enumerate(case.parameters)})
+    optimizer = mx.optimizer.create(rule["kind"], learning_rate=case.learning_rate, wd=1, rescale_grad=1 / case.samples,
+                                    **extra)
+    of = rates(case)
+    optimizer.set_lr_mult({number: of[view["name"]][0] for number, view in enumerate(case.parameters)})
+    optimizer.set_wd_mult({number: of[view["name"]][1] for number, view in enumerate(case.parameters)})
     return optimizer
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from _muon import Both, Muon, head_of, matrices, shapes
+from _muon import Both, Muon, matrices, shapes
 from _philox import dropout_mask
-from _step import LOSS, Comparison, run
+from _step import LOSS, Comparison, rates, run
 
 BACKENDS = ("reference", "cpu")
 
@@ -144,19 +144,9 @@ def make_optimizer(case, network):
 
 
 def plain_groups(case, network):
-    """A tensor with the factor f has f times the rate; the decay is that of the plain rate, but where adam normalises it."""
-    rule, head = case.optimizer, head_of(case)
-    apart = case.held() | ({name for name, *_ in shapes(case)} if rule["kind"] == "muon" else set())
-    groups = []
-    for view in case.parameters:
-        name = view["name"]
-        if name in apart:
-            continue
-        is_weight = name.endswith("_weight")
-        factor = rule["head_lr_factor"] if name == head else 1 if is_weight else rule["bias_lr_factor"]
-        decay = rule["weight_decay"] * view["decays"] / (1 if rule["kind"] == "adam" else factor)
-        groups.append({"params": [network.parameters[name]], "lr": case.learning_rate * factor, "weight_decay": decay})
-    return groups
+    apart = case.held() | ({name for name, *_ in shapes(case)} if case.optimizer["kind"] == "muon" else set())
+    return [{"params": [network.parameters[name]], "lr": case.learning_rate * factor, "weight_decay": decay}
+            for name, (factor, decay) in rates(case).items() if name not in apart]
 
 
 def detached(tensors):

@@ -46,6 +46,16 @@ TEST_P(CpuLayers, GivesTheSameBitsOnOneAndTwoLanes) {
   EXPECT_EQ(a.logits, b.logits);
 }
 
+TEST(CpuUpdates, MoveEveryGroupByEveryRuleAsTheReferenceDoes) {
+  using nn::OptimizerKind;
+  for (const auto kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw}) {
+    TraceOptions options;
+    options.update.rule = {.kind = kind, .weight_decay = 0.01f, .bias_lr_factor = 3, .head_lr_factor = 0.5f};
+    options.updates = 3;
+    EXPECT_EQ(difference(layer_problems().back(), options), "") << nn::optimizer_name(kind);
+  }
+}
+
 // bfloat16 has 8 bits of precision: what is rounded after each layer is off by up to a few per cent.
 TEST_P(CpuLayers, ComesNearTheReferenceInBfloat16) {
   if (backend::make_cpu_backend()->why_not(DType::bfloat16)) GTEST_SKIP() << "this CPU lacks bfloat16";

@@ -54,6 +54,19 @@ TEST(Optimizer, NagLooksAheadAlongItsMomentum) {
   EXPECT_FLOAT_EQ(twice.weight(), once.weight() - (0.5f + 0.5f * 0.75f));
 }
 
+// The bias stands in the group vector; its decay is none, the weight's has the plain rate.
+TEST(Optimizer, AFactorMultipliesTheGradientsRate) {
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::muon}) {
+    const nn::Optimizer rule{
+        .kind = kind, .momentum = 0, .weight_decay = 0.1f, .bias_lr_factor = 3, .rest_momentum = 0};
+    EXPECT_FLOAT_EQ(Training().step(rule, 0.5f).bias(), 2 - 3 * 0.5f * 0.5f) << nn::optimizer_name(kind);
+  }
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw}) {
+    const nn::Optimizer rule{.kind = kind, .weight_decay = 0, .bias_lr_factor = 3};
+    EXPECT_NEAR(Training().step(rule, 0.01f).bias(), 2 - 3 * 0.01, 1e-6) << nn::optimizer_name(kind);
+  }
+}
+
 TEST(Optimizer, AdamsFirstStepIsTheLearningRate) {
   const nn::Optimizer rule{.kind = OptimizerKind::adam, .weight_decay = 0};
   const Training run = Training().step(rule, 0.01f);
