@@ -544,6 +544,7 @@ _dtrain() {
       'bench train --dtype') choices='float32 bfloat16 float16 auto' ;;
       'bench train --warmup') kind='none' ;;
       'bench train --steps') kind='none' ;;
+      'bench train --join-passes') choices='0 1' ;;
       'bench train --time-plans') kind='none' ;;
       'bench train --seconds') kind='none' ;;
       'bench train --color') choices='auto always never' ;;
@@ -615,7 +616,7 @@ _dtrain() {
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench') choices='train elastic allreduce' ;;
-      'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --threads --dtype --warmup --steps --time-plans --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --threads --dtype --warmup --steps --join-passes --time-plans --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

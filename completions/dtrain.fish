@@ -1004,6 +1004,7 @@ complete -c dtrain -n "__dtrain_at 'bench train'" -l threads -x -d 'threads that
 complete -c dtrain -n "__dtrain_at 'bench train'" -l dtype -x -a 'float32 bfloat16 float16 auto' -d 'what is computed in; weights are float32; auto: the fastest here'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l warmup -x -d 'steps before measuring begins'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l steps -x -d 'steps to measure; 0: as many as fit into --seconds'
+complete -c dtrain -n "__dtrain_at 'bench train'" -l join-passes -x -a '0 1' -d 'on a GPU, let cuDNN compute at once what it can; 0: in passes of their own, to compare'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l time-plans -x -d 'on a GPU, time K plans of cuDNN for each convolution that no earlier run timed; the fastest is kept in ~/.cache/dtrain and used by every later run on this kind of GPU, so that all hosts of a job need the same'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l seconds -x -d 'how long to measure where --steps is 0'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l json -d 'answer as JSON: one document, or one object a line for streams'

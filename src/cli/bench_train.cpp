@@ -36,6 +36,8 @@ void bind(OptionSet& set, BenchOptions& options) {
   set.group("Measuring");
   set.add("--warmup", options.length.warmup, "STEPS", "steps before measuring begins", at_least(0));
   set.add("--steps", options.length.steps, "N", "steps to measure; 0: as many as fit into --seconds", at_least(0));
+  set.add_zero_or_one("--join-passes", options.compute.cuda.joins,
+                      "on a GPU, let cuDNN compute at once what it can; 0: in passes of their own, to compare");
   set.add("--time-plans", options.compute.cuda.plans_to_time, "K",
           "on a GPU, time K plans of cuDNN for each convolution that no earlier run timed; the fastest is kept in "
           "~/.cache/dtrain and used by every later run on this kind of GPU, so that all hosts of a job need the same",

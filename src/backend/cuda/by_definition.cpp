@@ -13,6 +13,9 @@ void add(const std::string& name, const Convolution& c, std::vector<Call>& calls
   switch (c.direction) {
     case Direction::forward:
       calls.push_back({name, Convolve<T>{a, b, result, c.shape}});
+      if (c.moments) {
+        calls.push_back({name, ColumnMoments<T>{result, c.moments, c.shape.outputs() / c.shape.out, c.shape.out}});
+      }
       return;
     case Direction::backward_data:
       calls.push_back({name, ConvolveBackwardData<T>{a, b, result, c.shape}});

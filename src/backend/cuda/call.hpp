@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -31,25 +33,31 @@ struct Convolution {
   void* result = nullptr;
   // backward_weights by its definition needs cut_weight_rows(shape).parts x shape.weights() floats.
   float* sums = nullptr;
+  // forward, may be null: takes the sums of the result and of its square over the rows, [2][out].
+  float* moments = nullptr;
 };
 
-// Every body that is ever launched: the one list of them.
-using Work =
-    std::variant<Convolution, Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
-                 UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, MuonLoad, MuonSquareParts, MuonSquare,
-                 MuonRest, MuonAdvance, MuonStep,  //
-                 LoadSamples<float>, Reorder<float>, Add<float>, AddBias<float>, Activate<float>,
-                 ActivateGradient<float>, Scale<float>, Drop<float>, ColumnSums<float>, NormSums<float>,
-                 NormFromBatch<float>, NormApply<float>, NormGradientSums<float>, NormGradient<float>, MaxPool<float>,
-                 MaxPoolGradient<float>, AveragePool<float>, AveragePoolGradient<float>, SoftmaxLoss<float>,
-                 Widen<float>, Convolve<float>, ConvolveBackwardData<float>, ConvolveBackwardWeights<float>,
-                 FinishWeights<float>, PackWeights<float>,
-                 UnpackGradients<float>,  //
-                 LoadSamples<Bf16>, Reorder<Bf16>, Add<Bf16>, AddBias<Bf16>, Activate<Bf16>, ActivateGradient<Bf16>,
-                 Scale<Bf16>, Drop<Bf16>, ColumnSums<Bf16>, NormSums<Bf16>, NormFromBatch<Bf16>, NormApply<Bf16>,
-                 NormGradientSums<Bf16>, NormGradient<Bf16>, MaxPool<Bf16>, MaxPoolGradient<Bf16>, AveragePool<Bf16>,
-                 AveragePoolGradient<Bf16>, SoftmaxLoss<Bf16>, Widen<Bf16>, Convolve<Bf16>, ConvolveBackwardData<Bf16>,
-                 ConvolveBackwardWeights<Bf16>, FinishWeights<Bf16>, PackWeights<Bf16>, UnpackGradients<Bf16>>;
+// Every body that is ever launched: the one list of them, first those on values of a type, then those on float alone.
+template <typename T>
+using BodiesOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>,
+                            Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>,
+                            NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>, AveragePool<T>,
+                            AveragePoolGradient<T>, SoftmaxLoss<T>, Widen<T>, Convolve<T>, ConvolveBackwardData<T>,
+                            ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>>;
+using OtherBodies = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
+                               UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, MuonLoad, MuonSquareParts,
+                               MuonSquare, MuonRest, MuonAdvance, MuonStep>;
+
+template <typename List>
+struct VariantOf;
+template <typename... Types>
+struct VariantOf<std::tuple<Types...>> {
+  using type = std::variant<Types...>;
+};
+template <typename... Lists>
+using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()...))>::type;
+
+using Work = AnyOf<std::tuple<Convolution>, OtherBodies, BodiesOn<float>, BodiesOn<Bf16>>;
 
 struct Call {
   std::string name;  // of the node and what is done with it: for messages and profiles

@@ -51,6 +51,8 @@ class Device {
   virtual void synchronize() = 0;
   virtual std::unique_ptr<SideCopy> side_copy() = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
+  // A convolution leaves its `moments` while it computes the result, in no pass of their own.
+  virtual bool joins_moments(const Convolution& /*work*/) const { return false; }
   virtual std::uint64_t workspace_bytes() const = 0;  // reserved for libraries, not free any more
 };
 

@@ -21,6 +21,12 @@ std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines,
   return order;
 }
 
+bool may_join_moments(const Convolution& work) {
+  constexpr std::int32_t kVector = 8;  // channels in 16 bytes
+  const ConvolutionShape& s = work.shape;
+  return work.dtype == DType::float16 && s.groups == 1 && s.in % kVector == 0 && s.out % kVector == 0;
+}
+
 std::size_t clearly_fastest(std::span<const double> seconds) {
   constexpr double kClearly = 0.98;  // two measurements of the same differ by about a hundredth
   std::size_t best = 0;

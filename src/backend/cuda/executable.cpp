@@ -8,6 +8,8 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
+#include "joining.hpp"
+
 namespace dtrain::backend::cuda {
 namespace {
 
@@ -215,7 +217,9 @@ void CudaExecutable::upload_key(const StepKey& key) {
 
 Recording& CudaExecutable::recording(const Program& program, Recordings& recordings, int n) {
   auto& found = recordings[n];
-  if (!found) found = device_->record(program.bind(binding(program, n)));
+  if (!found)
+    found = device_->record(joined(program.bind(binding(program, n)),
+                                   [&](const Convolution& work) { return device_->joins_moments(work); }));
   return *found;
 }
 

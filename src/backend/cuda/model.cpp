@@ -8,8 +8,8 @@
 namespace dtrain::backend::cuda {
 namespace {
 
-// So that every weight begins at a multiple of 256 bytes in any type.
-constexpr std::int64_t kWeightStep = 128;
+// So that the weights of a layer, and the coefficients of a norm, begin at a multiple of 256 bytes in any type.
+constexpr std::int64_t kStep = 128;
 
 }  // namespace
 
@@ -23,14 +23,14 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
     const nn::Layer& layer = node(index).layer;
     if (std::holds_alternative<nn::BatchNorm>(layer)) {
       norm_of[static_cast<std::size_t>(index)] = coefficients;
-      coefficients += std::int64_t{NormCoefficients::rows} * node(index).output.c;
+      coefficients += packs_of(std::int64_t{NormCoefficients::rows} * node(index).output.c, kStep) * kStep;
     }
     if (!std::holds_alternative<nn::Dense>(layer) && !std::holds_alternative<nn::Convolution>(layer)) continue;
     const ConvolutionShape shape = convolution_shape(index, 1);
     weight_of[static_cast<std::size_t>(index)] = static_cast<int>(weights.size());
     weights.push_back({copied, parameter(index, 0), shape.weights(), shape.group_in(), shape.kernel_h, shape.kernel_w,
                        nn::has_frozen_weight(layer)});
-    copied += packs_of(shape.weights(), kWeightStep) * kWeightStep;
+    copied += packs_of(shape.weights(), kStep) * kStep;
   }
 }
 

@@ -58,7 +58,7 @@ class LateCopy final : public SideCopy {
 
 class ReplayDevice final : public Device {
  public:
-  explicit ReplayDevice(std::uint64_t free_bytes) : free_bytes_(free_bytes) {}
+  ReplayDevice(std::uint64_t free_bytes, bool joins) : free_bytes_(free_bytes), joins_(joins) {}
   std::uint64_t free_bytes() const override { return free_bytes_; }
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t step = 256;
@@ -76,16 +76,19 @@ class ReplayDevice final : public Device {
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
     return std::make_unique<Replay>(std::move(calls));
   }
+  bool joins_moments(const Convolution&) const override { return joins_; }
   std::uint64_t workspace_bytes() const override { return 0; }
 
  private:
-  std::uint64_t free_bytes_;
+  const std::uint64_t free_bytes_;
+  const bool joins_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes) {
-  return make_backend_on({"a replay on this CPU", true}, [=] { return std::make_shared<ReplayDevice>(free_bytes); });
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes, bool joins) {
+  return make_backend_on({"a replay on this CPU", true},
+                         [=] { return std::make_shared<ReplayDevice>(free_bytes, joins); });
 }
 std::unique_ptr<Backend> make_large_replay_backend() { return make_replay_backend(); }
 

@@ -10,7 +10,8 @@
 namespace dtrain::backend::cuda {
 
 // Memory is poisoned with NaN, so that what is read before it is written shows.
-std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes = std::uint64_t{8} << 30);
+// `joins`: does at once what a device may do at once (joining.hpp), by its definition.
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes = std::uint64_t{8} << 30, bool joins = false);
 std::unique_ptr<Backend> make_large_replay_backend();  // as a parameter of tests
 
 }  // namespace dtrain::backend::cuda

@@ -10,7 +10,7 @@
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/nn/networks.hpp>
 
-#include "lowering.hpp"
+#include "training_calls.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -45,18 +45,10 @@ class CudaDescribedGpu : public ::testing::TestWithParam<DType> {
 INSTANTIATE_TEST_SUITE_P(All, CudaDescribedGpu, ::testing::Values(DType::float32, DType::bfloat16, DType::float16),
                          [](const auto& of) { return dtype_name(of.param); });
 
-// As the programs make them, each once. Nothing is read or written, so that any address will do.
+// As the programs make them, each once.
 std::vector<Convolution> convolutions_of(const nn::NetworkOptions& options, DType dtype, int n) {
-  auto* const somewhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);
-  const Model model(nn::build_network(options), dtype, 1);
-  Program program = lower_training(model);
-  program.plan(n);
-  Binding binding{.n = n, .arena = somewhere, .offsets = &program.offsets()};
-  binding.weights = binding.weight_gradients = somewhere;
-  binding.parameters = binding.statistics = binding.contribution = binding.coefficients =
-      reinterpret_cast<float*>(somewhere);
   std::vector<Convolution> found;
-  for (const Call& call : program.bind(binding)) {
+  for (const Call& call : training_calls(nn::build_network(options), dtype, n)) {
     const auto* const work = std::get_if<Convolution>(&call.work);
     const auto same = [&](const Convolution& other) {
       return other.direction == work->direction && other.shape == work->shape;
@@ -136,6 +128,24 @@ TEST_P(CudaDescribedGpu, TakesTheEngineThatWasKeptUnlessItMayNotCompute) {
   EXPECT_EQ(gpu_->choice(work, kRules, other->name)->engine.name, other->name);
   EXPECT_EQ(gpu_->choice(work, kRules, refused->name)->engine.name, first);
   EXPECT_EQ(gpu_->choice(work, kRules, "no engine")->engine.name, first);
+}
+
+// Where this begins to fail for a type, may_join_moments() may let that type pass.
+TEST_P(CudaDescribedGpu, LeavesMomentsInFloat16Only) {
+  float moments[2 * 64];
+  Convolution work = block(GetParam(), Direction::forward);
+  work.moments = moments;
+  EXPECT_EQ(gpu_->choice(work, kRules, {}).has_value(), GetParam() == DType::float16);
+}
+
+TEST_P(CudaDescribedGpu, LeavesTheMomentsOfWhatMayLeaveThem) {
+  std::vector<float> moments(2 * 2048);
+  for (Convolution work : convolutions_of(networks().front(), GetParam(), 256)) {
+    if (work.direction != Direction::forward || work.shape.out_h == 1 || !may_join_moments(work)) continue;
+    work.moments = moments.data();
+    const auto choice = gpu_->choice(work, kRules, {});
+    EXPECT_TRUE(choice && choice->engine.same_bits) << text_of(work);
+  }
 }
 
 }  // namespace

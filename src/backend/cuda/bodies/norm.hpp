@@ -43,6 +43,27 @@ struct NormSums {
   }
 };
 
+// Sums of x and of its square over all rows, [2][c]: by definition what a convolution leaves of its result. Thread =
+// channel.
+template <typename T>
+struct ColumnMoments {
+  const T* x;
+  float* out;
+  std::int64_t rows;
+  std::int32_t c;
+  DTRAIN_BODY std::int64_t threads() const { return c; }
+  DTRAIN_BODY void operator()(std::int64_t channel) const {
+    double sum = 0, squares = 0;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const double value = widen(x[row * c + channel]);
+      sum += value;
+      squares += value * value;
+    }
+    out[channel] = static_cast<float>(sum);
+    out[c + channel] = static_cast<float>(squares);
+  }
+};
+
 // What a norm computes with. gamma is null where it is held at 1.
 struct NormParameters {
   const float* gamma;
@@ -58,7 +79,7 @@ struct NormParameters {
 };
 
 // From the folded sums to coefficients, and the shard's part of the batch statistics: mean and biased variance, times
-// its samples. Thread = channel.
+// its samples. Where x is null, the sums are of x and not of x - s. Thread = channel.
 template <typename T>
 struct NormFromBatch {
   const float* sums;
@@ -75,7 +96,7 @@ struct NormFromBatch {
     const auto rows = static_cast<double>(cut.rows);
     const double first = sum_of_parts(sums, cut.folded_parts, 2 * c, channel) / rows;
     const double second = sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel) / rows;
-    const double mean = widen(x[channel]) + first;
+    const double mean = (x ? widen(x[channel]) : 0.0f) + first;
     double variance = second - first * first;
     if (variance < 0) variance = 0;
     parameters.set(coefficients, channel, mean, variance);

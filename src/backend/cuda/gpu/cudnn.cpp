@@ -50,9 +50,9 @@ Descriptor::~Descriptor() {
   if (descriptor_) cudnn_->cudnnBackendDestroyDescriptor(descriptor_);
 }
 
-void Descriptor::set_all(cudnnBackendAttributeName_t name, const std::vector<Descriptor>& values) {
+void Descriptor::set_all(cudnnBackendAttributeName_t name, const std::vector<const Descriptor*>& values) {
   std::vector<cudnnBackendDescriptor_t> raw;
-  for (const Descriptor& value : values) raw.push_back(value.get());
+  for (const Descriptor* const value : values) raw.push_back(value->get());
   set_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, raw.size(), raw.data());
 }
 

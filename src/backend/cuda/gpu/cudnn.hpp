@@ -54,6 +54,8 @@ inline constexpr auto kAttributeType<cudnnDataType_t> = CUDNN_TYPE_DATA_TYPE;
 template <>
 inline constexpr auto kAttributeType<cudnnConvolutionMode_t> = CUDNN_TYPE_CONVOLUTION_MODE;
 template <>
+inline constexpr auto kAttributeType<cudnnGenStatsMode_t> = CUDNN_TYPE_GENSTATS_MODE;
+template <>
 inline constexpr auto kAttributeType<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
 template <>
 inline constexpr auto kAttributeType<cudnnBackendKnobType_t> = CUDNN_TYPE_KNOB_TYPE;
@@ -83,7 +85,7 @@ class Descriptor {
   void set_all(cudnnBackendAttributeName_t name, std::initializer_list<std::int64_t> values) {
     set_all(name, std::span(values.begin(), values.size()));
   }
-  void set_all(cudnnBackendAttributeName_t name, const std::vector<Descriptor>& values);
+  void set_all(cudnnBackendAttributeName_t name, const std::vector<const Descriptor*>& values);
   // No attributes afterwards.
   void finish();
   // The same where cuDNN may refuse what was described.

@@ -33,6 +33,10 @@ Cudnn::~Cudnn() {
   if (handle) functions.cudnnDestroy(handle);
 }
 
+bool Cudnn::has_plan_for(const Convolution& work) const {
+  return Plans({.cudnn = functions, .handle = handle}, work, rules, {}).next().has_value();
+}
+
 CudnnConvolution::CudnnConvolution(Cudnn& cudnn, const Convolution& work)
     : cudnn_(cudnn),
       key_(work_key(work, cudnn.rules.tf32)),

@@ -19,6 +19,7 @@ class Cudnn {
         int plans_to_time, PlanStore store);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
+  bool has_plan_for(const Convolution& work) const;
 
   const CudnnFunctions& functions;
   cudnnHandle_t handle = nullptr;

@@ -139,7 +139,9 @@ class GpuRecording final : public Recording {
 class GpuDevice final : public Device {
  public:
   GpuDevice(int index, const std::string& cudnn, const CudaOptions& options, const PlanStore& plans)
-      : index_((check(cudaSetDevice(index), "its choice"), index)), functions_(load_cudnn(cudnn)) {
+      : index_((check(cudaSetDevice(index), "its choice"), index)),
+        joins_(options.joins),
+        functions_(load_cudnn(cudnn)) {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "the question for its memory");
     workspace_bytes_ = workspace_for(total);
@@ -211,6 +213,9 @@ class GpuDevice final : public Device {
     use();
     return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, std::move(calls));
   }
+  bool joins_moments(const Convolution& work) const override {
+    return joins_ && may_join_moments(work) && cudnn_->has_plan_for(work);
+  }
   std::uint64_t workspace_bytes() const override { return workspace_bytes_; }
 
  private:
@@ -223,6 +228,7 @@ class GpuDevice final : public Device {
   }
 
   const int index_;
+  const bool joins_;
   const CudnnFunctions functions_;
   Stream stream_, copies_;
   std::uint64_t workspace_bytes_ = 0;

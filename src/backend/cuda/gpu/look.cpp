@@ -54,8 +54,9 @@ std::string describe(const CudaGpu& gpu, const CudaReport& report, const CudaOpt
   std::string text = fmt::format("{} (capability {}, driver for CUDA {}), cuDNN {}", gpu.name, gpu.capability,
                                  report.driver, report.libraries.front().version);
   if (options.tf32) text += ", TF32";
+  if (!options.joins) text += ", passes apart";
   const std::string measured = plans.description();
-  return measured.empty() ? text : text + ", " + measured;
+  return measured.empty() ? text : fmt::format("{}, {}", text, measured);
 }
 
 }  // namespace

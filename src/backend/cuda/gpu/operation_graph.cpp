@@ -74,7 +74,7 @@ Memory memory_of(const Convolution& work) {
 
 OperationGraph::OperationGraph(const CudnnTarget& target, const Convolution& work)
     : cudnn_(target.cudnn), graph_(target.cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
-  graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, add_convolution(work));
+  graph_.set_all(CUDNN_ATTR_OPERATIONGRAPH_OPS, add_operations(work));
   if (target.handle) graph_.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
   graph_.finish();
 }
@@ -106,6 +106,10 @@ Descriptor& OperationGraph::add_tensor(DType dtype, const void* memory, const st
   return tensor;
 }
 
+Descriptor& OperationGraph::add_channels(const float* memory, std::int64_t channels) {
+  return add_tensor(DType::float32, memory, {1, channels, 1, 1});
+}
+
 Descriptor& OperationGraph::add_geometry(const ConvolutionShape& s) {
   Descriptor& geometry = add(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   geometry.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
@@ -119,7 +123,7 @@ Descriptor& OperationGraph::add_geometry(const ConvolutionShape& s) {
   return geometry;
 }
 
-Descriptor& OperationGraph::add_convolution(const Convolution& work) {
+std::vector<const Descriptor*> OperationGraph::add_operations(const Convolution& work) {
   const ConvolutionShape& s = work.shape;
   const Words words = words_of(work.direction);
   const Memory memory = memory_of(work);
@@ -135,6 +139,20 @@ Descriptor& OperationGraph::add_convolution(const Convolution& work) {
   operation.set(words.geometry, geometry);
   operation.set(words.alpha, 1.0f);
   operation.set(words.beta, 0.0f);
+  operation.finish();
+  if (!work.moments) return {&operation};
+  return {&operation, &add_moments(y, work)};
+}
+
+Descriptor& OperationGraph::add_moments(const Descriptor& of, const Convolution& work) {
+  const Descriptor& sums = add_channels(work.moments, work.shape.out);
+  const Descriptor& squares = add_channels(work.moments + work.shape.out, work.shape.out);
+  Descriptor& operation = add(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, of);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sums);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, squares);
   operation.finish();
   return operation;
 }

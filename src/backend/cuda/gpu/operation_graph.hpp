@@ -28,8 +28,12 @@ class OperationGraph {
   Descriptor& add(cudnnBackendDescriptorType_t type);
   // n, c, h, w; lying in the order n, h, w, c.
   Descriptor& add_tensor(DType dtype, const void* memory, const std::array<std::int64_t, 4>& sizes);
+  // One number a channel.
+  Descriptor& add_channels(const float* memory, std::int64_t channels);
   Descriptor& add_geometry(const ConvolutionShape& shape);
-  Descriptor& add_convolution(const Convolution& work);
+  // What computes the work, in order.
+  std::vector<const Descriptor*> add_operations(const Convolution& work);
+  Descriptor& add_moments(const Descriptor& of, const Convolution& work);
 
   const CudnnFunctions& cudnn_;
   std::deque<Descriptor> parts_;  // what graph_ is made of
