@@ -101,6 +101,7 @@ backend::ModelState read_state(const SafetensorsFile& file, const Manifest& mani
   take(bytes, state.statistics);
   take(bytes, state.optimizer);
   state.updates = manifest.updates;
+  state.loss_scale = manifest.loss_scale;
   return state;
 }
 

@@ -96,6 +96,7 @@ Manifest manifest_from(const Json& document, std::string_view source) {
   if (const Json* totals = document.find("epoch_totals")) manifest.checkpoint.epoch_totals = totals_from(*totals);
   if (const Json* ramp = document.find("ramp")) manifest.checkpoint.ramp = ramp_from_json(*ramp);
   manifest.updates = count_from(document, "updates");
+  if (const Json* scale = document.find("loss_scale")) manifest.loss_scale = loss_scale_from(*scale);
   manifest.data = {count_from(document.at("data"), "size"), document.at("data").at("header_sha256").as_string()};
   for (const Json& tensor : document.at("tensors").as_array()) manifest.tensors.push_back(tensor_from(tensor));
   manifest.checkpoint.graph = nn::graph_from_json(document.at("graph"), source);
@@ -114,6 +115,14 @@ backend::StepMetrics totals_from(const Json& json) {
   return {numbers[0].as_number(), numbers[1].as_number(), numbers[2].as_number(), numbers[3].as_number()};
 }
 
+Json to_json(const backend::LossScale& scale) {
+  return Json::object({{"value", scale.value}, {"good_steps", std::uint64_t{scale.good_steps}}});
+}
+
+backend::LossScale loss_scale_from(const Json& json) {
+  return {static_cast<float>(json.at("value").as_number()), static_cast<std::uint32_t>(count_from(json, "good_steps"))};
+}
+
 std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, std::span<const TensorHash> tensors) {
   Json document = Json::object({{"schema", kSchema}});
   document["epoch"] = checkpoint.cursor.epoch;
@@ -123,6 +132,9 @@ std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, s
   document["epoch_totals"] = totals_json(checkpoint.epoch_totals);
   document["ramp"] = to_json(checkpoint.ramp);
   document["updates"] = checkpoint.state.updates;
+  if (checkpoint.job.dtype == backend::dtype_name(backend::DType::float16)) {
+    document["loss_scale"] = to_json(checkpoint.state.loss_scale);
+  }
   document["weights_sha256"] = hash_of_weights(tensors.first(checkpoint.graph.parameters.size()));
   document["state_sha256"] = hash_of_state(tensors, checkpoint.state.updates, checkpoint.cursor);
   add_job(document, checkpoint.job);

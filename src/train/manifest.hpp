@@ -21,6 +21,7 @@ struct DataFile {
 struct Manifest {
   Checkpoint checkpoint;  // all but the tensors
   std::uint64_t updates = 0;
+  backend::LossScale loss_scale;
   DataFile data;
   std::vector<TensorHash> tensors;  // in the order of state_tensors
 };
@@ -28,6 +29,9 @@ struct Manifest {
 // [loss_sum, correct, top_k_correct, count]
 Json totals_json(const backend::StepMetrics& totals);
 backend::StepMetrics totals_from(const Json& json);  // DataError
+
+Json to_json(const backend::LossScale& scale);
+backend::LossScale loss_scale_from(const Json& json);  // DataError
 
 std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, std::span<const TensorHash> tensors);
 

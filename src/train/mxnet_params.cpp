@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/float16.hpp>
 
 namespace dtrain::train {
 namespace {
@@ -22,16 +23,6 @@ constexpr std::int32_t kDense = 0;
 constexpr std::int32_t kCpu = 1;
 
 enum class TypeFlag : std::int32_t { float32 = 0, float64 = 1, float16 = 2 };
-
-// IEEE half precision to single, exactly.
-float from_float16(std::uint16_t bits) {
-  const std::uint32_t sign = std::uint32_t{bits & 0x8000u} << 16;
-  const std::uint32_t exponent = (bits >> 10) & 31u, fraction = bits & 1023u;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | fraction << 13);
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-  const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-  return sign ? -magnitude : magnitude;
-}
 
 // Walks over the bytes; every read is checked against what is left.
 class ByteReader {

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/initialize.hpp>
 
+#include "manifest.hpp"
 #include "state_transfer.hpp"
 
 namespace dtrain::train {
@@ -30,6 +31,7 @@ backend::ModelState start_state(const nn::Graph& graph, const TrainerOptions& op
 struct StateSync::Offer {
   bool has_state = false;
   std::uint64_t updates = 0;
+  backend::LossScale loss_scale;
   std::uint64_t parameters = 0, statistics = 0, optimizer = 0;  // floats
   RunState run;
 
@@ -38,6 +40,7 @@ struct StateSync::Offer {
   Json json() const {
     return Json::object({{"has_state", has_state},
                          {"updates", updates},
+                         {"loss_scale", to_json(loss_scale)},
                          {"parameters", parameters},
                          {"statistics", statistics},
                          {"optimizer", optimizer},
@@ -48,6 +51,7 @@ struct StateSync::Offer {
     const auto count = [&](const char* key) { return static_cast<std::uint64_t>(json.at(key).as_integer()); };
     return {.has_state = json.at("has_state").as_bool(),
             .updates = count("updates"),
+            .loss_scale = loss_scale_from(json.at("loss_scale")),
             .parameters = count("parameters"),
             .statistics = count("statistics"),
             .optimizer = count("optimizer"),
@@ -98,6 +102,7 @@ StateSync::Offer StateSync::offer(const RunState& run) {
   const backend::ModelState& state = own_state();
   return {.has_state = has_state_,
           .updates = state.updates,
+          .loss_scale = state.loss_scale,
           .parameters = state.parameters.size(),
           .statistics = state.statistics.size(),
           .optimizer = state.optimizer.size(),
@@ -116,6 +121,7 @@ backend::ModelState StateSync::exchange(comm::Communicator& comm, const Roles& r
   backend::ModelState received = staging(from);
   receive_chunks(comm, roles, room_in(received), sign_of_life);
   received.updates = from.updates;
+  received.loss_scale = from.loss_scale;
   return received;
 }
 

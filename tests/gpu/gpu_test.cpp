@@ -54,6 +54,13 @@ TEST_P(GpuLayers, ComesNearTheReferenceInBfloat16) {
   EXPECT_EQ(difference(GetParam(), options, tolerance), "");
 }
 
+TEST_P(GpuLayers, ComesNearTheReferenceInFloat16) {
+  TraceOptions options;
+  options.dtype = DType::float16;
+  const Tolerance tolerance{.loss = 0.003, .gradients = 0.2, .statistics = 0.005, .logits = 0.006, .parameters = 0.02};
+  EXPECT_EQ(difference(GetParam(), options, tolerance), "");
+}
+
 Problem resnet(int n, const std::string& name = "resnet-v1", nn::Shape image = {3, 32, 32}) {
   const int layers = image.h > 32 ? 18 : 8;
   return make_problem(nn::build_network({.name = name, .num_layers = layers, .image = image, .classes = 10}), n);
@@ -82,7 +89,7 @@ TEST(Gpu, TrainsResnetsAsTheCpuDoes) {
 
 // The first run is made of launches, the second is captured, later ones are one launch.
 TEST(Gpu, GivesTheSameBitsHoweverAStepIsStarted) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const Problem problem = resnet(8);
     const auto executable = compiled(problem, dtype);
     const std::vector<float> first = contribution(*executable, problem, 2);
@@ -124,6 +131,7 @@ TEST(Gpu, LearnsAsTheCpuDoes) {
   const double expected = loss_after(*on_cpu, problem, kSteps);
   EXPECT_NEAR(loss_after(*compiled(problem), problem, kSteps), expected, 0.02 * expected + 0.01);
   EXPECT_NEAR(loss_after(*compiled(problem, DType::bfloat16), problem, kSteps), expected, 0.1 * expected + 0.05);
+  EXPECT_NEAR(loss_after(*compiled(problem, DType::float16), problem, kSteps), expected, 0.05 * expected + 0.02);
 }
 
 TEST(Gpu, GoesOnFromWhatTheCpuTrained) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dtrain/backend/dtype.hpp>
+#include <dtrain/backend/loss_scale.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
@@ -84,6 +85,7 @@ struct ModelState {
   std::vector<float> statistics;  // graph.statistic_count
   std::vector<float> optimizer;   // optimizer_slots x parameter_count
   std::uint64_t updates = 0;      // applied steps (Adam's t)
+  LossScale loss_scale = {};      // of float16; else it stays as it is
 };
 
 // One optimizer step: the learning rate of this step with the rule.
@@ -121,7 +123,7 @@ class Executable {
 
   // One local phase: gradients are divided by the contribution's count, then the optimizer moves parameters, then
   // running statistics take the weighted mean of the batch statistics. `contribution` is the sum over all shards of the
-  // step.
+  // step. In float16, a sum with a gradient that is not finite moves nothing but the loss scale.
   virtual void apply(std::span<const float> contribution, const Update& update) = 0;
 
   // For a rank without peers, on a backend with memory of its own: the contributions of all shards of a step, 0 to V -

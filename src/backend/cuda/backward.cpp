@@ -14,7 +14,7 @@ void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const B
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         auto* const per_sample = b.tensor<float>(counts);
         emit(SoftmaxLoss<T>{b.tensor<T>(x), b.labels, b.tensor<T>(gradient), per_sample, b.n, classes, m.top_k,
-                            smoothing});
+                            smoothing, b.loss_scale});
         const RowParts cut = cut_rows(b.n, counted.c);
         emit(ColumnSums<float>{per_sample, b.tensor<float>(sums.parts), cut, counted.c});
         emit(StoreSums{fold(b, sums, cut, emit), target(b, m.graph), cut.folded_parts, sums.width});

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include <dtrain/base/bfloat16.hpp>
+#include <dtrain/base/float16.hpp>
 
 #ifdef __CUDACC__
 #define DTRAIN_BODY __host__ __device__
@@ -17,15 +18,20 @@
 
 namespace dtrain::backend::cuda {
 
-// A bfloat16 as it lies in memory; arithmetic is float32.
+// A bfloat16 or float16 as it lies in memory; arithmetic is float32.
 struct Bf16 {
   bfloat16_bits bits;
+};
+struct Half {
+  float16_bits bits;
 };
 
 DTRAIN_BODY inline float widen(float value) { return value; }
 DTRAIN_BODY inline float widen(Bf16 value) { return from_bfloat16(value.bits); }
+DTRAIN_BODY inline float widen(Half value) { return from_float16(value.bits); }
 DTRAIN_BODY inline void narrow(float value, float& to) { to = value; }
 DTRAIN_BODY inline void narrow(float value, Bf16& to) { to.bits = to_bfloat16(value); }
+DTRAIN_BODY inline void narrow(float value, Half& to) { to.bits = to_float16(value); }
 
 // 16 bytes: what a thread moves at once. Tensors begin at multiples of 256 bytes.
 template <typename T>

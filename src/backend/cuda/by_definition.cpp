@@ -1,5 +1,3 @@
-#include <dtrain/base/error.hpp>
-
 #include "call.hpp"
 
 namespace dtrain::backend::cuda {
@@ -32,9 +30,7 @@ void add(const std::string& name, const Convolution& c, std::vector<Call>& calls
 }  // namespace
 
 void convolve_by_definition(const std::string& name, const Convolution& convolution, std::vector<Call>& calls) {
-  if (convolution.dtype == DType::bfloat16) return add<Bf16>(name, convolution, calls);
-  DTRAIN_CHECK(convolution.dtype == DType::float32, "a type without bodies");
-  add<float>(name, convolution, calls);
+  with_type(convolution.dtype, [&]<typename T>(T) { add<T>(name, convolution, calls); });
 }
 
 }  // namespace dtrain::backend::cuda

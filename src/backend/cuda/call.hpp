@@ -16,6 +16,7 @@
 #include "bodies/norm.hpp"
 #include "bodies/orthogonalise.hpp"
 #include "bodies/pooling.hpp"
+#include "bodies/scale.hpp"
 #include "bodies/update.hpp"
 
 namespace dtrain::backend::cuda {
@@ -46,7 +47,7 @@ using BodiesOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Acti
                             ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>>;
 using OtherBodies = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, MuonLoad, MuonSquareParts,
-                               MuonSquare, MuonRest, MuonAdvance, MuonStep>;
+                               MuonSquare, MuonRest, MuonAdvance, MuonStep, Unscale, FindNotFinite>;
 
 template <typename List>
 struct VariantOf;
@@ -57,7 +58,20 @@ struct VariantOf<std::tuple<Types...>> {
 template <typename... Lists>
 using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()...))>::type;
 
-using Work = AnyOf<std::tuple<Convolution>, OtherBodies, BodiesOn<float>, BodiesOn<Bf16>>;
+using Work = AnyOf<std::tuple<Convolution>, OtherBodies, BodiesOn<float>, BodiesOn<Bf16>, BodiesOn<Half>>;
+
+// Calls work(T{}) with the type that values of `dtype` are stored as.
+template <typename Do>
+void with_type(DType dtype, Do work) {
+  switch (dtype) {
+    case DType::float32:
+      return work(float{});
+    case DType::bfloat16:
+      return work(Bf16{});
+    case DType::float16:
+      return work(Half{});
+  }
+}
 
 struct Call {
   std::string name;  // of the node and what is done with it: for messages and profiles

@@ -30,7 +30,6 @@ class CudaBackend final : public Backend {
   std::string name() const override { return "cuda"; }
   std::string description() const override { return facts_.description; }
   const char* why_not(DType dtype) const override {
-    if (dtype == DType::float16) return "it would need loss scaling, which this dtrain does not do; use bfloat16";
     if (dtype == DType::bfloat16 && !facts_.has_bfloat16) return "this GPU has no bfloat16: it begins with Ampere";
     return nullptr;
   }

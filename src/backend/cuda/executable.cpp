@@ -126,6 +126,7 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
           .labels = at<std::int32_t>(Part::labels),
           .sample_ids = at<std::uint32_t>(Part::sample_ids),
           .key = at<DropoutKey>(Part::key),
+          .loss_scale = model_.dtype == DType::float16 ? at<float>(Part::loss_scale) : nullptr,
           .logits = at<float>(Part::logits),
           .metrics = at<float>(Part::metrics)};
 }
@@ -213,6 +214,7 @@ void CudaExecutable::upload_samples(const Samples& samples) {
 void CudaExecutable::upload_key(const StepKey& key) {
   const DropoutKey words{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32), key.epoch};
   device_->upload(at<DropoutKey>(Part::key), &words, sizeof words);
+  device_->upload(at<float>(Part::loss_scale), &state_.loss_scale.value, sizeof(float));
 }
 
 Recording& CudaExecutable::recording(const Program& program, Recordings& recordings, int n) {
@@ -230,11 +232,9 @@ void CudaExecutable::pack_weights() {
   const PackedWeights table{at<PackedWeight>(Part::weight_table), static_cast<std::int32_t>(model_.weights.size()),
                             model_.copied};
   const auto* parameters = at<float>(Part::parameters);
-  if (model_.dtype == DType::bfloat16) {
-    run_once({{"copies of weights", PackWeights<Bf16>{table, parameters, at<Bf16>(Part::weights)}}});
-  } else {
-    run_once({{"copies of weights", PackWeights<float>{table, parameters, at<float>(Part::weights)}}});
-  }
+  with_type(model_.dtype, [&]<typename T>(T) {
+    run_once({{"copies of weights", PackWeights<T>{table, parameters, at<T>(Part::weights)}}});
+  });
 }
 
 // ---- what persists
@@ -261,9 +261,23 @@ void CudaExecutable::apply_here(const Update& update) {
   move_state(std::exchange(sum_, nullptr), sum_count_, update);
 }
 
+bool CudaExecutable::overflowed(const float* sum) {
+  auto* const found = at<float>(Part::loss_scale) + 1;
+  run_once({{"the judgement of a sum", Fill{found, 1, 0.0f}},
+            {"the judgement of a sum", FindNotFinite{sum, contribution_.gradients, found}}});
+  float answer = 0;
+  device_->download(&answer, found, sizeof answer);
+  return answer != 0;
+}
+
 // Leaves something else in `sum`.
 void CudaExecutable::move_state(float* sum, float count, const Update& update) {
   DTRAIN_CHECK(count > 0, "a step without samples");
+  if (model_.dtype == DType::float16) {
+    const bool lost = overflowed(sum);
+    state_.loss_scale = after_step(state_.loss_scale, lost);
+    if (lost) return;
+  }
   const auto slots = static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind));
   ensure_optimizer(slots);
   const std::uint64_t t = ++state_.updates;

@@ -47,6 +47,7 @@ class CudaExecutable final : public Executable {
   void compute_leaf(const Samples& batch, const ShardRange& shard);
   float* slot(std::size_t index);
   void ensure_optimizer(std::size_t slots);
+  bool overflowed(const float* sum);  // a gradient is not finite
   void move_state(float* sum, float count, const Update& update);
   template <typename T>
   T* at(Part part) const {

@@ -35,6 +35,11 @@ Program Lowering::training() {
     emit(
         UnpackGradients<T>{{b.weight_table, number, total}, static_cast<const T*>(b.weight_gradients), b.contribution});
   });
+  if (model_.dtype == DType::float16) {
+    add(0, ".unscale", {}, [=, gradients = graph_.parameter_count]<typename T>(T, const Binding& b, auto& emit) {
+      emit(Unscale{b.contribution, gradients, b.loss_scale});
+    });
+  }
   return std::move(program_);
 }
 

@@ -70,11 +70,7 @@ class Lowering {
                   .touches = std::move(touches),
                   .bind = [name, bind, dtype = model_.dtype](const Binding& b, std::vector<Call>& calls) {
                     const auto emit = [&](auto work) { calls.push_back({name, work}); };
-                    if (dtype == DType::bfloat16) {
-                      bind(Bf16{}, b, emit);
-                    } else {
-                      bind(float{}, b, emit);
-                    }
+                    with_type(dtype, [&](auto type) { bind(type, b, emit); });
                   }});
   }
 

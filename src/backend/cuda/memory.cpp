@@ -32,6 +32,7 @@ MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int sam
   add(Part::labels, n, sizeof(std::int32_t));
   add(Part::sample_ids, n, sizeof(std::uint32_t));
   add(Part::key, 1, sizeof(DropoutKey));
+  add(Part::loss_scale, 2, sizeof(float));
   add(Part::logits, n * graph.classes(), sizeof(float));
   add(Part::metrics, SoftmaxLoss<float>::kCounts, sizeof(float));
   const std::size_t arena = std::max(programs.training.arena_bytes(samples), programs.evaluation.arena_bytes(samples));

@@ -28,6 +28,7 @@ enum class Part {
   labels,
   sample_ids,
   key,
+  loss_scale,  // with room for what FindNotFinite finds
   logits,
   metrics,
   arena,

@@ -30,8 +30,9 @@ struct Binding {
   std::int32_t* labels = nullptr;
   std::uint32_t* sample_ids = nullptr;
   const DropoutKey* key = nullptr;
-  float* logits = nullptr;   // [n, classes]: evaluation only
-  float* metrics = nullptr;  // [4]: evaluation only
+  const float* loss_scale = nullptr;  // null: not of this dtype
+  float* logits = nullptr;            // [n, classes]: evaluation only
+  float* metrics = nullptr;           // [4]: evaluation only
 
   template <typename P>
   P* tensor(TensorId id) const {

@@ -53,6 +53,13 @@ TEST_P(CudaReplay, ComesNearTheReferenceInBfloat16) {
   EXPECT_EQ(difference(GetParam(), options, tolerance), "");
 }
 
+TEST_P(CudaReplay, ComesNearTheReferenceInFloat16) {
+  TraceOptions options;
+  options.dtype = DType::float16;
+  const Tolerance tolerance{.loss = 0.003, .gradients = 0.2, .statistics = 0.005, .logits = 0.006, .parameters = 0.02};
+  EXPECT_EQ(difference(GetParam(), options, tolerance), "");
+}
+
 TEST(CudaReplay, MovesWeightsByEveryRuleAsTheReferenceDoes) {
   using nn::OptimizerKind;
   for (const auto kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw}) {

@@ -47,6 +47,17 @@ TEST_F(CheckpointFiles, HoldTheWholeState) {
   EXPECT_EQ(state_sha256(loaded), state_sha256(saved));
 }
 
+TEST_F(CheckpointFiles, HoldTheLossScaleOfFloat16Alone) {
+  Checkpoint saved = small_checkpoint();
+  saved.state.loss_scale = {256, 17};
+  for (const char* dtype : {"float16", "float32"}) {
+    saved.job.dtype = dtype;
+    save_checkpoint({prefix(), 1}, saved);
+    const backend::LossScale expected = saved.job.dtype == "float16" ? saved.state.loss_scale : backend::LossScale{};
+    EXPECT_EQ(load_checkpoint(prefix(), 1).state.loss_scale, expected) << dtype;
+  }
+}
+
 TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   Checkpoint saved = small_checkpoint();
   saved.cursor = {3, 17, 3456, 456};

@@ -74,11 +74,12 @@ class TinyTraining : public testing::Test {
   }
 
   std::unique_ptr<backend::Executable> compile(const backend::Backend& backend) const {
-    return backend.compile(tiny_network(), {.lanes = 2, .max_samples = kTinySamples, .top_k = 2});
+    return backend.compile(tiny_network(), {.dtype = dtype_, .lanes = 2, .max_samples = kTinySamples, .top_k = 2});
   }
 
   Path folder_;
   TrainerOptions options_;
+  backend::DType dtype_ = backend::DType::float32;
 };
 
 inline void expect_same_bits(const backend::ModelState& a, const backend::ModelState& b) {
@@ -86,6 +87,7 @@ inline void expect_same_bits(const backend::ModelState& a, const backend::ModelS
   EXPECT_EQ(a.statistics, b.statistics);
   EXPECT_EQ(a.optimizer, b.optimizer);
   EXPECT_EQ(a.updates, b.updates);
+  EXPECT_EQ(a.loss_scale, b.loss_scale);
 }
 
 }  // namespace dtrain::train

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/initialize.hpp>
 
 #include "common/replay_device.hpp"
 #include "tiny_training.hpp"
@@ -39,14 +40,15 @@ class Trainer : public TinyTraining {
     return train_alone(observer, start).state;
   }
 
-  std::vector<backend::ModelState> train_world(const backend::Backend& backend, int ranks) const {
+  std::vector<backend::ModelState> train_world(const backend::Backend& backend, int ranks,
+                                               const Checkpoint* start = nullptr) const {
     auto world = comm::make_local_world(ranks);
     std::vector<backend::ModelState> states(world.size());
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < world.size(); ++rank) {
       threads.emplace_back([&, rank] {
         Observer observer;
-        states[rank] = train_rank(backend, std::move(world[rank]), observer).state;
+        states[rank] = train_rank(backend, std::move(world[rank]), observer, start).state;
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -74,6 +76,26 @@ class Losses final : public Observer {
   std::vector<double> losses, evaluated;
   std::vector<std::string> warnings;
 };
+
+// Gradients of float16 overflow at first: all ranks must judge so, and halve the scale together.
+TEST_F(Trainer, GivesTheSameBitsInFloat16WithOneAndTwoRanksThroughOverflows) {
+  dtype_ = backend::DType::float16;
+  options_.dtype = "float16";
+  Checkpoint start;
+  start.graph = tiny_network();
+  start.state.parameters.resize(static_cast<std::size_t>(start.graph.parameter_count));
+  start.state.statistics.resize(static_cast<std::size_t>(start.graph.statistic_count));
+  start.state.optimizer.resize(start.state.parameters.size());
+  nn::initialize_parameters(start.graph, 3, start.state.parameters);
+  nn::initialize_statistics(start.graph, start.state.statistics);
+  start.state.loss_scale = {0x1p18f, 5};
+  const auto backend = backend::cuda::make_large_replay_backend();
+  const backend::ModelState alone = train_world(*backend, 1, &start).at(0);
+  EXPECT_LT(alone.loss_scale.value, 0x1p17f);
+  EXPECT_GT(alone.updates, 0u);
+  EXPECT_LT(alone.updates, 10u) << "a step that overflowed moved something";
+  for (const backend::ModelState& state : train_world(*backend, 2, &start)) expect_same_bits(state, alone);
+}
 
 // As the program does on a GPU: bytes in the device's memory, the next batch on its way while one is computed.
 TEST_F(Trainer, GivesTheSameBitsFromBytesThatWereStagedAsFromFloats) {

@@ -7,7 +7,7 @@
 namespace dtrain::backend::cuda {
 
 // counts[sample] = {loss, label first, label among the first top_k, 1}; gradient (may be null) of the loss by the
-// logits. top_k is at most the number of classes.
+// logits, times *gradient_scale (null: 1). top_k is at most the number of classes.
 template <typename T>
 struct SoftmaxLoss {
   const T* logits;
@@ -17,6 +17,7 @@ struct SoftmaxLoss {
   std::int64_t n;
   std::int32_t classes, top_k;
   float label_smoothing;
+  const float* gradient_scale;
   static constexpr int kCounts = 4;
 
   DTRAIN_BODY std::int64_t threads() const { return n; }
@@ -30,9 +31,10 @@ struct SoftmaxLoss {
       for (std::int32_t k = 0; k < classes; ++k) loss += share * (normaliser - widen(of[k]));
     }
     if (gradient) {
+      const float scale = gradient_scale ? *gradient_scale : 1;
       for (std::int32_t k = 0; k < classes; ++k) {
         const double target = share + (k == label ? 1 - smoothing : 0);
-        narrow(static_cast<float>(exponential(widen(of[k]) - normaliser) - target), gradient[i * classes + k]);
+        narrow(static_cast<float>(exponential(widen(of[k]) - normaliser) - target) * scale, gradient[i * classes + k]);
       }
     }
     const std::int32_t rank = rank_of(of, label);

@@ -1,0 +1,36 @@
+// What float16 asks for beside its own arithmetic: see <dtrain/backend/loss_scale.hpp>.
+#pragma once
+
+#include "../body.hpp"
+
+namespace dtrain::backend::cuda {
+
+// values[i] /= *scale, a power of two.
+struct Unscale {
+  float* values;
+  std::int64_t total;
+  const float* scale;
+  DTRAIN_BODY std::int64_t threads() const { return packs_of(total, Pack<float>::size); }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    const std::int64_t first = i * Pack<float>::size;
+    Pack<float> pack = load_pack(values, first, total);
+    for (float& value : pack.values) value /= *scale;
+    store_pack(pack, values, first, total);
+  }
+};
+
+// *found becomes 1 where a value is infinite or NaN; else it stays as it is. All threads that write write the same.
+struct FindNotFinite {
+  const float* values;
+  std::int64_t total;
+  float* found;
+  DTRAIN_BODY std::int64_t threads() const { return packs_of(total, Pack<float>::size); }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    const Pack<float> pack = load_pack(values, i * Pack<float>::size, total);
+    for (const float value : pack.values) {
+      if (!(value - value == 0)) *found = 1;
+    }
+  }
+};
+
+}  // namespace dtrain::backend::cuda
