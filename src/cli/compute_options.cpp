@@ -3,43 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
 
+#include "gpu_choice.hpp"
+
 namespace dtrain::cli {
-
-namespace {
-
-// "0,2" -> {0, 2}.
-std::vector<int> parse_gpus(const std::string& list) {
-  std::vector<int> gpus;
-  std::string_view rest = list;
-  while (!rest.empty()) {
-    const std::string_view word = rest.substr(0, rest.find(','));
-    int gpu = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), gpu);
-    if (error != std::errc{} || end != word.data() + word.size() || gpu < 0) {
-      throw UsageError(fmt::format("--gpus {}: '{}' is no number of a GPU", list, word),
-                       "write a number, as in --gpus 0");
-    }
-    gpus.push_back(gpu);
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-  }
-  return gpus;
-}
-
-}  // namespace
 
 void bind_device(OptionSet& set, ComputeOptions& options) {
   options.threads = usable_cpus();
   set.group("Device");
   set.add_choice("--device", options.device, {"auto", "cpu", "cuda"},
-                 "what computes; cuda: GPU 0 unless --gpus names another; auto: the CPU unless --gpus names one");
-  set.add("--gpus", options.gpus, "LIST", "the GPU by number, as 0; empty: the CPU").may_be_empty = true;
+                 "what computes; cuda: GPU 0 unless --gpus names others; auto: the CPU unless --gpus names one");
+  set.add("--gpus", options.gpus, "LIST",
+          "GPUs by number, as 0; empty: the CPU. `train` takes several, as 0,1: each has a worker, on every host, and "
+          "they share --batch-size")
+      .may_be_empty = true;
   set.add("--tf32", options.cuda.tf32,
           "on a GPU, let convolutions in float32 round what they multiply to ten bits: faster, less exact");
   set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
@@ -66,27 +48,21 @@ void bind_batch(OptionSet& set, ComputeOptions& options) {
   set.add("--seed", options.seed, "N", "order, augmentation, dropout and first weights depend on it");
 }
 
-std::optional<int> chosen_gpu(const ComputeOptions& options) {
-  const std::vector<int> gpus = parse_gpus(options.gpus);
-  if (options.device == "cpu" && !gpus.empty()) {
-    throw UsageError(fmt::format("--device cpu and --gpus {} exclude each other", options.gpus),
-                     "leave one of them out");
-  }
-  if (gpus.size() > 1) {
-    throw UsageError(fmt::format("--gpus {}: this dtrain trains on one GPU at a time", options.gpus),
-                     "name one of them");
-  }
-  if (!gpus.empty()) return gpus.front();
-  return options.device == "cuda" ? std::optional<int>(0) : std::nullopt;
-}
-
 std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report) {
-  if (chosen_gpu(options) || options.device == "cpu" || !report.problem.empty()) return {};
+  if (gpu_of_slot(options, 0) || options.device == "cpu" || !report.problem.empty()) return {};
   return fmt::format("training on the CPU; {} is there too: --device cuda trains on it", report.gpus.front().name);
 }
 
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {
-  const std::optional<int> gpu = chosen_gpu(options);
+  if (named_gpus(options).size() > 1) {
+    throw UsageError(fmt::format("--gpus {}: one process computes on one GPU", options.gpus),
+                     "name one of them; only `dtrain train` computes on several, with a worker on each");
+  }
+  return backend_of_worker(options, 0);
+}
+
+std::unique_ptr<backend::Backend> backend_of_worker(const ComputeOptions& options, int slot) {
+  const std::optional<int> gpu = gpu_of_slot(options, slot);
   return gpu ? backend::make_cuda_backend(*gpu, options.cuda) : backend::make_cpu_backend();
 }
 

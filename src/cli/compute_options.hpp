@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <dtrain/backend/backend.hpp>
@@ -30,12 +29,12 @@ struct ComputeOptions {
 void bind_device(OptionSet& set, ComputeOptions& options);  // device, GPUs, threads, dtype
 void bind_batch(OptionSet& set, ComputeOptions& options);   // batch sizes, shards, seed
 
-// The GPU that the options ask for; nullopt: the CPU. Throws UsageError for a list that makes no sense.
-std::optional<int> chosen_gpu(const ComputeOptions& options);
 // Says that a run on the CPU leaves a GPU idle; empty: it does not. Pure.
 std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report);
-// Throws UsageError for what this build or this machine cannot do.
+// Throw UsageError for what this build or this machine cannot do: of a process that computes alone, and of worker
+// `slot` of a host.
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options);
+std::unique_ptr<backend::Backend> backend_of_worker(const ComputeOptions& options, int slot);
 backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend);
 // Samples of the largest shard of a whole step; evaluation takes blocks of the same size.
 int largest_shard(const ComputeOptions& options);

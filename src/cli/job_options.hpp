@@ -67,7 +67,9 @@ struct JobOptions {
   }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.
-  bool is_job() const { return hosts > 1 || hostfile || elastic || is_by_starter() || is_by_agents(); }
+  bool is_job() const {
+    return hosts > 1 || slots > 1 || hostfile || elastic || is_by_starter() || is_by_agents();  // slots: by GPU
+  }
 };
 
 // For any job on several hosts, and what training adds to them.

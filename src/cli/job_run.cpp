@@ -188,6 +188,7 @@ struct JobRun::State {
     options.term = term;
     options.lease = silence() * 2 / 3;
     options.logical_shards = work.logical_shards();
+    options.slots = work.slots();
     options.prometheus = job.prometheus;
     options.on_report = [this](const Json& report) { show(report); };
     options.on_say = [this](const elastic::Say& line) { say(line); };

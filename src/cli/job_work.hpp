@@ -21,6 +21,8 @@ class JobWork {
   virtual const JobOptions& job() const = 0;
   virtual Json document() const = 0;  // for the workers, and for a coordinator that takes over
   virtual int logical_shards() const { return 0; }
+  // Workers of a host that joins by a line that does not say.
+  virtual int slots() const { return 1; }
   virtual bool uses_s3() const { return false; }
   virtual void adjust(elastic::Policy&) const {}
 

@@ -4,6 +4,8 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "gpu_choice.hpp"
+
 namespace dtrain::cli {
 
 RunWatch::RunWatch(Console& console, const TrainRun& run)
@@ -23,8 +25,8 @@ void RunWatch::begin(int workers) {
   console_.log(fmt::format("{}: {} parameters, {}x{}x{} -> {} classes", graph.name, graph.parameter_count,
                            graph.input().c, graph.input().h, graph.input().w, graph.classes()));
   if (run_.options.job.is_per_worker()) {
-    console_.log(fmt::format("{} samples a step on each worker; the learning rate follows: {}", compute.batch_size,
-                             train::elastic_rate_name(run_.options.job.rate)));
+    console_.log(fmt::format("{} samples a step on each worker; the learning rate follows: {}",
+                             batch_of_worker(compute), train::elastic_rate_name(run_.options.job.rate)));
   } else {
     console_.log(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
                              shards == 1 ? "shard" : "shards", efficiency_line(shards)));

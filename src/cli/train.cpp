@@ -4,6 +4,7 @@
 #include <dtrain/elastic/membership.hpp>
 
 #include "command.hpp"
+#include "gpu_choice.hpp"
 #include "loader_speed.hpp"
 #include "run_watch.hpp"
 #include "signals.hpp"
@@ -85,7 +86,9 @@ ExitCode train_alone(const TrainOptions& options, const OptionSet& set, Console&
   return ExitCode::ok;
 }
 
-ExitCode act(const TrainOptions& options, const OptionSet& set, Console& console) {
+ExitCode act(const TrainOptions& given, const OptionSet& set, Console& console) {
+  TrainOptions options = given;
+  options.job.slots = workers_of_host(options.compute);
   check_training_job(options.job, set);
   return options.job.is_job() ? train_in_job(options, set, console) : train_alone(options, set, console);
 }
@@ -100,6 +103,7 @@ std::unique_ptr<Command> make_train() {
       "--num-epochs 4 --model-prefix m/shapes",
       "dtrain train --recipe mnist --model-prefix m/mnist",
       "dtrain train --num-layers 20 --dtype auto --logical-shards 4 --model-prefix m/r20 --resume",
+      "dtrain train --num-layers 50 --gpus 0,1,2,3 --batch-size 512 --dtype auto --model-prefix m/r50",
       "dtrain train -n 2 -H hosts --launcher local --elastic --elastic-boundary step --model-prefix m/e --job-dir job "
       "--detach"};
   command->see_also = {"hosts list", "events", "stop", "eval", "inspect", "data prepare", "bench train"};

@@ -5,6 +5,7 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 
+#include "gpu_choice.hpp"
 #include "job.hpp"
 #include "train_work.hpp"
 
@@ -36,6 +37,7 @@ void share_processors(int workers, const OptionSet& set, TrainOptions& options) 
 std::unique_ptr<JobWork> make_work(const TrainOptions& given, const OptionSet& set, const elastic::HostList& hosts,
                                    const JobFolder& folder, Console& console) {
   TrainOptions options = given;
+  check_slots(options.compute, hosts);
   options.compute.hosts = static_cast<int>(hosts.hosts.size());
   share_processors(workers_of_a_machine(hosts, options.job), set, options);
   return std::make_unique<TrainWork>(settle_run(options, set, workers_of(hosts), console), folder, console);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu_choice.hpp"
 #include "option_values.hpp"
 #include "recipes.hpp"
 #include "synthetic_data.hpp"
@@ -98,7 +99,7 @@ void bind(OptionSet& set, TrainOptions& options) {
 ComputeOptions compute_of_worker(const TrainOptions& options) {
   ComputeOptions compute = options.compute;
   if (options.job.is_per_worker()) {
-    compute.global_batch = compute.batch_size;
+    compute.global_batch = batch_of_worker(compute);
     compute.logical_shards = 1;
   }
   return compute;
@@ -123,7 +124,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.dtype = backend::dtype_name(dtype);
   trainer.gradient_dtype = backend::parse_dtype(options.job.gradient_dtype);
   trainer.elastic_batch = options.job.batch;
-  trainer.worker_batch = options.compute.batch_size;
+  if (options.job.is_per_worker()) trainer.worker_batch = batch_of_worker(options.compute);
   trainer.elastic_rate = options.job.rate;
   trainer.ramp_steps = options.job.ramp;
   return trainer;

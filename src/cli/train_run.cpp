@@ -9,6 +9,7 @@
 #include <dtrain/nn/graph_json.hpp>
 
 #include "data_facts.hpp"
+#include "gpu_choice.hpp"
 #include "option_texts.hpp"
 #include "shard_choice.hpp"
 #include "train_start.hpp"
@@ -59,6 +60,12 @@ void check_checkpoint_prefix(const TrainRun& run) {
   }
 }
 
+// What workers of other machines have, those find out.
+void check_machine(const TrainOptions& options) {
+  const std::vector<int> gpus = named_gpus(options.compute);
+  if (gpus.size() > 1 && !options.job.is_on_other_machines()) check_gpus_of_machine(gpus, backend::look_for_cuda());
+}
+
 // Looking for libraries takes a while: only where the kernel shows a GPU.
 void tell_of_idle_gpu(const ComputeOptions& options, Console& console) {
   if (!std::filesystem::exists("/dev/nvidia0")) return;
@@ -102,7 +109,8 @@ TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers
   TrainRun run;
   run.options = given;
   TrainOptions& options = run.options;
-  run.backend = choose_backend(options.compute);
+  check_machine(options);
+  run.backend = backend_of_worker(options.compute, 0);
   run.dtype = choose_dtype(options.compute, *run.backend);
   tell_of_idle_gpu(options.compute, console);
   run.remote = remote_of_run(console);
@@ -134,13 +142,13 @@ Json run_to_json(const TrainRun& run) {
   return document;
 }
 
-TrainRun run_from_json(const Json& document) {
+TrainRun run_from_json(const Json& document, int slot) {
   enter_document(document);
   TrainRun run;
   run.options = options_from<TrainOptions>(document.at("options"));
   run.graph = nn::graph_from_json(document.at("graph"), "the job's network");
   run.start_file = document.at("start").as_string();
-  run.backend = choose_backend(run.options.compute);
+  run.backend = backend_of_worker(run.options.compute, slot);
   run.dtype = choose_dtype(run.options.compute, *run.backend);
   run.sources.train = run.options.data.train.value_or("");
   run.sources.validation = run.options.data.validation;

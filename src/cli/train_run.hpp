@@ -37,8 +37,8 @@ TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers
 // What a worker needs of the run. Texts of options that are not their default, the graph whole, files by path: neither
 // the worker's environment nor its configuration files can change anything.
 Json run_to_json(const TrainRun& run);
-// All but the checkpoint. Throws DataError for a document of another version.
-TrainRun run_from_json(const Json& document);
+// All but the checkpoint, for worker `slot` of a host. Throws DataError for a document of another version.
+TrainRun run_from_json(const Json& document, int slot = 0);
 // The checkpoint that the run starts from, if there is one; run.remote must be there.
 void load_start(TrainRun& run);
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "gpu_choice.hpp"
+
 namespace dtrain::cli {
 
 void LastReports::on_checkpoint(const Path& file) {
@@ -25,6 +27,8 @@ TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Console& console)
 int TrainWork::logical_shards() const {
   return run_.options.job.is_per_worker() ? 0 : run_.options.compute.logical_shards;
 }
+
+int TrainWork::slots() const { return workers_of_host(run_.options.compute); }
 
 void TrainWork::begin(int workers) {
   watch_.begin(workers);

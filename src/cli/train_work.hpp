@@ -30,6 +30,7 @@ class TrainWork final : public JobWork {
   const JobOptions& job() const override { return run_.options.job; }
   Json document() const override { return run_to_json(run_); }
   int logical_shards() const override;
+  int slots() const override;
   bool uses_s3() const override { return cli::uses_s3(run_); }
   void begin(int workers) override;
   void show(const Json& report) override { train::replay(report, news_); }

@@ -17,6 +17,7 @@
 #include "console.hpp"
 #include "data_facts.hpp"
 #include "fingerprint.hpp"
+#include "gpu_choice.hpp"
 #include "job_folder.hpp"
 #include "near_memory.hpp"
 #include "program_work.hpp"
@@ -109,11 +110,12 @@ ExitCode run_worker() {
   const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
   if (holds_program(me.document)) return run_program_worker(me, link);
   Console console{GlobalOptions{}};
-  TrainRun run = run_from_json(me.document);
+  TrainRun run = run_from_json(me.document, me.slot);
   run.remote = remote_of_run(console, link.lent());
   const train::TrainerOptions options = worker_options(run, me);
-  console.log(fmt::format("worker {} on {}, process {}, {} threads", me.worker, me.host, ::getpid(),
-                          run.options.compute.threads));
+  const std::optional<int> gpu = gpu_of_slot(run.options.compute, me.slot);
+  console.log(fmt::format("worker {} on {}, process {}, {}{} threads", me.worker, me.host, ::getpid(),
+                          gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
   const FileDescriptor seat = sit_near_memory(run.options.compute.threads, console);
 
   comm::Endpoint endpoint(endpoint_options(me, run.options.job));

@@ -37,7 +37,7 @@ struct Coordinator::Impl {
       : options(std::move(chosen)),
         crew(hands),
         host_file(options.host_file.empty() ? options.folder / "host_worker" : options.host_file),
-        watcher(host_file, options.settle),
+        watcher(host_file, options.settle, options.slots),
         member_log(options.folder / "host_worker_log"),
         events(options.folder / "events.jsonl"),
         journal(options.folder / "journal.jsonl"),
@@ -128,7 +128,7 @@ struct Coordinator::Impl {
 
   // Returns the lines that mean nothing.
   std::vector<std::string> read_host_file(bool by_person, Moment now) {
-    HostList list = parse_host_file(read_file(host_file));
+    HostList list = parse_host_file(read_file(host_file), options.slots);
     tell_problems(list);
     if (list.hosts.empty()) {
       throw UsageError(fmt::format("{} names no host", host_file.string()), "write one host a line into it");

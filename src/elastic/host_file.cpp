@@ -96,8 +96,9 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-Reading read_line(std::string_view line) {
+Reading read_line(std::string_view line, int slots_unless_said = 1) {
   Reading reading;
+  reading.host.slots = slots_unless_said;
   const std::vector<std::string_view> words = words_of(line);
   reading.problem = read_name(words.front(), reading.host);
   for (std::size_t i = 1; i < words.size() && reading.problem.empty(); ++i) {
@@ -120,7 +121,7 @@ bool is_host(const std::string& line, const std::string& name) {
 
 }  // namespace
 
-HostList parse_host_file(std::string_view text) {
+HostList parse_host_file(std::string_view text, int slots) {
   HostList list;
   int number = 0;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
@@ -128,7 +129,7 @@ HostList parse_host_file(std::string_view text) {
     ++number;
     const std::string_view content = without_comment(line);
     if (content.empty()) continue;
-    Reading reading = read_line(content);
+    Reading reading = read_line(content, slots);
     const auto known = std::ranges::find(list.hosts, reading.host.name, &HostLine::name);
     if (!reading.problem.empty()) {
       list.doubtful.emplace_back(content);

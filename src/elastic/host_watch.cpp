@@ -25,8 +25,8 @@ bool is_whole(const std::string& text) { return text.ends_with('\n') && text.fin
 
 }  // namespace
 
-HostFileWatcher::HostFileWatcher(Path path, std::chrono::milliseconds settle)
-    : path_(std::move(path)), settle_(settle) {}
+HostFileWatcher::HostFileWatcher(Path path, std::chrono::milliseconds settle, int slots)
+    : path_(std::move(path)), settle_(settle), slots_(slots) {}
 
 std::optional<HostList> HostFileWatcher::poll(Time now) {
   const std::optional<std::string> text = read_now(path_);
@@ -40,7 +40,7 @@ std::optional<HostList> HostFileWatcher::poll(Time now) {
     if (settle_.count() > 0) return std::nullopt;
   }
   if (now - candidate_since_ < settle_ || !is_whole(*text)) return std::nullopt;
-  HostList list = parse_host_file(*text);
+  HostList list = parse_host_file(*text, slots_);
   if (list.hosts.empty()) return std::nullopt;
   accepted_ = std::move(candidate_);
   candidate_.clear();

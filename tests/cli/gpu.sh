@@ -7,9 +7,12 @@ set -uo pipefail
 needs_nothing_of_nvidia() { ! ldd "$DTRAIN" | grep -qE 'lib(cuda|cudart|cudnn|cublas|nccl)'; }
 check "the program needs no library of NVIDIA's to start" needs_nothing_of_nvidia
 
-run train --gpus 0,1
-check "several GPUs are refused" exits 2
-check "several GPUs are refused with the reason" says "trains on one GPU at a time"
+run train --gpus 0,1,0
+check "a GPU that is named twice is refused" exits 2
+check "a GPU that is named twice is named" says "GPU 0 is named twice"
+run bench train --gpus 0,1
+check "one process cannot use several GPUs" exits 2
+check "who can use several is said" says "only \`dtrain train\` computes on several"
 run train --gpus 0,x
 check "a GPU is a number" exits 2
 check "a GPU that is no number is named" says "'x' is no number of a GPU"
@@ -22,7 +25,7 @@ check "an unknown device is answered with the known ones" says "must be one of a
 if [ -e /dev/nvidia0 ]; then
   skip "without a GPU" "this machine has one"
 else
-  for device in "--device cuda" "--gpus 0"; do
+  for device in "--device cuda" "--gpus 0" "--gpus 0,1"; do
     # shellcheck disable=SC2086  # two words
     run train $device --network resnet --num-layers 8
     check "$device without a GPU is refused" exits 2

@@ -35,6 +35,7 @@ struct CoordinatorOptions {
   Path host_file;                          // empty: host_worker in the folder
   std::chrono::milliseconds settle{2000};  // of an edit of the host file by hand
   int logical_shards = 0;                  // V, for each host's part of the samples a second; 0: equal parts
+  int slots = 1;                           // workers of a host whose line does not say
   bool prometheus = false;                 // keep metrics.prom in the folder up to date
   Term term = 1;                           // for the journal
   Duration lease{2'000};                   // of an agent's answer; shorter than the silence that it bears

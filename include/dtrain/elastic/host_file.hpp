@@ -27,8 +27,8 @@ struct HostList {
 };
 
 // Blank lines, `#`, CR and spaces around are tolerated; `host`, `host:port`, `user@host`, `[v6]:port`, each with an
-// optional `slots=n`. Never throws: what cannot be a host is a problem.
-HostList parse_host_file(std::string_view text);
+// optional `slots=n`; a host whose line does not say has `slots`. Never throws: what cannot be a host is a problem.
+HostList parse_host_file(std::string_view text, int slots = 1);
 
 // The text with a line added or without the lines of this host; all else stays as it was. UsageError: already there, or
 // not there (with the nearest name).
@@ -41,13 +41,14 @@ std::string without_host(std::string_view text, const std::string& name);
 class HostFileWatcher {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  explicit HostFileWatcher(Path path, std::chrono::milliseconds settle = std::chrono::seconds(2));
+  explicit HostFileWatcher(Path path, std::chrono::milliseconds settle = std::chrono::seconds(2), int slots = 1);
   // A new list, once per accepted edit.
   std::optional<HostList> poll(Time now);
 
  private:
   Path path_;
   std::chrono::milliseconds settle_;
+  int slots_;
   std::string accepted_, candidate_;
   Time candidate_since_{};
 };

@@ -146,5 +146,15 @@ TEST_F(Watch, AFileThatCannotBeReadNowNeverCounts) {
   EXPECT_EQ(pass(10s), (Lists{{"w1"}}));
 }
 
+TEST(HostWatch, HostsThatDoNotSayHaveTheSlotsThatTheJobGivesThem) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "host_worker", "w1\nw2 slots=2\n");
+  HostFileWatcher watcher(folder / "host_worker", 0ms, 4);
+  const std::optional<HostList> list = watcher.poll({});
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->hosts[0].slots, 4);
+  EXPECT_EQ(list->hosts[1].slots, 2);
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

@@ -1,0 +1,28 @@
+// A machine with two GPUs, each of them this CPU behind the seam of src/backend/cuda: stands in for cuda/gpu when it is
+// linked before it. What it shows is who computes on which GPU; nothing of a GPU is shown.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/base/error.hpp>
+
+#include "common/replay_device.hpp"
+
+namespace dtrain::backend {
+
+CudaReport look_for_cuda() {
+  CudaReport report;
+  report.built = true;
+  report.driver = "13.0";
+  for (int index = 0; index < 2; ++index) report.gpus.push_back({.index = index, .name = "a replay"});
+  return report;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions&) {
+  if (index < 0 || index > 1) throw UsageError(fmt::format("GPU {} is not there", index));
+  fmt::print(stderr, "took GPU {}\n", index);
+  return cuda::make_large_replay_backend();
+}
+
+}  // namespace dtrain::backend
