@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "gloo/gloo_communicator.hpp"
+#include "nccl/nccl_communicator.hpp"
 #include "tcp/mesh.hpp"
 #include "tcp/reception.hpp"
 #include "tcp/tcp_communicator.hpp"
@@ -31,6 +32,9 @@ std::unique_ptr<Communicator> Endpoint::connect(const MeshPlan& plan, std::chron
   }
   auto mesh = tcp::make_communicator(plan, std::move(sockets), options.operation_deadline, options.on_point);
   if (options.transport == Transport::tcp || mesh->size() == 1) return mesh;
+  if (options.transport == Transport::nccl) {
+    return make_nccl_communicator(std::move(mesh), options.nccl, deadline, options.operation_deadline);
+  }
   return make_gloo_communicator(std::move(mesh), options.bind_address, deadline, options.operation_deadline, cancel);
 }
 

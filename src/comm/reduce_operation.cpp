@@ -8,15 +8,10 @@
 #include <dtrain/base/error.hpp>
 
 #include "arithmetic.hpp"
+#include "reduction_begin.hpp"
 
 namespace dtrain::comm {
 namespace {
-
-ReductionBegin begin_of(const ReductionShape& shape, const Note& note) {
-  ReductionBegin begin{.shards = shape.shards, .size = shape.size, .rounded = shape.rounded};
-  std::ranges::copy(note.words, begin.note);
-  return begin;
-}
 
 std::uint64_t bytes_of_values(const Bucket& bucket, std::int64_t size) {
   return static_cast<std::uint64_t>(size) * (bucket.rounded ? sizeof(bfloat16_bits) : sizeof(float));
@@ -61,10 +56,8 @@ ReduceOperation::~ReduceOperation() {
 }
 
 std::vector<Note> ReduceOperation::notes() const {
-  std::vector<Note> notes(peers_.size());
-  for (std::size_t rank = 0; rank < notes.size(); ++rank) {
-    std::ranges::copy(peers_[rank].begin.note, notes[rank].words.begin());
-  }
+  std::vector<Note> notes;
+  for (const Peer& peer : peers_) notes.push_back(note_of(peer.begin));
   return notes;
 }
 
@@ -216,11 +209,7 @@ void ReduceOperation::arrived(int peer, const FrameHeader& header) {
 }
 
 void ReduceOperation::check_begin(int peer) const {
-  const ReductionBegin& theirs = peers_[static_cast<std::size_t>(peer)].begin;
-  if (theirs.shards == begin_.shards && theirs.size == begin_.size && theirs.rounded == begin_.rounded) return;
-  throw PeerLost(fmt::format("{} reduces {} floats ({} rounded) over {} shards, this rank {} ({}) over {}",
-                             wire_.name_of(peer), theirs.size, theirs.rounded, theirs.shards, begin_.size,
-                             begin_.rounded, begin_.shards));
+  check_same_shape(begin_, peers_[static_cast<std::size_t>(peer)].begin, wire_.name_of(peer));
 }
 
 // ---- adding

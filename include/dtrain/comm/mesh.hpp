@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/accelerator.hpp>
 #include <dtrain/comm/communicator.hpp>
 
 namespace dtrain::comm {
@@ -26,7 +27,13 @@ struct MeshPlan {
   std::vector<PeerAddress> ranks;  // by rank, this one included
 };
 
-enum class Transport { tcp, gloo };
+enum class Transport { tcp, gloo, nccl };
+
+// Where reductions by NCCL are added up.
+struct NcclSite {
+  Path library;  // libnccl.so.2
+  std::shared_ptr<Accelerator> device;
+};
 
 // Points of a collective where a test may end a rank: see tests/unit/comm and tests/world.
 enum class CommPoint { before_send, after_send, before_receive, after_receive, before_add, after_add };
@@ -35,6 +42,7 @@ struct EndpointOptions {
   std::string bind_address = "127.0.0.1";
   std::string secret{};  // the job's token: both sides of every connection prove that they know it, and never send it
   Transport transport = Transport::tcp;
+  NcclSite nccl{};              // of Transport::nccl; its device serves one communicator at a time
   bool by_unix_sockets = true;  // between processes of this machine, which is faster; else by TCP as between machines
   std::chrono::milliseconds operation_deadline{30'000};  // of every collective, send and receive: then PeerLost
   // For tests: called on the thread that moves the communicator's frames; may throw, which kills the communicator.

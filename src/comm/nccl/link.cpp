@@ -1,0 +1,118 @@
+#include "nccl/link.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::comm::nccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Looks often at first: a small sum takes tens of microseconds.
+constexpr auto kEager = 200us, kPause = 50us, kLongPause = 500us;
+constexpr const char* kHint = "NCCL_DEBUG=WARN in the environment makes NCCL say more; --transport tcp does without it";
+
+UniqueId id_of_rank_0(const Api& api, Communicator& mesh) {
+  UniqueId id{};
+  Result made = Result::success;
+  if (mesh.rank() == 0) made = api.get_unique_id(&id);
+  const std::vector<std::string> all =
+      mesh.all_gather(mesh.rank() == 0 && made == Result::success ? std::as_bytes(std::span(id.bytes)) : ByteView());
+  if (all[0].size() != sizeof id.bytes) {
+    throw Error("rank 0 cannot make a communicator of NCCL" +
+                    (mesh.rank() == 0 ? fmt::format(": {}", api.error_text(made)) : std::string()),
+                kHint);
+  }
+  std::memcpy(id.bytes, all[0].data(), sizeof id.bytes);
+  return id;
+}
+
+}  // namespace
+
+Link::Link(const Api& api, Communicator& mesh, Accelerator& device, const std::atomic<bool>& aborted,
+           Clock::time_point deadline)
+    : api_(api), device_(device), aborted_(aborted) {
+  const UniqueId id = id_of_rank_0(api, mesh);
+  device.stream();
+  Config config;
+  const Result result = api.init(&handle_, mesh.size(), id, mesh.rank(), &config);
+  try {
+    require(result, "the meeting of the ranks");
+    settle("the meeting of the ranks", deadline);
+  } catch (...) {
+    if (handle_) api_.abort(handle_);
+    throw;
+  }
+}
+
+Link::~Link() {
+  if (handle_) api_.abort(handle_);
+}
+
+void Link::group(const std::function<void()>& operations, Clock::time_point deadline) {
+  require(api_.group_start(), "the start of a group");
+  try {
+    operations();
+  } catch (...) {
+    api_.group_end();  // the next group of this thread is another one
+    throw;
+  }
+  require(api_.group_end(), "the end of a group");
+  settle("the start of a transfer", deadline);
+}
+
+void Link::send(const void* from, std::int64_t count, DataType type, int peer) {
+  require(api_.send(from, static_cast<std::size_t>(count), type, peer, handle_, device_.stream()), "a transfer");
+}
+
+void Link::receive(void* to, std::int64_t count, DataType type, int peer) {
+  require(api_.receive(to, static_cast<std::size_t>(count), type, peer, handle_, device_.stream()), "a transfer");
+}
+
+void Link::wait_for_device(Clock::time_point deadline) {
+  wait_until([this] { return device_.is_idle(); }, "a transfer", deadline);
+}
+
+void Link::require(Result result, const char* what) {
+  if (result == Result::success || result == Result::in_progress) return;
+  const std::string text = fmt::format("NCCL failed at {}: {}", what, api_.error_text(result));
+  if (result == Result::remote_error || result == Result::system_error) throw PeerLost(text);
+  throw Error(text, kHint);
+}
+
+void Link::settle(const char* what, Clock::time_point deadline) {
+  wait_until(
+      [&] {
+        Result state = Result::success;
+        require(api_.async_error(handle_, &state), what);
+        require(state, what);
+        return state == Result::success;
+      },
+      what, deadline);
+}
+
+void Link::look_for_errors(const char* what) {
+  Result state = Result::success;
+  require(api_.async_error(handle_, &state), what);
+  require(state, what);
+}
+
+template <typename Done>
+void Link::wait_until(Done done, const char* what, Clock::time_point deadline) {
+  const Clock::time_point begin = Clock::now();
+  while (!done()) {
+    if (aborted_) throw PeerLost("the communicator was aborted");
+    look_for_errors(what);
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) {
+      throw PeerLost(fmt::format("NCCL did not end {} in time: a rank is gone, or does not answer", what));
+    }
+    if (now - begin > kEager) std::this_thread::sleep_for(now - begin > 20 * kEager ? kLongPause : kPause);
+  }
+}
+
+}  // namespace dtrain::comm::nccl

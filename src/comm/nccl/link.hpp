@@ -1,0 +1,50 @@
+// One NCCL communicator, without a call that can block for ever: it is made non-blocking, looked after until it has
+// taken what it was given, and aborted when it has not by the deadline.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <dtrain/base/accelerator.hpp>
+#include <dtrain/comm/communicator.hpp>
+
+#include "nccl/api.hpp"
+
+namespace dtrain::comm::nccl {
+
+using Clock = std::chrono::steady_clock;
+
+// One thread calls; it stops waiting when `aborted` becomes true. What throws PeerLost or Error leaves it dead.
+class Link {
+ public:
+  // All ranks of `mesh` at once, which carries the name of the communicator from rank 0. Blocks until they have met.
+  // `device`, `mesh` and `aborted` must outlive this.
+  Link(const Api& api, Communicator& mesh, Accelerator& device, const std::atomic<bool>& aborted,
+       Clock::time_point deadline);
+  ~Link();
+  Link(const Link&) = delete;
+
+  // Starts on the device's stream, all at once, what `operations` asks for by send() and receive(); returns when NCCL
+  // has taken it.
+  void group(const std::function<void()>& operations, Clock::time_point deadline);
+  void send(const void* from, std::int64_t count, DataType type, int peer);
+  void receive(void* to, std::int64_t count, DataType type, int peer);
+  // Until the device has done all its work.
+  void wait_for_device(Clock::time_point deadline);
+
+ private:
+  void require(Result result, const char* what);
+  void settle(const char* what, Clock::time_point deadline);
+  template <typename Done>
+  void wait_until(Done done, const char* what, Clock::time_point deadline);
+  void look_for_errors(const char* what);
+
+  const Api& api_;
+  Accelerator& device_;
+  const std::atomic<bool>& aborted_;
+  Handle handle_ = nullptr;
+};
+
+}  // namespace dtrain::comm::nccl

@@ -1,0 +1,164 @@
+// Reductions by NCCL over its stand-in (tests/helpers/nccl_standin.cpp): decisions, order, deadlines; no GPU.
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "host_accelerator.hpp"
+#include "nccl/api.hpp"
+#include "tcp_world.hpp"
+#include "world.hpp"
+
+namespace dtrain::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Each endpoint has a device of its own, as each worker has.
+struct NcclWorld {
+  explicit NcclWorld(int ranks, bool has_stream = true) : world(0) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      EndpointOptions options{.secret = "the token of this job", .transport = Transport::nccl};
+      options.nccl = {DTRAIN_NCCL_STANDIN, std::make_shared<HostAccelerator>(has_stream)};
+      world.endpoints.push_back(std::make_unique<Endpoint>(options));
+      world.plan.ranks.push_back(world.endpoints.back()->address());
+    }
+    communicators = world.connect(1);
+  }
+  TcpWorld world;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+};
+
+std::vector<std::string> nothing(int ranks) { return std::vector<std::string>(static_cast<std::size_t>(ranks)); }
+
+TEST(Nccl, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
+  const ReductionShape shape{.shards = 8, .size = 300'007, .rounded = 1001};
+  for (int ranks : {1, 2, 3, 5, 8}) {
+    NcclWorld world(ranks, ranks % 2 == 0);
+    const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+      for (int round = 0; round < 3; ++round) {
+        Reduced reduced = reduce(comm, shape);
+        EXPECT_TRUE(same_bits(reduced.sum, direct_tree(shape))) << ranks << " ranks, rank " << comm.rank();
+        EXPECT_EQ(reduced.notes.back().words[0], static_cast<std::uint64_t>(ranks - 1));
+        comm.recycle(std::move(reduced.sum));
+      }
+    });
+    EXPECT_EQ(thrown, nothing(ranks));
+  }
+}
+
+TEST(Nccl, ReducesAnyShapeOneAfterAnother) {
+  NcclWorld world(3);
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    for (std::int64_t size : {0, 1, 3, 17, 262'145, 5}) {
+      for (int shards : {1, 2, 8}) {
+        const ReductionShape shape{.shards = shards, .size = size, .rounded = size / 2};
+        Reduced reduced = reduce(comm, shape, 1);
+        EXPECT_TRUE(same_bits(reduced.sum, direct_tree(shape))) << size << " floats, " << shards << " shards";
+        comm.recycle(std::move(reduced.sum));
+      }
+    }
+  });
+  EXPECT_EQ(thrown, nothing(3));
+}
+
+TEST(Nccl, GathersAndSendsByTheMesh) {
+  NcclWorld world(2);
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    EXPECT_EQ(comm.all_gather(bytes_of("x")), (std::vector<std::string>{"x", "x"}));
+    std::string text(3, ' ');
+    if (comm.rank() == 0) comm.send(1, bytes_of("abc"));
+    if (comm.rank() == 1) comm.receive(0, std::as_writable_bytes(std::span(text)));
+    if (comm.rank() == 1) EXPECT_EQ(text, "abc");
+    reduce(comm, {.shards = 4, .size = 100});
+  });
+  EXPECT_EQ(thrown, nothing(2));
+}
+
+TEST(Nccl, MakesTheNextGenerationOfTheSameRanks) {
+  NcclWorld world(2);
+  const ReductionShape shape{.shards = 4, .size = 1000};
+  for (std::uint64_t generation = 2; generation < 5; ++generation) {
+    const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+      EXPECT_TRUE(same_bits(reduce(comm, shape).sum, direct_tree(shape)));
+    });
+    EXPECT_EQ(thrown, nothing(2));
+    world.communicators = world.world.connect(generation);
+  }
+}
+
+TEST(Nccl, TurnsADeadPeerIntoPeerLost) {
+  NcclWorld world(3);
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    if (comm.rank() == 1) return comm.abort();
+    reduce(comm, {.shards = 8, .size = 1000});
+  });
+  EXPECT_NE(thrown[0], "");
+  EXPECT_NE(thrown[2], "");
+  EXPECT_THROW(world.communicators[0]->all_gather({}), PeerLost);
+  EXPECT_THROW(reduce(*world.communicators[0], {.shards = 8, .size = 1000}), PeerLost);
+}
+
+TEST(Nccl, EndsAReductionThatWaitsWhenAborted) {
+  NcclWorld world(2);
+  const ReductionShape shape{.shards = 2, .size = 1000};
+  std::jthread aborter([&] {
+    std::this_thread::sleep_for(30ms);
+    world.communicators[0]->abort();
+  });
+  EXPECT_THROW(reduce(*world.communicators[0], shape), PeerLost);
+  EXPECT_THROW(reduce(*world.communicators[1], shape), PeerLost);
+}
+
+TEST(Nccl, RefusesAnotherShapeBeforeNcclSeesIt) {
+  NcclWorld world(2);
+  const auto thrown = run_ranks(world.communicators,
+                                [&](Communicator& comm) { reduce(comm, {.shards = 2, .size = 1000 + comm.rank()}); });
+  EXPECT_NE((thrown[0] + thrown[1]).find("reduces"), std::string::npos) << thrown[0];
+}
+
+TEST(Nccl, IsDeadAfterAReductionThatNobodyFinished) {
+  NcclWorld world(2);
+  world.communicators[0]->begin_reduction({.shards = 2, .size = 1000}, {});
+  EXPECT_THROW(world.communicators[0]->all_gather({}), PeerLost);
+  EXPECT_THROW(reduce(*world.communicators[1], {.shards = 2, .size = 1000}), PeerLost);
+}
+
+TEST(Nccl, LetsARankLeaveRightAfterItsLastReduction) {
+  for (int round = 0; round < 5; ++round) {
+    NcclWorld world(3);
+    std::vector<std::jthread> threads;
+    for (auto& comm : world.communicators) {
+      threads.emplace_back([&] {
+        EXPECT_NO_THROW(reduce(*comm, {.shards = 4, .size = 50'000}));
+        comm.reset();
+      });
+    }
+  }
+}
+
+TEST(Nccl, FindsAllThatItUsesInTheRealLibrary) {
+  std::optional<nccl::Api> real;
+  try {
+    real = nccl::load("libnccl.so.2");
+  } catch (const UsageError& error) {
+    if (std::string(error.what()).starts_with("NCCL cannot be loaded")) GTEST_SKIP() << error.what();
+    throw;
+  }
+  int version = 0;
+  EXPECT_EQ(real->get_version(&version), nccl::Result::success);
+  EXPECT_GE(version, 21800);
+  EXPECT_NE(std::string(real->error_text(nccl::Result::in_progress)), "");
+}
+
+TEST(Nccl, SaysWhatIsWrongWithALibrary) {
+  EXPECT_THROW(nccl::load("/nowhere/libnccl.so.2"), UsageError);
+  try {
+    nccl::load("libc.so.6");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()), "libc.so.6 has no ncclGetVersion: it is not NCCL 2.18 or newer");
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::comm
