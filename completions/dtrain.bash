@@ -152,7 +152,7 @@ _dtrain() {
       'train --hold-timeout') kind='none' ;;
       'train -s' | 'train --num-servers') kind='none' ;;
       'train --kv-store') choices='local device dist_sync dist_device_sync' ;;
-      'train --transport') choices='tcp gloo' ;;
+      'train --transport') choices='tcp gloo nccl' ;;
       'train --gradient-dtype') choices='float32 bfloat16' ;;
       'train --elastic-training-enabled') kind='none' ;;
       'train --min-workers') kind='none' ;;

@@ -103,11 +103,13 @@ void bind_sums(OptionSet& set, JobOptions& options) {
   set.add_custom(
       "--kv-store", "local|device|dist_sync|dist_device_sync",
       "MXNet's name for where gradients are added. All give the same bits: shards of one worker are added in its "
-      "memory (local, device), those of several workers between them, without servers (dist_sync, dist_device_sync)",
+      "memory (local, device), those of several workers between them, without servers (dist_sync, dist_device_sync). "
+      "Given, device and dist_device_sync choose --transport nccl for workers on GPUs where NCCL is",
       [&options](const std::string& text) { options.kv_store = known_store(text); },
       [&options] { return options.kv_store; });
-  set.add_choice("--transport", options.transport, {"tcp", "gloo"},
-                 "what carries gradients: tcp authenticates every connection; gloo is there to compare");
+  set.add_choice("--transport", options.transport, {"tcp", "gloo", "nccl"},
+                 "what carries gradients: tcp authenticates every connection; gloo is there to compare; nccl adds them "
+                 "up on the GPUs of workers that have one each, and authenticates nothing");
   set.add_choice("--gradient-dtype", options.gradient_dtype, {"float32", "bfloat16"},
                  "how gradients are added and sent; bfloat16 halves the traffic and gives other bits");
 }

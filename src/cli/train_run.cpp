@@ -13,6 +13,7 @@
 #include "option_texts.hpp"
 #include "shard_choice.hpp"
 #include "train_start.hpp"
+#include "transport_choice.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -64,6 +65,16 @@ void check_checkpoint_prefix(const TrainRun& run) {
 void check_machine(const TrainOptions& options) {
   const std::vector<int> gpus = named_gpus(options.compute);
   if (gpus.size() > 1 && !options.job.is_on_other_machines()) check_gpus_of_machine(gpus, backend::look_for_cuda());
+}
+
+void settle_transport(const OptionSet& set, TrainOptions& options, Console& console) {
+  const TransportWish wish{.chose_transport = set.chosen("transport"),
+                           .chose_store = set.chosen("kv-store"),
+                           .on_gpus = gpu_of_slot(options.compute, 0).has_value()};
+  const backend::CudaReport report =
+      options.job.is_job() && wish.on_gpus ? backend::look_for_cuda() : backend::CudaReport{};
+  options.job.transport = choose_transport(options.job, wish, report);
+  if (options.job.transport == "nccl") console.log("Gradients are added up on the GPUs and travel by NCCL");
 }
 
 // Looking for libraries takes a while: only where the kernel shows a GPU.
@@ -122,6 +133,7 @@ TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers
   }
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
+  settle_transport(set, options, console);
   run.graph = graph_of_run(run.start, set, options);
   if (run.start) fit_optimizer_state(*run.start, options.optimizer, console);
   run.sources = choose_sources(options, set, console);

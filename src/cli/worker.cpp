@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include <dtrain/backend/accelerator.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/stack_dump.hpp>
@@ -27,15 +28,26 @@
 #include "train_events.hpp"
 #include "train_run.hpp"
 #include "train_start.hpp"
+#include "transport_choice.hpp"
 
 namespace dtrain::cli {
 namespace {
 
-comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const JobOptions& job) {
+comm::Transport transport_of(const JobOptions& job) {
+  if (job.transport == "nccl") return comm::Transport::nccl;
+  return job.transport == "gloo" ? comm::Transport::gloo : comm::Transport::tcp;
+}
+
+comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const TrainOptions& run) {
+  const JobOptions& job = run.job;
   comm::EndpointOptions options;
   options.bind_address = me.address;
   options.secret = me.token;
-  options.transport = job.transport == "gloo" ? comm::Transport::gloo : comm::Transport::tcp;
+  options.transport = transport_of(job);
+  if (options.transport == comm::Transport::nccl) {
+    options.nccl.library = found_nccl(backend::look_for_cuda()).file;
+    options.nccl.device = backend::open_accelerator(gpu_of_slot(run.compute, me.slot).value());
+  }
   options.operation_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * job.comm_timeout));
   return options;
 }
@@ -118,7 +130,7 @@ ExitCode run_worker() {
                           gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
   const FileDescriptor seat = sit_near_memory(run.options.compute.threads, console);
 
-  comm::Endpoint endpoint(endpoint_options(me, run.options.job));
+  comm::Endpoint endpoint(endpoint_options(me, run.options));
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
   link.connect(session);
   ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, console);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Several GPUs: one worker on each. The GPUs are two that this CPU plays (tests/helpers/two_gpus.cpp).
+# Several GPUs: one worker on each. The GPUs are two that this CPU plays (tests/helpers/two_gpus.cpp), and NCCL is its
+# stand-in (tests/helpers/nccl_standin.cpp).
 set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -26,6 +27,20 @@ run "${training[@]}" --gpus 1 --model-prefix m/one
 check "one GPU has one process" says_not "workers x"
 check "one GPU alone is the one that was named" says "took GPU 1"
 check "the number of GPUs does not change a bit" same "$(hash m/one)" "$(hash m/two)"
+
+run "${training[@]}" --gpus 0,1 --kv-store dist_device_sync --model-prefix m/nccl --job-dir nccl
+check "a job whose gradients are added on the GPUs trains" exits 0
+check "a store on GPUs means NCCL" says "travel by NCCL"
+check "a worker reduces on its own GPU" grep -q "reduces on GPU 1" nccl/logs/worker1.1.log
+check "NCCL does not change a bit" same "$(hash m/one)" "$(hash m/nccl)"
+run "${training[@]}" --gpus 0,1 --kv-store device --transport tcp --gradient-dtype bfloat16 --model-prefix m/tcp16 --job-dir tcp16
+check "who chooses tcp gets it" says_not "travel by NCCL"
+run "${training[@]}" --gpus 0,1 --transport nccl --gradient-dtype bfloat16 --model-prefix m/nccl16 --job-dir nccl16
+check "NCCL carries bfloat16" exits 0
+check "NCCL rounds to the same bits" same "$(hash m/tcp16)" "$(hash m/nccl16)"
+run "${training[@]}" -n 2 --transport nccl --job-dir nowhere
+check "NCCL without GPUs is a usage error" exits 2
+check "NCCL without GPUs is explained" says "--transport nccl: the workers compute on the CPU"
 
 run "${training[@]}" --gpus 0,5 --job-dir nowhere
 check "a GPU that is not there is a usage error" exits 2

@@ -4,9 +4,11 @@
 
 #include <cstdio>
 
+#include <dtrain/backend/accelerator.hpp>
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/base/error.hpp>
 
+#include "common/replay_accelerator.hpp"
 #include "common/replay_device.hpp"
 
 namespace dtrain::backend {
@@ -15,6 +17,7 @@ CudaReport look_for_cuda() {
   CudaReport report;
   report.built = true;
   report.driver = "13.0";
+  report.libraries = {{.name = "NCCL", .file = DTRAIN_NCCL_STANDIN, .version = "2.28.0"}};
   for (int index = 0; index < 2; ++index) report.gpus.push_back({.index = index, .name = "a replay"});
   return report;
 }
@@ -23,6 +26,11 @@ std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions&) {
   if (index < 0 || index > 1) throw UsageError(fmt::format("GPU {} is not there", index));
   fmt::print(stderr, "took GPU {}\n", index);
   return cuda::make_large_replay_backend();
+}
+
+std::unique_ptr<Accelerator> open_accelerator(int index) {
+  fmt::print(stderr, "reduces on GPU {}\n", index);
+  return cuda::make_replay_accelerator();
 }
 
 }  // namespace dtrain::backend

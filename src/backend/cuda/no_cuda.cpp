@@ -1,4 +1,5 @@
 // In place of gpu/ where dtrain is built without nvcc.
+#include <dtrain/backend/accelerator.hpp>
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/base/error.hpp>
 
@@ -18,6 +19,11 @@ CudaReport look_for_cuda() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(int, const CudaOptions&) {
+  const CudaReport report = look_for_cuda();
+  throw UsageError(report.problem, report.hint);
+}
+
+std::unique_ptr<Accelerator> open_accelerator(int) {
   const CudaReport report = look_for_cuda();
   throw UsageError(report.problem, report.hint);
 }

@@ -7,17 +7,11 @@
 #include <dtrain/base/error.hpp>
 
 #include "cudnn_convolution.hpp"
+#include "gpu_error.hpp"
 #include "kernels.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
-
-void check(cudaError_t error, const std::string& what) {
-  if (error == cudaSuccess) return;
-  throw Error(fmt::format("the GPU failed at {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)),
-              "the step was not applied and the last checkpoint is good: resume from it; nvidia-smi and the kernel's "
-              "log say whether the GPU is still well");
-}
 
 // What algorithms of cuDNN may use: an eighth of the GPU, at most 1 GiB.
 std::uint64_t workspace_for(std::uint64_t memory) {

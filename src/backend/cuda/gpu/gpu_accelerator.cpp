@@ -1,0 +1,99 @@
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <dtrain/backend/accelerator.hpp>
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/base/error.hpp>
+
+#include "gpu_error.hpp"
+#include "reduction_kernels.hpp"
+
+namespace dtrain::backend {
+namespace cuda {
+namespace {
+
+class GpuAccelerator final : public Accelerator {
+ public:
+  explicit GpuAccelerator(int index) : index_(index) {
+    use();
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "the start of a stream");
+  }
+  ~GpuAccelerator() override {
+    cudaSetDevice(index_);
+    cudaStreamDestroy(stream_);
+  }
+
+  std::byte* allocate(std::uint64_t bytes) override {
+    use();
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes), fmt::format("a reservation of {} MiB for reductions", bytes >> 20));
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* memory) noexcept override {
+    cudaSetDevice(index_);
+    cudaStreamSynchronize(stream_);
+    cudaFree(memory);
+  }
+
+  // Memory that is not page-locked is copied before this returns; nobody hands out another kind.
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    use();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "a copy to the GPU");
+  }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    use();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "a copy from the GPU");
+    check(cudaStreamSynchronize(stream_), "the work before a copy from the GPU");
+  }
+
+  void add(float* out, const float* left, const float* right, std::int64_t size, bool rounded) override {
+    use();
+    check(launch(SumOfTwo{out, left, right, size, rounded}, stream_), "a sum of gradients");
+  }
+  void copy(float* to, const float* from, std::int64_t size) override {
+    use();
+    const auto bytes = static_cast<std::size_t>(size) * sizeof(float);
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "a copy of gradients");
+  }
+  void narrow(bfloat16_bits* to, const float* from, std::int64_t size) override {
+    use();
+    check(launch(NarrowFloats{to, from, size}, stream_), "rounding gradients");
+  }
+  void widen(float* to, const bfloat16_bits* from, std::int64_t size) override {
+    use();
+    check(launch(WidenFloats{to, from, size}, stream_), "widening gradients");
+  }
+
+  void* stream() override {
+    use();
+    return stream_;
+  }
+  bool is_idle() override {
+    use();
+    const cudaError_t state = cudaStreamQuery(stream_);
+    if (state == cudaErrorNotReady) return false;
+    check(state, "a reduction");
+    return true;
+  }
+
+ private:
+  // The caller's thread may be another one than before.
+  void use() const { check(cudaSetDevice(index_), "the choice of the GPU"); }
+
+  const int index_;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+}  // namespace cuda
+
+std::unique_ptr<Accelerator> open_accelerator(int index) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || index < 0 || index >= count) {
+    throw UsageError(fmt::format("GPU {} is not there, or its driver does not answer", index),
+                     "`dtrain doctor` says which GPUs there are");
+  }
+  return std::make_unique<cuda::GpuAccelerator>(index);
+}
+
+}  // namespace dtrain::backend
