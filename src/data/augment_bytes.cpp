@@ -22,13 +22,25 @@ Augment without_scale(Augment options) {
   return options;
 }
 
+std::uint8_t byte_of(float value) { return static_cast<std::uint8_t>(static_cast<int>(value)); }
+
+void interleave(const float* __restrict r, const float* __restrict g, const float* __restrict b, int count,
+                std::uint8_t* __restrict to) {
+  for (int i = 0; i < count; ++i) {
+    to[3 * i] = byte_of(r[i]);
+    to[3 * i + 1] = byte_of(g[i]);
+    to[3 * i + 2] = byte_of(b[i]);
+  }
+}
+
 // Planes of whole numbers 0..255 as the top left corner of the stored picture.
 void store_planes(const float* planes, const nn::Shape& shape, const nn::Shape& stored, std::uint8_t* out) {
   const std::ptrdiff_t plane = std::ptrdiff_t{shape.h} * shape.w;
-  for (int y = 0; y < shape.h; ++y) {
-    std::uint8_t* to = out + std::ptrdiff_t{y} * stored.w * stored.c;
-    for (int x = 0; x < shape.w; ++x) {
-      for (int c = 0; c < shape.c; ++c) *to++ = static_cast<std::uint8_t>(planes[c * plane + y * shape.w + x]);
+  for (int y = 0; y < shape.h; ++y, planes += shape.w, out += std::ptrdiff_t{stored.w} * stored.c) {
+    if (shape.c == 3) {
+      interleave(planes, planes + plane, planes + 2 * plane, shape.w, out);
+    } else {
+      std::transform(planes, planes + shape.w, out, byte_of);
     }
   }
 }

@@ -72,21 +72,26 @@ Speed measure_speed(data::Loader& loader, double seconds) {
 void measure(const Path& rec, double seconds, const std::vector<int>& threads) {
   data::Image first;
   data::decode_image(data::RecordFile(rec).read(0).payload, data::kStoredChannels, first);
-  fmt::print("{:<28}", "img/s");
+  fmt::print("{:<36}", "img/s");
   for (const int count : threads) fmt::print("{:>20}", fmt::format("{} threads", count));
-  for (const Recipe& recipe : recipes()) {
-    fmt::print("\n{:<28}", recipe.name);
+  const auto line = [&](const Recipe& recipe, bool as_bytes) {
+    fmt::print("\n{:<36}", as_bytes ? fmt::format("{}, as bytes", recipe.name) : recipe.name);
     for (const int count : threads) {
       data::LoaderOptions options;
       options.shape = {first.c, recipe.size, recipe.size};
       options.classes = 1000;
       options.augment = recipe.augment;
       options.threads = count;
+      options.as_bytes = as_bytes;
       data::Loader loader(rec, options);
       measure_speed(loader, seconds / 10);  // warm: pages of the file, buffers
       const Speed speed = measure_speed(loader, seconds);
       fmt::print("{:>20}", fmt::format("{:.0f} ({:.0f})", speed.by_wall, speed.by_processor));
     }
+  };
+  for (const Recipe& recipe : recipes()) {
+    line(recipe, false);
+    line(recipe, true);
   }
   fmt::print("\n");
 }
