@@ -33,7 +33,7 @@ Window draw_window(const Canvas& canvas, const Augment& options, const Draws& dr
   const int room_y = window.h - shape.h, room_x = window.w - shape.w;
   window.y = options.random_crop ? draws.crop_y.below(room_y + 1) : room_y / 2;
   window.x = options.random_crop ? draws.crop_x.below(room_x + 1) : room_x / 2;
-  window.mirror = options.random_mirror && draws.mirror.coin();
+  window.mirror = draws.mirrors(options);
   return window;
 }
 
@@ -178,7 +178,7 @@ static void augment_as_it_is(const Image& image, const Augment& options, const D
   const Canvas canvas(image, options, affine);
   const Window window = draw_window(canvas, options, draws, shape);
   // Whole numbers 0..255 first, in place of the output, where they become what the network takes.
-  if (!affine && !window.resizes(canvas)) {
+  if (!affine && !window.resizes(canvas) && !options.reflect_pad) {
     copy_window(image, options, window, shape, out);
   } else {
     sample_window(canvas, window, shape, out);

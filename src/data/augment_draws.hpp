@@ -27,13 +27,22 @@ class Draw {
 };
 
 struct Draws {
-  explicit Draws(const SampleKey& key) : Draws(RandomStream(key.seed, RandomUse::augment, key.epoch, key.sample)) {}
+  explicit Draws(const SampleKey& of) : Draws(of, RandomStream(of.seed, RandomUse::augment, of.epoch, of.sample)) {}
+  SampleKey key;
   Draw shear, angle, scale, aspect, crop_y, crop_x, hue, saturation, lightness, mirror;
+
+  bool mirrors(const Augment& options) const {
+    if (!options.random_mirror) return false;
+    if (!options.alternate_mirror) return mirror.coin();
+    const bool odd = key.epoch % 2 != 0;
+    return Draws({key.seed, 0, key.sample}).mirror.coin() != odd;
+  }
 
  private:
   // Members are initialised in the order of their declaration, which is the order of the words.
-  explicit Draws(RandomStream random)
-      : shear(random.bits()),
+  Draws(const SampleKey& of, RandomStream random)
+      : key(of),
+        shear(random.bits()),
         angle(random.bits()),
         scale(random.bits()),
         aspect(random.bits()),

@@ -94,7 +94,7 @@ std::optional<SourceWindow> draw_source_window(int h, int w, const Augment& opti
   } else {
     return std::nullopt;
   }
-  window.mirror = options.random_mirror && draws.mirror.coin();
+  window.mirror = draws.mirrors(options);
   return window;
 }
 

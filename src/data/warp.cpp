@@ -16,6 +16,13 @@ int floor_of(double value) {
   return whole - (value < whole ? 1 : 0);
 }
 
+// The outermost pixel is not repeated: 2 1 | 0 1 2 3 | 2 1. There and back again where the padding is wider than that.
+int reflected(int at, int size) {
+  if (size == 1) return 0;
+  while (at < 0 || at >= size) at = at < 0 ? -at : 2 * (size - 1) - at;
+  return at;
+}
+
 // Interpolates between the four pixels around (y, x) and rounds to whole numbers, halves upwards.
 template <class PixelAt>
 void bilinear(double y, double x, int channels, float* values, PixelAt pixel_at) {
@@ -70,13 +77,16 @@ Canvas::Canvas(const Image& image, const Augment& options, std::optional<Affine>
     : image_(image),
       affine_(affine),
       fill_(static_cast<float>(options.fill_value)),
+      reflect_(options.reflect_pad),
       pad_(options.pad_size),
       h_((affine ? affine->h : image.h) + 2 * pad_),
       w_((affine ? affine->w : image.w) + 2 * pad_) {}
 
 void Canvas::pixel(int y, int x, float* values) const {
   const bool inside = y >= pad_ && y < h_ - pad_ && x >= pad_ && x < w_ - pad_;
-  if (!inside) {
+  if (!inside && reflect_) {
+    pixel(pad_ + reflected(y - pad_, h_ - 2 * pad_), pad_ + reflected(x - pad_, w_ - 2 * pad_), values);
+  } else if (!inside) {
     std::fill_n(values, image_.c, fill_);
   } else if (affine_) {
     warped(y - pad_, x - pad_, values);

@@ -36,6 +36,7 @@ class Canvas {
   const Image& image_;
   const std::optional<Affine> affine_;
   float fill_;
+  bool reflect_;
   int pad_, h_, w_;
 };
 

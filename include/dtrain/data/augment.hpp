@@ -18,8 +18,12 @@ struct Augment {
   int resize = 0;            // pixels that the shorter edge gets first; 0: it stays
   int pad_size = 0;          // pixels of fill_value added on each side before cropping
   int fill_value = 127;      // also what a warp sees outside the image
+  bool reflect_pad = false;  // the padding shows the picture mirrored at its outermost pixels instead
   bool random_crop = false;  // else the centre
   bool random_mirror = false;
+  // With random_mirror: a coin decides for epoch 0 only, then each odd epoch mirrors what the even ones do not, so that
+  // two epochs show every image both ways.
+  bool alternate_mirror = false;
   // A window of random area (a share of the picture's) and aspect (width to height, or the other way round by a coin),
   // resized to the output, in the place of resize, scale, aspect and crop, behind rotation, shear and padding. Its
   // aspect is drawn from [min_random_aspect_ratio, max_random_aspect_ratio] if the first is above 0, else from 1 +-

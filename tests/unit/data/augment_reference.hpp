@@ -70,6 +70,15 @@ inline Image padded(const Image& image, int pad, int fill) {
   return out;
 }
 
+inline Image reflected(const Image& image, int pad) {
+  Image out = blank(image.c, image.h + 2 * pad, image.w + 2 * pad, 0);
+  const auto from = [](int at, int size) { return at < 0 ? -at : at >= size ? 2 * size - 2 - at : at; };
+  for (int y = 0; y < out.h; ++y)
+    for (int x = 0; x < out.w; ++x)
+      for (int c = 0; c < image.c; ++c) put(out, y, x, c, at(image, from(y - pad, image.h), from(x - pad, image.w), c));
+  return out;
+}
+
 inline Image grown(const Image& image, int h, int w) {
   const double factor = std::max({1.0, static_cast<double>(h) / image.h, static_cast<double>(w) / image.w});
   if (factor == 1.0) return image;
@@ -126,7 +135,8 @@ inline std::vector<float> augment(const Image& image, const Augment& o, const Sa
   for (std::uint32_t& word : words) word = random.bits();
   const bool affine = o.max_random_rotate_angle > 0 || o.max_random_shear_ratio > 0 || o.max_random_scale != 1 ||
                       o.min_random_scale != 1 || o.max_random_aspect_ratio > 0;
-  Image canvas = padded(affine ? warped(image, o, words) : image, o.pad_size, o.fill_value);
+  const Image seen = affine ? warped(image, o, words) : image;
+  Image canvas = o.reflect_pad ? reflected(seen, o.pad_size) : padded(seen, o.pad_size, o.fill_value);
   canvas = grown(canvas, shape.h, shape.w);
   const int room_y = canvas.h - shape.h, room_x = canvas.w - shape.w;
   const int top = o.random_crop ? below(words[4], room_y + 1) : room_y / 2;

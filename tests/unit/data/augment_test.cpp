@@ -93,6 +93,39 @@ TEST(Augment, TheCifar10RecipeEqualsTheReference) {
   expect_like_reference(noise(1, 32, 32), cifar10_recipe(), {1, 28, 28}, 32);
 }
 
+TEST(Augment, ReflectedPaddingEqualsTheReference) {
+  const Augment crop{.pad_size = 4, .reflect_pad = true, .random_crop = true, .random_mirror = true};
+  expect_like_reference(noise(3, 32, 32), crop, {3, 32, 32}, 64);
+  Augment turned = crop;
+  turned.max_random_rotate_angle = 20;
+  expect_nearly_like_reference(noise(3, 32, 32), turned, {3, 32, 32}, 64);
+}
+
+TEST(Augment, PaddingReflectsAtTheOutermostPixelAsOftenAsItTakes) {
+  const Image row{1, 1, 3, {10, 20, 30}};
+  const std::vector<float> padded = run(row, {.pad_size = 3, .reflect_pad = true}, {}, {1, 1, 9});
+  EXPECT_EQ(padded, (std::vector<float>{20, 30, 20, 10, 20, 30, 20, 10, 20}));
+}
+
+TEST(Augment, AlternateMirrorsShowEveryImageBothWaysInTwoEpochs) {
+  const Augment coin{.random_mirror = true}, alternate{.random_mirror = true, .alternate_mirror = true};
+  const Image image = coordinates(4, 4);
+  const auto mirrored = [&](const Augment& options, std::uint32_t epoch, std::uint32_t sample) {
+    return run(image, options, {3, epoch, sample}, {3, 4, 4})[16] != 0;  // green of the first pixel is its x
+  };
+  int first = 0;
+  for (std::uint32_t sample = 0; sample < 200; ++sample) {
+    const bool at_first = mirrored(alternate, 0, sample);
+    first += at_first;
+    EXPECT_EQ(at_first, mirrored(coin, 0, sample));
+    EXPECT_NE(at_first, mirrored(alternate, 1, sample));
+    EXPECT_EQ(at_first, mirrored(alternate, 2, sample));
+    EXPECT_FALSE(mirrored({.alternate_mirror = true}, 1, sample));
+  }
+  EXPECT_GT(first, 70);
+  EXPECT_LT(first, 130);
+}
+
 TEST(Augment, ImagesThatArePaddedBeyondTheCropEqualTheReference) {
   Augment options = crop_and_mirror();
   options.pad_size = 40;
