@@ -15,12 +15,9 @@
 namespace dtrain::cli {
 namespace {
 
-bool has_gpu() { return std::filesystem::exists("/dev/nvidia0"); }
-
 void say_what_is_accepted(const TrainOptions& options, Console& console) {
   if (options.job.servers)
     console.log("-s is not needed: the workers add their gradients themselves, there are no servers");
-  if (has_gpu()) console.log("This machine has a GPU; this dtrain computes on the CPU");
 }
 
 ExitCode test_io(const TrainOptions& options, data::Loader& loader, Console& console) {
