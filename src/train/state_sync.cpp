@@ -5,24 +5,17 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/nn/initialize.hpp>
 
+#include "first_state.hpp"
 #include "manifest.hpp"
 #include "state_transfer.hpp"
 
 namespace dtrain::train {
 namespace {
 
-backend::ModelState start_state(const nn::Graph& graph, const TrainerOptions& options, const Checkpoint* start) {
-  if (start) return start->state;
-  backend::ModelState state;
-  state.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
-  state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
-  state.optimizer.resize(state.parameters.size() *
-                         static_cast<std::size_t>(nn::optimizer_slots(options.optimizer.kind)));
-  nn::initialize_parameters(graph, options.seed, state.parameters);
-  nn::initialize_statistics(graph, state.statistics);
-  return state;
+backend::ModelState start_state(const nn::Graph& graph, const TrainerOptions& options, data::Loader& training,
+                                const Checkpoint* start) {
+  return start ? start->state : first_state(graph, options, training);
 }
 
 }  // namespace
@@ -60,13 +53,14 @@ struct StateSync::Offer {
 };
 
 StateSync::StateSync(const nn::Graph& graph, backend::Executable& executable, elastic::Membership& membership,
-                     const TrainerOptions& options, const Checkpoint* start)
+                     const TrainerOptions& options, data::Loader& training, const Checkpoint* start)
     : graph_(graph),
       executable_(executable),
       membership_(membership),
       options_(options),
+      training_(training),
       start_(start),
-      fresh_(start_state(graph, options, start)) {}
+      fresh_(start_state(graph, options, training, start)) {}
 
 elastic::Standing StateSync::standing(const RunState& run) const {
   elastic::Standing standing = standing_of(run);
@@ -127,7 +121,7 @@ backend::ModelState StateSync::exchange(comm::Communicator& comm, const Roles& r
 
 const backend::ModelState& StateSync::own_state() {
   if (has_state_) return executable_.state();
-  if (!fresh_) fresh_ = start_state(graph_, options_, start_);
+  if (!fresh_) fresh_ = start_state(graph_, options_, training_, start_);
   return *fresh_;
 }
 

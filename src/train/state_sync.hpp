@@ -12,9 +12,10 @@ namespace dtrain::train {
 
 class StateSync {
  public:
-  // What this worker could start with: the checkpoint, or fresh weights where it is null. All must outlive this.
+  // What this worker could start with: the checkpoint, or fresh weights where it is null, for which `training` is asked
+  // for images where the graph wants some. All must outlive this.
   StateSync(const nn::Graph& graph, backend::Executable& executable, elastic::Membership& membership,
-            const TrainerOptions& options, const Checkpoint* start);
+            const TrainerOptions& options, data::Loader& training, const Checkpoint* start);
 
   bool has_state() const { return has_state_; }
   elastic::Standing standing(const RunState& run) const;
@@ -34,6 +35,7 @@ class StateSync {
   backend::Executable& executable_;
   elastic::Membership& membership_;
   const TrainerOptions& options_;
+  data::Loader& training_;
   const Checkpoint* start_;
   // Until this worker has state: what it could start with. Its memory is the staging buffer when it receives instead.
   std::optional<backend::ModelState> fresh_;

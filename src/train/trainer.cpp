@@ -39,7 +39,7 @@ class Run {
         run_(start_of_run(start, training.size())),
         saver_(graph, executable, options, training.size()),
         voice_(observer),
-        sync_(graph, executable, membership, options, start),
+        sync_(graph, executable, membership, options, training, start),
         place_{graph, executable, training, validation, membership, options, saver_, voice_, nullptr} {
     if (options.ledger) place_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
