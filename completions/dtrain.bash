@@ -66,7 +66,7 @@ _dtrain() {
     esac
   done
   case "$path $previous" in
-      'train --recipe') choices='cifar10 imagenet mnist' ;;
+      'train --recipe') choices='cifar10 imagenet mnist speednet' ;;
       'train --network') kind='networks' ;;
       'train --num-layers') kind='none' ;;
       'train --width') kind='none' ;;
@@ -85,9 +85,12 @@ _dtrain() {
       'train --rgb-std') kind='none' ;;
       'train --num-examples') kind='none' ;;
       'train --shuffle-block') kind='none' ;;
+      'train --test-views') choices='1 2 6' ;;
       'train --pad-size') kind='none' ;;
+      'train --reflect-pad') choices='0 1' ;;
       'train --random-crop') choices='0 1' ;;
       'train --random-mirror') choices='0 1' ;;
+      'train --alternate-mirror') choices='0 1' ;;
       'train --random-resized-crop') choices='0 1' ;;
       'train --max-random-area') kind='none' ;;
       'train --min-random-area') kind='none' ;;
@@ -109,6 +112,8 @@ _dtrain() {
       'train --lr-factor') kind='none' ;;
       'train --lr-step-epochs') kind='none' ;;
       'train --lr-schedule') choices='step cosine one-cycle' ;;
+      'train --lr-rise') kind='none' ;;
+      'train --lr-final') kind='none' ;;
       'train --warmup-epochs') kind='none' ;;
       'train --optimizer') choices='sgd nag adam adamw muon' ;;
       'train --mom') kind='none' ;;
@@ -261,6 +266,7 @@ _dtrain() {
       'eval --max-bad-records') kind='none' ;;
       'eval --cache-dir') kind='files' ;;
       'eval --cache-size') kind='none' ;;
+      'eval --test-views') choices='1 2 6' ;;
       'eval --image-shape') kind='none' ;;
       'eval --rgb-mean') kind='none' ;;
       'eval --rgb-std') kind='none' ;;
@@ -327,8 +333,10 @@ _dtrain() {
       'data show --rgb-mean') kind='none' ;;
       'data show --rgb-std') kind='none' ;;
       'data show --pad-size') kind='none' ;;
+      'data show --reflect-pad') choices='0 1' ;;
       'data show --random-crop') choices='0 1' ;;
       'data show --random-mirror') choices='0 1' ;;
+      'data show --alternate-mirror') choices='0 1' ;;
       'data show --random-resized-crop') choices='0 1' ;;
       'data show --max-random-area') kind='none' ;;
       'data show --min-random-area') kind='none' ;;
@@ -358,8 +366,10 @@ _dtrain() {
       'data bench --rgb-mean') kind='none' ;;
       'data bench --rgb-std') kind='none' ;;
       'data bench --pad-size') kind='none' ;;
+      'data bench --reflect-pad') choices='0 1' ;;
       'data bench --random-crop') choices='0 1' ;;
       'data bench --random-mirror') choices='0 1' ;;
+      'data bench --alternate-mirror') choices='0 1' ;;
       'data bench --random-resized-crop') choices='0 1' ;;
       'data bench --max-random-area') kind='none' ;;
       'data bench --min-random-area') kind='none' ;;
@@ -520,8 +530,10 @@ _dtrain() {
       'bench train --rgb-mean') kind='none' ;;
       'bench train --rgb-std') kind='none' ;;
       'bench train --pad-size') kind='none' ;;
+      'bench train --reflect-pad') choices='0 1' ;;
       'bench train --random-crop') choices='0 1' ;;
       'bench train --random-mirror') choices='0 1' ;;
+      'bench train --alternate-mirror') choices='0 1' ;;
       'bench train --random-resized-crop') choices='0 1' ;;
       'bench train --max-random-area') kind='none' ;;
       'bench train --min-random-area') kind='none' ;;
@@ -573,7 +585,7 @@ _dtrain() {
   if [[ -z $choices$kind ]]; then
     case $path in
       '') choices='train launch hosts events plot stop run sync tail-logs doctor eval inspect export data cluster bench agent help' ;;
-      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --checkpoint-every --checkpoint-format --disp-batches --top-k --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --test-views --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --checkpoint-every --checkpoint-format --disp-batches --top-k --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'launch') choices='--nproc-per-host -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --grace -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'hosts') choices='list add remove drain' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
@@ -587,7 +599,7 @@ _dtrain() {
       'sync') choices='--exclude -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'tail-logs') choices='--job-dir --cluster --rank --host --since --grep --no-follow --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'doctor') choices='-H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'eval') choices='--load-epoch --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --image-shape --rgb-mean --rgb-std --batch-size --top-k --device --gpus --tf32 --threads --dtype --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'eval') choices='--load-epoch --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --device --gpus --tf32 --threads --dtype --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'export') choices='--load-epoch --to --out --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'data') choices='prepare pack import ls verify show cp unpack bench' ;;
@@ -596,10 +608,10 @@ _dtrain() {
       'data import') choices='--format --out --shards --shuffle --seed --train-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data ls') choices='--sample --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data verify') choices='--limit --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'data show') choices='--out --count --first --columns --zoom --epoch --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data show') choices='--out --count --first --columns --zoom --epoch --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data cp') choices='-r --recursive --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh logs env watch down health prepare-s3 cost template' ;;
       'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
@@ -616,7 +628,7 @@ _dtrain() {
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench') choices='train elastic allreduce' ;;
-      'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --random-crop --random-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --threads --dtype --warmup --steps --join-passes --time-plans --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
+      'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --threads --dtype --warmup --steps --join-passes --time-plans --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;

@@ -57,12 +57,21 @@ void bind_image(OptionSet& set, DataOptions& options) {
   set.add_channels("--rgb-std", options.augment.std, "divides each channel after the mean was subtracted");
 }
 
+void bind_test_views(OptionSet& set, DataOptions& options) {
+  set.group("Data");
+  set.add_choice("--test-views", options.test_views, {"1", "2", "6"},
+                 "average over each validation image as it is and mirrored (2), and moved by a pixel (6)");
+}
+
 void bind_augmentation(OptionSet& set, DataOptions& options) {
   data::Augment& augment = options.augment;
   set.group("Augmentation");
   set.add("--pad-size", augment.pad_size, "PIXELS", "added on each side before cropping", between(0, 65536));
+  set.add_zero_or_one("--reflect-pad", augment.reflect_pad, "pad with the picture mirrored at its edge, not with grey");
   set.add_zero_or_one("--random-crop", augment.random_crop, "crop at a random place; 0: the centre");
   set.add_zero_or_one("--random-mirror", augment.random_mirror, "mirror half of the images from left to right");
+  set.add_zero_or_one("--alternate-mirror", augment.alternate_mirror,
+                      "with --random-mirror: by chance in the first epoch only, then every epoch the other way round");
   Option& window = set.add_zero_or_one("--random-resized-crop", augment.random_resized_crop,
                                        "a window of random area and aspect, resized, in the place of a crop");
   window.may_be_empty = true;
@@ -114,6 +123,10 @@ void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOpt
   const Json* resize = preprocessing.find("resize");
   if (resize && !set.chosen("resize")) options.augment.resize = static_cast<int>(resize->as_integer());
   if (std && !set.chosen("rgb-std")) options.augment.std = channels_from(*std);
+}
+
+train::TestViews test_views(const DataOptions& options, int top_k) {
+  return {.number = static_cast<int>(parse_integer(options.test_views).value()), .top_k = std::max(1, top_k)};
 }
 
 // "data/cifar10_train.rec" was most likely to come from `dtrain data prepare cifar10 --out data`.

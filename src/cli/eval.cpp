@@ -21,6 +21,7 @@ struct EvalCommand {
 void bind(OptionSet& set, EvalCommand& options) {
   bind_checkpoint(set, options.checkpoint);
   bind_validation_data(set, options.data);
+  bind_test_views(set, options.data);
   set.find("data-val")->required = true;
   set.add_shape("--image-shape", options.data.image, "only for MXNet's files, which do not hold it");
   set.add_channels("--rgb-mean", options.data.augment.mean, "instead of the checkpoint's");
@@ -40,7 +41,8 @@ train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkp
   data::Loader loader(*options.data.validation, loading);
   const auto executable = backend->compile(checkpoint.graph, compile);
   executable->write_state(checkpoint.state);
-  return train::evaluate(*executable, loader, options.compute.batch_size, *comm::make_single());
+  return train::evaluate(checkpoint.graph, *executable, loader, options.compute.batch_size,
+                         test_views(options.data, options.top_k), *comm::make_single());
 }
 
 void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint,

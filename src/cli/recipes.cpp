@@ -2,7 +2,7 @@
 
 namespace dtrain::cli {
 
-// Only what differs from the defaults that the three scripts share (common/fit.py, common/data.py). Depths are the
+// Only what differs from the defaults that MXNet's three scripts share (common/fit.py, common/data.py). Depths are the
 // networks' own: 110 for the CIFAR resnets, 50 for the others.
 std::vector<Preset> recipes() {
   return {{"cifar10",
@@ -45,7 +45,30 @@ std::vector<Preset> recipes() {
             {"disp-batches", "100"},
             {"num-epochs", "20"},
             {"lr", "0.05"},
-            {"lr-step-epochs", "10"}}}};
+            {"lr-step-epochs", "10"}}},
+          // Keller Jordan's airbench94, by its learning rates of the mean loss.
+          {"speednet",
+           {{"network", "speednet"},
+            {"data-train", "data/cifar10_train.rec"},
+            {"data-val", "data/cifar10_val.rec"},
+            {"image-shape", "3,32,32"},
+            {"num-classes", "10"},
+            {"rgb-mean", "125.3,123.0,113.9"},
+            {"rgb-std", "63.0,62.1,66.7"},
+            {"pad-size", "2"},
+            {"reflect-pad", "1"},
+            {"alternate-mirror", "1"},
+            {"test-views", "6"},
+            {"label-smoothing", "0.2"},
+            {"batch-size", "1024"},
+            {"num-epochs", "10"},
+            {"optimizer", "nag"},
+            {"mom", "0.85"},
+            {"lr", "1.5"},
+            {"lr-schedule", "one-cycle"},
+            {"lr-rise", "0.23"},
+            {"lr-final", "0.07"},
+            {"wd", "0.00133"}}}};
 }
 
 std::vector<std::string> recipe_names() {

@@ -1,4 +1,5 @@
-// Recipes: the defaults of MXNet's train_cifar10.py, train_imagenet.py and train_mnist.py.
+// Recipes: the defaults of MXNet's train_cifar10.py, train_imagenet.py and train_mnist.py, and one for CIFAR-10 in few
+// epochs.
 #pragma once
 
 #include <string>

@@ -44,6 +44,10 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
       "--lr-schedule", "step|cosine|one-cycle", "how the rate changes; counts samples",
       [&options](const std::string& text) { options.schedule.kind = nn::parse_schedule(text); },
       [&options] { return std::string(nn::schedule_name(options.schedule.kind)); });
+  set.add("--lr-rise", options.schedule.rise_share, "SHARE", "one-cycle: the part of the run in which the rate rises",
+          between(0, 1));
+  set.add("--lr-final", options.schedule.final_share, "SHARE", "cosine, one-cycle: the last rate as a share of --lr",
+          between(0, 1));
   set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS", "the rate rises linearly for so long",
           at_least(0));
   set.add_custom(
@@ -82,10 +86,12 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
 
 void bind(OptionSet& set, TrainOptions& options) {
   set.group("Recipe");
-  set.add_choice("--recipe", options.recipe, recipe_names(), "defaults of MXNet's script of that name");
+  set.add_choice("--recipe", options.recipe, recipe_names(),
+                 "defaults of MXNet's script of that name; speednet: CIFAR-10 in few epochs");
   set.presets("recipe", recipes());
   bind_network(set, options.network);
   bind_data(set, options.data);
+  bind_test_views(set, options.data);
   bind_augmentation(set, options.data);
   bind_batch(set, options.compute);
   bind_rule(set, options);
@@ -120,6 +126,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.checkpoint_every_steps = options.checkpoint_every;
   trainer.checkpoint_format = options.checkpoint_format;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
+  trainer.test_views = test_views(options.data, options.top_k);
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.dtype = backend::dtype_name(dtype);
   trainer.gradient_dtype = backend::parse_dtype(options.job.gradient_dtype);

@@ -13,7 +13,8 @@ namespace dtrain::data {
 namespace {
 
 bool only_pads_and_crops(const Augment& options) {
-  return !warps(options) && !jitters(options) && options.resize == 0 && !options.random_resized_crop;
+  return !warps(options) && !jitters(options) && options.resize == 0 && !options.random_resized_crop &&
+         !options.reflect_pad;
 }
 
 Augment without_scale(Augment options) {

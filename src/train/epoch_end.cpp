@@ -58,8 +58,8 @@ void Generation::evaluate() {
   if (!place_.validation) return;
   const auto sign_of_life = [this] { place_.membership.progress(Phase::evaluating); };
   sign_of_life();
-  run_.evaluation =
-      evaluate_blocks(place_.executable, *place_.validation, place_.options.evaluation_block, comm_, sign_of_life);
+  run_.evaluation = evaluate_blocks({place_.graph, place_.executable, place_.options.test_views}, *place_.validation,
+                                    place_.options.evaluation_block, comm_, sign_of_life);
   run_.evaluation->epoch = run_.cursor.epoch;
 }
 

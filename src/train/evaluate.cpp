@@ -5,6 +5,7 @@
 #include <dtrain/train/batch_feed.hpp>
 
 #include "evaluation.hpp"
+#include "many_views.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -14,15 +15,18 @@ struct BlockSums {
   float loss = 0, correct = 0, top_k_correct = 0, count = 0;
 };
 
-std::vector<BlockSums> compute_blocks(backend::Executable& executable, data::Loader& loader,
-                                      const std::vector<data::Slice>& blocks, const std::function<void()>& on_block) {
+std::vector<BlockSums> compute_blocks(const Evaluated& of, data::Loader& loader, const std::vector<data::Slice>& blocks,
+                                      const std::function<void()>& on_block) {
+  ManyViews many_views(of);
   std::vector<BlockSums> sums;
-  BatchFeed feed(loader, executable);
+  BatchFeed feed(loader, of.executable);
   feed.start(0, blocks);
   for (const data::Slice& slice : blocks) {
     const std::optional<FedBatch> fed = feed.next();
     DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
-    const backend::StepMetrics metrics = executable.evaluate(fed->host());
+    const backend::HostBatch samples = fed->host();
+    const backend::StepMetrics metrics =
+        of.views.number == 1 ? of.executable.evaluate(samples) : many_views.evaluate(samples);
     sums.push_back({static_cast<float>(metrics.loss_sum), static_cast<float>(metrics.correct),
                     static_cast<float>(metrics.top_k_correct), static_cast<float>(metrics.count)});
     on_block();
@@ -57,11 +61,11 @@ std::vector<float> sum_in_order(const std::vector<std::string>& by_rank, int blo
 
 }  // namespace
 
-EvaluationReport evaluate_blocks(backend::Executable& executable, data::Loader& loader, int block,
-                                 comm::Communicator& comm, const std::function<void()>& on_block) {
+EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int block, comm::Communicator& comm,
+                                 const std::function<void()>& on_block) {
   const std::uint64_t samples = loader.size(), size = static_cast<std::uint64_t>(block);
   const std::vector<BlockSums> mine =
-      compute_blocks(executable, loader, evaluation_blocks(samples, block, comm.rank(), comm.size()), on_block);
+      compute_blocks(of, loader, evaluation_blocks(samples, block, comm.rank(), comm.size()), on_block);
   const std::vector<std::string> all = comm.all_gather(std::as_bytes(std::span(mine)));
   const std::vector<float> sum = sum_in_order(all, static_cast<int>((samples + size - 1) / size));
   const double count = sum[3];
@@ -72,8 +76,9 @@ EvaluationReport evaluate_blocks(backend::Executable& executable, data::Loader& 
           .top_k_accuracy = sum[2] / count};
 }
 
-EvaluationReport evaluate(backend::Executable& executable, data::Loader& loader, int block, comm::Communicator& comm) {
-  return evaluate_blocks(executable, loader, block, comm, [] {});
+EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
+                          const TestViews& views, comm::Communicator& comm) {
+  return evaluate_blocks({graph, executable, views}, loader, block, comm, [] {});
 }
 
 }  // namespace dtrain::train

@@ -7,7 +7,14 @@
 
 namespace dtrain::train {
 
-EvaluationReport evaluate_blocks(backend::Executable& executable, data::Loader& loader, int block,
-                                 comm::Communicator& comm, const std::function<void()>& on_block);
+// What is evaluated, and how; borrowed.
+struct Evaluated {
+  const nn::Graph& graph;
+  backend::Executable& executable;
+  const TestViews& views;
+};
+
+EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int block, comm::Communicator& comm,
+                                 const std::function<void()>& on_block);
 
 }  // namespace dtrain::train

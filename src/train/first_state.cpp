@@ -4,6 +4,9 @@
 
 #include <dtrain/nn/initialize.hpp>
 #include <dtrain/nn/whiten.hpp>
+#include <dtrain/train/batch_feed.hpp>
+
+#include "float_images.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -18,9 +21,10 @@ std::vector<float> first_images(const nn::Graph& graph, data::Loader& training) 
     slices.push_back({first, static_cast<int>(std::min(kSamplesAtOnce, wanted - first))});
   }
   training.start(0, slices);
-  std::vector<float> images;
+  std::vector<float> images, room;
   while (const std::optional<data::Batch> batch = training.next()) {
-    images.insert(images.end(), batch->images, batch->images + batch->n * graph.input().size());
+    const float* const floats = float_images(host_batch(*batch), graph.input(), room);
+    images.insert(images.end(), floats, floats + batch->n * graph.input().size());
   }
   return images;
 }

@@ -62,6 +62,14 @@ struct LedgerOptions {
   std::string worker;  // names the file; no two workers of a job share it
 };
 
+// How evaluation looks at an image. 1: as it is. 2: also mirrored from left to right. 6: also both of these moved by
+// one pixel up and left, and down and right, with the edge reflected. What counts is the mean of the logits: half of it
+// from the middle, a quarter from each move.
+struct TestViews {
+  int number = 1;
+  int top_k = 5;  // with more than one view; else the executable's
+};
+
 struct TrainerOptions {
   std::uint32_t epochs = 1;  // train until so many epochs are complete
   int global_batch = 128;    // G; with per_worker the batch that the schedule's rates are meant for
@@ -74,6 +82,7 @@ struct TrainerOptions {
   std::string checkpoint_format = "safetensors";  // or mxnet: writes both
   SharedStore store{};                            // for a prefix that is a URL, as in train/checkpoint.hpp
   int evaluation_block = 128;
+  TestViews test_views;
   Json preprocessing;
   std::string dtype = "float32";
 
@@ -110,7 +119,8 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);
 
-// All ranks together; the result is the same on all.
-EvaluationReport evaluate(backend::Executable& executable, data::Loader& loader, int block, comm::Communicator& comm);
+// All ranks together; the result is the same on all. `graph` is the executable's.
+EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
+                          const TestViews& views, comm::Communicator& comm);
 
 }  // namespace dtrain::train

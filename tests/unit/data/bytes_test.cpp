@@ -29,6 +29,8 @@ std::vector<Case> cases() {
           {"pad, crop, mirror", {.pad_size = 3, .random_crop = true, .random_mirror = true}},
           {"crop", {.fill_value = 9, .random_crop = true}},
           {"wide border", {.pad_size = 40, .random_crop = true, .random_mirror = true}},
+          {"reflected border", {.pad_size = 2, .reflect_pad = true, .random_crop = true, .random_mirror = true}},
+          {"alternately", {.pad_size = 2, .random_crop = true, .random_mirror = true, .alternate_mirror = true}},
           {"window", {.random_mirror = true, .random_resized_crop = true}},
           {"resize", {.resize = 11, .random_crop = true}},
           {"colours", {.pad_size = 2, .random_mirror = true, .max_random_h = 30, .max_random_l = 40}},
