@@ -46,7 +46,8 @@ std::vector<Preset> recipes() {
             {"num-epochs", "20"},
             {"lr", "0.05"},
             {"lr-step-epochs", "10"}}},
-          // Keller Jordan's airbench94, by its learning rates of the mean loss.
+          // Keller Jordan's airbench94_muon, by its learning rates of the mean loss; biases a quarter as fast, which is
+          // steadier in narrow networks.
           {"speednet",
            {{"network", "speednet"},
             {"data-train", "data/cifar10_train.rec"},
@@ -60,15 +61,18 @@ std::vector<Preset> recipes() {
             {"alternate-mirror", "1"},
             {"test-views", "6"},
             {"label-smoothing", "0.2"},
-            {"batch-size", "1024"},
-            {"num-epochs", "10"},
-            {"optimizer", "nag"},
-            {"mom", "0.85"},
-            {"lr", "1.5"},
+            {"batch-size", "2000"},
+            {"num-epochs", "8"},
+            {"optimizer", "muon"},
+            {"mom", "0.6"},
+            {"muon-rest-mom", "0.85"},
+            {"bias-lr-factor", "110"},
+            {"head-lr-factor", "6.9"},
+            {"lr", "0.24"},
             {"lr-schedule", "one-cycle"},
-            {"lr-rise", "0.23"},
-            {"lr-final", "0.07"},
-            {"wd", "0.00133"}}}};
+            {"lr-rise", "0"},
+            {"lr-final", "0"},
+            {"wd", "0.0167"}}}};
 }
 
 std::vector<std::string> recipe_names() {
