@@ -43,6 +43,7 @@ test|python3-torch|python3-torch
 test|iproute2|iproute
 test|curl|curl
 test|clang-format|clang-tools-extra
+test|clang-tidy|clang-tools-extra
 test|shellcheck|ShellCheck
 test|codespell|codespell
 test|mandoc|-
@@ -65,7 +66,6 @@ test|gridengine-master|-
 test|gridengine-exec|-
 test|gridengine-client|-
 all|clang|clang
-all|clang-tidy|clang-tools-extra
 all|libclang-rt-dev|compiler-rt
 all|debootstrap|debootstrap
 all|qemu-system-x86|qemu-system-x86

@@ -52,7 +52,8 @@ std::vector<std::string> own_arguments() {
 
 Spawn spawn_of(std::vector<std::string> command) {
   DTRAIN_CHECK(!command.empty(), "a command without words");
-  Spawn child{.executable = command[0], .arguments = std::move(command)};
+  Spawn child{.executable = command.front()};
+  child.arguments = std::move(command);
   if (child.executable == kSelf) child.arguments[0] = "dtrain";
   return child;
 }

@@ -43,7 +43,7 @@ std::string gpus_of(const backend::CudaReport& report) {
 }  // namespace
 
 std::vector<int> named_gpus(const ComputeOptions& options) {
-  const std::vector<int> gpus = parse_gpus(options.gpus);
+  std::vector<int> gpus = parse_gpus(options.gpus);
   if (options.device == "cpu" && !gpus.empty()) {
     throw UsageError(fmt::format("--device cpu and --gpus {} exclude each other", options.gpus),
                      "leave one of them out");

@@ -90,7 +90,7 @@ Condemned condemn(Turn& turn, const Loss& loss) {
     quarantine(turn, turn.host_of(worker), fault.reason);
     ++turn.state.failures;
   }
-  const Condemned condemned{worker.id, is_member(worker), worker.heard,
+  Condemned condemned{worker.id, is_member(worker), worker.heard,
                             fmt::format("{} failed: {}", name_of(worker), fault.reason)};
   if (fault.remains == Remains::process && !fault.exits) turn.add(KillWorker{worker.id, fault.hung});
   show_lines(turn, worker, fault.last_lines);
