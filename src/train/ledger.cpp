@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -91,6 +92,20 @@ void LedgerWriter::append(const Json& line) {
     said_ = false;
   } catch (const Error& error) {
     if (!std::exchange(said_, true)) complaint_ = error.what();
+  }
+}
+
+void LedgerWriter::finish(std::chrono::milliseconds patience) {
+  constexpr auto kPause = std::chrono::milliseconds(50);
+  for (const auto until = std::chrono::steady_clock::now() + patience; file_.is_behind();
+       std::this_thread::sleep_for(kPause)) {
+    try {
+      file_.catch_up();
+    } catch (const Error& error) {
+      if (std::chrono::steady_clock::now() < until) continue;
+      complaint_ = fmt::format("{}: the last lines are lost", error.what());
+      return;
+    }
   }
 }
 

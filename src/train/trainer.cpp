@@ -50,6 +50,13 @@ class Run {
   }
 
   TrainResult train() {
+    TrainResult end = train_to_its_end();
+    finish_ledger();
+    return end;
+  }
+
+ private:
+  TrainResult train_to_its_end() {
     for (;;) {
       Entry entry = membership_.enter(sync_.standing(run_));
       if (entry.kind != Entry::Kind::train) return leave(entry);
@@ -60,7 +67,14 @@ class Run {
     }
   }
 
- private:
+  // A disk that was full may have room by now, and no further step would write what was kept.
+  void finish_ledger() {
+    if (!ledger_) return;
+    ledger_->finish(std::chrono::seconds(1));
+    const std::string complaint = ledger_->take_complaint();
+    if (!complaint.empty()) voice_.tell({WarningReport{complaint}});
+  }
+
   // nullopt: a peer was lost, and the generation with it.
   std::optional<Generation::End> live_through(comm::Communicator& comm) {
     try {

@@ -75,8 +75,8 @@ def test_shown_by(world: World):
     job.hosts_command("remove", "w1")
     job.wait_members("w2", "w3")
     told = {("ADDED", "w1"), ("ADDED", "w2"), ("ADDED", "w3"), ("REMOVED", "w1")}
-    eventually(lambda: set(job.member_log()) == told, "the member log tells it", 10)
-    eventually(lambda: sizes_of_generations(world, job) == [2, 3, 2], str(sizes_of_generations(world, job)), 10)
+    eventually(lambda: set(job.member_log()) == told, "the member log tells it")
+    eventually(lambda: sizes_of_generations(world, job) == [2, 3, 2], str(sizes_of_generations(world, job)))
     world.run("stop", "--job-dir", job.folder)
     eventually(lambda: not world.processes(), "the job is gone")
     job.start("--resume").wait_running()

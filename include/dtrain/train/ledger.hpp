@@ -5,6 +5,7 @@
 // A step that a generation began but did not finish stands there again in the next one, which begins at that step.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -26,6 +27,8 @@ class LedgerWriter {
   void add(const Cursor& cursor, std::span<const std::uint32_t> ids);
   // Why lines are being kept instead of written, once each time that it begins; empty: nothing new.
   std::string take_complaint() { return std::exchange(complaint_, {}); }
+  // No lines follow: writes what is still kept, and waits so long for room. A complaint then says what is lost.
+  void finish(std::chrono::milliseconds patience);
 
  private:
   void append(const Json& line);

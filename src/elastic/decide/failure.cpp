@@ -91,7 +91,7 @@ Condemned condemn(Turn& turn, const Loss& loss) {
     ++turn.state.failures;
   }
   Condemned condemned{worker.id, is_member(worker), worker.heard,
-                            fmt::format("{} failed: {}", name_of(worker), fault.reason)};
+                      fmt::format("{} failed: {}", name_of(worker), fault.reason)};
   if (fault.remains == Remains::process && !fault.exits) turn.add(KillWorker{worker.id, fault.hung});
   show_lines(turn, worker, fault.last_lines);
   turn.enter_phase(worker, WorkerPhase::ending);

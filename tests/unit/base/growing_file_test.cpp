@@ -1,12 +1,11 @@
 #include <dtrain/base/growing_file.hpp>
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
-
 #include <dtrain/base/error.hpp>
+
+#include "common/small_files.hpp"
 
 namespace dtrain {
 namespace {
@@ -15,32 +14,22 @@ class GrowingFileTest : public testing::Test {
  protected:
   GrowingFileTest() : path_(testing::TempDir() + "dtrain-growing-" + std::to_string(::getpid())) {
     std::filesystem::remove(path_);
-    std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &usual_);
   }
-  ~GrowingFileTest() override {
-    limit(usual_.rlim_cur);
-    std::filesystem::remove(path_);
-  }
-  // A limit of the file's size stands for a full disk: a write stops in the middle in the same way.
-  void limit(rlim_t size) const {
-    const rlimit small{size, usual_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-  }
+  ~GrowingFileTest() override { std::filesystem::remove(path_); }
 
   const Path path_;
-  rlimit usual_{};
+  const SmallFiles disk_;
 };
 
 TEST_F(GrowingFileTest, WhatDoesNotFitIsWrittenOnceThereIsRoom) {
   GrowingFile file(path_);
   file.append("first\n");
-  limit(10);
+  disk_.limit(10);
   EXPECT_THROW(file.append("second\n"), Error);
   EXPECT_THROW(file.append("third\n"), Error);
   EXPECT_TRUE(file.is_behind());
   EXPECT_EQ(read_file(path_), "first\nseco");
-  limit(usual_.rlim_cur);
+  disk_.lift();
   file.append("fourth\n");
   EXPECT_FALSE(file.is_behind());
   EXPECT_EQ(read_file(path_), "first\nsecond\nthird\nfourth\n");
@@ -48,10 +37,10 @@ TEST_F(GrowingFileTest, WhatDoesNotFitIsWrittenOnceThereIsRoom) {
 
 TEST_F(GrowingFileTest, ItCatchesUpWithoutAnythingNew) {
   GrowingFile file(path_);
-  limit(0);
+  disk_.limit(0);
   EXPECT_THROW(file.append("a\n"), Error);
   EXPECT_THROW(file.catch_up(), Error);
-  limit(usual_.rlim_cur);
+  disk_.lift();
   file.catch_up();
   EXPECT_EQ(read_file(path_), "a\n");
 }

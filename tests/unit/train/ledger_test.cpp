@@ -7,6 +7,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "common/small_files.hpp"
+
 namespace dtrain::train {
 namespace {
 
@@ -58,6 +60,30 @@ TEST_F(LedgerFolder, GoesOnAfterALineThatACrashCutOff) {
   again.begin_generation(1, at(0, 1));
   again.add(at(0, 1), Ids{5});
   EXPECT_EQ(read_ledger(folder_).epoch(0), (Ids{1, 5}));
+}
+
+// Nobody adds a line any more after a worker's last step.
+TEST_F(LedgerFolder, WritesAtTheEndWhatAFullDiskRefused) {
+  const SmallFiles disk;
+  LedgerWriter a = writer("a");
+  a.begin_generation(1, at(0, 0));
+  disk.limit(60);
+  a.add(at(0, 0), Ids{1, 2, 3});
+  EXPECT_NE(a.take_complaint(), "");
+  disk.lift();
+  a.finish({});
+  EXPECT_EQ(a.take_complaint(), "");
+  EXPECT_EQ(read_ledger(folder_).epoch(0), (Ids{1, 2, 3}));
+}
+
+TEST_F(LedgerFolder, SaysWhatIsLostWhereTheDiskStaysFull) {
+  const SmallFiles disk;
+  LedgerWriter a = writer("a");
+  disk.limit(10);
+  a.begin_generation(1, at(0, 0));
+  EXPECT_NE(a.take_complaint(), "");
+  a.finish(std::chrono::milliseconds(60));
+  EXPECT_NE(a.take_complaint().find("the last lines are lost"), std::string::npos);
 }
 
 TEST_F(LedgerFolder, NamesAFolderThatIsNotThere) { EXPECT_THROW(read_ledger(folder_ / "none"), Error); }
