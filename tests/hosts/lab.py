@@ -160,8 +160,8 @@ class Lab:
         """Before boot(): machines have the shared folder only as long as their cable leads to the one that serves it. Three
         seconds after it does not, whoever uses the folder gets EIO; healed, it comes back by itself."""
         program = next(filter(os.path.exists, SFTP_SERVERS), None)
-        if NFS or not program or not shutil.which("sshfs"):
-            raise Skip("no program sshfs or sftp-server here, or the folder is NFS's")
+        if NFS or not program or not shutil.which("sshfs") or not os.path.exists("/dev/fuse"):
+            raise Skip("no program sshfs or sftp-server here, no /dev/fuse, or the folder is NFS's")
         SHARE_SERVER.mkdir()
         make_key(SHARE_SERVER / "host_key", "share")
         serve = f"exec {program} -e -l INFO 2>>{SHARE_SERVER}/${{SSH_CLIENT%% *}}"

@@ -95,6 +95,7 @@ full 1 7
 random 1 8
 urandom 1 9
 tty 5 0
+fuse 10 229
 END
   ln -s pts/ptmx "$folder/ptmx"
   ln -s /proc/self/fd "$folder/fd"
