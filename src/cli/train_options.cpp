@@ -45,7 +45,7 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
       [&options](const std::string& text) { options.schedule.kind = nn::parse_schedule(text); },
       [&options] { return std::string(nn::schedule_name(options.schedule.kind)); });
   set.add("--lr-rise", options.schedule.rise_share, "SHARE", "one-cycle: the part of the run in which the rate rises",
-          between(0, 1));
+          between(0, 0.99));
   set.add("--lr-final", options.schedule.final_share, "SHARE", "cosine, one-cycle: the last rate as a share of --lr",
           between(0, 1));
   set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS", "the rate rises linearly for so long",

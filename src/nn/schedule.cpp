@@ -76,7 +76,7 @@ void require_valid(const Schedule& s) {
   require(std::isfinite(s.total_epochs) && s.total_epochs > 0, "the number of epochs must be more than 0");
   require(std::isfinite(s.warmup_epochs) && s.warmup_epochs >= 0, "the warm-up must be 0 epochs or more");
   require(share(s.final_share), "the final share must be from 0 to 1");
-  require(s.rise_share > 0 && s.rise_share < 1, "the share of the rise must be between 0 and 1");
+  require(s.rise_share >= 0 && s.rise_share < 1, "the share of the rise must be at least 0 and less than 1");
   require(s.kind != ScheduleKind::cosine || s.warmup_epochs < s.total_epochs, "the warm-up must end before the run");
   require(s.kind != ScheduleKind::one_cycle || s.warmup_epochs == 0, "one-cycle rises by itself and takes no warm-up");
 }

@@ -27,7 +27,7 @@ struct Schedule {
   double warmup_epochs = 0;          // step, cosine: linear from base/25 up to base; 0: none
   double total_epochs = 1;   // cosine (half a period from the warm-up's end) and one_cycle (linear fall) end here
   double final_share = 0.0;  // cosine, one_cycle: last rate as a share of base
-  double rise_share = 0.3;   // one_cycle: share of the run spent rising linearly from base/25
+  double rise_share = 0.3;   // one_cycle: share of the run spent rising linearly from base/25, in [0, 1)
   // The rate of the step that begins after `samples_seen`; a boundary of b epochs counts from b * samples_per_epoch on.
   // samples_per_epoch >= 1. Uses own polynomials, no libm.
   double rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const;

@@ -89,6 +89,8 @@ TEST(Schedule, RefusesValuesThatMakeNoSense) {
   EXPECT_THROW(require_valid(Schedule{.factor = -0.1}), UsageError);
   EXPECT_THROW(require_valid(Schedule{.boundaries = {250, 200}}), UsageError);
   EXPECT_THROW(require_valid(Schedule{.final_share = 2}), UsageError);
+  EXPECT_NO_THROW(require_valid(Schedule{.rise_share = 0}));
+  EXPECT_THROW(require_valid(Schedule{.rise_share = 1}), UsageError);
   EXPECT_THROW(require_valid(Schedule{.kind = ScheduleKind::cosine, .warmup_epochs = 5, .total_epochs = 5}),
                UsageError);
   EXPECT_THROW(require_valid(Schedule{.kind = ScheduleKind::one_cycle, .warmup_epochs = 1}), UsageError);
