@@ -1,6 +1,6 @@
-#include <cstdlib>
-
 #include <dtrain/base/cache_folder.hpp>
+
+#include <cstdlib>
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@ set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 shapes 300
 hash() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["weights_sha256"])'; }
-recipe=(--recipe speednet --width 4 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "--image-shape" "3,28,28"
+recipe=(--recipe speednet --width 4 --data-train d/shapes_train.rec --data-val d/shapes_val.rec --image-shape "3,28,28"
   --global-batch 60 --logical-shards 4 --seed 3)
 
 run train "${recipe[@]}" --num-epochs 2 --model-prefix m/whole
