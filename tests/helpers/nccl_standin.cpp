@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <dtrain/base/bfloat16.hpp>
 
 #include "helpers/host_stream.hpp"
 #include "nccl/api.hpp"
@@ -71,20 +74,33 @@ class Opaque {
   Result state() const { return state_; }
   bool has_peer(int peer) const { return peer >= 0 && peer < static_cast<int>(sockets_.size()); }
 
-  // Without a stream a thread does it, and the communicator is in progress until it has.
   void start(std::vector<Move> moves, testing::HostStream* stream) {
-    if (stream) {
-      ++on_streams_;
-      return stream->enqueue([this, moves = std::move(moves)]() mutable {
-        run(std::move(moves));
-        --on_streams_;
-      });
-    }
-    background_.join();
-    state_ = Result::in_progress;
-    background_ = std::thread([this, moves = std::move(moves)]() mutable {
-      if (run(std::move(moves))) state_ = Result::success;
-    });
+    start_work([this, moves = std::move(moves)]() mutable { return run(std::move(moves)); }, stream);
+  }
+
+  // Adds from the last rank to the first: an order that is nobody's tree.
+  template <typename T>
+  void start_sum(const T* from, T* to, std::size_t count, float (*widen)(T), T (*narrow)(float),
+                 testing::HostStream* stream) {
+    start_work(
+        [=, this] {
+          std::vector<std::vector<T>> all(sockets_.size(), std::vector<T>(from, from + count));
+          std::vector<Move> moves;
+          for (int peer = 0; has_peer(peer); ++peer) {
+            auto& theirs = all[static_cast<std::size_t>(peer)];
+            auto* const mine = reinterpret_cast<std::byte*>(const_cast<T*>(from));
+            moves.push_back({true, mine, count * sizeof(T), peer});
+            moves.push_back({false, reinterpret_cast<std::byte*>(theirs.data()), count * sizeof(T), peer});
+          }
+          if (!run(std::move(moves))) return false;
+          for (std::size_t i = 0; i < count; ++i) {
+            float sum = 0;
+            for (std::size_t peer = all.size(); peer-- > 0;) sum += widen(all[peer][i]);
+            to[i] = narrow(sum);
+          }
+          return true;
+        },
+        stream);
   }
 
  private:
@@ -122,6 +138,22 @@ class Opaque {
     int peer = -1;
     if (::recv(socket, &peer, sizeof peer, MSG_WAITALL) != sizeof peer || !has_peer(peer)) std::abort();
     sockets_[static_cast<std::size_t>(peer)] = socket;
+  }
+
+  // Without a stream a thread does it, and the communicator is in progress until it has.
+  void start_work(std::function<bool()> work, testing::HostStream* stream) {
+    if (stream) {
+      ++on_streams_;
+      return stream->enqueue([this, work = std::move(work)] {
+        work();
+        --on_streams_;
+      });
+    }
+    background_.join();
+    state_ = Result::in_progress;
+    background_ = std::thread([this, work = std::move(work)] {
+      if (work()) state_ = Result::success;
+    });
   }
 
   // All moves of a group at once, those with one peer in order. False: aborted.
@@ -255,6 +287,20 @@ Result ncclSend(const void* from, std::size_t count, DataType type, int peer, Ha
 
 Result ncclRecv(void* to, std::size_t count, DataType type, int peer, Handle handle, void* stream) {
   return add({false, static_cast<std::byte*>(to), count, peer}, type, handle, stream);
+}
+
+Result ncclAllReduce(const void* from, void* to, std::size_t count, DataType type, Operation operation, Handle handle,
+                     void* stream) {
+  if (handle->state() != Result::success || operation != Operation::sum) return Result::invalid_usage;
+  auto* const queue = static_cast<testing::HostStream*>(stream);
+  if (type == DataType::float32) {
+    const auto same = [](float value) { return value; };
+    handle->start_sum<float>(static_cast<const float*>(from), static_cast<float*>(to), count, same, same, queue);
+  } else {
+    handle->start_sum<bfloat16_bits>(static_cast<const bfloat16_bits*>(from), static_cast<bfloat16_bits*>(to), count,
+                                     from_bfloat16, to_bfloat16, queue);
+  }
+  return handle->state();
 }
 
 Result ncclCommAbort(Handle handle) {

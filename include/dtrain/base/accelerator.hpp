@@ -9,6 +9,16 @@
 
 namespace dtrain {
 
+// A point in a queue of a GPU's work, for other queues of the same GPU to wait for (cudaEvent_t). Null: it is reached.
+struct DeviceMark {
+  void* event = nullptr;
+};
+
+// Elements [first, first + size) of a row of floats.
+struct FloatRange {
+  std::int64_t first = 0, size = 0;
+};
+
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
@@ -24,8 +34,14 @@ class Accelerator {
   // out[i] = left[i] + right[i]; then, if `rounded`, to the nearest bfloat16. `out` may be `left` or `right`.
   virtual void add(float* out, const float* left, const float* right, std::int64_t size, bool rounded) = 0;
   virtual void copy(float* to, const float* from, std::int64_t size) = 0;
+  virtual void clear(float* to, std::int64_t size) = 0;  // to zeros
   virtual void narrow(bfloat16_bits* to, const float* from, std::int64_t size) = 0;
   virtual void widen(float* to, const bfloat16_bits* from, std::int64_t size) = 0;
+
+  // Work that is asked for from now on begins when `mark`, of another queue, is reached.
+  virtual void wait_for(DeviceMark mark) = 0;
+  // Behind the work that was asked for so far. To be waited for before the next mark is made.
+  virtual DeviceMark mark() = 0;
 
   // The queue of its work, as libraries of its maker call it (cudaStream_t); makes the GPU the calling thread's.
   virtual void* stream() = 0;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/accelerator.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/comm/tree.hpp>
 
@@ -47,6 +48,26 @@ class Reduction {
   virtual Reduced finish() = 0;
 };
 
+struct DeviceSum {
+  float* values = nullptr;  // on the GPU, valid until the next reduction; whoever gets it may overwrite it
+  std::vector<Note> notes;  // as those of Reduced
+};
+
+// One step's reduction whose leaves lie on this rank's GPU and whose sum stays there. A part is sent as soon as it is
+// final in the rank's last leaf. One thread. Destroyed before finish() returned: the communicator is dead.
+class DeviceReduction {
+ public:
+  virtual ~DeviceReduction() = default;
+  // First of all: nobody uses the sum of the reduction before this one when `mark` is reached.
+  virtual void begin(DeviceMark mark) = 0;
+  // Part `part` of a leaf lies at `values` when `ready` is reached. Shards ascend; the parts of a leaf come in order.
+  virtual void take(int shard, int part, const float* values, DeviceMark ready) = 0;
+  // When it is reached, all that was taken may be overwritten.
+  virtual DeviceMark taken() = 0;
+  // Call when all leaves of this rank were taken. Blocks until the root is here.
+  virtual DeviceSum finish() = 0;
+};
+
 // One thread calls at a time, except abort() and what Reduction allows. Throws PeerLost, with the ranks it names.
 class Communicator {
  public:
@@ -57,6 +78,13 @@ class Communicator {
   // All ranks call it with the same shape; at most one Reduction lives at a time, and nothing else is called while it
   // does. The bytes of the sum depend neither on the number of ranks nor on time. Must not outlive the communicator.
   virtual std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) = 0;
+  // The same for leaves on a GPU, which become final in these parts, in their order: they cover a leaf, and none is
+  // partly rounded. nullptr: this communicator adds up on the host.
+  virtual std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape& /*shape*/,
+                                                                  const std::vector<FloatRange>& /*parts*/,
+                                                                  const Note& /*note*/) {
+    return nullptr;
+  }
   // Gives back the memory of a sum that nobody reads any more. Not needed, but the next reduction is faster.
   virtual void recycle(std::vector<float>) {}
 

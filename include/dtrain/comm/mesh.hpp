@@ -33,6 +33,7 @@ enum class Transport { tcp, gloo, nccl };
 struct NcclSite {
   Path library;  // libnccl.so.2
   std::shared_ptr<Accelerator> device;
+  bool any_order = false;  // NCCL may add ranks' sums up in any order: other bits for another number of ranks
 };
 
 // Points of a collective where a test may end a rank: see tests/unit/comm and tests/world.

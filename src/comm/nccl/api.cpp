@@ -34,6 +34,7 @@ Api load(const Path& file) {
   find(library, file, "ncclGroupEnd", api.group_end);
   find(library, file, "ncclSend", api.send);
   find(library, file, "ncclRecv", api.receive);
+  find(library, file, "ncclAllReduce", api.all_reduce);
   find(library, file, "ncclCommAbort", api.abort);
   find(library, file, "ncclGetErrorString", api.error_text);
   return api;

@@ -21,6 +21,7 @@ enum class Result : int {
 };
 
 enum class DataType : int { float32 = 7, bfloat16 = 9 };
+enum class Operation : int { sum = 0 };
 
 struct UniqueId {
   char bytes[128];
@@ -52,6 +53,8 @@ struct Api {
   Result (*group_end)();
   Result (*send)(const void* from, std::size_t count, DataType type, int peer, Handle handle, void* stream);
   Result (*receive)(void* to, std::size_t count, DataType type, int peer, Handle handle, void* stream);
+  Result (*all_reduce)(const void* from, void* to, std::size_t count, DataType type, Operation operation, Handle handle,
+                       void* stream);
   Result (*abort)(Handle handle);
   const char* (*error_text)(Result result);
 };

@@ -2,114 +2,147 @@
 
 #include <algorithm>
 
+#include <dtrain/base/error.hpp>
+
 namespace dtrain::comm::nccl {
 
-DeviceSums::DeviceSums(Accelerator& device, const MergePlan& merge, const ExchangePlan& plan, int rank)
-    : device_(device), plan_(plan) {
-  for (int index = 0; index < static_cast<int>(plan.parts.size()); ++index) {
-    const Chunk whole{part(index).first, part(index).size};
-    for (int node = 0; node < merge.pieces(); ++node) {
-      const Chunk& needed = merge[node].rank == rank ? whole : own(index);
-      if (needed.size > 0) nodes_.emplace(Key{index, node}, allocate(part(index), needed));
+DeviceSums::DeviceSums(Accelerator& device, const ReductionShape& shape, const std::vector<FloatRange>& ranges,
+                       int rank, int ranks, bool any_order)
+    : device_(device),
+      shape_(shape),
+      ranges_(ranges),
+      span_(shards_of_rank(rank, ranks, shape.shards)),
+      rank_(rank),
+      any_order_(any_order),
+      merge_(ranks, shape.shards),
+      local_(plan_local_sums(span_)) {
+  for (const Bucket& part : parts_of(shape, ranges)) plans_.push_back(plan_exchange(merge_, part, rank, ranks));
+  const int slots = any_order ? std::max(1, local_.slots) : local_.slots;
+  for (int index = 0; index < slots; ++index) slots_.push_back(allocate(0, shape.size, shape.rounded));
+  sum_ = allocate(0, shape.size, shape.rounded);
+  for (int part = 0; part < parts() && !any_order; ++part) {
+    const Chunk& own = plan(part).own;
+    for (int node = 0; node < merge_.pieces() && own.size > 0; ++node) {
+      if (merge_[node].rank == rank) continue;
+      received_.emplace(Key{part, node}, allocate(own.first, own.size, plan(part).part.rounded ? own.size : 0));
     }
-    sums_.push_back(allocate(part(index), whole));
   }
 }
 
-DeviceSums::Values DeviceSums::allocate(const Bucket& part, Chunk chunk) {
-  Values values;
-  const auto size = static_cast<std::uint64_t>(chunk.size);
-  values.floats = std::make_unique<DeviceFloats>(device_, size * sizeof(float));
-  if (part.rounded) values.narrow = std::make_unique<DeviceFloats>(device_, size * sizeof(bfloat16_bits));
-  values.first = chunk.first;
-  return values;
+bool DeviceSums::is_for(const ReductionShape& shape, const std::vector<FloatRange>& ranges) const {
+  const auto same = [](const FloatRange& a, const FloatRange& b) { return a.first == b.first && a.size == b.size; };
+  return shape_.shards == shape.shards && shape_.size == shape.size && shape_.rounded == shape.rounded &&
+         std::ranges::equal(ranges_, ranges, same);
 }
 
-// A bucket has no float of two parts.
-void DeviceSums::upload(int node, std::int64_t first, const float* values, std::int64_t size) {
-  const auto holder = std::ranges::find_if(
-      plan_.parts, [&](const Bucket& part) { return first >= part.first && first < part.first + part.size; });
-  const Key key{static_cast<int>(holder - plan_.parts.begin()), node};
-  device_.upload(nodes_.at(key).at(first), values, static_cast<std::size_t>(size) * sizeof(float));
+DeviceSums::Row DeviceSums::allocate(std::int64_t first, std::int64_t size, std::int64_t rounded) {
+  Row row;
+  row.first = first;
+  row.memory = std::make_unique<DeviceMemory>(device_, static_cast<std::uint64_t>(size) * sizeof(float));
+  if (rounded > 0) {
+    row.narrow_memory =
+        std::make_unique<DeviceMemory>(device_, static_cast<std::uint64_t>(rounded) * sizeof(bfloat16_bits));
+  }
+  return row;
 }
 
-void DeviceSums::exchange_pieces(Link& link, Clock::time_point deadline) {
-  transfer(link, plan_.piece_sends, plan_.piece_receptions, deadline);
+const DeviceSums::Row& DeviceSums::row(int part, int node) const {
+  if (node < 0) return sum_;
+  if (merge_[node].rank != rank_) return received_.at({part, node});
+  int before = 0;  // pieces of lower ranks come first
+  while (merge_[before].rank != rank_) ++before;
+  return slot(node - before);
 }
 
-void DeviceSums::exchange_sums(Link& link, Clock::time_point deadline) {
-  transfer(link, plan_.sum_sends, plan_.sum_receptions, deadline);
+void DeviceSums::take(int shard, int index, const float* values) {
+  const Bucket& part = plan(index).part;
+  const LeafPlace& place = local_.leaves[static_cast<std::size_t>(shard - span_.first)];
+  const Row& to = slot(place.slot);
+  if (part.rounded) {
+    device_.narrow(to.narrow_at(part.first), values, part.size);
+    device_.widen(to.at(part.first), to.narrow_at(part.first), part.size);
+  } else {
+    device_.copy(to.at(part.first), values, part.size);
+  }
+  for (int k = 0; k < place.additions; ++k) add_slots(part, place.slot - k - 1, place.slot - k);
+}
+
+void DeviceSums::add_slots(const Bucket& part, int left, int right) {
+  float* const sum = slot(left).at(part.first);
+  device_.add(sum, sum, slot(right).at(part.first), part.size, part.rounded);
+}
+
+void DeviceSums::exchange(int part, Link& link, Clock::time_point deadline) {
+  if (any_order_) return exchange_in_any_order(plan(part).part, link, deadline);
+  exchange_by_tree(part, link, deadline);
+}
+
+void DeviceSums::exchange_by_tree(int part, Link& link, Clock::time_point deadline) {
+  const ExchangePlan& plan = this->plan(part);
+  transfer(part, link, plan.piece_sends, plan.piece_receptions, deadline);
+  join(part);
+  transfer(part, link, plan.sum_sends, plan.sum_receptions, deadline);
+}
+
+void DeviceSums::exchange_in_any_order(const Bucket& part, Link& link, Clock::time_point deadline) {
+  for (int right = 1; right < local_.pieces; ++right) add_slots(part, 0, right);
+  const Row& mine = slot(0);
+  if (!has_leaves()) device_.clear(mine.at(part.first), part.size);
+  if (!part.rounded) {
+    return link.all_reduce(mine.at(part.first), sum_.at(part.first), part.size, DataType::float32, deadline);
+  }
+  device_.narrow(mine.narrow_at(part.first), mine.at(part.first), part.size);
+  link.all_reduce(mine.narrow_at(part.first), sum_.narrow_at(part.first), part.size, DataType::bfloat16, deadline);
+  device_.widen(sum_.at(part.first), sum_.narrow_at(part.first), part.size);
 }
 
 // A joined node takes the place of its left child.
-void DeviceSums::add_up() {
-  std::map<Key, float*> found;
-  for (auto& [key, values] : nodes_) {
-    if (own(key.part).size > 0) found[key] = values.at(own(key.part).first);
+void DeviceSums::join(int part) {
+  const ExchangePlan& plan = this->plan(part);
+  const Chunk& own = plan.own;
+  if (own.size == 0) return;
+  std::map<int, float*> found;
+  for (int node = 0; node < merge_.pieces(); ++node) found[node] = row(part, node).at(own.first);
+  for (const Join& join : plan.joins) {
+    float* const left = found.at(join.left);
+    device_.add(left, left, found.at(join.right), own.size, plan.part.rounded);
+    found[join.node] = left;
   }
-  for (const Join& join : plan_.joins) {
-    float* const left = found.at({join.part, join.left});
-    device_.add(left, left, found.at({join.part, join.right}), own(join.part).size, part(join.part).rounded);
-    found[{join.part, join.node}] = left;
-  }
-  for (int index = 0; index < static_cast<int>(plan_.parts.size()); ++index) {
-    const Chunk& chunk = own(index);
-    if (chunk.size == 0) continue;
-    device_.copy(sums_[static_cast<std::size_t>(index)].at(chunk.first), found.at({index, plan_.root}), chunk.size);
-  }
+  device_.copy(sum_.at(own.first), found.at(plan.root), own.size);
 }
 
-void DeviceSums::download(float* sum) {
-  for (const Values& values : sums_) {
-    const Bucket& bucket = part(static_cast<int>(&values - sums_.data()));
-    device_.download(sum + bucket.first, values.floats->floats(),
-                     static_cast<std::size_t>(bucket.size) * sizeof(float));
-  }
-}
-
-void DeviceSums::transfer(Link& link, const std::vector<Transfer>& sends, const std::vector<Transfer>& receptions,
-                          Clock::time_point deadline) {
+void DeviceSums::transfer(int part, Link& link, const std::vector<Transfer>& sends,
+                          const std::vector<Transfer>& receptions, Clock::time_point deadline) {
   if (sends.empty() && receptions.empty()) return;
-  narrow_before(sends);
+  const bool rounded = plan(part).part.rounded;
+  const auto place = [&](const Transfer& one) -> void* {
+    const Row& where = row(part, one.node);
+    return rounded ? static_cast<void*>(where.narrow_at(one.chunk.first)) : where.at(one.chunk.first);
+  };
+  const DataType type = rounded ? DataType::bfloat16 : DataType::float32;
+  if (rounded) narrow_before(part, sends);
   link.group(
       [&] {
-        for (const Transfer& one : sends) {
-          const Values& from = values(one);
-          if (part(one.part).rounded) {
-            link.send(from.narrow_at(one.chunk.first), one.chunk.size, DataType::bfloat16, one.peer);
-          } else {
-            link.send(from.at(one.chunk.first), one.chunk.size, DataType::float32, one.peer);
-          }
-        }
-        for (const Transfer& one : receptions) {
-          const Values& to = values(one);
-          if (part(one.part).rounded) {
-            link.receive(to.narrow_at(one.chunk.first), one.chunk.size, DataType::bfloat16, one.peer);
-          } else {
-            link.receive(to.at(one.chunk.first), one.chunk.size, DataType::float32, one.peer);
-          }
-        }
+        for (const Transfer& one : sends) link.send(place(one), one.chunk.size, type, one.peer);
+        for (const Transfer& one : receptions) link.receive(place(one), one.chunk.size, type, one.peer);
       },
       deadline);
-  widen_after(receptions);
+  if (!rounded) return;
+  for (const Transfer& one : receptions) {
+    const Row& to = row(part, one.node);
+    device_.widen(to.at(one.chunk.first), to.narrow_at(one.chunk.first), one.chunk.size);
+  }
 }
 
 // The sum of a chunk goes to all peers, one after another.
-void DeviceSums::narrow_before(const std::vector<Transfer>& sends) {
+void DeviceSums::narrow_before(int part, const std::vector<Transfer>& sends) {
   const Transfer* last = nullptr;
   for (const Transfer& one : sends) {
-    const std::int64_t first = one.chunk.first;
-    const bool is_done = last && last->part == one.part && last->node == one.node && last->chunk.first == first;
+    const bool is_done = last && last->node == one.node && last->chunk.first == one.chunk.first;
     last = &one;
-    if (is_done || !part(one.part).rounded) continue;
-    device_.narrow(values(one).narrow_at(first), values(one).at(first), one.chunk.size);
-  }
-}
-
-void DeviceSums::widen_after(const std::vector<Transfer>& receptions) {
-  for (const Transfer& one : receptions) {
-    const std::int64_t first = one.chunk.first;
-    if (part(one.part).rounded) device_.widen(values(one).at(first), values(one).narrow_at(first), one.chunk.size);
+    if (is_done) continue;
+    const Row& from = row(part, one.node);
+    device_.narrow(from.narrow_at(one.chunk.first), from.at(one.chunk.first), one.chunk.size);
   }
 }
 

@@ -10,16 +10,16 @@
 
 #include "nccl/exchange_plan.hpp"
 #include "nccl/link.hpp"
+#include "nccl/local_sums.hpp"
 
 namespace dtrain::comm::nccl {
 
-class DeviceFloats {
+class DeviceMemory {
  public:
-  DeviceFloats(Accelerator& device, std::uint64_t bytes) : device_(device), data_(device.allocate(bytes)) {}
-  ~DeviceFloats() { device_.release(data_); }
-  DeviceFloats(const DeviceFloats&) = delete;
-  float* floats() const { return reinterpret_cast<float*>(data_); }
-  bfloat16_bits* halves() const { return reinterpret_cast<bfloat16_bits*>(data_); }
+  DeviceMemory(Accelerator& device, std::uint64_t bytes) : device_(device), data_(device.allocate(bytes)) {}
+  ~DeviceMemory() { device_.release(data_); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  std::byte* data() const { return data_; }
 
  private:
   Accelerator& device_;
@@ -29,45 +29,59 @@ class DeviceFloats {
 // The memory of one shape of reductions, used again by each of them. All work is asked for and not waited for.
 class DeviceSums {
  public:
-  // `device` and `plan` must outlive this.
-  DeviceSums(Accelerator& device, const MergePlan& merge, const ExchangePlan& plan, int rank);
+  // Rank `rank` of `ranks`. `any_order`: NCCL adds the ranks' sums up as it likes, not by the tree.
+  DeviceSums(Accelerator& device, const ReductionShape& shape, const std::vector<FloatRange>& ranges, int rank,
+             int ranks, bool any_order);
+  bool is_for(const ReductionShape& shape, const std::vector<FloatRange>& ranges) const;
+  int parts() const { return static_cast<int>(plans_.size()); }
+  // Whether the rank has all that it can add up of its own once this shard's leaf is there.
+  bool is_last(int shard) const { return shard + 1 == span_.last; }
+  bool has_leaves() const { return span_.first < span_.last; }
 
-  // Bucket values of a piece of this rank: `first` is the position of the first one in the contribution.
-  void upload(int node, std::int64_t first, const float* values, std::int64_t size);
-  void exchange_pieces(Link& link, Clock::time_point deadline);
-  void add_up();
-  void exchange_sums(Link& link, Clock::time_point deadline);
-  void download(float* sum);  // waits for all of it
+  // Part `part` of the leaf of `shard`, which lies at `values`, is added to what there is of the rank's.
+  void take(int shard, int part, const float* values);
+  // After the last take() of that part. All ranks, in the same order of parts.
+  void exchange(int part, Link& link, Clock::time_point deadline);
+  float* sum() const { return sum_.floats(); }
 
  private:
-  // Floats of one part, and what travels in their place where they are rounded.
-  struct Values {
-    std::unique_ptr<DeviceFloats> floats, narrow;
-    std::int64_t first = 0;  // position in the contribution
-    float* at(std::int64_t position) const { return floats->floats() + (position - first); }
-    bfloat16_bits* narrow_at(std::int64_t position) const { return narrow->halves() + (position - first); }
+  // Floats, from position `first` of the leaf on, and what travels in their place where they are rounded.
+  struct Row {
+    std::unique_ptr<DeviceMemory> memory, narrow_memory;
+    std::int64_t first = 0;
+    float* floats() const { return reinterpret_cast<float*>(memory->data()); }
+    float* at(std::int64_t position) const { return floats() + (position - first); }
+    bfloat16_bits* narrow_at(std::int64_t position) const {
+      return reinterpret_cast<bfloat16_bits*>(narrow_memory->data()) + (position - first);
+    }
   };
-  struct Key {
-    int part, node;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
+  using Key = std::pair<int, int>;  // part, node
 
-  Values allocate(const Bucket& part, Chunk chunk);
-  const Bucket& part(int index) const { return plan_.parts[static_cast<std::size_t>(index)]; }
-  const Chunk& own(int index) const { return plan_.own[static_cast<std::size_t>(index)]; }
-  Values& values(const Transfer& transfer) {
-    return transfer.node < 0 ? sums_[static_cast<std::size_t>(transfer.part)]
-                             : nodes_.at({transfer.part, transfer.node});
-  }
-  void narrow_before(const std::vector<Transfer>& sends);
-  void widen_after(const std::vector<Transfer>& receptions);
-  void transfer(Link& link, const std::vector<Transfer>& sends, const std::vector<Transfer>& receptions,
+  Row allocate(std::int64_t first, std::int64_t size, std::int64_t rounded);
+  const ExchangePlan& plan(int part) const { return plans_[static_cast<std::size_t>(part)]; }
+  const Row& slot(int index) const { return slots_[static_cast<std::size_t>(index)]; }
+  // Where a node's floats are: of this rank's pieces in its slots, of others' in what came from them.
+  const Row& row(int part, int node) const;
+  void add_slots(const Bucket& part, int left, int right);
+  void exchange_by_tree(int part, Link& link, Clock::time_point deadline);
+  void exchange_in_any_order(const Bucket& part, Link& link, Clock::time_point deadline);
+  void transfer(int part, Link& link, const std::vector<Transfer>& sends, const std::vector<Transfer>& receptions,
                 Clock::time_point deadline);
+  void narrow_before(int part, const std::vector<Transfer>& sends);
+  void join(int part);
 
   Accelerator& device_;
-  const ExchangePlan& plan_;
-  std::map<Key, Values> nodes_;  // pieces: whole parts of this rank's, chunks of others'
-  std::vector<Values> sums_;     // [part]
+  const ReductionShape shape_;
+  const std::vector<FloatRange> ranges_;
+  const ShardSpan span_;
+  const int rank_;
+  const bool any_order_;
+  const MergePlan merge_;
+  const LocalSums local_;
+  std::vector<ExchangePlan> plans_;  // [part]
+  std::vector<Row> slots_;           // whole leaves
+  std::map<Key, Row> received_;      // chunks
+  Row sum_;
 };
 
 }  // namespace dtrain::comm::nccl

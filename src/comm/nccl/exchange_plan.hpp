@@ -1,7 +1,7 @@
-// One reduction as a rank's sends, receptions and additions, decided before any byte moves: pure. The contribution is
-// cut into parts (the floats that are rounded, the others), each part into a chunk for each rank, its owner. First all
-// ranks send their pieces of the tree to the owners; each owner then adds up its chunks, left first; then it sends the
-// sums to all. NCCL matches what two ranks send each other by order alone, so both sides go by (part, node).
+// One part of a reduction as a rank's sends, receptions and additions, decided before any byte moves: pure. The part is
+// cut into a chunk for each rank, its owner. First all ranks send their pieces of the tree to the owners; each owner
+// then adds up its chunk, left first; then it sends the sum to all. NCCL matches what two ranks send each other by
+// order alone, so both sides go by node.
 #pragma once
 
 #include <vector>
@@ -13,31 +13,29 @@
 
 namespace dtrain::comm::nccl {
 
-// At most two, none empty.
-std::vector<Bucket> parts_of(const ReductionShape& shape);
+// None empty, none partly rounded.
+std::vector<Bucket> parts_of(const ReductionShape& shape, const std::vector<FloatRange>& ranges);
 
 struct Transfer {
   int peer = -1;
-  int part = 0;
   int node = -1;  // of the merge plan; of a sum: -1
   Chunk chunk;    // positions in the contribution
 };
 
-// Of this rank's chunk of a part: node = left + right.
+// Of this rank's chunk: node = left + right.
 struct Join {
-  int part = 0;
   int left = -1, right = -1, node = -1;
 };
 
 struct ExchangePlan {
-  std::vector<Bucket> parts;
-  std::vector<Chunk> own;  // [part]: this rank's chunk; may be empty
+  Bucket part;
+  Chunk own;  // this rank's chunk; may be empty
   std::vector<Transfer> piece_sends, piece_receptions;
   std::vector<Join> joins;  // children before parents
   int root = -1;            // node
   std::vector<Transfer> sum_sends, sum_receptions;
 };
 
-ExchangePlan plan_exchange(const MergePlan& plan, const ReductionShape& shape, int rank, int ranks);
+ExchangePlan plan_exchange(const MergePlan& plan, const Bucket& part, int rank, int ranks);
 
 }  // namespace dtrain::comm::nccl

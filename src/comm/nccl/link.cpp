@@ -73,6 +73,12 @@ void Link::receive(void* to, std::int64_t count, DataType type, int peer) {
   require(api_.receive(to, static_cast<std::size_t>(count), type, peer, handle_, device_.stream()), "a transfer");
 }
 
+void Link::all_reduce(const void* from, void* to, std::int64_t count, DataType type, Clock::time_point deadline) {
+  require(api_.all_reduce(from, to, static_cast<std::size_t>(count), type, Operation::sum, handle_, device_.stream()),
+          "a sum");
+  settle("the start of a sum", deadline);
+}
+
 void Link::wait_for_device(Clock::time_point deadline) {
   wait_until([this] { return device_.is_idle(); }, "a transfer", deadline);
 }

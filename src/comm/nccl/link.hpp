@@ -31,6 +31,8 @@ class Link {
   void group(const std::function<void()>& operations, Clock::time_point deadline);
   void send(const void* from, std::int64_t count, DataType type, int peer);
   void receive(void* to, std::int64_t count, DataType type, int peer);
+  // Starts the sum of all ranks' floats, in whatever order NCCL adds them, on the device's stream. All ranks.
+  void all_reduce(const void* from, void* to, std::int64_t count, DataType type, Clock::time_point deadline);
   // Until the device has done all its work.
   void wait_for_device(Clock::time_point deadline);
 

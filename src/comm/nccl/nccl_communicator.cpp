@@ -8,7 +8,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "leaf_joiner.hpp"
+#include "float_pool.hpp"
 #include "nccl/device_sums.hpp"
 #include "nccl/link.hpp"
 #include "reduction_begin.hpp"
@@ -17,22 +17,13 @@ namespace dtrain::comm {
 namespace nccl {
 namespace {
 
-// What serves all reductions of one shape.
-struct Room {
-  Room(Accelerator& device, const ReductionShape& s, int rank, int ranks)
-      : shape(s), merge(ranks, s.shards), plan(plan_exchange(merge, s, rank, ranks)), sums(device, merge, plan, rank) {}
-  const ReductionShape shape;
-  const MergePlan merge;
-  const ExchangePlan plan;
-  DeviceSums sums;
-};
-
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> mesh, const NcclSite& site, std::chrono::milliseconds connect_deadline,
                    std::chrono::milliseconds operation_deadline)
       : mesh_(std::move(mesh)),
         device_(site.device),
+        any_order_(site.any_order),
         api_(load(site.library)),
         connect_deadline_(connect_deadline),
         operation_deadline_(operation_deadline) {}
@@ -40,6 +31,9 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return mesh_->rank(); }
   int size() const override { return mesh_->size(); }
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override;
+  std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape& shape,
+                                                          const std::vector<FloatRange>& parts,
+                                                          const Note& note) override;
   void recycle(std::vector<float> sum) override { leaves_.give(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return mesh_->all_gather(mine); }
   void send(int to, ByteView bytes) override { mesh_->send(to, bytes); }
@@ -55,61 +49,129 @@ class NcclCommunicator final : public Communicator {
     abort();
     link_.reset();
   }
-  // The sum over all ranks' pieces, into `sum`; the notes of all.
-  std::vector<Note> reduce(const ReductionShape& shape, const Note& note, const std::vector<Bucket>& buckets,
-                           const std::vector<Piece>& pieces, float* sum);
+  // Everybody's note, before NCCL moves a byte: it does not know what the other side takes for the size.
+  std::vector<Note> agree(const ReductionShape& shape, const Note& note);
+  Accelerator& device() { return *device_; }
+  DeviceSums& sums(const ReductionShape& shape, const std::vector<FloatRange>& parts);
+  Link& link();
   FloatPool& leaves() { return leaves_; }
+  Clock::time_point deadline() const { return Clock::now() + operation_deadline_; }
 
  private:
-  std::vector<Note> agree(const ReductionShape& shape, const Note& note);
-  Link& link();
-  Room& room(const ReductionShape& shape);
-
   const std::unique_ptr<Communicator> mesh_;
   const std::shared_ptr<Accelerator> device_;
+  const bool any_order_;
   const Api api_;
   const std::chrono::milliseconds connect_deadline_, operation_deadline_;
   FloatPool leaves_;
   std::atomic<bool> aborted_{false};
-  std::optional<Room> room_;
+  std::optional<DeviceSums> sums_;
   std::optional<Link> link_;  // after what its transfers use: it ends first
 };
 
+class NcclDeviceReduction final : public DeviceReduction {
+ public:
+  NcclDeviceReduction(NcclCommunicator& owner, const ReductionShape& shape, const std::vector<FloatRange>& parts,
+                      const Note& note)
+      : owner_(owner), device_(owner.device()), sums_(owner.sums(shape, parts)), shape_(shape), note_(note) {}
+  ~NcclDeviceReduction() override {
+    if (!finished_) owner_.die();
+  }
+
+  void begin(DeviceMark mark) override { device_.wait_for(mark); }
+
+  // What of a part all ranks have in their last leaves travels while they still compute the next part.
+  void take(int shard, int part, const float* values, DeviceMark ready) override {
+    device_.wait_for(ready);
+    sums_.take(shard, part, values);
+    if (sums_.is_last(shard)) exchange(part);
+  }
+
+  DeviceMark taken() override { return device_.mark(); }
+
+  DeviceSum finish() override {
+    if (notes_.empty() && !sums_.has_leaves()) {
+      for (int part = 0; part < sums_.parts(); ++part) exchange(part);
+    }
+    if (notes_.empty()) notes_ = owner_.agree(shape_, note_);
+    owner_.link().wait_for_device(owner_.deadline());
+    // Whoever leaves takes memory away that its peers may still read.
+    owner_.all_gather({});
+    finished_ = true;
+    return {sums_.sum(), std::move(notes_)};
+  }
+
+ private:
+  void exchange(int part) {
+    if (notes_.empty()) notes_ = owner_.agree(shape_, note_);
+    sums_.exchange(part, owner_.link(), owner_.deadline());
+  }
+
+  NcclCommunicator& owner_;
+  Accelerator& device_;
+  DeviceSums& sums_;
+  const ReductionShape shape_;
+  const Note note_;
+  std::vector<Note> notes_;  // of all, once they have agreed
+  bool finished_ = false;
+};
+
+// Of leaves that were computed elsewhere: they are brought to the GPU when all of them are there, and the sum back.
 class NcclReduction final : public Reduction {
  public:
   NcclReduction(NcclCommunicator& owner, const ReductionShape& shape, const Note& note)
       : owner_(owner),
         shape_(shape),
-        note_(note),
+        parts_(halves(shape)),
         span_(shards_of_rank(owner.rank(), owner.size(), shape.shards)),
-        joiner_(shape, span_, owner.leaves(), [this](const Piece& piece) {
-          const std::lock_guard lock(mutex_);
-          pieces_.push_back(piece);
-        }) {}
-  ~NcclReduction() override {
-    if (!finished_) owner_.die();
-  }
+        on_device_(owner, shape, parts_, note),
+        leaves_(static_cast<std::size_t>(span_.last - span_.first)) {}
 
-  std::span<float> leaf(int shard) override { return joiner_.leaf(shard); }
-  void ready(int shard, std::int64_t first, std::int64_t size) override { joiner_.ready(shard, first, size); }
+  std::span<float> leaf(int shard) override {
+    const std::lock_guard lock(mutex_);
+    return leaf_of(shard) = owner_.leaves().take(shape_.size);
+  }
+  void ready(int, std::int64_t, std::int64_t) override {}
 
   Reduced finish() override {
-    const bool has_leaves = span_.first < span_.last;
-    std::vector<float> sum = has_leaves ? std::move(joiner_.first_memory()) : owner_.leaves().take(shape_.size);
-    std::vector<Note> notes = owner_.reduce(shape_, note_, joiner_.buckets(), pieces_, sum.data());
-    finished_ = true;
-    return {std::move(sum), std::move(notes)};
+    bring_leaves();
+    DeviceSum sum = on_device_.finish();
+    Reduced reduced{owner_.leaves().take(shape_.size), std::move(sum.notes)};
+    owner_.device().download(reduced.sum.data(), sum.values, reduced.sum.size() * sizeof(float));
+    for (std::vector<float>& leaf : leaves_) owner_.leaves().give(std::move(leaf));
+    return reduced;
   }
 
  private:
+  // What is rounded, and what is not.
+  static std::vector<FloatRange> halves(const ReductionShape& shape) {
+    std::vector<FloatRange> parts;
+    if (shape.rounded > 0) parts.push_back({0, shape.rounded});
+    if (shape.rounded < shape.size) parts.push_back({shape.rounded, shape.size - shape.rounded});
+    return parts;
+  }
+  std::vector<float>& leaf_of(int shard) { return leaves_[static_cast<std::size_t>(shard - span_.first)]; }
+
+  void bring_leaves() {
+    const std::size_t bytes = static_cast<std::size_t>(shape_.size) * sizeof(float);
+    memory_.emplace(owner_.device(), bytes);
+    auto* const values = reinterpret_cast<float*>(memory_->data());
+    for (int shard = span_.first; shard < span_.last; ++shard) {
+      owner_.device().upload(values, leaf_of(shard).data(), bytes);
+      for (std::size_t part = 0; part < parts_.size(); ++part) {
+        on_device_.take(shard, static_cast<int>(part), values + parts_[part].first, {});
+      }
+    }
+  }
+
   NcclCommunicator& owner_;
   const ReductionShape shape_;
-  const Note note_;
+  const std::vector<FloatRange> parts_;
   const ShardSpan span_;
-  std::mutex mutex_;  // guards pieces_ until all leaves are ready
-  std::vector<Piece> pieces_;
-  LeafJoiner joiner_;
-  bool finished_ = false;
+  std::optional<DeviceMemory> memory_;  // before on_device_: nothing waits for a GPU that waits for a lost rank
+  NcclDeviceReduction on_device_;
+  std::mutex mutex_;  // guards leaves_ until all are ready
+  std::vector<std::vector<float>> leaves_;
 };
 
 std::unique_ptr<Reduction> NcclCommunicator::begin_reduction(const ReductionShape& shape, const Note& note) {
@@ -117,28 +179,13 @@ std::unique_ptr<Reduction> NcclCommunicator::begin_reduction(const ReductionShap
   return std::make_unique<NcclReduction>(*this, shape, note);
 }
 
-std::vector<Note> NcclCommunicator::reduce(const ReductionShape& shape, const Note& note,
-                                           const std::vector<Bucket>& buckets, const std::vector<Piece>& pieces,
-                                           float* sum) {
-  std::vector<Note> notes = agree(shape, note);
-  DeviceSums& sums = room(shape).sums;
-  Link& link = this->link();
-  const Clock::time_point deadline = Clock::now() + operation_deadline_;
-  for (const Piece& piece : pieces) {
-    const Bucket& bucket = buckets[static_cast<std::size_t>(piece.bucket)];
-    sums.upload(room_->merge.number_of_piece(piece.node), bucket.first, piece.values, bucket.size);
-  }
-  sums.exchange_pieces(link, deadline);
-  sums.add_up();
-  sums.exchange_sums(link, deadline);
-  link.wait_for_device(deadline);
-  sums.download(sum);
-  // Whoever leaves takes memory away that its peers may still read.
-  mesh_->all_gather({});
-  return notes;
+std::unique_ptr<DeviceReduction> NcclCommunicator::begin_device_reduction(const ReductionShape& shape,
+                                                                          const std::vector<FloatRange>& parts,
+                                                                          const Note& note) {
+  if (aborted_) throw PeerLost("the communicator was aborted");
+  return std::make_unique<NcclDeviceReduction>(*this, shape, parts, note);
 }
 
-// Before NCCL moves a byte: it does not know what the other side takes for the size.
 std::vector<Note> NcclCommunicator::agree(const ReductionShape& shape, const Note& note) {
   const ReductionBegin mine = begin_of(shape, note);
   const std::vector<std::string> all = mesh_->all_gather(std::as_bytes(std::span(&mine, 1)));
@@ -156,11 +203,12 @@ Link& NcclCommunicator::link() {
   return *link_;
 }
 
-Room& NcclCommunicator::room(const ReductionShape& shape) {
-  const bool fits = room_ && room_->shape.shards == shape.shards && room_->shape.size == shape.size &&
-                    room_->shape.rounded == shape.rounded;
-  if (!fits) room_.emplace(*device_, shape, rank(), size());
-  return *room_;
+DeviceSums& NcclCommunicator::sums(const ReductionShape& shape, const std::vector<FloatRange>& parts) {
+  if (!sums_ || !sums_->is_for(shape, parts)) {
+    sums_.reset();
+    sums_.emplace(*device_, shape, parts, rank(), size(), any_order_);
+  }
+  return *sums_;
 }
 
 }  // namespace

@@ -9,10 +9,9 @@
 
 namespace dtrain::comm {
 
-// Everything but the floats of reductions goes over `mesh`. Sums are the same bits as those of `mesh`; they are sent
-// once all leaves are ready, not while they are computed. The ranks meet in NCCL at their first reduction, on the
-// thread that reduces: beside the transfers of another communicator that could block both. `site`'s device is used by
-// one communicator at a time.
+// Everything but the floats of reductions goes over `mesh`. Sums are the same bits as those of `mesh`, unless `site`
+// allows any order. The ranks meet in NCCL at their first reduction, on the thread that reduces: beside the transfers
+// of another communicator that could block both. `site`'s device is used by one communicator at a time.
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> mesh, const NcclSite& site,
                                                      std::chrono::milliseconds connect_deadline,
                                                      std::chrono::milliseconds operation_deadline);

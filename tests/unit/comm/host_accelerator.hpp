@@ -1,6 +1,7 @@
 // An Accelerator that is this CPU: work is done later, in order, by a thread. Memory is poisoned with NaN.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -42,12 +43,18 @@ class HostAccelerator final : public Accelerator {
   void copy(float* to, const float* from, std::int64_t size) override {
     give([=] { std::memcpy(to, from, static_cast<std::size_t>(size) * sizeof(float)); });
   }
+  void clear(float* to, std::int64_t size) override {
+    give([=] { std::fill_n(to, size, 0.0f); });
+  }
   void narrow(bfloat16_bits* to, const float* from, std::int64_t size) override {
     give([=] { comm::narrow(to, from, size); });
   }
   void widen(float* to, const bfloat16_bits* from, std::int64_t size) override {
     give([=] { comm::widen(to, from, size); });
   }
+  // There is but one queue: what is behind a mark is behind the work before it.
+  void wait_for(DeviceMark) override {}
+  DeviceMark mark() override { return {}; }
   void* stream() override { return stream_ ? &*stream_ : nullptr; }
   bool is_idle() override { return !stream_ || stream_->is_idle(); }
 

@@ -15,7 +15,7 @@ static_assert(same(Result::success, ncclSuccess) && same(Result::unhandled_cuda_
               same(Result::invalid_argument, ncclInvalidArgument) && same(Result::invalid_usage, ncclInvalidUsage) &&
               same(Result::remote_error, ncclRemoteError) && same(Result::in_progress, ncclInProgress));
 static_assert(static_cast<int>(DataType::float32) == ncclFloat32 &&
-              static_cast<int>(DataType::bfloat16) == ncclBfloat16);
+              static_cast<int>(DataType::bfloat16) == ncclBfloat16 && static_cast<int>(Operation::sum) == ncclSum);
 static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId));
 static_assert(offsetof(Config, magic) == offsetof(ncclConfig_t, magic) &&
               offsetof(Config, version) == offsetof(ncclConfig_t, version) &&
@@ -101,6 +101,7 @@ static_assert(alike<decltype(Api::group_start), decltype(&ncclGroupStart)>);
 static_assert(alike<decltype(Api::group_end), decltype(&ncclGroupEnd)>);
 static_assert(alike<decltype(Api::send), decltype(&ncclSend)>);
 static_assert(alike<decltype(Api::receive), decltype(&ncclRecv)>);
+static_assert(alike<decltype(Api::all_reduce), decltype(&ncclAllReduce)>);
 static_assert(alike<decltype(Api::abort), decltype(&ncclCommAbort)>);
 static_assert(alike<decltype(Api::error_text), decltype(&ncclGetErrorString)>);
 

@@ -1,6 +1,8 @@
 // Reductions by NCCL over its stand-in (tests/helpers/nccl_standin.cpp): decisions, order, deadlines; no GPU.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <dtrain/base/error.hpp>
 
 #include "host_accelerator.hpp"
@@ -15,18 +17,30 @@ using namespace std::chrono_literals;
 
 // Each endpoint has a device of its own, as each worker has.
 struct NcclWorld {
-  explicit NcclWorld(int ranks, bool has_stream = true) : world(0) {
+  explicit NcclWorld(int ranks, bool has_stream = true, bool any_order = false, std::chrono::seconds deadline = 30s)
+      : world(0) {
     for (int rank = 0; rank < ranks; ++rank) {
       EndpointOptions options{.secret = "the token of this job", .transport = Transport::nccl};
-      options.nccl = {DTRAIN_NCCL_STANDIN, std::make_shared<HostAccelerator>(has_stream)};
+      options.operation_deadline = deadline;
+      devices.push_back(std::make_shared<HostAccelerator>(has_stream));
+      options.nccl = {DTRAIN_NCCL_STANDIN, devices.back(), any_order};
       world.endpoints.push_back(std::make_unique<Endpoint>(options));
       world.plan.ranks.push_back(world.endpoints.back()->address());
     }
     communicators = world.connect(1);
   }
+  Accelerator& device(const Communicator& comm) { return *devices[static_cast<std::size_t>(comm.rank())]; }
+  std::vector<std::shared_ptr<Accelerator>> devices;
   TcpWorld world;
   std::vector<std::unique_ptr<Communicator>> communicators;
 };
+
+// The last floats first, as gradients become final.
+std::vector<FloatRange> parts_from_behind(const ReductionShape& shape) {
+  return {{shape.rounded, shape.size - shape.rounded},
+          {shape.rounded / 3, shape.rounded - shape.rounded / 3},
+          {0, shape.rounded / 3}};
+}
 
 std::vector<std::string> nothing(int ranks) { return std::vector<std::string>(static_cast<std::size_t>(ranks)); }
 
@@ -44,6 +58,59 @@ TEST(Nccl, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
     });
     EXPECT_EQ(thrown, nothing(ranks));
   }
+}
+
+TEST(Nccl, AddsUpPartByPartWhatLiesOnTheDevices) {
+  const ReductionShape shape{.shards = 8, .size = 30'007, .rounded = 10'001};
+  for (int ranks : {2, 3, 5, 8, 9}) {  // of nine, one has no leaf
+    NcclWorld world(ranks, ranks % 2 == 0);
+    const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+      for (int round = 0; round < 3; ++round) {
+        const Reduced reduced = reduce_on_device(comm, world.device(comm), shape, parts_from_behind(shape));
+        EXPECT_TRUE(same_bits(reduced.sum, direct_tree(shape))) << ranks << " ranks, rank " << comm.rank();
+        EXPECT_EQ(reduced.notes.back().words[0], static_cast<std::uint64_t>(ranks - 1));
+      }
+    });
+    EXPECT_EQ(thrown, nothing(ranks));
+  }
+}
+
+// Every rank gets the same bits, and they are the sum up to rounding.
+TEST(Nccl, AddsUpInAnyOrderWhereThatIsAllowed) {
+  const ReductionShape shape{.shards = 4, .size = 20'003, .rounded = 3000};
+  for (int ranks : {2, 3, 5}) {  // of five, one has no leaf
+    NcclWorld world(ranks, true, true);
+    std::vector<std::vector<float>> sums(static_cast<std::size_t>(ranks));
+    const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+      sums[static_cast<std::size_t>(comm.rank())] =
+          reduce_on_device(comm, world.device(comm), shape, parts_from_behind(shape)).sum;
+    });
+    EXPECT_EQ(thrown, nothing(ranks));
+    const std::vector<float>& right = direct_tree(shape);
+    for (const std::vector<float>& sum : sums) EXPECT_TRUE(same_bits(sum, sums[0]));
+    EXPECT_EQ(same_bits(sums[0], right), ranks == 2) << "of three, another order gives other bits";
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      const float tolerance = static_cast<std::int64_t>(i) < shape.rounded ? 0.03f : 1e-5f;
+      ASSERT_NEAR(sums[0][i], right[i], tolerance * std::abs(right[i])) << i;
+    }
+  }
+}
+
+TEST(Nccl, TurnsARankThatDiesBetweenPartsIntoPeerLost) {
+  NcclWorld world(3, true, false, 1s);
+  const ReductionShape shape{.shards = 8, .size = 3000, .rounded = 0};
+  const std::vector<FloatRange> parts = {{1000, 2000}, {0, 1000}};
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    reduce_on_device(comm, world.device(comm), shape, parts);
+    if (comm.rank() != 1) return static_cast<void>(reduce_on_device(comm, world.device(comm), shape, parts));
+    const std::vector<float> leaf(3000);
+    const auto reduction = comm.begin_device_reduction(shape, parts, {});
+    const ShardSpan span = shards_of_rank(1, 3, 8);
+    for (int shard = span.first; shard < span.last; ++shard) reduction->take(shard, 0, leaf.data(), {});
+    comm.abort();
+  });
+  EXPECT_NE(thrown[0], "");
+  EXPECT_NE(thrown[2], "");
 }
 
 TEST(Nccl, ReducesAnyShapeOneAfterAnother) {

@@ -22,6 +22,10 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
 // last one first.
 Reduced reduce(Communicator& comm, const ReductionShape& shape, int parts = 3);
 
+// The same of leaves that are taken part by part on `device`, where the sum is: read from there.
+Reduced reduce_on_device(Communicator& comm, Accelerator& device, const ReductionShape& shape,
+                         const std::vector<FloatRange>& parts);
+
 // Runs `work` in one thread for each rank and returns what each of them threw: "" for nothing.
 std::vector<std::string> run_ranks(const std::vector<std::unique_ptr<Communicator>>& world,
                                    const std::function<void(Communicator&)>& work);

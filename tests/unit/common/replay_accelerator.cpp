@@ -1,5 +1,6 @@
 #include "common/replay_accelerator.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -31,10 +32,13 @@ class ReplayAccelerator final : public Accelerator {
   void copy(float* to, const float* from, std::int64_t size) override {
     std::memcpy(to, from, static_cast<std::size_t>(size) * sizeof(float));
   }
+  void clear(float* to, std::int64_t size) override { std::fill_n(to, size, 0.0f); }
   void narrow(bfloat16_bits* to, const float* from, std::int64_t size) override {
     replay(NarrowFloats{to, from, size});
   }
   void widen(float* to, const bfloat16_bits* from, std::int64_t size) override { replay(WidenFloats{to, from, size}); }
+  void wait_for(DeviceMark) override {}
+  DeviceMark mark() override { return {}; }
   void* stream() override { return nullptr; }
   bool is_idle() override { return true; }
 };

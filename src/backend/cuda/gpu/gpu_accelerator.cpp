@@ -17,9 +17,11 @@ class GpuAccelerator final : public Accelerator {
   explicit GpuAccelerator(int index) : index_(index) {
     use();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "the start of a stream");
+    check(cudaEventCreateWithFlags(&mark_, cudaEventDisableTiming), "the start of an event");
   }
   ~GpuAccelerator() override {
     cudaSetDevice(index_);
+    cudaEventDestroy(mark_);
     cudaStreamDestroy(stream_);
   }
 
@@ -55,6 +57,11 @@ class GpuAccelerator final : public Accelerator {
     const auto bytes = static_cast<std::size_t>(size) * sizeof(float);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "a copy of gradients");
   }
+  void clear(float* to, std::int64_t size) override {
+    use();
+    const auto bytes = static_cast<std::size_t>(size) * sizeof(float);
+    check(cudaMemsetAsync(to, 0, bytes, stream_), "clearing gradients");
+  }
   void narrow(bfloat16_bits* to, const float* from, std::int64_t size) override {
     use();
     check(launch(NarrowFloats{to, from, size}, stream_), "rounding gradients");
@@ -62,6 +69,17 @@ class GpuAccelerator final : public Accelerator {
   void widen(float* to, const bfloat16_bits* from, std::int64_t size) override {
     use();
     check(launch(WidenFloats{to, from, size}, stream_), "widening gradients");
+  }
+
+  void wait_for(DeviceMark mark) override {
+    if (!mark.event) return;
+    use();
+    check(cudaStreamWaitEvent(stream_, static_cast<cudaEvent_t>(mark.event), 0), "the wait for gradients");
+  }
+  DeviceMark mark() override {
+    use();
+    check(cudaEventRecord(mark_, stream_), "a mark behind reductions");
+    return {mark_};
   }
 
   void* stream() override {
@@ -82,6 +100,7 @@ class GpuAccelerator final : public Accelerator {
 
   const int index_;
   cudaStream_t stream_ = nullptr;
+  cudaEvent_t mark_ = nullptr;
 };
 
 }  // namespace
