@@ -13,9 +13,7 @@ namespace {
 
 enum Word : std::size_t { kVote, kCursor, kState };
 
-constexpr std::size_t kSliceFloats = 64 << 10;
-
-std::size_t slices_of(std::size_t floats) { return (floats + kSliceFloats - 1) / kSliceFloats; }
+constexpr std::int64_t kSliceFloats = 64 << 10;
 
 void require_same_cursor(const std::vector<comm::Note>& notes) {
   const std::uint64_t first = notes.front().words[kCursor];
@@ -49,22 +47,14 @@ std::vector<std::uint64_t> votes_of(const std::vector<comm::Note>& notes) {
 
 std::uint64_t place_of(const Cursor& cursor) { return std::uint64_t{cursor.epoch} << 40 | cursor.position; }
 
-std::uint64_t state_slice(const backend::ModelState& state) {
-  const std::vector<float>* const buffers[] = {&state.parameters, &state.statistics, &state.optimizer};
-  std::size_t slices = 0;
-  for (const auto* buffer : buffers) slices += slices_of(buffer->size());
-  if (slices == 0) return 0;
-  std::size_t slice = state.updates % slices;
-  for (const auto* buffer : buffers) {
-    if (slice >= slices_of(buffer->size())) {
-      slice -= slices_of(buffer->size());
-      continue;
-    }
-    const std::size_t first = slice * kSliceFloats, size = std::min(kSliceFloats, buffer->size() - first);
-    return std::uint64_t{crc32c(std::as_bytes(std::span(*buffer).subspan(first, size)))} << 32 |
-           (state.updates & 0xffffffffu);
-  }
-  return 0;
+std::uint64_t state_slice(const backend::Executable& executable) {
+  const std::int64_t size = executable.state_size();
+  if (size == 0) return 0;
+  const std::uint64_t updates = executable.updates();
+  const auto slices = static_cast<std::uint64_t>((size + kSliceFloats - 1) / kSliceFloats);
+  const std::int64_t first = static_cast<std::int64_t>(updates % slices) * kSliceFloats;
+  const std::vector<float> floats = executable.state_floats({first, std::min(kSliceFloats, size - first)});
+  return std::uint64_t{crc32c(std::as_bytes(std::span(floats)))} << 32 | (updates & 0xffffffffu);
 }
 
 void require_agreement(const std::vector<comm::Note>& notes, int rank) {

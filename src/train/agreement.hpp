@@ -19,7 +19,7 @@ std::uint64_t place_of(const Cursor& cursor);
 
 // Hash of 256 KiB of the state, another part after each update, so that all of it is looked at in turn. What a rank
 // with a wrong bit contributes until that bit's turn comes is summed unseen.
-std::uint64_t state_slice(const backend::ModelState& state);
+std::uint64_t state_slice(const backend::Executable& executable);
 
 // Throws PeerLost when not all notes come from the same cursor, or when some rank's state is not that of the others;
 // Error when this rank is the one: the largest group of equals is right, among equal groups that of the lowest rank.

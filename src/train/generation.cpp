@@ -111,7 +111,7 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
                                                       const std::vector<backend::ShardRange>& shards,
                                                       std::uint64_t vote) {
   place_.membership.progress(Phase::computing);
-  const std::uint64_t slice = comm_.size() > 1 ? state_slice(place_.executable.state()) : 0;
+  const std::uint64_t slice = comm_.size() > 1 ? state_slice(place_.executable) : 0;
   step_.compute(batch.host(), shards, {place_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
   place_.membership.progress(Phase::reducing);
   const std::vector<comm::Note>& notes = step_.reduce();

@@ -12,6 +12,7 @@
 
 #include <dtrain/backend/dtype.hpp>
 #include <dtrain/backend/loss_scale.hpp>
+#include <dtrain/base/accelerator.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
@@ -79,6 +80,18 @@ class ContributionSink {
   virtual void ready(const ShardRange& shard, std::int64_t first, std::int64_t size, bool last) = 0;
 };
 
+// Receives contributions that stay on the GPU where they are computed. One thread, that of enqueue_here().
+class DeviceSink {
+ public:
+  virtual ~DeviceSink() = default;
+  // First of all: nobody uses the sum of the step before when `mark` is reached.
+  virtual void begin(DeviceMark mark) = 0;
+  // Part `part` of Executable::parts_here() lies at `values` when `ready` is reached. Shards and parts in order.
+  virtual void take(const ShardRange& shard, int part, const float* values, DeviceMark ready) = 0;
+  // When it is reached, all that was taken may be overwritten.
+  virtual DeviceMark taken() = 0;
+};
+
 // Everything that persists between steps, on the host.
 struct ModelState {
   std::vector<float> parameters;  // graph.parameter_count
@@ -133,7 +146,15 @@ class Executable {
                                               const StepKey& /*key*/) {
     return std::nullopt;
   }
-  // apply() of the sum that sum_here() left; only after it gave one.
+  // For a rank with peers, likewise: the parts in which contributions become final here, in that order, the same for
+  // all executables of a graph; gradients apart from what follows them. Empty: not here, use enqueue().
+  virtual std::vector<FloatRange> parts_here() const { return {}; }
+  // As enqueue(), and returns before the work is done.
+  virtual void enqueue_here(const HostBatch& /*batch*/, std::span<const ShardRange> /*shards*/, const StepKey& /*key*/,
+                            DeviceSink& /*sink*/) {}
+  // The sum over all shards of the step, in memory of this GPU that nobody else uses before apply_here() is done.
+  virtual StepMetrics take_sum(float* /*sum*/) { return {}; }
+  // apply() of the sum that sum_here() left, or take_sum() was given; only after that.
   virtual void apply_here(const Update& /*update*/) {}
 
   // Forward with running statistics. `logits` is empty or [n, classes]. loss_sum is that of plain cross-entropy
@@ -143,7 +164,12 @@ class Executable {
   // What persists, to be read only until the next apply() or write_state(). Not while enqueued work runs.
   virtual const ModelState& state() const = 0;
   ModelState read_state() const { return state(); }  // a copy
-  virtual void write_state(ModelState state) = 0;    // DTRAIN_CHECKs the sizes; move a large one in
+  // A few of its floats: parameters, statistics and optimizer as one row. Where they lie on a GPU the others stay
+  // there.
+  virtual std::int64_t state_size() const;
+  virtual std::vector<float> state_floats(FloatRange range) const;
+  virtual std::uint64_t updates() const { return state().updates; }
+  virtual void write_state(ModelState state) = 0;  // DTRAIN_CHECKs the sizes; move a large one in
 
   // Bytes of buffers planned for the sizes compiled so far, and the operations with their time, for `bench train`:
   // [{"op", "kind", "shape", "calls", "seconds", "bare_seconds"}]; bare_seconds: the same primitive alone on the same

@@ -27,13 +27,39 @@ void Lowering::backward() {
   loss(gradient, std::get<nn::SoftmaxLoss>(graph_.nodes.back().layer).label_smoothing,
        [](const Binding& b, const nn::Graph& g) { return b.contribution + g.parameter_count + g.statistic_count; });
   pass_on(logits, gradient);
+  finish_parts(size() - 1);
   for (int index = size() - 2; index > 0; --index) {
-    if (gradients_[at(index)].empty()) continue;
-    if (fusion_.norm_of[at(index)] >= 0) {
-      backward_norm(fusion_.norm_of[at(index)], index);
-    } else if (wants_gradient(index)) {
-      backward_node(index);
-    }
+    backward_at(index);
+    finish_parts(index);
+  }
+}
+
+void Lowering::backward_at(int index) {
+  if (gradients_[at(index)].empty()) return;
+  if (fusion_.norm_of[at(index)] >= 0) {
+    backward_norm(fusion_.norm_of[at(index)], index);
+  } else if (wants_gradient(index)) {
+    backward_node(index);
+  }
+}
+
+void Lowering::finish_parts(int node) {
+  const PackedWeights table{nullptr, static_cast<std::int32_t>(model_.weights.size()), model_.copied};
+  for (int number = 0; number < static_cast<int>(parts_.size()); ++number) {
+    const ContributionPart& part = parts_[at(number)];
+    if (part.node != node) continue;
+    const bool scaled = model_.dtype == DType::float16 && part.floats.first < graph_.parameter_count;
+    add(node, ".final", {},
+        [=, floats = part.floats, copies = part.copies]<typename T>(T, const Binding& b, auto& emit) {
+          PackedWeights weights = table;
+          weights.weights = b.weight_table;
+          if (copies.size > 0) {
+            emit(UnpackGradients<T>{weights, static_cast<const T*>(b.weight_gradients), b.contribution, copies.first,
+                                    copies.size});
+          }
+          if (scaled) emit(Unscale{b.contribution + floats.first, floats.size, b.loss_scale});
+          emit(Milestone{number});
+        });
   }
 }
 

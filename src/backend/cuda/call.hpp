@@ -38,6 +38,13 @@ struct Convolution {
   float* moments = nullptr;
 };
 
+// Nothing is done: other queues can wait for the calls before it. See Recording::mark().
+struct Milestone {
+  int number = 0;
+  std::int64_t threads() const { return 0; }
+  void operator()(std::int64_t) const {}
+};
+
 // Every body that is ever launched: the one list of them, first those on values of a type, then those on float alone.
 template <typename T>
 using BodiesOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>,
@@ -58,7 +65,7 @@ struct VariantOf<std::tuple<Types...>> {
 template <typename... Lists>
 using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()...))>::type;
 
-using Work = AnyOf<std::tuple<Convolution>, OtherBodies, BodiesOn<float>, BodiesOn<Bf16>, BodiesOn<Half>>;
+using Work = AnyOf<std::tuple<Convolution, Milestone>, OtherBodies, BodiesOn<float>, BodiesOn<Bf16>, BodiesOn<Half>>;
 
 // Calls work(T{}) with the type that values of `dtype` are stored as.
 template <typename Do>

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/accelerator.hpp>
+
 #include "call.hpp"
 
 namespace dtrain::backend::cuda {
@@ -16,6 +18,8 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual void run() = 0;
+  // Where the call Milestone{number} stands in what run() gave last.
+  virtual DeviceMark mark(int number) const = 0;
 };
 
 struct CopyPiece {
@@ -49,6 +53,9 @@ class Device {
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;  // `from` may change afterwards
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   virtual void synchronize() = 0;
+  // Behind the work that was given so far. To be waited for before the next mark is made.
+  virtual DeviceMark mark() = 0;
+  virtual void wait_for(DeviceMark mark) = 0;  // work that is given from now on begins when it is reached
   virtual std::unique_ptr<SideCopy> side_copy() = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
   // A convolution leaves its `moments` while it computes the result, in no pass of their own.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
+#include "../state_row.hpp"
 #include "joining.hpp"
 
 namespace dtrain::backend::cuda {
@@ -91,6 +91,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& 
       options_(options),
       model_(graph, options.dtype, options.top_k),
       contribution_(graph),
+      parts_(parts_of(model_)),
       programs_(make_programs(model_, options)),
       layout_(fitting_layout(*device_, model_, programs_, std::max(1, options.max_samples))),
       memory_(*device_, layout_.bytes()),
@@ -135,11 +136,7 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
 
 void CudaExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
                              ContributionSink& sink) {
-  DTRAIN_CHECK(options_.training, "compiled for evaluation only");
-  check_samples(batch);
-  pack_weights();
-  upload_key(key);
-  const Samples samples = inputs_.take(batch);
+  const Samples samples = begin_step(batch, key);
   for (const ShardRange& shard : shards) {
     const std::span<float> result = sink.buffer(shard);
     if (shard.count == 0) {
@@ -152,54 +149,21 @@ void CudaExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange>
   }
 }
 
-std::optional<StepMetrics> CudaExecutable::sum_here(const HostBatch& batch, std::span<const ShardRange> shards,
-                                                    const StepKey& key) {
+Samples CudaExecutable::begin_step(const HostBatch& batch, const StepKey& key) {
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
-  DTRAIN_CHECK(std::has_single_bit(shards.size()), "not all shards of a step");
   check_samples(batch);
   pack_weights();
   upload_key(key);
-  const Samples samples = inputs_.take(batch);
-  // A stack of complete subtrees, the larger ones first; levels[k] is the level of the one in slot k.
-  std::vector<int> levels;
-  auto* const leaf = at<float>(Part::contribution);
-  const std::int64_t size = contribution_.size();
-  for (const ShardRange& shard : shards) {
-    compute_leaf(samples, shard);
-    float* right = leaf;
-    int level = 0;
-    for (; !levels.empty() && levels.back() == level; ++level) {
-      levels.pop_back();
-      float* const left = slot(levels.size());
-      run_once({{"sum of two shards", Accumulate{right, left, size}}});
-      right = left;
-    }
-    if (right == leaf && shards.size() > 1) run_once({{"sum of shards", Copy{leaf, slot(levels.size()), size}}});
-    levels.push_back(level);
-  }
-  sum_ = shards.size() > 1 ? slot(0) : leaf;
-  std::array<float, ContributionLayout::metrics> metrics{};
-  device_->download(metrics.data(), sum_ + size - ContributionLayout::metrics, sizeof metrics);
-  sum_count_ = metrics[3];
-  return StepMetrics{metrics[0], metrics[1], metrics[2], metrics[3]};
-}
-
-void CudaExecutable::compute_leaf(const Samples& batch, const ShardRange& shard) {
-  if (shard.count > 0) return compute_shard(batch, shard);
-  run_once({{"an empty shard", Fill{at<float>(Part::contribution), contribution_.size(), 0.0f}}});
-}
-
-float* CudaExecutable::slot(std::size_t index) {
-  const auto bytes = static_cast<std::uint64_t>(contribution_.size()) * sizeof(float);
-  while (slots_.size() <= index) slots_.push_back(std::make_unique<DeviceMemory>(*device_, bytes));
-  return reinterpret_cast<float*>(slots_[index]->data());
+  return inputs_.take(batch);
 }
 
 // Leaves the shard's contribution in its part of the memory.
-void CudaExecutable::compute_shard(const Samples& batch, const ShardRange& shard) {
+const Recording& CudaExecutable::compute_shard(const Samples& batch, const ShardRange& shard) {
   DTRAIN_CHECK(shard.count <= options_.max_samples, "a larger shard than this was compiled for");
   upload_samples(inputs_.from(batch, shard.first));
-  recording(programs_.training, training_, shard.count).run();
+  Recording& step = recording(programs_.training, training_, shard.count);
+  step.run();
+  return step;
 }
 
 void CudaExecutable::check_samples(const HostBatch& batch) const {
@@ -313,6 +277,20 @@ const ModelState& CudaExecutable::state() const {
     if (optimizer_) download_all(*device_, state_.optimizer, optimizer_->data());
   }
   return state_;
+}
+
+// What is on the host may be old, but not its sizes.
+std::int64_t CudaExecutable::state_size() const { return row_size(state_); }
+
+std::vector<float> CudaExecutable::state_floats(FloatRange range) const {
+  std::vector<float> floats(static_cast<std::size_t>(range.size));
+  visit_row(state_, range, [&](const std::vector<float>& buffer, auto first, auto size, auto done) {
+    const float* const there = &buffer == &state_.parameters   ? at<float>(Part::parameters)
+                               : &buffer == &state_.statistics ? at<float>(Part::statistics)
+                                                               : reinterpret_cast<float*>(optimizer_->data());
+    device_->download(floats.data() + done, there + first, static_cast<std::size_t>(size) * sizeof(float));
+  });
+  return floats;
 }
 
 void CudaExecutable::write_state(ModelState state) {

@@ -24,10 +24,17 @@ class CudaExecutable final : public Executable {
   void apply(std::span<const float> contribution, const Update& update) override;
   std::optional<StepMetrics> sum_here(const HostBatch& batch, std::span<const ShardRange> shards,
                                       const StepKey& key) override;
+  std::vector<FloatRange> parts_here() const override;
+  void enqueue_here(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
+                    DeviceSink& sink) override;
+  StepMetrics take_sum(float* sum) override;
   void apply_here(const Update& update) override;
   StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
   const ModelState& state() const override;
   void write_state(ModelState state) override;
+  std::int64_t state_size() const override;
+  std::vector<float> state_floats(FloatRange range) const override;
+  std::uint64_t updates() const override { return state_.updates; }
   std::uint64_t planned_bytes() const override;
   Json profile(const HostBatch& batch, int repeats) override;
 
@@ -43,8 +50,10 @@ class CudaExecutable final : public Executable {
   void run_once(std::vector<Call> calls);
   Recording& recording(const Program& program, Recordings& recordings, int n);
   void check_samples(const HostBatch& batch) const;
-  void compute_shard(const Samples& batch, const ShardRange& shard);
+  Samples begin_step(const HostBatch& batch, const StepKey& key);
+  const Recording& compute_shard(const Samples& batch, const ShardRange& shard);
   void compute_leaf(const Samples& batch, const ShardRange& shard);
+  void hand_over(const Samples& batch, const ShardRange& shard, DeviceSink& sink);
   float* slot(std::size_t index);
   void ensure_optimizer(std::size_t slots);
   bool overflowed(const float* sum);  // a gradient is not finite
@@ -58,6 +67,7 @@ class CudaExecutable final : public Executable {
   const CompileOptions options_;
   const Model model_;
   const ContributionLayout contribution_;
+  const std::vector<ContributionPart> parts_;
   Programs programs_;
   MemoryLayout layout_;
   DeviceMemory memory_;
@@ -65,7 +75,7 @@ class CudaExecutable final : public Executable {
   std::unique_ptr<DeviceMemory> optimizer_;
   std::unique_ptr<Muon> muon_;                        // from the first step with it on
   std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_here()
-  float* sum_ = nullptr;                              // what sum_here() left, of so many samples
+  float* sum_ = nullptr;                              // what sum_here() left or take_sum() got, of so many samples
   float sum_count_ = 0;
   Recordings training_, evaluation_;
   bool stale_weights_ = true;         // the copies are older than the parameters

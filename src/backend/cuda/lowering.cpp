@@ -6,6 +6,7 @@ Lowering::Lowering(const Model& model)
     : model_(model),
       graph_(model.graph),
       fusion_(fuse(graph_)),
+      parts_(parts_of(model)),
       values_(graph_.nodes.size(), kNoTensor),
       positions_(graph_.nodes.size(), kNoTensor),
       shapes_(graph_.nodes.size()),
@@ -29,17 +30,6 @@ Program Lowering::training() {
   add(0, ".clear", {}, [=]<typename T>(T, const Binding& b, auto& emit) { emit(Fill{b.contribution, size, 0.0f}); });
   forward();
   backward();
-  const auto number = static_cast<std::int32_t>(model_.weights.size());
-  const std::int64_t total = model_.copied;
-  add(0, ".gradients", {}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    emit(
-        UnpackGradients<T>{{b.weight_table, number, total}, static_cast<const T*>(b.weight_gradients), b.contribution});
-  });
-  if (model_.dtype == DType::float16) {
-    add(0, ".unscale", {}, [=, gradients = graph_.parameter_count]<typename T>(T, const Binding& b, auto& emit) {
-      emit(Unscale{b.contribution, gradients, b.loss_scale});
-    });
-  }
   return std::move(program_);
 }
 

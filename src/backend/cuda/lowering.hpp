@@ -7,10 +7,11 @@
 
 #include "../fusion.hpp"
 #include "model.hpp"
+#include "parts.hpp"
 
 namespace dtrain::backend::cuda {
 
-// Fills Binding::contribution. `model` must outlive the program.
+// Fills Binding::contribution, with Milestone{k} behind part k of parts_of(model). `model` must outlive the program.
 Program lower_training(const Model& model);
 // Fills Binding::logits and Binding::metrics; batch norms use the running statistics. Likewise.
 Program lower_evaluation(const Model& model);
@@ -92,6 +93,9 @@ class Lowering {
   // The loss by the logits (gradient: kNoTensor for none), and what is counted: 4 floats where target(binding) says.
   void loss(TensorId gradient, float smoothing, float* (*target)(const Binding&, const nn::Graph&));
   void backward();
+  void backward_at(int index);
+  // The parts of the contribution that are final now that `node` is done.
+  void finish_parts(int node);
   void pass_on(int to, TensorId gradient) { gradients_[at(to)].push_back(gradient); }
   Gradients gradient_parts(int index, std::size_t parts);
   void backward_norm(int norm, int output);
@@ -105,6 +109,7 @@ class Lowering {
   const Model& model_;
   const nn::Graph& graph_;
   const Fusion fusion_;
+  const std::vector<ContributionPart> parts_;
   bool training_ = true;
   Program program_;
   std::vector<TensorId> values_;      // by node

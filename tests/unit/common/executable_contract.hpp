@@ -130,6 +130,33 @@ TEST_P(ExecutableContract, ReadsBackTheStateItWasGiven) {
   EXPECT_EQ(state.updates, 41u);
 }
 
+// A few floats of the state, from the end of one of its buffers into the next, are those of all of it.
+TEST_P(ExecutableContract, ReadsAnyFloatsOfItsState) {
+  const Problem problem = with_batch_norm();
+  const auto executable = compile(problem);
+  executable->write_state(problem.state);
+  const std::vector<backend::ShardRange> all = {{0, 0, problem.n}};
+  CollectingSink sink(problem.graph, all);
+  executable->enqueue(problem.batch(), all, problem.key, sink);
+  executable->synchronize();
+  executable->apply(sink.sum(), {.rule = {.kind = nn::OptimizerKind::sgd}, .learning_rate = 0.5f});
+  const std::int64_t size = executable->state_size();
+  std::vector<std::vector<float>> pieces;
+  for (std::int64_t first = 0; first < size; ++first) {
+    pieces.push_back(executable->state_floats({first, std::min(std::int64_t{5}, size - first)}));
+  }
+  EXPECT_EQ(executable->updates(), 1u);
+  const backend::ModelState& state = executable->state();
+  std::vector<float> row = state.parameters;
+  row.insert(row.end(), state.statistics.begin(), state.statistics.end());
+  row.insert(row.end(), state.optimizer.begin(), state.optimizer.end());
+  ASSERT_EQ(static_cast<std::int64_t>(row.size()), size);
+  for (std::size_t first = 0; first < pieces.size(); ++first) {
+    const auto begin = row.begin() + static_cast<std::ptrdiff_t>(first);
+    EXPECT_EQ(pieces[first], std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(pieces[first].size())));
+  }
+}
+
 TEST_P(ExecutableContract, GivesTheSameBitsAgain) {
   const Problem problem = layer_problems().back();
   const Trace first = trace(problem, {.shards = 2}), second = trace(problem, {.shards = 2});

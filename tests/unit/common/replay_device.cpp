@@ -32,13 +32,20 @@ void replay(const Call& call) {
 
 class Replay final : public Recording {
  public:
-  explicit Replay(std::vector<Call> calls) : calls_(std::move(calls)) {}
+  Replay(std::vector<Call> calls, const std::function<void(int)>& at_milestone)
+      : calls_(std::move(calls)), at_milestone_(at_milestone) {}
   void run() override {
-    for (const Call& call : calls_) replay(call);
+    for (const Call& call : calls_) {
+      replay(call);
+      const auto* const milestone = std::get_if<Milestone>(&call.work);
+      if (milestone && at_milestone_) at_milestone_(milestone->number);
+    }
   }
+  DeviceMark mark(int) const override { return {}; }
 
  private:
   std::vector<Call> calls_;
+  const std::function<void(int)>& at_milestone_;
 };
 
 // As late as may be, and what was there is gone as early as may be: so nobody can count on either.
@@ -58,7 +65,8 @@ class LateCopy final : public SideCopy {
 
 class ReplayDevice final : public Device {
  public:
-  ReplayDevice(std::uint64_t free_bytes, bool joins) : free_bytes_(free_bytes), joins_(joins) {}
+  ReplayDevice(std::uint64_t free_bytes, bool joins, std::function<void(int)> at_milestone)
+      : free_bytes_(free_bytes), joins_(joins), at_milestone_(std::move(at_milestone)) {}
   std::uint64_t free_bytes() const override { return free_bytes_; }
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t step = 256;
@@ -73,8 +81,10 @@ class ReplayDevice final : public Device {
   void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void synchronize() override {}
+  DeviceMark mark() override { return {}; }
+  void wait_for(DeviceMark) override {}
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
-    return std::make_unique<Replay>(std::move(calls));
+    return std::make_unique<Replay>(std::move(calls), at_milestone_);
   }
   bool joins_moments(const Convolution&) const override { return joins_; }
   std::uint64_t workspace_bytes() const override { return 0; }
@@ -82,13 +92,15 @@ class ReplayDevice final : public Device {
  private:
   const std::uint64_t free_bytes_;
   const bool joins_;
+  const std::function<void(int)> at_milestone_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes, bool joins) {
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes, bool joins,
+                                             std::function<void(int)> at_milestone) {
   return make_backend_on({"a replay on this CPU", true},
-                         [=] { return std::make_shared<ReplayDevice>(free_bytes, joins); });
+                         [=] { return std::make_shared<ReplayDevice>(free_bytes, joins, at_milestone); });
 }
 std::unique_ptr<Backend> make_large_replay_backend() { return make_replay_backend(); }
 

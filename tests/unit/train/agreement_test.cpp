@@ -53,20 +53,28 @@ TEST(Agreement, CarriesEverybodysVote) {
 
 // One flipped bit anywhere is seen once every slice had its turn.
 TEST(StateSlice, LooksAtEveryPartOfTheStateInTurn) {
-  constexpr std::size_t kFloats = 150'000;  // 3 slices each of parameters and optimizer, 1 of statistics
-  backend::ModelState good;
-  good.parameters = random_floats(kFloats, 1);
-  good.statistics = random_floats(10, 2);
-  good.optimizer = random_floats(kFloats, 3);
-  backend::ModelState bad[3] = {good, good, good};
-  bad[0].parameters[kFloats - 1] += 1;
+  nn::GraphBuilder b("wide", {3, 8, 8});
+  const int norm = b.add("norm", nn::BatchNorm{}, {b.add("hidden", nn::Dense{.out = 700}, {b.input()})});
+  const nn::Graph graph = b.finish(b.add("logits", nn::Dense{.out = 4}, {norm}));
+  backend::ModelState good;  // 5 slices, the last one not whole
+  good.parameters = random_floats(static_cast<std::size_t>(graph.parameter_count), 1);
+  good.statistics = random_floats(static_cast<std::size_t>(graph.statistic_count), 2);
+  good.optimizer = random_floats(good.parameters.size(), 3);
+  backend::ModelState bad[4] = {good, good, good, good};
+  bad[0].parameters.back() += 1;
   bad[1].statistics[0] += 1;
   bad[2].optimizer[70'000] += 1;
-  for (backend::ModelState& other : bad) {
+  bad[3].optimizer.back() += 1;
+  const auto executable = backend::make_reference_backend()->compile(graph, {.max_samples = 1});
+  const auto slice_of = [&](backend::ModelState state, std::uint64_t updates) {
+    state.updates = updates;
+    executable->write_state(std::move(state));
+    return state_slice(*executable);
+  };
+  for (const backend::ModelState& other : bad) {
     int seen = 0;
-    for (std::uint64_t updates = 100; updates < 107; ++updates) {
-      good.updates = other.updates = updates;
-      seen += state_slice(good) != state_slice(other);
+    for (std::uint64_t updates = 100; updates < 105; ++updates) {
+      seen += slice_of(good, updates) != slice_of(other, updates);
     }
     EXPECT_EQ(seen, 1);
   }

@@ -5,18 +5,13 @@
 
 namespace dtrain::backend::cuda {
 
-// values[i] /= *scale, a power of two.
+// values[i] /= *scale, a power of two. Parts of a contribution begin anywhere: thread = value.
 struct Unscale {
   float* values;
   std::int64_t total;
   const float* scale;
-  DTRAIN_BODY std::int64_t threads() const { return packs_of(total, Pack<float>::size); }
-  DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int64_t first = i * Pack<float>::size;
-    Pack<float> pack = load_pack(values, first, total);
-    for (float& value : pack.values) value /= *scale;
-    store_pack(pack, values, first, total);
-  }
+  DTRAIN_BODY std::int64_t threads() const { return total; }
+  DTRAIN_BODY void operator()(std::int64_t i) const { values[i] /= *scale; }
 };
 
 // *found becomes 1 where a value is infinite or NaN; else it stays as it is. All threads that write write the same.

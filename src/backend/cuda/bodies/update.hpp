@@ -140,14 +140,17 @@ struct PackWeights {
   }
 };
 
-// And the way back, for the gradients of those that are not frozen.
+// And the way back, for the gradients of those that are not frozen, from element `first` of the copies on. Thread =
+// element.
 template <typename T>
 struct UnpackGradients {
   PackedWeights table;
   const T* copies;
   float* gradients;
-  DTRAIN_BODY std::int64_t threads() const { return table.total; }
-  DTRAIN_BODY void operator()(std::int64_t i) const {
+  std::int64_t first, number;
+  DTRAIN_BODY std::int64_t threads() const { return number; }
+  DTRAIN_BODY void operator()(std::int64_t thread) const {
+    const std::int64_t i = first + thread;
     const PackedWeight* const weight = table.find(i);
     if (weight && !weight->frozen) gradients[weight->flat_of(i)] = widen(copies[i]);
   }

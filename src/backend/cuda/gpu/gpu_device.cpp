@@ -70,11 +70,21 @@ struct Step {
   std::unique_ptr<CudnnConvolution> convolution;  // null: by definition, or no convolution
 };
 
+int milestones_in(const std::vector<Call>& calls) {
+  int number = 0;
+  for (const Call& call : calls) {
+    if (const auto* const milestone = std::get_if<Milestone>(&call.work))
+      number = std::max(number, milestone->number + 1);
+  }
+  return number;
+}
+
 // Runs as it is the first time, when libraries load what they need; is captured the second time, and one launch from
 // then on. What cannot be captured goes on as it is.
 class GpuRecording final : public Recording {
  public:
-  GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls) : gpu_(gpu), stream_(stream) {
+  GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls)
+      : gpu_(gpu), stream_(stream), marks_(static_cast<std::size_t>(milestones_in(calls))) {
     for (Call& call : calls) {
       const auto* const convolution = std::get_if<Convolution>(&call.work);
       auto plan = convolution ? std::make_unique<CudnnConvolution>(cudnn, *convolution) : nullptr;
@@ -95,8 +105,11 @@ class GpuRecording final : public Recording {
     }
   }
 
+  DeviceMark mark(int number) const override { return {marks_.at(static_cast<std::size_t>(number)).get()}; }
+
  private:
   void start(Step& step) {
+    if (const auto* const milestone = std::get_if<Milestone>(&step.call.work)) return set(mark(milestone->number));
     if (!std::holds_alternative<Convolution>(step.call.work)) {
       return check(launch(step.call.work, stream_), step.call.name);
     }
@@ -107,7 +120,15 @@ class GpuRecording final : public Recording {
     for (const Call& call : calls) check(launch(call.work, stream_), call.name);
   }
 
+  // In a capture, as a node that sets it in each launch, for queues that know nothing of the graph.
+  void set(DeviceMark mark) {
+    const auto event = static_cast<cudaEvent_t>(mark.event);
+    const unsigned flags = captures_ ? cudaEventRecordExternal : cudaEventRecordDefault;
+    check(cudaEventRecordWithFlags(event, stream_, flags), "a mark in its work");
+  }
+
   void capture() {
+    captures_ = true;
     cudaGraph_t graph = nullptr;
     bool whole = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
     if (whole) {
@@ -118,6 +139,7 @@ class GpuRecording final : public Recording {
       }
       whole = cudaStreamEndCapture(stream_, &graph) == cudaSuccess && whole;
     }
+    captures_ = false;
     if (whole && cudaGraphInstantiate(&graph_, graph, 0) != cudaSuccess) graph_ = nullptr;
     if (graph) cudaGraphDestroy(graph);
     if (!graph_) cudaGetLastError();  // what a capture refuses is no failure of the GPU
@@ -125,7 +147,9 @@ class GpuRecording final : public Recording {
 
   const int gpu_;
   cudaStream_t stream_;
+  const std::vector<Event> marks_;
   std::vector<Step> steps_;
+  bool captures_ = false;
   cudaGraphExec_t graph_ = nullptr;
   int runs_ = 0;
 };
@@ -203,6 +227,16 @@ class GpuDevice final : public Device {
     use();
     check(cudaStreamSynchronize(stream_.get()), "the end of its work");
   }
+  DeviceMark mark() override {
+    use();
+    check(cudaEventRecord(mark_.get(), stream_.get()), "a mark behind its work");
+    return {mark_.get()};
+  }
+  void wait_for(DeviceMark mark) override {
+    if (!mark.event) return;
+    use();
+    check(cudaStreamWaitEvent(stream_.get(), static_cast<cudaEvent_t>(mark.event), 0), "the wait for another queue");
+  }
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
     use();
     return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, std::move(calls));
@@ -225,6 +259,7 @@ class GpuDevice final : public Device {
   const bool joins_;
   const CudnnFunctions functions_;
   Stream stream_, copies_;
+  Event mark_;
   std::uint64_t workspace_bytes_ = 0;
   std::byte* workspace_ = nullptr;
   std::unique_ptr<Cudnn> cudnn_;

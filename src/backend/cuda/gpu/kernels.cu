@@ -8,6 +8,7 @@ namespace {
 struct Launch {
   cudaStream_t stream;
   cudaError_t operator()(const Convolution&) const { return cudaErrorInvalidValue; }  // a library's work
+  cudaError_t operator()(const Milestone&) const { return cudaErrorInvalidValue; }    // an event
   template <typename Body>
   cudaError_t operator()(const Body& body) const {
     return launch_body(body, stream);
