@@ -89,7 +89,10 @@ class GpuAccelerator final : public Accelerator {
   bool is_idle() override {
     use();
     const cudaError_t state = cudaStreamQuery(stream_);
-    if (state == cudaErrorNotReady) return false;
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();  // or the next launch of this thread would take it for its own
+      return false;
+    }
     check(state, "a reduction");
     return true;
   }
