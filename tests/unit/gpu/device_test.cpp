@@ -1,0 +1,174 @@
+// What device.hpp promises of a GPU, on a CUDA runtime that does as late or as early as it may whatever nobody ordered.
+#include <dtrain/base/error.hpp>
+
+#include <numeric>
+#include <thread>
+
+#include "gpu/gpu_device.hpp"
+#include "orders.hpp"
+
+namespace dtrain::backend::cuda {
+namespace {
+
+namespace runtime = testing::cuda_runtime;
+
+constexpr std::int64_t kSize = 300;
+constexpr std::size_t kBytes = kSize * sizeof(float);
+
+std::vector<float> numbers(float first) {
+  std::vector<float> values(kSize);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+class GpuOrder : public testing::InEveryOrder {
+ protected:
+  float* floats() {
+    memory_.push_back(std::make_unique<DeviceMemory>(*device_, kBytes));
+    return reinterpret_cast<float*>(memory_.back()->data());
+  }
+  std::shared_ptr<float> host_floats() {
+    return {reinterpret_cast<float*>(device_->allocate_host(kBytes)),
+            [device = device_](float* memory) { device->release_host(reinterpret_cast<std::byte*>(memory)); }};
+  }
+  std::vector<float> read(const float* from) {
+    std::vector<float> values(kSize);
+    device_->download(values.data(), from, kBytes);
+    return values;
+  }
+  std::unique_ptr<Recording> copying(float* from, float* to) {
+    return device_->record({{"a copy", Copy{from, to, kSize}}});
+  }
+  const std::shared_ptr<Device> device_ = open_gpu(kGpu, DTRAIN_CUDNN_STANDIN, {}, {});
+  std::vector<std::unique_ptr<DeviceMemory>> memory_;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, GpuOrder, testing::every_order(), testing::OrderName());
+
+TEST_P(GpuOrder, DownloadsWhatTheWorkBeforeLeft) {
+  float *a = floats(), *b = floats();
+  device_->upload(a, numbers(3).data(), kBytes);
+  copying(a, b)->run();
+  EXPECT_EQ(read(b), numbers(3));
+}
+
+TEST_P(GpuOrder, UploadsWhatWasThereWhenItWasAsked) {
+  float* const a = floats();
+  std::vector<float> values = numbers(3);
+  device_->upload(a, values.data(), kBytes);
+  values = numbers(7);
+  EXPECT_EQ(read(a), numbers(3));
+}
+
+TEST_P(GpuOrder, BeginsASideCopyBehindTheWorkThatReadsWhereItGoes) {
+  float *slot = floats(), *result = floats();
+  const auto host = host_floats();
+  std::ranges::copy(numbers(50), host.get());
+  device_->upload(slot, numbers(1).data(), kBytes);
+  const auto reading = copying(slot, result);
+  const auto side = device_->side_copy();
+  reading->run();
+  side->begin({{slot, host.get(), kBytes}});
+  EXPECT_EQ(read(result), numbers(1));
+  side->join();
+  EXPECT_EQ(read(slot), numbers(50));
+}
+
+TEST_P(GpuOrder, WorkBehindAJoinWaitsForTheSideCopy) {
+  float *slot = floats(), *result = floats();
+  const auto host = host_floats();
+  std::ranges::copy(numbers(50), host.get());
+  const auto side = device_->side_copy();
+  side->begin({{slot, host.get(), kBytes / 2}, {slot + kSize / 2, host.get() + kSize / 2, kBytes / 2}});
+  side->join();
+  copying(slot, result)->run();
+  EXPECT_EQ(read(result), numbers(50));
+}
+
+TEST_P(GpuOrder, TwoSideCopiesAreJoinedEachForItself) {
+  float *a = floats(), *b = floats(), *result = floats();
+  const auto host_a = host_floats(), host_b = host_floats();
+  const auto side_a = device_->side_copy(), side_b = device_->side_copy();
+  for (int step = 0; step < 6; ++step) {
+    const auto first = static_cast<float>(step);
+    std::ranges::copy(numbers(first), (step % 2 ? host_b : host_a).get());
+    const auto& side = step % 2 ? side_b : side_a;
+    side->begin({{step % 2 ? b : a, (step % 2 ? host_b : host_a).get(), kBytes}});
+    side->join();
+    copying(step % 2 ? b : a, result)->run();
+    EXPECT_EQ(read(result), numbers(first)) << step;
+  }
+}
+
+// Launches first, then a capture, then one launch of a graph: between them, what the memory holds changes.
+TEST_P(GpuOrder, ARecordingIsDoneAgainOnWhatTheMemoryHoldsThen) {
+  float *a = floats(), *b = floats(), *c = floats();
+  const auto twice = device_->record({{"a copy", Copy{a, b, kSize}}, {"a copy", Copy{b, c, kSize}}});
+  for (int run = 0; run < 5; ++run) {
+    device_->upload(a, numbers(static_cast<float>(run)).data(), kBytes);
+    twice->run();
+    EXPECT_EQ(read(c), numbers(static_cast<float>(run))) << run;
+  }
+  EXPECT_EQ(runtime::graph_launches(), 4);
+}
+
+TEST_P(GpuOrder, GoesOnAsItIsWhereNothingCanBeRecorded) {
+  float *a = floats(), *b = floats();
+  for (const char* refused : {"cudaStreamBeginCapture", "cudaGraphInstantiate", "launch"}) {
+    const auto copy = copying(a, b);
+    for (int run = 0; run < 4; ++run) {
+      device_->upload(a, numbers(static_cast<float>(run)).data(), kBytes);
+      if (run == 1) runtime::fail_next(refused, cudaErrorStreamCaptureUnsupported);
+      copy->run();
+      EXPECT_EQ(read(b), numbers(static_cast<float>(run))) << refused << run;
+    }
+  }
+  EXPECT_EQ(runtime::graph_launches(), 0);
+}
+
+TEST_P(GpuOrder, ReleasesMemoryBehindTheWorkOnIt) {
+  float *a = floats(), *b = floats();
+  const auto host = host_floats();
+  std::ranges::copy(numbers(50), host.get());
+  const auto side = device_->side_copy();
+  device_->upload(a, numbers(1).data(), kBytes);
+  copying(a, b)->run();
+  side->begin({{b, host.get(), kBytes}});
+  memory_.clear();
+}
+
+TEST_P(GpuOrder, ReleasesPageLockedMemoryBehindTheCopiesFromIt) {
+  float* const a = floats();
+  const auto side = device_->side_copy();
+  auto host = host_floats();
+  std::ranges::copy(numbers(50), host.get());
+  side->begin({{a, host.get(), kBytes}});
+  std::thread([&] { host.reset(); }).join();
+  side->join();
+  EXPECT_EQ(read(a), numbers(50));
+}
+
+TEST_P(GpuOrder, AnyThreadMayGoOn) {
+  float *a = floats(), *b = floats();
+  const auto copy = copying(a, b);
+  for (int run = 0; run < 3; ++run) {
+    std::thread([&] {
+      device_->upload(a, numbers(static_cast<float>(run)).data(), kBytes);
+      copy->run();
+      const DeviceMemory more(*device_, kBytes);
+      const auto side = device_->side_copy();
+      EXPECT_EQ(read(b), numbers(static_cast<float>(run)));
+    }).join();
+  }
+}
+
+TEST_P(GpuOrder, SaysThatThereIsNoMemoryLeftAndGoesOn) {
+  EXPECT_THROW(device_->allocate(std::uint64_t{1} << 40), Error);
+  float *a = floats(), *b = floats();
+  device_->upload(a, numbers(3).data(), kBytes);
+  copying(a, b)->run();
+  EXPECT_EQ(read(b), numbers(3));
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cuda

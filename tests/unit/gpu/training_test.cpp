@@ -1,0 +1,141 @@
+// Training and evaluation on a GPU whose streams go on when they like, to the bits of a device that does all at once.
+#include <dtrain/backend/cuda.hpp>
+
+#include <cstring>
+
+#include "common/byte_problem.hpp"
+#include "common/matrix_problem.hpp"
+#include "common/replay_device.hpp"
+#include "common/trace.hpp"
+#include "orders.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+using backend::DType;
+
+class GpuTraining : public InEveryOrder {
+ protected:
+  const std::unique_ptr<backend::Backend> gpu_ = backend::make_cuda_backend(kGpu);
+  const std::unique_ptr<backend::Backend> replay_ = backend::cuda::make_large_replay_backend();
+};
+
+INSTANTIATE_TEST_SUITE_P(All, GpuTraining, every_order(), OrderName());
+
+void expect_same(const Trace& a, const Trace& b, const std::string& name) {
+  EXPECT_EQ(a.contribution, b.contribution) << name;
+  EXPECT_EQ(a.after.parameters, b.after.parameters) << name;
+  EXPECT_EQ(a.after.statistics, b.after.statistics) << name;
+  EXPECT_EQ(a.after.optimizer, b.after.optimizer) << name;
+  EXPECT_EQ(a.logits, b.logits) << name;
+}
+
+TEST_P(GpuTraining, MovesEveryLayerAsAReplayDoes) {
+  TraceOptions options;
+  options.shards = 2;
+  options.updates = 3;
+  for (const Problem& problem : layer_problems()) {
+    expect_same(trace_steps(*gpu_, problem, options), trace_steps(*replay_, problem, options), problem.name);
+  }
+  EXPECT_GT(cuda_runtime::graph_launches(), 0);
+}
+
+TEST_P(GpuTraining, MovesEveryTypeByEveryRuleAsAReplayDoes) {
+  using nn::OptimizerKind;
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    for (const auto kind : {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::muon}) {
+      TraceOptions options;
+      options.dtype = dtype;
+      options.updates = 3;
+      options.update.rule = {.kind = kind};
+      expect_same(trace_steps(*gpu_, matrix_problem(), options), trace_steps(*replay_, matrix_problem(), options),
+                  nn::optimizer_name(kind));
+    }
+  }
+}
+
+// A problem of bytes in page-locked memory, as a loader's batches are.
+class LockedBatch {
+ public:
+  LockedBatch(const backend::Backend& backend, const nn::Graph& graph, int n, std::uint64_t seed)
+      : problem(graph, n, seed), memory_(backend.batches().memory(problem.bytes.size())) {
+    std::memcpy(memory_.get(), problem.bytes.data(), problem.bytes.size());
+  }
+  backend::HostBatch host(std::uint64_t staged = 0) const {
+    backend::HostBatch batch = problem.batch(staged);
+    batch.pixels.bytes = reinterpret_cast<const std::uint8_t*>(memory_.get());
+    return batch;
+  }
+  const ByteProblem problem;
+
+ private:
+  const std::shared_ptr<std::byte> memory_;
+};
+
+struct Job {
+  Job(const backend::Backend& backend, const Problem& problem)
+      : executable(backend.compile(problem.graph, {.max_samples = problem.n})) {
+    executable->write_state(problem.state);
+  }
+  // With the shards' sum here, or on the host.
+  void step(const Problem& problem, const backend::HostBatch& batch, bool here) {
+    const std::vector<backend::ShardRange> ranges = split_samples(problem.n, 4);
+    const backend::Update update{{.momentum = 0.9f}, 0.05f};
+    if (here) {
+      EXPECT_TRUE(executable->sum_here(batch, ranges, problem.key));
+      return executable->apply_here(update);
+    }
+    CollectingSink sink(problem.graph, ranges);
+    executable->enqueue(batch, ranges, problem.key, sink);
+    executable->synchronize();
+    executable->apply(sink.sum(), update);
+  }
+  std::unique_ptr<backend::Executable> executable;
+};
+
+// The next batch is staged before a step, as train/batch_feed.hpp does it; sizes change, and some batches are given
+// that nobody staged.
+TEST_P(GpuTraining, ComputesBatchesThatAreStagedAheadAsAReplayDoes) {
+  const nn::Graph graph = layer_problems().back().graph;
+  for (const bool here : {false, true}) {
+    std::vector<std::unique_ptr<LockedBatch>> batches;
+    for (int k = 0; k < 8; ++k) {
+      batches.push_back(std::make_unique<LockedBatch>(*gpu_, graph, k == 4 ? 9 : 5 + k % 2, 1 + k));
+    }
+    const Problem& first = batches[4]->problem.floats;  // the largest
+    Job on_gpu(*gpu_, first), on_replay(*replay_, first);
+    std::uint64_t staged = on_gpu.executable->stage(batches[0]->host());
+    for (std::size_t k = 0; k < batches.size(); ++k) {
+      const bool ahead = k + 1 < batches.size() && k != 5;
+      const std::uint64_t next = ahead ? on_gpu.executable->stage(batches[k + 1]->host()) : 0;
+      const Problem& problem = batches[k]->problem.floats;
+      on_gpu.step(problem, batches[k]->host(staged), here);
+      on_replay.step(problem, batches[k]->problem.batch(), here);
+      if (k % 3 == 2) {
+        EXPECT_EQ(on_gpu.executable->evaluate(batches[k]->host()).loss_sum,
+                  on_replay.executable->evaluate(batches[k]->problem.batch()).loss_sum);
+      }
+      staged = next;
+      batches[k].reset();  // its work is done
+    }
+    EXPECT_EQ(on_gpu.executable->state().parameters, on_replay.executable->state().parameters) << here;
+    EXPECT_EQ(on_gpu.executable->state().statistics, on_replay.executable->state().statistics) << here;
+    EXPECT_EQ(on_gpu.executable->state().optimizer, on_replay.executable->state().optimizer) << here;
+  }
+}
+
+TEST_P(GpuTraining, LetsGoOfBatchesThatNobodyComputes) {
+  const nn::Graph graph = layer_problems().back().graph;
+  LockedBatch a(*gpu_, graph, 4, 1), b(*gpu_, graph, 4, 2), c(*gpu_, graph, 7, 3);
+  const Job job(*gpu_, c.problem.floats);
+  for (const LockedBatch* batch : {&a, &b, &c}) job.executable->stage(batch->host());
+}
+
+TEST_P(GpuTraining, ProfilesEachOperation) {
+  const Problem problem = layer_problems().back();
+  const Job job(*gpu_, problem);
+  EXPECT_GT(job.executable->profile(problem.batch(), 2).as_array().size(), 3u);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
