@@ -40,6 +40,8 @@ std::vector<float> all_of_it(Accelerator& gpu) {
     gpu.add(c, a, b, kSize, false);
     gpu.add(a, a, c, kSize, true);
     gpu.copy(b, a, kSize);
+    gpu.clear(b, kSize / 2);
+    gpu.wait_for(gpu.mark());
     gpu.narrow(narrow, c, kSize);
     gpu.widen(a, narrow, kSize - 1);
     for (const float* of : {a, b, c}) {

@@ -1,0 +1,82 @@
+// Gradients from the executable's queue to the accelerator's and the sum back, on a GPU whose streams go on when they
+// like, to the bits of devices that do all at once.
+#include <dtrain/backend/accelerator.hpp>
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/nn/networks.hpp>
+
+#include "common/problem.hpp"
+#include "common/replay_accelerator.hpp"
+#include "common/replay_device.hpp"
+#include "common/trace.hpp"
+#include "orders.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+// What a reduction without peers does: the leaves are added up part by part, from left to right.
+class AdderUp final : public backend::DeviceSink {
+ public:
+  AdderUp(Accelerator& gpu, std::vector<FloatRange> parts, std::int64_t size)
+      : gpu_(gpu),
+        parts_(std::move(parts)),
+        sum_(reinterpret_cast<float*>(gpu.allocate(static_cast<std::uint64_t>(size) * sizeof(float)))) {}
+  ~AdderUp() override { gpu_.release(reinterpret_cast<std::byte*>(sum_)); }
+
+  void begin(DeviceMark mark) override { gpu_.wait_for(mark); }
+  void take(const backend::ShardRange& shard, int part, const float* values, DeviceMark ready) override {
+    const FloatRange& range = parts_[static_cast<std::size_t>(part)];
+    gpu_.wait_for(ready);
+    if (shard.index == 0) return gpu_.copy(sum_ + range.first, values, range.size);
+    gpu_.add(sum_ + range.first, sum_ + range.first, values, range.size, false);
+  }
+  DeviceMark taken() override { return gpu_.mark(); }
+  float* finish() {
+    while (!gpu_.is_idle()) continue;
+    return sum_;
+  }
+
+ private:
+  Accelerator& gpu_;
+  const std::vector<FloatRange> parts_;
+  float* const sum_;
+};
+
+backend::ModelState train(const backend::Backend& backend, Accelerator& gpu, const Problem& problem,
+                          const std::vector<std::vector<backend::ShardRange>>& steps) {
+  const auto executable = backend.compile(problem.graph, {.max_samples = problem.n});
+  executable->write_state(problem.state);
+  AdderUp adder(gpu, executable->parts_here(), backend::ContributionLayout(problem.graph).size());
+  double loss = 0;
+  for (const auto& shards : steps) {
+    executable->state_floats({0, 1});  // as ranks compare
+    executable->enqueue_here(problem.batch(), shards, problem.key, adder);
+    loss += executable->take_sum(adder.finish()).loss_sum;
+    executable->apply_here({.rule = {.momentum = 0.9f}, .learning_rate = 0.05f});
+  }
+  backend::ModelState state = executable->read_state();
+  state.parameters.push_back(static_cast<float>(loss));
+  return state;
+}
+
+class GpuHandOver : public InEveryOrder {};
+INSTANTIATE_TEST_SUITE_P(All, GpuHandOver, every_order(), OrderName());
+
+TEST_P(GpuHandOver, GivesTheBitsOfAReplay) {
+  const std::vector<backend::ShardRange> even = {{0, 0, 2}, {1, 2, 2}, {2, 4, 1}},
+                                         some = {{0, 0, 3}, {1, 3, 0}, {2, 3, 2}};
+  const auto replay = backend::cuda::make_replay_accelerator();
+  const auto on_replay = backend::cuda::make_large_replay_backend();
+  const auto gpu = backend::open_accelerator(kGpu);
+  const auto on_gpu = backend::make_cuda_backend(kGpu);
+  const Problem problem = make_problem(nn::build_network({.name = "resnet", .num_layers = 8, .image = {3, 16, 16}}), 5);
+  const std::vector<std::vector<backend::ShardRange>> steps = {even, some, even, even};
+  const backend::ModelState expected = train(*on_replay, *replay, problem, steps);
+  const backend::ModelState found = train(*on_gpu, *gpu, problem, steps);
+  EXPECT_EQ(found.parameters, expected.parameters);
+  EXPECT_EQ(found.statistics, expected.statistics);
+  EXPECT_EQ(found.optimizer, expected.optimizer);
+  EXPECT_GT(cuda_runtime::graph_launches(), 0);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
