@@ -11,10 +11,17 @@
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/backend/cuda.hpp>
 
+#include <dtrain/nn/networks.hpp>
+
 #include "arithmetic.hpp"
+#include "common/adder_up.hpp"
+#include "common/problem.hpp"
 #include "common/replay_accelerator.hpp"
+#include "common/replay_device.hpp"
+#include "common/trace.hpp"
 #include "nccl/link.hpp"
 #include "nccl/nccl_communicator.hpp"
+#include "step.hpp"
 
 namespace dtrain::testing {
 namespace {
@@ -143,6 +150,61 @@ TEST_F(GpuNccl, ACommunicatorOfOneRankGivesTheBitsOfTheTree) {
   };
   const auto gpu = comm::make_nccl_communicator(comm::make_single(), {file_, open_gpu()}, 60s, 60s);
   EXPECT_TRUE(same_bits(sum_of(*gpu), sum_of(*comm::make_single())));
+}
+
+// Gradients as backward leaves them, part by part, on the backend's queue and taken by the accelerator's.
+struct OnQueues {
+  std::unique_ptr<backend::Backend> backend =
+      is_replay()
+          ? backend::cuda::make_large_replay_backend()
+          : backend::make_cuda_backend(std::getenv("DTRAIN_TEST_GPU") ? std::atoi(std::getenv("DTRAIN_TEST_GPU")) : 0);
+  // Of several parts; a replay has no time for that.
+  Problem problem =
+      make_problem(is_replay() ? nn::build_network({.name = "resnet", .num_layers = 8, .image = {3, 16, 16}})
+                               : nn::build_network({.name = "resnet", .num_layers = 18, .image = {3, 48, 48}}),
+                   6);
+  std::vector<backend::ShardRange> shards = {{0, 0, 2}, {1, 2, 0}, {2, 2, 2}, {3, 4, 2}};
+  std::unique_ptr<backend::Executable> compile() const {
+    auto executable = backend->compile(problem.graph, {.dtype = backend::DType::bfloat16, .max_samples = problem.n});
+    executable->write_state(problem.state);
+    return executable;
+  }
+};
+
+TEST(GpuReduction, TakesGradientsFromTheQueueOfTheBackend) {
+  const OnQueues on;
+  const auto device = open_gpu();
+  const auto there = on.compile(), host = on.compile();
+  AdderUp adder(*device, there->parts_here(), backend::ContributionLayout(on.problem.graph).size());
+  for (int step = 0; step < 4; ++step) {
+    there->enqueue_here(on.problem.batch(), on.shards, on.problem.key, adder);
+    there->take_sum(adder.finish());
+    there->apply_here({.rule = {}, .learning_rate = 0.01f});
+    CollectingSink sink(on.problem.graph, on.shards);
+    host->enqueue(on.problem.batch(), on.shards, on.problem.key, sink);
+    host->apply(sink.sum(), {.rule = {}, .learning_rate = 0.01f});
+  }
+  EXPECT_TRUE(same_bits(there->state().parameters, host->state().parameters));
+}
+
+TEST_F(GpuNccl, ACommunicatorOfOneRankReducesGradientsWhereTheyAre) {
+  const OnQueues on;
+  const auto executable = on.compile();
+  const backend::ContributionLayout layout(on.problem.graph);
+  const comm::ReductionShape shape{.shards = 4, .size = layout.size(), .rounded = layout.gradients};
+  std::vector<std::vector<float>> sums;
+  for (const bool any_order : {false, true}) {
+    const auto gpu = comm::make_nccl_communicator(comm::make_single(), {file_, open_gpu(), any_order}, 60s, 60s);
+    train::StepRunner step(on.problem.graph, *executable, *gpu, shape.shards, shape.rounded);
+    step.compute(on.problem.batch(), on.shards, on.problem.key, {});
+    step.reduce();
+    EXPECT_EQ(step.metrics().count, on.problem.n);
+    step.apply({.rule = {}, .learning_rate = 0.01f});
+    sums.push_back(executable->state().parameters);
+    executable->write_state(on.problem.state);
+  }
+  EXPECT_FALSE(same_bits(sums[0], on.problem.state.parameters));
+  EXPECT_TRUE(same_bits(sums[0], sums[1])) << "of one rank there is but one order";
 }
 
 }  // namespace
