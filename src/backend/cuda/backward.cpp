@@ -78,41 +78,43 @@ void Lowering::backward_norm(int norm, int output) {
   const NormGroup& group = fusion_.norms[at(norm)];
   const int source = node(norm).inputs[0];
   const Gradients parts = gradient_parts(output, 2);
-  const TensorId dy = parts[0], dy2 = parts.size() > 1 ? parts[1] : kNoTensor;
-  const TensorId x = value(source), y = group.relu ? value(output) : kNoTensor;
+  const TensorId x = value(source);
   const nn::Shape shape = node(norm).output;
-  const Incoming incoming{dy, dy2, y};
-  norm_gradient_sums(norm, incoming);
+  Incoming incoming{parts[0], parts.size() > 1 ? parts[1] : kNoTensor, passed_[at(norm)], group.relu};
 
+  // The residual's gradient, where it is not the incoming one itself. Who needs it anyway writes it first and reads it
+  // in place of all that it was made of.
   const bool pass_residual = group.residual >= 0 && wants_gradient(group.residual);
-  const bool is_other = group.relu || dy2 != kNoTensor;  // the residual's gradient is not dy itself
-  const TensorId masked = pass_residual && is_other ? gradient_tensor(output) : kNoTensor;
-  const TensorId dx = wants_gradient(source) ? new_tensor(shape) : kNoTensor;
+  const bool keeps = pass_residual && (group.relu || incoming.dy2 != kNoTensor);
+  const TensorId kept = keeps ? gradient_tensor(output) : kNoTensor;
+  norm_gradient_sums(norm, incoming, kept);
+  if (keeps) incoming = {.dy = kept};
+  if (pass_residual) pass_on(group.residual, incoming.dy);
+  if (!wants_gradient(source)) return;
+
+  const TensorId dx = new_tensor(shape);
   TensorId addend = kNoTensor;  // what reaches x on another way
-  if (dx != kNoTensor && !gradients_[at(source)].empty()) {
+  if (!gradients_[at(source)].empty()) {
     addend = gradients_[at(source)].back();
     gradients_[at(source)].pop_back();
   }
-  if (dx != kNoTensor || masked != kNoTensor) {
-    add(norm, ".gradient", {x, dy, dy2, y, addend, dx, masked},
-        [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-          emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx),
-                               b.tensor<T>(masked), m.norm_coefficients(b, norm), b.n * shape.size()});
-        });
-  }
-  if (dx != kNoTensor) pass_on(source, dx);
-  if (pass_residual) pass_on(group.residual, is_other ? masked : dy);
+  add(norm, ".gradient", {x, incoming.dy, incoming.dy2, incoming.passed, addend, dx},
+      [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx),
+                             m.norm_coefficients(b, norm), b.n * shape.size()});
+      });
+  pass_on(source, dx);
 }
 
-void Lowering::norm_gradient_sums(int norm, const Incoming& incoming) {
+void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept) {
   const nn::Shape shape = node(norm).output;
   const Sums sums = new_sums(shape, 2);
   const TensorId x = value(node(norm).inputs[0]);
   const bool held = std::get<nn::BatchNorm>(node(norm).layer).fix_gamma;
-  add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.y, sums.parts, sums.folded},
+  add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         const RowParts cut = cut_rows(rows_of(shape, b.n), shape.c);
-        emit(NormGradientSums<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<float>(sums.parts), cut,
+        emit(NormGradientSums<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(kept), b.tensor<float>(sums.parts), cut,
                                  m.norm_coefficients(b, norm)});
         emit(NormGradientFinish{fold(b, sums, cut, emit), cut, m.norm_coefficients(b, norm),
                                 held ? nullptr : b.contribution + m.parameter(norm, 0),

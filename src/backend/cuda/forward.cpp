@@ -50,10 +50,12 @@ void Lowering::forward_norm(int norm, int output) {
   const TensorId residual = group.residual >= 0 ? value(group.residual) : kNoTensor;
   const nn::Shape shape = node(norm).output;
   const TensorId y = new_value(output, shape);
-  add(norm, ".forward", {x, residual, y},
+  const bool keeps = training_ && group.relu && residual != kNoTensor;
+  const TensorId passed = passed_[at(norm)] = keeps ? new_bits(shape) : kNoTensor;
+  add(norm, ".forward", {x, residual, y, passed},
       [=, &m = model_, relu = group.relu]<typename T>(T, const Binding& b, auto& emit) {
-        emit(NormApply<T>{b.tensor<T>(x), b.tensor<T>(residual), b.tensor<T>(y), m.norm_coefficients(b, norm),
-                          b.n * shape.size(), relu});
+        emit(NormApply<T>{b.tensor<T>(x), b.tensor<T>(residual), b.tensor<T>(y), b.tensor<std::uint8_t>(passed),
+                          m.norm_coefficients(b, norm), b.n * shape.size(), relu});
       });
 }
 

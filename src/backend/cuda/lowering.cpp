@@ -9,6 +9,7 @@ Lowering::Lowering(const Model& model)
       parts_(parts_of(model)),
       values_(graph_.nodes.size(), kNoTensor),
       positions_(graph_.nodes.size(), kNoTensor),
+      passed_(graph_.nodes.size(), kNoTensor),
       shapes_(graph_.nodes.size()),
       gradients_(graph_.nodes.size()) {}
 
@@ -42,6 +43,13 @@ TensorId Lowering::new_tensor(const nn::Shape& shape) {
 TensorId Lowering::new_value(int index, const nn::Shape& shape) {
   shapes_[at(index)] = shape;
   return values_[at(index)] = new_tensor(shape);
+}
+
+TensorId Lowering::new_bits(const nn::Shape& shape) {
+  return program_.add_tensor([count = shape.size(), bytes = model_.value_bytes()](int n) {
+    constexpr std::int64_t kPackBytes = sizeof(Pack<float>);
+    return static_cast<std::size_t>(packs_of(n * count, kPackBytes / static_cast<std::int64_t>(bytes)));
+  });
 }
 
 void Lowering::alias(int index, int of) {

@@ -43,10 +43,11 @@ class Lowering {
   using Gradients = std::vector<TensorId>;
   // What reaches a batch norm's output from behind: see NormIncoming.
   struct Incoming {
-    TensorId dy, dy2, y;
+    TensorId dy, dy2 = kNoTensor, passed = kNoTensor;
+    bool relu = false;
     template <typename T>
     NormIncoming<T> at(const Binding& b) const {
-      return {b.tensor<T>(dy), b.tensor<T>(dy2), b.tensor<T>(y)};
+      return {b.tensor<T>(dy), b.tensor<T>(dy2), b.tensor<std::uint8_t>(passed), relu};
     }
   };
 
@@ -57,6 +58,7 @@ class Lowering {
 
   TensorId new_tensor(const nn::Shape& shape);
   TensorId new_value(int index, const nn::Shape& shape);
+  TensorId new_bits(const nn::Shape& shape);  // a byte for each Pack
   void alias(int index, int of);
   TensorId gradient_tensor(int index) { return new_tensor(shapes_[at(index)]); }
   Sums new_sums(const nn::Shape& shape, int kinds);
@@ -99,7 +101,8 @@ class Lowering {
   void pass_on(int to, TensorId gradient) { gradients_[at(to)].push_back(gradient); }
   Gradients gradient_parts(int index, std::size_t parts);
   void backward_norm(int norm, int output);
-  void norm_gradient_sums(int norm, const Incoming& incoming);
+  // `kept`: see NormGradientSums.
+  void norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept);
   void backward_node(int index);
   void backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx);
   void backward_product(int index, TensorId dy);
@@ -114,6 +117,7 @@ class Lowering {
   Program program_;
   std::vector<TensorId> values_;      // by node
   std::vector<TensorId> positions_;   // by node: of the largest elements of a max pooling
+  std::vector<TensorId> passed_;      // by batch norm: what the ReLU let pass, where backward cannot tell from x
   std::vector<nn::Shape> shapes_;     // by node: as the value lies in memory
   std::vector<Gradients> gradients_;  // by node: parts whose sum is the gradient by its value
 };

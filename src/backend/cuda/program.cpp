@@ -35,6 +35,14 @@ TensorId Program::add_tensor(std::function<std::size_t(int)> bytes) {
 
 std::size_t Program::arena_bytes(int max_samples) const { return places_of(tensors_, operations_, max_samples).bytes; }
 
+std::size_t Program::bytes_of(const Operation& operation, int samples) const {
+  std::size_t bytes = 0;
+  for (const TensorId id : operation.touches) {
+    if (id != kNoTensor) bytes += tensors_[static_cast<std::size_t>(id)](samples);
+  }
+  return bytes;
+}
+
 void Program::plan(int max_samples) { offsets_ = places_of(tensors_, operations_, max_samples).offsets; }
 
 std::vector<Call> Program::bind(const Binding& binding) const {

@@ -55,6 +55,8 @@ class Program {
   void add(Operation operation) { operations_.push_back(std::move(operation)); }
   // Bytes of the arena for up to max_samples.
   std::size_t arena_bytes(int max_samples) const;
+  // Bytes of all that an operation touches: what it moves, where it goes through each tensor once.
+  std::size_t bytes_of(const Operation& operation, int samples) const;
   // Plans places for up to max_samples. No additions afterwards.
   void plan(int max_samples);
   const std::vector<std::size_t>& offsets() const { return offsets_; }

@@ -117,12 +117,27 @@ struct NormFromRunning {
   }
 };
 
-// y = relu(norm(x) + residual); residual may be null. Thread = Pack.
+// norm(x), by one rounding that no compiler may part in two: so backward finds the very number that forward found.
+DTRAIN_BODY inline float norm_of(float x, const NormCoefficients& by, std::int64_t channel) {
+  return fmaf(x - by.mean(channel), by.scale(channel), by.shift(channel));
+}
+
+// Whether a ReLU lets a value pass, as it is stored.
+template <typename T>
+DTRAIN_BODY bool passes(float value) {
+  T stored;
+  narrow(value, stored);
+  return widen(stored) > 0;
+}
+
+// y = relu(norm(x) + residual); residual may be null. `passed` (may be null) takes what the ReLU lets pass: a byte for
+// each Pack, a bit for each of its values. Thread = Pack.
 template <typename T>
 struct NormApply {
   const T* x;
   const T* residual;
   T* y;
+  std::uint8_t* passed;
   NormCoefficients coefficients;
   std::int64_t total;
   bool relu;
@@ -132,32 +147,47 @@ struct NormApply {
     Pack<T> pack = load_pack(x, first, total);
     const Pack<T> more = residual ? load_pack(residual, first, total) : Pack<T>{};
     std::int64_t channel = first % coefficients.c;
+    unsigned bits = 0;
     for (int k = 0; k < Pack<T>::size; ++k) {
-      float value = (widen(pack.values[k]) - coefficients.mean(channel)) * coefficients.scale(channel) +
-                    coefficients.shift(channel);
+      float value = norm_of(widen(pack.values[k]), coefficients, channel);
       if (residual) value += widen(more.values[k]);
+      bits |= unsigned{passes<T>(value)} << k;
       if (relu && value < 0) value = 0;
       narrow(value, pack.values[k]);
       if (++channel == coefficients.c) channel = 0;
     }
     store_pack(pack, y, first, total);
+    if (passed) passed[i] = static_cast<std::uint8_t>(bits);
   }
 };
 
-// What reaches a norm's output from behind: one or two parts (dy2 may be null), and the output where a ReLU follows
-// (null: none).
+// What reaches a norm's output from behind: one or two parts (dy2 may be null), through a ReLU where one follows. What
+// that let pass says `passed` of NormApply; where it was not kept, x, since nothing was added to norm(x).
 template <typename T>
 struct NormIncoming {
   const T* dy;
   const T* dy2;
-  const T* y;
+  const std::uint8_t* passed;
+  bool relu;
+  // By norm(x), given element e.
+  DTRAIN_BODY float gradient(std::int64_t e, float x, const NormCoefficients& by, std::int64_t channel) const {
+    float sum = widen(dy[e]);
+    if (dy2) sum += widen(dy2[e]);
+    if (!relu) return sum;
+    const bool open =
+        passed ? (passed[e / Pack<T>::size] >> (e % Pack<T>::size) & 1) != 0 : passes<T>(norm_of(x, by, channel));
+    return open ? sum : 0.0f;
+  }
 };
 
-// Sums of the gradient, and of its product with the normalised input: [part][2][c].
+// Sums of the gradient, and of its product with the normalised input: [part][2][c]. `kept` (may be null) takes the
+// gradient as it is stored, and the sums are of what is stored: whoever reads it later reads one tensor for all of
+// `incoming`, and the means of it are taken from it.
 template <typename T>
 struct NormGradientSums {
   NormIncoming<T> incoming;
   const T* x;
+  T* kept;
   float* out;
   RowParts cut;
   NormCoefficients coefficients;
@@ -169,11 +199,14 @@ struct NormGradientSums {
     float sum = 0, products = 0;
     for (std::int64_t row = cut.first(part); row < cut.end(part); ++row) {
       const std::int64_t e = row * c + channel;
-      float gradient = widen(incoming.dy[e]);
-      if (incoming.dy2) gradient += widen(incoming.dy2[e]);
-      if (incoming.y && !(widen(incoming.y[e]) > 0)) gradient = 0;
+      const float input = widen(x[e]);
+      float gradient = incoming.gradient(e, input, coefficients, channel);
+      if (kept) {
+        narrow(gradient, kept[e]);
+        gradient = widen(kept[e]);
+      }
       sum += gradient;
-      products += gradient * ((widen(x[e]) - mean) * inverse);
+      products += gradient * ((input - mean) * inverse);
     }
     out[part * 2 * c + channel] = sum;
     out[part * 2 * c + c + channel] = products;
@@ -199,40 +232,33 @@ struct NormGradientFinish {
   }
 };
 
-// dx, plus `addend` (may be null); and the gradient behind the ReLU, which is the residual's. dx or masked may be null.
+// dx, plus `addend` (may be null). Thread = Pack.
 template <typename T>
 struct NormGradient {
   NormIncoming<T> incoming;
   const T* x;
   const T* addend;
   T* dx;
-  T* masked;
   NormCoefficients coefficients;
   std::int64_t total;
   DTRAIN_BODY std::int64_t threads() const { return packs_of(total, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
     const std::int64_t first = i * Pack<T>::size;
-    Pack<T> gradient = load_pack(incoming.dy, first, total);
-    const Pack<T> second = incoming.dy2 ? load_pack(incoming.dy2, first, total) : Pack<T>{};
-    const Pack<T> output = incoming.y ? load_pack(incoming.y, first, total) : Pack<T>{};
     const Pack<T> input = load_pack(x, first, total);
     const Pack<T> more = addend ? load_pack(addend, first, total) : Pack<T>{};
-    Pack<T> result;
+    Pack<T> result{};
     std::int64_t channel = first % coefficients.c;
-    for (int k = 0; k < Pack<T>::size; ++k) {
-      float g = widen(gradient.values[k]);
-      if (incoming.dy2) g += widen(second.values[k]);
-      if (incoming.y && !(widen(output.values[k]) > 0)) g = 0;
-      narrow(g, gradient.values[k]);
-      const float normal = (widen(input.values[k]) - coefficients.mean(channel)) * coefficients.inverse(channel);
-      const float gradient_of_mean = coefficients.gradient_mean(channel) + normal * coefficients.product_mean(channel);
-      float value = coefficients.scale(channel) * (g - gradient_of_mean);
-      if (addend) value += widen(more.values[k]);
-      narrow(value, result.values[k]);
+    for (int k = 0; k < Pack<T>::size && first + k < total; ++k) {
+      const float value = widen(input.values[k]);
+      const float gradient = incoming.gradient(first + k, value, coefficients, channel);
+      const float normal = (value - coefficients.mean(channel)) * coefficients.inverse(channel);
+      const float of_means = coefficients.gradient_mean(channel) + normal * coefficients.product_mean(channel);
+      float sum = coefficients.scale(channel) * (gradient - of_means);
+      if (addend) sum += widen(more.values[k]);
+      narrow(sum, result.values[k]);
       if (++channel == coefficients.c) channel = 0;
     }
-    if (dx) store_pack(result, dx, first, total);
-    if (masked) store_pack(gradient, masked, first, total);
+    store_pack(result, dx, first, total);
   }
 };
 

@@ -1,0 +1,63 @@
+// How often a batch norm goes through memory: what its operations touch, without a device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include <dtrain/nn/networks.hpp>
+
+#include "lowering.hpp"
+
+namespace dtrain::backend::cuda {
+namespace {
+
+nn::Graph resnet(int layers, nn::Shape image) {
+  return nn::build_network({.name = "resnet-v1", .num_layers = layers, .image = image});
+}
+
+// Of operations whose names end so, by the names of their nodes.
+std::map<std::string, const Operation*> operations_of(const Program& program, const std::string& part) {
+  std::map<std::string, const Operation*> found;
+  for (const Operation& operation : program.operations()) {
+    if (operation.name.ends_with(part)) {
+      found[operation.name.substr(0, operation.name.size() - part.size())] = &operation;
+    }
+  }
+  return found;
+}
+
+bool touches(const Operation& operation, TensorId tensor) {
+  return std::ranges::find(operation.touches, tensor) != operation.touches.end();
+}
+
+TEST(CudaNormPasses, BackwardReadsTheOutputOfNoNorm) {
+  const Model model(resnet(20, {3, 32, 32}), DType::bfloat16, 1);
+  const Program program = lower_training(model);
+  const auto forward = operations_of(program, ".forward");
+  for (const char* const part : {".gradient_sums", ".gradient"}) {
+    for (const auto& [node, gradient] : operations_of(program, part)) {
+      if (std::string(gradient->kind) != "batch_norm") continue;
+      const TensorId y = forward.at(node)->touches.at(2);
+      EXPECT_FALSE(touches(*gradient, y)) << node << part;
+    }
+  }
+}
+
+// One pass: as many bytes as the norm's values have. Three to normalise, one of them for the sums, and five backward;
+// where a residual is added, one more forward, and two more backward for a gradient of two parts.
+TEST(CudaNormPasses, OfAResnet50AreFewerThanTenToANorm) {
+  constexpr int kSamples = 256;
+  const Model model(resnet(50, {3, 224, 224}), DType::bfloat16, 1);
+  const Program program = lower_training(model);
+  double touched = 0, values = 0;
+  for (const Operation& operation : program.operations()) {
+    if (std::string(operation.kind) != "batch_norm") continue;
+    touched += static_cast<double>(program.bytes_of(operation, kSamples));
+    if (operation.name.ends_with(".forward")) values += 2.0 * kSamples * static_cast<double>(operation.shape.size());
+  }
+  EXPECT_LT(touched / values, 9.7);
+  EXPECT_GT(touched / values, 8);
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cuda
