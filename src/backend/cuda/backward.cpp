@@ -15,7 +15,7 @@ void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const B
         auto* const per_sample = b.tensor<float>(counts);
         emit(SoftmaxLoss<T>{b.tensor<T>(x), b.labels, b.tensor<T>(gradient), per_sample, b.n, classes, m.top_k,
                             smoothing, b.loss_scale});
-        const RowParts cut = cut_rows(b.n, counted.c);
+        const RowParts cut = cut_rows(b.n, threads_of_part<float>(counted));
         emit(ColumnSums<float>{per_sample, b.tensor<float>(sums.parts), cut, counted.c});
         emit(StoreSums{fold(b, sums, cut, emit), target(b, m.graph), cut.folded_parts, sums.width});
       });
@@ -101,7 +101,7 @@ void Lowering::backward_norm(int norm, int output) {
   add(norm, ".gradient", {x, incoming.dy, incoming.dy2, incoming.passed, addend, dx},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx),
-                             m.norm_coefficients(b, norm), b.n * shape.size()});
+                             m.norm_coefficients(b, norm), few_rows(rows_of(shape, b.n))});
       });
   pass_on(source, dx);
 }
@@ -113,7 +113,7 @@ void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId k
   const bool held = std::get<nn::BatchNorm>(node(norm).layer).fix_gamma;
   add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-        const RowParts cut = cut_rows(rows_of(shape, b.n), shape.c);
+        const RowParts cut = cut_rows(rows_of(shape, b.n), threads_of_part<T>(shape));
         emit(NormGradientSums<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(kept), b.tensor<float>(sums.parts), cut,
                                  m.norm_coefficients(b, norm)});
         emit(NormGradientFinish{fold(b, sums, cut, emit), cut, m.norm_coefficients(b, norm),
@@ -208,7 +208,7 @@ void Lowering::bias_gradient(int index, TensorId dy) {
   const Sums sums = new_sums(shape, 1);
   const std::int64_t bias = model_.parameter(index, 1);
   add(index, ".backward_bias", {dy, sums.parts, sums.folded}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    const RowParts cut = cut_rows(rows_of(shape, b.n), shape.c);
+    const RowParts cut = cut_rows(rows_of(shape, b.n), threads_of_part<T>(shape));
     emit(ColumnSums<T>{b.tensor<T>(dy), b.tensor<float>(sums.parts), cut, shape.c});
     emit(StoreSums{fold(b, sums, cut, emit), b.contribution + bias, cut.folded_parts, sums.width});
   });

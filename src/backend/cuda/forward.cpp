@@ -25,7 +25,7 @@ void Lowering::batch_statistics(int norm) {
   const std::int64_t mean = graph_.parameter_count + model_.statistic(norm, 0);
   const std::int64_t variance = graph_.parameter_count + model_.statistic(norm, 1);
   add(norm, ".statistics", {x, sums.parts, sums.folded}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-    const RowParts cut = cut_rows(rows_of(shape, b.n), shape.c);
+    const RowParts cut = cut_rows(rows_of(shape, b.n), threads_of_part<T>(shape));
     emit(NormSums<T>{b.tensor<T>(x), b.tensor<float>(sums.parts), cut, shape.c});
     emit(NormFromBatch<T>{fold(b, sums, cut, emit), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
                           m.norm_coefficients(b, norm), b.contribution + mean, b.contribution + variance,
@@ -55,7 +55,7 @@ void Lowering::forward_norm(int norm, int output) {
   add(norm, ".forward", {x, residual, y, passed},
       [=, &m = model_, relu = group.relu]<typename T>(T, const Binding& b, auto& emit) {
         emit(NormApply<T>{b.tensor<T>(x), b.tensor<T>(residual), b.tensor<T>(y), b.tensor<std::uint8_t>(passed),
-                          m.norm_coefficients(b, norm), b.n * shape.size(), relu});
+                          m.norm_coefficients(b, norm), few_rows(rows_of(shape, b.n)), relu});
       });
 }
 

@@ -20,7 +20,7 @@ template <typename T>
 NormFromBatch<T> by_moments(NormFromBatch<T> norm, const float* moments) {
   norm.sums = moments;
   norm.x = nullptr;
-  norm.cut = {.rows = norm.cut.rows, .rows_per_part = norm.cut.rows};
+  norm.cut = {.rows = norm.cut.rows};
   return norm;
 }
 

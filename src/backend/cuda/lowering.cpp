@@ -46,10 +46,12 @@ TensorId Lowering::new_value(int index, const nn::Shape& shape) {
 }
 
 TensorId Lowering::new_bits(const nn::Shape& shape) {
-  return program_.add_tensor([count = shape.size(), bytes = model_.value_bytes()](int n) {
-    constexpr std::int64_t kPackBytes = sizeof(Pack<float>);
-    return static_cast<std::size_t>(packs_of(n * count, kPackBytes / static_cast<std::int64_t>(bytes)));
-  });
+  return program_.add_tensor(
+      [shape, packs = packs_in_row(shape)](int n) { return static_cast<std::size_t>(rows_of(shape, n) * packs); });
+}
+
+std::int64_t Lowering::packs_in_row(const nn::Shape& shape) const {
+  return packs_of(shape.c, static_cast<std::int64_t>(sizeof(Pack<float>) / model_.value_bytes()));
 }
 
 void Lowering::alias(int index, int of) {
@@ -60,8 +62,9 @@ void Lowering::alias(int index, int of) {
 Sums Lowering::new_sums(const nn::Shape& shape, int kinds) {
   Sums sums;
   sums.width = kinds * shape.c;
-  sums.parts = program_.add_tensor([shape, width = sums.width](int n) {
-    return static_cast<std::size_t>(most_parts(rows_of(shape, n), shape.c) * width) * sizeof(float);
+  const std::int64_t packs = packs_in_row(shape);
+  sums.parts = program_.add_tensor([shape, width = sums.width, packs](int n) {
+    return static_cast<std::size_t>(most_parts(rows_of(shape, n), packs) * width) * sizeof(float);
   });
   sums.folded = program_.add_tensor(
       [width = sums.width](int) { return static_cast<std::size_t>(kMostFoldedParts * width) * sizeof(float); });

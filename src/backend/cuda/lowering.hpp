@@ -23,6 +23,11 @@ const LayerType* as(const nn::Node& node) {
 
 inline std::size_t at(int index) { return static_cast<std::size_t>(index); }
 inline std::int64_t rows_of(const nn::Shape& shape, int n) { return std::int64_t{n} * shape.h * shape.w; }
+// The threads that sum up one part of the rows: see Channels.
+template <typename T>
+std::int64_t threads_of_part(const nn::Shape& shape) {
+  return packs_of(shape.c, Pack<T>::size);
+}
 // Values lie in the order h, w, c; what is flattened is in the order c, h, w.
 inline bool is_flat(const nn::Shape& shape) { return std::int64_t{shape.h} * shape.w == 1; }
 PoolShape pool_shape(const nn::Pooling& layer, const nn::Shape& in, const nn::Shape& out, int n);
@@ -58,7 +63,8 @@ class Lowering {
 
   TensorId new_tensor(const nn::Shape& shape);
   TensorId new_value(int index, const nn::Shape& shape);
-  TensorId new_bits(const nn::Shape& shape);  // a byte for each Pack
+  std::int64_t packs_in_row(const nn::Shape& shape) const;
+  TensorId new_bits(const nn::Shape& shape);  // see NormApply::passed
   void alias(int index, int of);
   TensorId gradient_tensor(int index) { return new_tensor(shapes_[at(index)]); }
   Sums new_sums(const nn::Shape& shape, int kinds);

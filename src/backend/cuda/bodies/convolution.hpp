@@ -111,7 +111,7 @@ struct ConvolveBackwardWeights {
     const auto to = static_cast<std::int32_t>(place / s.kernel_w / s.kernel_h);
     const std::int32_t from = to / s.group_out() * s.group_in() + in_group;
     float sum = 0;
-    for (std::int64_t row = cut.first(part); row < cut.end(part); ++row) {
+    for (std::int64_t row = part; row < cut.rows; row += cut.parts) {
       const auto ox = static_cast<std::int32_t>(row % s.out_w);
       const auto oy = static_cast<std::int32_t>(row / s.out_w % s.out_h);
       const std::int32_t iy = oy * s.stride_h - s.pad_h + ky, ix = ox * s.stride_w - s.pad_w + kx;

@@ -21,25 +21,31 @@ struct NormCoefficients {
 };
 
 // Sums of x - s and of its square, [part][2][c], where s is the channel's first element: near the mean, so the
-// difference of squares loses little.
+// difference of squares loses little. Thread = part and Pack of channels.
 template <typename T>
 struct NormSums {
   const T* x;
   float* out;
   RowParts cut;
   std::int32_t c;
-  DTRAIN_BODY std::int64_t threads() const { return std::int64_t{cut.parts} * c; }
+  DTRAIN_BODY std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int64_t part = i / c, channel = i % c;
-    const float start = widen(x[channel]);
-    float sum = 0, squares = 0;
-    for (std::int64_t row = cut.first(part); row < cut.end(part); ++row) {
-      const float value = widen(x[row * c + channel]) - start;
-      sum += value;
-      squares += value * value;
-    }
-    out[part * 2 * c + channel] = sum;
-    out[part * 2 * c + c + channel] = squares;
+    constexpr int kAtOnce = 8;
+    const ChannelsOfPart<T> at(i, c);
+    const Pack<T> start = at.channels.load(x, 0);
+    float sums[Pack<T>::size] = {}, squares[Pack<T>::size] = {};
+    Pack<T> packs[kAtOnce];
+    for_rows<kAtOnce>(
+        cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
+        [&](int k, std::int64_t) {
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float value = widen(packs[k].values[j]) - widen(start.values[j]);
+            sums[j] += value;
+            squares[j] += value * value;
+          }
+        });
+    at.channels.store_floats(sums, out + at.part * 2 * c);
+    at.channels.store_floats(squares, out + at.part * 2 * c + c);
   }
 };
 
@@ -117,9 +123,21 @@ struct NormFromRunning {
   }
 };
 
-// norm(x), by one rounding that no compiler may part in two: so backward finds the very number that forward found.
-DTRAIN_BODY inline float norm_of(float x, const NormCoefficients& by, std::int64_t channel) {
-  return fmaf(x - by.mean(channel), by.scale(channel), by.shift(channel));
+// What forward computes a channel's values with.
+template <int Size>
+struct NormLines {
+  float mean[Size], scale[Size], shift[Size];
+  // norm(x), by one rounding that no compiler may part in two: so backward finds the very number that forward found.
+  DTRAIN_BODY float at(int k, float x) const { return fmaf(x - mean[k], scale[k], shift[k]); }
+};
+
+template <typename T>
+DTRAIN_BODY NormLines<Pack<T>::size> load_lines(const NormCoefficients& from, const Channels<T>& channels) {
+  NormLines<Pack<T>::size> lines;
+  channels.load_floats(&from.mean(0), lines.mean);
+  channels.load_floats(&from.scale(0), lines.scale);
+  channels.load_floats(&from.shift(0), lines.shift);
+  return lines;
 }
 
 // Whether a ReLU lets a value pass, as it is stored.
@@ -130,8 +148,15 @@ DTRAIN_BODY bool passes(float value) {
   return widen(stored) > 0;
 }
 
+// A few rows for each thread of a body that writes as many values as it reads: what it reads of them is under way at
+// the same time.
+constexpr int kFewRows = 4;
+inline RowParts few_rows(std::int64_t rows) {
+  return {.rows = rows, .parts = static_cast<std::int32_t>(packs_of(rows, kFewRows))};
+}
+
 // y = relu(norm(x) + residual); residual may be null. `passed` (may be null) takes what the ReLU lets pass: a byte for
-// each Pack, a bit for each of its values. Thread = Pack.
+// each Pack of channels of each row, a bit for each of its values. Thread = Pack of channels in a few rows.
 template <typename T>
 struct NormApply {
   const T* x;
@@ -139,25 +164,32 @@ struct NormApply {
   T* y;
   std::uint8_t* passed;
   NormCoefficients coefficients;
-  std::int64_t total;
+  RowParts cut;
   bool relu;
-  DTRAIN_BODY std::int64_t threads() const { return packs_of(total, Pack<T>::size); }
+  DTRAIN_BODY std::int64_t packs() const { return packs_of(coefficients.c, Pack<T>::size); }
+  DTRAIN_BODY std::int64_t threads() const { return cut.parts * packs(); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int64_t first = i * Pack<T>::size;
-    Pack<T> pack = load_pack(x, first, total);
-    const Pack<T> more = residual ? load_pack(residual, first, total) : Pack<T>{};
-    std::int64_t channel = first % coefficients.c;
-    unsigned bits = 0;
-    for (int k = 0; k < Pack<T>::size; ++k) {
-      float value = norm_of(widen(pack.values[k]), coefficients, channel);
-      if (residual) value += widen(more.values[k]);
-      bits |= unsigned{passes<T>(value)} << k;
-      if (relu && value < 0) value = 0;
-      narrow(value, pack.values[k]);
-      if (++channel == coefficients.c) channel = 0;
-    }
-    store_pack(pack, y, first, total);
-    if (passed) passed[i] = static_cast<std::uint8_t>(bits);
+    const ChannelsOfPart<T> at(i, coefficients.c);
+    const auto lines = load_lines(coefficients, at.channels);
+    Pack<T> inputs[kFewRows], others[kFewRows];
+    for_rows<kFewRows>(
+        cut, at.part,
+        [&](int k, std::int64_t row) {
+          inputs[k] = at.channels.load(x, row);
+          if (residual) others[k] = at.channels.load(residual, row);
+        },
+        [&](int k, std::int64_t row) {
+          unsigned bits = 0;
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            float value = lines.at(j, widen(inputs[k].values[j]));
+            if (residual) value += widen(others[k].values[j]);
+            bits |= unsigned{passes<T>(value)} << j;
+            if (relu && value < 0) value = 0;
+            narrow(value, inputs[k].values[j]);
+          }
+          at.channels.store(inputs[k], y, row);
+          if (passed) passed[row * packs() + at.pack] = static_cast<std::uint8_t>(bits);
+        });
   }
 };
 
@@ -169,20 +201,29 @@ struct NormIncoming {
   const T* dy2;
   const std::uint8_t* passed;
   bool relu;
-  // By norm(x), given element e.
-  DTRAIN_BODY float gradient(std::int64_t e, float x, const NormCoefficients& by, std::int64_t channel) const {
-    float sum = widen(dy[e]);
-    if (dy2) sum += widen(dy2[e]);
+  struct Read {
+    Pack<T> dy, dy2;
+    unsigned bits;
+  };
+  DTRAIN_BODY Read read(const ChannelsOfPart<T>& at, std::int64_t row) const {
+    Read read;
+    read.dy = at.channels.load(dy, row);
+    if (dy2) read.dy2 = at.channels.load(dy2, row);
+    if (passed) read.bits = passed[row * packs_of(at.channels.c, Pack<T>::size) + at.pack];
+    return read;
+  }
+  // The gradient by norm(x), given x.
+  DTRAIN_BODY float gradient(const Read& read, int k, float x, const NormLines<Pack<T>::size>& lines) const {
+    float sum = widen(read.dy.values[k]);
+    if (dy2) sum += widen(read.dy2.values[k]);
     if (!relu) return sum;
-    const bool open =
-        passed ? (passed[e / Pack<T>::size] >> (e % Pack<T>::size) & 1) != 0 : passes<T>(norm_of(x, by, channel));
-    return open ? sum : 0.0f;
+    return (passed ? (read.bits >> k & 1) != 0 : passes<T>(lines.at(k, x))) ? sum : 0.0f;
   }
 };
 
 // Sums of the gradient, and of its product with the normalised input: [part][2][c]. `kept` (may be null) takes the
 // gradient as it is stored, and the sums are of what is stored: whoever reads it later reads one tensor for all of
-// `incoming`, and the means of it are taken from it.
+// `incoming`, and the means of it are taken from it. Thread = part and Pack of channels.
 template <typename T>
 struct NormGradientSums {
   NormIncoming<T> incoming;
@@ -191,25 +232,37 @@ struct NormGradientSums {
   float* out;
   RowParts cut;
   NormCoefficients coefficients;
-  DTRAIN_BODY std::int64_t threads() const { return std::int64_t{cut.parts} * coefficients.c; }
+  DTRAIN_BODY std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int32_t c = coefficients.c;
-    const std::int64_t part = i / c, channel = i % c;
-    const float mean = coefficients.mean(channel), inverse = coefficients.inverse(channel);
-    float sum = 0, products = 0;
-    for (std::int64_t row = cut.first(part); row < cut.end(part); ++row) {
-      const std::int64_t e = row * c + channel;
-      const float input = widen(x[e]);
-      float gradient = incoming.gradient(e, input, coefficients, channel);
-      if (kept) {
-        narrow(gradient, kept[e]);
-        gradient = widen(kept[e]);
-      }
-      sum += gradient;
-      products += gradient * ((input - mean) * inverse);
-    }
-    out[part * 2 * c + channel] = sum;
-    out[part * 2 * c + c + channel] = products;
+    constexpr int kAtOnce = 4;
+    const ChannelsOfPart<T> at(i, coefficients.c);
+    const auto lines = load_lines(coefficients, at.channels);
+    float sums[Pack<T>::size] = {}, products[Pack<T>::size] = {};
+    typename NormIncoming<T>::Read behind[kAtOnce];
+    Pack<T> inputs[kAtOnce];
+    for_rows<kAtOnce>(
+        cut, at.part,
+        [&](int k, std::int64_t row) {
+          behind[k] = incoming.read(at, row);
+          inputs[k] = at.channels.load(x, row);
+        },
+        [&](int k, std::int64_t row) {
+          Pack<T> stored;
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float input = widen(inputs[k].values[j]);
+            float gradient = incoming.gradient(behind[k], j, input, lines);
+            narrow(gradient, stored.values[j]);
+            if (kept) gradient = widen(stored.values[j]);
+            sums[j] += gradient;
+            products[j] += gradient * (input - lines.mean[j]);
+          }
+          if (kept) at.channels.store(stored, kept, row);
+        });
+    float inverse[Pack<T>::size];
+    at.channels.load_floats(&coefficients.inverse(0), inverse);
+    for (int j = 0; j < Pack<T>::size; ++j) products[j] *= inverse[j];
+    at.channels.store_floats(sums, out + at.part * 2 * coefficients.c);
+    at.channels.store_floats(products, out + at.part * 2 * coefficients.c + coefficients.c);
   }
 };
 
@@ -232,7 +285,7 @@ struct NormGradientFinish {
   }
 };
 
-// dx, plus `addend` (may be null). Thread = Pack.
+// dx, plus `addend` (may be null). Thread = Pack of channels in a few rows.
 template <typename T>
 struct NormGradient {
   NormIncoming<T> incoming;
@@ -240,25 +293,36 @@ struct NormGradient {
   const T* addend;
   T* dx;
   NormCoefficients coefficients;
-  std::int64_t total;
-  DTRAIN_BODY std::int64_t threads() const { return packs_of(total, Pack<T>::size); }
+  RowParts cut;
+  DTRAIN_BODY std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int64_t first = i * Pack<T>::size;
-    const Pack<T> input = load_pack(x, first, total);
-    const Pack<T> more = addend ? load_pack(addend, first, total) : Pack<T>{};
-    Pack<T> result{};
-    std::int64_t channel = first % coefficients.c;
-    for (int k = 0; k < Pack<T>::size && first + k < total; ++k) {
-      const float value = widen(input.values[k]);
-      const float gradient = incoming.gradient(first + k, value, coefficients, channel);
-      const float normal = (value - coefficients.mean(channel)) * coefficients.inverse(channel);
-      const float of_means = coefficients.gradient_mean(channel) + normal * coefficients.product_mean(channel);
-      float sum = coefficients.scale(channel) * (gradient - of_means);
-      if (addend) sum += widen(more.values[k]);
-      narrow(sum, result.values[k]);
-      if (++channel == coefficients.c) channel = 0;
-    }
-    store_pack(result, dx, first, total);
+    const ChannelsOfPart<T> at(i, coefficients.c);
+    const auto lines = load_lines(coefficients, at.channels);
+    float mean_gradient[Pack<T>::size], slope[Pack<T>::size], inverse[Pack<T>::size];
+    at.channels.load_floats(&coefficients.gradient_mean(0), mean_gradient);
+    at.channels.load_floats(&coefficients.product_mean(0), slope);
+    at.channels.load_floats(&coefficients.inverse(0), inverse);
+    for (int j = 0; j < Pack<T>::size; ++j) slope[j] *= inverse[j];
+    typename NormIncoming<T>::Read behind[kFewRows];
+    Pack<T> inputs[kFewRows], others[kFewRows];
+    for_rows<kFewRows>(
+        cut, at.part,
+        [&](int k, std::int64_t row) {
+          behind[k] = incoming.read(at, row);
+          inputs[k] = at.channels.load(x, row);
+          if (addend) others[k] = at.channels.load(addend, row);
+        },
+        [&](int k, std::int64_t row) {
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float input = widen(inputs[k].values[j]);
+            const float gradient = incoming.gradient(behind[k], j, input, lines);
+            const float of_means = mean_gradient[j] + (input - lines.mean[j]) * slope[j];
+            float value = lines.scale[j] * (gradient - of_means);
+            if (addend) value += widen(others[k].values[j]);
+            narrow(value, inputs[k].values[j]);
+          }
+          at.channels.store(inputs[k], dx, row);
+        });
   }
 };
 
