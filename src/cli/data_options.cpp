@@ -80,6 +80,8 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
           between(0, 1));
   set.add("--min-random-area", augment.min_random_area, "SHARE", "smallest window of --random-resized-crop",
           between(0, 1));
+  set.add("--cutout", augment.cutout, "PIXELS",
+          "side of a square anywhere in each image that becomes the mean; 0: none", between(0, 65500));
   set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest change of hue", between(0, 180));
   set.add("--max-random-s", augment.max_random_s, "N", "largest change of saturation, of 255", between(0, 255));
   set.add("--max-random-l", augment.max_random_l, "N", "largest change of lightness, of 255", between(0, 255));

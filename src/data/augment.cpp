@@ -8,6 +8,7 @@
 
 #include "augment_steps.hpp"
 #include "color.hpp"
+#include "cutout.hpp"
 #include "resample.hpp"
 #include "source_window.hpp"
 #include "warp.hpp"
@@ -115,6 +116,7 @@ void check_resized_crop(const Augment& options) {
 void check_augment(const Augment& options) {
   check_range(options.pad_size, 0, 4096, "--pad-size");
   check_range(options.fill_value, 0, 255, "the fill value");
+  check_range(options.cutout, 0, 65500, "--cutout");
   check_range(options.max_random_h, 0, 180, "--max-random-h");
   check_range(options.max_random_s, 0, 255, "--max-random-s");
   check_range(options.max_random_l, 0, 255, "--max-random-l");
@@ -138,7 +140,7 @@ bool jitters(const Augment& options) {
 
 nn::PixelPlace draw_place(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape) {
   const Window window = draw_window(Canvas(image, options, std::nullopt), options, Draws(key), shape);
-  return {window.y - options.pad_size, window.x - options.pad_size, window.mirror};
+  return {window.y - options.pad_size, window.x - options.pad_size, window.mirror, draw_cutout(options, key, shape)};
 }
 
 static HslShift draw_shift(const Augment& options, const Draws& draws) {
@@ -187,27 +189,31 @@ static void augment_as_it_is(const Image& image, const Augment& options, const D
   normalise(options, shape, out);
 }
 
+static void augment_whole(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                          float* out) {
+  const Draws draws(key);
+  if (!options.random_resized_crop && options.resize == 0) return augment_as_it_is(image, options, draws, shape, out);
+  if (options.random_resized_crop && !only_crops(options)) {
+    thread_local Image canvas;
+    Canvas(image, options, draw_affine(image, options, draws)).draw(canvas);
+    return augment_whole(canvas, without_canvas(options), key, shape, out);
+  }
+  if (const auto window = draw_source_window(image.h, image.w, options, key, shape)) {
+    fill_from_image(image, *window, options, shape, out);
+    if (!jitters(options)) return;
+    jitter(options, draws, shape, out);
+    return normalise(options, shape, out);
+  }
+  const Sides sides = with_shorter_edge(image.h, image.w, options.resize);
+  augment_as_it_is(resize_image(image, sides.h, sides.w), options, draws, shape, out);
+}
+
 void augment(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
              std::span<float> out) {
   check_channels(image, shape);
   DTRAIN_CHECK(std::ssize(out) == shape.size(), "room for one sample");
-  const Draws draws(key);
-  if (!options.random_resized_crop && options.resize == 0) {
-    return augment_as_it_is(image, options, draws, shape, out.data());
-  }
-  if (options.random_resized_crop && !only_crops(options)) {
-    thread_local Image canvas;
-    Canvas(image, options, draw_affine(image, options, draws)).draw(canvas);
-    return augment(canvas, without_canvas(options), key, shape, out);
-  }
-  if (const auto window = draw_source_window(image.h, image.w, options, key, shape)) {
-    fill_from_image(image, *window, options, shape, out.data());
-    if (!jitters(options)) return;
-    jitter(options, draws, shape, out.data());
-    return normalise(options, shape, out.data());
-  }
-  const Sides sides = with_shorter_edge(image.h, image.w, options.resize);
-  augment_as_it_is(resize_image(image, sides.h, sides.w), options, draws, shape, out.data());
+  augment_whole(image, options, key, shape, out.data());
+  cut_out(options, key, shape, out.data());
 }
 
 void decode_and_augment(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
@@ -217,9 +223,11 @@ void decode_and_augment(ByteView payload, const Augment& options, const SampleKe
     decode_image(payload, shape.c, scratch);
     return augment(scratch, options, key, shape, out);
   }
-  if (!jitters(options)) return;
-  jitter(options, Draws(key), shape, out.data());
-  normalise(options, shape, out.data());
+  if (jitters(options)) {
+    jitter(options, Draws(key), shape, out.data());
+    normalise(options, shape, out.data());
+  }
+  cut_out(options, key, shape, out.data());
 }
 
 }  // namespace dtrain::data

@@ -1,4 +1,5 @@
-// Samples as bytes: what is left to whoever normalises them is pad, crop and mirror where that is all there is to do.
+// Samples as bytes: what is left to whoever normalises them is cutout, and pad, crop and mirror where nothing else
+// comes before it.
 #include <algorithm>
 #include <cstring>
 
@@ -6,6 +7,7 @@
 #include <dtrain/data/augment.hpp>
 
 #include "augment_steps.hpp"
+#include "cutout.hpp"
 #include "warp.hpp"
 #include "window_pixels.hpp"
 
@@ -17,9 +19,10 @@ bool only_pads_and_crops(const Augment& options) {
          !options.reflect_pad;
 }
 
-Augment without_scale(Augment options) {
+Augment whole_numbers(Augment options) {
   options.mean = {};
   options.std = {1, 1, 1};
+  options.cutout = 0;
   return options;
 }
 
@@ -70,7 +73,8 @@ nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const S
   DTRAIN_CHECK(std::ssize(out) == stored.size(), "room for one sample");
   const bool jpeg = detect_encoding(payload) == Encoding::jpeg;
   const std::ptrdiff_t stride = std::ptrdiff_t{stored.w} * stored.c;
-  if (jpeg && !jitters(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data())) return {};
+  const nn::PixelPlace corner{.cutout = draw_cutout(options, key, shape)};
+  if (jpeg && !jitters(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data())) return corner;
   if (!jpeg && only_pads_and_crops(options)) {
     decode_image(payload, shape.c, scratch);
     if (scratch.h == stored.h && scratch.w == stored.w) {
@@ -80,9 +84,9 @@ nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const S
   }
   thread_local std::vector<float> planes;
   planes.resize(static_cast<std::size_t>(shape.size()));
-  decode_and_augment(payload, without_scale(options), key, shape, scratch, planes);
+  decode_and_augment(payload, whole_numbers(options), key, shape, scratch, planes);
   store_planes(planes.data(), shape, stored, out.data());
-  return {};
+  return corner;
 }
 
 }  // namespace dtrain::data

@@ -66,6 +66,11 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
     throw UsageError(fmt::format("--image-shape {} is no image of 1 or 3 channels", text_of_shape(shape)),
                      "channels, height, width: --image-shape 3,28,28");
   }
+  if (options.augment.cutout > std::min(shape.h, shape.w)) {
+    throw UsageError(
+        fmt::format("--cutout {} is larger than an image of {}x{}", options.augment.cutout, shape.h, shape.w),
+        fmt::format("at most {}; 0 cuts nothing out", std::min(shape.h, shape.w)));
+  }
   check_channels(file, shape);
 }
 

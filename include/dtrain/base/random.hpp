@@ -23,7 +23,14 @@ constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
 }
 
 // What a stream of numbers is for. Values are part of the job's bits: never reuse or renumber one.
-enum class RandomUse : std::uint32_t { order = 1, augment = 2, dropout = 3, initial_weights = 4, drawing = 5 };
+enum class RandomUse : std::uint32_t {
+  order = 1,
+  augment = 2,
+  dropout = 3,
+  initial_weights = 4,
+  drawing = 5,
+  cutout = 6
+};
 
 // Numbers for one (seed, use, a, b); number i is the same however many were drawn before it by others.
 class RandomStream {

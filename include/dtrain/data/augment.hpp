@@ -13,7 +13,7 @@
 namespace dtrain::data {
 
 // MXNet's ImageRecordIter options with their names, meaning and order: resize, warp (rotate, shear, scale, aspect),
-// pad, crop, HSL jitter, mirror, normalise.
+// pad, crop, HSL jitter, mirror, normalise. Behind them, ours: cutout.
 struct Augment {
   int resize = 0;            // pixels that the shorter edge gets first; 0: it stays
   int pad_size = 0;          // pixels of fill_value added on each side before cropping
@@ -37,8 +37,11 @@ struct Augment {
   float max_random_aspect_ratio = 0;                 // drawn from [1 - max, 1 + max]
   float max_random_shear_ratio = 0;                  // drawn from [-max, max]
   float max_random_scale = 1, min_random_scale = 1;  // the image's size is multiplied by one drawn between them
-  std::array<float, 3> mean{};                       // --rgb-mean; subtracted
-  std::array<float, 3> std{1, 1, 1};                 // divided by
+  // The side of a square that becomes 0, which is the mean, as DeVries and Taylor do it ("Improved Regularization of
+  // Convolutional Neural Networks with Cutout", 2017): its middle is any pixel, so that it may be cut off at the edge.
+  int cutout = 0;
+  std::array<float, 3> mean{};        // --rgb-mean; subtracted
+  std::array<float, 3> std{1, 1, 1};  // divided by
 };
 
 // Throws UsageError that names the first option out of its range.

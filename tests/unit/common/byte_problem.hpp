@@ -12,7 +12,8 @@
 namespace dtrain::testing {
 
 struct ByteProblem {
-  // The pictures are 2 rows and 3 columns larger than the images cut from them, and some cuts go over their edge.
+  // The pictures are 2 rows and 3 columns larger than the images cut from them, and some cuts go over their edge,
+  // as do some of the squares that are cut out.
   ByteProblem(const nn::Graph& graph, int n, std::uint64_t seed = 1) : floats(make_problem(graph, n, seed)) {
     const nn::Shape& shape = graph.input();
     RandomStream random(seed, RandomUse::drawing, 0, 0);
@@ -21,8 +22,8 @@ struct ByteProblem {
     bytes.resize(static_cast<std::size_t>(n * shape.c * pixels.rows * pixels.columns));
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.below(256));
     for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(n); ++i) {
-      places.push_back(
-          {static_cast<int>(random.below(7)) - 2, static_cast<int>(random.below(7)) - 2, static_cast<int>(i % 2)});
+      const int top = static_cast<int>(random.below(7)) - 2, left = static_cast<int>(random.below(7)) - 2;
+      places.push_back({top, left, static_cast<int>(i % 2), {left, top, static_cast<int>(i % 3) * 2}});
     }
     pixels.bytes = bytes.data();
     pixels.places = places.data();

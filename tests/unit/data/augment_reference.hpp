@@ -129,6 +129,21 @@ inline void shift_color(int* rgb, int dh, int ds, int dl) {
   std::copy_n(table[sector], 3, rgb);
 }
 
+// As the authors' own program: a middle, half of the length to each side (an odd one's last pixel below and right), and
+// both ends clipped.
+inline void cut_out(const Augment& o, const SampleKey& key, const nn::Shape& shape, std::vector<float>& out) {
+  if (o.cutout == 0) return;
+  RandomStream random(key.seed, RandomUse::cutout, key.epoch, key.sample);
+  const int middle_y = static_cast<int>(random.below(static_cast<std::uint32_t>(shape.h)));
+  const int middle_x = static_cast<int>(random.below(static_cast<std::uint32_t>(shape.w)));
+  const int before = o.cutout / 2, after = o.cutout - before;
+  const int y1 = std::clamp(middle_y - before, 0, shape.h), y2 = std::clamp(middle_y + after, 0, shape.h);
+  const int x1 = std::clamp(middle_x - before, 0, shape.w), x2 = std::clamp(middle_x + after, 0, shape.w);
+  for (int c = 0; c < shape.c; ++c)
+    for (int y = y1; y < y2; ++y)
+      for (int x = x1; x < x2; ++x) out[static_cast<std::size_t>((c * shape.h + y) * shape.w + x)] = 0;
+}
+
 inline std::vector<float> augment(const Image& image, const Augment& o, const SampleKey& key, const nn::Shape& shape) {
   RandomStream random(key.seed, RandomUse::augment, key.epoch, key.sample);
   std::vector<std::uint32_t> words(10);
@@ -165,6 +180,7 @@ inline std::vector<float> augment(const Image& image, const Augment& o, const Sa
             (static_cast<float>(values[c]) - o.mean[k]) / o.std[k];
       }
     }
+  cut_out(o, key, shape, out);
   return out;
 }
 

@@ -126,6 +126,55 @@ TEST(Augment, AlternateMirrorsShowEveryImageBothWaysInTwoEpochs) {
   EXPECT_LT(first, 130);
 }
 
+TEST(Augment, CutoutEqualsTheReference) {
+  for (const int side : {1, 2, 7, 16, 28}) {
+    Augment options = crop_and_mirror();
+    options.cutout = side;
+    expect_like_reference(noise(3, 32, 32), options, {3, 28, 28}, 64);
+    expect_like_reference(noise(1, 37, 53), options, {1, 28, 45}, 64);
+    options.max_random_h = options.max_random_l = 20;
+    expect_like_reference(noise(3, 32, 32), options, {3, 28, 28}, 64);
+  }
+}
+
+// Whatever made the image before it: a decoded window, a resized one, one that was drawn as a whole.
+TEST(Augment, CutoutTakesASquareOfTheSameImageAndNothingElse) {
+  const nn::Shape shape{3, 12, 14};
+  for (const Augment& plain :
+       {Augment{.random_crop = true}, Augment{.random_resized_crop = true}, Augment{.resize = 15, .random_crop = true},
+        Augment{.random_resized_crop = true, .max_random_l = 9},
+        Augment{.random_resized_crop = true, .max_random_rotate_angle = 9}}) {
+    for (const Encoding encoding : {Encoding::raw, Encoding::png, Encoding::jpeg}) {
+      const std::string payload = encode_image(noise(3, 31, 40), encoding);
+      Augment cut = plain;
+      cut.cutout = 5;
+      for (std::uint32_t sample = 0; sample < 16; ++sample) {
+        const SampleKey key{3, 1, sample};
+        std::vector<float> expected(static_cast<std::size_t>(shape.size())), got(expected);
+        Image scratch;
+        decode_and_augment(bytes_of(payload), plain, key, shape, scratch, expected);
+        decode_and_augment(bytes_of(payload), cut, key, shape, scratch, got);
+        reference::cut_out(cut, key, shape, expected);
+        ASSERT_EQ(got, expected) << static_cast<int>(encoding) << ", sample " << sample;
+      }
+    }
+  }
+}
+
+TEST(Augment, CutoutsHaveTheirMiddleInEveryPixelEquallyOften) {
+  const Image white = reference::blank(1, 4, 5, 255);
+  std::vector<int> seen(20);
+  for (std::uint32_t sample = 0; sample < 4000; ++sample) {
+    const auto out = run(white, {.cutout = 1}, {1, 0, sample}, {1, 4, 5});
+    const auto hole = std::find(out.begin(), out.end(), 0.0f);
+    ASSERT_EQ(std::count(out.begin(), out.end(), 0.0f), 1);
+    ++seen[static_cast<std::size_t>(hole - out.begin())];
+  }
+  double chi_squared = 0;
+  for (const int count : seen) chi_squared += (count - 200.0) * (count - 200.0) / 200.0;
+  EXPECT_LT(chi_squared, 43.8);  // 19 degrees of freedom: exceeded once in a thousand seeds
+}
+
 TEST(Augment, ImagesThatArePaddedBeyondTheCropEqualTheReference) {
   Augment options = crop_and_mirror();
   options.pad_size = 40;

@@ -34,6 +34,9 @@ std::vector<Case> cases() {
           {"window", {.random_mirror = true, .random_resized_crop = true}},
           {"resize", {.resize = 11, .random_crop = true}},
           {"colours", {.pad_size = 2, .random_mirror = true, .max_random_h = 30, .max_random_l = 40}},
+          {"cutout", {.pad_size = 2, .random_crop = true, .random_mirror = true, .cutout = 5}},
+          {"cutout of a window", {.random_mirror = true, .random_resized_crop = true, .cutout = 8}},
+          {"cutout of colours", {.max_random_h = 30, .cutout = 3}},
           {"warp", {.random_crop = true, .max_random_rotate_angle = 20, .max_random_scale = 1.2f}}};
 }
 

@@ -358,6 +358,8 @@ TEST(Loader, OptionsOutOfTheirRangeAreNamed) {
   chosen = options();
   chosen.augment.pad_size = -1;
   expect_error<UsageError>([&] { Loader(rec, chosen); }, "--pad-size");
+  chosen.augment = {.cutout = 7};
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--cutout 7 is larger than an image of 6x6");
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ struct Samples {
   const std::uint32_t* sample_ids = nullptr;
 };
 
-// Pads, crops, mirrors and normalises pixels, or takes images as they are; y is [n, h, w, c]. Labels and sample ids get
-// places of their own. Thread = pixel of y.
+// Pads, crops, mirrors, normalises and cuts pixels out, or takes images as they are; y is [n, h, w, c]. Labels and
+// sample ids get places of their own. Thread = pixel of y.
 template <typename T>
 struct LoadSamples {
   const Samples* from;
