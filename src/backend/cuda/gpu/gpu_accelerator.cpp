@@ -28,9 +28,16 @@ class GpuAccelerator final : public Accelerator {
   std::byte* allocate(std::uint64_t bytes) override {
     use();
     void* memory = nullptr;
-    check(cudaMalloc(&memory, bytes), fmt::format("a reservation of {} MiB for reductions", bytes >> 20));
+    const cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw Error(fmt::format("the GPU has no {} MiB of memory left to add gradients up", bytes >> 20),
+                  "use a smaller --batch-size, or --transport tcp");
+    }
+    check(error, "a reservation of memory for reductions");
     return static_cast<std::byte*>(memory);
   }
+  // cudaFree waits for other queues, which may still read a sum.
   void release(std::byte* memory) noexcept override {
     cudaSetDevice(index_);
     cudaStreamSynchronize(stream_);
