@@ -1,10 +1,10 @@
-// Pooling of [n, h, w, c]. Thread = one element of the result. Backward, each input element gathers from the windows
-// that cover it, so nothing is added by two threads.
+// Pooling of [n, h, w, c]. Thread = Pack of channels of one pixel of the result: where it is costs more than what is
+// done there. Backward, each input element gathers from the windows that cover it, so nothing is added by two threads.
 #pragma once
 
 #include <cstdint>
 
-#include "../body.hpp"
+#include "sums.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -40,13 +40,14 @@ struct PoolShape {
   std::int32_t c;
   PoolAxis h, w;
   bool count_include_pad;
-  DTRAIN_BODY std::int64_t inputs() const { return n * h.size * w.size * c; }
-  DTRAIN_BODY std::int64_t outputs() const { return n * h.out * w.out * c; }
-  DTRAIN_BODY std::int64_t input_at(std::int64_t sample, std::int32_t y, std::int32_t x, std::int32_t channel) const {
-    return ((sample * h.size + y) * w.size + x) * c + channel;
+  // Rows of c: pixels of the input and of the output.
+  DTRAIN_BODY std::int64_t inputs() const { return n * h.size * w.size; }
+  DTRAIN_BODY std::int64_t outputs() const { return n * h.out * w.out; }
+  DTRAIN_BODY std::int64_t input_at(std::int64_t sample, std::int32_t y, std::int32_t x) const {
+    return (sample * h.size + y) * w.size + x;
   }
-  DTRAIN_BODY std::int64_t output_at(std::int64_t sample, std::int32_t y, std::int32_t x, std::int32_t channel) const {
-    return ((sample * h.out + y) * w.out + x) * c + channel;
+  DTRAIN_BODY std::int64_t output_at(std::int64_t sample, std::int32_t y, std::int32_t x) const {
+    return (sample * h.out + y) * w.out + x;
   }
   DTRAIN_BODY float divisor(std::int32_t y, std::int32_t x) const {
     if (count_include_pad) return static_cast<float>(h.padded(y) * w.padded(x));
@@ -54,17 +55,20 @@ struct PoolShape {
   }
 };
 
-// Place of element i of [n, height, width, c].
+// What thread i has of [n, height, width, c].
+template <typename T>
 struct PoolPlace {
-  std::int64_t sample;
-  std::int32_t y, x, channel;
+  std::int64_t row, sample;
+  std::int32_t y, x;
+  Channels<T> channels;
   DTRAIN_BODY PoolPlace(std::int64_t i, std::int32_t height, std::int32_t width, std::int32_t c) {
-    channel = static_cast<std::int32_t>(i % c);
-    i /= c;
-    x = static_cast<std::int32_t>(i % width);
-    i /= width;
-    y = static_cast<std::int32_t>(i % height);
-    sample = i / height;
+    const ChannelsOfPart<T> at(i, c);
+    row = at.part;
+    channels = at.channels;
+    const std::int64_t line = row / width;
+    sample = line / height;
+    x = static_cast<std::int32_t>(row - line * width);
+    y = static_cast<std::int32_t>(line - sample * height);
   }
 };
 
@@ -75,23 +79,25 @@ struct MaxPool {
   T* y;
   std::int32_t* positions;
   PoolShape shape;
-  DTRAIN_BODY std::int64_t threads() const { return shape.outputs(); }
+  DTRAIN_BODY std::int64_t threads() const { return shape.outputs() * packs_of(shape.c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const PoolPlace at(i, shape.h.out, shape.w.out, shape.c);
-    std::int32_t best_y = shape.h.first(at.y), best_x = shape.w.first(at.x);
-    T best = x[shape.input_at(at.sample, best_y, best_x, at.channel)];
-    for (std::int32_t py = shape.h.first(at.y); py < shape.h.end(at.y); ++py) {
-      for (std::int32_t px = shape.w.first(at.x); px < shape.w.end(at.x); ++px) {
-        const T value = x[shape.input_at(at.sample, py, px, at.channel)];
-        if (widen(value) > widen(best)) {
-          best = value;
-          best_y = py;
-          best_x = px;
+    const PoolPlace<T> at(i, shape.h.out, shape.w.out, shape.c);
+    const std::int32_t top = shape.h.first(at.y), left = shape.w.first(at.x);
+    Pack<T> best = at.channels.load(x, shape.input_at(at.sample, top, left));
+    std::int32_t pixels[Pack<T>::size];
+    for (std::int32_t& pixel : pixels) pixel = top * shape.w.size + left;
+    for (std::int32_t py = top; py < shape.h.end(at.y); ++py) {
+      for (std::int32_t px = left; px < shape.w.end(at.x); ++px) {
+        const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        for (int k = 0; k < Pack<T>::size; ++k) {
+          if (!(widen(pack.values[k]) > widen(best.values[k]))) continue;
+          best.values[k] = pack.values[k];
+          pixels[k] = py * shape.w.size + px;
         }
       }
     }
-    y[i] = best;
-    if (positions) positions[i] = best_y * shape.w.size + best_x;
+    at.channels.store(best, y, at.row);
+    if (positions) at.channels.store_words(pixels, positions + at.row * shape.c);
   }
 };
 
@@ -101,18 +107,23 @@ struct MaxPoolGradient {
   const std::int32_t* positions;
   T* dx;
   PoolShape shape;
-  DTRAIN_BODY std::int64_t threads() const { return shape.inputs(); }
+  DTRAIN_BODY std::int64_t threads() const { return shape.inputs() * packs_of(shape.c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const PoolPlace at(i, shape.h.size, shape.w.size, shape.c);
+    const PoolPlace<T> at(i, shape.h.size, shape.w.size, shape.c);
     const std::int32_t mine = at.y * shape.w.size + at.x;
-    float sum = 0;
+    float sums[Pack<T>::size] = {};
+    std::int32_t pixels[Pack<T>::size];
     for (std::int32_t wy = shape.h.first_window(at.y); wy < shape.h.end_window(at.y); ++wy) {
       for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
-        const std::int64_t window = shape.output_at(at.sample, wy, wx, at.channel);
-        if (positions[window] == mine) sum += widen(dy[window]);
+        const std::int64_t window = shape.output_at(at.sample, wy, wx);
+        const Pack<T> gradient = at.channels.load(dy, window);
+        at.channels.load_words(positions + window * shape.c, pixels);
+        for (int k = 0; k < Pack<T>::size; ++k) {
+          if (pixels[k] == mine) sums[k] += widen(gradient.values[k]);
+        }
       }
     }
-    narrow(sum, dx[i]);
+    store_narrow(at.channels, sums, dx, at.row);
   }
 };
 
@@ -121,16 +132,19 @@ struct AveragePool {
   const T* x;
   T* y;
   PoolShape shape;
-  DTRAIN_BODY std::int64_t threads() const { return shape.outputs(); }
+  DTRAIN_BODY std::int64_t threads() const { return shape.outputs() * packs_of(shape.c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const PoolPlace at(i, shape.h.out, shape.w.out, shape.c);
-    float sum = 0;
+    const PoolPlace<T> at(i, shape.h.out, shape.w.out, shape.c);
+    float sums[Pack<T>::size] = {};
     for (std::int32_t py = shape.h.first(at.y); py < shape.h.end(at.y); ++py) {
       for (std::int32_t px = shape.w.first(at.x); px < shape.w.end(at.x); ++px) {
-        sum += widen(x[shape.input_at(at.sample, py, px, at.channel)]);
+        const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        for (int k = 0; k < Pack<T>::size; ++k) sums[k] += widen(pack.values[k]);
       }
     }
-    narrow(sum / shape.divisor(at.y, at.x), y[i]);
+    const float divisor = shape.divisor(at.y, at.x);
+    for (float& sum : sums) sum /= divisor;
+    store_narrow(at.channels, sums, y, at.row);
   }
 };
 
@@ -139,16 +153,18 @@ struct AveragePoolGradient {
   const T* dy;
   T* dx;
   PoolShape shape;
-  DTRAIN_BODY std::int64_t threads() const { return shape.inputs(); }
+  DTRAIN_BODY std::int64_t threads() const { return shape.inputs() * packs_of(shape.c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const PoolPlace at(i, shape.h.size, shape.w.size, shape.c);
-    float sum = 0;
+    const PoolPlace<T> at(i, shape.h.size, shape.w.size, shape.c);
+    float sums[Pack<T>::size] = {};
     for (std::int32_t wy = shape.h.first_window(at.y); wy < shape.h.end_window(at.y); ++wy) {
       for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
-        sum += widen(dy[shape.output_at(at.sample, wy, wx, at.channel)]) / shape.divisor(wy, wx);
+        const Pack<T> gradient = at.channels.load(dy, shape.output_at(at.sample, wy, wx));
+        const float divisor = shape.divisor(wy, wx);
+        for (int k = 0; k < Pack<T>::size; ++k) sums[k] += widen(gradient.values[k]) / divisor;
       }
     }
-    narrow(sum, dx[i]);
+    store_narrow(at.channels, sums, dx, at.row);
   }
 };
 

@@ -80,32 +80,46 @@ struct Channels {
       if (first + k < c) here[k] = pack.values[k];
     }
   }
-  // One float a channel.
-  DTRAIN_BODY void load_floats(const float* from, float (&to)[size]) const {
-    for (int k = 0; k < size; k += Pack<float>::size) {
-      Pack<float> pack{};
+  // One float, or one position, a channel.
+  DTRAIN_BODY void load_floats(const float* from, float (&to)[size]) const { load_words(from, to); }
+  DTRAIN_BODY void store_floats(const float (&from)[size], float* to) const { store_words(from, to); }
+  template <typename Word>
+  DTRAIN_BODY void load_words(const Word* from, Word (&to)[size]) const {
+    static_assert(sizeof(Word) == sizeof(float));
+    for (int k = 0; k < size; k += Pack<Word>::size) {
+      Pack<Word> pack{};
       if (whole()) {
-        pack = *reinterpret_cast<const Pack<float>*>(from + first + k);
+        pack = *reinterpret_cast<const Pack<Word>*>(from + first + k);
       } else {
-        for (int j = 0; j < Pack<float>::size; ++j) pack.values[j] = first + k + j < c ? from[first + k + j] : 0.0f;
+        for (int j = 0; j < Pack<Word>::size; ++j) pack.values[j] = first + k + j < c ? from[first + k + j] : Word{};
       }
-      for (int j = 0; j < Pack<float>::size; ++j) to[k + j] = pack.values[j];
+      for (int j = 0; j < Pack<Word>::size; ++j) to[k + j] = pack.values[j];
     }
   }
-  DTRAIN_BODY void store_floats(const float (&from)[size], float* to) const {
-    for (int k = 0; k < size; k += Pack<float>::size) {
-      Pack<float> pack;
-      for (int j = 0; j < Pack<float>::size; ++j) pack.values[j] = from[k + j];
+  template <typename Word>
+  DTRAIN_BODY void store_words(const Word (&from)[size], Word* to) const {
+    static_assert(sizeof(Word) == sizeof(float));
+    for (int k = 0; k < size; k += Pack<Word>::size) {
+      Pack<Word> pack;
+      for (int j = 0; j < Pack<Word>::size; ++j) pack.values[j] = from[k + j];
       if (whole()) {
-        *reinterpret_cast<Pack<float>*>(to + first + k) = pack;
+        *reinterpret_cast<Pack<Word>*>(to + first + k) = pack;
       } else {
-        for (int j = 0; j < Pack<float>::size; ++j) {
+        for (int j = 0; j < Pack<Word>::size; ++j) {
           if (first + k + j < c) to[first + k + j] = pack.values[j];
         }
       }
     }
   }
 };
+
+template <typename T>
+DTRAIN_BODY void store_narrow(const Channels<T>& channels, const float (&from)[Channels<T>::size], T* to,
+                              std::int64_t row) {
+  Pack<T> pack;
+  for (int k = 0; k < Channels<T>::size; ++k) narrow(from[k], pack.values[k]);
+  channels.store(pack, to, row);
+}
 
 // What thread i has, where neighbours have neighbouring channels.
 template <typename T>
