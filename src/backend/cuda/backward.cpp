@@ -6,15 +6,24 @@ namespace dtrain::backend::cuda {
 void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const Binding&, const nn::Graph&)) {
   const TensorId x = value(graph_.nodes.back().inputs[0]);
   const nn::Shape counted{SoftmaxLoss<float>::kCounts, 1, 1};
+  const Classes classes{graph_.classes()};
   const TensorId counts =
       program_.add_tensor([=](int n) { return static_cast<std::size_t>(n * counted.size()) * sizeof(float); });
+  const TensorId parts = program_.add_tensor(
+      [=](int n) { return static_cast<std::size_t>(std::int64_t{n} * classes.parts()) * sizeof(SoftmaxPart); });
+  const TensorId normalisers = program_.add_tensor([](int n) { return static_cast<std::size_t>(n) * sizeof(double); });
   const Sums sums = new_sums(counted, 1);
-  const int classes = graph_.classes();
-  add(size() - 1, ".loss", {x, gradient, counts, sums.parts, sums.folded},
+  add(size() - 1, ".loss", {x, gradient, counts, parts, normalisers, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         auto* const per_sample = b.tensor<float>(counts);
-        emit(SoftmaxLoss<T>{b.tensor<T>(x), b.labels, b.tensor<T>(gradient), per_sample, b.n, classes, m.top_k,
-                            smoothing, b.loss_scale});
+        auto* const in_parts = b.tensor<SoftmaxPart>(parts);
+        auto* const per_row = b.tensor<double>(normalisers);
+        emit(SoftmaxParts<T>{b.tensor<T>(x), b.labels, in_parts, b.n, classes});
+        emit(SoftmaxLoss<T>{b.tensor<T>(x), b.labels, in_parts, per_row, per_sample, b.n, classes, m.top_k, smoothing});
+        if (gradient != kNoTensor) {
+          emit(SoftmaxGradient<T>{b.tensor<T>(x), b.labels, per_row, b.tensor<T>(gradient), b.n, classes, smoothing,
+                                  b.loss_scale});
+        }
         const RowParts cut = cut_rows(b.n, threads_of_part<float>(counted));
         emit(ColumnSums<float>{per_sample, b.tensor<float>(sums.parts), cut, counted.c});
         emit(StoreSums{fold(b, sums, cut, emit), target(b, m.graph), cut.folded_parts, sums.width});

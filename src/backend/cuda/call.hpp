@@ -47,11 +47,12 @@ struct Milestone {
 
 // Every body that is ever launched: the one list of them, first those on values of a type, then those on float alone.
 template <typename T>
-using BodiesOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>,
-                            Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>,
-                            NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>, AveragePool<T>,
-                            AveragePoolGradient<T>, SoftmaxLoss<T>, Widen<T>, Convolve<T>, ConvolveBackwardData<T>,
-                            ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>>;
+using BodiesOn =
+    std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>,
+               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>, NormGradientSums<T>,
+               NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>, AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>,
+               SoftmaxLoss<T>, SoftmaxGradient<T>, Widen<T>, Convolve<T>, ConvolveBackwardData<T>,
+               ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>>;
 using OtherBodies = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, MuonLoad, MuonSquareParts,
                                MuonSquare, MuonRest, MuonAdvance, MuonStep, Unscale, FindNotFinite>;

@@ -48,12 +48,13 @@ Pooling window(PoolingKind kind, int kernel, int stride, int pad, bool full = fa
 // Builds the middle of a graph on a node and returns its last node.
 using Middle = std::function<int(GraphBuilder&, int)>;
 
-Problem wrap(const std::string& name, const Middle& middle, float label_smoothing = 0, nn::Shape image = kImage) {
+Problem wrap(const std::string& name, const Middle& middle, float label_smoothing = 0, nn::Shape image = kImage,
+             int classes = 7) {
   GraphBuilder builder(name, image);
   int node = builder.add("first", square(6, 3, 1, 1), {builder.input()});
   node = middle(builder, node);
   node = builder.add("flat", Flatten{}, {node});
-  node = builder.add("logits", Dense{.out = 7}, {node});
+  node = builder.add("logits", Dense{.out = classes}, {node});
   return make_problem(builder.finish(node, label_smoothing), kSamples);
 }
 
@@ -230,6 +231,7 @@ void add_blocks(std::vector<Problem>& cases) {
     return b.add("drop", Dropout{}, {relu(b, "dense", b.add("dense", Dense{.out = 13}, {x}))});
   }));
   cases.push_back(wrap("label_smoothing", convolution_norm_relu, 0.1f));
+  cases.push_back(wrap("many_classes", convolution_norm_relu, 0.1f, kImage, 203));
   cases.push_back(wrap("one_channel_image", convolution_norm_relu, 0, {1, 8, 8}));
 }
 
