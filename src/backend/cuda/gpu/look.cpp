@@ -20,8 +20,10 @@ std::string version_text(int number) { return fmt::format("{}.{}", number / 1000
 
 CudaGpu gpu_at(int index) {
   cudaDeviceProp properties{};
-  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess)
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
+    cudaGetLastError();  // or the first launch on another GPU would take it for its own
     return {.index = index, .name = "?", .capability = {}};
+  }
   return {.index = index,
           .name = properties.name,
           .capability = fmt::format("{}.{}", properties.major, properties.minor),
