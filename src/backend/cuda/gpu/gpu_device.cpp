@@ -203,9 +203,11 @@ class GpuDevice final : public Device {
     check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "a reservation of page-locked memory");
     return static_cast<std::byte*>(memory);
   }
+  // Waits for side copies alone, which are all that reads it: a wait for work that another thread records at the moment
+  // would spoil that recording.
   void release_host(std::byte* memory) noexcept override {
     cudaSetDevice(index_);
-    wait_for_all();
+    cudaStreamSynchronize(copies_.get());
     cudaFreeHost(memory);
   }
   std::unique_ptr<SideCopy> side_copy() override {
