@@ -73,6 +73,5 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
       return Operation{.name = "the end of a launch", .turns = {[end] { end->reached = true; }}};
     });
     graph.latest = end;
-    ++machine.graph_launches;
   });
 }

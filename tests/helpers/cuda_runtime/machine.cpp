@@ -58,6 +58,19 @@ void invalidate(CUstream_st& stream, cudaError_t error) {
   throw Refusal{error, {}};
 }
 
+void precede(const std::string& function) {
+  std::function<void()> act;
+  {
+    const std::lock_guard lock(machine_mutex());
+    auto& waiting = machine()->to_precede;
+    const auto found = waiting.find(function);
+    if (found == waiting.end()) return;
+    act = std::move(found->second);
+    waiting.erase(found);
+  }
+  act();
+}
+
 cudaError_t answer(const std::string& function, const Refusal& refusal) {
   if (!refusal.finding.empty()) machine()->findings.push_back(fmt::format("{}: {}", function, refusal.finding));
   if (refusal.error != cudaSuccess) Machine::last_error() = refusal.error;
@@ -76,6 +89,12 @@ void start(const Settings& settings) {
 void change_order(Order order, std::uint64_t seed) {
   const std::lock_guard lock(machine_mutex());
   machine()->queues.change_order(order, seed);
+}
+
+void finish_all() {
+  call("the end of all work", [](Machine& here) {
+    for (const auto& stream : here.queues.streams()) here.queues.finish(*stream);
+  });
 }
 
 std::vector<std::string> take_findings() {
@@ -100,9 +119,14 @@ void fail_next(const std::string& function, cudaError_t error) {
   machine()->to_fail[function] = error;
 }
 
-int graph_launches() {
+void before_next(const std::string& function, std::function<void()> act) {
   const std::lock_guard lock(machine_mutex());
-  return machine()->graph_launches;
+  machine()->to_precede[function] = std::move(act);
+}
+
+int calls(const std::string& function) {
+  const std::lock_guard lock(machine_mutex());
+  return machine()->calls[function];
 }
 
 }  // namespace dtrain::testing::cuda_runtime

@@ -48,7 +48,8 @@ struct Machine {
   Made<CUgraphExec_st> executables;
   std::vector<std::string> findings;
   std::map<std::string, cudaError_t> to_fail;
-  int graph_launches = 0;
+  std::map<std::string, std::function<void()>> to_precede;
+  std::map<std::string, int> calls;  // that succeeded
 
   // Of the calling thread.
   static int& gpu();
@@ -80,12 +81,15 @@ inline CUevent_st& use(Machine& machine, cudaEvent_t event) { return use(machine
 
 std::mutex& machine_mutex();  // guards machine()
 std::unique_ptr<Machine>& machine();
+// What a test wants done before this function; done without the mutex.
+void precede(const std::string& function);
 // Notes what was found and what the thread's last error is.
 cudaError_t answer(const std::string& function, const Refusal& refusal);
 
 // One call of the runtime: `work` throws Refusal, or succeeds.
 template <typename Do>
 cudaError_t call(const std::string& function, Do work) {
+  precede(function);
   const std::lock_guard lock(machine_mutex());
   try {
     Machine& here = *machine();
@@ -95,6 +99,7 @@ cudaError_t call(const std::string& function, Do work) {
       throw Refusal{error, {}};
     }
     work(here);
+    ++here.calls[function];
     return cudaSuccess;
   } catch (const Refusal& refusal) {
     return answer(function, refusal);

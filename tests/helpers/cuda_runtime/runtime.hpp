@@ -43,13 +43,18 @@ void change_order(Order order, std::uint64_t seed);
 
 // What broke CUDA's rules since the last call, each beginning with the name of the function that was called.
 std::vector<std::string> take_findings();
+// Does all that streams were asked for, also those that are destroyed by now: a GPU would, sooner or later.
+void finish_all();
 // What was reserved and is not given back: streams, events, graphs, memory.
 std::vector<std::string> leftovers();
 
 // The next call of this function fails: "cudaGraphInstantiate", "launch".
 void fail_next(const std::string& function, cudaError_t error);
-// How many graphs were launched since the start, so that a test knows that there were some.
-int graph_launches();
+// Just before the next call of this function does anything: what other threads could do then.
+void before_next(const std::string& function, std::function<void()> act);
+// How often a function was called with success since the start.
+int calls(const std::string& function);
+inline int graph_launches() { return calls("cudaGraphLaunch"); }
 
 // Any work of a stream, as a library would ask for it. It may touch memory of the GPU and call nothing of CUDA's.
 cudaError_t enqueue(cudaStream_t stream, const std::string& name, std::function<void()> work);

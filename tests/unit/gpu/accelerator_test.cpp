@@ -72,6 +72,31 @@ TEST_P(GpuAcceleratorOrder, IsIdleWhenAllIsDoneAndGoesOnAfterItWasNot) {
   gpu_->release(reinterpret_cast<std::byte*>(memory));
 }
 
+TEST_P(GpuAcceleratorOrder, IsNotIdleBeforeAllIsDone) {
+  bool done = false;
+  cuda_runtime::enqueue(static_cast<cudaStream_t>(gpu_->stream()), "some work", [&] { done = true; });
+  while (!gpu_->is_idle()) continue;
+  EXPECT_TRUE(done);
+}
+
+TEST_P(GpuAcceleratorOrder, EachCallChoosesItsGpu) {
+  const auto elsewhere = [] { EXPECT_EQ(cudaSetDevice(0), cudaSuccess); };
+  elsewhere();
+  auto* const a = reinterpret_cast<float*>(gpu_->allocate(kBytes));
+  auto* const halves = reinterpret_cast<bfloat16_bits*>(gpu_->allocate(kBytes));
+  gpu_->upload(a, numbers(1).data(), kBytes);
+  elsewhere();
+  gpu_->add(a, a, a, kSize, false);
+  elsewhere();
+  gpu_->narrow(halves, a, kSize);
+  elsewhere();
+  gpu_->widen(a, halves, kSize);
+  for (void* const memory : {static_cast<void*>(a), static_cast<void*>(halves)}) {
+    elsewhere();
+    gpu_->release(static_cast<std::byte*>(memory));
+  }
+}
+
 TEST_P(GpuAcceleratorOrder, WorkAfterALookThatFoundItBusyIsStarted) {
   auto* const memory = reinterpret_cast<float*>(gpu_->allocate(kBytes));
   gpu_->upload(memory, numbers(1).data(), kBytes);

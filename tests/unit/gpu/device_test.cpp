@@ -126,7 +126,33 @@ TEST_P(GpuOrder, GoesOnAsItIsWhereNothingCanBeRecorded) {
   EXPECT_EQ(runtime::graph_launches(), 0);
 }
 
+// As a loader's thread does, whenever it likes.
+TEST_P(GpuOrder, RecordsWhileAnotherThreadTakesAndReleasesPageLockedMemory) {
+  float *a = floats(), *b = floats();
+  const auto copy = copying(a, b);
+  auto host = host_floats();
+  runtime::before_next("cudaStreamEndCapture", [&] {
+    std::thread([&] {
+      host.reset();
+      host_floats();
+    }).join();
+  });
+  for (int run = 0; run < 3; ++run) {
+    device_->upload(a, numbers(static_cast<float>(run)).data(), kBytes);
+    copy->run();
+    EXPECT_EQ(read(b), numbers(static_cast<float>(run))) << run;
+  }
+  EXPECT_EQ(runtime::graph_launches(), 2);
+}
+
 TEST_P(GpuOrder, ReleasesMemoryBehindTheWorkOnIt) {
+  float *a = floats(), *b = floats();
+  device_->upload(a, numbers(1).data(), kBytes);
+  copying(a, b)->run();
+  memory_.clear();
+}
+
+TEST_P(GpuOrder, ReleasesMemoryBehindTheSideCopiesToIt) {
   float *a = floats(), *b = floats();
   const auto host = host_floats();
   std::ranges::copy(numbers(50), host.get());
@@ -162,10 +188,42 @@ TEST_P(GpuOrder, AnyThreadMayGoOn) {
   }
 }
 
+TEST_P(GpuOrder, EachCallChoosesItsGpu) {
+  const auto elsewhere = [] { EXPECT_EQ(cudaSetDevice(0), cudaSuccess); };
+  elsewhere();
+  float *a = floats(), *b = floats();
+  elsewhere();
+  EXPECT_LT(device_->free_bytes(), runtime::Settings{}.memory);
+  const auto host = host_floats();
+  std::ranges::copy(numbers(3), host.get());
+  elsewhere();
+  const auto side = device_->side_copy();
+  elsewhere();
+  side->begin({{a, host.get(), kBytes}});
+  elsewhere();
+  side->join();
+  const auto copy = copying(a, b);
+  for (int run = 0; run < 3; ++run) {
+    elsewhere();
+    copy->run();
+    elsewhere();
+    EXPECT_EQ(read(b), numbers(3)) << run;
+  }
+}
+
 TEST_P(GpuOrder, SaysThatThereIsNoMemoryLeftAndGoesOn) {
   EXPECT_THROW(device_->allocate(std::uint64_t{1} << 40), Error);
   float *a = floats(), *b = floats();
   device_->upload(a, numbers(3).data(), kBytes);
+  copying(a, b)->run();
+  EXPECT_EQ(read(b), numbers(3));
+}
+
+TEST_P(GpuOrder, WorkAfterAFailureIsNotTakenForIt) {
+  float *a = floats(), *b = floats();
+  device_->upload(a, numbers(3).data(), kBytes);
+  runtime::fail_next("cudaHostAlloc", cudaErrorMemoryAllocation);
+  EXPECT_THROW(host_floats(), Error);
   copying(a, b)->run();
   EXPECT_EQ(read(b), numbers(3));
 }

@@ -12,6 +12,7 @@ namespace {
 class Watch final : public ::testing::EmptyTestEventListener {
   void OnTestStart(const ::testing::TestInfo&) override { cuda_runtime::start({}); }
   void OnTestEnd(const ::testing::TestInfo&) override {
+    cuda_runtime::finish_all();
     for (const std::string& finding : cuda_runtime::take_findings()) ADD_FAILURE() << finding;
     for (const std::string& left : cuda_runtime::leftovers()) ADD_FAILURE() << "not given back: " << left;
   }
