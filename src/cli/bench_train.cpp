@@ -32,7 +32,7 @@ void bind(OptionSet& set, BenchOptions& options) {
   bind_image(set, options.data);
   bind_augmentation(set, options.data);
   bind_batch(set, options.compute);
-  bind_device(set, options.compute);
+  bind_device(set, options.compute, 1);
   set.group("Measuring");
   set.add("--warmup", options.length.warmup, "STEPS", "steps before measuring begins", at_least(0));
   set.add("--steps", options.length.steps, "N", "steps to measure; 0: as many as fit into --seconds", at_least(0));

@@ -10,18 +10,24 @@
 #include <dtrain/comm/tree.hpp>
 
 #include "gpu_choice.hpp"
+#include "option_values.hpp"
 
 namespace dtrain::cli {
 
-void bind_device(OptionSet& set, ComputeOptions& options) {
+void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
   options.threads = usable_cpus();
   set.group("Device");
   set.add_choice("--device", options.device, {"auto", "cpu", "cuda"},
                  "what computes; cuda: GPU 0 unless --gpus names others; auto: the CPU unless --gpus names one");
-  set.add("--gpus", options.gpus, "LIST",
-          "GPUs by number, as 0; empty: the CPU. `train` takes several, as 0,1: each has a worker, on every host, and "
-          "they share --batch-size")
-      .may_be_empty = true;
+  Option& gpus = set.add("--gpus", options.gpus, "LIST",
+                         "GPUs by number, as 0; empty: the CPU. `train` takes several, as 0,1: each has a worker, on "
+                         "every host, and they share --batch-size. A cluster's variable tells their number: 2 is 0,1");
+  gpus.may_be_empty = true;
+  gpus.legacy_variable = "DEEPLEARNING_WORKER_GPU_COUNT";
+  gpus.set_legacy = [&options, most_gpus](const std::string& text) {
+    const int count = whole_number<int>(text, between(0, kMostGpus));
+    options.gpus = options.device == "cpu" ? "" : first_gpus(std::min(count, most_gpus));
+  };
   set.add("--tf32", options.cuda.tf32,
           "on a GPU, let convolutions in float32 round what they multiply to ten bits: faster, less exact");
   set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",

@@ -26,8 +26,10 @@ struct ComputeOptions {
   int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size * hosts; }
 };
 
-void bind_device(OptionSet& set, ComputeOptions& options);  // device, GPUs, threads, dtype
-void bind_batch(OptionSet& set, ComputeOptions& options);   // batch sizes, shards, seed
+// Device, GPUs, threads, dtype. most_gpus: how many of them the command computes on.
+constexpr int kMostGpus = 1024;
+void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus);
+void bind_batch(OptionSet& set, ComputeOptions& options);  // batch sizes, shards, seed
 
 // Says that a run on the CPU leaves a GPU idle; empty: it does not. Pure.
 std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report);

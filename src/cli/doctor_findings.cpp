@@ -138,9 +138,14 @@ void judge_mount(const ClusterFacts& facts, std::vector<Finding>& found) {
 void judge_gpu_count(const ClusterFacts& facts, int gpus, std::vector<Finding>& found) {
   const std::string count = value_of(facts, "DEEPLEARNING_WORKER_GPU_COUNT");
   if (count.empty() || parse_integer(count) == gpus) return;
-  found.push_back(
-      {Level::warning, "cluster", fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}, but there are {}", count, gpus),
-       "it is what --gpus is where you leave it out", fmt::format("export DEEPLEARNING_WORKER_GPU_COUNT={}", gpus)});
+  const std::string why = "it is how many GPUs --gpus names, from 0 on, where you leave it out";
+  const std::string mend = fmt::format("export DEEPLEARNING_WORKER_GPU_COUNT={}", gpus);
+  if (!is_count(count)) {
+    found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}: not a number", count), why, mend));
+    return;
+  }
+  found.push_back({Level::warning, "cluster",
+                   fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}, but there are {}", count, gpus), why, mend});
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void bind(OptionSet& set, EvalCommand& options) {
   set.add_channels("--rgb-std", options.data.augment.std, "instead of the checkpoint's");
   set.add("--batch-size", options.compute.batch_size, "N", "samples of one block", at_least(1));
   set.add("--top-k", options.top_k, "K", "count also labels among the K best", at_least(1));
-  bind_device(set, options.compute);
+  bind_device(set, options.compute, 1);
 }
 
 train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkpoint& checkpoint) {

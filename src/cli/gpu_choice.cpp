@@ -51,6 +51,12 @@ std::vector<int> named_gpus(const ComputeOptions& options) {
   return gpus;
 }
 
+std::string first_gpus(int count) {
+  std::string list;
+  for (int gpu = 0; gpu < count; ++gpu) list += fmt::format("{}{}", gpu > 0 ? "," : "", gpu);
+  return list;
+}
+
 std::optional<int> gpu_of_slot(const ComputeOptions& options, int slot) {
   const std::vector<int> gpus = named_gpus(options);
   if (gpus.empty()) return options.device == "cuda" ? std::optional<int>(slot) : std::nullopt;

@@ -15,6 +15,9 @@ namespace dtrain::cli {
 // The GPUs that --gpus names, in its order; empty: it names none. Throws UsageError for a list that makes no sense.
 std::vector<int> named_gpus(const ComputeOptions& options);
 
+// The list of the first ones, "0,1,2": what --gpus is where only their number is known.
+std::string first_gpus(int count);
+
 // The GPU of worker `slot` of a host; nullopt: it computes on the CPU. --device cuda alone means GPU k for slot k.
 // Throws UsageError for a slot that --gpus leaves without one.
 std::optional<int> gpu_of_slot(const ComputeOptions& options, int slot);

@@ -43,7 +43,10 @@ struct Option {
   std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty
   std::function<void(const std::string& text)> set;  // throws UsageError that says only what is wrong with the text
-  std::function<std::string()> show;                 // the present value; empty: none
+  // In the place of set for the text of legacy_variable, where that says it in other words; often empty. It sees the
+  // final values of the options that were added before.
+  std::function<void(const std::string& text)> set_legacy;
+  std::function<std::string()> show;  // the present value; empty: none
 
   std::optional<std::string> given;  // what stood on the command line
   Source source = Source::fallback;

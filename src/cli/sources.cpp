@@ -44,8 +44,9 @@ std::string section_of(const Command& command) {
 }
 
 void set_value(Option& option, const std::string& text, Source source, const std::string& origin) {
+  const bool in_other_words = option.set_legacy && origin == option.legacy_variable;
   try {
-    option.set(text);
+    (in_other_words ? option.set_legacy : option.set)(text);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", origin, error.what()), error.hint());
   }

@@ -97,7 +97,7 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_rule(set, options);
   bind_checkpoints(set, options);
   bind_reports(set, options);
-  bind_device(set, options.compute);
+  bind_device(set, options.compute, kMostGpus);
   bind_training_hosts(set, options.job);
   bind_training_elastic(set, options.job);
 }

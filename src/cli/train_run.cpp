@@ -61,6 +61,13 @@ void check_checkpoint_prefix(const TrainRun& run) {
   }
 }
 
+// Nobody named them, so an error that follows would come as a surprise.
+void tell_of_counted_gpus(const OptionSet& set, const ComputeOptions& options, Console& console) {
+  const Option& gpus = *set.find("gpus");
+  if (gpus.origin != gpus.legacy_variable || options.gpus.empty()) return;
+  console.log(fmt::format("{}: training on --gpus {}; --device cpu trains without them", gpus.origin, options.gpus));
+}
+
 // What workers of other machines have, those find out.
 void check_machine(const TrainOptions& options) {
   const std::vector<int> gpus = named_gpus(options.compute);
@@ -120,6 +127,7 @@ TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers
   TrainRun run;
   run.options = given;
   TrainOptions& options = run.options;
+  tell_of_counted_gpus(set, options.compute, console);
   check_machine(options);
   run.backend = backend_of_worker(options.compute, 0);
   run.dtype = choose_dtype(options.compute, *run.backend);

@@ -32,6 +32,9 @@ else
     check "$device without a GPU says why" says_line "no GPU that dtrain could use|built without CUDA"
     check "$device without a GPU says what to do" says "use --device cpu"
   done
+  DEEPLEARNING_WORKER_GPU_COUNT=1 run train --network resnet --num-layers 8
+  check "a cluster's GPU that is not there is refused" exits 2
+  check "and it is said who asked for it" says "DEEPLEARNING_WORKER_GPU_COUNT: training on --gpus 0"
   run bench train --device cuda
   check "nor can a GPU be measured" exits 2
   if bash "$here/../run-gpu.sh" >out 2>err; then code=0; else code=$?; fi

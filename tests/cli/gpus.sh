@@ -28,6 +28,17 @@ check "one GPU has one process" says_not "workers x"
 check "one GPU alone is the one that was named" says "took GPU 1"
 check "the number of GPUs does not change a bit" same "$(hash m/one)" "$(hash m/two)"
 
+DEEPLEARNING_WORKER_GPU_COUNT=2 run "${training[@]}" --model-prefix m/counted --job-dir counted
+check "a cluster's number of GPUs is what --gpus is" same "0 $(hash m/one)" "$code $(hash m/counted)"
+check "where they come from is said" says "DEEPLEARNING_WORKER_GPU_COUNT: training on --gpus 0,1"
+check "each of them has a worker" grep -q "took GPU 1" counted/logs/worker1.1.log
+DEEPLEARNING_WORKER_GPU_COUNT=2 run "${training[@]}" --device cpu
+check "--device cpu trains without them" exits 0
+check "and says nothing of them" says_not "GPU"
+DEEPLEARNING_WORKER_GPU_COUNT=3 run "${training[@]}" --job-dir nowhere
+check "more GPUs than there are is a usage error" exits 2
+check "and says which is missing" says "GPU 2 is not there"
+
 run "${training[@]}" --gpus 0,1 --kv-store dist_device_sync --model-prefix m/nccl --job-dir nccl
 check "a job whose gradients are added on the GPUs trains" exits 0
 check "a store on GPUs means NCCL" says "travel by NCCL"

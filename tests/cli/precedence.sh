@@ -30,6 +30,15 @@ check "a cluster's variable beats the files" same "$(hosts)" "3  (DEEPLEARNING_W
 check "dtrain's own variable beats the cluster's" same "$(DTRAIN_NUM_WORKERS=2 hosts)" "2  (DTRAIN_NUM_WORKERS)"
 rm dtrain.toml
 unset DEEPLEARNING_WORKERS_COUNT
+gpus() { "$DTRAIN" "${@:-train}" --show-config | sed -n 's/^gpus = //p'; }
+export DEEPLEARNING_WORKER_GPU_COUNT=3
+check "a cluster's number of GPUs means the first ones" same "$(gpus)" "0,1,2  (DEEPLEARNING_WORKER_GPU_COUNT)"
+check "one process takes the first" same "$(gpus eval)" "0  (DEEPLEARNING_WORKER_GPU_COUNT)"
+check "--gpus beats it" same "$(gpus train --gpus 2)" "2  (--gpus)"
+check "so does an empty --gpus" same "$(gpus train --gpus "")" "  (--gpus)"
+check "--device cpu beats it" same "$(gpus train --device cpu)" "  (DEEPLEARNING_WORKER_GPU_COUNT)"
+check "no GPUs are none" same "$(DEEPLEARNING_WORKER_GPU_COUNT=0 gpus)" "  (DEEPLEARNING_WORKER_GPU_COUNT)"
+unset DEEPLEARNING_WORKER_GPU_COUNT
 check "EFS_MOUNT is the job's folder" same "$(EFS_MOUNT=efs "$DTRAIN" train --show-config | sed -n 's/^job-dir = //p')" "efs  (EFS_MOUNT)"
 check "options for a cluster are shown without asking AWS" bash -c 'env -u AWS_REGION -u AWS_DEFAULT_REGION "$DTRAIN" train \
   --cluster demo --show-config --lr 0.5 | grep -qx "lr = 0.5  (--lr)"'
@@ -39,6 +48,10 @@ DTRAIN_LR=fast run train
 refused "a bad variable" "dtrain: DTRAIN_LR: must be a number, not 'fast'"
 DTRAIN_LR=fast run train --lr 0.1
 refused "a bad variable under a good flag" "DTRAIN_LR: must be a number"
+DEEPLEARNING_WORKER_GPU_COUNT=two run train
+refused "a number of GPUs that is none" "dtrain: DEEPLEARNING_WORKER_GPU_COUNT: must be a whole number, not 'two'"
+DEEPLEARNING_WORKER_GPU_COUNT=-1 run train
+refused "fewer than no GPUs" "DEEPLEARNING_WORKER_GPU_COUNT: must be between 0 and 1024, not -1"
 run train --batch-size 0
 refused "a bad flag" "dtrain: --batch-size: must be 1 or more, not 0"
 run train --lr 0

@@ -111,6 +111,9 @@ TEST(DoctorFindings, AMissingOrWrongVariableOfAClusterIsNamed) {
   EXPECT_EQ(found[0].what, "not set: AWS_REGION");
   EXPECT_EQ(level_of(judge_cluster_variables(whole_cluster(), 1), "cluster"), Level::warning) << "number of GPUs";
   facts = whole_cluster();
+  facts.variables["DEEPLEARNING_WORKER_GPU_COUNT"] = "four";
+  EXPECT_EQ(level_of(judge_cluster_variables(facts, 4), "cluster"), Level::problem);
+  facts = whole_cluster();
   facts.workers_in_file = 1;
   EXPECT_EQ(level_of(judge_cluster_variables(facts, 4), "cluster"), Level::problem);
   facts = whole_cluster();

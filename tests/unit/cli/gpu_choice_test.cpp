@@ -33,6 +33,11 @@ TEST(GpuChoice, RefusesListsThatMakeNoSense) {
   EXPECT_NE(refusal([] { named_gpus({.device = "cpu", .gpus = "0"}); }), "");
 }
 
+TEST(GpuChoice, ANumberOfGpusMeansTheFirstOnes) {
+  EXPECT_EQ(named_gpus({.gpus = first_gpus(3)}), (Gpus{0, 1, 2}));
+  EXPECT_EQ(named_gpus({.gpus = first_gpus(0)}), Gpus{});
+}
+
 TEST(GpuChoice, GivesEachSlotItsGpu) {
   const ComputeOptions two{.gpus = "3,1"};
   EXPECT_EQ(gpu_of_slot(two, 0), 3);
