@@ -67,8 +67,19 @@ std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) 
   return backend_of_worker(options, 0);
 }
 
+static void refuse_options_of_gpus(const backend::CudaOptions& cuda) {
+  const char* const option = cuda.tf32                ? "--tf32"
+                             : cuda.plans_to_time > 0 ? "--time-plans"
+                             : !cuda.joins            ? "--join-passes 0"
+                                                      : nullptr;
+  if (!option) return;
+  throw UsageError(fmt::format("{}: the CPU computes, and this is for GPUs", option),
+                   "--device cuda or --gpus computes on a GPU; else leave it out");
+}
+
 std::unique_ptr<backend::Backend> backend_of_worker(const ComputeOptions& options, int slot) {
   const std::optional<int> gpu = gpu_of_slot(options, slot);
+  if (!gpu) refuse_options_of_gpus(options.cuda);
   return gpu ? backend::make_cuda_backend(*gpu, options.cuda) : backend::make_cpu_backend();
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
+
 namespace dtrain::cli {
 namespace {
 
@@ -11,6 +13,21 @@ TEST(ComputeOptions, ARunOnTheCpuSaysThatAGpuIsIdle) {
   EXPECT_EQ(idle_gpu_note({.device = "cpu"}, usable), "");
   EXPECT_EQ(idle_gpu_note({.gpus = "0"}, usable), "");
   EXPECT_EQ(idle_gpu_note({}, {.problem = "there is no driver"}), "");
+}
+
+TEST(ComputeOptions, WhatOnlyAGpuCanDoIsRefusedOnTheCpu) {
+  const auto refusal = [](const backend::CudaOptions& cuda) -> std::string {
+    try {
+      backend_of_worker({.cuda = cuda}, 0);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({.plans = {}}), "");
+  EXPECT_EQ(refusal({.tf32 = true, .plans = {}}), "--tf32: the CPU computes, and this is for GPUs");
+  EXPECT_NE(refusal({.plans_to_time = 2, .plans = {}}).find("--time-plans"), std::string::npos);
+  EXPECT_NE(refusal({.joins = false, .plans = {}}).find("--join-passes 0"), std::string::npos);
 }
 
 }  // namespace
