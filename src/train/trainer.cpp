@@ -50,9 +50,14 @@ class Run {
   }
 
   TrainResult train() {
-    TrainResult end = train_to_its_end();
-    finish_ledger();
-    return end;
+    try {
+      TrainResult end = train_to_its_end();
+      finish_ledger(std::chrono::seconds(1));
+      return end;
+    } catch (...) {
+      save_ledger();
+      throw;
+    }
   }
 
  private:
@@ -68,11 +73,19 @@ class Run {
   }
 
   // A disk that was full may have room by now, and no further step would write what was kept.
-  void finish_ledger() {
+  void finish_ledger(std::chrono::milliseconds patience) {
     if (!ledger_) return;
-    ledger_->finish(std::chrono::seconds(1));
+    ledger_->finish(patience);
     const std::string complaint = ledger_->take_complaint();
     if (!complaint.empty()) voice_.tell({WarningReport{complaint}});
+  }
+
+  // Behind an error: one try, since the others wait to hear of it, and it is what the run ends with in any case.
+  void save_ledger() {
+    try {
+      finish_ledger({});
+    } catch (const std::exception&) {
+    }
   }
 
   // nullopt: a peer was lost, and the generation with it.

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <functional>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/initialize.hpp>
+#include <dtrain/train/ledger.hpp>
 
 #include "common/replay_device.hpp"
+#include "common/small_files.hpp"
 #include "tiny_training.hpp"
 
 namespace dtrain::train {
@@ -76,6 +79,52 @@ class Losses final : public Observer {
   std::vector<double> losses, evaluated;
   std::vector<std::string> warnings;
 };
+
+// Fails a run at its third step, on a disk that has been full for the ledger since before the first.
+class FailsOnAFullDisk final : public Observer {
+ public:
+  explicit FailsOnAFullDisk(bool room_at_last) : room_at_last_(room_at_last) { disk_.limit(10); }
+  void on_step(const StepReport&) override {
+    if (++steps_ < 3) return;
+    if (room_at_last_) disk_.lift();
+    throw Error("the end");
+  }
+  void on_warning(const std::string& text) override {
+    warnings.push_back(text);
+    if (steps_ == 3) throw Error("a complaint in the place of the end");
+  }
+  std::vector<std::string> warnings;
+
+ private:
+  const SmallFiles disk_;
+  bool room_at_last_;
+  int steps_ = 0;
+};
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(Trainer, WritesTheLedgerLinesThatWereKeptAlsoWhenAnErrorEndsTheRun) {
+  options_.ledger = LedgerOptions{folder_ / "ledger", "w"};
+  FailsOnAFullDisk fails(true);
+  EXPECT_EQ(error_of([&] { train_alone(fails); }), "the end");
+  EXPECT_EQ(fails.warnings.size(), 1u);
+  EXPECT_GE(read_ledger(folder_ / "ledger").epoch(0).size(), 3 * 10u);
+}
+
+TEST_F(Trainer, EndsWithTheErrorThatEndedItWhereTheLedgerIsLostToo) {
+  options_.ledger = LedgerOptions{folder_ / "ledger", "w"};
+  FailsOnAFullDisk fails(false);
+  EXPECT_EQ(error_of([&] { train_alone(fails); }), "the end");
+  ASSERT_EQ(fails.warnings.size(), 2u);
+  EXPECT_NE(fails.warnings[1].find("the last lines are lost"), std::string::npos);
+}
 
 // Gradients of float16 overflow at first: all ranks must judge so, and halve the scale together.
 TEST_F(Trainer, GivesTheSameBitsInFloat16WithOneAndTwoRanksThroughOverflows) {
