@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
@@ -47,14 +48,22 @@ std::vector<std::uint64_t> votes_of(const std::vector<comm::Note>& notes) {
 
 std::uint64_t place_of(const Cursor& cursor) { return std::uint64_t{cursor.epoch} << 40 | cursor.position; }
 
+// What every slice holds: it is small.
+static std::uint64_t hash_of(const backend::StateNumbers& numbers) {
+  const std::uint32_t words[] = {static_cast<std::uint32_t>(numbers.updates),
+                                 static_cast<std::uint32_t>(numbers.updates >> 32),
+                                 std::bit_cast<std::uint32_t>(numbers.loss_scale.value), numbers.loss_scale.good_steps};
+  return crc32c(std::as_bytes(std::span(words)));
+}
+
 std::uint64_t state_slice(const backend::Executable& executable) {
+  const backend::StateNumbers numbers = executable.state_numbers();
   const std::int64_t size = executable.state_size();
-  if (size == 0) return 0;
-  const std::uint64_t updates = executable.updates();
+  if (size == 0) return hash_of(numbers);
   const auto slices = static_cast<std::uint64_t>((size + kSliceFloats - 1) / kSliceFloats);
-  const std::int64_t first = static_cast<std::int64_t>(updates % slices) * kSliceFloats;
+  const std::int64_t first = static_cast<std::int64_t>(numbers.updates % slices) * kSliceFloats;
   const std::vector<float> floats = executable.state_floats({first, std::min(kSliceFloats, size - first)});
-  return std::uint64_t{crc32c(std::as_bytes(std::span(floats)))} << 32 | (updates & 0xffffffffu);
+  return std::uint64_t{crc32c(std::as_bytes(std::span(floats)))} << 32 | hash_of(numbers);
 }
 
 void require_agreement(const std::vector<comm::Note>& notes, int rank) {

@@ -59,10 +59,20 @@ std::string hash_of_weights(std::span<const TensorHash> parameters) {
   return sha256_hex(bytes_of(lines_of(parameters)));
 }
 
-std::string hash_of_state(std::span<const TensorHash> tensors, std::uint64_t updates, const Cursor& cursor) {
-  const std::string text = lines_of(tensors) + fmt::format("updates {}\nepoch {} step {} samples_seen {}\n", updates,
-                                                           cursor.epoch, cursor.step, cursor.samples_seen);
+std::string hash_of_state(std::span<const TensorHash> tensors, std::uint64_t updates, const Cursor& cursor,
+                          const std::optional<backend::LossScale>& loss_scale) {
+  std::string text = lines_of(tensors) + fmt::format("updates {}\nepoch {} step {} samples_seen {}\n", updates,
+                                                     cursor.epoch, cursor.step, cursor.samples_seen);
+  if (loss_scale) {
+    text +=
+        fmt::format("loss_scale {} good_steps {}\n", static_cast<double>(loss_scale->value), loss_scale->good_steps);
+  }
   return sha256_hex(bytes_of(text));
+}
+
+std::optional<backend::LossScale> loss_scale_of(const Checkpoint& checkpoint) {
+  if (checkpoint.job.dtype != backend::dtype_name(backend::DType::float16)) return std::nullopt;
+  return checkpoint.state.loss_scale;
 }
 
 std::string weights_sha256(const Checkpoint& checkpoint) {
@@ -72,7 +82,7 @@ std::string weights_sha256(const Checkpoint& checkpoint) {
 
 std::string state_sha256(const Checkpoint& checkpoint) {
   const std::vector<TensorHash> hashes = hash_tensors(state_tensors(checkpoint.graph, checkpoint.state));
-  return hash_of_state(hashes, checkpoint.state.updates, checkpoint.cursor);
+  return hash_of_state(hashes, checkpoint.state.updates, checkpoint.cursor, loss_scale_of(checkpoint));
 }
 
 }  // namespace dtrain::train

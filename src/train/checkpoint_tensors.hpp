@@ -2,6 +2,7 @@
 // each optimizer slot as optimizer/0/NAME, optimizer/1/NAME.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,8 +26,13 @@ std::vector<TensorHash> hash_tensors(std::span<const NamedTensor> tensors);
 
 // Hashes of hashes, so that one pass over the data gives all of them and a manifest is enough to recompute them. Both
 // are the SHA-256 of text, a line "NAME [EXTENTS] SHA256\n" for each tensor in the order above, e.g. "fc1_bias [10]
-// 5feceb66..."; for the state also "updates N\n" and "epoch N step N samples_seen N\n".
+// 5feceb66..."; for the state also "updates N\n", "epoch N step N samples_seen N\n" and, where there is a loss scale,
+// "loss_scale VALUE good_steps N\n", e.g. "loss_scale 1024 good_steps 17".
 std::string hash_of_weights(std::span<const TensorHash> parameters);
-std::string hash_of_state(std::span<const TensorHash> tensors, std::uint64_t updates, const Cursor& cursor);
+std::string hash_of_state(std::span<const TensorHash> tensors, std::uint64_t updates, const Cursor& cursor,
+                          const std::optional<backend::LossScale>& loss_scale);
+
+// Of what was trained in float16; other dtypes have none.
+std::optional<backend::LossScale> loss_scale_of(const Checkpoint& checkpoint);
 
 }  // namespace dtrain::train

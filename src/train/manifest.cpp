@@ -132,11 +132,10 @@ std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, s
   document["epoch_totals"] = totals_json(checkpoint.epoch_totals);
   document["ramp"] = to_json(checkpoint.ramp);
   document["updates"] = checkpoint.state.updates;
-  if (checkpoint.job.dtype == backend::dtype_name(backend::DType::float16)) {
-    document["loss_scale"] = to_json(checkpoint.state.loss_scale);
-  }
+  const std::optional<backend::LossScale> loss_scale = loss_scale_of(checkpoint);
+  if (loss_scale) document["loss_scale"] = to_json(*loss_scale);
   document["weights_sha256"] = hash_of_weights(tensors.first(checkpoint.graph.parameters.size()));
-  document["state_sha256"] = hash_of_state(tensors, checkpoint.state.updates, checkpoint.cursor);
+  document["state_sha256"] = hash_of_state(tensors, checkpoint.state.updates, checkpoint.cursor, loss_scale);
   add_job(document, checkpoint.job);
   document["data"] = Json::object({{"size", data.size}, {"header_sha256", data.header_sha256}});
   Json::Array list;

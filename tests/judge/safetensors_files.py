@@ -34,6 +34,8 @@ def judge_hashes(path, manifest, lines):
     must(sha256("".join(parameters).encode()) == manifest["weights_sha256"], "other weights_sha256")
     state = "".join(lines) + f"updates {manifest['updates']}\n"
     state += f"epoch {manifest['epoch']} step {manifest['step']} samples_seen {manifest['samples_seen']}\n"
+    if scale := manifest.get("loss_scale"):
+        state += f"loss_scale {float(scale['value']):.17g} good_steps {scale['good_steps']}\n"
     must(sha256(state.encode()) == manifest["state_sha256"], "other state_sha256")
     with open(path, "rb") as file:
         length = file.read(8)

@@ -101,6 +101,12 @@ struct ModelState {
   LossScale loss_scale = {};      // of float16; else it stays as it is
 };
 
+// What a ModelState holds beside its floats.
+struct StateNumbers {
+  std::uint64_t updates = 0;
+  LossScale loss_scale = {};
+};
+
 // One optimizer step: the learning rate of this step with the rule.
 struct Update {
   nn::Optimizer rule;
@@ -168,7 +174,7 @@ class Executable {
   // there.
   virtual std::int64_t state_size() const;
   virtual std::vector<float> state_floats(FloatRange range) const;
-  virtual std::uint64_t updates() const { return state().updates; }
+  virtual StateNumbers state_numbers() const { return {state().updates, state().loss_scale}; }
   virtual void write_state(ModelState state) = 0;  // DTRAIN_CHECKs the sizes; move a large one in
 
   // Bytes of buffers planned for the sizes compiled so far, and the operations with their time, for `bench train`:

@@ -74,7 +74,7 @@ std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedSto
 
 // Hash of the parameters; and of parameters, statistics, optimizer and cursor: SHA-256 of lines "NAME [EXTENTS]
 // SHA256", one for each tensor; for the state also "updates N" and "epoch N step N samples_seen N"
-// (src/train/checkpoint_tensors.hpp).
+// and, in float16, "loss_scale VALUE good_steps N" (src/train/checkpoint_tensors.hpp).
 std::string weights_sha256(const Checkpoint& checkpoint);
 std::string state_sha256(const Checkpoint& checkpoint);
 

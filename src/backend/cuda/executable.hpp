@@ -34,7 +34,7 @@ class CudaExecutable final : public Executable {
   void write_state(ModelState state) override;
   std::int64_t state_size() const override;
   std::vector<float> state_floats(FloatRange range) const override;
-  std::uint64_t updates() const override { return state_.updates; }
+  StateNumbers state_numbers() const override { return {state_.updates, state_.loss_scale}; }
   std::uint64_t planned_bytes() const override;
   Json profile(const HostBatch& batch, int repeats) override;
 

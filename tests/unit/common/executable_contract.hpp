@@ -145,7 +145,7 @@ TEST_P(ExecutableContract, ReadsAnyFloatsOfItsState) {
   for (std::int64_t first = 0; first < size; ++first) {
     pieces.push_back(executable->state_floats({first, std::min(std::int64_t{5}, size - first)}));
   }
-  EXPECT_EQ(executable->updates(), 1u);
+  EXPECT_EQ(executable->state_numbers().updates, 1u);
   const backend::ModelState& state = executable->state();
   std::vector<float> row = state.parameters;
   row.insert(row.end(), state.statistics.begin(), state.statistics.end());

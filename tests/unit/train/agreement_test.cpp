@@ -80,6 +80,24 @@ TEST(StateSlice, LooksAtEveryPartOfTheStateInTurn) {
   }
 }
 
+TEST(StateSlice, LooksAtUpdatesAndLossScaleEachTime) {
+  nn::GraphBuilder b("small", {1, 1, 2});
+  const nn::Graph graph = b.finish(b.add("logits", nn::Dense{.out = 2}, {b.input()}));
+  const auto executable = backend::make_reference_backend()->compile(graph, {.max_samples = 1});
+  const auto slice_of = [&](std::uint64_t updates, const backend::LossScale& scale) {
+    backend::ModelState state = executable->read_state();
+    state.updates = updates;
+    state.loss_scale = scale;
+    executable->write_state(std::move(state));
+    return state_slice(*executable);
+  };
+  const std::uint64_t good = slice_of(7, {1024, 0});
+  EXPECT_EQ(slice_of(7, {1024, 0}), good);
+  EXPECT_NE(slice_of(8, {1024, 0}), good);
+  EXPECT_NE(slice_of(7, {512, 0}), good);
+  EXPECT_NE(slice_of(7, {1024, 1}), good);
+}
+
 TEST(Cursor, HasAPlaceOfItsOwn) {
   std::set<std::uint64_t> places;
   for (const std::uint32_t epoch : {0u, 1u, 2u}) {

@@ -54,7 +54,9 @@ TEST_F(CheckpointFiles, HoldTheLossScaleOfFloat16Alone) {
     saved.job.dtype = dtype;
     save_checkpoint({prefix(), 1}, saved);
     const backend::LossScale expected = saved.job.dtype == "float16" ? saved.state.loss_scale : backend::LossScale{};
-    EXPECT_EQ(load_checkpoint(prefix(), 1).state.loss_scale, expected) << dtype;
+    const Checkpoint loaded = load_checkpoint(prefix(), 1);
+    EXPECT_EQ(loaded.state.loss_scale, expected) << dtype;
+    EXPECT_EQ(state_sha256(loaded), state_sha256(saved)) << dtype;
   }
 }
 
@@ -213,8 +215,10 @@ TEST_F(FullDisk, LeavesTheOldCheckpointAndNothingElse) {
 TEST(CheckpointHashes, AreThoseOfTheDocumentedLines) {
   const std::vector<TensorHash> tensors = {{"a_weight", {2, 3}, "00ff"}, {"a_bias", {}, "12"}};
   EXPECT_EQ(hash_of_weights(tensors), sha256_hex(bytes_of("a_weight [2, 3] 00ff\na_bias [] 12\n")));
-  EXPECT_EQ(hash_of_state(tensors, 5, {1, 2, 3}),
-            sha256_hex(bytes_of("a_weight [2, 3] 00ff\na_bias [] 12\nupdates 5\nepoch 1 step 2 samples_seen 3\n")));
+  const std::string state = "a_weight [2, 3] 00ff\na_bias [] 12\nupdates 5\nepoch 1 step 2 samples_seen 3\n";
+  EXPECT_EQ(hash_of_state(tensors, 5, {1, 2, 3}, {}), sha256_hex(bytes_of(state)));
+  EXPECT_EQ(hash_of_state(tensors, 5, {1, 2, 3}, backend::LossScale{0.5f, 17}),
+            sha256_hex(bytes_of(state + "loss_scale 0.5 good_steps 17\n")));
   const std::array<float, 1> one = {1.0f};
   const std::array<NamedTensor, 1> tensor = {{{"a", {1}, one}}};
   EXPECT_EQ(hash_tensors(tensor)[0].sha256, "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c");
@@ -234,6 +238,19 @@ TEST(CheckpointHashes, DependOnEveryPartOfTheState) {
   EXPECT_FALSE(changed([](Checkpoint& c) { c.state.optimizer[1] = 0; }));
   EXPECT_FALSE(changed([](Checkpoint& c) { c.state.updates = 0; }));
   EXPECT_FALSE(changed([](Checkpoint& c) { c.cursor.step = 1; }));
+  EXPECT_FALSE(changed([](Checkpoint& c) { c.job.dtype = "float16"; }));
+}
+
+TEST(CheckpointHashes, DependOnTheLossScaleWhereThereIsOne) {
+  const auto hash = [](const char* dtype, const backend::LossScale& scale) {
+    Checkpoint checkpoint = small_checkpoint();
+    checkpoint.job.dtype = dtype;
+    checkpoint.state.loss_scale = scale;
+    return state_sha256(checkpoint);
+  };
+  EXPECT_NE(hash("float16", {256, 1}), hash("float16", {128, 1}));
+  EXPECT_NE(hash("float16", {256, 1}), hash("float16", {256, 2}));
+  for (const char* dtype : {"float32", "bfloat16"}) EXPECT_EQ(hash(dtype, {256, 1}), hash(dtype, {128, 2})) << dtype;
 }
 
 // Version 0.1.0 wrote neither position nor ramp nor totals.
