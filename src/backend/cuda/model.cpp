@@ -1,6 +1,7 @@
 #include "model.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -27,6 +28,7 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
     }
     if (!std::holds_alternative<nn::Dense>(layer) && !std::holds_alternative<nn::Convolution>(layer)) continue;
     const ConvolutionShape shape = convolution_shape(index, 1);
+    DTRAIN_CHECK(shape.weights() <= std::numeric_limits<std::uint32_t>::max(), "a weight of 2^32 elements");
     weight_of[static_cast<std::size_t>(index)] = static_cast<int>(weights.size());
     weights.push_back({copied, parameter(index, 0), shape.weights(), shape.group_in(), shape.kernel_h, shape.kernel_w,
                        nn::has_frozen_weight(layer)});
