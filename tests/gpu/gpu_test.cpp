@@ -210,6 +210,20 @@ TEST(Gpu, ComesNearTheReferenceInTf32) {
             "");
 }
 
+// Joined passes round at other places, and read factors of the type of values.
+TEST(Gpu, ComputesJoinedPassesNearlyAsPassesApart) {
+  const Problem problem = resnet(8);
+  const auto gradients = [&](bool joins) {
+    const auto gpu = make_gpu_with({.joins = joins, .plans = {}});
+    const auto executable = gpu->compile(problem.graph, {.dtype = DType::float16, .max_samples = problem.n});
+    executable->write_state(problem.state);
+    std::vector<float> all = contribution(*executable, problem, 1);
+    all.resize(problem.state.parameters.size());
+    return all;
+  };
+  EXPECT_LT(relative_difference(gradients(true), gradients(false)), 0.1);
+}
+
 TEST(Gpu, SaysWhatFitsWhereABatchIsTooLarge) {
   const Problem problem = resnet(1, "resnet", {3, 224, 224});
   EXPECT_THROW(make_gpu()->compile(problem.graph, {.max_samples = 1 << 20}), UsageError);

@@ -202,8 +202,11 @@ void Lowering::weight_gradient(int index, TensorId dy) {
     const std::int64_t rows = std::int64_t{n} * shape.out_h * shape.out_w;
     return static_cast<std::size_t>(most_parts(rows, shape.weights()) * shape.weights()) * sizeof(float);
   });
-  add(index, ".backward_weights", {x, dy, sums}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+  const int norm = norm_before(index);
+  const TensorId normed = normed_from(norm);
+  add(index, ".backward_weights", {x, normed, dy, sums}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
     Convolution work = m.convolution(b, index, Direction::backward_weights);
+    work.normed = normed_input<T>(m, b, norm, normed, x);
     work.a = b.tensor<T>(x);
     work.b = b.tensor<T>(dy);
     work.result = m.weight_in<T>(b.weight_gradients, index);

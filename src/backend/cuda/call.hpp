@@ -23,6 +23,14 @@ namespace dtrain::backend::cuda {
 
 enum class Direction { forward, backward_data, backward_weights };
 
+// What a norm with a ReLU made, for one convolution alone: y = relu(x * factor + offset), factors [2][channels of x].
+struct NormedInput {
+  const void* x = nullptr;  // null: something else made a
+  const void* factors = nullptr;
+  void* y = nullptr;    // which is `a`
+  bool joined = false;  // y is not there: the convolution computes it, and may use its memory
+};
+
 // forward: a = x, b = weights, result = y; backward_data: a = dy, b = weights, result = dx; backward_weights: a = x, b
 // = dy, result = dw. Overwrites the result.
 struct Convolution {
@@ -36,6 +44,8 @@ struct Convolution {
   float* sums = nullptr;
   // forward, may be null: takes the sums of the result and of its square over the rows, [2][out].
   float* moments = nullptr;
+  // forward and backward_weights.
+  NormedInput normed{};
 };
 
 // Nothing is done: other queues can wait for the calls before it. See Recording::mark().
@@ -47,12 +57,12 @@ struct Milestone {
 
 // Every body that is ever launched: the one list of them, first those on values of a type, then those on float alone.
 template <typename T>
-using BodiesOn =
-    std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>,
-               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>, NormGradientSums<T>,
-               NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>, AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>,
-               SoftmaxLoss<T>, SoftmaxGradient<T>, Widen<T>, Convolve<T>, ConvolveBackwardData<T>,
-               ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>>;
+using BodiesOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>,
+                            Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>,
+                            ScaleShiftRelu<T>, NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>,
+                            AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>,
+                            Widen<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>,
+                            FinishWeights<T>, PackWeights<T>, UnpackGradients<T>>;
 using OtherBodies = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, MuonLoad, MuonSquareParts,
                                MuonSquare, MuonRest, MuonAdvance, MuonStep, Unscale, FindNotFinite>;

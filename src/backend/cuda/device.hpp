@@ -58,8 +58,8 @@ class Device {
   virtual void wait_for(DeviceMark mark) = 0;  // work that is given from now on begins when it is reached
   virtual std::unique_ptr<SideCopy> side_copy() = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
-  // A convolution leaves its `moments` while it computes the result, in no pass of their own.
-  virtual bool joins_moments(const Convolution& /*work*/) const { return false; }
+  // A convolution leaves its `moments`, or computes what it reads of its `normed` input, in no pass of their own.
+  virtual bool joins(const Convolution& /*work*/) const { return false; }
   virtual std::uint64_t workspace_bytes() const = 0;  // reserved for libraries, not free any more
 };
 

@@ -34,8 +34,9 @@ bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rule
 std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype, const EngineRules& rules,
                                         const std::string& preferred);
 
-// Whether to ask cuDNN for a convolution with moments at all: what it has is for float16 and whole vectors of channels.
-bool may_join_moments(const Convolution& work);
+// Whether to ask cuDNN for a convolution with moments or of a normed input at all: what it has is for float16 and whole
+// vectors of channels.
+bool may_join(const Convolution& work);
 
 // Index of the one to take of those that took so long: an earlier one unless a later one is clearly faster. At least
 // one.

@@ -184,8 +184,8 @@ void CudaExecutable::upload_key(const StepKey& key) {
 Recording& CudaExecutable::recording(const Program& program, Recordings& recordings, int n) {
   auto& found = recordings[n];
   if (!found)
-    found = device_->record(joined(program.bind(binding(program, n)),
-                                   [&](const Convolution& work) { return device_->joins_moments(work); }));
+    found = device_->record(
+        joined(program.bind(binding(program, n)), [&](const Convolution& work) { return device_->joins(work); }));
   return *found;
 }
 

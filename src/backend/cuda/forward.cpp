@@ -125,11 +125,21 @@ TensorId Lowering::product_input(int index) {
   return reorder(index, ".flatten", value(source), new_tensor(shape), shape, true);
 }
 
+int Lowering::norm_before(int index) const {
+  const int source = node(index).inputs[0], norm = fusion_.norm_of[at(source)];
+  if (norm < 0 || !training_ || !as<nn::Convolution>(node(index))) return -1;
+  const NormGroup& group = fusion_.norms[at(norm)];
+  return group.relu && group.computed_twice ? norm : -1;
+}
+
 void Lowering::forward_product(int index) {
   const TensorId x = product_input(index), y = new_value(index, node(index).output);
+  const int norm = norm_before(index);
+  const TensorId normed = normed_from(norm);
   const nn::Shape shape = node(index).output;
-  add(index, ".forward", {x, y}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+  add(index, ".forward", {x, normed, y}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
     Convolution work = m.convolution(b, index, Direction::forward);
+    work.normed = normed_input<T>(m, b, norm, normed, x);
     work.a = b.tensor<T>(x);
     work.b = m.weight_in<T>(b.weights, index);
     work.result = b.tensor<T>(y);

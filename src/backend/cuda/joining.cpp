@@ -3,17 +3,23 @@
 #include <cstddef>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 namespace dtrain::backend::cuda {
 namespace {
 
 using Calls = std::vector<Call>;
+using Joins = std::function<bool(const Convolution&)>;
 
 template <typename Body>
 constexpr bool kIsSums = false;
 template <typename T>
 constexpr bool kIsSums<NormSums<T>> = true;
+template <typename Body>
+constexpr bool kIsApply = false;
+template <typename T>
+constexpr bool kIsApply<NormApply<T>> = true;
 
 // NormFromBatch by the moments of all rows.
 template <typename T>
@@ -56,9 +62,47 @@ std::optional<Join> join_at(const Calls& calls, std::size_t at) {
       calls[at + 1].work);
 }
 
+// The factors that a norm's pass would compute by; null: no such pass.
+const void* factors_of(const Call& call) {
+  return std::visit(
+      []<typename Body>(const Body& body) -> const void* {
+        if constexpr (kIsApply<Body>)
+          return body.coefficients.template factors<std::remove_cvref_t<decltype(*body.y)>>();
+        return nullptr;
+      },
+      call.work);
+}
+
+using Readers = std::vector<std::pair<std::size_t, Convolution>>;
+
+// The convolutions of what a norm with these factors makes, joined with it; empty where one of them cannot be.
+Readers joined_readers(const Calls& calls, const void* factors, const Joins& joins) {
+  Readers readers;
+  for (std::size_t at = 0; at < calls.size(); ++at) {
+    const auto* const convolution = std::get_if<Convolution>(&calls[at].work);
+    if (!convolution || !convolution->normed.x || convolution->normed.factors != factors) continue;
+    readers.emplace_back(at, *convolution);
+    readers.back().second.normed.joined = true;
+    if (!joins(readers.back().second)) return {};
+  }
+  return readers;
+}
+
+// Leaves out the passes of norms that their readers compute themselves.
+Calls without_passes(Calls calls, const Joins& joins) {
+  Calls result;
+  for (std::size_t at = 0; at < calls.size(); ++at) {
+    const void* const factors = factors_of(calls[at]);
+    const Readers readers = factors ? joined_readers(calls, factors, joins) : Readers{};
+    for (const auto& [reader, convolution] : readers) calls[reader].work = convolution;
+    if (readers.empty()) result.push_back(calls[at]);
+  }
+  return result;
+}
+
 }  // namespace
 
-Calls joined(Calls calls, const std::function<bool(const Convolution&)>& joins) {
+Calls joined(Calls calls, const Joins& joins) {
   Calls result;
   for (std::size_t at = 0; at < calls.size();) {
     const std::optional<Join> join = join_at(calls, at);
@@ -70,7 +114,7 @@ Calls joined(Calls calls, const std::function<bool(const Convolution&)>& joins) 
       result.push_back(std::move(calls[at++]));
     }
   }
-  return result;
+  return without_passes(std::move(result), joins);
 }
 
 }  // namespace dtrain::backend::cuda

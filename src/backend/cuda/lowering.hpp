@@ -92,6 +92,10 @@ class Lowering {
   TensorId reorder(int of, const char* part, TensorId x, TensorId y, const nn::Shape& shape, bool to_channels_first);
   void flatten(int index, int source);
   TensorId product_input(int index);
+  // The batch norm with a ReLU that made the input of a convolution for it alone, or -1.
+  int norm_before(int index) const;
+  // What it made it of.
+  TensorId normed_from(int norm) const { return norm < 0 ? kNoTensor : value(node(norm).inputs[0]); }
   void forward_product(int index);
   void forward_pooling(int index, const nn::Pooling& layer);
   TensorId add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape);
@@ -127,6 +131,13 @@ class Lowering {
   std::vector<nn::Shape> shapes_;     // by node: as the value lies in memory
   std::vector<Gradients> gradients_;  // by node: parts whose sum is the gradient by its value
 };
+
+// What a norm made of x; nothing where norm is -1.
+template <typename T>
+NormedInput normed_input(const Model& model, const Binding& b, int norm, TensorId x, TensorId y) {
+  if (norm < 0) return {};
+  return {b.tensor<T>(x), model.norm_coefficients(b, norm).factors<T>(), b.tensor<T>(y)};
+}
 
 // Where the sums of folded parts are, after the calls that fold them.
 template <typename Emit>

@@ -86,7 +86,7 @@ class ReplayDevice final : public Device {
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
     return std::make_unique<Replay>(std::move(calls), at_milestone_);
   }
-  bool joins_moments(const Convolution&) const override { return joins_; }
+  bool joins(const Convolution&) const override { return joins_; }
   std::uint64_t workspace_bytes() const override { return 0; }
 
  private:

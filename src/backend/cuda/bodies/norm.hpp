@@ -1,4 +1,4 @@
-// Batch norm over the rows of [rows, c]. A layer's coefficients are six rows of c floats: see NormCoefficients.
+// Batch norm over the rows of [rows, c]. A layer's coefficients are eight rows of c floats: see NormCoefficients.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace dtrain::backend::cuda {
 struct NormCoefficients {
   float* base;
   std::int32_t c;
-  static constexpr int rows = 6;
+  static constexpr int rows = 8;
   DTRAIN_BODY float& mean(std::int64_t channel) const { return base[channel]; }
   DTRAIN_BODY float& inverse(std::int64_t channel) const { return base[c + channel]; }  // 1 / standard deviation
   DTRAIN_BODY float& scale(std::int64_t channel) const { return base[2 * std::int64_t{c} + channel]; }  // x gamma
@@ -18,6 +18,12 @@ struct NormCoefficients {
   // Of the gradient, and of its product with the normalised input: means over the rows.
   DTRAIN_BODY float& gradient_mean(std::int64_t channel) const { return base[4 * std::int64_t{c} + channel]; }
   DTRAIN_BODY float& product_mean(std::int64_t channel) const { return base[5 * std::int64_t{c} + channel]; }
+  // norm(x) = x * factor + offset, in the type of values, for who computes it so: [2][c]. Their rounding shows in such
+  // values as that of the values themselves would; gradients are by the numbers above, as everywhere.
+  template <typename T>
+  DTRAIN_BODY T* factors() const {
+    return reinterpret_cast<T*>(base + 6 * std::int64_t{c});
+  }
 };
 
 // Sums of x - s and of its square, [part][2][c], where s is the channel's first element: near the mean, so the
@@ -106,6 +112,9 @@ struct NormFromBatch {
     double variance = second - first * first;
     if (variance < 0) variance = 0;
     parameters.set(coefficients, channel, mean, variance);
+    const float scale = coefficients.scale(channel);
+    narrow(scale, coefficients.factors<T>()[channel]);
+    narrow(coefficients.shift(channel) - coefficients.mean(channel) * scale, coefficients.factors<T>()[c + channel]);
     mean_out[channel] = static_cast<float>(mean) * samples;
     variance_out[channel] = static_cast<float>(variance) * samples;
   }
@@ -189,6 +198,32 @@ struct NormApply {
           }
           at.channels.store(inputs[k], y, row);
           if (passed) passed[row * packs() + at.pack] = static_cast<std::uint8_t>(bits);
+        });
+  }
+};
+
+// y = relu(x * factor + offset), with [2][c] of these: by definition what a convolution does to what it reads where a
+// norm's output is not written at all. Thread = Pack of channels in a few rows.
+template <typename T>
+struct ScaleShiftRelu {
+  const T* x;
+  const T* factors;
+  T* y;
+  RowParts cut;
+  std::int32_t c;
+  DTRAIN_BODY std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
+  DTRAIN_BODY void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, c);
+    const Pack<T> factor = at.channels.load(factors, 0), offset = at.channels.load(factors, 1);
+    Pack<T> packs[kFewRows];
+    for_rows<kFewRows>(
+        cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
+        [&](int k, std::int64_t row) {
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float value = fmaf(widen(packs[k].values[j]), widen(factor.values[j]), widen(offset.values[j]));
+            narrow(value < 0 ? 0.0f : value, packs[k].values[j]);
+          }
+          at.channels.store(packs[k], y, row);
         });
   }
 };

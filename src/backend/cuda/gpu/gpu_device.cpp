@@ -243,9 +243,7 @@ class GpuDevice final : public Device {
     use();
     return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, std::move(calls));
   }
-  bool joins_moments(const Convolution& work) const override {
-    return joins_ && may_join_moments(work) && cudnn_->has_plan_for(work);
-  }
+  bool joins(const Convolution& work) const override { return joins_ && may_join(work) && cudnn_->has_plan_for(work); }
   std::uint64_t workspace_bytes() const override { return workspace_bytes_; }
 
  private:

@@ -1,5 +1,6 @@
 #include "operation_graph.hpp"
 
+#include <cstddef>
 #include <numeric>
 
 namespace dtrain::backend::cuda {
@@ -70,6 +71,18 @@ Memory memory_of(const Convolution& work) {
   return {work.a, work.result, work.b};
 }
 
+void describe(Descriptor& tensor, std::int64_t name, DType dtype, const std::array<std::int64_t, 4>& sizes) {
+  constexpr std::int64_t kAlignment = 16;  // of the first element; ours are aligned to 256 bytes
+  const auto [n, c, h, w] = sizes;
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, name);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, cudnn_type(dtype));
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
+  tensor.set_all(CUDNN_ATTR_TENSOR_DIMENSIONS, {n, c, h, w});
+  tensor.set_all(CUDNN_ATTR_TENSOR_STRIDES, {h * w * c, 1, w * c, c});
+}
+
+std::array<std::int64_t, 4> input_sizes(const ConvolutionShape& s) { return {s.n, s.in, s.in_h, s.in_w}; }
+
 }  // namespace
 
 OperationGraph::OperationGraph(const CudnnTarget& target, const Convolution& work)
@@ -93,14 +106,8 @@ Descriptor OperationGraph::operands(void* workspace) const {
 Descriptor& OperationGraph::add(cudnnBackendDescriptorType_t type) { return parts_.emplace_back(cudnn_, type); }
 
 Descriptor& OperationGraph::add_tensor(DType dtype, const void* memory, const std::array<std::int64_t, 4>& sizes) {
-  constexpr std::int64_t kAlignment = 16;  // of the first element; ours are aligned to 256 bytes
-  const auto [n, c, h, w] = sizes;
   Descriptor& tensor = add(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<std::int64_t>(memory_.size()));
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, cudnn_type(dtype));
-  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
-  tensor.set_all(CUDNN_ATTR_TENSOR_DIMENSIONS, {n, c, h, w});
-  tensor.set_all(CUDNN_ATTR_TENSOR_STRIDES, {h * w * c, 1, w * c, c});
+  describe(tensor, static_cast<std::int64_t>(memory_.size()), dtype, sizes);
   tensor.finish();
   memory_.push_back(const_cast<void*>(memory));
   return tensor;
@@ -127,7 +134,9 @@ std::vector<const Descriptor*> OperationGraph::add_operations(const Convolution&
   const ConvolutionShape& s = work.shape;
   const Words words = words_of(work.direction);
   const Memory memory = memory_of(work);
-  const Descriptor& x = add_tensor(work.dtype, memory.x, {s.n, s.in, s.in_h, s.in_w});
+  std::vector<const Descriptor*> operations;
+  const Descriptor& x =
+      work.normed.joined ? add_normed(work, operations) : add_tensor(work.dtype, memory.x, input_sizes(s));
   // Groups follow from the channels that the weights leave out.
   const Descriptor& weights = add_tensor(work.dtype, memory.weights, {s.out, s.group_in(), s.kernel_h, s.kernel_w});
   const Descriptor& y = add_tensor(work.dtype, memory.y, {s.n, s.out, s.out_h, s.out_w});
@@ -140,8 +149,49 @@ std::vector<const Descriptor*> OperationGraph::add_operations(const Convolution&
   operation.set(words.alpha, 1.0f);
   operation.set(words.beta, 0.0f);
   operation.finish();
-  if (!work.moments) return {&operation};
-  return {&operation, &add_moments(y, work)};
+  operations.push_back(&operation);
+  if (work.moments) operations.push_back(&add_moments(y, work));
+  return operations;
+}
+
+const Descriptor& OperationGraph::add_normed(const Convolution& work, std::vector<const Descriptor*>& operations) {
+  const std::int64_t c = work.shape.in;
+  const auto* const factors = static_cast<const std::byte*>(work.normed.factors);
+  const auto* const offsets =
+      factors + static_cast<std::size_t>(c) * (work.dtype == DType::float32 ? sizeof(float) : sizeof(Half));
+  const Descriptor& x = add_tensor(work.dtype, work.normed.x, input_sizes(work.shape));
+  const Descriptor& factor = add_tensor(work.dtype, factors, {1, c, 1, 1});
+  const Descriptor& offset = add_tensor(work.dtype, offsets, {1, c, 1, 1});
+  const Descriptor& scaled = add_passing(work);
+  const Descriptor& shifted = add_passing(work);
+  const Descriptor& result = add_passing(work);
+  operations = {&add_pointwise(CUDNN_POINTWISE_MUL, x, &factor, scaled),
+                &add_pointwise(CUDNN_POINTWISE_ADD, scaled, &offset, shifted),
+                &add_pointwise(CUDNN_POINTWISE_RELU_FWD, shifted, nullptr, result)};
+  return result;
+}
+
+Descriptor& OperationGraph::add_passing(const Convolution& work) {
+  Descriptor& tensor = add(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  describe(tensor, --passing_, work.dtype, input_sizes(work.shape));
+  tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
+  tensor.finish();
+  return tensor;
+}
+
+Descriptor& OperationGraph::add_pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* by,
+                                          const Descriptor& y) {
+  Descriptor& kind = add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  kind.set(CUDNN_ATTR_POINTWISE_MODE, mode);
+  kind.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  kind.finish();
+  Descriptor& operation = add(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+  if (by) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *by);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  operation.finish();
+  return operation;
 }
 
 Descriptor& OperationGraph::add_moments(const Descriptor& of, const Convolution& work) {

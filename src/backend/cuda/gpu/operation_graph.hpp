@@ -30,6 +30,11 @@ class OperationGraph {
   Descriptor& add_tensor(DType dtype, const void* memory, const std::array<std::int64_t, 4>& sizes);
   // One number a channel.
   Descriptor& add_channels(const float* memory, std::int64_t channels);
+  // What an operation hands to the next and nobody keeps; of the same kind as an input.
+  Descriptor& add_passing(const Convolution& work);
+  // relu(x * factor + offset), and what it takes to compute it.
+  const Descriptor& add_normed(const Convolution& work, std::vector<const Descriptor*>& operations);
+  Descriptor& add_pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* by, const Descriptor& y);
   Descriptor& add_geometry(const ConvolutionShape& shape);
   // What computes the work, in order.
   std::vector<const Descriptor*> add_operations(const Convolution& work);
@@ -38,6 +43,7 @@ class OperationGraph {
   const CudnnFunctions& cudnn_;
   std::deque<Descriptor> parts_;  // what graph_ is made of
   std::vector<void*> memory_;     // of the tensors; tensor k is called k
+  std::int64_t passing_ = 0;      // how many tensors are in no memory; they are called -1, -2, ...
   Descriptor graph_;
 };
 
