@@ -1,10 +1,9 @@
 #include "many_views.hpp"
 
-#include <algorithm>
 #include <memory>
 
+#include <dtrain/backend/softmax_loss.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/math.hpp>
 
 #include "float_images.hpp"
 
@@ -43,37 +42,6 @@ float* aligned_room(std::vector<float>& memory, std::size_t floats) {
   return static_cast<float*>(std::align(kAlignment, floats * sizeof(float), first, space));
 }
 
-// Written so that NaN never counts in the label's favour.
-int classes_before(std::span<const float> logits, std::size_t label) {
-  int before = 0;
-  for (std::size_t k = 0; k < logits.size(); ++k) {
-    if (k < label) before += !(logits[k] < logits[label]);
-    if (k > label) before += !(logits[k] <= logits[label]);
-  }
-  return before;
-}
-
-double cross_entropy(std::span<const float> logits, std::size_t label) {
-  const double largest = static_cast<double>(*std::ranges::max_element(logits));
-  double sum = 0;
-  for (const float logit : logits) sum += portable_exp(std::max(-700.0, static_cast<double>(logit) - largest));
-  return largest + portable_log(sum) - static_cast<double>(logits[label]);
-}
-
-backend::StepMetrics count(std::span<const float> logits, std::size_t classes, const std::int32_t* labels, int top_k) {
-  backend::StepMetrics metrics;
-  for (std::size_t first = 0; first < logits.size(); first += classes, ++labels) {
-    const std::span<const float> sample = logits.subspan(first, classes);
-    const auto label = static_cast<std::size_t>(*labels);
-    const int before = classes_before(sample, label);
-    metrics.loss_sum += cross_entropy(sample, label);
-    metrics.correct += before == 0;
-    metrics.top_k_correct += before < top_k;
-    metrics.count += 1;
-  }
-  return metrics;
-}
-
 }  // namespace
 
 void view_image(const float* image, const nn::Shape& shape, int dy, int dx, bool mirror, float* view) {
@@ -99,7 +67,7 @@ backend::StepMetrics ManyViews::evaluate(const backend::HostBatch& batch) {
     of_.executable.evaluate({batch.n, seen, batch.labels, batch.sample_ids}, logits_);
     for (std::size_t k = 0; k < mean_.size(); ++k) mean_[k] += view.weight * logits_[k];
   }
-  return count(mean_, classes, batch.labels, of_.views.top_k);
+  return backend::metrics_of_logits(mean_, of_.graph.classes(), batch.labels, of_.views.top_k);
 }
 
 }  // namespace dtrain::train

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <dtrain/backend/checks.hpp>
+#include <dtrain/backend/softmax_loss.hpp>
 #include <dtrain/base/error.hpp>
 
 #include "cpu_executable.hpp"
@@ -40,16 +41,7 @@ StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<float> log
   crew_.run([&](int thread) {
     for (int k = thread; k * block < batch.n; k += crew_.size()) evaluate_block(batch, thread, k, logits);
   });
-  StepMetrics metrics;
-  metrics.count = batch.n;
-  for (int i = 0; i < batch.n; ++i) {
-    const SampleMetrics m = softmax_loss(logits.data() + std::int64_t{i} * classes, classes, batch.labels[i], 0.0f,
-                                         options_.top_k, nullptr);
-    metrics.loss_sum += m.loss;
-    metrics.correct += m.correct;
-    metrics.top_k_correct += m.top_k_correct;
-  }
-  return metrics;
+  return metrics_of_logits(logits, classes, batch.labels, options_.top_k);
 }
 
 void CpuExecutable::evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits) {

@@ -44,13 +44,4 @@ std::unique_ptr<Op> make_softmax_loss(float label_smoothing, int top_k, std::int
 // Copies the logits to Context::logits.
 std::unique_ptr<Op> make_store_logits(const TensorKernels& logit_kernels, TensorId logits);
 
-// The three numbers of one sample.
-struct SampleMetrics {
-  double loss = 0;
-  bool correct = false, top_k_correct = false;
-};
-// gradient: [classes] or nullptr.
-SampleMetrics softmax_loss(const float* logits, int classes, std::int32_t label, float label_smoothing, int top_k,
-                           float* gradient);
-
 }  // namespace dtrain::backend::cpu

@@ -1,6 +1,8 @@
 // The end of a program: the loss and its gradient, or the logits for evaluation.
 #include <vector>
 
+#include <dtrain/backend/softmax_loss.hpp>
+
 #include "layers.hpp"
 
 namespace dtrain::backend::cpu {

@@ -1,11 +1,11 @@
+#include <dtrain/backend/softmax_loss.hpp>
+
 #include <algorithm>
 #include <cmath>
 
 #include <dtrain/base/math.hpp>
 
-#include "layers.hpp"
-
-namespace dtrain::backend::cpu {
+namespace dtrain::backend {
 namespace {
 
 // portable_exp within its range, its ends outside, NaN for NaN.
@@ -44,4 +44,16 @@ SampleMetrics softmax_loss(const float* logits, int classes, std::int32_t label,
   return {loss, rank < 1, rank < std::min(top_k, classes)};
 }
 
-}  // namespace dtrain::backend::cpu
+StepMetrics metrics_of_logits(std::span<const float> logits, int classes, const std::int32_t* labels, int top_k) {
+  StepMetrics metrics;
+  for (const float *of = logits.data(), *end = of + logits.size(); of != end; of += classes, ++labels) {
+    const SampleMetrics m = softmax_loss(of, classes, *labels, 0.0f, top_k, nullptr);
+    metrics.loss_sum += m.loss;
+    metrics.correct += m.correct;
+    metrics.top_k_correct += m.top_k_correct;
+    metrics.count += 1;
+  }
+  return metrics;
+}
+
+}  // namespace dtrain::backend
