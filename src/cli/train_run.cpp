@@ -204,7 +204,9 @@ std::string bad_records_warning(const data::Loader& loader) {
 }
 
 std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
-  return run.backend->compile(run.graph, compile_options(compute_of_worker(run.options), run.dtype, run.options.top_k));
+  backend::CompileOptions options = compile_options(compute_of_worker(run.options), run.dtype, run.options.top_k);
+  options.optimizer = run.options.optimizer.kind;
+  return run.backend->compile(run.graph, options);
 }
 
 }  // namespace dtrain::cli

@@ -107,6 +107,19 @@ TEST(Gpu, MovesMatricesByMuonAsTheReferenceDoes) {
   }
 }
 
+// The network's own matrices, in every type: on tensor cores where the type has two bytes.
+TEST(Gpu, StepsByMuonAsTheCpuDoesButForTheRoundingOfTheType) {
+  const auto gpu = make_gpu();
+  const nn::Graph speednet = nn::build_network({.name = "speednet", .image = {3, 32, 32}, .classes = 10});
+  for (const nn::Graph& graph : {speednet, matrix_problem().graph}) {
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+      if (gpu->why_not(dtype)) continue;
+      EXPECT_LT(muon_step_error(*gpu, *backend::make_cpu_backend(), graph, dtype), allowed_muon_error(dtype))
+          << graph.name << " in " << dtype_name(dtype);
+    }
+  }
+}
+
 double loss_after(backend::Executable& executable, const Problem& problem, int steps) {
   double loss = 0;
   const std::vector<backend::ShardRange> whole = split_samples(problem.n, 1);

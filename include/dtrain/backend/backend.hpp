@@ -120,6 +120,8 @@ struct CompileOptions {
   int max_samples = 0;       // largest shard or evaluation block that will be asked for
   int top_k = 5;             // capped at the number of classes
   bool training = true;      // false: evaluate() and logits() only, less memory
+  // Of the updates to come, so that what it needs is reserved with the rest; empty: when it is first met.
+  std::optional<nn::OptimizerKind> optimizer = {};
 };
 
 // Call from one thread at a time. Throws DataError if a gradient is asked of labels out of range; Error if memory is

@@ -62,10 +62,10 @@ using BodiesOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Acti
                             ScaleShiftRelu<T>, NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>,
                             AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>,
                             Widen<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>,
-                            FinishWeights<T>, PackWeights<T>, UnpackGradients<T>>;
+                            FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, MuonLoad<T>, MuonGram<T>,
+                            MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
 using OtherBodies = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
-                               UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, MuonLoad, MuonSquareParts,
-                               MuonSquare, MuonRest, MuonAdvance, MuonStep, Unscale, FindNotFinite>;
+                               UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
 
 template <typename List>
 struct VariantOf;

@@ -24,8 +24,10 @@ Programs make_programs(const Model& model, const CompileOptions& options) {
   return programs;
 }
 
-MemoryLayout fitting_layout(const Device& device, const Model& model, const Programs& programs, int samples) {
-  const std::string reason = why_too_large(model, programs, samples, device.free_bytes());
+MemoryLayout fitting_layout(const Device& device, const Model& model, const Programs& programs,
+                            const CompileOptions& options) {
+  const int samples = std::max(1, options.max_samples);
+  const std::string reason = why_too_large(model, programs, samples, update_bytes(model, options), device.free_bytes());
   if (!reason.empty()) throw UsageError(reason, "use a smaller --batch-size, or more --logical-shards in a new run");
   return MemoryLayout(model, programs, samples);
 }
@@ -66,14 +68,6 @@ std::vector<float> statistic_momenta(const nn::Graph& graph) {
   return momenta;
 }
 
-float one_minus_power(float base, std::uint64_t exponent) {
-  double result = 1, factor = base;
-  for (; exponent > 0; exponent >>= 1, factor *= factor) {
-    if (exponent & 1) result *= factor;
-  }
-  return static_cast<float>(1 - result);
-}
-
 template <typename T>
 void upload_all(Device& device, void* to, const std::vector<T>& values) {
   if (!values.empty()) device.upload(to, values.data(), values.size() * sizeof(T));
@@ -93,9 +87,16 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& 
       contribution_(graph),
       parts_(parts_of(model_)),
       programs_(make_programs(model_, options)),
-      layout_(fitting_layout(*device_, model_, programs_, std::max(1, options.max_samples))),
+      layout_(fitting_layout(*device_, model_, programs_, options)),
       memory_(*device_, layout_.bytes()),
-      inputs_(*device_, graph.input()) {
+      inputs_(*device_, graph.input()),
+      update_(*device_, model_.graph, model_.dtype,
+              {.parameters = at<float>(Part::parameters),
+               .statistics = at<float>(Part::statistics),
+               .flags = at<std::uint8_t>(Part::flags),
+               .momenta = at<float>(Part::momenta),
+               .step = at<UpdateStep>(Part::update_step)},
+              options.optimizer, weight_copies()) {
   state_.parameters.assign(static_cast<std::size_t>(graph.parameter_count), 0.0f);
   state_.statistics.assign(static_cast<std::size_t>(graph.statistic_count), 0.0f);
   upload_tables();
@@ -191,14 +192,18 @@ Recording& CudaExecutable::recording(const Program& program, Recordings& recordi
 
 void CudaExecutable::run_once(std::vector<Call> calls) { device_->record(std::move(calls))->run(); }
 
-void CudaExecutable::pack_weights() {
-  if (!std::exchange(stale_weights_, false)) return;
+Call CudaExecutable::weight_copies() const {
   const PackedWeights table{at<PackedWeight>(Part::weight_table), static_cast<std::int32_t>(model_.weights.size()),
                             model_.copied};
-  const auto* parameters = at<float>(Part::parameters);
+  Call call{"copies of weights", {}};
   with_type(model_.dtype, [&]<typename T>(T) {
-    run_once({{"copies of weights", PackWeights<T>{table, parameters, at<T>(Part::weights)}}});
+    call.work = PackWeights<T>{table, at<float>(Part::parameters), at<T>(Part::weights)};
   });
+  return call;
+}
+
+void CudaExecutable::pack_weights() {
+  if (std::exchange(stale_weights_, false)) run_once({weight_copies()});
 }
 
 // ---- what persists
@@ -242,32 +247,11 @@ void CudaExecutable::move_state(float* sum, float count, const Update& update) {
     state_.loss_scale = after_step(state_.loss_scale, lost);
     if (lost) return;
   }
-  const auto slots = static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind));
-  ensure_optimizer(slots);
-  const std::uint64_t t = ++state_.updates;
-  auto* const values = at<float>(Part::parameters);
-  auto* const slot1 = reinterpret_cast<float*>(optimizer_ ? optimizer_->data() : nullptr);
-  const std::int64_t parameters = contribution_.gradients;
-  std::vector<Call> calls = {
-      {"update of the parameters", UpdateParameters{.values = values,
-                                                    .slot1 = slot1,
-                                                    .slot2 = slots > 1 ? slot1 + parameters : nullptr,
-                                                    .gradients = sum,
-                                                    .flags = at<std::uint8_t>(Part::flags),
-                                                    .total = parameters,
-                                                    .rule = update.rule,
-                                                    .learning_rate = update.learning_rate,
-                                                    .count = count,
-                                                    .correction1 = one_minus_power(update.rule.beta1, t),
-                                                    .correction2 = one_minus_power(update.rule.beta2, t)}},
-      {"update of the statistics", UpdateStatistics{at<float>(Part::statistics), sum + parameters,
-                                                    at<float>(Part::momenta), contribution_.statistics, count}}};
-  if (update.rule.kind == nn::OptimizerKind::muon) {
-    if (!muon_) muon_ = std::make_unique<Muon>(*device_, model_.graph);
-    muon_->add_calls(values, sum, update, calls);
-  }
-  run_once(std::move(calls));
-  stale_weights_ = stale_state_ = true;
+  ensure_optimizer(static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind)));
+  auto* const slots = reinterpret_cast<float*>(optimizer_ ? optimizer_->data() : nullptr);
+  update_.run({.sum = sum, .count = count, .slots = slots}, update, ++state_.updates);
+  stale_weights_ = false;
+  stale_state_ = true;
 }
 
 const ModelState& CudaExecutable::state() const {
@@ -330,9 +314,8 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<float> lo
 }
 
 std::uint64_t CudaExecutable::planned_bytes() const {
-  std::uint64_t bytes =
-      memory_.size() + (optimizer_ ? optimizer_->size() : 0) + inputs_.bytes() + device_->workspace_bytes();
-  if (muon_) bytes += muon_->bytes();
+  std::uint64_t bytes = memory_.size() + update_.bytes() + (optimizer_ ? optimizer_->size() : 0) + inputs_.bytes() +
+                        device_->workspace_bytes();
   for (const auto& slot : slots_) bytes += slot->size();
   return bytes;
 }

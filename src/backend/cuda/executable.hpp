@@ -8,7 +8,7 @@
 #include "input_slots.hpp"
 #include "lowering.hpp"
 #include "memory.hpp"
-#include "muon.hpp"
+#include "state_update.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -46,6 +46,7 @@ class CudaExecutable final : public Executable {
   void upload_tables();
   void upload_samples(const Samples& samples);
   void upload_key(const StepKey& key);
+  Call weight_copies() const;
   void pack_weights();
   void run_once(std::vector<Call> calls);
   Recording& recording(const Program& program, Recordings& recordings, int n);
@@ -72,8 +73,8 @@ class CudaExecutable final : public Executable {
   MemoryLayout layout_;
   DeviceMemory memory_;
   InputSlots inputs_;
+  StateUpdate update_;
   std::unique_ptr<DeviceMemory> optimizer_;
-  std::unique_ptr<Muon> muon_;                        // from the first step with it on
   std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_here()
   float* sum_ = nullptr;                              // what sum_here() left or take_sum() got, of so many samples
   float sum_count_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "input_slots.hpp"
+#include "muon.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -32,6 +33,7 @@ MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int sam
   add(Part::labels, n, sizeof(std::int32_t));
   add(Part::sample_ids, n, sizeof(std::uint32_t));
   add(Part::key, 1, sizeof(DropoutKey));
+  add(Part::update_step, 1, sizeof(UpdateStep));
   add(Part::loss_scale, 2, sizeof(float));
   add(Part::logits, n * graph.classes(), sizeof(float));
   add(Part::metrics, SoftmaxLoss<float>::kCounts, sizeof(float));
@@ -45,26 +47,35 @@ void MemoryLayout::add(Part part, std::int64_t elements, std::size_t element_byt
   bytes_ += (bytes + kStep - 1) / kStep * kStep;
 }
 
-std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples) {
-  const auto slots = static_cast<std::uint64_t>(kMostSlots * model.graph.parameter_count) * sizeof(float);
-  // A batch that is computed and the next one. A loader's are bytes: so there is room for four shards in each.
-  const std::uint64_t batches = 2 * InputSlots::bytes_for(model.graph.input(), samples);
-  return MemoryLayout(model, programs, samples).bytes() + slots + batches;
+std::uint64_t update_bytes(const Model& model, const CompileOptions& options) {
+  if (!options.training) return 0;
+  const int slots = options.optimizer ? nn::optimizer_slots(*options.optimizer) : kMostSlots;
+  const auto state = static_cast<std::uint64_t>(slots * model.graph.parameter_count) * sizeof(float);
+  const bool muon = options.optimizer == nn::OptimizerKind::muon;
+  return state + (muon ? MuonLayout(model.graph, model.dtype).bytes : 0);
 }
 
-int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t bytes) {
+std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, std::uint64_t update) {
+  // A batch that is computed and the next one. A loader's are bytes: so there is room for four shards in each.
+  const std::uint64_t batches = 2 * InputSlots::bytes_for(model.graph.input(), samples);
+  return MemoryLayout(model, programs, samples).bytes() + update + batches;
+}
+
+int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t update,
+                    std::uint64_t bytes) {
   int fits = 0, too_many = wanted + 1;
   while (too_many - fits > 1) {
     const int middle = fits + (too_many - fits) / 2;
-    (bytes_needed(model, programs, middle) <= bytes ? fits : too_many) = middle;
+    (bytes_needed(model, programs, middle, update) <= bytes ? fits : too_many) = middle;
   }
   return fits;
 }
 
-std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t free_bytes) {
-  const std::uint64_t needed = bytes_needed(model, programs, samples);
+std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t update,
+                          std::uint64_t free_bytes) {
+  const std::uint64_t needed = bytes_needed(model, programs, samples, update);
   if (needed <= free_bytes) return {};
-  const int fits = largest_fitting(model, programs, samples, free_bytes);
+  const int fits = largest_fitting(model, programs, samples, update, free_bytes);
   return fmt::format("{} samples at once need {:.1f} GiB of the GPU's memory, {:.1f} GiB are free; {}", samples,
                      gibibytes(needed), gibibytes(free_bytes),
                      fits > 0 ? fmt::format("the most that fit are {}", fits) : "not even one sample fits");

@@ -28,6 +28,7 @@ enum class Part {
   labels,
   sample_ids,
   key,
+  update_step,
   loss_scale,  // with room for what FindNotFinite finds
   logits,
   metrics,
@@ -48,11 +49,15 @@ class MemoryLayout {
   std::uint64_t bytes_ = 0;
 };
 
-// Bytes for `samples` a shard, with optimizer state of two slots.
-std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples);
+// Bytes of what updates need beside the layout; optimizer state of the most slots where the rule is not known yet.
+std::uint64_t update_bytes(const Model& model, const CompileOptions& options);
+// Bytes for `samples` a shard, with those for updates.
+std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, std::uint64_t update);
 // The largest number of samples, at most `wanted`, that fits into `bytes`; 0 where not even one does.
-int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t bytes);
+int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t update,
+                    std::uint64_t bytes);
 // Empty where `samples` fit, else what is needed, what is there and what would fit, in one sentence.
-std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t free_bytes);
+std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t update,
+                          std::uint64_t free_bytes);
 
 }  // namespace dtrain::backend::cuda

@@ -1,108 +1,152 @@
 #include "muon.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
-
-#include <dtrain/nn/parameter_groups.hpp>
 
 namespace dtrain::backend::cuda {
 namespace {
 
 constexpr std::uint64_t kStep = 256;
+// Fewer elements are multiplied sooner than a library is called for them: a grouped convolution may have thousands of
+// such matrices.
+constexpr std::int64_t kLargeElements = 8192;
 
-std::int32_t whole_tiles(std::int32_t size) { return static_cast<std::int32_t>(packs_of(size, kTile)) * kTile; }
+bool is_large(const nn::WeightMatrix& weight) { return weight.size() >= kLargeElements; }
+
+// Sizes for which cuDNN has engines on tensor cores: whole vectors, and more of them where that costs little.
+std::int32_t rounded_up(std::int32_t columns) {
+  constexpr std::uint32_t kLeast = 8, kMost = 64;
+  const auto step = std::clamp(std::bit_ceil(static_cast<std::uint32_t>(columns)), kLeast, kMost);
+  return static_cast<std::int32_t>(packs_of(columns, step) * step);
+}
+
+// Y [rows, low] times a square, or Y'Y: a convolution over `rows` images of one pixel.
+ConvolutionShape product_shape(std::int32_t rows, std::int32_t low) {
+  return {.n = rows,
+          .in = low,
+          .in_h = 1,
+          .in_w = 1,
+          .out = low,
+          .out_h = 1,
+          .out_w = 1,
+          .kernel_h = 1,
+          .kernel_w = 1,
+          .stride_h = 1,
+          .stride_w = 1,
+          .pad_h = 0,
+          .pad_w = 0,
+          .groups = 1};
+}
 
 }  // namespace
 
-std::vector<MuonMatrix> Muon::matrices_of(const nn::Graph& graph) {
-  std::vector<MuonMatrix> matrices;
-  for (const nn::WeightMatrix& weight : nn::weight_matrices(graph)) {
-    const Totals before = totals_of(matrices);
-    MuonMatrix m{.flat = weight.first, .rows = weight.rows, .columns = weight.columns, .scale_free = weight.scale_free};
-    m.low = whole_tiles(std::min(m.rows, m.columns));
-    m.high = whole_tiles(std::max(m.rows, m.columns));
-    m.parts = static_cast<std::int32_t>(packs_of(m.size(), kMuonPart));
-    m.depths = static_cast<std::int32_t>(packs_of(m.high, kMuonDepth));
-    m.first_element = before.elements;
-    m.first_part = before.parts;
-    m.first_cell = before.cells;
-    m.first_square = before.squares;
-    m.first_depth = before.depths;
-    matrices.push_back(m);
+MuonLayout::MuonLayout(const nn::Graph& graph, DType of) : dtype(of) {
+  std::vector<nn::WeightMatrix> weights = nn::weight_matrices(graph);
+  const auto small = std::ranges::stable_partition(weights, cuda::is_large);
+  std::int64_t most_sums = 0;
+  for (auto weight = weights.begin(); weight != weights.end(); ++weight) {
+    add(*weight);
+    if (weight >= small.begin()) continue;
+    large_cells = cells;
+    large_squares = squares;
+    const ConvolutionShape shape = product_shape(matrices.back().high, matrices.back().low);
+    most_sums = std::max(most_sums, cut_weight_rows(shape).parts * shape.weights());
   }
-  return matrices;
+  const std::size_t value = dtype == DType::float32 ? 4 : 2;
+  table = take(static_cast<std::int64_t>(matrices.size()), sizeof(MuonMatrix));
+  part_sums = take(parts, sizeof(MuonLength));
+  lengths = take(static_cast<std::int64_t>(matrices.size()), sizeof(MuonLength));
+  y = take(cells, value);
+  next = take(cells, value);
+  once = take(squares, value);
+  twice = take(squares, value);
+  sums = take(most_sums, sizeof(float));
 }
 
-// Of the last matrix and all before it.
-Muon::Totals Muon::totals_of(const std::vector<MuonMatrix>& matrices) {
-  if (matrices.empty()) return {};
-  const MuonMatrix& last = matrices.back();
-  const std::int64_t square = std::int64_t{last.low} * last.low;
-  return {.elements = last.first_element + last.size(),
-          .parts = last.first_part + last.parts,
-          .cells = last.first_cell + std::int64_t{last.low} * last.high,
-          .squares = last.first_square + square,
-          .depths = last.first_depth + last.depths * square};
+void MuonLayout::add(const nn::WeightMatrix& weight) {
+  MuonMatrix m{.flat = weight.first, .rows = weight.rows, .columns = weight.columns, .scale_free = weight.scale_free};
+  m.high = std::max(m.rows, m.columns);
+  m.low = rounded_up(m.width());
+  m.parts = static_cast<std::int32_t>(packs_of(m.size(), kMuonPart));
+  m.first_part = std::exchange(parts, parts + m.parts);
+  m.first_cell = std::exchange(cells, cells + m.cells());
+  m.first_square = std::exchange(squares, squares + m.square());
+  matrices.push_back(m);
 }
 
-Muon::Places Muon::places_of(std::size_t number, const Totals& totals) {
-  Places places;
-  const auto take = [&](std::int64_t things, std::size_t bytes) {
-    const std::uint64_t size = static_cast<std::uint64_t>(things) * bytes;
-    return std::exchange(places.all, places.all + packs_of(static_cast<std::int64_t>(size), kStep) * kStep);
-  };
-  places.table = take(static_cast<std::int64_t>(number), sizeof(MuonMatrix));
-  places.sums = take(totals.parts, sizeof(MuonLength));
-  places.lengths = take(static_cast<std::int64_t>(number), sizeof(MuonLength));
-  places.x = take(totals.cells, sizeof(float));
-  places.next = take(totals.cells, sizeof(float));
-  places.transposed = take(totals.cells, sizeof(float));
-  places.depths = take(totals.depths, sizeof(float));
-  places.squares = take(totals.squares, sizeof(float));
-  places.rests = take(totals.squares, sizeof(float));
-  return places;
+std::uint64_t MuonLayout::take(std::int64_t things, std::size_t thing_bytes) {
+  const std::uint64_t size = static_cast<std::uint64_t>(things) * thing_bytes;
+  return std::exchange(bytes, bytes + (size + kStep - 1) / kStep * kStep);
 }
 
-Muon::Muon(Device& device, const nn::Graph& graph)
-    : matrices_(matrices_of(graph)),
-      totals_(totals_of(matrices_)),
-      places_(places_of(matrices_.size(), totals_)),
-      memory_(device, std::max(places_.all, kStep)) {
-  if (!matrices_.empty()) {
-    device.upload(at<void>(places_.table), matrices_.data(), matrices_.size() * sizeof(MuonMatrix));
-  }
+Muon::Muon(Device& device, MuonLayout layout)
+    : layout_(std::move(layout)), memory_(device, std::max(layout_.bytes, kStep)) {
+  const std::size_t size = layout_.matrices.size() * sizeof(MuonMatrix);
+  if (size > 0) device.upload(at<void>(layout_.table), layout_.matrices.data(), size);
 }
 
-void Muon::add_calls(float* parameters, const float* directions, const Update& update, std::vector<Call>& calls) const {
-  if (matrices_.empty()) return;
-  const MuonTable table{at<MuonMatrix>(places_.table), static_cast<std::int32_t>(matrices_.size())};
-  auto* const sums = at<MuonLength>(places_.sums);
-  auto* const lengths = at<MuonLength>(places_.lengths);
-  auto* const x = at<float>(places_.x);
-  calls.push_back({"muon: squares", MuonSquares{table, directions, parameters, sums, totals_.parts}});
-  calls.push_back({"muon: lengths", MuonLengths{table, sums, lengths}});
-  calls.push_back(
-      {"muon: its start", MuonLoad{table, directions, lengths, x, at<float>(places_.transposed), totals_.cells}});
-  add_iteration(update.rule.newton_schulz, calls);
-  const float* const end = update.rule.newton_schulz.steps % 2 ? at<float>(places_.next) : x;
-  calls.push_back({"muon: the step", MuonStep{table, end, lengths, parameters, totals_.elements, update.learning_rate,
-                                              update.rule.weight_decay}});
+MuonTable Muon::table() const {
+  return {at<MuonMatrix>(layout_.table), static_cast<std::int32_t>(layout_.matrices.size())};
 }
 
-void Muon::add_iteration(const nn::NewtonSchulz& rule, std::vector<Call>& calls) const {
-  const MuonTable table{at<MuonMatrix>(places_.table), static_cast<std::int32_t>(matrices_.size())};
-  auto* const transposed = at<float>(places_.transposed);
-  auto* const depths = at<float>(places_.depths);
-  auto* const squares = at<float>(places_.squares);
-  auto* const rests = at<float>(places_.rests);
-  auto *from = at<float>(places_.x), *to = at<float>(places_.next);
-  for (int step = 0; step < rule.steps; ++step) {
-    calls.push_back({"muon: parts of X X'", MuonSquareParts{table, transposed, depths, totals_.depths}});
-    calls.push_back({"muon: X X'", MuonSquare{table, depths, squares, totals_.squares}});
-    calls.push_back({"muon: b X X' + c (X X')^2", MuonRest{table, squares, rests, totals_.squares, rule.b, rule.c}});
-    calls.push_back({"muon: the next X", MuonAdvance{table, rests, from, to, transposed, totals_.cells, rule.a}});
+void Muon::add_calls(float* parameters, const UpdateStep* step, int iterations, std::vector<Call>& calls) const {
+  if (layout_.matrices.empty()) return;
+  with_type(layout_.dtype, [&]<typename T>(T) { add<T>(parameters, step, iterations, calls); });
+}
+
+template <typename T>
+void Muon::add(float* parameters, const UpdateStep* step, int iterations, std::vector<Call>& calls) const {
+  auto* const part_sums = at<MuonLength>(layout_.part_sums);
+  auto* const lengths = at<MuonLength>(layout_.lengths);
+  auto *from = at<T>(layout_.y), *to = at<T>(layout_.next);
+  calls.push_back({"muon: squares", MuonSquares{table(), step, parameters, part_sums, layout_.parts}});
+  calls.push_back({"muon: lengths", MuonLengths{table(), part_sums, lengths}});
+  calls.push_back({"muon: its start", MuonLoad<T>{table(), step, lengths, from, layout_.cells}});
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    add_iteration<T>(step, from, to, calls);
     std::swap(from, to);
   }
+  calls.push_back({"muon: the step", MuonStep<T>{table(), step, from, lengths, parameters, layout_.cells}});
+}
+
+template <typename T>
+void Muon::add_iteration(const UpdateStep* step, const T* from, T* to, std::vector<Call>& calls) const {
+  const MuonLayout& l = layout_;
+  auto *const once = at<T>(l.once), *const twice = at<T>(l.twice);
+  const auto for_large = [&](const char* name, auto product_of) {
+    for (const MuonMatrix& m : l.matrices) {
+      if (l.is_large(m)) calls.push_back({name, product_of(m)});
+    }
+  };
+  for_large("muon: Y'Y", [&](const MuonMatrix& m) {
+    const T* const y = from + m.first_cell;
+    return product<T>(Direction::backward_weights, m.high, m.low, y, y, once + m.first_square);
+  });
+  calls.push_back({"muon: Y'Y of small ones", MuonGram<T>{table(), from, once, l.large_squares, l.squares}});
+  for_large("muon: its square", [&](const MuonMatrix& m) {
+    const T* const s = once + m.first_square;
+    return product<T>(Direction::forward, m.low, m.low, s, s, twice + m.first_square);
+  });
+  calls.push_back({"muon: squares of small ones", MuonSquare<T>{table(), once, twice, l.large_squares, l.squares}});
+  calls.push_back({"muon: the polynomial", MuonPolynomial<T>{table(), step, once, twice, l.squares}});
+  for_large("muon: the next Y", [&](const MuonMatrix& m) {
+    return product<T>(Direction::forward, m.high, m.low, from + m.first_cell, twice + m.first_square,
+                      to + m.first_cell);
+  });
+  calls.push_back({"muon: the next Y of small ones", MuonAdvance<T>{table(), twice, from, to, l.large_cells, l.cells}});
+}
+
+template <typename T>
+Convolution Muon::product(Direction direction, std::int64_t rows, std::int64_t low, const T* a, const T* b,
+                          T* to) const {
+  return {.direction = direction,
+          .shape = product_shape(static_cast<std::int32_t>(rows), static_cast<std::int32_t>(low)),
+          .dtype = layout_.dtype,
+          .a = a,
+          .b = b,
+          .result = to,
+          .sums = at<float>(layout_.sums)};
 }
 
 }  // namespace dtrain::backend::cuda

@@ -1,45 +1,60 @@
-// What the rule muon does with weights that are matrices, on a GPU.
+// What the rule muon does with weights that are matrices, on a GPU: in the type of the network's values, on tensor
+// cores where there are any for it. That is enough in two bytes, too: no singular value of what is multiplied is much
+// above 1, and rounding costs less of a step's shape than the iteration leaves undone. float16 holds all of it that
+// matters and is the only such type before Ampere.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include <dtrain/backend/backend.hpp>
+#include <dtrain/backend/dtype.hpp>
+#include <dtrain/nn/parameter_groups.hpp>
 
 #include "device.hpp"
 
 namespace dtrain::backend::cuda {
 
-// Reserves its memory at once: about six times that of the weights.
+// Where the matrices of a network are worked on, in one piece of memory: decided before anything is reserved.
+struct MuonLayout {
+  MuonLayout(const nn::Graph& graph, DType of);
+  bool is_large(const MuonMatrix& matrix) const { return matrix.first_cell < large_cells; }
+
+  DType dtype;
+  std::vector<MuonMatrix> matrices;  // the large ones first, each multiplied by a library
+  std::int64_t parts = 0, cells = 0, squares = 0;
+  std::int64_t large_cells = 0, large_squares = 0;
+  // In bytes.
+  std::uint64_t table = 0, part_sums = 0, lengths = 0, y = 0, next = 0, once = 0, twice = 0, sums = 0;
+  std::uint64_t bytes = 0;
+
+ private:
+  void add(const nn::WeightMatrix& weight);
+  std::uint64_t take(std::int64_t things, std::size_t thing_bytes);
+};
+
+// Reserves its memory at once.
 class Muon {
  public:
-  Muon(Device& device, const nn::Graph& graph);
-  // Adds the calls that move the weights of nn::weight_matrices along `directions`, a flat buffer as `parameters`.
-  void add_calls(float* parameters, const float* directions, const Update& update, std::vector<Call>& calls) const;
+  Muon(Device& device, MuonLayout layout);
+  // Adds the calls that move the weights of nn::weight_matrices along the directions that stand in step->sum, with so
+  // many iterations.
+  void add_calls(float* parameters, const UpdateStep* step, int iterations, std::vector<Call>& calls) const;
   std::uint64_t bytes() const { return memory_.size(); }
 
  private:
-  // What the matrices have of each kind, together.
-  struct Totals {
-    std::int64_t elements = 0, parts = 0, cells = 0, squares = 0, depths = 0;
-  };
-  // In bytes.
-  struct Places {
-    std::uint64_t table = 0, sums = 0, lengths = 0, x = 0, next = 0, transposed = 0, depths = 0, squares = 0, rests = 0;
-    std::uint64_t all = 0;
-  };
-  static std::vector<MuonMatrix> matrices_of(const nn::Graph& graph);
-  static Totals totals_of(const std::vector<MuonMatrix>& matrices);
-  static Places places_of(std::size_t number, const Totals& totals);
   template <typename T>
   T* at(std::uint64_t place) const {
     return reinterpret_cast<T*>(memory_.data() + place);
   }
-  void add_iteration(const nn::NewtonSchulz& rule, std::vector<Call>& calls) const;
+  MuonTable table() const;
+  template <typename T>
+  void add(float* parameters, const UpdateStep* step, int iterations, std::vector<Call>& calls) const;
+  template <typename T>
+  void add_iteration(const UpdateStep* step, const T* from, T* to, std::vector<Call>& calls) const;
+  template <typename T>
+  Convolution product(Direction direction, std::int64_t rows, std::int64_t low, const T* a, const T* b, T* to) const;
 
-  const std::vector<MuonMatrix> matrices_;
-  const Totals totals_;
-  const Places places_;
+  const MuonLayout layout_;
   DeviceMemory memory_;
 };
 

@@ -1,6 +1,48 @@
 #include "matrix_problem.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include <dtrain/base/random.hpp>
+#include <dtrain/nn/parameter_groups.hpp>
+
 namespace dtrain::testing {
+namespace {
+
+using backend::DType;
+
+std::vector<float> random_sum(const nn::Graph& graph) {
+  RandomStream random(1, RandomUse::drawing, 0, 0);
+  std::vector<float> sum(static_cast<std::size_t>(backend::ContributionLayout(graph).size()));
+  for (float& value : sum) value = random.normal();
+  sum.back() = 7;  // samples
+  return sum;
+}
+
+// What a step with rate 1 and nothing else makes of weights that are zero.
+std::vector<float> step_of(const backend::Backend& backend, const nn::Graph& graph, DType dtype, int times) {
+  const auto executable =
+      backend.compile(graph, {.dtype = dtype, .max_samples = 1, .optimizer = nn::OptimizerKind::muon});
+  backend::ModelState zero;
+  zero.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
+  zero.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
+  for (int time = 0; time < times; ++time) {
+    executable->write_state(zero);
+    executable->apply(random_sum(graph), {{.kind = nn::OptimizerKind::muon, .weight_decay = 0}, 1});
+  }
+  return executable->state().parameters;
+}
+
+double length(const std::vector<float>& values, const nn::WeightMatrix& of) {
+  double squares = 0;
+  for (std::int64_t k = of.first; k < of.first + of.size(); ++k) {
+    const double value = values[static_cast<std::size_t>(k)];
+    squares += value * value;
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace
 
 Problem matrix_problem() {
   nn::GraphBuilder b("matrices", {3, 9, 7});
@@ -21,6 +63,8 @@ Problem matrix_problem() {
   x = b.add("hidden", nn::Dense{.out = 37}, {x});
   x = b.add("hidden_tanh", nn::Activation{.kind = nn::ActivationKind::tanh}, {x});
   x = b.add("deep", nn::Dense{.out = 300, .bias = false}, {x});
+  x = b.add("broad", nn::Dense{.out = 70}, {x});
+  x = b.add("broad_tanh", nn::Activation{.kind = nn::ActivationKind::tanh}, {x});
   return make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {x})), 5);
 }
 
@@ -32,6 +76,32 @@ nn::Optimizer muon_of_odd_numbers() {
           .head_lr_factor = 0.5f,
           .newton_schulz = {.steps = 2, .a = 3.0f, .b = -3.5f, .c = 1.6f},
           .rest_momentum = 0.8f};
+}
+
+double muon_step_error(const backend::Backend& actual, const backend::Backend& judge, const nn::Graph& graph,
+                       DType dtype) {
+  const std::vector<float> expected = step_of(judge, graph, DType::float32, 1);
+  std::vector<float> difference = step_of(actual, graph, dtype, 3);
+  for (std::size_t k = 0; k < difference.size(); ++k) difference[k] -= expected[k];
+  double most = 0;
+  for (const nn::WeightMatrix& matrix : nn::weight_matrices(graph)) {
+    const double share = length(difference, matrix) / length(expected, matrix);
+    if (std::isnan(share)) return share;
+    most = std::max(most, share);
+  }
+  return most;
+}
+
+double allowed_muon_error(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return 1e-5;
+    case DType::float16:
+      return 0.005;
+    case DType::bfloat16:
+      return 0.03;
+  }
+  return 0;
 }
 
 }  // namespace dtrain::testing

@@ -65,8 +65,8 @@ class LateCopy final : public SideCopy {
 
 class ReplayDevice final : public Device {
  public:
-  ReplayDevice(std::uint64_t free_bytes, bool joins, std::function<void(int)> at_milestone)
-      : free_bytes_(free_bytes), joins_(joins), at_milestone_(std::move(at_milestone)) {}
+  ReplayDevice(std::uint64_t free_bytes, bool joins, const ReplayWatch& watch)
+      : free_bytes_(free_bytes), joins_(joins), watch_(watch) {}
   std::uint64_t free_bytes() const override { return free_bytes_; }
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t step = 256;
@@ -84,7 +84,8 @@ class ReplayDevice final : public Device {
   DeviceMark mark() override { return {}; }
   void wait_for(DeviceMark) override {}
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
-    return std::make_unique<Replay>(std::move(calls), at_milestone_);
+    if (watch_.recordings) ++*watch_.recordings;
+    return std::make_unique<Replay>(std::move(calls), watch_.at_milestone);
   }
   bool joins(const Convolution&) const override { return joins_; }
   std::uint64_t workspace_bytes() const override { return 0; }
@@ -92,15 +93,17 @@ class ReplayDevice final : public Device {
  private:
   const std::uint64_t free_bytes_;
   const bool joins_;
-  const std::function<void(int)> at_milestone_;
+  const ReplayWatch watch_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes, bool joins,
-                                             std::function<void(int)> at_milestone) {
-  return make_backend_on({"a replay on this CPU", true},
-                         [=] { return std::make_shared<ReplayDevice>(free_bytes, joins, at_milestone); });
+std::shared_ptr<Device> make_replay_device(std::uint64_t free_bytes, bool joins, const ReplayWatch& watch) {
+  return std::make_shared<ReplayDevice>(free_bytes, joins, watch);
+}
+
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes, bool joins, const ReplayWatch& watch) {
+  return make_backend_on({"a replay on this CPU", true}, [=] { return make_replay_device(free_bytes, joins, watch); });
 }
 std::unique_ptr<Backend> make_large_replay_backend() { return make_replay_backend(); }
 

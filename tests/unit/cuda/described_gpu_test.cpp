@@ -11,6 +11,8 @@
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/nn/networks.hpp>
 
+#include "common/replay_device.hpp"
+#include "muon.hpp"
 #include "training_calls.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -50,10 +52,10 @@ class CudaDescribedGpu : public ::testing::TestWithParam<DType> {
 INSTANTIATE_TEST_SUITE_P(All, CudaDescribedGpu, ::testing::Values(DType::float32, DType::bfloat16, DType::float16),
                          [](const auto& of) { return dtype_name(of.param); });
 
-// As the programs make them, each once.
-std::vector<Convolution> convolutions_of(const nn::NetworkOptions& options, DType dtype, int n) {
+// Each once.
+std::vector<Convolution> convolutions_among(const std::vector<Call>& calls) {
   std::vector<Convolution> found;
-  for (const Call& call : training_calls(nn::build_network(options), dtype, n)) {
+  for (const Call& call : calls) {
     const auto* const work = std::get_if<Convolution>(&call.work);
     const auto same = [&](const Convolution& other) {
       return other.direction == work->direction && other.shape == work->shape;
@@ -61,6 +63,17 @@ std::vector<Convolution> convolutions_of(const nn::NetworkOptions& options, DTyp
     if (work && std::ranges::none_of(found, same)) found.push_back(*work);
   }
   return found;
+}
+
+std::vector<Convolution> convolutions_of(const nn::NetworkOptions& options, DType dtype, int n) {
+  return convolutions_among(training_calls(nn::build_network(options), dtype, n));
+}
+
+std::vector<Convolution> products_of_muon(const nn::NetworkOptions& options, DType dtype) {
+  std::vector<Call> calls;
+  const std::shared_ptr<Device> device = make_replay_device();
+  Muon(*device, {nn::build_network(options), dtype}).add_calls(nullptr, nullptr, 1, calls);
+  return convolutions_among(calls);
 }
 
 std::string text_of(const Convolution& work) {
@@ -88,6 +101,23 @@ TEST_P(CudaDescribedGpu, HasAPlanForEveryConvolutionOfOurNetworks) {
         EXPECT_TRUE(may_compute(choice->engine, GetParam(), kRules)) << choice->engine.name;
         EXPECT_LE(choice->workspace, kRules.most_workspace) << choice->engine.name;
       }
+    }
+  }
+}
+
+TEST_P(CudaDescribedGpu, HasAPlanForEveryProductOfMuon) {
+  const nn::NetworkOptions speednet{.name = "speednet", .image = {3, 32, 32}, .classes = 10};
+  const std::vector<Convolution> products = products_of_muon(speednet, GetParam());
+  EXPECT_EQ(products.size(), 10u);  // of four shapes of Y, two of squares
+  for (const Convolution& work : products) {
+    const auto choice = gpu_->choice(work, kRules, {});
+    ASSERT_TRUE(choice) << text_of(work);
+    EXPECT_TRUE(may_compute(choice->engine, GetParam(), kRules)) << choice->engine.name;
+    EXPECT_EQ(choice->engine.tensor_cores, GetParam() != DType::float32) << text_of(work);
+  }
+  for (const nn::NetworkOptions& network : networks()) {
+    for (const Convolution& work : products_of_muon(network, GetParam())) {
+      EXPECT_TRUE(gpu_->choice(work, kRules, {})) << network.name << network.num_layers << ": " << text_of(work);
     }
   }
 }

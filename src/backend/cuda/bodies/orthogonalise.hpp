@@ -1,38 +1,43 @@
-// orthogonal() of <dtrain/nn/optimizer_rule.hpp>, for all weights of a network at once. A weight is worked on as X,
-// which is the weight's direction or its transpose, whichever has no more rows than columns. All products are sums over
-// k of left[k][i] * right[k][j], so that neighbouring threads read neighbours: X X' of X as it lies transposed, the
-// others because X X' is symmetric. A thread computes a tile; sizes are rounded up to whole tiles, with zeros that stay
-// zeros.
+// orthogonal() of <dtrain/nn/optimizer_rule.hpp>, for all weights of a network. A weight is worked on as Y, which is
+// the weight's direction or its transpose, whichever has no fewer rows than columns. With S = Y'Y an iteration is Y (aI
+// + bS + cSS): three products, and one pass over squares, which are small. The products of large weights are work for a
+// library, as convolutions of one pixel; what multiplies here is for the many small ones, all at once. Y has more
+// columns than the weight gives it, with zeros that stay zeros.
 #pragma once
 
 #include <cmath>
 
 #include <dtrain/nn/optimizer_rule.hpp>
 
-#include "../body.hpp"
+#include "update.hpp"
 
 namespace dtrain::backend::cuda {
 
-constexpr std::int32_t kTile = Pack<float>::size;
-constexpr std::int32_t kTileCells = kTile * kTile;
-constexpr std::int64_t kMuonDepth = 256;  // products that one thread adds up for X X'
 constexpr std::int64_t kMuonPart = 1024;  // squares that one thread adds up for a length
 
 // One weight. `first_...`: how many of the kind the matrices before this one have. That is where its threads begin, and
-// where its cells lie in the buffers of that kind.
+// where its elements lie in the buffers of that kind.
 struct MuonMatrix {
   std::int64_t flat = 0;               // its first element in the flat buffers
   std::int32_t rows = 0, columns = 0;  // as it lies there
-  std::int32_t low = 0, high = 0;      // of X, rounded up
-  std::int32_t parts = 0, depths = 0;  // of the sums for its lengths, and for X X'
-  std::int64_t first_element = 0;      // rows x columns
-  std::int64_t first_part = 0;         // parts
-  std::int64_t first_cell = 0;         // low x high
-  std::int64_t first_square = 0;       // low x low
-  std::int64_t first_depth = 0;        // depths x low x low
+  std::int32_t high = 0, low = 0;      // rows and columns of Y; low is whole packs of any type
+  std::int32_t parts = 0;              // of the sums for its lengths
+  std::int64_t first_part = 0;
+  std::int64_t first_cell = 0;    // high x low
+  std::int64_t first_square = 0;  // low x low
   bool scale_free = false;
-  DTRAIN_BODY bool tall() const { return rows > columns; }
+
   DTRAIN_BODY std::int64_t size() const { return std::int64_t{rows} * columns; }
+  DTRAIN_BODY std::int64_t cells() const { return std::int64_t{high} * low; }
+  DTRAIN_BODY std::int64_t square() const { return std::int64_t{low} * low; }
+  DTRAIN_BODY bool tall() const { return rows > columns; }
+  // Columns of Y that the weight has.
+  DTRAIN_BODY std::int32_t width() const { return tall() ? columns : rows; }
+  // Where the element of Y lies in the flat buffers.
+  DTRAIN_BODY std::int64_t flat_of(std::int64_t row, std::int64_t column) const {
+    return flat + (tall() ? row * columns + column : column * columns + row);
+  }
+  DTRAIN_BODY std::int64_t cell(std::int64_t row, std::int64_t column) const { return first_cell + row * low + column; }
 };
 
 struct MuonLength {
@@ -55,44 +60,30 @@ struct MuonTable {
   }
 };
 
-struct Tile {
-  float values[kTile][kTile];
+// The elements of Y that thread i moves: `size` neighbours in a row. Neighbouring threads have neighbouring rows: those
+// are neighbours in memory where a weight is wide, as most are.
+struct MuonPlace {
+  std::int32_t matrix;
+  std::int64_t row, column;
+  DTRAIN_BODY static MuonPlace of(const MuonTable& table, std::int64_t i, std::int32_t size) {
+    const std::int32_t which = table.find<&MuonMatrix::first_cell>(i * size);
+    const MuonMatrix& m = table.matrices[which];
+    const std::int64_t pack = i - m.first_cell / size;
+    return {which, pack % m.high, pack / m.high * size};
+  }
 };
-
-// The tile at [row][column] of the sum over k in [begin, end).
-DTRAIN_BODY inline Tile tile_product(const float* left, std::int32_t left_width, std::int32_t row, const float* right,
-                                     std::int32_t right_width, std::int32_t column, std::int64_t begin,
-                                     std::int64_t end) {
-  Tile sum{};
-  for (std::int64_t k = begin; k < end; ++k) {
-    const auto l = *reinterpret_cast<const Pack<float>*>(left + k * left_width + row);
-    const auto r = *reinterpret_cast<const Pack<float>*>(right + k * right_width + column);
-    for (int y = 0; y < kTile; ++y) {
-      for (int x = 0; x < kTile; ++x) sum.values[y][x] += l.values[y] * r.values[x];
-    }
-  }
-  return sum;
-}
-
-DTRAIN_BODY inline void store_tile(const Tile& tile, float* to, std::int32_t width, std::int32_t row,
-                                   std::int32_t column) {
-  for (int y = 0; y < kTile; ++y) {
-    Pack<float> pack;
-    for (int x = 0; x < kTile; ++x) pack.values[x] = tile.values[y][x];
-    *reinterpret_cast<Pack<float>*>(to + std::int64_t{row + y} * width + column) = pack;
-  }
-}
 
 // Sums of squares of directions and weights. Thread = part of a matrix: every parts-th element.
 struct MuonSquares {
   MuonTable table;
-  const float* directions;
+  const UpdateStep* step;
   const float* weights;
   MuonLength* sums;
   std::int64_t total;
   DTRAIN_BODY std::int64_t threads() const { return total; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
     const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_part>(i)];
+    const float* const directions = step->sum;
     double direction = 0, weight = 0;
     for (std::int64_t k = i - m.first_part; k < m.size(); k += m.parts) {
       const double d = directions[m.flat + k], w = weights[m.flat + k];
@@ -122,137 +113,129 @@ struct MuonLengths {
   }
 };
 
-// X and X'. Thread = cell of X.
+// Y at the start. Thread = pack of it.
+template <typename T>
 struct MuonLoad {
   MuonTable table;
-  const float* directions;
+  const UpdateStep* step;
   const MuonLength* lengths;
-  float* x;
-  float* transposed;
+  T* y;
   std::int64_t total;
-  DTRAIN_BODY std::int64_t threads() const { return total; }
+  DTRAIN_BODY std::int64_t threads() const { return total / Pack<T>::size; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int32_t which = table.find<&MuonMatrix::first_cell>(i);
-    const MuonMatrix& m = table.matrices[which];
-    const std::int64_t row = (i - m.first_cell) / m.high, column = (i - m.first_cell) % m.high;
-    const std::int64_t from_row = m.tall() ? column : row, from_column = m.tall() ? row : column;
-    const bool there = from_row < m.rows && from_column < m.columns;
-    const float value =
-        there ? directions[m.flat + from_row * m.columns + from_column] / lengths[which].direction : 0.0f;
-    x[i] = value;
-    transposed[m.first_cell + column * m.low + row] = value;
+    const MuonPlace at = MuonPlace::of(table, i, Pack<T>::size);
+    const MuonMatrix& m = table.matrices[at.matrix];
+    const float* const directions = step->sum;
+    const float length = lengths[at.matrix].direction;
+    Pack<T> pack;
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      const bool there = at.column + k < m.width();
+      narrow(there ? directions[m.flat_of(at.row, at.column + k)] / length : 0.0f, pack.values[k]);
+    }
+    *reinterpret_cast<Pack<T>*>(y + m.cell(at.row, at.column)) = pack;
   }
 };
 
-// Parts of X X', kMuonDepth products each. Thread = part and tile.
-struct MuonSquareParts {
+// S = Y'Y of the matrices from cell `first` of the squares on. Thread = cell.
+template <typename T>
+struct MuonGram {
   MuonTable table;
-  const float* transposed;
-  float* sums;
-  std::int64_t total;
-  DTRAIN_BODY std::int64_t threads() const { return total / kTileCells; }
+  const T* y;
+  T* squares;
+  std::int64_t first, total;
+  DTRAIN_BODY std::int64_t threads() const { return total - first; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_depth>(i * kTileCells)];
-    const std::int32_t tiles = m.low / kTile;
-    std::int64_t tile = i - m.first_depth / kTileCells;
-    const auto column = static_cast<std::int32_t>(tile % tiles) * kTile;
-    tile /= tiles;
-    const auto row = static_cast<std::int32_t>(tile % tiles) * kTile;
-    const std::int64_t depth = tile / tiles, begin = depth * kMuonDepth;
-    const std::int64_t end = begin + kMuonDepth < m.high ? begin + kMuonDepth : m.high;
-    const float* const t = transposed + m.first_cell;
-    float* const to = sums + m.first_depth + depth * m.low * m.low;
-    store_tile(tile_product(t, m.low, row, t, m.low, column, begin, end), to, m.low, row, column);
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(first + i)];
+    const std::int64_t cell = first + i - m.first_square, row = cell / m.low, column = cell % m.low;
+    float sum = 0;
+    for (std::int32_t k = 0; k < m.high; ++k) sum += widen(y[m.cell(k, row)]) * widen(y[m.cell(k, column)]);
+    narrow(sum, squares[first + i]);
   }
 };
 
-// X X' = the sum of its parts. Thread = cell of it.
+// SS, likewise: S is its own transpose.
+template <typename T>
 struct MuonSquare {
   MuonTable table;
-  const float* sums;
-  float* squares;
-  std::int64_t total;
-  DTRAIN_BODY std::int64_t threads() const { return total; }
+  const T* squares;
+  T* result;
+  std::int64_t first, total;
+  DTRAIN_BODY std::int64_t threads() const { return total - first; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(i)];
-    const float* const parts = sums + m.first_depth + (i - m.first_square);
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(first + i)];
+    const std::int64_t cell = first + i - m.first_square, row = cell / m.low, column = cell % m.low;
+    const T* const s = squares + m.first_square;
     float sum = 0;
-    for (std::int64_t depth = 0; depth < m.depths; ++depth) sum += parts[depth * m.low * m.low];
-    squares[i] = sum;
+    for (std::int64_t k = 0; k < m.low; ++k) sum += widen(s[k * m.low + row]) * widen(s[k * m.low + column]);
+    narrow(sum, result[first + i]);
   }
 };
 
-// B = b X X' + c (X X')². Thread = tile of it.
-struct MuonRest {
+// SS becomes aI + bS + cSS, for all matrices. Thread = pack of cells.
+template <typename T>
+struct MuonPolynomial {
   MuonTable table;
-  const float* squares;
-  float* rests;
+  const UpdateStep* step;
+  const T* squares;
+  T* result;
   std::int64_t total;
-  float b, c;
-  DTRAIN_BODY std::int64_t threads() const { return total / kTileCells; }
+  DTRAIN_BODY std::int64_t threads() const { return total / Pack<T>::size; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(i * kTileCells)];
-    const std::int32_t tiles = m.low / kTile;
-    const std::int64_t tile = i - m.first_square / kTileCells;
-    const auto row = static_cast<std::int32_t>(tile / tiles) * kTile;
-    const auto column = static_cast<std::int32_t>(tile % tiles) * kTile;
-    const float* const square = squares + m.first_square;
-    Tile result = tile_product(square, m.low, row, square, m.low, column, 0, m.low);
-    for (int y = 0; y < kTile; ++y) {
-      for (int x = 0; x < kTile; ++x) {
-        result.values[y][x] = b * square[std::int64_t{row + y} * m.low + column + x] + c * result.values[y][x];
-      }
+    const std::int64_t first = i * Pack<T>::size;
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(first)];
+    const nn::NewtonSchulz rule = step->rule.newton_schulz;
+    const std::int64_t row = (first - m.first_square) / m.low, column = (first - m.first_square) % m.low;
+    const auto once = *reinterpret_cast<const Pack<T>*>(squares + first);
+    auto pack = *reinterpret_cast<const Pack<T>*>(result + first);
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      const float rest = rule.b * widen(once.values[k]) + rule.c * widen(pack.values[k]);
+      narrow(row == column + k ? rule.a + rest : rest, pack.values[k]);
     }
-    store_tile(result, rests + m.first_square, m.low, row, column);
+    *reinterpret_cast<Pack<T>*>(result + first) = pack;
   }
 };
 
-// X = a X + B X, and its transpose. Thread = tile of X.
+// The next Y of the matrices from cell `first` on, `factors` being what MuonPolynomial left, as symmetric as S. Thread
+// = cell.
+template <typename T>
 struct MuonAdvance {
   MuonTable table;
-  const float* rests;
-  const float* from;
-  float* to;
-  float* transposed;
-  std::int64_t total;
-  float a;
-  DTRAIN_BODY std::int64_t threads() const { return total / kTileCells; }
+  const T* factors;
+  const T* from;
+  T* to;
+  std::int64_t first, total;
+  DTRAIN_BODY std::int64_t threads() const { return total - first; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_cell>(i * kTileCells)];
-    const std::int32_t tiles = m.high / kTile;
-    const std::int64_t tile = i - m.first_cell / kTileCells;
-    const auto row = static_cast<std::int32_t>(tile / tiles) * kTile;
-    const auto column = static_cast<std::int32_t>(tile % tiles) * kTile;
-    const float* const x = from + m.first_cell;
-    Tile result = tile_product(rests + m.first_square, m.low, row, x, m.high, column, 0, m.low), turned;
-    for (int y = 0; y < kTile; ++y) {
-      for (int k = 0; k < kTile; ++k) {
-        result.values[y][k] = a * x[std::int64_t{row + y} * m.high + column + k] + result.values[y][k];
-        turned.values[k][y] = result.values[y][k];
-      }
-    }
-    store_tile(result, to + m.first_cell, m.high, row, column);
-    store_tile(turned, transposed + m.first_cell, m.low, column, row);
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_cell>(first + i)];
+    const std::int64_t cell = first + i - m.first_cell, row = cell / m.low, column = cell % m.low;
+    const T* const factor = factors + m.first_square;
+    float sum = 0;
+    for (std::int64_t k = 0; k < m.low; ++k) sum += widen(from[m.cell(row, k)]) * widen(factor[k * m.low + column]);
+    narrow(sum, to[first + i]);
   }
 };
 
-// The step of the weights. Thread = element of a matrix.
+// The step of the weights. Thread = pack of Y.
+template <typename T>
 struct MuonStep {
   MuonTable table;
-  const float* x;
+  const UpdateStep* step;
+  const T* y;
   const MuonLength* lengths;
   float* weights;
   std::int64_t total;
-  float learning_rate, weight_decay;
-  DTRAIN_BODY std::int64_t threads() const { return total; }
+  DTRAIN_BODY std::int64_t threads() const { return total / Pack<T>::size; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    const std::int32_t which = table.find<&MuonMatrix::first_element>(i);
-    const MuonMatrix& m = table.matrices[which];
-    const std::int64_t element = i - m.first_element, row = element / m.columns, column = element % m.columns;
-    const float along = x[m.first_cell + (m.tall() ? column * m.high + row : row * m.high + column)];
-    float& weight = weights[m.flat + element];
-    const float scaled = lengths[which].scale * weight;
-    weight = scaled - learning_rate * (along + weight_decay * scaled);
+    const MuonPlace at = MuonPlace::of(table, i, Pack<T>::size);
+    const MuonMatrix& m = table.matrices[at.matrix];
+    const float rate = step->learning_rate, decay = step->rule.weight_decay, scale = lengths[at.matrix].scale;
+    const auto pack = *reinterpret_cast<const Pack<T>*>(y + m.cell(at.row, at.column));
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      if (at.column + k >= m.width()) continue;
+      float& weight = weights[m.flat_of(at.row, at.column + k)];
+      const float scaled = scale * weight;
+      weight = scaled - rate * (widen(pack.values[k]) + decay * scaled);
+    }
   }
 };
 

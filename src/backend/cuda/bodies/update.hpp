@@ -13,83 +13,90 @@ namespace dtrain::backend::cuda {
 // Per parameter: what an update does with it.
 enum ParameterFlag : std::uint8_t { kDecays = 1, kHeld = 2, kVector = 4, kHead = 8, kMatrix = 16 };
 
-// One step of all parameters; with muon, matrices leave the direction that is made orthogonal later in place of their
-// gradient. Thread = parameter.
-struct UpdateParameters {
-  float* values;
-  float* slot1;
-  float* slot2;  // adam and adamw only
-  float* gradients;
-  const std::uint8_t* flags;
-  std::int64_t total;
+// What changes from step to step, where bodies can read it while recorded work stays as it is.
+struct UpdateStep {
   nn::Optimizer rule;
   float learning_rate;
   float count;                     // samples of the step
   float correction1, correction2;  // 1 - beta^t
+  float* sum;                      // see ContributionLayout
+  float* slot1;
+  float* slot2;  // adam and adamw only
+};
+
+// One step of all parameters; with muon, matrices leave the direction that is made orthogonal later in place of their
+// gradient. Thread = parameter.
+struct UpdateParameters {
+  const UpdateStep* step;
+  float* values;
+  const std::uint8_t* flags;
+  std::int64_t total;
 
   DTRAIN_BODY std::int64_t threads() const { return total; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
     if (flags[i] & kHeld) return;
-    const float value = values[i], bare = gradients[i] / count;
+    const UpdateStep s = *step;
+    const nn::Optimizer& rule = s.rule;
+    const float value = values[i], bare = s.sum[i] / s.count;
     const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
-    const float factor = factor_of(flags[i]), gradient = factor * bare + decay * value;
+    const float factor = factor_of(rule, flags[i]), gradient = factor * bare + decay * value;
     switch (rule.kind) {
       case nn::OptimizerKind::sgd: {
-        const float m = rule.momentum * slot1[i] - learning_rate * gradient;
-        slot1[i] = m;
+        const float m = rule.momentum * s.slot1[i] - s.learning_rate * gradient;
+        s.slot1[i] = m;
         values[i] = value + m;
         return;
       }
       case nn::OptimizerKind::nag:
-        return look_ahead(i, gradient, rule.momentum);
+        return look_ahead(s, i, gradient, rule.momentum);
       case nn::OptimizerKind::adam: {
-        const float rate = factor * learning_rate * sqrtf(correction2) / correction1;
-        move_moments(i, bare + decay * value);
-        values[i] = value - rate * slot1[i] / (sqrtf(slot2[i]) + rule.epsilon);
+        const float rate = factor * s.learning_rate * sqrtf(s.correction2) / s.correction1;
+        move_moments(s, i, bare + decay * value);
+        values[i] = value - rate * s.slot1[i] / (sqrtf(s.slot2[i]) + rule.epsilon);
         return;
       }
       case nn::OptimizerKind::adamw: {
-        move_moments(i, bare);
-        const float mean = slot1[i] / correction1, square = slot2[i] / correction2;
-        values[i] = value - learning_rate * (factor * (mean / (sqrtf(square) + rule.epsilon)) + decay * value);
+        move_moments(s, i, bare);
+        const float mean = s.slot1[i] / s.correction1, square = s.slot2[i] / s.correction2;
+        values[i] = value - s.learning_rate * (factor * (mean / (sqrtf(square) + rule.epsilon)) + decay * value);
         return;
       }
       case nn::OptimizerKind::muon: {
-        if (!(flags[i] & kMatrix)) return look_ahead(i, gradient, rule.rest_momentum);
-        const float m = rule.momentum * slot1[i] + bare;
-        slot1[i] = m;
-        gradients[i] = bare + rule.momentum * m;
+        if (!(flags[i] & kMatrix)) return look_ahead(s, i, gradient, rule.rest_momentum);
+        const float m = rule.momentum * s.slot1[i] + bare;
+        s.slot1[i] = m;
+        s.sum[i] = bare + rule.momentum * m;
         return;
       }
     }
   }
 
  private:
-  DTRAIN_BODY float factor_of(std::uint8_t flag) const {
+  DTRAIN_BODY static float factor_of(const nn::Optimizer& rule, std::uint8_t flag) {
     if (flag & kHead) return rule.head_lr_factor;
     return flag & kVector ? rule.bias_lr_factor : 1.0f;
   }
-  DTRAIN_BODY void look_ahead(std::int64_t i, float gradient, float momentum) const {
-    const float m = momentum * slot1[i] + gradient;
-    slot1[i] = m;
-    values[i] -= learning_rate * (gradient + momentum * m);
+  DTRAIN_BODY void look_ahead(const UpdateStep& s, std::int64_t i, float gradient, float momentum) const {
+    const float m = momentum * s.slot1[i] + gradient;
+    s.slot1[i] = m;
+    values[i] -= s.learning_rate * (gradient + momentum * m);
   }
-  DTRAIN_BODY void move_moments(std::int64_t i, float gradient) const {
-    slot1[i] = rule.beta1 * slot1[i] + (1 - rule.beta1) * gradient;
-    slot2[i] = rule.beta2 * slot2[i] + (1 - rule.beta2) * gradient * gradient;
+  DTRAIN_BODY static void move_moments(const UpdateStep& s, std::int64_t i, float gradient) {
+    s.slot1[i] = s.rule.beta1 * s.slot1[i] + (1 - s.rule.beta1) * gradient;
+    s.slot2[i] = s.rule.beta2 * s.slot2[i] + (1 - s.rule.beta2) * gradient * gradient;
   }
 };
 
 // Running statistics take the weighted mean of the batch's. Thread = statistic.
 struct UpdateStatistics {
+  const UpdateStep* step;
+  std::int64_t first;  // of the statistics in the sum
   float* values;
-  const float* weighted;
   const float* momenta;  // per statistic
   std::int64_t total;
-  float count;
   DTRAIN_BODY std::int64_t threads() const { return total; }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    values[i] = momenta[i] * values[i] + (1 - momenta[i]) * (weighted[i] / count);
+    values[i] = momenta[i] * values[i] + (1 - momenta[i]) * (step->sum[first + i] / step->count);
   }
 };
 

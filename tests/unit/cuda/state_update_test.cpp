@@ -1,0 +1,138 @@
+// Updates as recorded work: recorded once, and still each with its own numbers.
+#include "state_update.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/matrix_problem.hpp"
+#include "common/replay_device.hpp"
+#include "common/trace.hpp"
+
+namespace dtrain::testing {
+namespace {
+
+using backend::cuda::make_replay_backend;
+using nn::OptimizerKind;
+
+constexpr std::array kKinds = {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw,
+                               OptimizerKind::muon};
+
+std::unique_ptr<backend::Executable> compiled(const backend::Backend& backend, const Problem& problem) {
+  auto executable = backend.compile(problem.graph, {.max_samples = problem.n});
+  executable->write_state(problem.state);
+  return executable;
+}
+
+// Gradients that differ from step to step, and the number of samples, too.
+std::vector<float> sum_of_step(const Problem& problem, int step) {
+  std::vector<float> sum(static_cast<std::size_t>(backend::ContributionLayout(problem.graph).size()));
+  for (std::size_t k = 0; k < sum.size(); ++k) sum[k] = 0.1f * static_cast<float>((k * 7919 + 13 * step) % 201) - 10;
+  sum.back() = static_cast<float>(5 + step);
+  return sum;
+}
+
+// Every number of the rule moves.
+backend::Update update_of_step(OptimizerKind kind, int step) {
+  nn::Optimizer rule = muon_of_odd_numbers();
+  rule.kind = kind;
+  const float more = 1 + 0.1f * static_cast<float>(step);
+  for (float* number : {&rule.momentum, &rule.weight_decay, &rule.bias_lr_factor, &rule.head_lr_factor,
+                        &rule.rest_momentum, &rule.newton_schulz.a, &rule.newton_schulz.b, &rule.newton_schulz.c}) {
+    *number *= more;
+  }
+  rule.beta1 = 0.7f / more;
+  rule.beta2 = 0.9f / more;
+  rule.epsilon *= more;
+  return {rule, 0.02f * more};
+}
+
+// Shards that are added up on the device leave their sum elsewhere than apply() does.
+void step_by(backend::Executable& executable, const Problem& problem, const backend::Update& update, int shards) {
+  ASSERT_TRUE(executable.sum_here(problem.batch(), split_samples(problem.n, shards), problem.key));
+  executable.apply_here(update);
+}
+
+TEST(CudaStateUpdate, GivesEachStepItsOwnNumbers) {
+  const Problem problem = matrix_problem();
+  for (const OptimizerKind kind : kKinds) {
+    const auto actual = compiled(*make_replay_backend(), problem);
+    const auto expected = compiled(*backend::make_reference_backend(), problem);
+    for (int step = 0; step < 4; ++step) {
+      actual->apply(sum_of_step(problem, step), update_of_step(kind, step));
+      expected->apply(sum_of_step(problem, step), update_of_step(kind, step));
+    }
+    const char* const name = nn::optimizer_name(kind);
+    EXPECT_LT(relative_difference(actual->state().parameters, expected->state().parameters), 1e-4) << name;
+    EXPECT_LT(relative_difference(actual->state().statistics, expected->state().statistics), 1e-4) << name;
+    EXPECT_LT(relative_difference(actual->state().optimizer, expected->state().optimizer), 1e-4) << name;
+  }
+}
+
+TEST(CudaStateUpdate, IsRecordedOnceWhereverTheSumIsAndWhateverTheNumbersAre) {
+  const Problem problem = matrix_problem();
+  for (const OptimizerKind kind : kKinds) {
+    int recordings = 0;
+    const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, false, {.recordings = &recordings}), problem);
+    executable->apply(sum_of_step(problem, 0), update_of_step(kind, 0));
+    EXPECT_EQ(recordings, 1);
+    for (int step = 1; step < 4; ++step) executable->apply(sum_of_step(problem, step), update_of_step(kind, step));
+    EXPECT_EQ(recordings, 1) << nn::optimizer_name(kind);
+    step_by(*executable, problem, update_of_step(kind, 4), 2);
+    const int with_steps = recordings;
+    executable->apply(sum_of_step(problem, 5), update_of_step(kind, 5));
+    EXPECT_EQ(recordings, with_steps) << nn::optimizer_name(kind);
+  }
+}
+
+TEST(CudaStateUpdate, AStepOfOneShardRecordsNothingAfterTheFirst) {
+  const Problem problem = matrix_problem();
+  int recordings = 0;
+  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, false, {.recordings = &recordings}), problem);
+  step_by(*executable, problem, update_of_step(OptimizerKind::muon, 0), 1);
+  const int first = recordings;
+  for (int step = 1; step < 4; ++step) {
+    step_by(*executable, problem, update_of_step(OptimizerKind::muon, step), 1);
+  }
+  EXPECT_EQ(recordings, first);
+}
+
+TEST(CudaStateUpdate, AnotherNumberOfIterationsIsAnotherRecording) {
+  const Problem problem = matrix_problem();
+  int recordings = 0;
+  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, false, {.recordings = &recordings}), problem);
+  for (const int iterations : {2, 5, 2}) {
+    backend::Update update = update_of_step(OptimizerKind::muon, 0);
+    update.rule.newton_schulz.steps = iterations;
+    executable->apply(sum_of_step(problem, 0), update);
+  }
+  EXPECT_EQ(recordings, 2);
+}
+
+// What was recorded does not know where the optimizer's state was.
+TEST(CudaStateUpdate, GoesOnFromAnotherStateThatWasWritten) {
+  const Problem problem = matrix_problem();
+  const backend::Update update = update_of_step(OptimizerKind::muon, 1);
+  const auto backend = make_replay_backend();
+  const auto one = compiled(*backend, problem), other = compiled(*backend, problem);
+  for (int step = 0; step < 2; ++step) one->apply(sum_of_step(problem, step), update);
+  for (int step = 4; step < 6; ++step) other->apply(sum_of_step(problem, step), update);
+  other->write_state(one->read_state());
+  for (const auto& executable : {&one, &other}) (*executable)->apply(sum_of_step(problem, 2), update);
+  EXPECT_EQ(other->state().parameters, one->state().parameters);
+  EXPECT_EQ(other->state().optimizer, one->state().optimizer);
+}
+
+// Weights that convolutions read are copies: the update renews them.
+TEST(CudaStateUpdate, WhatIsEvaluatedNextSeesTheNewWeights) {
+  const Problem problem = matrix_problem();
+  const auto executable = compiled(*make_replay_backend(), problem);
+  executable->apply(sum_of_step(problem, 0), update_of_step(OptimizerKind::nag, 0));
+  const auto fresh = compiled(*make_replay_backend(), problem);
+  fresh->write_state(executable->read_state());
+  EXPECT_EQ(executable->evaluate(problem.batch()).loss_sum, fresh->evaluate(problem.batch()).loss_sum);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
