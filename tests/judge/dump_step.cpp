@@ -15,6 +15,7 @@
 
 #include "common/matrix_problem.hpp"
 #include "common/problem.hpp"
+#include "common/replay_device.hpp"
 #include "common/trace.hpp"
 #include "npy.hpp"
 
@@ -168,6 +169,7 @@ void dump(const Case& of, const backend::Backend& backend, const Path& folder) {
 std::unique_ptr<backend::Backend> backend_named(std::string_view name) {
   if (name == "reference") return backend::make_reference_backend();
   if (name == "cpu") return backend::make_cpu_backend();
+  if (name == "replay") return backend::cuda::make_large_replay_backend();
   throw UsageError(fmt::format("no backend is called {}", name));
 }
 

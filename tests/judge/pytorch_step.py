@@ -14,7 +14,7 @@ from _muon import Both, Muon, matrices, shapes
 from _philox import dropout_mask
 from _step import LOSS, Comparison, rates, run
 
-BACKENDS = ("reference", "cpu")
+BACKENDS = ("reference", "cpu", "replay")
 
 
 class Network:
