@@ -136,6 +136,7 @@ _dtrain() {
       'train --test-io') choices='0 1' ;;
       'train --device') choices='auto cpu cuda' ;;
       'train --gpus') kind='none' ;;
+      'train --deterministic') choices='on off' ;;
       'train --threads') kind='none' ;;
       'train --dtype') choices='float32 bfloat16 float16 auto' ;;
       'train -n' | 'train --num-workers') kind='none' ;;
@@ -275,6 +276,7 @@ _dtrain() {
       'eval --top-k') kind='none' ;;
       'eval --device') choices='auto cpu cuda' ;;
       'eval --gpus') kind='none' ;;
+      'eval --deterministic') choices='on off' ;;
       'eval --threads') kind='none' ;;
       'eval --dtype') choices='float32 bfloat16 float16 auto' ;;
       'eval --color') choices='auto always never' ;;
@@ -556,6 +558,7 @@ _dtrain() {
       'bench train --seed') kind='none' ;;
       'bench train --device') choices='auto cpu cuda' ;;
       'bench train --gpus') kind='none' ;;
+      'bench train --deterministic') choices='on off' ;;
       'bench train --threads') kind='none' ;;
       'bench train --dtype') choices='float32 bfloat16 float16 auto' ;;
       'bench train --warmup') kind='none' ;;
@@ -603,7 +606,7 @@ _dtrain() {
       'sync') choices='--exclude -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'tail-logs') choices='--job-dir --cluster --rank --host --since --grep --no-follow --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
       'doctor') choices='-H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --show-config -h --help --version' ;;
-      'eval') choices='--load-epoch --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --device --gpus --tf32 --threads --dtype --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'eval') choices='--load-epoch --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'export') choices='--load-epoch --to --out --json --color -q --quiet -v --verbose --show-config -h --help --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'data') choices='prepare pack import ls verify show cp unpack bench' ;;

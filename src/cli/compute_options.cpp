@@ -30,6 +30,14 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
   };
   set.add("--tf32", options.cuda.tf32,
           "on a GPU, let convolutions in float32 round what they multiply to ten bits: faster, less exact");
+  set.add_custom(
+         "--deterministic", "on|off",
+         "on a GPU, off lets convolutions and sums between GPUs add in whatever order is fast: runs then differ in "
+         "their last bits, so that nobody can check what a crash or a change of workers left; `bench train` shows what "
+         "on costs. The CPU is always on",
+         [&options](const std::string& text) { options.cuda.deterministic = text.empty() || yes_or_no(text); },
+         [&options] { return std::string(options.cuda.deterministic ? "on" : "off"); })
+      .may_be_empty = true;
   set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
           at_least(1))
       .by_machine = true;

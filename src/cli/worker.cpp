@@ -47,6 +47,7 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const Train
   if (options.transport == comm::Transport::nccl) {
     options.nccl.library = found_nccl(backend::look_for_cuda()).file;
     options.nccl.device = backend::open_accelerator(gpu_of_slot(run.compute, me.slot).value());
+    options.nccl.any_order = !run.compute.cuda.deterministic;
   }
   options.operation_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * job.comm_timeout));
   return options;
@@ -56,6 +57,7 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
   train::TrainerOptions options = trainer_options(run.options, run.dtype);
   options.store = run.remote.store;
   options.warm_up = true;
+  options.same_bits = run.backend->same_bits() && !run.options.job.mixed_hardware;
   if (run.options.job.sample_ledger) {
     options.ledger = {JobFolder{me.job_folder}.ledger(), fmt::format("{}-{}", me.host, me.worker)};
   }

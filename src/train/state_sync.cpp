@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/secret.hpp>
 
 #include "first_state.hpp"
 #include "manifest.hpp"
@@ -18,6 +20,16 @@ backend::ModelState start_state(const nn::Graph& graph, const TrainerOptions& op
   return start ? start->state : first_state(graph, options, training);
 }
 
+// Who took a step that the others then took again, without it, is where they are and holds something else.
+std::string bits_of(const backend::ModelState& state) {
+  std::string digests;
+  for (const auto* buffer : {&state.parameters, &state.statistics, &state.optimizer}) {
+    const Xxh128 digest = xxh128(std::as_bytes(std::span(*buffer)));
+    digests += to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
+  }
+  return digests;
+}
+
 }  // namespace
 
 // What a rank says of itself before anything moves: all that the others need but the weights.
@@ -26,9 +38,10 @@ struct StateSync::Offer {
   std::uint64_t updates = 0;
   backend::LossScale loss_scale;
   std::uint64_t parameters = 0, statistics = 0, optimizer = 0;  // floats
+  std::string bits;                                             // as in Claim
   RunState run;
 
-  Claim claim() const { return {has_state, run.cursor, updates}; }
+  Claim claim() const { return {has_state, run.cursor, updates, bits}; }
 
   Json json() const {
     return Json::object({{"has_state", has_state},
@@ -37,6 +50,7 @@ struct StateSync::Offer {
                          {"parameters", parameters},
                          {"statistics", statistics},
                          {"optimizer", optimizer},
+                         {"bits", bits},
                          {"run", to_json(run)}});
   }
 
@@ -48,6 +62,7 @@ struct StateSync::Offer {
             .parameters = count("parameters"),
             .statistics = count("statistics"),
             .optimizer = count("optimizer"),
+            .bits = json.at("bits").as_string(),
             .run = run_state_from_json(json.at("run"))};
   }
 };
@@ -100,6 +115,7 @@ StateSync::Offer StateSync::offer(const RunState& run) {
           .parameters = state.parameters.size(),
           .statistics = state.statistics.size(),
           .optimizer = state.optimizer.size(),
+          .bits = has_state_ && !options_.same_bits ? bits_of(state) : std::string(),
           .run = run};
 }
 

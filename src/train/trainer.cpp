@@ -45,7 +45,7 @@ class Run {
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
       const std::string probe = warm_up(graph, executable, plan_for(options, training.size(), 1), block);
-      if (options.elastic_batch == ElasticBatch::fixed_global) membership.probed(probe);
+      if (options.elastic_batch == ElasticBatch::fixed_global && options.same_bits) membership.probed(probe);
     }
   }
 

@@ -10,7 +10,9 @@ auto progress_of(const Claim& claim) {
   return std::tuple(claim.has_state, claim.cursor.epoch, claim.cursor.step, claim.cursor.samples_seen);
 }
 
-auto weights_of(const Claim& claim) { return std::tuple(claim.has_state, claim.updates, claim.cursor.samples_seen); }
+auto weights_of(const Claim& claim) {
+  return std::tuple(claim.has_state, claim.updates, claim.cursor.samples_seen, claim.bits);
+}
 
 }  // namespace
 

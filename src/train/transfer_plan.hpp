@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <dtrain/train/checkpoint.hpp>
@@ -14,6 +15,7 @@ struct Claim {
   bool has_state = false;
   Cursor cursor;
   std::uint64_t updates = 0;
+  std::string bits{};  // of the state, where ranks at one cursor may hold different ones; else empty
 };
 
 struct Roles {

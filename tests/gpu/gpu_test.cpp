@@ -216,6 +216,11 @@ TEST(Gpu, ComputesByTimedPlansAsTheReferenceDoesAndKeepsThem) {
   EXPECT_EQ(bits(*make_gpu_with({.plans = folder.path()})), first);
 }
 
+TEST(Gpu, ComputesWhatTheReferenceDoesWhereBitsMayDiffer) {
+  const auto gpu = make_gpu_with({.deterministic = false, .plans = {}});
+  EXPECT_EQ(compare_backends(*gpu, *backend::make_reference_backend(), resnet(8)), "");
+}
+
 TEST(Gpu, ComesNearTheReferenceInTf32) {
   const Tolerance tolerance{.loss = 0.01, .gradients = 0.05, .statistics = 0.01, .logits = 0.01, .parameters = 0.01};
   EXPECT_EQ(compare_backends(*make_gpu_with({.tf32 = true, .plans = {}}), *backend::make_reference_backend(), resnet(4),

@@ -22,10 +22,10 @@ CudaReport look_for_cuda() {
   return report;
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions&) {
+std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions& options) {
   if (index < 0 || index > 1) throw UsageError(fmt::format("GPU {} is not there", index));
-  fmt::print(stderr, "took GPU {}\n", index);
-  return cuda::make_large_replay_backend();
+  fmt::print(stderr, "took GPU {}{}\n", index, options.deterministic ? "" : ", not deterministic");
+  return options.deterministic ? cuda::make_large_replay_backend() : cuda::make_wavering_replay_backend();
 }
 
 std::unique_ptr<Accelerator> open_accelerator(int index) {

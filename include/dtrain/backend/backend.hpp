@@ -195,6 +195,8 @@ class Backend {
   virtual const char* why_not(DType dtype) const = 0;
   // What --dtype auto means here: the type that trains fastest. A fixed fact of the machine, not a measurement.
   virtual DType fastest_dtype() const = 0;
+  // What it computes again has the same bits, here and wherever the description is the same.
+  virtual bool same_bits() const { return true; }
   virtual BatchWish batches() const { return {}; }
   // Throws UsageError when dtype is not supported here. The graph is copied; all state begins as zeros.
   virtual std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const = 0;

@@ -41,7 +41,8 @@ CudaReport look_for_cuda();
 
 // How convolutions are computed. All of it shows in Backend::description().
 struct CudaOptions {
-  bool tf32 = false;  // what they multiply in float32 is rounded to ten bits, as tensor cores want it
+  bool deterministic = true;  // the same bits whenever the same is computed; false: sums in whatever order is fast
+  bool tf32 = false;          // what they multiply in float32 is rounded to ten bits, as tensor cores want it
   // How many of cuDNN's plans are timed for a convolution that no earlier run measured; the fastest is kept and used
   // from then on. 0: nothing is timed, what is not kept is computed by the plan that cuDNN itself puts first.
   int plans_to_time = 0;

@@ -33,7 +33,7 @@ enum class Transport { tcp, gloo, nccl };
 struct NcclSite {
   Path library;  // libnccl.so.2
   std::shared_ptr<Accelerator> device;
-  bool any_order = false;  // NCCL may add ranks' sums up in any order: other bits for another number of ranks
+  bool any_order = false;  // sums may be made in whatever order NCCL likes: all ranks get the same, no two runs need to
 };
 
 // Points of a collective where a test may end a rank: see tests/unit/comm and tests/world.

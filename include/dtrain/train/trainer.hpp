@@ -93,7 +93,10 @@ struct TrainerOptions {
   ElasticRate elastic_rate = ElasticRate::smooth;
   int ramp_steps = 8;  // smooth: how many steps the rate takes to follow the batch
   std::optional<LedgerOptions> ledger;
-  // Compute every size of shard once before the membership hears that the model is ready, and tell it what came out.
+  // A step that is computed again, here or elsewhere, has the same bits. Else equal cursors do not mean equal states.
+  bool same_bits = true;
+  // Compute every size of shard once before the membership hears that the model is ready, and tell it what came out, if
+  // that is the same bits everywhere.
   bool warm_up = false;
 };
 

@@ -33,6 +33,7 @@ class CudaBackend final : public Backend {
     if (dtype == DType::bfloat16 && !facts_.has_bfloat16) return "this GPU has no bfloat16: it begins with Ampere";
     return nullptr;
   }
+  bool same_bits() const override { return facts_.same_bits; }
   DType fastest_dtype() const override { return facts_.has_bfloat16 ? DType::bfloat16 : DType::float32; }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);

@@ -15,6 +15,7 @@ namespace dtrain::backend::cuda {
 struct DeviceFacts {
   std::string description;  // the chip and the versions of what computes: job state
   bool has_bfloat16 = false;
+  bool same_bits = true;  // see Backend
 };
 
 // Opens the device when something is compiled for the first time: who only asks takes none of its memory.

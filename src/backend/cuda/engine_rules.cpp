@@ -5,7 +5,8 @@
 namespace dtrain::backend::cuda {
 
 bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rules) {
-  if (!engine.same_bits || engine.narrows_inputs || engine.narrows_sums) return false;
+  if (engine.narrows_inputs || engine.narrows_sums) return false;
+  if (rules.deterministic && !engine.same_bits) return false;
   return dtype != DType::float32 || !engine.tensor_cores || rules.tf32;
 }
 

@@ -23,11 +23,12 @@ struct EngineFacts {
 
 struct EngineRules {
   bool tf32 = false;                 // float32 may be rounded to the ten bits of tensor cores
+  bool deterministic = true;         // only what gives the same bits
   std::uint64_t most_workspace = 0;  // bytes
 };
 
-// Results do not depend on the run, sums are float32, and what is float32 is not rounded to less unless the rules say
-// so.
+// Results do not depend on the run and what is float32 is not rounded to less, unless the rules say so; sums are
+// float32.
 bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rules);
 
 // Indices of the engines that may, each name once: the one called `preferred` first, the others in the order given.

@@ -1,5 +1,5 @@
 // Which engine was measured to be the fastest for which work: chosen once, kept on disk, the same in every run until
-// somebody measures again. One file for each GPU's name and version of cuDNN. Values; one thread.
+// somebody measures again. One file for each maker. Values; one thread.
 #pragma once
 
 #include <map>
@@ -19,8 +19,7 @@ class PlanStore {
  public:
   // Nothing is known, and nothing is kept.
   PlanStore() = default;
-  // What stands in the folder's file for `maker` (the GPU and the version of cuDNN): nothing where there is none, or it
-  // was damaged.
+  // What stands in the folder's file for `maker` (see description.hpp): nothing where there is none, or it was damaged.
   PlanStore(const Path& folder, const std::string& maker);
 
   std::string find(const std::string& key) const;  // the engine's name; empty: never measured

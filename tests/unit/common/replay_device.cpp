@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "cuda_backend.hpp"
 #include "device.hpp"
@@ -30,22 +31,33 @@ void replay(const Call& call) {
       call.work);
 }
 
+// Moves a gradient by what no other computation, in this process or another, moves it by.
+void waver(const Call& call) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const auto* const convolution = std::get_if<Convolution>(&call.work);
+  if (!convolution || convolution->direction != Direction::backward_weights) return;
+  with_type(convolution->dtype, [&]<typename T>(T) {
+    T& first = *static_cast<T*>(convolution->result);
+    narrow(widen(first) + std::uniform_real_distribution<float>(0, 1e-3f)(random), first);
+  });
+}
+
 class Replay final : public Recording {
  public:
-  Replay(std::vector<Call> calls, const std::function<void(int)>& at_milestone)
-      : calls_(std::move(calls)), at_milestone_(at_milestone) {}
+  Replay(std::vector<Call> calls, const ReplayWays& ways) : calls_(std::move(calls)), ways_(ways) {}
   void run() override {
     for (const Call& call : calls_) {
       replay(call);
+      if (ways_.wavers) waver(call);
       const auto* const milestone = std::get_if<Milestone>(&call.work);
-      if (milestone && at_milestone_) at_milestone_(milestone->number);
+      if (milestone && ways_.at_milestone) ways_.at_milestone(milestone->number);
     }
   }
   DeviceMark mark(int) const override { return {}; }
 
  private:
-  std::vector<Call> calls_;
-  const std::function<void(int)>& at_milestone_;
+  const std::vector<Call> calls_;
+  const ReplayWays& ways_;
 };
 
 // As late as may be, and what was there is gone as early as may be: so nobody can count on either.
@@ -65,8 +77,7 @@ class LateCopy final : public SideCopy {
 
 class ReplayDevice final : public Device {
  public:
-  ReplayDevice(std::uint64_t free_bytes, bool joins, const ReplayWatch& watch)
-      : free_bytes_(free_bytes), joins_(joins), watch_(watch) {}
+  ReplayDevice(std::uint64_t free_bytes, const ReplayWays& ways) : free_bytes_(free_bytes), ways_(ways) {}
   std::uint64_t free_bytes() const override { return free_bytes_; }
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t step = 256;
@@ -84,27 +95,31 @@ class ReplayDevice final : public Device {
   DeviceMark mark() override { return {}; }
   void wait_for(DeviceMark) override {}
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
-    if (watch_.recordings) ++*watch_.recordings;
-    return std::make_unique<Replay>(std::move(calls), watch_.at_milestone);
+    if (ways_.recordings) ++*ways_.recordings;
+    return std::make_unique<Replay>(std::move(calls), ways_);
   }
-  bool joins(const Convolution&) const override { return joins_; }
+  bool joins(const Convolution&) const override { return ways_.joins; }
   std::uint64_t workspace_bytes() const override { return 0; }
 
  private:
   const std::uint64_t free_bytes_;
-  const bool joins_;
-  const ReplayWatch watch_;
+  const ReplayWays ways_;
 };
 
 }  // namespace
 
-std::shared_ptr<Device> make_replay_device(std::uint64_t free_bytes, bool joins, const ReplayWatch& watch) {
-  return std::make_shared<ReplayDevice>(free_bytes, joins, watch);
+std::shared_ptr<Device> make_replay_device(std::uint64_t free_bytes, const ReplayWays& ways) {
+  return std::make_shared<ReplayDevice>(free_bytes, ways);
 }
 
-std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes, bool joins, const ReplayWatch& watch) {
-  return make_backend_on({"a replay on this CPU", true}, [=] { return make_replay_device(free_bytes, joins, watch); });
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes, const ReplayWays& ways) {
+  return make_backend_on({ways.wavers ? "a wavering replay on this CPU" : "a replay on this CPU", true, !ways.wavers},
+                         [=] { return make_replay_device(free_bytes, ways); });
 }
 std::unique_ptr<Backend> make_large_replay_backend() { return make_replay_backend(); }
+
+std::unique_ptr<Backend> make_wavering_replay_backend(std::uint64_t free_bytes) {
+  return make_replay_backend(free_bytes, {.wavers = true});
+}
 
 }  // namespace dtrain::backend::cuda

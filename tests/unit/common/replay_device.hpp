@@ -13,17 +13,19 @@ namespace dtrain::backend::cuda {
 class Device;
 
 // Memory is poisoned with NaN, so that what is read before it is written shows.
-// Tells a test what a replay is asked for. All may be empty.
-struct ReplayWatch {
-  int* recordings = nullptr;                   // counts them
-  std::function<void(int)> at_milestone = {};  // what is reached, while the work behind it is still to be done
+struct ReplayWays {
+  bool joins = false;                          // does at once what a device may (joining.hpp), by its definition
+  bool wavers = false;                         // never computes the same gradient again
+  int* recordings = nullptr;                   // counts them; may be null
+  std::function<void(int)> at_milestone = {};  // is told what is reached, while the work behind it is still to be done
 };
 
-// `joins`: does at once what a device may do at once (joining.hpp), by its definition.
-std::shared_ptr<Device> make_replay_device(std::uint64_t free_bytes = std::uint64_t{8} << 30, bool joins = false,
-                                           const ReplayWatch& watch = {});
-std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes = std::uint64_t{8} << 30, bool joins = false,
-                                             const ReplayWatch& watch = {});
+std::shared_ptr<Device> make_replay_device(std::uint64_t free_bytes = std::uint64_t{8} << 30,
+                                           const ReplayWays& ways = {});
+std::unique_ptr<Backend> make_replay_backend(std::uint64_t free_bytes = std::uint64_t{8} << 30,
+                                             const ReplayWays& ways = {});
 std::unique_ptr<Backend> make_large_replay_backend();  // as a parameter of tests
+// Never computes the same gradient again, as a GPU where sums are made in whatever order.
+std::unique_ptr<Backend> make_wavering_replay_backend(std::uint64_t free_bytes = std::uint64_t{8} << 30);
 
 }  // namespace dtrain::backend::cuda

@@ -134,6 +134,41 @@ TEST_P(CudaDescribedGpu, IsOfferedEnginesThatGiveOtherBitsAndTakesNone) {
   }
 }
 
+// What is gained by other bits: in float32 cuDNN puts such engines before the others that do not round. In half types
+// theirs add in less than float32.
+TEST_P(CudaDescribedGpu, TakesEnginesThatGiveOtherBitsWhereItMayAndTheyAddInFloat32) {
+  const EngineRules any{.deterministic = false, .most_workspace = kRules.most_workspace};
+  for (const Direction direction : {Direction::backward_data, Direction::backward_weights}) {
+    for (const EngineFacts& engine : gpu_->engines(block(GetParam(), direction))) {
+      EXPECT_EQ(may_compute(engine, GetParam(), any) && !engine.same_bits,
+                GetParam() == DType::float32 && !engine.same_bits)
+          << engine.name;
+    }
+  }
+  const Convolution work = block(GetParam(), Direction::backward_weights);
+  EXPECT_EQ(gpu_->choice(work, any, {})->engine.same_bits, GetParam() != DType::float32);
+}
+
+// Prints how much of a step --deterministic off would change: tests/bench/README.md has the figures.
+TEST_P(CudaDescribedGpu, TakesAnotherEngineOnlyForOtherBits) {
+  for (const bool tf32 : {false, true}) {
+    const EngineRules same{.tf32 = tf32, .most_workspace = kRules.most_workspace};
+    const EngineRules any{.tf32 = tf32, .deterministic = false, .most_workspace = kRules.most_workspace};
+    const std::vector<Convolution> all = convolutions_of(networks().front(), GetParam(), 256);
+    int others = 0;
+    for (const Convolution& work : all) {
+      const auto mine = gpu_->choice(work, same, {}), other = gpu_->choice(work, any, {});
+      ASSERT_TRUE(mine && other) << text_of(work);
+      if (other->engine.name == mine->engine.name) continue;
+      EXPECT_FALSE(other->engine.same_bits) << text_of(work);
+      ++others;
+    }
+    fmt::print("{}{}: another engine for {} of {} shapes\n", dtype_name(GetParam()), tf32 ? " with tf32" : "", others,
+               all.size());
+    if (GetParam() != DType::float32) break;
+  }
+}
+
 TEST_P(CudaDescribedGpu, IsOfferedTensorCoresAndTakesThemUnlessTheyRound) {
   for (const Direction direction : {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     const Convolution work = block(GetParam(), direction);

@@ -14,6 +14,16 @@ TEST(CudaEngineRules, RefuseWhatMayGiveOtherBits) {
   }
 }
 
+TEST(CudaEngineRules, AllowOtherBitsWhereTheyAreAskedForAndNothingElse) {
+  const EngineRules any{.deterministic = false};
+  for (const DType dtype : kAll) {
+    EXPECT_TRUE(may_compute({.name = "1", .same_bits = false}, dtype, any));
+    EXPECT_FALSE(may_compute({.name = "1", .same_bits = false, .narrows_sums = true}, dtype, any));
+    EXPECT_FALSE(may_compute({.name = "1", .same_bits = false, .narrows_inputs = true}, dtype, any));
+  }
+  EXPECT_FALSE(may_compute({.name = "1", .same_bits = false, .tensor_cores = true}, DType::float32, any));
+}
+
 TEST(CudaEngineRules, RefuseWhatRoundsMoreThanTheTypeDoes) {
   EXPECT_FALSE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {}));
   EXPECT_TRUE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {.tf32 = true}));
@@ -34,6 +44,7 @@ TEST(CudaEngineRules, KeepTheOrderAndTryNothingTwice) {
                                          {.name = "d"}};
   EXPECT_EQ(engines_to_try(engines, DType::float32, {}, {}), (Order{1, 4}));
   EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, {}), (Order{1, 2, 4}));
+  EXPECT_EQ(engines_to_try(engines, DType::float32, {.deterministic = false}, {}), (Order{0, 1, 4}));
   EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, "d"), (Order{4, 1, 2}));
   EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, "a"), (Order{1, 2, 4}));  // is none that may
   EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, "e"), (Order{1, 2, 4}));  // is none of cuDNN's

@@ -100,7 +100,7 @@ TEST(CudaJoining, JoinsNothingOverABias) {
 }
 
 std::string difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
-  const auto joins = make_replay_backend(std::uint64_t{8} << 30, true);
+  const auto joins = make_replay_backend(std::uint64_t{8} << 30, {.joins = true});
   return compare_backends(*joins, *backend::make_reference_backend(), problem, options, tolerance);
 }
 

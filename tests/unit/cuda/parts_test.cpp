@@ -106,7 +106,7 @@ void expect_final_parts(const Problem& problem, DType dtype) {
     const float* const values = places.at(part);
     early[part].assign(values, values + parts[static_cast<std::size_t>(part)].size);
   };
-  const auto executable = make_replay_backend(std::uint64_t{8} << 30, false, {.at_milestone = keep})
+  const auto executable = make_replay_backend(std::uint64_t{8} << 30, {.at_milestone = keep})
                               ->compile(problem.graph, {.dtype = dtype, .max_samples = problem.n});
   executable->write_state(problem.state);
   parts = executable->parts_here();

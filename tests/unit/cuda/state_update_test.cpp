@@ -74,7 +74,8 @@ TEST(CudaStateUpdate, IsRecordedOnceWhereverTheSumIsAndWhateverTheNumbersAre) {
   const Problem problem = matrix_problem();
   for (const OptimizerKind kind : kKinds) {
     int recordings = 0;
-    const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, false, {.recordings = &recordings}), problem);
+    const auto executable =
+        compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
     executable->apply(sum_of_step(problem, 0), update_of_step(kind, 0));
     EXPECT_EQ(recordings, 1);
     for (int step = 1; step < 4; ++step) executable->apply(sum_of_step(problem, step), update_of_step(kind, step));
@@ -89,7 +90,7 @@ TEST(CudaStateUpdate, IsRecordedOnceWhereverTheSumIsAndWhateverTheNumbersAre) {
 TEST(CudaStateUpdate, AStepOfOneShardRecordsNothingAfterTheFirst) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, false, {.recordings = &recordings}), problem);
+  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   step_by(*executable, problem, update_of_step(OptimizerKind::muon, 0), 1);
   const int first = recordings;
   for (int step = 1; step < 4; ++step) {
@@ -101,7 +102,7 @@ TEST(CudaStateUpdate, AStepOfOneShardRecordsNothingAfterTheFirst) {
 TEST(CudaStateUpdate, AnotherNumberOfIterationsIsAnotherRecording) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, false, {.recordings = &recordings}), problem);
+  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   for (const int iterations : {2, 5, 2}) {
     backend::Update update = update_of_step(OptimizerKind::muon, 0);
     update.rule.newton_schulz.steps = iterations;

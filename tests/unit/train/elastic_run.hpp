@@ -1,6 +1,7 @@
 // Runs a script of generations with real training in every worker, and keeps all that came out of it.
 #pragma once
 
+#include <atomic>
 #include <map>
 
 #include <dtrain/train/ledger.hpp>
@@ -50,6 +51,7 @@ struct WorkerEnd {
   bool killed = false;
   std::string error;  // what it threw, if not because it was killed
   int losses = 0;     // generations that ended with a lost peer
+  std::string probe;  // what it told of its warm-up
   TrainResult result;
   backend::ModelState state;
 };
@@ -67,11 +69,10 @@ struct JobEnd {
   }
 };
 
-// A processor that makes a mistake: after so many steps one bit of the weights is wrong.
-class Flawed final : public backend::Executable {
+// An executable that does as another one does, as far as nothing is overridden.
+class Around : public backend::Executable {
  public:
-  Flawed(std::unique_ptr<backend::Executable> inner, int good_steps)
-      : inner_(std::move(inner)), good_steps_(good_steps) {}
+  explicit Around(std::unique_ptr<backend::Executable> inner) : inner_(std::move(inner)) {}
   void enqueue(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                const backend::StepKey& key, backend::ContributionSink& sink) override {
     inner_->enqueue(batch, shards, key, sink);
@@ -79,10 +80,6 @@ class Flawed final : public backend::Executable {
   void synchronize() override { inner_->synchronize(); }
   void apply(std::span<const float> contribution, const backend::Update& update) override {
     inner_->apply(contribution, update);
-    if (good_steps_-- > 0) return;
-    backend::ModelState state = inner_->read_state();
-    state.parameters[5] += 1e-3f;
-    inner_->write_state(std::move(state));
   }
   backend::StepMetrics evaluate(const backend::HostBatch& batch, std::span<float> logits) override {
     return inner_->evaluate(batch, logits);
@@ -92,9 +89,61 @@ class Flawed final : public backend::Executable {
   std::uint64_t planned_bytes() const override { return inner_->planned_bytes(); }
   Json profile(const backend::HostBatch& batch, int repeats) override { return inner_->profile(batch, repeats); }
 
- private:
+ protected:
   std::unique_ptr<backend::Executable> inner_;
+};
+
+// A processor that makes a mistake: after so many steps one bit of the weights is wrong.
+class Flawed final : public Around {
+ public:
+  Flawed(std::unique_ptr<backend::Executable> inner, int good_steps)
+      : Around(std::move(inner)), good_steps_(good_steps) {}
+  void apply(std::span<const float> contribution, const backend::Update& update) override {
+    inner_->apply(contribution, update);
+    if (good_steps_-- > 0) return;
+    backend::ModelState state = inner_->read_state();
+    state.parameters[5] += 1e-3f;
+    inner_->write_state(std::move(state));
+  }
+
+ private:
   int good_steps_;
+};
+
+// Nothing that it computes again is the same, as where sums are made in whatever order.
+class Wavering final : public Around {
+ public:
+  using Around::Around;
+  void enqueue(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
+               const backend::StepKey& key, backend::ContributionSink& sink) override {
+    Sink wavering(sink);
+    inner_->enqueue(batch, shards, key, wavering);
+    inner_->synchronize();
+  }
+
+ private:
+  class Sink final : public backend::ContributionSink {
+   public:
+    explicit Sink(backend::ContributionSink& inner) : inner_(inner) {}
+    std::span<float> buffer(const backend::ShardRange& shard) override {
+      const std::span<float> memory = inner_.buffer(shard);
+      const std::lock_guard lock(mutex_);
+      return buffers_[shard.index] = memory;
+    }
+    void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool last) override {
+      static std::atomic<int> times = 0;
+      if (first == 0) {
+        const std::lock_guard lock(mutex_);
+        buffers_.at(shard.index)[0] += 1e-4f * static_cast<float>(++times);
+      }
+      inner_.ready(shard, first, size, last);
+    }
+
+   private:
+    backend::ContributionSink& inner_;
+    std::mutex mutex_;  // guards buffers_
+    std::map<int, std::span<float>> buffers_;
+  };
 };
 
 class ElasticTraining : public TinyTraining {
@@ -161,6 +210,7 @@ class ElasticTraining : public TinyTraining {
 
   bool validates_ = true;
   std::map<int, int> flawed_;  // worker, good steps
+  bool wavers_ = false;        // what the workers compute
   Connect connect_;
   std::function<void(int worker, Point point, std::uint64_t samples_seen)> on_point_;
 
@@ -171,6 +221,7 @@ class ElasticTraining : public TinyTraining {
     std::unique_ptr<backend::Executable> executable = compile(*backend::make_reference_backend());
     const auto flawed = flawed_.find(worker);
     if (flawed != flawed_.end()) executable = std::make_unique<Flawed>(std::move(executable), flawed->second);
+    if (wavers_) executable = std::make_unique<Wavering>(std::move(executable));
     data::Loader training = loader(), validation = loader(false);
     TrainerOptions options = options_;
     options.ledger->worker = "w" + std::to_string(worker);
@@ -184,6 +235,7 @@ class ElasticTraining : public TinyTraining {
       end.error = error.what();
     }
     end.losses = membership.losses;
+    end.probe = membership.probe;
     end.state = executable->read_state();
   }
 

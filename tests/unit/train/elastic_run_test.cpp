@@ -122,6 +122,47 @@ TEST_F(ElasticTraining, ThrowsOutAWorkerThatComputesOtherBits) {
   expect_every_sample_once(job);
 }
 
+// As on GPUs without --deterministic.
+class WaveringTraining : public ElasticTraining {
+ protected:
+  WaveringTraining() {
+    wavers_ = true;
+    options_.same_bits = false;
+    options_.warm_up = true;
+  }
+};
+
+TEST_F(WaveringTraining, StaysOneModelWhoeverIsLost) {
+  EXPECT_NE(undisturbed().survivor().state.parameters, undisturbed().survivor().state.parameters);
+  for (const Point point : kAllPoints) {
+    SCOPED_TRACE(int(point));
+    const JobEnd job = run({{.workers = {0, 1, 2}, .until = 20, .killed = 0, .point = point}, {.workers = {1, 2, 3}}});
+    for (const auto& [worker, end] : job.workers) {
+      EXPECT_EQ(end.error, "") << "worker " << worker;
+      const bool was_there = !end.killed && end.result.ended == TrainResult::Ended::done;
+      if (was_there) expect_same_bits(job.survivor().state, end.state);
+    }
+    EXPECT_EQ(job.workers.at(2).state.updates, 10u);
+    expect_every_sample_once(job);
+  }
+}
+
+// Worker 1 takes a step that worker 0 must not take; it takes it later, alone.
+TEST_F(WaveringTraining, ReplacesAStateThatWasLeftBehindAtTheSameCursor) {
+  const JobEnd job =
+      run({{.workers = {0, 1}, .until = 20, .frozen = 0}, {.workers = {0}, .until = 30}, {.workers = {0, 1}}});
+  for (const auto& [worker, end] : job.workers) EXPECT_EQ(end.error, "") << "worker " << worker;
+  expect_same_bits(job.workers.at(0).state, job.workers.at(1).state);
+  expect_every_sample_once(job);
+}
+
+// Else a newcomer would be refused for bits that nobody can promise.
+TEST_F(WaveringTraining, TellsNobodyWhatTheWarmUpGave) {
+  EXPECT_EQ(undisturbed().survivor().probe, "");
+  options_.same_bits = true;
+  EXPECT_NE(undisturbed().survivor().probe, "");
+}
+
 TEST_F(ElasticTraining, GivesTheSameBitsWhenGradientsAreRounded) {
   const JobEnd exact = undisturbed();
   options_.gradient_dtype = backend::DType::bfloat16;

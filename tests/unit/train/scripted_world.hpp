@@ -114,6 +114,7 @@ class ScriptedMembership final : public elastic::Membership {
   ScriptedMembership(ScriptedWorld& world, int worker, std::function<void(int, Point, std::uint64_t)> on_point = {})
       : world_(world), worker_(worker), on_point_(std::move(on_point)) {}
 
+  void probed(const std::string& hash) override { probe = hash; }
   elastic::Entry enter(const elastic::Standing& standing) override {
     standing_ = standing;
     const auto next = world_.next_of(worker_, index_);
@@ -174,6 +175,7 @@ class ScriptedMembership final : public elastic::Membership {
   }
 
   int losses = 0;
+  std::string probe;  // what the warm-up gave, if that was told
 
  private:
   ScriptedWorld& world_;

@@ -13,6 +13,11 @@ Claim at(std::uint32_t epoch, std::uint64_t step, std::uint64_t samples, bool ha
           .updates = samples};
 }
 
+Claim holding(Claim claim, const std::string& bits) {
+  claim.bits = bits;
+  return claim;
+}
+
 struct RolesCase {
   const char* what;
   std::vector<Claim> claims;
@@ -28,6 +33,11 @@ TEST(Roles, AreThoseOfTheTable) {
       {"a newcomer among members at one step", {at(1, 2, 50), at(1, 2, 50), at(0, 0, 0, false)}, 0, {0, 1}, {2}},
       {"one survivor is a step behind", {at(1, 2, 50), at(1, 3, 60), at(1, 3, 60)}, 1, {1, 2}, {0}},
       {"an epoch closed here and not there needs no weights", {at(0, 5, 45), at(1, 0, 45)}, 1, {0, 1}, {}},
+      {"one took the step alone that the others took again",
+       {holding(at(1, 2, 50), "a"), holding(at(1, 2, 50), "b"), holding(at(1, 2, 50), "a")},
+       0,
+       {0, 2},
+       {1}},
   };
   for (const RolesCase& row : table) {
     const Roles roles = roles_of(row.claims);

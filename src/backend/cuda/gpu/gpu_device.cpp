@@ -164,7 +164,8 @@ class GpuDevice final : public Device {
     check(cudaMemGetInfo(&free, &total), "the question for its memory");
     workspace_bytes_ = workspace_for(total);
     workspace_ = allocate(workspace_bytes_);
-    const EngineRules rules{.tf32 = options.tf32, .most_workspace = workspace_bytes_};
+    const EngineRules rules{
+        .tf32 = options.tf32, .deterministic = options.deterministic, .most_workspace = workspace_bytes_};
     cudnn_ = std::make_unique<Cudnn>(functions_, stream_.get(), workspace_, rules, options.plans_to_time, plans);
   }
   ~GpuDevice() override {

@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "../cuda_backend.hpp"
+#include "../description.hpp"
 #include "../libraries/shared_object.hpp"
 #include "gpu_device.hpp"
 
@@ -52,15 +53,6 @@ void look_for_gpus(CudaReport& report) {
   }
 }
 
-std::string describe(const CudaGpu& gpu, const CudaReport& report, const CudaOptions& options, const PlanStore& plans) {
-  std::string text = fmt::format("{} (capability {}, driver for CUDA {}), cuDNN {}", gpu.name, gpu.capability,
-                                 report.driver, report.libraries.front().version);
-  if (options.tf32) text += ", TF32";
-  if (!options.joins) text += ", passes apart";
-  const std::string measured = plans.description();
-  return measured.empty() ? text : fmt::format("{}, {}", text, measured);
-}
-
 }  // namespace
 }  // namespace cuda
 
@@ -97,8 +89,8 @@ std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions& options
   // Capabilities are "8.0", "9.0", "10.0"; bfloat16 began with 8.
   const bool has_bfloat16 = gpu.capability.size() > 3 || gpu.capability >= "8";
   const Path folder = options.plans.empty() ? user_cache_folder() : options.plans;
-  const cuda::PlanStore plans(folder, fmt::format("{} cuDNN {}", gpu.name, cudnn.version));
-  return cuda::make_backend_on({cuda::describe(gpu, report, options, plans), has_bfloat16},
+  const cuda::PlanStore plans(folder, cuda::maker_of_plans(gpu, report, options));
+  return cuda::make_backend_on({cuda::describe(gpu, report, options, plans), has_bfloat16, options.deterministic},
                                [=, file = cudnn.file] { return cuda::open_gpu(index, file, options, plans); });
 }
 
