@@ -154,11 +154,13 @@ END
 }
 
 bench() {  # bench FILE OPTION...
-  local file=$1
+  local file=$1 cost
   shift
   if "$dtrain" bench train --device $device --network resnet-v1 --warmup $((steps / 2)) --steps $steps "$@" --json \
     </dev/null >"$file.json" 2>"$file.log"; then
-    printf '%-36s %s images/sec\n' "$(basename "$file")" "$(number images_per_second "$file.json")"
+    cost=$(number deterministic_cost "$file.json")
+    printf '%-36s %s images/sec%s\n' "$(basename "$file")" "$(number images_per_second "$file.json")" \
+      "${cost:+, deterministic: $cost x the step of --deterministic off}"
   else
     rm -f "$file.json"
     printf '%-36s failed: %s\n' "$(basename "$file")" "$(head -n 1 "$file.log")"
@@ -195,9 +197,9 @@ network_json() {
   kernels=$(numbers seconds "${ours[0]}" | awk '{ sum += $1 } END { print sum + 0 }')
   printf '{"images_per_second": %s, "pytorch_images_per_second": %s, "times_pytorch": %s, ' "$speed" "$peer_speed" \
     "$(quotient "$speed" "$peer_speed")"
-  printf '"kernel_share": %s, "memory_bytes": %s, "pytorch_memory_bytes": %s}' \
+  printf '"kernel_share": %s, "memory_bytes": %s, "pytorch_memory_bytes": %s, "deterministic_cost": %s}' \
     "$(quotient "$kernels" "$(number step_seconds "${ours[0]}")")" "$(median planned_bytes "${ours[@]}")" \
-    "$(median peak_memory_bytes "${theirs[@]}")"
+    "$(median peak_memory_bytes "${theirs[@]}")" "$(median deterministic_cost "${ours[@]}")"
 }
 
 summarise() {  # summarise RESULTS FAILED

@@ -3,10 +3,12 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "bench_determinism.hpp"
 #include "bench_run.hpp"
 #include "command.hpp"
 #include "compute_options.hpp"
 #include "data_options.hpp"
+#include "gpu_choice.hpp"
 #include "network_choice.hpp"
 #include "synthetic_data.hpp"
 
@@ -51,6 +53,7 @@ struct BenchResult {
   StepTimes times;
   std::uint64_t planned_bytes = 0;
   std::vector<OperationTime> operations;
+  std::optional<DeterminismCost> determinism;  // on a GPU
   int samples = 0, shards = 1;
 
   double rate() const { return samples / times.median(); }
@@ -58,6 +61,19 @@ struct BenchResult {
   // The measured speed as a share of that of the bare convolutions; 0 where the backend has none.
   double limit_share() const { return limit_seconds() / times.median(); }
 };
+
+// nullopt: on the CPU there is no other way.
+std::optional<DeterminismCost> measure_determinism(const BenchOptions& options, const nn::Graph& graph,
+                                                   const backend::CompileOptions& compile, backend::Executable& asked,
+                                                   const TimeSteps& time) {
+  if (!gpu_of_slot(options.compute, 0)) return std::nullopt;
+  const auto make_other = [&] {
+    ComputeOptions other = options.compute;
+    other.cuda.deterministic = !other.cuda.deterministic;
+    return choose_backend(other)->compile(graph, compile);
+  };
+  return cost_of_determinism(options.compute.cuda.deterministic, asked, make_other, options.length, time);
+}
 
 BenchResult measure(const BenchOptions& options, const OptionSet& set) {
   DataOptions data = options.data;
@@ -87,7 +103,11 @@ BenchResult measure(const BenchOptions& options, const OptionSet& set) {
   trainer.global_batch = samples;
   trainer.logical_shards = result.shards;
   trainer.seed = options.compute.seed;
-  result.times = time_steps(graph, *executable, loader, trainer, options.length);
+  const auto time = [&](backend::Executable& one, const BenchLength& length) {
+    return time_steps(graph, one, loader, trainer, length);
+  };
+  result.times = time(*executable, options.length);
+  result.determinism = measure_determinism(options, graph, result.compile, *executable, time);
   result.planned_bytes = executable->planned_bytes();
   result.operations = profile_shard(*executable, loader, result.compile.max_samples);
   return result;
@@ -103,6 +123,16 @@ Json operations_json(const BenchResult& result) {
                                  {"bare_seconds", operation.bare_seconds}}));
   }
   return list;
+}
+
+Json determinism_json(const BenchResult& result) {
+  if (!result.determinism) return {};
+  const DeterminismCost& cost = *result.determinism;
+  if (!cost.unknown.empty()) return Json::object({{"unknown", cost.unknown}});
+  return Json::object({{"deterministic_cost", cost.ratio()},
+                       {"seconds_on", cost.seconds_on},
+                       {"seconds_off", cost.seconds_off},
+                       {"turns", cost.turns}});
 }
 
 Json document(const BenchResult& result) {
@@ -124,8 +154,18 @@ Json document(const BenchResult& result) {
   json["planned_bytes"] = result.planned_bytes;
   json["limit_images_per_second"] = result.limit_seconds() > 0 ? Json(result.samples / result.limit_seconds()) : Json();
   json["limit_share"] = result.limit_seconds() > 0 ? Json(result.limit_share()) : Json();
+  json["deterministic"] = determinism_json(result);
   json["operations"] = operations_json(result);
   return json;
+}
+
+void answer_determinism(const BenchResult& result, Console& console) {
+  if (!result.determinism) return;
+  const DeterminismCost& cost = *result.determinism;
+  console.answer(cost.unknown.empty()
+                     ? fmt::format("deterministic: {:.3f} x the step of --deterministic off ({:.2f} ms, {:.2f} ms)",
+                                   cost.ratio(), 1e3 * cost.seconds_on, 1e3 * cost.seconds_off)
+                     : fmt::format("deterministic: what it costs is unknown: {}", cost.unknown));
 }
 
 void answer_summary(const BenchResult& result, Console& console) {
@@ -138,6 +178,7 @@ void answer_summary(const BenchResult& result, Console& console) {
                              1e3 * times.median(), times.seconds.size()));
   console.answer(fmt::format("first step done {:.2f} s after the start; peak memory {}, of it planned {}",
                              times.first_step, format_bytes(times.peak_memory), format_bytes(result.planned_bytes)));
+  answer_determinism(result, console);
   if (result.limit_seconds() <= 0) return;
   console.answer(fmt::format("bare convolutions alone: {:.0f} images/sec; reached: {:.1f} %",
                              result.samples / result.limit_seconds(), 100 * result.limit_share()));

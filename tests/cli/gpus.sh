@@ -10,9 +10,12 @@ if ! [ -x "$(dirname "$DTRAIN")/tests/dtrain_two_gpus" ]; then
   exit
 fi
 DTRAIN=$(dirname "$DTRAIN")/tests/dtrain_two_gpus
-training=(train --network mlp --benchmark 1 --image-shape "1,8,8" --num-classes 4 --num-examples 64 --num-epochs 1
+shapes 64
+training=(train --network mlp --image-shape "3,28,28" --data-train d/shapes_train.rec --rgb-std 58 --lr 0.01 --num-epochs 1
   --batch-size 16 --logical-shards 4 --seed 3)
 hash() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["weights_sha256"])'; }
+differ() { [ -n "$1" ] && [ -n "$2" ] && [ "$1" != "$2" ]; }
+answers_not() { ! grep -qF -- "$1" out; }
 took() { grep -q "took GPU $2" "job/logs/worker1.$1.log"; }  # took SLOT GPU
 
 run "${training[@]}" --gpus 1,0 --model-prefix m/two --job-dir job
@@ -52,6 +55,36 @@ check "NCCL rounds to the same bits" same "$(hash m/tcp16)" "$(hash m/nccl16)"
 run "${training[@]}" -n 2 --transport nccl --job-dir nowhere
 check "NCCL without GPUs is a usage error" exits 2
 check "NCCL without GPUs is explained" says "--transport nccl: the workers compute on the CPU"
+
+# With --deterministic off the GPUs of this program compute other bits each time.
+run "${training[@]}" --gpus 0,1 --deterministic off --transport nccl --model-prefix m/off --job-dir off
+check "workers that compute other bits train together where nobody promised the same" exits 0
+check "every worker of the job is told" grep -q "took GPU 1, not deterministic" off/logs/worker1.1.log
+run "${training[@]}" --gpus 1 --deterministic off --model-prefix m/off_one
+check "a worker alone is told" says "took GPU 1, not deterministic"
+check "then the number of GPUs changes bits" differ "$(hash m/off)" "$(hash m/off_one)"
+run "${training[@]}" --gpus 1 --model-prefix m/on --deterministic
+check "the name of the option alone means on" same "$(hash m/one)" "$(hash m/on)"
+for setting in on off; do
+  run "${training[@]}" --deterministic $setting --model-prefix m/cpu_$setting
+done
+check "on the CPU there is only one way" same "$(hash m/cpu_on)" "$(hash m/cpu_off)"
+run "${training[@]}" --deterministic often
+check "another word is a usage error" exits 2
+
+measuring=(bench train --network mlp --image-shape "1,8,8" --num-classes 4 --batch-size 16 --warmup 1 --steps 10)
+run "${measuring[@]}" --gpus 0
+check "bench says what the same bits cost on a GPU" answers_line "^deterministic: [0-9.]+ x the step of --deterministic off"
+check "bench computes both ways" same "$(grep -c "took GPU 0$" err) $(grep -c "took GPU 0, not deterministic$" err)" "1 1"
+for setting in on off; do
+  run "${measuring[@]}" --gpus 0 --deterministic $setting --json
+  check "bench --deterministic $setting has the cost as a number" \
+    json out '(c := d["deterministic"])["seconds_off"] > 0 and c["deterministic_cost"] == c["seconds_on"] / c["seconds_off"]'
+done
+run "${measuring[@]}"
+check "on the CPU there is nothing to compare" answers_not "deterministic"
+run "${measuring[@]}" --json
+check "on the CPU the cost is null" json out 'd["deterministic"] is None'
 
 run "${training[@]}" --gpus 0,5 --job-dir nowhere
 check "a GPU that is not there is a usage error" exits 2
