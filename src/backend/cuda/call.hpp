@@ -46,6 +46,9 @@ struct Convolution {
   float* moments = nullptr;
   // forward and backward_weights.
   NormedInput normed{};
+  // Its bits may differ between runs and ranks where that was asked for: what comes of it is only ever part of a sum
+  // that all ranks get. What each rank computes for itself, as an optimizer's step, would drive them apart.
+  bool any_order = false;
 };
 
 // Nothing is done: other queues can wait for the calls before it. See Recording::mark().

@@ -4,6 +4,11 @@
 
 namespace dtrain::backend::cuda {
 
+EngineRules rules_for(const Convolution& work, EngineRules rules) {
+  rules.deterministic |= !work.any_order;
+  return rules;
+}
+
 bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rules) {
   if (engine.narrows_inputs || engine.narrows_sums) return false;
   if (rules.deterministic && !engine.same_bits) return false;

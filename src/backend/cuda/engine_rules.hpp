@@ -27,6 +27,9 @@ struct EngineRules {
   std::uint64_t most_workspace = 0;  // bytes
 };
 
+// Of one convolution: only one whose bits may differ is computed in any order, and only where the rules allow it.
+EngineRules rules_for(const Convolution& work, EngineRules rules);
+
 // Results do not depend on the run and what is float32 is not rounded to less, unless the rules say so; sums are
 // float32.
 bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rules);

@@ -72,7 +72,7 @@ ConvolutionShape Model::convolution_shape(int index, int n) const {
 }
 
 Convolution Model::convolution(const Binding& binding, int index, Direction direction) const {
-  return {.direction = direction, .shape = convolution_shape(index, binding.n), .dtype = dtype};
+  return {.direction = direction, .shape = convolution_shape(index, binding.n), .dtype = dtype, .any_order = true};
 }
 
 NormCoefficients Model::norm_coefficients(const Binding& binding, int norm) const {

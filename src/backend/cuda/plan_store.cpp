@@ -44,13 +44,14 @@ std::string file_name(const std::string& maker) {
 
 }  // namespace
 
-std::string work_key(const Convolution& work, bool tf32) {
+std::string work_key(const Convolution& work, const EngineRules& rules) {
   const ConvolutionShape& s = work.shape;
-  return fmt::format("{} {} {}x{}x{}x{} {}x{}x{} stride {}x{} padding {}x{} groups {}{}{}",
+  return fmt::format("{} {} {}x{}x{}x{} {}x{}x{} stride {}x{} padding {}x{} groups {}{}{}{}",
                      direction_name(work.direction),
-                     tf32 && work.dtype == DType::float32 ? "tf32" : dtype_name(work.dtype), s.n, s.in_h, s.in_w, s.in,
-                     s.kernel_h, s.kernel_w, s.out, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups,
-                     work.normed.joined ? " of a norm's input" : "", work.moments ? " with moments" : "");
+                     rules.tf32 && work.dtype == DType::float32 ? "tf32" : dtype_name(work.dtype), s.n, s.in_h, s.in_w,
+                     s.in, s.kernel_h, s.kernel_w, s.out, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups,
+                     work.normed.joined ? " of a norm's input" : "", work.moments ? " with moments" : "",
+                     rules_for(work, rules).deterministic ? "" : " in any order");
 }
 
 PlanStore::PlanStore(const Path& folder, const std::string& maker) : file_(folder / file_name(maker)), maker_(maker) {

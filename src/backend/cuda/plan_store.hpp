@@ -8,12 +8,13 @@
 
 #include <dtrain/base/files.hpp>
 
-#include "call.hpp"
+#include "engine_rules.hpp"
 
 namespace dtrain::backend::cuda {
 
-// What is computed, whatever memory it is in: "forward bfloat16 256x56x56x64 3x3x64 stride 1x1 padding 1x1 groups 1".
-std::string work_key(const Convolution& work, bool tf32);
+// What is computed by which rules, whatever memory it is in: "forward bfloat16 256x56x56x64 3x3x64 stride 1x1 padding
+// 1x1 groups 1".
+std::string work_key(const Convolution& work, const EngineRules& rules);
 
 class PlanStore {
  public:

@@ -123,7 +123,10 @@ TEST_P(CudaDescribedGpu, HasAPlanForEveryProductOfMuon) {
 }
 
 Convolution block(DType dtype, Direction direction) {
-  return {.direction = direction, .shape = {256, 64, 56, 56, 64, 56, 56, 3, 3, 1, 1, 1, 1, 1}, .dtype = dtype};
+  return {.direction = direction,
+          .shape = {256, 64, 56, 56, 64, 56, 56, 3, 3, 1, 1, 1, 1, 1},
+          .dtype = dtype,
+          .any_order = true};
 }
 
 // So that the rules are about something: cuDNN offers what they refuse.
@@ -145,8 +148,10 @@ TEST_P(CudaDescribedGpu, TakesEnginesThatGiveOtherBitsWhereItMayAndTheyAddInFloa
           << engine.name;
     }
   }
-  const Convolution work = block(GetParam(), Direction::backward_weights);
+  Convolution work = block(GetParam(), Direction::backward_weights);
   EXPECT_EQ(gpu_->choice(work, any, {})->engine.same_bits, GetParam() != DType::float32);
+  work.any_order = false;
+  EXPECT_TRUE(gpu_->choice(work, any, {})->engine.same_bits);
 }
 
 // Prints how much of a step --deterministic off would change: tests/bench/README.md has the figures.

@@ -24,6 +24,17 @@ TEST(CudaEngineRules, AllowOtherBitsWhereTheyAreAskedForAndNothingElse) {
   EXPECT_FALSE(may_compute({.name = "1", .same_bits = false, .tensor_cores = true}, DType::float32, any));
 }
 
+TEST(CudaEngineRules, NeverAllowOtherBitsInWhatEachRankComputesForItself) {
+  for (const bool any_order : {false, true}) {
+    Convolution work;
+    work.any_order = any_order;
+    EXPECT_EQ(rules_for(work, {.tf32 = true, .deterministic = false, .most_workspace = 7}).deterministic, !any_order);
+    EXPECT_TRUE(rules_for(work, {}).deterministic);
+    EXPECT_EQ(rules_for(work, {.tf32 = true, .most_workspace = 7}).most_workspace, 7);
+    EXPECT_TRUE(rules_for(work, {.tf32 = true}).tf32);
+  }
+}
+
 TEST(CudaEngineRules, RefuseWhatRoundsMoreThanTheTypeDoes) {
   EXPECT_FALSE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {}));
   EXPECT_TRUE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {.tf32 = true}));

@@ -92,13 +92,13 @@ TEST(CudaPlanStore, SaysWhereItCannotBeKept) {
 TEST(CudaPlanStore, TellsWorkApartByAllThatDecidesOnItsPlan) {
   Convolution work;
   work.shape = {8, 4, 10, 12, 16, 10, 12, 3, 5, 1, 1, 1, 2, 1};
-  const std::string key = work_key(work, false);
+  const std::string key = work_key(work, {});
   EXPECT_EQ(key, "forward float32 8x10x12x4 3x5x16 stride 1x1 padding 1x2 groups 1");
-  EXPECT_NE(work_key(work, true), key);
+  EXPECT_NE(work_key(work, {.tf32 = true}), key);
   const auto with = [&](auto member, auto value) {
     Convolution other = work;
     other.*member = value;
-    return work_key(other, false);
+    return work_key(other, {});
   };
   EXPECT_NE(with(&Convolution::direction, Direction::backward_data), key);
   EXPECT_NE(with(&Convolution::dtype, DType::bfloat16), key);
@@ -109,6 +109,15 @@ TEST(CudaPlanStore, TellsWorkApartByAllThatDecidesOnItsPlan) {
     shape.*member += 1;
     EXPECT_NE(with(&Convolution::shape, shape), key);
   }
+}
+
+TEST(CudaPlanStore, TellsPlansApartThatMayGiveOtherBits) {
+  Convolution work;
+  const std::string key = work_key(work, {});
+  EXPECT_EQ(work_key(work, {.deterministic = false}), key) << "each rank computes it for itself";
+  work.any_order = true;
+  EXPECT_EQ(work_key(work, {}), key) << "nobody asked for other bits";
+  EXPECT_EQ(work_key(work, {.deterministic = false}), key + " in any order");
 }
 
 }  // namespace

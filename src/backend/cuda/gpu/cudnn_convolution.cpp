@@ -39,7 +39,7 @@ bool Cudnn::has_plan_for(const Convolution& work) const {
 
 CudnnConvolution::CudnnConvolution(Cudnn& cudnn, const Convolution& work)
     : cudnn_(cudnn),
-      key_(work_key(work, cudnn.rules.tf32)),
+      key_(work_key(work, cudnn.rules)),
       kept_(cudnn.store.find(key_)),
       plans_({.cudnn = cudnn.functions, .handle = cudnn.handle}, work, cudnn.rules, kept_),
       operands_(plans_.graph().operands(cudnn.workspace)),

@@ -42,7 +42,7 @@ Plans::Plans(const CudnnTarget& target, const Convolution& work, const EngineRul
     : target_(target), graph_(target, work), most_workspace_(rules.most_workspace) {
   ask(CUDNN_HEUR_MODE_A);
   ask(CUDNN_HEUR_MODE_FALLBACK);
-  order_ = engines_to_try(facts_, work.dtype, rules, preferred);
+  order_ = engines_to_try(facts_, work.dtype, rules_for(work, rules), preferred);
 }
 
 std::optional<Plan> Plans::next() {
