@@ -60,6 +60,8 @@ check "NCCL without GPUs is explained" says "--transport nccl: the workers compu
 run "${training[@]}" --gpus 0,1 --deterministic off --transport nccl --model-prefix m/off --job-dir off
 check "workers that compute other bits train together where nobody promised the same" exits 0
 check "every worker of the job is told" grep -q "took GPU 1, not deterministic" off/logs/worker1.1.log
+run "${training[@]}" --gpus 0,1 --deterministic off --transport nccl --optimizer muon --network lenet --job-dir muon
+check "products of an update are the same on all of them nevertheless" exits 0
 run "${training[@]}" --gpus 1 --deterministic off --model-prefix m/off_one
 check "a worker alone is told" says "took GPU 1, not deterministic"
 check "then the number of GPUs changes bits" differ "$(hash m/off)" "$(hash m/off_one)"

@@ -35,7 +35,7 @@ void replay(const Call& call) {
 void waver(const Call& call) {
   thread_local std::minstd_rand random{std::random_device{}()};
   const auto* const convolution = std::get_if<Convolution>(&call.work);
-  if (!convolution || convolution->direction != Direction::backward_weights) return;
+  if (!convolution || !convolution->any_order || convolution->direction != Direction::backward_weights) return;
   with_type(convolution->dtype, [&]<typename T>(T) {
     T& first = *static_cast<T*>(convolution->result);
     narrow(widen(first) + std::uniform_real_distribution<float>(0, 1e-3f)(random), first);
