@@ -36,22 +36,23 @@ struct NormSums {
   std::int32_t c;
   DTRAIN_BODY std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    constexpr int kAtOnce = 8;
+    constexpr int kMoreAtOnce = 8;
     const ChannelsOfPart<T> at(i, c);
     const Pack<T> start = at.channels.load(x, 0);
     float sums[Pack<T>::size] = {}, squares[Pack<T>::size] = {};
-    Pack<T> packs[kAtOnce];
-    for_rows<kAtOnce>(
+    Pack<T> packs[kMoreAtOnce];
+    for_rows<kMoreAtOnce>(
         cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
         [&](int k, std::int64_t) {
+          DTRAIN_UNROLL
           for (int j = 0; j < Pack<T>::size; ++j) {
             const float value = widen(packs[k].values[j]) - widen(start.values[j]);
             sums[j] += value;
             squares[j] += value * value;
           }
         });
-    at.channels.store_floats(sums, out + at.part * 2 * c);
-    at.channels.store_floats(squares, out + at.part * 2 * c + c);
+    at.channels.store_words(sums, out + at.part * 2 * c);
+    at.channels.store_words(squares, out + at.part * 2 * c + c);
   }
 };
 
@@ -143,9 +144,9 @@ struct NormLines {
 template <typename T>
 DTRAIN_BODY NormLines<Pack<T>::size> load_lines(const NormCoefficients& from, const Channels<T>& channels) {
   NormLines<Pack<T>::size> lines;
-  channels.load_floats(&from.mean(0), lines.mean);
-  channels.load_floats(&from.scale(0), lines.scale);
-  channels.load_floats(&from.shift(0), lines.shift);
+  channels.load_words(&from.mean(0), lines.mean);
+  channels.load_words(&from.scale(0), lines.scale);
+  channels.load_words(&from.shift(0), lines.shift);
   return lines;
 }
 
@@ -157,9 +158,9 @@ DTRAIN_BODY bool passes(float value) {
   return widen(stored) > 0;
 }
 
-// A few rows for each thread of a body that writes as many values as it reads: what it reads of them is under way at
-// the same time.
-constexpr int kFewRows = 4;
+// A few rows for each thread of a body that writes as many values as it reads; what it reads of kAtOnce of them is
+// under way at the same time.
+constexpr int kFewRows = 8, kAtOnce = 2;
 inline RowParts few_rows(std::int64_t rows) {
   return {.rows = rows, .parts = static_cast<std::int32_t>(packs_of(rows, kFewRows))};
 }
@@ -180,8 +181,8 @@ struct NormApply {
   DTRAIN_BODY void operator()(std::int64_t i) const {
     const ChannelsOfPart<T> at(i, coefficients.c);
     const auto lines = load_lines(coefficients, at.channels);
-    Pack<T> inputs[kFewRows], others[kFewRows];
-    for_rows<kFewRows>(
+    Pack<T> inputs[kAtOnce], others[kAtOnce];
+    for_rows<kAtOnce>(
         cut, at.part,
         [&](int k, std::int64_t row) {
           inputs[k] = at.channels.load(x, row);
@@ -189,12 +190,13 @@ struct NormApply {
         },
         [&](int k, std::int64_t row) {
           unsigned bits = 0;
+          DTRAIN_UNROLL
           for (int j = 0; j < Pack<T>::size; ++j) {
             float value = lines.at(j, widen(inputs[k].values[j]));
             if (residual) value += widen(others[k].values[j]);
-            bits |= unsigned{passes<T>(value)} << j;
             if (relu && value < 0) value = 0;
             narrow(value, inputs[k].values[j]);
+            bits |= unsigned{widen(inputs[k].values[j]) > 0} << j;
           }
           at.channels.store(inputs[k], y, row);
           if (passed) passed[row * packs() + at.pack] = static_cast<std::uint8_t>(bits);
@@ -215,10 +217,11 @@ struct ScaleShiftRelu {
   DTRAIN_BODY void operator()(std::int64_t i) const {
     const ChannelsOfPart<T> at(i, c);
     const Pack<T> factor = at.channels.load(factors, 0), offset = at.channels.load(factors, 1);
-    Pack<T> packs[kFewRows];
-    for_rows<kFewRows>(
+    Pack<T> packs[kAtOnce];
+    for_rows<kAtOnce>(
         cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
         [&](int k, std::int64_t row) {
+          DTRAIN_UNROLL
           for (int j = 0; j < Pack<T>::size; ++j) {
             const float value = fmaf(widen(packs[k].values[j]), widen(factor.values[j]), widen(offset.values[j]));
             narrow(value < 0 ? 0.0f : value, packs[k].values[j]);
@@ -269,7 +272,6 @@ struct NormGradientSums {
   NormCoefficients coefficients;
   DTRAIN_BODY std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
   DTRAIN_BODY void operator()(std::int64_t i) const {
-    constexpr int kAtOnce = 4;
     const ChannelsOfPart<T> at(i, coefficients.c);
     const auto lines = load_lines(coefficients, at.channels);
     float sums[Pack<T>::size] = {}, products[Pack<T>::size] = {};
@@ -283,6 +285,7 @@ struct NormGradientSums {
         },
         [&](int k, std::int64_t row) {
           Pack<T> stored;
+          DTRAIN_UNROLL
           for (int j = 0; j < Pack<T>::size; ++j) {
             const float input = widen(inputs[k].values[j]);
             float gradient = incoming.gradient(behind[k], j, input, lines);
@@ -294,10 +297,11 @@ struct NormGradientSums {
           if (kept) at.channels.store(stored, kept, row);
         });
     float inverse[Pack<T>::size];
-    at.channels.load_floats(&coefficients.inverse(0), inverse);
+    at.channels.load_words(&coefficients.inverse(0), inverse);
+    DTRAIN_UNROLL
     for (int j = 0; j < Pack<T>::size; ++j) products[j] *= inverse[j];
-    at.channels.store_floats(sums, out + at.part * 2 * coefficients.c);
-    at.channels.store_floats(products, out + at.part * 2 * coefficients.c + coefficients.c);
+    at.channels.store_words(sums, out + at.part * 2 * coefficients.c);
+    at.channels.store_words(products, out + at.part * 2 * coefficients.c + coefficients.c);
   }
 };
 
@@ -334,13 +338,14 @@ struct NormGradient {
     const ChannelsOfPart<T> at(i, coefficients.c);
     const auto lines = load_lines(coefficients, at.channels);
     float mean_gradient[Pack<T>::size], slope[Pack<T>::size], inverse[Pack<T>::size];
-    at.channels.load_floats(&coefficients.gradient_mean(0), mean_gradient);
-    at.channels.load_floats(&coefficients.product_mean(0), slope);
-    at.channels.load_floats(&coefficients.inverse(0), inverse);
+    at.channels.load_words(&coefficients.gradient_mean(0), mean_gradient);
+    at.channels.load_words(&coefficients.product_mean(0), slope);
+    at.channels.load_words(&coefficients.inverse(0), inverse);
+    DTRAIN_UNROLL
     for (int j = 0; j < Pack<T>::size; ++j) slope[j] *= inverse[j];
-    typename NormIncoming<T>::Read behind[kFewRows];
-    Pack<T> inputs[kFewRows], others[kFewRows];
-    for_rows<kFewRows>(
+    typename NormIncoming<T>::Read behind[kAtOnce];
+    Pack<T> inputs[kAtOnce], others[kAtOnce];
+    for_rows<kAtOnce>(
         cut, at.part,
         [&](int k, std::int64_t row) {
           behind[k] = incoming.read(at, row);
@@ -348,6 +353,7 @@ struct NormGradient {
           if (addend) others[k] = at.channels.load(addend, row);
         },
         [&](int k, std::int64_t row) {
+          DTRAIN_UNROLL
           for (int j = 0; j < Pack<T>::size; ++j) {
             const float input = widen(inputs[k].values[j]);
             const float gradient = incoming.gradient(behind[k], j, input, lines);

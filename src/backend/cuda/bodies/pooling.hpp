@@ -85,10 +85,12 @@ struct MaxPool {
     const std::int32_t top = shape.h.first(at.y), left = shape.w.first(at.x);
     Pack<T> best = at.channels.load(x, shape.input_at(at.sample, top, left));
     std::int32_t pixels[Pack<T>::size];
+    DTRAIN_UNROLL
     for (std::int32_t& pixel : pixels) pixel = top * shape.w.size + left;
     for (std::int32_t py = top; py < shape.h.end(at.y); ++py) {
       for (std::int32_t px = left; px < shape.w.end(at.x); ++px) {
         const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        DTRAIN_UNROLL
         for (int k = 0; k < Pack<T>::size; ++k) {
           if (!(widen(pack.values[k]) > widen(best.values[k]))) continue;
           best.values[k] = pack.values[k];
@@ -118,6 +120,7 @@ struct MaxPoolGradient {
         const std::int64_t window = shape.output_at(at.sample, wy, wx);
         const Pack<T> gradient = at.channels.load(dy, window);
         at.channels.load_words(positions + window * shape.c, pixels);
+        DTRAIN_UNROLL
         for (int k = 0; k < Pack<T>::size; ++k) {
           if (pixels[k] == mine) sums[k] += widen(gradient.values[k]);
         }
@@ -139,10 +142,12 @@ struct AveragePool {
     for (std::int32_t py = shape.h.first(at.y); py < shape.h.end(at.y); ++py) {
       for (std::int32_t px = shape.w.first(at.x); px < shape.w.end(at.x); ++px) {
         const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        DTRAIN_UNROLL
         for (int k = 0; k < Pack<T>::size; ++k) sums[k] += widen(pack.values[k]);
       }
     }
     const float divisor = shape.divisor(at.y, at.x);
+    DTRAIN_UNROLL
     for (float& sum : sums) sum /= divisor;
     store_narrow(at.channels, sums, y, at.row);
   }
@@ -161,6 +166,7 @@ struct AveragePoolGradient {
       for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
         const Pack<T> gradient = at.channels.load(dy, shape.output_at(at.sample, wy, wx));
         const float divisor = shape.divisor(wy, wx);
+        DTRAIN_UNROLL
         for (int k = 0; k < Pack<T>::size; ++k) sums[k] += widen(gradient.values[k]) / divisor;
       }
     }

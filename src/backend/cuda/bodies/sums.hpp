@@ -22,10 +22,11 @@ struct RowParts {
 // Parts that are folded into one number by a single thread at the end.
 constexpr std::int64_t kMostFoldedParts = 64;
 
-// About 32 Ki threads with wide reads, several at once: as many bytes under way as a GPU's memory needs to be kept
-// busy. A part has at least 32 rows, so that its sums are few beside what they are of. Grows with the rows.
+// About 64 Ki threads, what an H100 runs at once, with wide reads, several at a time: as many bytes under way as it
+// takes to keep its memory busy. A part has at least 32 rows, so that its sums are few beside what they are of. Grows
+// with the rows.
 inline std::int64_t most_parts(std::int64_t rows, std::int64_t threads_of_part) {
-  constexpr std::int64_t kThreads = 1 << 15, kFewestRows = 32;
+  constexpr std::int64_t kThreads = 1 << 16, kFewestRows = 32;
   return std::max<std::int64_t>(1, std::min(packs_of(rows, kFewestRows), kThreads / threads_of_part));
 }
 
@@ -42,10 +43,12 @@ inline RowParts cut_rows(std::int64_t rows, std::int64_t threads_of_part) {
 template <int AtOnce, typename Load, typename Use>
 DTRAIN_BODY void for_rows(const RowParts& cut, std::int64_t part, Load load, Use use) {
   for (std::int64_t first = part; first < cut.rows; first += std::int64_t{AtOnce} * cut.parts) {
+    DTRAIN_UNROLL
     for (int k = 0; k < AtOnce; ++k) {
       const std::int64_t row = first + std::int64_t{k} * cut.parts;
       if (row < cut.rows) load(k, row);
     }
+    DTRAIN_UNROLL
     for (int k = 0; k < AtOnce; ++k) {
       const std::int64_t row = first + std::int64_t{k} * cut.parts;
       if (row < cut.rows) use(k, row);
@@ -65,6 +68,7 @@ struct Channels {
     const T* const here = from + row * c + first;
     if (whole()) return *reinterpret_cast<const Pack<T>*>(here);
     Pack<T> pack{};
+    DTRAIN_UNROLL
     for (int k = 0; k < size; ++k) {
       if (first + k < c) pack.values[k] = here[k];
     }
@@ -72,39 +76,41 @@ struct Channels {
   }
   DTRAIN_BODY void store(const Pack<T>& pack, T* to, std::int64_t row) const {
     T* const here = to + row * c + first;
-    if (whole()) {
-      *reinterpret_cast<Pack<T>*>(here) = pack;
-      return;
-    }
+    if (whole()) return store_whole(pack, here);
+    DTRAIN_UNROLL
     for (int k = 0; k < size; ++k) {
       if (first + k < c) here[k] = pack.values[k];
     }
   }
   // One float, or one position, a channel.
-  DTRAIN_BODY void load_floats(const float* from, float (&to)[size]) const { load_words(from, to); }
-  DTRAIN_BODY void store_floats(const float (&from)[size], float* to) const { store_words(from, to); }
   template <typename Word>
   DTRAIN_BODY void load_words(const Word* from, Word (&to)[size]) const {
     static_assert(sizeof(Word) == sizeof(float));
+    DTRAIN_UNROLL
     for (int k = 0; k < size; k += Pack<Word>::size) {
       Pack<Word> pack{};
       if (whole()) {
         pack = *reinterpret_cast<const Pack<Word>*>(from + first + k);
       } else {
+        DTRAIN_UNROLL
         for (int j = 0; j < Pack<Word>::size; ++j) pack.values[j] = first + k + j < c ? from[first + k + j] : Word{};
       }
+      DTRAIN_UNROLL
       for (int j = 0; j < Pack<Word>::size; ++j) to[k + j] = pack.values[j];
     }
   }
   template <typename Word>
   DTRAIN_BODY void store_words(const Word (&from)[size], Word* to) const {
     static_assert(sizeof(Word) == sizeof(float));
+    DTRAIN_UNROLL
     for (int k = 0; k < size; k += Pack<Word>::size) {
       Pack<Word> pack;
+      DTRAIN_UNROLL
       for (int j = 0; j < Pack<Word>::size; ++j) pack.values[j] = from[k + j];
       if (whole()) {
-        *reinterpret_cast<Pack<Word>*>(to + first + k) = pack;
+        store_whole(pack, to + first + k);
       } else {
+        DTRAIN_UNROLL
         for (int j = 0; j < Pack<Word>::size; ++j) {
           if (first + k + j < c) to[first + k + j] = pack.values[j];
         }
@@ -117,6 +123,7 @@ template <typename T>
 DTRAIN_BODY void store_narrow(const Channels<T>& channels, const float (&from)[Channels<T>::size], T* to,
                               std::int64_t row) {
   Pack<T> pack;
+  DTRAIN_UNROLL
   for (int k = 0; k < Channels<T>::size; ++k) narrow(from[k], pack.values[k]);
   channels.store(pack, to, row);
 }
@@ -138,9 +145,11 @@ DTRAIN_BODY inline double sum_of_parts(const float* in, std::int32_t parts, std:
   double sum = 0;
   for (std::int32_t first = 0; first < parts; first += kAtOnce) {
     float some[kAtOnce];
+    DTRAIN_UNROLL
     for (std::int32_t k = 0; k < kAtOnce; ++k) {
       some[k] = first + k < parts ? in[std::int64_t{first + k} * width + column] : 0.0f;
     }
+    DTRAIN_UNROLL
     for (std::int32_t k = 0; k < kAtOnce; ++k) sum += some[k];
   }
   return sum;
@@ -177,9 +186,10 @@ struct ColumnSums {
     for_rows<kAtOnce>(
         cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
         [&](int k, std::int64_t) {
+          DTRAIN_UNROLL
           for (int j = 0; j < Pack<T>::size; ++j) sums[j] += widen(packs[k].values[j]);
         });
-    at.channels.store_floats(sums, out + at.part * c);
+    at.channels.store_words(sums, out + at.part * c);
   }
 };
 

@@ -8,9 +8,11 @@
 namespace dtrain::backend::cuda {
 
 constexpr unsigned kBlock = 256;
+// On one processor, so that one computes while another waits for memory: it bounds the registers of a thread.
+constexpr unsigned kBlocksAtOnce = 2;
 
 template <typename Body>
-__global__ void __launch_bounds__(kBlock) run(const Body body, const std::int64_t threads) {
+__global__ void __launch_bounds__(kBlock, kBlocksAtOnce) run(const Body body, const std::int64_t threads) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   if (i < threads) body(i);
 }
