@@ -56,7 +56,8 @@ void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoi
                                       {"accuracy", report.accuracy},
                                       {"top_k", options.top_k},
                                       {"top_k_accuracy", report.top_k_accuracy},
-                                      {"loss", report.loss}}));
+                                      {"loss", report.loss},
+                                      {"seconds", report.time.count()}}));
     return;
   }
   console.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
@@ -63,6 +64,7 @@ std::vector<float> sum_in_order(const std::vector<std::string>& by_rank, int blo
 
 EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int block, comm::Communicator& comm,
                                  const std::function<void()>& on_block) {
+  const auto begin = std::chrono::steady_clock::now();
   const std::uint64_t samples = loader.size(), size = static_cast<std::uint64_t>(block);
   const std::vector<BlockSums> mine =
       compute_blocks(of, loader, evaluation_blocks(samples, block, comm.rank(), comm.size()), on_block);
@@ -73,7 +75,8 @@ EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int 
           .samples = static_cast<std::uint64_t>(count),
           .loss = sum[0] / count,
           .accuracy = sum[1] / count,
-          .top_k_accuracy = sum[2] / count};
+          .top_k_accuracy = sum[2] / count,
+          .time = std::chrono::steady_clock::now() - begin};
 }
 
 EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,

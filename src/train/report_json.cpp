@@ -72,6 +72,7 @@ void fields(const Visit& visit, Report& r) {
   visit("epoch", r.epoch);
   visit("samples", r.samples);
   metrics(visit, r);
+  visit("seconds", r.time);
 }
 
 template <typename Visit, Is<SavedReport> Report>

@@ -25,12 +25,14 @@ check "every line has a schema" json out 'all(line["schema"] == "dtrain.train/1"
 check "the events come in their order" \
   json out '[line["event"] for line in lines] == ["start"] + ["step"] * 6 + ["epoch", "checkpoint", "evaluation"]'
 check "the steps count the samples" json out '[line["samples_seen"] for line in lines if line["event"] == "step"][-1] == 300'
+check "steps, epochs and evaluations say how long they took" \
+  json out 'all(line["seconds"] > 0 for line in lines if line["event"] in ("step", "epoch", "evaluation"))'
 check "the log lines stay on stderr" says "Epoch[0] Train-accuracy="
 run train --json --quiet "${small_training[@]}" --num-epochs 1
 check "--quiet leaves stderr empty" silent_on err
 
 run eval m/s --load-epoch 1 --data-val d/shapes_val.rec --json
-check "eval answers one document" json out 'd["schema"] == "dtrain.eval/1" and d["samples"] == 100 and 0 <= d["accuracy"] <= d["top_k_accuracy"] <= 1'
+check "eval answers one document" json out 'd["schema"] == "dtrain.eval/1" and d["samples"] == 100 and d["seconds"] > 0 and 0 <= d["accuracy"] <= d["top_k_accuracy"] <= 1'
 run inspect m/s --load-epoch 1 --json
 check "inspect has both hashes" json out 'len(d["weights_sha256"]) == 64 and len(d["state_sha256"]) == 64'
 run inspect m/s --load-epoch 1 --graph --json

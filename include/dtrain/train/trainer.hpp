@@ -39,6 +39,7 @@ struct EvaluationReport {
   std::uint32_t epoch = 0;
   std::uint64_t samples = 0;
   double loss = 0, accuracy = 0, top_k_accuracy = 0;
+  std::chrono::duration<double> time{};  // as this rank spent it, loading and waiting for the others included
 };
 
 // Called from the training thread; must be quick. Every default does nothing. Among several ranks only rank 0 calls it,
@@ -122,7 +123,7 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);
 
-// All ranks together; the result is the same on all. `graph` is the executable's.
+// All ranks together; the result, but for its time, is the same on all. `graph` is the executable's.
 EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
                           const TestViews& views, comm::Communicator& comm);
 

@@ -28,7 +28,12 @@ class Echo final : public EventObserver {
 };
 
 TEST(Reports, SurviveJsonExactly) {
-  const EvaluationReport evaluation{.epoch = 1, .samples = 10, .loss = 0.7, .accuracy = 0.2, .top_k_accuracy = 0.3};
+  const EvaluationReport evaluation{.epoch = 1,
+                                    .samples = 10,
+                                    .loss = 0.7,
+                                    .accuracy = 0.2,
+                                    .top_k_accuracy = 0.3,
+                                    .time = std::chrono::duration<double>(1.5)};
   const EpochReport epoch{.epoch = 1, .loss = 0.3, .accuracy = 0.1, .top_k_accuracy = 0.2, .time = {}};
   const ReportEvent events[] = {kStep, epoch, evaluation, SavedReport{"m/a-0001.safetensors"},
                                 WarningReport{"careful"}};
@@ -42,6 +47,7 @@ TEST(Reports, SurviveJsonExactly) {
   EXPECT_EQ(step.samples_seen, kStep.samples_seen);
   EXPECT_EQ(step.accuracy, kStep.accuracy);
   EXPECT_EQ(step.time, kStep.time);
+  EXPECT_EQ(to_json(evaluation).at("seconds").as_number(), 1.5);
 }
 
 TEST(Reports, ANumberThatIsNotFiniteComesBackAsNaN) {

@@ -237,6 +237,7 @@ TEST_F(Trainer, EvaluatesTheSameForAnyBlockSize) {
   EXPECT_EQ(whole.samples, 45u);
   EXPECT_EQ(whole.accuracy, blocks.accuracy);
   EXPECT_NEAR(whole.loss, blocks.loss, 1e-6);
+  EXPECT_GT(whole.time.count(), 0);
 }
 
 }  // namespace
