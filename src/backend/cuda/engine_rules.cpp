@@ -23,7 +23,7 @@ std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines,
         std::ranges::any_of(order, [&](std::size_t earlier) { return engines[earlier].name == engines[k].name; });
     if (!known && may_compute(engines[k], dtype, rules)) order.push_back(k);
   }
-  std::ranges::stable_partition(order, [&](std::size_t k) { return engines[k].name == preferred; });
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t k) { return engines[k].name == preferred; });
   return order;
 }
 

@@ -43,11 +43,11 @@ ConvolutionShape product_shape(std::int32_t rows, std::int32_t low) {
 
 MuonLayout::MuonLayout(const nn::Graph& graph, DType of) : dtype(of) {
   std::vector<nn::WeightMatrix> weights = nn::weight_matrices(graph);
-  const auto small = std::ranges::stable_partition(weights, cuda::is_large);
+  const auto small = std::stable_partition(weights.begin(), weights.end(), cuda::is_large);
   std::int64_t most_sums = 0;
   for (auto weight = weights.begin(); weight != weights.end(); ++weight) {
     add(*weight);
-    if (weight >= small.begin()) continue;
+    if (weight >= small) continue;
     large_cells = cells;
     large_squares = squares;
     const ConvolutionShape shape = product_shape(matrices.back().high, matrices.back().low);
