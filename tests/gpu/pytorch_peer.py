@@ -52,13 +52,13 @@ class Add(torch.nn.Module):
         return a + b
 
 
-class Function(torch.nn.Module):
-    def __init__(self, function):
+class Scale(torch.nn.Module):
+    def __init__(self, factor):
         super().__init__()
-        self.function = function
+        self.factor = factor
 
     def forward(self, x):
-        return self.function(x)
+        return self.factor * x
 
 
 def layer(node, inputs):
@@ -72,7 +72,7 @@ def layer(node, inputs):
         return norm
     if kind == "activation":
         return {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "sigmoid": torch.nn.Sigmoid,
-                "relu6": torch.nn.ReLU6}[node["kind"]]()
+                "relu6": torch.nn.ReLU6, "gelu": torch.nn.GELU}[node["kind"]]()
     if kind == "pooling":
         return pooling(node)
     if kind == "dense":
@@ -80,6 +80,8 @@ def layer(node, inputs):
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(features, node["out"], bias=node["bias"]))
     if kind == "dropout":
         return torch.nn.Dropout(node["p"])
+    if kind == "scale":
+        return Scale(node["factor"])
     return {"flatten": torch.nn.Flatten, "add": Add}[kind]()
 
 

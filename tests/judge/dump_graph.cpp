@@ -1,6 +1,6 @@
-// dtrain_dump_graph NETWORK NUM_LAYERS C,H,W CLASSES FOLDER: writes the network as FOLDER/symbol.json (MXNet's), as
-// FOLDER/graph.json (ours), and its tensors as FOLDER/tensors.json. With a symbol.json in place of the network's name
-// it reads that (NUM_LAYERS 0). For the judges only.
+// dtrain_dump_graph NETWORK NUM_LAYERS C,H,W CLASSES FOLDER [WIDTH]: writes the network as FOLDER/symbol.json
+// (MXNet's), as FOLDER/graph.json (ours), and its tensors as FOLDER/tensors.json. With a symbol.json in place of the
+// network's name it reads that (NUM_LAYERS 0). For the judges only.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -22,11 +22,10 @@ int number(std::string_view text) {
   return static_cast<int>(*value);
 }
 
-nn::Graph read_or_build(const std::string& network, int num_layers, const nn::Shape& image, int classes) {
-  if (network.ends_with(".json")) {
-    return nn::graph_from_json(Json::parse(read_file(network), network), network, image, classes);
-  }
-  return nn::build_network({.name = network, .num_layers = num_layers, .image = image, .classes = classes});
+nn::Graph read_or_build(const nn::NetworkOptions& options) {
+  if (!options.name.ends_with(".json")) return nn::build_network(options);
+  return nn::graph_from_json(Json::parse(read_file(options.name), options.name), options.name, options.image,
+                             options.classes);
 }
 
 Json shapes_of(const std::vector<nn::TensorView>& views) {
@@ -48,11 +47,16 @@ void dump(const nn::Graph& graph, const Path& folder) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 6) throw UsageError("dtrain_dump_graph NETWORK NUM_LAYERS C,H,W CLASSES FOLDER");
+    if (argc != 6 && argc != 7) throw UsageError("dtrain_dump_graph NETWORK NUM_LAYERS C,H,W CLASSES FOLDER [WIDTH]");
     const auto extents = split(argv[3], ',');
     if (extents.size() != 3) throw UsageError("the image is C,H,W");
     const nn::Shape image{number(extents[0]), number(extents[1]), number(extents[2])};
-    dump(read_or_build(argv[1], number(argv[2]), image, number(argv[4])), argv[5]);
+    dump(read_or_build({.name = argv[1],
+                        .num_layers = number(argv[2]),
+                        .image = image,
+                        .classes = number(argv[4]),
+                        .width = argc == 7 ? number(argv[6]) : 0}),
+         argv[5]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "dtrain_dump_graph: %s\n", error.what());
     return 1;
