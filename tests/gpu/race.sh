@@ -50,10 +50,11 @@ race_dtrain() {  # race_dtrain RESULTS FOLDER
   (IFS=,; printf '{"schema": "dtrain.race/1", "runs": [%s]}\n' "${runs[*]}") >"$1/race.json"
 }
 
-race_failed() { printf '%-36s failed: %s\n' race "$(grep -m 1 '^dtrain: ' "$1" || head -n 1 "$1")"; }
+race_failed() { printf '%-36s failed: %s\n' race "$(grep -m 1 -E '^dtrain: |^\{"error"' "$1" || head -n 1 "$1")"; }
 
-# A later run takes the plans that this one finds fastest. time_plans CONFIG FILE
+# A later run takes the plans that this one finds fastest; a CPU has none. time_plans CONFIG FILE
 time_plans() {
+  [ "$device" = cuda ] || return 0
   "$dtrain" bench train --network speednet --width "$(setting width "$1")" --batch-size "$(setting batch-size "$1")" \
     --dtype "$race_dtype" --device "$device" --time-plans $race_plans --warmup 2 --steps 10 --json >"$2"
 }
