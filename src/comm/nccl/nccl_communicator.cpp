@@ -80,7 +80,7 @@ class NcclDeviceReduction final : public DeviceReduction {
 
   void begin(DeviceMark mark) override { device_.wait_for(mark); }
 
-  // What of a part all ranks have in their last leaves travels while they still compute the next part.
+  // A part of the last leaf is sent on at once, while the next part is still computed.
   void take(int shard, int part, const float* values, DeviceMark ready) override {
     device_.wait_for(ready);
     sums_.take(shard, part, values);

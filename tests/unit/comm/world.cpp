@@ -94,23 +94,21 @@ Reduced reduce_on_device(Communicator& comm, Accelerator& device, const Reductio
                          const std::vector<FloatRange>& parts) {
   const std::size_t bytes = static_cast<std::size_t>(shape.size) * sizeof(float);
   const ShardSpan span = shards_of_rank(comm.rank(), comm.size(), shape.shards);
-  std::byte* const memory = device.allocate(bytes);
+  const auto release = [&](std::byte* memory) { device.release(memory); };
+  const std::unique_ptr<std::byte, decltype(release)> memory(device.allocate(bytes), release);
   Reduced reduced{std::vector<float>(static_cast<std::size_t>(shape.size)), {}};
-  {
-    const auto reduction = comm.begin_device_reduction(shape, parts, {{static_cast<std::uint64_t>(comm.rank())}});
-    reduction->begin({});
-    for (int shard = span.first; shard < span.last; ++shard) {
-      device.upload(memory, leaf_of(shard).data(), bytes);
-      for (std::size_t part = 0; part < parts.size(); ++part) {
-        reduction->take(shard, static_cast<int>(part), reinterpret_cast<float*>(memory) + parts[part].first, {});
-      }
-      device.wait_for(reduction->taken());
+  const auto reduction = comm.begin_device_reduction(shape, parts, {{static_cast<std::uint64_t>(comm.rank())}});
+  reduction->begin({});
+  for (int shard = span.first; shard < span.last; ++shard) {
+    device.upload(memory.get(), leaf_of(shard).data(), bytes);
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      reduction->take(shard, static_cast<int>(part), reinterpret_cast<float*>(memory.get()) + parts[part].first, {});
     }
-    DeviceSum sum = reduction->finish();
-    device.download(reduced.sum.data(), sum.values, bytes);
-    reduced.notes = std::move(sum.notes);
+    device.wait_for(reduction->taken());
   }
-  device.release(memory);
+  DeviceSum sum = reduction->finish();
+  device.download(reduced.sum.data(), sum.values, bytes);
+  reduced.notes = std::move(sum.notes);
   return reduced;
 }
 
