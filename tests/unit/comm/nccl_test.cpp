@@ -103,7 +103,7 @@ TEST(Nccl, TurnsARankThatDiesBetweenPartsIntoPeerLost) {
   const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
     reduce_on_device(comm, world.device(comm), shape, parts);
     if (comm.rank() != 1) return static_cast<void>(reduce_on_device(comm, world.device(comm), shape, parts));
-    const std::vector<float> leaf(3000);
+    static const std::vector<float> leaf(3000);  // the device may read it after the reduction is dead
     const auto reduction = comm.begin_device_reduction(shape, parts, {});
     const ShardSpan span = shards_of_rank(1, 3, 8);
     for (int shard = span.first; shard < span.last; ++shard) reduction->take(shard, 0, leaf.data(), {});
