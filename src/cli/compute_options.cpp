@@ -21,7 +21,8 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
                  "what computes; cuda: GPU 0 unless --gpus names others; auto: the CPU unless --gpus names one");
   Option& gpus = set.add("--gpus", options.gpus, "LIST",
                          "GPUs by number, as 0; empty: the CPU. `train` takes several, as 0,1: each has a worker, on "
-                         "every host, and they share --batch-size. A cluster's variable tells their number: 2 is 0,1");
+                         "every host, and they share --batch-size. Unless given, DEEPLEARNING_WORKER_GPU_COUNT says "
+                         "how many: 2 is 0,1");
   gpus.may_be_empty = true;
   gpus.legacy_variable = "DEEPLEARNING_WORKER_GPU_COUNT";
   gpus.set_legacy = [&options, most_gpus](const std::string& text) {
@@ -35,7 +36,9 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
          "on a GPU, off lets convolutions and sums between GPUs add in whatever order is fast: runs then differ in "
          "their last bits, so that nobody can check what a crash or a change of workers left; `bench train` shows what "
          "on costs. The CPU is always on",
-         [&options](const std::string& text) { options.cuda.deterministic = text.empty() || yes_or_no(text); },
+         [&options](const std::string& text) {
+           options.cuda.deterministic = text.empty() || yes_or_no(text, "on or off");
+         },
          [&options] { return std::string(options.cuda.deterministic ? "on" : "off"); })
       .may_be_empty = true;
   set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",

@@ -43,14 +43,14 @@ double real_number(const std::string& text, Range range) {
   return *value;
 }
 
-bool yes_or_no(const std::string& text) {
+bool yes_or_no(const std::string& text, const char* words) {
   for (std::string_view yes : {"1", "true", "yes", "on"}) {
     if (text == yes) return true;
   }
   for (std::string_view no : {"0", "false", "no", "off"}) {
     if (text == no) return false;
   }
-  throw UsageError(fmt::format("must be 1 or 0, not '{}'", text));
+  throw UsageError(fmt::format("must be {}, not '{}'", words, text));
 }
 
 std::string one_of(const std::string& text, std::span<const std::string> choices) {

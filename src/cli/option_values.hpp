@@ -22,7 +22,8 @@ Integer whole_number(const std::string& text, Range range) {
 }
 
 double real_number(const std::string& text, Range range);
-bool yes_or_no(const std::string& text);  // 1 0 true false yes no on off
+// 1 0 true false yes no on off; `words`: what a refusal says it must be.
+bool yes_or_no(const std::string& text, const char* words = "1 or 0");
 std::string one_of(const std::string& text, std::span<const std::string> choices);
 std::string not_empty(const std::string& text);
 std::vector<double> number_list(const std::string& text);      // "30,60"; empty: none

@@ -20,9 +20,7 @@ std::vector<Bucket> cut_into_buckets(const ReductionShape& shape);
 int bucket_of(const std::vector<Bucket>& buckets, std::int64_t position);
 
 // The part of a bucket that rank `owner` of `ranks` adds up: positions in the flat buffer. May be empty.
-struct Chunk {
-  std::int64_t first = 0, size = 0;
-};
+using Chunk = FloatRange;
 Chunk chunk_of(const Bucket& bucket, int owner, int ranks);
 
 }  // namespace dtrain::comm

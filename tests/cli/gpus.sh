@@ -73,6 +73,7 @@ done
 check "on the CPU there is only one way" same "$(hash m/cpu_on)" "$(hash m/cpu_off)"
 run "${training[@]}" --deterministic often
 check "another word is a usage error" exits 2
+check "and the two words are named" says "--deterministic: must be on or off, not 'often'"
 
 measuring=(bench train --network mlp --image-shape "1,8,8" --num-classes 4 --batch-size 16 --warmup 1 --steps 10)
 run "${measuring[@]}" --gpus 0

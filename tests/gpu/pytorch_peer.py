@@ -179,8 +179,8 @@ def parse():
     return parser.parse_args()
 
 
-def main():
-    options = parse()
+def main(options, measure):
+    """Prints what `measure` finds, where there is such a device."""
     if options.device == "cuda" and not torch.cuda.is_available():
         print(f"PyTorch {torch.__version__} sees no GPU", file=sys.stderr)
         return SKIPPED
@@ -189,4 +189,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(parse(), measure))

@@ -17,7 +17,7 @@ import pathlib
 import sys
 import time
 
-from pytorch_peer import SKIPPED, Network, wait  # leaves with SKIPPED where there is no PyTorch
+from pytorch_peer import Network, main, wait  # leaves with 77 where there is no PyTorch
 
 import torch
 import torch.nn.functional as F
@@ -286,14 +286,5 @@ def parse():
     return parser.parse_args()
 
 
-def main():
-    options = parse()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        print(f"PyTorch {torch.__version__} sees no GPU", file=sys.stderr)
-        return SKIPPED
-    print(json.dumps(measure(options)))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(parse(), measure))

@@ -17,6 +17,7 @@ struct DeviceMark {
 // Elements [first, first + size) of a row of floats.
 struct FloatRange {
   std::int64_t first = 0, size = 0;
+  friend bool operator==(const FloatRange&, const FloatRange&) = default;
 };
 
 class Accelerator {

@@ -47,22 +47,10 @@ std::int64_t Model::statistic(int index, int which) const {
 ConvolutionShape Model::convolution_shape(int index, int n) const {
   const nn::Shape& in = node(node(index).inputs[0]).output;
   const nn::Shape& out = node(index).output;
-  ConvolutionShape shape{.n = n,
-                         .in = static_cast<std::int32_t>(in.size()),
-                         .in_h = 1,
-                         .in_w = 1,
-                         .out = out.c,
-                         .out_h = out.h,
-                         .out_w = out.w,
-                         .kernel_h = 1,
-                         .kernel_w = 1,
-                         .stride_h = 1,
-                         .stride_w = 1,
-                         .pad_h = 0,
-                         .pad_w = 0,
-                         .groups = 1};
+  ConvolutionShape shape = ConvolutionShape::one_pixel(n, static_cast<std::int32_t>(in.size()), out.c);
   if (const auto* layer = std::get_if<nn::Convolution>(&node(index).layer)) {
     shape.in = in.c, shape.in_h = in.h, shape.in_w = in.w;
+    shape.out_h = out.h, shape.out_w = out.w;
     shape.kernel_h = layer->kernel_h, shape.kernel_w = layer->kernel_w;
     shape.stride_h = layer->stride_h, shape.stride_w = layer->stride_w;
     shape.pad_h = layer->pad_h, shape.pad_w = layer->pad_w;

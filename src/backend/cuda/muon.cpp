@@ -21,24 +21,6 @@ std::int32_t rounded_up(std::int32_t columns) {
   return static_cast<std::int32_t>(packs_of(columns, step) * step);
 }
 
-// Y [rows, low] times a square, or Y'Y: a convolution over `rows` images of one pixel.
-ConvolutionShape product_shape(std::int32_t rows, std::int32_t low) {
-  return {.n = rows,
-          .in = low,
-          .in_h = 1,
-          .in_w = 1,
-          .out = low,
-          .out_h = 1,
-          .out_w = 1,
-          .kernel_h = 1,
-          .kernel_w = 1,
-          .stride_h = 1,
-          .stride_w = 1,
-          .pad_h = 0,
-          .pad_w = 0,
-          .groups = 1};
-}
-
 }  // namespace
 
 MuonLayout::MuonLayout(const nn::Graph& graph, DType of) : dtype(of) {
@@ -50,7 +32,8 @@ MuonLayout::MuonLayout(const nn::Graph& graph, DType of) : dtype(of) {
     if (weight >= small) continue;
     large_cells = cells;
     large_squares = squares;
-    const ConvolutionShape shape = product_shape(matrices.back().high, matrices.back().low);
+    const MuonMatrix& m = matrices.back();
+    const ConvolutionShape shape = ConvolutionShape::one_pixel(m.high, m.low, m.low);
     most_sums = std::max(most_sums, cut_weight_rows(shape).parts * shape.weights());
   }
   const std::size_t value = dtype == DType::float32 ? 4 : 2;
@@ -138,10 +121,10 @@ void Muon::add_iteration(const UpdateStep* step, const T* from, T* to, std::vect
 }
 
 template <typename T>
-Convolution Muon::product(Direction direction, std::int64_t rows, std::int64_t low, const T* a, const T* b,
+Convolution Muon::product(Direction direction, std::int32_t rows, std::int32_t low, const T* a, const T* b,
                           T* to) const {
   return {.direction = direction,
-          .shape = product_shape(static_cast<std::int32_t>(rows), static_cast<std::int32_t>(low)),
+          .shape = ConvolutionShape::one_pixel(rows, low, low),
           .dtype = layout_.dtype,
           .a = a,
           .b = b,

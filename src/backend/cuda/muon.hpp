@@ -52,7 +52,7 @@ class Muon {
   template <typename T>
   void add_iteration(const UpdateStep* step, const T* from, T* to, std::vector<Call>& calls) const;
   template <typename T>
-  Convolution product(Direction direction, std::int64_t rows, std::int64_t low, const T* a, const T* b, T* to) const;
+  Convolution product(Direction direction, std::int32_t rows, std::int32_t low, const T* a, const T* b, T* to) const;
 
   const MuonLayout layout_;
   DeviceMemory memory_;

@@ -30,9 +30,8 @@ DeviceSums::DeviceSums(Accelerator& device, const ReductionShape& shape, const s
 }
 
 bool DeviceSums::is_for(const ReductionShape& shape, const std::vector<FloatRange>& ranges) const {
-  const auto same = [](const FloatRange& a, const FloatRange& b) { return a.first == b.first && a.size == b.size; };
   return shape_.shards == shape.shards && shape_.size == shape.size && shape_.rounded == shape.rounded &&
-         std::ranges::equal(ranges_, ranges, same);
+         ranges_ == ranges;
 }
 
 DeviceSums::Row DeviceSums::allocate(std::int64_t first, std::int64_t size, std::int64_t rounded) {

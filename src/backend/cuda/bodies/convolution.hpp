@@ -14,6 +14,11 @@ struct ConvolutionShape {
   std::int32_t groups;
   friend bool operator==(const ConvolutionShape&, const ConvolutionShape&) = default;
 
+  // A product of matrices: [n, in] times [in, out].
+  static constexpr ConvolutionShape one_pixel(std::int32_t n, std::int32_t in, std::int32_t out) {
+    return {n, in, 1, 1, out, 1, 1, 1, 1, 1, 1, 0, 0, 1};
+  }
+
   DTRAIN_BODY std::int64_t inputs() const { return std::int64_t{n} * in_h * in_w * in; }
   DTRAIN_BODY std::int64_t outputs() const { return std::int64_t{n} * out_h * out_w * out; }
   DTRAIN_BODY std::int64_t weights() const { return std::int64_t{out} * kernel_h * kernel_w * group_in(); }
