@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# CIFAR-10 with ResNet-20 v1 to at least 0.90 on the 10,000 test images in 28 epochs, on the CPU.
+# Trains ResNet-20 v1 on CIFAR-10 to at least 0.90 on the 10,000 test images in 28 epochs, on the CPU.
 #   bash examples/cifar10-resnet20.sh [FOLDER [CIFAR]]
-# FOLDER gets the data and the model (default: build/cifar10-resnet20); CIFAR is a folder with the published binary files
-# (cifar-10-batches-bin), which are downloaded where it is not given. An interrupted run goes on where it stopped.
+# Writes the data and the model to FOLDER (default: build/cifar10-resnet20). CIFAR is a folder with the published binary
+# files (cifar-10-batches-bin); without it the script downloads them. If a run is interrupted, run the script again: it
+# continues where it stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/cifar10-resnet20}
 from=${2:-}
 dtrain=${DTRAIN:-build/release/dtrain}
 epochs=28
-[ -x "$dtrain" ] || { echo "no $dtrain: run 'bash examples/quickstart.sh' first, which builds it" >&2; exit 1; }
+[ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash examples/quickstart.sh'" >&2; exit 1; }
 
 "$dtrain" data prepare cifar10 --out "$folder/data" ${from:+--from "$from"}
 
 recipe=(
   --network resnet-v1 --num-layers 20 --image-shape "3,32,32"
-  # 4 shards of 32 samples: each thread computes whole shards, and batch norm sees 32 samples at a time.
+  # 4 logical shards of 32 samples: each thread computes whole shards, and batch norm sees 32 samples at a time.
   --global-batch 128 --logical-shards 4 --dtype auto
   # The rate rises to --lr and falls to almost nothing within the 28 epochs.
   --optimizer nag --mom 0.9 --lr 0.2 --lr-schedule one-cycle --wd 5e-4 --label-smoothing 0.1
-  # Moved by up to 4 pixels and mirrored; the colours stay as they are.
+  # Images are moved by up to 4 pixels and mirrored; their colours stay as they are.
   --pad-size 4 --random-crop 1 --random-mirror 1 --max-random-h 0 --max-random-s 0 --max-random-l 0
   --rgb-mean "125.3,123.0,113.9" --rgb-std "63.0,62.1,66.7"
 )

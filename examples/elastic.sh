@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Workers join, die and leave while a job trains, and a picture shows it: on this machine, in about a minute.
-#   bash examples/elastic.sh [FOLDER]      data, model, job and picture go to FOLDER (default: build/elastic)
-# examples/elastic.svg, which README.md shows, was made so.
+# Starts a job on this machine, lets workers join, die and leave while it trains, and draws a picture of that. Takes
+# about a minute.
+#   bash examples/elastic.sh [FOLDER]
+# Writes data, model, job folder and picture to FOLDER (default: build/elastic). This script made examples/elastic.svg,
+# which README.md shows. EPOCHS and PAUSE change the length of the run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/elastic}
 dtrain=${DTRAIN:-build/release/dtrain}
 epochs=${EPOCHS:-26}
 pause=${PAUSE:-8} # seconds between two changes
-[ -x "$dtrain" ] || { echo "no $dtrain: run 'bash examples/quickstart.sh' first, which builds it" >&2; exit 1; }
+[ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash examples/quickstart.sh'" >&2; exit 1; }
 
 main() {
   "$dtrain" data prepare shapes --out "$folder/data"
@@ -20,12 +22,12 @@ main() {
   sleep "$pause"
   hosts add w2
   sleep "$pause"
-  kill -KILL "$(process_of w1)" # the agent starts another one
+  kill -KILL "$(process_of w1)" # its agent starts it again
   sleep "$pause"
   hosts add w3
   sleep "$pause"
   hosts remove w1
-  "$dtrain" tail-logs --job-dir "$folder/job" >/dev/null # until it is over
+  "$dtrain" tail-logs --job-dir "$folder/job" >/dev/null # until the job ends
 
   "$dtrain" events --job-dir "$folder/job" | grep -E ' (added|removed|generation) '
   "$dtrain" plot "$folder/job" --out "$folder/run.svg"
@@ -42,7 +44,7 @@ train() {
 
 hosts() { "$dtrain" hosts "$@" --job-dir "$folder/job"; }
 
-process_of() {
+process_of() {  # process_of HOST: the process id of its first worker
   hosts list --json | sed -E 's/.*"name": ?"'"$1"'"[^}]*"pids": ?\[([0-9]+).*/\1/'
 }
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# dtrain from nothing, on one machine: installs what is missing, builds, prepares the embedded data set, trains a small
-# network and shows its accuracy. Run it again at will: what is done is not done twice, and training starts afresh.
-#   bash examples/quickstart.sh [FOLDER]      the data and the model go to FOLDER (default: build/quickstart)
+# Sets up dtrain on a fresh machine: installs missing packages, builds, prepares the embedded data set, trains a small
+# network and prints its accuracy.
+#   bash examples/quickstart.sh [FOLDER]
+# Writes the data and the model to FOLDER (default: build/quickstart). You can run it again: it skips finished steps,
+# but trains from the start.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/quickstart}
@@ -9,13 +11,13 @@ dtrain=build/release/dtrain
 epochs=8
 
 main() {
-  say "1/4 Installing what is missing"
+  say "1/4 Installing missing packages"
   packaging/install-deps.sh build
 
-  say "2/4 Building (release; the first time some ten minutes on 2 cores; the log is build/quickstart-build.log)"
+  say "2/4 Building (release; about ten minutes on 2 cores the first time; log: build/quickstart-build.log)"
   build
 
-  say "3/4 Drawing the data set 'shapes': 10 classes of small pictures"
+  say "3/4 Drawing the data set 'shapes' (10 classes of small pictures)"
   "$dtrain" data prepare shapes --out "$folder/data"
 
   say "4/4 Training ResNet-8 for $epochs epochs"
@@ -24,7 +26,7 @@ main() {
     --data-train "$folder/data/shapes_train.rec" --data-val "$folder/data/shapes_val.rec" \
     --batch-size 32 --lr 0.1 --lr-schedule one-cycle --max-random-h 0 --max-random-s 0 --max-random-l 0
 
-  say "Accuracy on pictures it has never seen"
+  say "Accuracy on pictures that training did not use"
   "$dtrain" eval "$folder/model/shapes" --load-epoch $epochs --data-val "$folder/data/shapes_val.rec"
   what_next
 }
@@ -40,12 +42,12 @@ build() {
 }
 
 what_next() {
-  say "What next"
+  say "Next steps"
   cat <<EOF
-  what the checkpoint holds    $dtrain inspect $folder/model/shapes --load-epoch $epochs
-  for other programs           $dtrain export $folder/model/shapes --load-epoch $epochs --to onnx --out shapes.onnx
-  real pictures (170 MB)       bash examples/cifar10-resnet20.sh
-  everything else              $dtrain help
+  inspect the checkpoint       $dtrain inspect $folder/model/shapes --load-epoch $epochs
+  export it to ONNX            $dtrain export $folder/model/shapes --load-epoch $epochs --to onnx --out shapes.onnx
+  train on CIFAR-10 (170 MB)   bash examples/cifar10-resnet20.sh
+  list all commands            $dtrain help
 EOF
 }
 

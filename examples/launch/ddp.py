@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains a small classifier with PyTorch's DistributedDataParallel, as many scripts do: torchrun's variables say who this
-process is, rank 0 saves, and whoever starts finds the last checkpoint and goes on from there."""
+"""Trains a small classifier with PyTorch's DistributedDataParallel, as many scripts do: the variables of torchrun give
+the rank of this process, rank 0 saves checkpoints, and every rank continues from the last checkpoint when it starts."""
 
 import argparse
 import os
@@ -16,16 +16,16 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch-size", type=int, default=32, help="samples of a step on each rank")
+    parser.add_argument("--batch-size", type=int, default=32, help="samples of one step on each rank")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--checkpoint", type=pathlib.Path, default=pathlib.Path("ddp.pt"))
-    parser.add_argument("--save-every", type=int, default=10, help="steps")
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds after each step, as if the model were larger")
+    parser.add_argument("--save-every", type=int, default=10, help="steps between two checkpoints")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds to wait after each step, to imitate a larger model")
     return parser.parse_args()
 
 
 def make_data() -> TensorDataset:
-    """Points of a plane and which of four spirals they lie on."""
+    """Points of a plane; the label is the spiral, one of four, on which the point lies."""
     generator = torch.Generator().manual_seed(1)
     labels = torch.randint(4, (2048,), generator=generator)
     radius = torch.rand(2048, generator=generator)
@@ -40,7 +40,7 @@ def save(path: pathlib.Path, model, optimizer, step: int) -> None:
 
 
 def load(path: pathlib.Path, model, optimizer) -> int:
-    """The steps that are done."""
+    """Loads the checkpoint, if there is one, and returns the number of steps that it has completed."""
     if not path.exists():
         return 0
     saved = torch.load(path, map_location="cpu")
@@ -82,7 +82,7 @@ def main() -> None:
                 if step % arguments.save_every == 0 or step == arguments.epochs * len(loader):
                     save(arguments.checkpoint, model, optimizer, step)
 
-    # Over the whole data set, the same on every rank.
+    # The loss over the whole data set is the same on every rank.
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(model.module(data.tensors[0]), data.tensors[1])
     if rank == 0:

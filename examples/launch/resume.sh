@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Starts a training program from its newest checkpoint: resume.sh FOLDER COMMAND...
-# Checkpoints are FOLDER/model-STEP or FOLDER/model-STEP.*; the one with the highest step is given as `--load FOLDER/model-STEP`.
+# Checkpoints are named FOLDER/model-STEP or FOLDER/model-STEP.*. If there are some, the script adds
+# `--load FOLDER/model-STEP` with the highest STEP to COMMAND.
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: resume.sh FOLDER COMMAND..." >&2; exit 2; }
 folder=$1
