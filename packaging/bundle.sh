@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes the relocatable bundle: packaging/bundle.sh [BUILD_DIR [OUT_DIR]] (build/release, build), prints the archive's path.
-# The bundle runs on any x86-64 Linux with a kernel of 2019 or newer, because it carries every library the program needs
-# and also its own loader and libc:
-#   dtrain-VERSION-linux-x86_64/dtrain                       launcher, static: starts the line below
+# Makes the relocatable bundle and prints the path of its archive.
+#   packaging/bundle.sh [BUILD_DIR [OUT_DIR]]      (default: build/release build)
+# The bundle runs on any x86-64 Linux with a kernel of 2019 or newer, because it contains every library that the program
+# needs, its own loader and its own libc:
+#   dtrain-VERSION-linux-x86_64/dtrain                       launcher, static: runs the next line
 #   lib/ld-linux-x86-64.so.2 --argv0 dtrain --library-path lib bin/dtrain
 #   bin/dtrain  lib/*.so*  share/licenses/PACKAGE  LICENSE
-# The same build and the same distribution packages give the same bytes.
+# The same build with the same distribution packages gives the same bytes.
 set -euo pipefail
 [ $# -le 2 ] || { echo "usage: packaging/bundle.sh [BUILD_DIR [OUT_DIR]]" >&2; exit 2; }
 source_dir=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
@@ -20,7 +21,7 @@ main() {
   for tool in patchelf zstd ldd strip c++; do
     command -v $tool >/dev/null || fail "$tool is missing: run packaging/install-deps.sh build"
   done
-  [ -x "$build/dtrain" ] || fail "no program $build/dtrain: build it first (cmake --build --preset release)"
+  [ -x "$build/dtrain" ] || fail "$build/dtrain does not exist: build it with 'cmake --build --preset release'"
   name=dtrain-$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")-linux-x86_64
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
@@ -41,13 +42,13 @@ copy_program() {
   patchelf --set-rpath '$ORIGIN/../lib' "$tree/bin/dtrain"
 }
 
-copy_libraries() {  # everything ldd names, under the name by which it is asked for
+copy_libraries() {  # every library that ldd lists, under the name by which the program loads it
   local listing name path
   listing=$(ldd "$build/dtrain")
-  if grep -q 'not found' <<<"$listing"; then fail "libraries are missing here: $listing"; fi
+  if grep -q 'not found' <<<"$listing"; then fail "this machine lacks libraries of the program: $listing"; fi
   while read -r name path; do
     install -m 755 "$path" "$tree/lib/$name"
-    if [ "$name" = $loader ] || [ "$name" = libc.so.6 ]; then continue; fi  # they need nothing from elsewhere
+    if [ "$name" = $loader ] || [ "$name" = libc.so.6 ]; then continue; fi  # these two load no other library
     patchelf --set-rpath '$ORIGIN' "$tree/lib/$name"
   done < <(libraries <<<"$listing")
   [ -x "$tree/lib/$loader" ] || fail "$build/dtrain does not use $loader: the bundle is for x86-64 with glibc"
@@ -61,7 +62,7 @@ make_launcher() {
   c++ -std=c++20 -O2 -static -s -o "$tree/dtrain" "$source_dir/packaging/launcher.cpp"
 }
 
-copy_licences() {  # the licence of dtrain and of each distribution package whose library travels along
+copy_licences() {  # the licences of dtrain and of each distribution package that has a library in the bundle
   local path package file
   install -m 644 "$source_dir/LICENSE" "$tree/LICENSE"
   install -D -m 644 "$source_dir/src/cli/font/LICENSE" "$tree/share/licenses/dejavu-font"
@@ -73,14 +74,14 @@ copy_licences() {  # the licence of dtrain and of each distribution package whos
   done < <(ldd "$build/dtrain" | libraries)
 }
 
-owner_of() {  # owner_of FILE: its package; /lib may be a link to /usr/lib, and dpkg knows only one of the two names
+owner_of() {  # owner_of FILE: its package; where /lib is a link to /usr/lib, dpkg knows only one of the two names
   local path
   for path in "$1" "$(realpath "$1")" "/usr$(realpath "$1")" "$(realpath "$1" | sed 's#^/usr##')"; do
     if dpkg-query -S "$path" 2>/dev/null | sed 's/:.*//' | head -n 1 | grep .; then return 0; fi
   done
 }
 
-pack() {  # sorted names, no owners, one time stamp: the bytes depend on the content alone
+pack() {  # sorted names, no owners, one time stamp, so that the bytes depend on the content alone
   tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@"${SOURCE_DATE_EPOCH:-0}" --mode=go-w \
     --format=gnu -C "$work" -cf - "$1" | zstd -q -f -"${DTRAIN_BUNDLE_LEVEL:-12}" -T1 -o "$out/$1.tar.zst"
 }

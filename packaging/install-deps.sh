@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs what dtrain needs from the distribution: packaging/install-deps.sh [build|test|all]...   (default: build)
-#   build  compile dtrain and make the relocatable bundle
-#   test   build, and what tests/run.sh needs besides
-#   all    test, and what tests/run.sh --all needs besides
-# Debian, Ubuntu (apt) and Fedora, RHEL (dnf). Run again at will: it does nothing where everything is there.
+# Installs the packages of the distribution that dtrain needs.
+#   packaging/install-deps.sh [build|test|all]...      (default: build)
+#   build  to compile dtrain and make the relocatable bundle
+#   test   build, and what tests/run.sh needs
+#   all    test, and what tests/run.sh --all needs
+# Works on Debian and Ubuntu (apt), Fedora and RHEL (dnf). You can run it again: it installs missing packages only.
 set -euo pipefail
 
-# group | apt name | dnf name ('-' where the distribution has none, or has it anyway)
+# group | apt name | dnf name ('-' where the distribution has none or always installs it)
 packages='
 build|g++|gcc-c++
 build|cmake|cmake
@@ -89,7 +90,7 @@ main() {
     mapfile -t wanted < <(names "$groups" 3)
     install_dnf "${wanted[@]}"
   else
-    fail "neither apt-get nor dnf is here; the list of packages stands at the top of ${BASH_SOURCE[0]}" 1
+    fail "found neither apt-get nor dnf; install the packages listed at the top of ${BASH_SOURCE[0]}" 1
   fi
 }
 
@@ -108,7 +109,7 @@ install_apt() {
   [ ${#missing[@]} -gt 0 ] || return 0
   as_root retry apt-get update -qq
   for name in "${missing[@]}"; do
-    if apt-cache show "$name" >/dev/null 2>&1; then known+=("$name"); else note "this distribution has no $name"; fi
+    if apt-cache show "$name" >/dev/null 2>&1; then known+=("$name"); else note "skipping $name: this distribution does not have it"; fi
   done
   [ ${#known[@]} -gt 0 ] || return 0
   note "installing ${known[*]}"
@@ -117,7 +118,7 @@ install_apt() {
     -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "${known[@]}"
 }
 
-answer_grid_engine() {  # its packages ask for the name of a master; the tests' machines are called h1, h2, ...
+answer_grid_engine() {  # its packages ask for the host name of a master; the hosts of the tests are h1, h2, ...
   local part
   command -v debconf-set-selections >/dev/null || return 0
   for part in common client master exec; do
@@ -138,11 +139,11 @@ as_root_with_input() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-as_root() {  # as_root [retry] COMMAND...: quiet unless it fails
+as_root() {  # as_root [retry] COMMAND...: runs it as root and shows its output only if it fails
   local tries=1 log sudo=()
   if [ "$1" = retry ]; then tries=3; shift; fi
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || fail "not root and no sudo; ask an administrator to run: $*" 1
+    command -v sudo >/dev/null || fail "you are not root and sudo is missing; ask an administrator to run: $*" 1
     sudo=(sudo)
   fi
   log=$(mktemp)

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Makes deb and rpm of a build: packaging/packages.sh BUILD_DIR OUT_DIR, prints their paths. The same build gives the same
-# bytes: all files get the time of the version. A deb has the libraries of this distribution as its dependencies. So has an
-# rpm that is made where rpm is at home; made on Debian, whose libraries no rpm names, it brings the bundle with it.
+# Makes the deb and the rpm of a build and prints their paths.
+#   packaging/packages.sh BUILD_DIR OUT_DIR
+# The same build gives the same bytes, since all files get the time of the version. The deb depends on the libraries of
+# this distribution. So does an rpm made on an rpm distribution. An rpm made on Debian contains the bundle instead,
+# because no rpm names the libraries of Debian.
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: packaging/packages.sh BUILD_DIR OUT_DIR" >&2; exit 2; }
 build=$(realpath "$1")

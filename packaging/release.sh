@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes what a version consists of: packaging/release.sh OUT [--twice]
+# Makes the files of a release, in OUT:
+#   packaging/release.sh OUT [--twice]
 #   dtrain_VERSION-1_amd64.deb  dtrain-VERSION-1.x86_64.rpm  dtrain-VERSION-linux-x86_64.tar.zst  SHA256SUMS
-# from the last commit, in a folder of its own. With --twice all of it is made again in another folder and must be the
-# same bytes. Version and date stand in CMakeLists.txt alone; that CHANGELOG.md tells of them is checked.
+# It builds the last commit in a temporary folder. With --twice it builds again in another folder and compares the
+# bytes. Version and date are defined in CMakeLists.txt only; the script checks that CHANGELOG.md has an entry for them.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: packaging/release.sh OUT [--twice]" >&2; exit 2; }
 mkdir -p "$1"
@@ -16,7 +17,7 @@ main() {
   make_all "$work/first"
   if [ -n "$twice" ]; then
     make_all "$work/the-second-one"
-    diff -r "$work/first/made" "$work/the-second-one/made" || fail "two builds gave other bytes"
+    diff -r "$work/first/made" "$work/the-second-one/made" || fail "the two builds differ"
   fi
   cp "$work"/first/made/* "$out"
   (cd "$out" && sha256sum -- *.deb *.rpm *.tar.zst >SHA256SUMS && cat SHA256SUMS)
@@ -26,10 +27,10 @@ check_changelog() {
   local version date
   version=$(sed -n 's/^project(dtrain VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
   date=$(sed -n 's/^set(DTRAIN_DATE \([0-9-]*\)).*/\1/p' CMakeLists.txt)
-  grep -qxF "## $version, $date" CHANGELOG.md || fail "CHANGELOG.md has no '## $version, $date'"
+  grep -qxF "## $version, $date" CHANGELOG.md || fail "CHANGELOG.md lacks the heading '## $version, $date' (from CMakeLists.txt)"
 }
 
-make_all() {  # make_all FOLDER: sources, build and packages there; the paths do not show in the program
+make_all() {  # make_all FOLDER: sources, build and packages below FOLDER, whose path does not show in the program
   local folder=$1 map="-ffile-prefix-map=$1/source=."
   mkdir -p "$folder/source" "$folder/made"
   git archive HEAD | tar -C "$folder/source" -xf -
