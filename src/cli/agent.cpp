@@ -18,6 +18,7 @@
 #include "agent_apart.hpp"
 #include "agent_kept.hpp"
 #include "command.hpp"
+#include "console.hpp"
 #include "host_check.hpp"
 #include "job.hpp"
 #include "job_folder.hpp"
@@ -102,8 +103,8 @@ void refuse_old_coordinator(const elastic::AgentJoin& join) {
   throw RemoteError(fmt::format("{}: coordinator {} has the job now, not {}", join.host, leader->term, join.term));
 }
 
-ExitCode serve_cluster(const AgentCommand& options, Console& console) {
-  const auto note = [&console](const std::string& line) { console.log(line); };
+ExitCode serve_cluster(const AgentCommand& options, Reporter& reporter) {
+  const auto note = [&reporter](const std::string& line) { reporter.note(line); };
   const Path file = options.head ? *options.head : *options.node;
   const cluster::NodeOrder order = cluster::read_node_order(file);
   const Path folder = std::filesystem::absolute(file).parent_path();
@@ -112,20 +113,23 @@ ExitCode serve_cluster(const AgentCommand& options, Console& console) {
   return ExitCode::ok;
 }
 
-ExitCode ask_head(Console& console) {
+ExitCode ask_head(Reporter& reporter) {
   const auto registry = launch::read_agent_registry(launch::kAgentRegistryFile);
   if (!registry) throw UsageError("agent --ask: this machine is no node of a cluster");
-  console.answer_json(launch::ask_registry(*registry, document_from_input(), kAskDeadline));
+  reporter.answer_json(launch::ask_registry(*registry, document_from_input(), kAskDeadline));
   return ExitCode::ok;
 }
 
-ExitCode act(const AgentCommand& options, const OptionSet&, Console& console) {
-  if (options.worker) return run_worker();
-  if (options.check) return check_host(document_from_input(), console);
-  if (options.coordinator) return take_over(elastic::coordinator_order_from_json(document_from_input()), console);
+ExitCode act(const AgentCommand& options, const OptionSet&, Reporter& reporter) {
+  if (options.worker) {
+    Console worker_reporter{ReportOptions{}};
+    return run_worker(worker_reporter);
+  }
+  if (options.check) return check_host(document_from_input(), reporter);
+  if (options.coordinator) return take_over(elastic::coordinator_order_from_json(document_from_input()), reporter);
   if (options.submitted) run_submitted(*options.submitted);
-  if (options.head || options.node) return serve_cluster(options, console);
-  if (options.ask) return ask_head(console);
+  if (options.head || options.node) return serve_cluster(options, reporter);
+  if (options.ask) return ask_head(reporter);
   const elastic::AgentJoin join =
       elastic::agent_join_from_json(options.join ? document_from_file(*options.join) : document_from_input());
   require_job_folder(join);
@@ -144,7 +148,7 @@ ExitCode act(const AgentCommand& options, const OptionSet&, Console& console) {
                       .check_command = own_command_with("--check"),
                       .coordinator_command = own_command_with("--coordinator"),
                       .look_into_folder = [folder = JobFolder{join.job_folder}] { return look_into(folder); },
-                      .on_note = [&console](const std::string& line) { console.log(line); },
+                      .on_note = [&reporter](const std::string& line) { reporter.note(line); },
                       .on_joined = apart.tell_joined});
   return ExitCode::ok;
 }

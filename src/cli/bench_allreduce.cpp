@@ -238,33 +238,33 @@ Json document(const std::vector<Contest>& contests, std::optional<double> mesh, 
   return json;
 }
 
-void answer(const Contest& contest, Console& console) {
-  console.answer(fmt::format("{:>2} ranks{:>34}{:>10}{:>10}{:>10}", contest.ranks, "ms", "10 %", "90 %", "cpu ms"));
+void answer(const Contest& contest, Reporter& reporter) {
+  reporter.answer(fmt::format("{:>2} ranks{:>34}{:>10}{:>10}{:>10}", contest.ranks, "ms", "10 %", "90 %", "cpu ms"));
   for (const Times& times : contest.times) {
     const std::string name = times.name == kTree ? "dtrain tree" : "gloo " + times.name;
-    console.answer(fmt::format("  {:<30}{:>10.1f}{:>10.1f}{:>10.1f}{:>10.1f}", name, 1e3 * times.median(),
-                               1e3 * quantile(times.seconds, 0.1), 1e3 * quantile(times.seconds, 0.9),
-                               1e3 * quantile(times.cpu_seconds, 0.5)));
+    reporter.answer(fmt::format("  {:<30}{:>10.1f}{:>10.1f}{:>10.1f}{:>10.1f}", name, 1e3 * times.median(),
+                                1e3 * quantile(times.seconds, 0.1), 1e3 * quantile(times.seconds, 0.9),
+                                1e3 * quantile(times.cpu_seconds, 0.5)));
   }
-  console.answer(fmt::format("  the tree is {:.2f} times as fast as Gloo's best ({}), with {:.2f} times the bytes",
-                             contest.ratio(), contest.best_of_gloo().name, byte_ratio(contest.ranks)));
+  reporter.answer(fmt::format("  the tree is {:.2f} times as fast as Gloo's best ({}), with {:.2f} times the bytes",
+                              contest.ratio(), contest.best_of_gloo().name, byte_ratio(contest.ranks)));
 }
 
-ExitCode act(const BenchOptions& options, const OptionSet&, Console& console) {
+ExitCode act(const BenchOptions& options, const OptionSet&, Reporter& reporter) {
   std::vector<Contest> contests;
   for (const double ranks : options.ranks) {
     if (ranks < 2 || ranks > 64 || ranks != static_cast<int>(ranks)) {
       throw UsageError(fmt::format("--ranks: {} is not a number of ranks from 2 to 64", ranks));
     }
     contests.push_back(hold(static_cast<int>(ranks), options));
-    if (!console.json()) answer(contests.back(), console);
+    if (!reporter.json()) answer(contests.back(), reporter);
   }
   std::optional<double> mesh;
   if (options.mesh_ranks > 1) mesh = mesh_seconds(options);
-  if (console.json()) {
-    console.answer_json(document(contests, mesh, options));
+  if (reporter.json()) {
+    reporter.answer_json(document(contests, mesh, options));
   } else if (mesh) {
-    console.answer(fmt::format("{} ranks are all connected after {:.0f} ms", options.mesh_ranks, 1e3 * *mesh));
+    reporter.answer(fmt::format("{} ranks are all connected after {:.0f} ms", options.mesh_ranks, 1e3 * *mesh));
   }
   return ExitCode::ok;
 }

@@ -181,31 +181,31 @@ Json document(const BenchOptions& options, const Measured& measured) {
   return json;
 }
 
-void answer_table(const Json& result, Console& console) {
+void answer_table(const Json& result, Reporter& reporter) {
   const auto seconds = [&](const char* key) {
     return format_duration(std::chrono::duration<double>(result.at(key).as_number()));
   };
-  console.answer(fmt::format("state that a newcomer receives: {}",
-                             format_bytes(static_cast<std::uint64_t>(result.at("state_bytes").as_integer()))));
-  console.answer(fmt::format("step: {} fixed, {} elastic: {:+.1f} %", seconds("fixed_step_seconds"),
-                             seconds("elastic_step_seconds"), 100 * result.at("elastic_overhead").as_number()));
-  console.answer(fmt::format("a planned join pauses training for {}", seconds("join_pause_seconds")));
-  console.answer(fmt::format("a planned leave pauses training for {}", seconds("leave_pause_seconds")));
+  reporter.answer(fmt::format("state that a newcomer receives: {}",
+                              format_bytes(static_cast<std::uint64_t>(result.at("state_bytes").as_integer()))));
+  reporter.answer(fmt::format("step: {} fixed, {} elastic: {:+.1f} %", seconds("fixed_step_seconds"),
+                              seconds("elastic_step_seconds"), 100 * result.at("elastic_overhead").as_number()));
+  reporter.answer(fmt::format("a planned join pauses training for {}", seconds("join_pause_seconds")));
+  reporter.answer(fmt::format("a planned leave pauses training for {}", seconds("leave_pause_seconds")));
   if (!result.find("kill_pause_seconds")) return;
-  console.answer(fmt::format("kill -9 of a worker pauses training for {}, of that {} to detect it",
-                             seconds("kill_pause_seconds"), seconds("kill_detect_seconds")));
-  console.answer(fmt::format("SIGSTOP of a worker pauses training for {}, of that {} to detect it",
-                             seconds("hang_pause_seconds"), seconds("hang_detect_seconds")));
+  reporter.answer(fmt::format("kill -9 of a worker pauses training for {}, of that {} to detect it",
+                              seconds("kill_pause_seconds"), seconds("kill_detect_seconds")));
+  reporter.answer(fmt::format("SIGSTOP of a worker pauses training for {}, of that {} to detect it",
+                              seconds("hang_pause_seconds"), seconds("hang_detect_seconds")));
 }
 
-ExitCode act(const BenchOptions& options, const OptionSet&, Console& console) {
+ExitCode act(const BenchOptions& options, const OptionSet&, Reporter& reporter) {
   watch_stop_signals();
   const TemporaryFolder folder;
   const Json result = document(options, measure(options, folder.path()));
-  if (console.json()) {
-    console.answer_json(result);
+  if (reporter.json()) {
+    reporter.answer_json(result);
   } else {
-    answer_table(result, console);
+    answer_table(result, reporter);
   }
   return ExitCode::ok;
 }

@@ -159,52 +159,52 @@ Json document(const BenchResult& result) {
   return json;
 }
 
-void answer_determinism(const BenchResult& result, Console& console) {
+void answer_determinism(const BenchResult& result, Reporter& reporter) {
   if (!result.determinism) return;
   const DeterminismCost& cost = *result.determinism;
-  console.answer(cost.unknown.empty()
-                     ? fmt::format("deterministic: {:.3f} x the step of --deterministic off ({:.2f} ms, {:.2f} ms)",
-                                   cost.ratio(), 1e3 * cost.seconds_on, 1e3 * cost.seconds_off)
-                     : fmt::format("deterministic: what it costs is unknown: {}", cost.unknown));
+  reporter.answer(cost.unknown.empty()
+                      ? fmt::format("deterministic: {:.3f} x the step of --deterministic off ({:.2f} ms, {:.2f} ms)",
+                                    cost.ratio(), 1e3 * cost.seconds_on, 1e3 * cost.seconds_off)
+                      : fmt::format("deterministic: what it costs is unknown: {}", cost.unknown));
 }
 
-void answer_summary(const BenchResult& result, Console& console) {
+void answer_summary(const BenchResult& result, Reporter& reporter) {
   const StepTimes& times = result.times;
-  console.answer(fmt::format("{} on {}, {}, {} x {} threads, G = {}, V = {}", result.network, result.backend,
-                             result.dtype, result.compile.lanes, result.compile.threads_per_lane, result.samples,
-                             result.shards));
-  console.answer(fmt::format("{:.0f} images/sec (10 % to 90 %: {:.0f} to {:.0f}), step {:.2f} ms, {} steps",
-                             result.rate(), result.samples / times.share(0.9), result.samples / times.share(0.1),
-                             1e3 * times.median(), times.seconds.size()));
-  console.answer(fmt::format("first step done {:.2f} s after the start; peak memory {}, of it planned {}",
-                             times.first_step, format_bytes(times.peak_memory), format_bytes(result.planned_bytes)));
-  answer_determinism(result, console);
+  reporter.answer(fmt::format("{} on {}, {}, {} x {} threads, G = {}, V = {}", result.network, result.backend,
+                              result.dtype, result.compile.lanes, result.compile.threads_per_lane, result.samples,
+                              result.shards));
+  reporter.answer(fmt::format("{:.0f} images/sec (10 % to 90 %: {:.0f} to {:.0f}), step {:.2f} ms, {} steps",
+                              result.rate(), result.samples / times.share(0.9), result.samples / times.share(0.1),
+                              1e3 * times.median(), times.seconds.size()));
+  reporter.answer(fmt::format("first step done {:.2f} s after the start; peak memory {}, of it planned {}",
+                              times.first_step, format_bytes(times.peak_memory), format_bytes(result.planned_bytes)));
+  answer_determinism(result, reporter);
   if (result.limit_seconds() <= 0) return;
-  console.answer(fmt::format("bare convolutions alone: {:.0f} images/sec; reached: {:.1f} %",
-                             result.samples / result.limit_seconds(), 100 * result.limit_share()));
+  reporter.answer(fmt::format("bare convolutions alone: {:.0f} images/sec; reached: {:.1f} %",
+                              result.samples / result.limit_seconds(), 100 * result.limit_share()));
 }
 
-void answer_operations(const BenchResult& result, Console& console) {
-  console.answer(fmt::format("\n{:<40}{:<16}{:<28}{:>10}{:>10}{:>8}", "operation of one shard", "kind", "shape", "ms",
-                             "bare ms", "ratio"));
+void answer_operations(const BenchResult& result, Reporter& reporter) {
+  reporter.answer(fmt::format("\n{:<40}{:<16}{:<28}{:>10}{:>10}{:>8}", "operation of one shard", "kind", "shape", "ms",
+                              "bare ms", "ratio"));
   for (const OperationTime& operation : result.operations) {
     const bool has_bare = operation.bare_seconds > 0 && operation.seconds > 0;
-    console.answer(fmt::format("{:<40}{:<16}{:<28}{:>10.3f}{:>10}{:>8}", operation.name, operation.kind,
-                               operation.shape, 1e3 * operation.seconds,
-                               has_bare ? fmt::format("{:.3f}", 1e3 * operation.bare_seconds) : "",
-                               has_bare ? fmt::format("{:.2f}", operation.bare_seconds / operation.seconds) : ""));
+    reporter.answer(fmt::format("{:<40}{:<16}{:<28}{:>10.3f}{:>10}{:>8}", operation.name, operation.kind,
+                                operation.shape, 1e3 * operation.seconds,
+                                has_bare ? fmt::format("{:.3f}", 1e3 * operation.bare_seconds) : "",
+                                has_bare ? fmt::format("{:.2f}", operation.bare_seconds / operation.seconds) : ""));
   }
 }
 
-ExitCode act(const BenchOptions& options, const OptionSet& set, Console& console) {
+ExitCode act(const BenchOptions& options, const OptionSet& set, Reporter& reporter) {
   check_shards(options.compute);
   watch_stop_signals();
   const BenchResult result = measure(options, set);
-  if (console.json()) {
-    console.answer_json(document(result));
+  if (reporter.json()) {
+    reporter.answer_json(document(result));
   } else {
-    answer_summary(result, console);
-    answer_operations(result, console);
+    answer_summary(result, reporter);
+    answer_operations(result, reporter);
   }
   return ExitCode::ok;
 }

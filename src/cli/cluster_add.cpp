@@ -40,58 +40,58 @@ Json document(const cluster::Fleet& fleet, const cluster::AddResult& result) {
 }
 
 // Into the job that runs on the cluster, where there is one.
-ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Console& console) {
+ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Reporter& reporter) {
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const std::chrono::seconds patience(options.place.timeout_seconds);
-  const ExitCode settled = settle_nodes(fleet, patience, console);
+  const ExitCode settled = settle_nodes(fleet, patience, reporter);
   ClusterHead head(fleet, patience);
-  const auto note = [&console](const std::string& line) { console.log(line); };
+  const auto note = [&reporter](const std::string& line) { reporter.note(line); };
   bridge_round(cloud.aws(), fleet.name, *make_far_job(head, {}), note);
   return settled;
 }
 
 // EMR starts them in its own time; programs learn of them by `cluster env --emr`.
-ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, Console& console) {
+ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, Reporter& reporter) {
   if (!fleet.emr) {
     throw UsageError(fmt::format("the EMR cluster of {} has ended", fleet.name),
                      fmt::format("dtrain cluster up {} makes another", fleet.name));
   }
-  require_consent(options.yes, fmt::format("cluster {}: start {} more?", fleet.name, options.count), console);
+  require_consent(options.yes, fmt::format("cluster {}: start {} more?", fleet.name, options.count), reporter);
   const int wanted = cluster::grow_emr(cloud.aws(), *fleet.emr, options.count);
-  if (console.json()) {
-    console.answer_json(Json::object(
+  if (reporter.json()) {
+    reporter.answer_json(Json::object(
         {{"schema", "dtrain.cluster-add/1"}, {"cluster", fleet.name}, {"emr", fleet.emr->id}, {"workers", wanted}}));
   } else {
-    console.answer(fmt::format("{} is to have {} workers", fleet.emr->id, wanted));
+    reporter.answer(fmt::format("{} is to have {} workers", fleet.emr->id, wanted));
   }
   return ExitCode::ok;
 }
 
-ExitCode add(const AddCommand& options, const OptionSet& set, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode add(const AddCommand& options, const OptionSet& set, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
-  if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, console);
+  if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, reporter);
   const cluster::Wish wish = wish_of(options.place.name, {}, set, fleet);
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   const std::vector<std::string> types(static_cast<std::size_t>(options.count), wish.spec.instance_types.front());
   require_consent(options.yes,
                   fmt::format("cluster {}: start {} more, for ${:.2f} an hour?", fleet.name, options.count,
                               cluster::cost_of(types).hourly),
-                  console);
+                  reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.work(!options.no_wait), wish, account, fleet,
                                                          options.count, options.least.value_or(options.count));
-  renew_ssh_entries(cloud.aws(), fleet.name, console);
-  if (console.json()) console.answer_json(document(fleet, result));
+  renew_ssh_entries(cloud.aws(), fleet.name, reporter);
+  if (reporter.json()) reporter.answer_json(document(fleet, result));
   for (const cluster::Node& node : result.added) {
-    if (!console.json()) console.answer(fmt::format("{}  {}  {}", node.name, node.instance_id, node.private_ip));
+    if (!reporter.json()) reporter.answer(fmt::format("{}  {}  {}", node.name, node.instance_id, node.private_ip));
   }
-  const ExitCode settled = options.no_wait ? ExitCode::ok : let_join(options, cloud, console);
+  const ExitCode settled = options.no_wait ? ExitCode::ok : let_join(options, cloud, reporter);
   return result.workers.got < result.workers.wanted ? ExitCode::partly_done : settled;
 }
 
-ExitCode act(const AddCommand& options, const OptionSet& set, Console& console) {
-  return change_cluster(options.place, [&] { return add(options, set, console); });
+ExitCode act(const AddCommand& options, const OptionSet& set, Reporter& reporter) {
+  return change_cluster(options.place, [&] { return add(options, set, reporter); });
 }
 
 }  // namespace

@@ -94,10 +94,10 @@ cluster::Fleet fleet_of(const std::string& name) {
   return fleet;
 }
 
-ExitCode run_on_head(const std::string& name, const std::vector<std::string>& given, Console& console) {
+ExitCode run_on_head(const std::string& name, const std::vector<std::string>& given, Reporter& reporter) {
   watch_stop_signals(2);
   const cluster::Fleet fleet = fleet_of(name);
-  ClusterHead head(fleet, kPatience, [&console](const std::string& line) { console.detail(line); });
+  ClusterHead head(fleet, kPatience, [&reporter](const std::string& line) { reporter.detail(line); });
   if (!head.has_program()) {
     throw UsageError(fmt::format("cluster {} is not ready", name),
                      fmt::format("dtrain cluster up {} goes on with it", name));
@@ -126,13 +126,13 @@ void bind_cluster_choice(OptionSet& set) {
 }
 
 std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, bool only_shown,
-                                       Console& console) {
+                                       Reporter& reporter) {
   const Option* chosen = command.options.find("cluster");
   if (!chosen || !chosen->given || !command.options.find("job-dir")) return std::nullopt;
   cluster::check_cluster_name(*chosen->given);
   if (!registry_of(*chosen->given)) {
     if (only_shown) return std::nullopt;
-    return run_on_head(*chosen->given, given, console);
+    return run_on_head(*chosen->given, given, reporter);
   }
   choose_nodes(command);
   return std::nullopt;

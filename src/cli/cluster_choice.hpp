@@ -16,6 +16,6 @@ void bind_cluster_choice(OptionSet& set);
 // code, and a signal here is one there. `given`: the command line. Before options take their values.
 // only_shown: nothing is to run, here or there.
 std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, bool only_shown,
-                                       Console& console);
+                                       Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -41,9 +41,9 @@ std::map<std::string, std::string> texts_of(const cluster::Spec& spec) {
 
 }  // namespace
 
-ClusterCloud::ClusterCloud(const ClusterPlace& place, Console& console)
+ClusterCloud::ClusterCloud(const ClusterPlace& place, Reporter& reporter)
     : place_(place),
-      console_(console),
+      reporter_(reporter),
       begin_(std::chrono::steady_clock::now()),
       aws_(settings_of(place), limits_of(place)) {
   cluster::check_cluster_name(place.name);
@@ -56,22 +56,22 @@ ClusterCloud::~ClusterCloud() {
   int calls = 0;
   for (const auto& [action, counted] : calls_) {
     calls += counted.first;
-    console_.log(fmt::format("{:<48}{:>6} calls{:>10}", action, counted.first, format_duration(counted.second)));
+    reporter_.note(fmt::format("{:<48}{:>6} calls{:>10}", action, counted.first, format_duration(counted.second)));
   }
-  console_.log(fmt::format("{} calls in {}", calls, format_duration(std::chrono::steady_clock::now() - begin_)));
+  reporter_.note(fmt::format("{} calls in {}", calls, format_duration(std::chrono::steady_clock::now() - begin_)));
 }
 
 void ClusterCloud::note(const net::CallRecord& call) {
   auto& counted = calls_[call.service + " " + call.action];
   ++counted.first;
   counted.second += call.took;
-  console_.detail(fmt::format("{} {}: {}{}", call.service, call.action, format_duration(call.took),
-                              call.problem.empty() ? "" : ", " + call.problem));
+  reporter_.detail(fmt::format("{} {}: {}{}", call.service, call.action, format_duration(call.took),
+                               call.problem.empty() ? "" : ", " + call.problem));
 }
 
 cluster::Work ClusterCloud::work(bool wait) {
   return {.aws = aws_,
-          .say = [this](const std::string& line) { console_.log(line); },
+          .say = [this](const std::string& line) { reporter_.note(line); },
           .wait = wait,
           .patience = std::chrono::seconds(place_.timeout_seconds)};
 }
@@ -103,10 +103,10 @@ void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws) {
                    fmt::format("dtrain cluster up {} makes it", fleet.name));
 }
 
-void require_consent(bool yes, const std::string& question, Console& console) {
+void require_consent(bool yes, const std::string& question, Reporter& reporter) {
   if (yes) return;
   if (!isatty(STDIN_FILENO)) throw UsageError(question, "say --yes");
-  console.log(question + " [y/N]");
+  reporter.note(question + " [y/N]");
   std::string answer;
   std::getline(std::cin, answer);
   if (answer == "y" || answer == "yes") return;

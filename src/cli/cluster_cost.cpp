@@ -46,30 +46,30 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
 }
 
 void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
-                  Console& console) {
+                  Reporter& reporter) {
   if (fleet.on_emr()) {
-    console.answer(fmt::format("{}: these are the prices of its instances; EMR takes one of its own for each, on top",
-                               fleet.emr ? fmt::format("EMR cluster {} ({})", fleet.emr->id, fleet.emr->state)
-                                         : "an EMR cluster, which has ended"));
+    reporter.answer(fmt::format("{}: these are the prices of its instances; EMR takes one of its own for each, on top",
+                                fleet.emr ? fmt::format("EMR cluster {} ({})", fleet.emr->id, fleet.emr->state)
+                                          : "an EMR cluster, which has ended"));
   }
   for (const cluster::Node& node : fleet.nodes) {
     const auto price = cluster::hourly_price(node.type);
-    console.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type, node.market,
-                               cluster::hours_of(node),
-                               price ? fmt::format("${:.3f} an hour", *price) : "price unknown"));
+    reporter.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type, node.market,
+                                cluster::hours_of(node),
+                                price ? fmt::format("${:.3f} an hour", *price) : "price unknown"));
   }
   for (const cluster::Kept& one : storage) {
-    console.answer(fmt::format("{:<21}{:<37}   ${:.2f} a month", one.file_system, "shared files", one.monthly));
+    reporter.answer(fmt::format("{:<21}{:<37}   ${:.2f} a month", one.file_system, "shared files", one.monthly));
   }
   const cluster::Cost cost = cluster::cost_of(fleet);
-  console.answer(fmt::format("${:.2f} an hour, ${:.2f} a day, ${:.2f} so far", cost.hourly, cost.hourly * kHoursOfADay,
-                             cluster::cost_so_far(fleet)));
-  console.log("on demand in us-east-1; spot costs less, other regions differ, and disks and traffic come on top");
-  answer_spot(spot, console);
+  reporter.answer(fmt::format("${:.2f} an hour, ${:.2f} a day, ${:.2f} so far", cost.hourly, cost.hourly * kHoursOfADay,
+                              cluster::cost_so_far(fleet)));
+  reporter.note("on demand in us-east-1; spot costs less, other regions differ, and disks and traffic come on top");
+  answer_spot(spot, reporter);
 }
 
-ExitCode act(const CostCommand& options, const OptionSet&, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode act(const CostCommand& options, const OptionSet&, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   std::vector<cluster::Kept> storage;
   for (const cluster::FileSystem& system : cluster::own_file_systems(cloud.aws(), options.place.name)) {
@@ -77,10 +77,10 @@ ExitCode act(const CostCommand& options, const OptionSet&, Console& console) {
   }
   if (storage.empty()) require_there(fleet, cloud.aws());
   const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet));
-  if (console.json()) {
-    console.answer_json(document(fleet, storage, spot));
+  if (reporter.json()) {
+    reporter.answer_json(document(fleet, storage, spot));
   } else {
-    answer_table(fleet, storage, spot, console);
+    answer_table(fleet, storage, spot, reporter);
   }
   return ExitCode::ok;
 }

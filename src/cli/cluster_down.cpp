@@ -37,32 +37,32 @@ Json document(const std::string& name, const cluster::DownResult& result) {
                        {"leftover", leftover}});
 }
 
-void answer(const std::string& name, const cluster::DownResult& result, Console& console) {
+void answer(const std::string& name, const cluster::DownResult& result, Reporter& reporter) {
   for (const cluster::Kept& one : result.kept) {
-    console.answer(fmt::format("kept: file system {}, ${:.2f} a month; --delete-storage removes it", one.file_system,
-                               one.monthly));
+    reporter.answer(fmt::format("kept: file system {}, ${:.2f} a month; --delete-storage removes it", one.file_system,
+                                one.monthly));
   }
   for (const cluster::Leftover& one : result.leftover) {
-    console.answer(fmt::format("left: {} {}: {}", one.kind, one.id, one.why));
+    reporter.answer(fmt::format("left: {} {}: {}", one.kind, one.id, one.why));
   }
-  if (result.leftover.empty()) console.answer(fmt::format("cluster {} is gone", name));
+  if (result.leftover.empty()) reporter.answer(fmt::format("cluster {} is gone", name));
 }
 
-ExitCode end(const DownCommand& options, Console& console) {
-  ClusterCloud cloud(options.place, console);
-  require_consent(options.yes, fmt::format("cluster {}: end all of it?", options.place.name), console);
+ExitCode end(const DownCommand& options, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
+  require_consent(options.yes, fmt::format("cluster {}: end all of it?", options.place.name), reporter);
   const cluster::DownResult result = cluster::bring_down(cloud.work(true), options.place.name, options.delete_storage);
-  remove_ssh_entries(options.place.name, console);
-  if (console.json()) {
-    console.answer_json(document(options.place.name, result));
+  remove_ssh_entries(options.place.name, reporter);
+  if (reporter.json()) {
+    reporter.answer_json(document(options.place.name, result));
   } else {
-    answer(options.place.name, result, console);
+    answer(options.place.name, result, reporter);
   }
   return result.leftover.empty() ? ExitCode::ok : ExitCode::partly_done;
 }
 
-ExitCode act(const DownCommand& options, const OptionSet&, Console& console) {
-  return change_cluster(options.place, [&] { return end(options, console); });
+ExitCode act(const DownCommand& options, const OptionSet&, Reporter& reporter) {
+  return change_cluster(options.place, [&] { return end(options, reporter); });
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::vector<net::SshTarget> others(const Instances& instances, const std::string
 }
 
 ExitCode copy_to(const std::vector<net::SshTarget>& targets, const EmrAdoption& adoption, const Path& file,
-                 Console& console) {
+                 Reporter& reporter) {
   const StopWatch watch;
   launch::FanOutOptions options{.ssh = cluster_ssh_options(adoption.id)};
   options.ssh.stop = watch.token();
@@ -68,13 +68,13 @@ ExitCode copy_to(const std::vector<net::SshTarget>& targets, const EmrAdoption& 
       [&](std::size_t host, const std::optional<launch::HostFailure>& failure, auto) {
         endings[host] = ending_of(failure);
         if (!failure || endings[host] == HostEnding::stopped) return;
-        console.warning(failure->what);
-        if (!failure->hint.empty()) console.log("hint: " + failure->hint);
+        reporter.warn(failure->what);
+        if (!failure->hint.empty()) reporter.note("hint: " + failure->hint);
       });
   if (stop_signal() != 0) throw Interrupted(stop_signal(), stopped_text(endings), "every file there is whole");
   std::vector<std::string> names;
   for (const net::SshTarget& target : targets) names.push_back(target.host);
-  return sum_up(names, endings, console);
+  return sum_up(names, endings, reporter);
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void bind(OptionSet& set, EmrAdoption& adoption) {
   set.add("--login", adoption.login, "USER", "of the instances");
 }
 
-AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Console& console) {
+AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Reporter& reporter) {
   const Instances instances = cluster::running_emr_instances(aws, adoption.id);
   const Path file = local_path(adoption.workers_file);
   cluster::ClusterFacts facts{.cluster = adoption.id, .region = aws.region()};
@@ -100,10 +100,10 @@ AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Console& c
   facts.gpus = gpus_of(aws, instances);
   facts.workers_path = file.string();
   write_file_atomic(file, lines);
-  console.log(fmt::format("{}: {} workers", file.string(), instances.size()));
+  reporter.note(fmt::format("{}: {} workers", file.string(), instances.size()));
   AdoptedEmr adopted{.variables = cluster::cluster_variables(facts)};
   const std::vector<net::SshTarget> targets = others(instances, adoption.login);
-  if (adoption.everywhere && !targets.empty()) adopted.code = copy_to(targets, adoption, file, console);
+  if (adoption.everywhere && !targets.empty()) adopted.code = copy_to(targets, adoption, file, reporter);
   return adopted;
 }
 

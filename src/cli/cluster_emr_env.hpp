@@ -21,6 +21,6 @@ struct AdoptedEmr {
   ExitCode code = ExitCode::ok;        // of the copies on the workers
 };
 // Writes the workers file, here and everywhere if that is asked for. Throws UsageError, Error, what AwsCalls throws.
-AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Console& console);
+AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -40,28 +40,28 @@ std::vector<std::string> variables_of(net::AwsCalls& aws, const std::string& nam
   return cluster::cluster_variables(facts);
 }
 
-void answer(const std::string& name, const std::vector<std::string>& variables, Console& console) {
+void answer(const std::string& name, const std::vector<std::string>& variables, Reporter& reporter) {
   Json document = Json::object({{"schema", "dtrain.cluster-env/1"}, {"cluster", name}, {"variables", Json::array()}});
   for (const std::string& variable : variables) {
     document["variables"].push_back(variable);
-    if (!console.json()) console.answer("export " + variable);
+    if (!reporter.json()) reporter.answer("export " + variable);
   }
-  if (console.json()) console.answer_json(document);
+  if (reporter.json()) reporter.answer_json(document);
 }
 
-ExitCode act(const EnvCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const EnvCommand& options, const OptionSet&, Reporter& reporter) {
   if (options.place.name.empty() == options.emr.id.empty()) {
     throw UsageError("which cluster is meant is not clear", "give its NAME, or --emr j-..., and not both");
   }
   ClusterPlace place = options.place;
   if (place.name.empty()) place.name = options.emr.id;
-  ClusterCloud cloud(place, console);
+  ClusterCloud cloud(place, reporter);
   if (options.emr.id.empty()) {
-    answer(place.name, variables_of(cloud.aws(), place.name), console);
+    answer(place.name, variables_of(cloud.aws(), place.name), reporter);
     return ExitCode::ok;
   }
-  const AdoptedEmr adopted = adopt_emr(cloud.aws(), options.emr, console);
-  answer(place.name, adopted.variables, console);
+  const AdoptedEmr adopted = adopt_emr(cloud.aws(), options.emr, reporter);
+  answer(place.name, adopted.variables, reporter);
   return adopted.code;
 }
 

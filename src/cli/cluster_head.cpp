@@ -157,23 +157,23 @@ Json ClusterHead::wait_for_nodes(const cluster::Fleet& fleet, std::chrono::secon
   }
 }
 
-ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Console& console) {
-  ClusterHead head(fleet, patience, [&console](const std::string& line) { console.detail(line); });
+ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Reporter& reporter) {
+  ClusterHead head(fleet, patience, [&reporter](const std::string& line) { reporter.detail(line); });
   head.bring_program();
   const Json list = head.wait_for_nodes(fleet, patience);
   const auto& failures = list.at("failures").as_array();
   for (const Json& failure : failures) {
-    console.warning(fmt::format("{}: {} ended with exit code {}", failure.at("address").as_string(),
-                                failure.at("stage").as_string(), failure.at("exit_code").as_integer()));
-    for (const std::string& line : split(trim(failure.at("log").as_string()), '\n')) console.warning("  " + line);
+    reporter.warn(fmt::format("{}: {} ended with exit code {}", failure.at("address").as_string(),
+                              failure.at("stage").as_string(), failure.at("exit_code").as_integer()));
+    for (const std::string& line : split(trim(failure.at("log").as_string()), '\n')) reporter.warn("  " + line);
   }
   std::size_t connected = 0;
   for (const Json& node : list.at("nodes").as_array()) connected += node.at("connected").as_bool() ? 1 : 0;
-  console.log(fmt::format("{} nodes are registered with the head", connected));
+  reporter.note(fmt::format("{} nodes are registered with the head", connected));
   if (failures.empty() && connected + (fleet.options.contains("head-only") ? 1 : 0) >= fleet.nodes.size()) {
     return ExitCode::ok;
   }
-  console.warning(
+  reporter.warn(
       fmt::format("not all nodes are there; `dtrain cluster logs {} NODE` shows how far one came", fleet.name));
   return ExitCode::partly_done;
 }

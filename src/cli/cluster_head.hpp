@@ -9,11 +9,10 @@
 #include <vector>
 
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/launch/agent_registry.hpp>
 #include <dtrain/net/ssh.hpp>
-
-#include "console.hpp"
 
 namespace dtrain::cli {
 
@@ -61,6 +60,6 @@ class ClusterHead {
 
 // The end of `up` and `add`: the head has the program, and the nodes are registered. partly_done, with words for the
 // person: not all of them, and why.
-ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Console& console);
+ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -1,11 +1,10 @@
-#include <dtrain/cluster/health.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <future>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/cluster/health.hpp>
 
 #include "cluster_look.hpp"
 #include "cluster_options.hpp"
@@ -94,22 +93,22 @@ Json document(const cluster::Fleet& fleet, const Health& health, bool well) {
                        {"replaced", replaced}});
 }
 
-void answer_node(const cluster::Fleet& fleet, const cluster::NodeHealth& one, Console& console) {
+void answer_node(const cluster::Fleet& fleet, const cluster::NodeHealth& one, Reporter& reporter) {
   const std::string clock = one.clock ? fmt::format(", clock {:+.3f} s", one.clock->seconds) : "";
-  console.answer(fmt::format("{:<21}{:<21}{:<10}agent {}, {}{}", one.node.name, one.node.instance_id,
-                             one.well() ? "well" : "impaired", name_of(one.agent.state), one.gpu_text(), clock));
-  for (const std::string& trouble : one.troubles()) console.answer("    " + trouble);
+  reporter.answer(fmt::format("{:<21}{:<21}{:<10}agent {}, {}{}", one.node.name, one.node.instance_id,
+                              one.well() ? "well" : "impaired", name_of(one.agent.state), one.gpu_text(), clock));
+  for (const std::string& trouble : one.troubles()) reporter.answer("    " + trouble);
   if (one.well()) return;
-  console.answer(
+  reporter.answer(
       one.node.role == cluster::Role::head
           ? fmt::format("    next: dtrain cluster remove {0} head --force, then dtrain cluster up {0}", fleet.name)
           : fmt::format("    next: dtrain cluster health {} --replace", fleet.name));
 }
 
-void answer_table(const cluster::Fleet& fleet, const Health& health, Console& console) {
-  for (const cluster::NodeHealth& one : health.nodes) answer_node(fleet, one, console);
+void answer_table(const cluster::Fleet& fleet, const Health& health, Reporter& reporter) {
+  for (const cluster::NodeHealth& one : health.nodes) answer_node(fleet, one, reporter);
   if (!health.unknown.empty()) {
-    console.warning(fmt::format("agents, GPUs and clocks are unknown: {}", health.unknown));
+    reporter.warn(fmt::format("agents, GPUs and clocks are unknown: {}", health.unknown));
   }
 }
 
@@ -122,7 +121,7 @@ std::vector<cluster::Node> workers_to_replace(const Health& health) {
 }
 
 void replace(const HealthCommand& options, const OptionSet& set, ClusterCloud& cloud, const cluster::Fleet& fleet,
-             Health& health, Console& console) {
+             Health& health, Reporter& reporter) {
   const std::vector<cluster::Node> bad = workers_to_replace(health);
   if (bad.empty()) return;
   std::vector<std::string> names, types;
@@ -130,11 +129,11 @@ void replace(const HealthCommand& options, const OptionSet& set, ClusterCloud& c
   require_consent(options.yes,
                   fmt::format("cluster {}: replace {} by new ones, for ${:.2f} an hour?", fleet.name,
                               fmt::join(names, ", "), cluster::cost_of(types).hourly),
-                  console);
-  health.replaced = replace_workers(cloud, wish_of(fleet.name, {}, set, fleet), bad, options.no_head, console);
+                  reporter);
+  health.replaced = replace_workers(cloud, wish_of(fleet.name, {}, set, fleet), bad, options.no_head, reporter);
   for (const Replaced& one : health.replaced) {
-    if (!console.json())
-      console.answer(
+    if (!reporter.json())
+      reporter.answer(
           fmt::format("{} ({}) is replaced by {} ({})", one.node, one.instance_id, one.new_node, one.new_instance_id));
   }
 }
@@ -146,24 +145,24 @@ ExitCode judged(const Health& health) {
   return health.unknown.empty() ? ExitCode::ok : ExitCode::partly_done;
 }
 
-ExitCode check(const HealthCommand& options, const OptionSet& set, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode check(const HealthCommand& options, const OptionSet& set, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
   if (options.replace && fleet.on_emr()) {
     throw UsageError("EMR replaces its nodes by itself", "leave --replace out");
   }
   Health health = look(options, cloud, fleet);
-  if (!health.news.empty()) console.log(health.news);
-  if (!console.json()) answer_table(fleet, health, console);
+  if (!health.news.empty()) reporter.note(health.news);
+  if (!reporter.json()) answer_table(fleet, health, reporter);
   const bool well = std::ranges::all_of(health.nodes, &cluster::NodeHealth::well);
-  if (options.replace) replace(options, set, cloud, fleet, health, console);
-  if (console.json()) console.answer_json(document(fleet, health, well));
+  if (options.replace) replace(options, set, cloud, fleet, health, reporter);
+  if (reporter.json()) reporter.answer_json(document(fleet, health, well));
   return judged(health);
 }
 
-ExitCode act(const HealthCommand& options, const OptionSet& set, Console& console) {
-  return change_cluster(options.place, [&] { return check(options, set, console); });
+ExitCode act(const HealthCommand& options, const OptionSet& set, Reporter& reporter) {
+  return change_cluster(options.place, [&] { return check(options, set, reporter); });
 }
 
 }  // namespace

@@ -39,15 +39,15 @@ std::string emr_logs(const cluster::Fleet& fleet, const cluster::Node& node) {
   return fmt::format("{}{}{}/node/{}/", fleet.emr->log_uri, slash ? "" : "/", fleet.emr->id, node.instance_id);
 }
 
-// What EC2 kept of its console: all that there is of a machine that lets nobody in.
+// What EC2 kept of its reporter: all that there is of a machine that lets nobody in.
 std::string from_console(net::AwsCalls& aws, const cluster::Node& node) {
   const std::string text =
       aws.query(net::kEc2, "GetConsoleOutput", {{"InstanceId", node.instance_id}, {"Latest", "true"}}).value("output");
   return from_base64(text);
 }
 
-ExitCode act(const LogsCommand& options, const OptionSet&, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode act(const LogsCommand& options, const OptionSet&, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::Node* node = fleet.find(options.node);
   if (!node) {
@@ -55,14 +55,14 @@ ExitCode act(const LogsCommand& options, const OptionSet&, Console& console) {
                      fmt::format("dtrain cluster status {} lists them", fleet.name));
   }
   if (fleet.on_emr()) {
-    console.answer(emr_logs(fleet, *node));
+    reporter.answer(emr_logs(fleet, *node));
     return ExitCode::ok;
   }
   try {
-    console.answer(trim(over_ssh(fleet, *node)));
+    reporter.answer(trim(over_ssh(fleet, *node)));
   } catch (const RemoteError& error) {
-    console.warning(fmt::format("{}; this is what its console showed", error.what()));
-    console.answer(trim(from_console(cloud.aws(), *node)));
+    reporter.warn(fmt::format("{}; this is what its console showed", error.what()));
+    reporter.answer(trim(from_console(cloud.aws(), *node)));
   }
   return ExitCode::ok;
 }

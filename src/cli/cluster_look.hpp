@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/cluster/agents.hpp>
 
-#include "console.hpp"
 #include "option_set.hpp"
 
 namespace dtrain::cli {

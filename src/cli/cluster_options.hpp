@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/spec.hpp>
 
-#include "console.hpp"
 #include "option_set.hpp"
 
 namespace dtrain::cli {
@@ -31,8 +31,8 @@ void bind(OptionSet& set, cluster::Spec& spec);
 // The account's calls, counted and timed.
 class ClusterCloud {
  public:
-  // The console must outlive this.
-  ClusterCloud(const ClusterPlace& place, Console& console);
+  // The reporter must outlive this.
+  ClusterCloud(const ClusterPlace& place, Reporter& reporter);
   ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
   net::AwsCalls& aws() { return aws_; }
   cluster::Work work(bool wait);
@@ -41,7 +41,7 @@ class ClusterCloud {
   void note(const net::CallRecord& call);
 
   const ClusterPlace& place_;
-  Console& console_;
+  Reporter& reporter_;
   std::chrono::steady_clock::time_point begin_;
   std::map<std::string, std::pair<int, std::chrono::duration<double>>> calls_;  // by action
   net::AwsCalls aws_;
@@ -55,14 +55,14 @@ cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const 
                       const cluster::Fleet& fleet);
 
 // Goes on only when the person agrees: by --yes, or at the terminal. Throws UsageError.
-void require_consent(bool yes, const std::string& question, Console& console);
+void require_consent(bool yes, const std::string& question, Reporter& reporter);
 
 Json node_json(const cluster::Node& node);
 Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
                const cluster::Fleet& fleet);
 Json attempts_json(const cluster::Launched& launched);
 void answer_plan(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
-                 Console& console);
+                 Reporter& reporter);
 
 // Does `change`, and says how it can be gone on with when it is interrupted or fails half-way.
 ExitCode change_cluster(const ClusterPlace& place, const std::function<ExitCode()>& change);

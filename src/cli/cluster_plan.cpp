@@ -15,14 +15,14 @@ void bind(OptionSet& set, PlanCommand& options) {
   bind(set, options.spec);
 }
 
-ExitCode act(const PlanCommand& options, const OptionSet& set, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode act(const PlanCommand& options, const OptionSet& set, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
   cluster::check_spec(wish.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   const cluster::Plan plan = cluster::plan_up(wish.spec, wish.options, account, fleet);
-  answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, console);
+  answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, reporter);
   return ExitCode::ok;
 }
 

@@ -22,9 +22,9 @@ void bind(OptionSet& set, PrepareCommand& options) {
   to.required = to.flag_only = true;
 }
 
-data::BundleResult send_with_progress(const PrepareCommand& options, Console& console) {
+data::BundleResult send_with_progress(const PrepareCommand& options, Reporter& reporter) {
   net::ObjectStore store;
-  Progress progress(console);
+  Progress progress(reporter);
   return data::send_bundle(store, {.sources = options.sources,
                                    .to = options.to,
                                    .progress = [&](std::string_view file, std::uint64_t done, std::uint64_t total) {
@@ -43,17 +43,17 @@ Json document(const PrepareCommand& options, const data::BundleResult& result) {
                        {"read_back", result.read_back}});
 }
 
-ExitCode act(const PrepareCommand& options, const OptionSet&, Console& console) {
-  const data::BundleResult result = send_with_progress(options, console);
-  if (!result.read_back) console.warning("not read back: these credentials may write there, but not read");
-  if (console.json()) {
-    console.answer_json(document(options, result));
+ExitCode act(const PrepareCommand& options, const OptionSet&, Reporter& reporter) {
+  const data::BundleResult result = send_with_progress(options, reporter);
+  if (!result.read_back) reporter.warn("not read back: these credentials may write there, but not read");
+  if (reporter.json()) {
+    reporter.answer_json(document(options, result));
     return ExitCode::ok;
   }
-  if (result.resumed_bytes > 0) console.log(fmt::format("{} were sent before", format_bytes(result.resumed_bytes)));
-  console.answer(fmt::format("{}  {} files, {}, CRC-32C {}", options.to, result.files, format_bytes(result.size),
-                             result.checksum));
-  console.log(fmt::format("on a node: dtrain data unpack {} --out FOLDER", options.to));
+  if (result.resumed_bytes > 0) reporter.note(fmt::format("{} were sent before", format_bytes(result.resumed_bytes)));
+  reporter.answer(fmt::format("{}  {} files, {}, CRC-32C {}", options.to, result.files, format_bytes(result.size),
+                              result.checksum));
+  reporter.note(fmt::format("on a node: dtrain data unpack {} --out FOLDER", options.to));
   return ExitCode::ok;
 }
 

@@ -59,12 +59,12 @@ bool is_ending(const cluster::Fleet& fleet, const std::string& node) {
 
 // Without a head nobody can tell the job: it will notice.
 void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
-               const cluster::Node& node, Console& console) {
+               const cluster::Node& node, Reporter& reporter) {
   std::optional<ClusterHead> head;
   try {
     head.emplace(fleet, std::chrono::seconds(0));
   } catch (const RemoteError& error) {
-    console.warning(
+    reporter.warn(
         fmt::format("the head is not reachable, so {} is ended without a word to a job: {}", node.name, error.what()));
     return;
   }
@@ -75,9 +75,9 @@ void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster:
 }
 
 void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, const cluster::Node& node,
-         Console& console) {
+         Reporter& reporter) {
   if (fleet.emr) return cluster::shrink_emr(cloud.aws(), *fleet.emr, node.instance_id);
-  if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, node, console);
+  if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, node, reporter);
   cluster::end_node(cloud.work(!options.no_wait), node);
 }
 
@@ -87,8 +87,8 @@ std::string question(const cluster::Fleet& fleet, const cluster::Node& node) {
                      node.name);
 }
 
-ExitCode remove(const RemoveCommand& options, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode remove(const RemoveCommand& options, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::Node* node = fleet.find(options.node);
   if (!node && !is_ending(fleet, options.node)) {
@@ -100,23 +100,23 @@ ExitCode remove(const RemoveCommand& options, Console& console) {
       throw UsageError("EMR ends when its primary node does", fmt::format("dtrain cluster down {}", fleet.name));
     }
     check_may_go(options, *node);
-    require_consent(options.yes, question(fleet, *node), console);
-    end(options, cloud, fleet, *node, console);
-    renew_ssh_entries(cloud.aws(), fleet.name, console);
+    require_consent(options.yes, question(fleet, *node), reporter);
+    end(options, cloud, fleet, *node, reporter);
+    renew_ssh_entries(cloud.aws(), fleet.name, reporter);
   }
-  if (console.json()) {
-    console.answer_json(document(fleet, options.node, node));
+  if (reporter.json()) {
+    reporter.answer_json(document(fleet, options.node, node));
   } else {
-    console.answer(fmt::format("{} {}", options.node,
-                               !node       ? "was gone already"
-                               : fleet.emr ? kEndedByEmr
-                                           : "is ended"));
+    reporter.answer(fmt::format("{} {}", options.node,
+                                !node       ? "was gone already"
+                                : fleet.emr ? kEndedByEmr
+                                            : "is ended"));
   }
   return ExitCode::ok;
 }
 
-ExitCode act(const RemoveCommand& options, const OptionSet&, Console& console) {
-  return change_cluster(options.place, [&] { return remove(options, console); });
+ExitCode act(const RemoveCommand& options, const OptionSet&, Reporter& reporter) {
+  return change_cluster(options.place, [&] { return remove(options, reporter); });
 }
 
 }  // namespace

@@ -21,12 +21,12 @@ constexpr std::chrono::seconds kToLeave{60};
 
 class Replacement {
  public:
-  Replacement(ClusterCloud& cloud, const cluster::Wish& wish, Console& console)
-      : cloud_(cloud), wish_(wish), work_(cloud.work(true)), console_(console) {}
+  Replacement(ClusterCloud& cloud, const cluster::Wish& wish, Reporter& reporter)
+      : cloud_(cloud), wish_(wish), work_(cloud.work(true)), reporter_(reporter) {}
 
   Replaced run(const cluster::Account& account, const cluster::Node& bad, bool no_head) {
     const cluster::Node fresh = start_replacement(work_, wish_, account, fleet(), bad);
-    console_.log(fmt::format("{} ({}) is to take the place of {}", fresh.name, fresh.instance_id, bad.name));
+    reporter_.note(fmt::format("{} ({}) is to take the place of {}", fresh.name, fresh.instance_id, bad.name));
     if (!no_head) change_places(bad, fresh);
     const std::string name = replace_node(work_, fleet(), bad, fresh);
     return {bad.name, bad.instance_id, name, fresh.instance_id};
@@ -44,7 +44,7 @@ class Replacement {
     if (!view.job_runs || !view.listed.contains(bad.private_ip)) return;
     if (!view.listed.contains(fresh.private_ip)) job->add(fresh.private_ip);
     if (!drain_node(cloud_.aws(), now, bad, *job, kToLeave)) {
-      console_.warning(fmt::format("{} does not leave the job, and is ended all the same", bad.name));
+      reporter_.warn(fmt::format("{} does not leave the job, and is ended all the same", bad.name));
     }
   }
 
@@ -70,15 +70,15 @@ class Replacement {
   ClusterCloud& cloud_;
   const cluster::Wish& wish_;
   const cluster::Work work_;
-  Console& console_;
+  Reporter& reporter_;
 };
 
 }  // namespace
 
 std::vector<Replaced> replace_workers(ClusterCloud& cloud, const cluster::Wish& wish,
-                                      const std::vector<cluster::Node>& bad, bool no_head, Console& console) {
+                                      const std::vector<cluster::Node>& bad, bool no_head, Reporter& reporter) {
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
-  Replacement replacement(cloud, wish, console);
+  Replacement replacement(cloud, wish, reporter);
   std::vector<Replaced> all;
   for (const cluster::Node& node : bad) all.push_back(replacement.run(account, node, no_head));
   return all;

@@ -17,6 +17,6 @@ struct Replaced {
 // old one leaves the job, if it still can, and is ended. `no_head`: AWS only. Throws NoCapacity and what `add` does;
 // whoever says it again goes on from there.
 std::vector<Replaced> replace_workers(ClusterCloud& cloud, const cluster::Wish& wish,
-                                      const std::vector<cluster::Node>& bad, bool no_head, Console& console);
+                                      const std::vector<cluster::Node>& bad, bool no_head, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -60,28 +60,28 @@ Json spot_json(const SpotCost& spot) {
                        {"prices", prices}});
 }
 
-void answer_spot(const SpotCost& spot, Console& console) {
+void answer_spot(const SpotCost& spot, Reporter& reporter) {
   if (!spot.any()) return;
   if (!spot.prices.why_not.empty()) {
-    console.answer(fmt::format("spot prices are unknown, so what is said is on demand: {}", spot.prices.why_not));
+    reporter.answer(fmt::format("spot prices are unknown, so what is said is on demand: {}", spot.prices.why_not));
     return;
   }
-  console.answer(fmt::format("${:.2f} an hour on spot, an estimate by the prices of now", spot.cost().hourly));
+  reporter.answer(fmt::format("${:.2f} an hour on spot, an estimate by the prices of now", spot.cost().hourly));
   for (const std::string& type : spot_types(spot.machines)) {
-    console.answer(fmt::format("  {}: {}", type, type_text(type, spot)));
+    reporter.answer(fmt::format("  {}: {}", type, type_text(type, spot)));
   }
 }
 
 void answer_plan_with_spot(net::AwsCalls& aws, const cluster::Wish& wish, const cluster::Account& account,
-                           const cluster::Plan& plan, const cluster::Fleet& fleet, Console& console) {
+                           const cluster::Plan& plan, const cluster::Fleet& fleet, Reporter& reporter) {
   const SpotCost spot = read_spot_cost(aws, cluster::machines_of(wish.spec));
-  if (console.json()) {
+  if (reporter.json()) {
     Json document = plan_json(wish, account, plan, fleet);
     document["spot"] = spot_json(spot);
-    return console.answer_json(document);
+    return reporter.answer_json(document);
   }
-  answer_plan(wish, account, plan, console);
-  answer_spot(spot, console);
+  answer_plan(wish, account, plan, reporter);
+  answer_spot(spot, reporter);
 }
 
 }  // namespace dtrain::cli

@@ -1,10 +1,10 @@
 // What is said of spot prices, beside those on demand.
 #pragma once
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/cluster/spot.hpp>
 
 #include "cluster_options.hpp"
-#include "console.hpp"
 
 namespace dtrain::cli {
 
@@ -20,10 +20,10 @@ SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machin
 
 // null: no machine is spot.
 Json spot_json(const SpotCost& spot);
-void answer_spot(const SpotCost& spot, Console& console);
+void answer_spot(const SpotCost& spot, Reporter& reporter);
 
 // The end of `plan`, as a document or as lines.
 void answer_plan_with_spot(net::AwsCalls& aws, const cluster::Wish& wish, const cluster::Account& account,
-                           const cluster::Plan& plan, const cluster::Fleet& fleet, Console& console);
+                           const cluster::Plan& plan, const cluster::Fleet& fleet, Reporter& reporter);
 
 }  // namespace dtrain::cli

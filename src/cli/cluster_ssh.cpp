@@ -98,31 +98,31 @@ std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::F
   return line;
 }
 
-ExitCode write_config(const cluster::Fleet& fleet, Console& console) {
+ExitCode write_config(const cluster::Fleet& fleet, Reporter& reporter) {
   const Path file = write_ssh_entries(fleet);
   Json names = Json::array();
   for (const std::string& name : ssh_names(fleet)) {
     names.push_back(name);
-    if (!console.json()) console.answer(name);
+    if (!reporter.json()) reporter.answer(name);
   }
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.cluster-ssh-config/1"},
-                                      {"cluster", fleet.name},
-                                      {"file", file.string()},
-                                      {"hosts", names}}));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.cluster-ssh-config/1"},
+                                       {"cluster", fleet.name},
+                                       {"file", file.string()},
+                                       {"hosts", names}}));
   }
   return ExitCode::ok;
 }
 
-ExitCode act(const SshCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const SshCommand& options, const OptionSet&, Reporter& reporter) {
   cluster::Fleet fleet;
   {
-    ClusterCloud cloud(options.place, console);
+    ClusterCloud cloud(options.place, reporter);
     fleet = cluster::read_fleet(cloud.aws(), options.place.name);
     if (options.write_config) require_there(fleet, cloud.aws());
   }
-  if (options.write_config) return write_config(fleet, console);
-  renew_ssh_entries(fleet, console);
+  if (options.write_config) return write_config(fleet, reporter);
+  renew_ssh_entries(fleet, reporter);
   const cluster::Node* node = options.node.empty() ? fleet.head() : fleet.find(options.node);
   if (!node) {
     throw UsageError(options.node.empty() ? fmt::format("cluster {} has no head", fleet.name)
@@ -133,7 +133,7 @@ ExitCode act(const SshCommand& options, const OptionSet&, Console& console) {
   std::vector<char*> words;
   for (std::string& word : line) words.push_back(word.data());
   words.push_back(nullptr);
-  console.flush();
+  reporter.flush();
   ::execvp("ssh", words.data());
   throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install OpenSSH's client");
 }

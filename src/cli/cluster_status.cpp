@@ -44,37 +44,37 @@ Json document(const std::string& region, const cluster::Fleet& fleet, const Head
                        {"dollars_so_far", cluster::cost_so_far(fleet)}});
 }
 
-void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Console& console) {
-  console.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
-                             fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
+void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Reporter& reporter) {
+  reporter.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
+                              fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
   if (fleet.on_emr()) {
-    console.answer(fleet.emr ? fmt::format("EMR cluster {} is {}", fleet.emr->id, fleet.emr->state)
-                             : fmt::format("its EMR cluster has ended; dtrain cluster up {0} makes another, "
-                                           "dtrain cluster down {0} removes the rest",
-                                           fleet.name));
+    reporter.answer(fleet.emr ? fmt::format("EMR cluster {} is {}", fleet.emr->id, fleet.emr->state)
+                              : fmt::format("its EMR cluster has ended; dtrain cluster up {0} makes another, "
+                                            "dtrain cluster down {0} removes the rest",
+                                            fleet.name));
   }
-  console.answer(console.paint_answer(
+  reporter.answer(reporter.paint_answer(
       Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", "NODE", "INSTANCE",
                                   "STATE", "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC", "AGENT")));
   for (const cluster::Node& node : fleet.nodes) {
-    console.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", node.name, node.instance_id,
-                               node.state, node.private_ip, node.public_ip, node.zone, node.type, node.market,
-                               node.elastic_status, look.agent_of(node, fleet).text()));
+    reporter.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", node.name, node.instance_id,
+                                node.state, node.private_ip, node.public_ip, node.zone, node.type, node.market,
+                                node.elastic_status, look.agent_of(node, fleet).text()));
   }
 }
 
-ExitCode act(const StatusCommand& options, const OptionSet&, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode act(const StatusCommand& options, const OptionSet&, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const HeadLook look =
       options.no_head || !fleet.exists() ? no_look() : look_at_head(fleet, Json::object({{"ask", "list"}}));
-  if (!look.news.empty()) console.log(look.news);
-  if (console.json()) {
-    console.answer_json(document(cloud.aws().region(), fleet, look));
+  if (!look.news.empty()) reporter.note(look.news);
+  if (reporter.json()) {
+    reporter.answer_json(document(cloud.aws().region(), fleet, look));
   } else if (!fleet.exists()) {
-    console.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
+    reporter.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
   } else {
-    answer_table(fleet, look, console);
+    answer_table(fleet, look, reporter);
   }
   return ExitCode::ok;
 }

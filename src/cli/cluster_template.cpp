@@ -17,8 +17,8 @@ void bind(OptionSet& set, TemplateCommand& options) {
   bind(set, options.spec);
 }
 
-ExitCode act(const TemplateCommand& options, const OptionSet& set, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode act(const TemplateCommand& options, const OptionSet& set, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
   cluster::check_spec(wish.spec);
@@ -26,7 +26,7 @@ ExitCode act(const TemplateCommand& options, const OptionSet& set, Console& cons
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   constexpr int kIndent = 2;
   const Json document = cluster::cloud_formation_template(wish, account);
-  console.answer(console.json() ? document.dump() : document.dump(kIndent));
+  reporter.answer(reporter.json() ? document.dump() : document.dump(kIndent));
   return ExitCode::ok;
 }
 

@@ -71,21 +71,21 @@ Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const
 }
 
 void answer_plan(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
-                 Console& console) {
-  console.answer(fmt::format("cluster {}: {} workers and a head in {}, account {}", wish.name, wish.spec.workers,
-                             account.region, account.number));
+                 Reporter& reporter) {
+  reporter.answer(fmt::format("cluster {}: {} workers and a head in {}, account {}", wish.name, wish.spec.workers,
+                              account.region, account.number));
   if (!account.image.id.empty())
-    console.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
-  for (const cluster::Action& one : plan.actions) console.answer("  " + one.what);
-  if (plan.actions.empty()) console.answer("  up to date");
+    reporter.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
+  for (const cluster::Action& one : plan.actions) reporter.answer("  " + one.what);
+  if (plan.actions.empty()) reporter.answer("  up to date");
   const std::string missing =
       plan.cost.unpriced.empty() ? "" : fmt::format(", without {}", fmt::join(plan.cost.unpriced, ", "));
-  console.answer(fmt::format("${:.2f} an hour on demand{}", plan.cost.hourly, missing));
+  reporter.answer(fmt::format("${:.2f} an hour on demand{}", plan.cost.hourly, missing));
   for (const cluster::QuotaNeed& one : plan.quotas) {
-    console.answer(fmt::format("vCPUs of kind {}: {} of {}", one.quota, one.vcpus,
-                               one.limit ? fmt::format("{:.0f}", *one.limit) : "an unknown limit"));
+    reporter.answer(fmt::format("vCPUs of kind {}: {} of {}", one.quota, one.vcpus,
+                                one.limit ? fmt::format("{:.0f}", *one.limit) : "an unknown limit"));
   }
-  for (const std::string& note : plan.notes) console.warning(note);
+  for (const std::string& note : plan.notes) reporter.warn(note);
 }
 
 }  // namespace dtrain::cli

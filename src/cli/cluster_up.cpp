@@ -39,50 +39,50 @@ Json document(const cluster::Wish& wish, const cluster::UpResult& result) {
                        {"attempts", attempts_json(result.workers)}});
 }
 
-void answer(const cluster::Wish& wish, const cluster::UpResult& result, Console& console) {
-  if (!result.changed) console.answer(fmt::format("cluster {} is up to date", wish.name));
+void answer(const cluster::Wish& wish, const cluster::UpResult& result, Reporter& reporter) {
+  if (!result.changed) reporter.answer(fmt::format("cluster {} is up to date", wish.name));
   for (const cluster::Node& node : result.fleet.nodes) {
-    console.answer(fmt::format("{:<8}{:<21}{:<10}{:<16}{:<16}{}", node.name, node.instance_id, node.state,
-                               node.private_ip, node.public_ip, node.zone));
+    reporter.answer(fmt::format("{:<8}{:<21}{:<10}{:<16}{:<16}{}", node.name, node.instance_id, node.state,
+                                node.private_ip, node.public_ip, node.zone));
   }
 }
 
-ExitCode make(const UpCommand& options, const OptionSet& set, Console& console) {
-  ClusterCloud cloud(options.place, console);
+ExitCode make(const UpCommand& options, const OptionSet& set, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
   cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
   cluster::check_spec(wish.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   const cluster::Plan plan = cluster::plan_up(wish.spec, wish.options, account, fleet);
   if (options.dry_run) {
-    answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, console);
+    answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, reporter);
     return ExitCode::ok;
   }
-  for (const std::string& note : plan.notes) console.warning(note);
+  for (const std::string& note : plan.notes) reporter.warn(note);
   if (!plan.actions.empty()) {
     require_consent(options.yes, fmt::format("cluster {}: make it, for ${:.2f} an hour?", wish.name, plan.cost.hourly),
-                    console);
+                    reporter);
   }
   const cluster::UpResult result = (wish.spec.on == "emr" ? cluster::bring_up_emr : cluster::bring_up)(
       cloud.work(!options.no_wait), wish, account, std::move(fleet), plan);
-  renew_ssh_entries(result.fleet, console);
-  if (console.json()) {
-    console.answer_json(document(wish, result));
+  renew_ssh_entries(result.fleet, reporter);
+  if (reporter.json()) {
+    reporter.answer_json(document(wish, result));
   } else {
-    answer(wish, result, console);
+    answer(wish, result, reporter);
   }
   const ExitCode settled =
       options.no_wait || result.fleet.on_emr()
           ? ExitCode::ok
-          : settle_nodes(result.fleet, std::chrono::seconds(options.place.timeout_seconds), console);
+          : settle_nodes(result.fleet, std::chrono::seconds(options.place.timeout_seconds), reporter);
   if (result.workers.got >= result.workers.wanted) return settled;
-  console.warning(fmt::format("only {} of {} workers were to be had; run the same command again later for the rest",
-                              result.workers.got, result.workers.wanted));
+  reporter.warn(fmt::format("only {} of {} workers were to be had; run the same command again later for the rest",
+                            result.workers.got, result.workers.wanted));
   return ExitCode::partly_done;
 }
 
-ExitCode act(const UpCommand& options, const OptionSet& set, Console& console) {
-  return change_cluster(options.place, [&] { return make(options, set, console); });
+ExitCode act(const UpCommand& options, const OptionSet& set, Reporter& reporter) {
+  return change_cluster(options.place, [&] { return make(options, set, reporter); });
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ void bind(OptionSet& set, WatchCommand& options) {
 // What it takes to see the job, found again when it was lost.
 class Watch {
  public:
-  Watch(const WatchCommand& options, Console& console) : options_(options), console_(console) {}
+  Watch(const WatchCommand& options, Reporter& reporter) : options_(options), reporter_(reporter) {}
 
   ExitCode run() {
     do {
@@ -60,9 +60,9 @@ class Watch {
 
  private:
   void look() {
-    if (!cloud_) cloud_.emplace(options_.place, console_);
+    if (!cloud_) cloud_.emplace(options_.place, reporter_);
     if (!job_) connect();
-    bridge_round(cloud_->aws(), options_.place.name, *job_, [this](const std::string& line) { console_.log(line); });
+    bridge_round(cloud_->aws(), options_.place.name, *job_, [this](const std::string& line) { reporter_.note(line); });
   }
 
   void connect() {
@@ -85,12 +85,12 @@ class Watch {
     ++failures_;
     if (said_ == error.what()) return;
     said_ = error.what();
-    console_.warning(fmt::format("the tags of cluster {} are not followed now: {}{}", options_.place.name, said_,
-                                 error.hint().empty() ? "" : fmt::format(" ({})", error.hint())));
+    reporter_.warn(fmt::format("the tags of cluster {} are not followed now: {}{}", options_.place.name, said_,
+                               error.hint().empty() ? "" : fmt::format(" ({})", error.hint())));
   }
 
   void tell_success() {
-    if (failures_ > 0) console_.log(fmt::format("the tags of cluster {} are followed again", options_.place.name));
+    if (failures_ > 0) reporter_.note(fmt::format("the tags of cluster {} are followed again", options_.place.name));
     failures_ = 0;
     said_.clear();
   }
@@ -105,7 +105,7 @@ class Watch {
   }
 
   const WatchCommand& options_;
-  Console& console_;
+  Reporter& reporter_;
   std::optional<ClusterCloud> cloud_;
   std::optional<ClusterHead> head_;
   std::unique_ptr<BridgeJob> job_;
@@ -113,9 +113,9 @@ class Watch {
   std::string said_;  // of the last one
 };
 
-ExitCode act(const WatchCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const WatchCommand& options, const OptionSet&, Reporter& reporter) {
   watch_stop_signals();
-  const ExitCode code = Watch(options, console).run();
+  const ExitCode code = Watch(options, reporter).run();
   if (stop_signal() != 0) throw Interrupted(stop_signal(), "nobody watches the tags any more; the job goes on");
   return code;
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/reporter.hpp>
 
-#include "console.hpp"
 #include "option_set.hpp"
 
 namespace dtrain::cli {
@@ -20,8 +20,8 @@ struct Command {
   std::vector<std::string> examples;  // whole command lines that parse
   std::vector<std::string> see_also;  // paths of other commands
   OptionSet options;
-  std::function<ExitCode(Console&)> run;  // called once, after options took their values
-  std::shared_ptr<void> storage;          // owns the fields behind `options`
+  std::function<ExitCode(Reporter&)> run;  // called once, after options took their values
+  std::shared_ptr<void> storage;           // owns the fields behind `options`
 };
 
 // A word that only leads to others: "data".
@@ -31,7 +31,7 @@ struct CommandGroup {
 };
 
 struct CommandTree {
-  GlobalOptions globals;
+  ReportOptions globals;
   bool help = false, long_help = false, version = false, show_config = false;
   OptionSet global_options;  // bound to the fields above
   std::vector<CommandGroup> groups;
@@ -49,14 +49,14 @@ struct CommandTree {
 // Makes a command whose options live in a fresh Options, filled by bind(OptionSet&, Options&).
 template <typename Options>
 std::unique_ptr<Command> make_command(std::string path, std::string sentence,
-                                      ExitCode (*act)(const Options&, const OptionSet&, Console&)) {
+                                      ExitCode (*act)(const Options&, const OptionSet&, Reporter&)) {
   auto command = std::make_unique<Command>();
   auto options = std::make_shared<Options>();
   bind(command->options, *options);
   command->path = std::move(path);
   command->sentence = std::move(sentence);
-  command->run = [act, fields = options.get(), set = &command->options](Console& console) {
-    return act(*fields, *set, console);
+  command->run = [act, fields = options.get(), set = &command->options](Reporter& reporter) {
+    return act(*fields, *set, reporter);
   };
   command->storage = std::move(options);
   return command;

@@ -45,7 +45,7 @@ std::string paint(bool color, Style style, std::string_view text) {
 
 }  // namespace
 
-Console::Console(const GlobalOptions& options)
+Console::Console(const ReportOptions& options)
     : options_(options),
       color_answers_(wants_color(options.color, STDOUT_FILENO)),
       color_notes_(wants_color(options.color, STDERR_FILENO)),
@@ -57,7 +57,7 @@ int Console::columns() const {
 }
 
 void Console::answer(std::string_view text) {
-  redraw({});
+  progress({});
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fputc('\n', stdout);
 }
@@ -70,12 +70,12 @@ void Console::answer_json(const Json& document) {
 void Console::flush() { std::fflush(stdout); }
 
 void Console::finish() {
-  redraw({});
+  progress({});
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
   throw Error(fmt::format("standard output: cannot write: {}", std::strerror(errno)), "free space, or write elsewhere");
 }
 
-void Console::log(std::string_view line) {
+void Console::note(std::string_view line) {
   if (!options_.quiet) write_line(line);
 }
 
@@ -83,7 +83,7 @@ void Console::detail(std::string_view line) {
   if (options_.verbose) write_line(line);
 }
 
-void Console::warning(std::string_view what) {
+void Console::warn(std::string_view what) {
   write_line(fmt::format("dtrain: {} {}", paint_note(Style::warning, "warning:"), what));
 }
 
@@ -100,7 +100,7 @@ void Console::error(const Error& error) {
   if (!error.hint().empty()) write_line(fmt::format("{} {}", paint_note(Style::heading, "hint:"), error.hint()));
 }
 
-void Console::redraw(std::string_view line) {
+void Console::progress(std::string_view line) {
   const std::lock_guard lock(mutex_);
   draw(line);
 }
@@ -114,6 +114,8 @@ void Console::draw(std::string_view line) {
   std::fflush(stderr);
   line_is_drawn_ = !line.empty();
 }
+
+std::unique_ptr<Reporter> Console::reopened() const { return std::make_unique<Console>(options_); }
 
 std::string Console::paint_answer(Style style, std::string_view text) const {
   return paint(color_answers_, style, text);

@@ -36,7 +36,7 @@ void bind(OptionSet& set, BenchCommand& options) {
   bind_augmentation(set, options.data);
 }
 
-ExitCode act(const BenchCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const BenchCommand& options, const OptionSet&, Reporter& reporter) {
   if (options.files.empty()) {
     throw UsageError("data bench: FILES is missing", "for example: dtrain data bench d/shapes_train.rec");
   }
@@ -45,20 +45,20 @@ ExitCode act(const BenchCommand& options, const OptionSet&, Console& console) {
   const std::uint64_t buffers = data::buffer_bytes(loading, options.batch_size);
   data::Loader loader(options.files, loading);
   const LoaderSpeed speed = measure_loader(loader, options.batch_size, std::chrono::seconds(options.seconds));
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.data-bench/1"},
-                                      {"file", options.files.string()},
-                                      {"threads", options.data.threads},
-                                      {"batch_size", options.batch_size},
-                                      {"prefetch", options.data.prefetch},
-                                      {"buffer_bytes", buffers},
-                                      {"samples", speed.samples},
-                                      {"seconds", speed.seconds},
-                                      {"samples_per_second", speed.rate()}}));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.data-bench/1"},
+                                       {"file", options.files.string()},
+                                       {"threads", options.data.threads},
+                                       {"batch_size", options.batch_size},
+                                       {"prefetch", options.data.prefetch},
+                                       {"buffer_bytes", buffers},
+                                       {"samples", speed.samples},
+                                       {"seconds", speed.seconds},
+                                       {"samples_per_second", speed.rate()}}));
   } else {
-    console.answer(fmt::format("{:.0f} samples/sec on {} threads ({} samples in {:.2f} s); batches take up to {}",
-                               speed.rate(), options.data.threads, speed.samples, speed.seconds,
-                               format_bytes(buffers)));
+    reporter.answer(fmt::format("{:.0f} samples/sec on {} threads ({} samples in {:.2f} s); batches take up to {}",
+                                speed.rate(), options.data.threads, speed.samples, speed.seconds,
+                                format_bytes(buffers)));
   }
   return ExitCode::ok;
 }

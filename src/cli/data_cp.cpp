@@ -22,8 +22,8 @@ void bind(OptionSet& set, CopyCommand& options) {
 }
 
 // The copying threads tell one at a time, so the line is drawn by one at a time too.
-data::CopyResult copy_with_progress(net::ObjectStore& store, const CopyCommand& options, Console& console) {
-  Progress progress(console);
+data::CopyResult copy_with_progress(net::ObjectStore& store, const CopyCommand& options, Reporter& reporter) {
+  Progress progress(reporter);
   return data::copy_files(store, {.from = options.from,
                                   .to = options.to,
                                   .recursive = options.recursive,
@@ -42,16 +42,16 @@ Json document(const CopyCommand& options, const data::CopyResult& result) {
                        {"resumed_bytes", result.resumed_bytes}});
 }
 
-ExitCode act(const CopyCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const CopyCommand& options, const OptionSet&, Reporter& reporter) {
   net::ObjectStore store;
-  const data::CopyResult result = copy_with_progress(store, options, console);
-  if (console.json()) {
-    console.answer_json(document(options, result));
+  const data::CopyResult result = copy_with_progress(store, options, reporter);
+  if (reporter.json()) {
+    reporter.answer_json(document(options, result));
     return ExitCode::ok;
   }
-  if (result.already_there > 0) console.log(fmt::format("{} files were there already", result.already_there));
-  if (result.resumed_bytes > 0) console.log(fmt::format("{} were sent before", format_bytes(result.resumed_bytes)));
-  console.answer(fmt::format("{}  {} files, {}", options.to, result.files, format_bytes(result.bytes)));
+  if (result.already_there > 0) reporter.note(fmt::format("{} files were there already", result.already_there));
+  if (result.resumed_bytes > 0) reporter.note(fmt::format("{} were sent before", format_bytes(result.resumed_bytes)));
+  reporter.answer(fmt::format("{}  {} files, {}", options.to, result.files, format_bytes(result.bytes)));
   return ExitCode::ok;
 }
 

@@ -19,10 +19,10 @@ void bind(OptionSet& set, ImportCommand& options) {
   bind_pack(set, options);
 }
 
-ExitCode act(const ImportCommand& given, const OptionSet&, Console& console) {
+ExitCode act(const ImportCommand& given, const OptionSet&, Reporter& reporter) {
   ImportCommand options = given;
   options.pack.format = data::parse_picture_format(options.format).value();
-  return pack_pictures(options, console);
+  return pack_pictures(options, reporter);
 }
 
 }  // namespace

@@ -44,37 +44,37 @@ Json document(const Path& path, const data::Survey& survey) {
        {"classes", classes}});
 }
 
-void answer_pixels(const data::Survey& survey, Console& console) {
+void answer_pixels(const data::Survey& survey, Reporter& reporter) {
   const auto channels = [](const std::array<double, 3>& values) {
     return fmt::format("{:.2f},{:.2f},{:.2f}", values[0], values[1], values[2]);
   };
-  console.answer(fmt::format("first image: {}x{}x{}", survey.first_c, survey.first_h, survey.first_w));
-  console.answer(fmt::format("of {} decoded: height {} to {} (mean {:.0f}), width {} to {} (mean {:.0f})",
-                             survey.decoded, survey.min_h, survey.max_h, survey.mean_h, survey.min_w, survey.max_w,
-                             survey.mean_w));
-  console.answer(fmt::format("--rgb-mean {} --rgb-std {}", channels(survey.mean), channels(survey.std)));
-  if (survey.undecodable > 0) console.answer(fmt::format("cannot be decoded: {}", survey.undecodable));
+  reporter.answer(fmt::format("first image: {}x{}x{}", survey.first_c, survey.first_h, survey.first_w));
+  reporter.answer(fmt::format("of {} decoded: height {} to {} (mean {:.0f}), width {} to {} (mean {:.0f})",
+                              survey.decoded, survey.min_h, survey.max_h, survey.mean_h, survey.min_w, survey.max_w,
+                              survey.mean_w));
+  reporter.answer(fmt::format("--rgb-mean {} --rgb-std {}", channels(survey.mean), channels(survey.std)));
+  if (survey.undecodable > 0) reporter.answer(fmt::format("cannot be decoded: {}", survey.undecodable));
 }
 
-void answer_table(const Path& path, const data::Survey& survey, Console& console) {
-  console.answer(fmt::format("{}: {} records, {}", path.string(), survey.records, format_bytes(survey.payload_bytes)));
-  answer_pixels(survey, console);
-  for (const auto& [name, count] : survey.encodings) console.answer(fmt::format("encoding {}: {}", name, count));
+void answer_table(const Path& path, const data::Survey& survey, Reporter& reporter) {
+  reporter.answer(fmt::format("{}: {} records, {}", path.string(), survey.records, format_bytes(survey.payload_bytes)));
+  answer_pixels(survey, reporter);
+  for (const auto& [name, count] : survey.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
   std::size_t largest = 1;
   for (const auto& [label, count] : survey.classes) largest = std::max(largest, count);
   for (const auto& [label, count] : survey.classes) {
-    console.answer(fmt::format("class {:>4} {:>8}  {}", label, count, std::string(40 * count / largest, '#')));
+    reporter.answer(fmt::format("class {:>4} {:>8}  {}", label, count, std::string(40 * count / largest, '#')));
   }
 }
 
-ExitCode act(const ListCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const ListCommand& options, const OptionSet&, Reporter& reporter) {
   require_records(options.files);
   const data::RecordSet set(data::find_records(options.files.string()));
   const data::Survey survey = data::survey_records(set, static_cast<std::size_t>(options.sample));
-  if (console.json()) {
-    console.answer_json(document(options.files, survey));
+  if (reporter.json()) {
+    reporter.answer_json(document(options.files, survey));
   } else {
-    answer_table(options.files, survey, console);
+    answer_table(options.files, survey, reporter);
   }
   return ExitCode::ok;
 }

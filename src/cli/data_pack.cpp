@@ -19,13 +19,13 @@ void bind(OptionSet& set, PackFiles& options) {
   bind_pack(set, options);
 }
 
-ExitCode act(const PackFiles& given, const OptionSet&, Console& console) {
+ExitCode act(const PackFiles& given, const OptionSet&, Reporter& reporter) {
   PackCommand options = given;
   options.pack.sources = {given.source};
   // What is not there is no prefix of record files either, which is what import would take it for.
   if (!std::filesystem::exists(given.source)) options.pack.format = data::PictureFormat::folder;
   options.pack.coco_labels = data::parse_coco_labels(given.coco_labels).value();
-  return pack_pictures(options, console);
+  return pack_pictures(options, reporter);
 }
 
 }  // namespace

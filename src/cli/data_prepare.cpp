@@ -52,8 +52,8 @@ void bind(OptionSet& set, PrepareCommand& options) {
   set.add("--val-count", options.val_count, "N", "validation images", at_least(1));
 }
 
-data::PrepareResult prepare_with_progress(const PrepareCommand& options, Console& console) {
-  Progress progress(console);
+data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporter& reporter) {
+  Progress progress(reporter);
   return data::prepare({.name = options.name,
                         .out = options.out,
                         .from = options.from,
@@ -72,11 +72,11 @@ data::PrepareResult prepare_with_progress(const PrepareCommand& options, Console
 
 // Made in a folder of this machine, then sent, without the archives that it was made of. What tells readers that a set
 // is there goes last.
-data::PrepareResult prepare_far(const PrepareCommand& options, Console& console) {
+data::PrepareResult prepare_far(const PrepareCommand& options, Reporter& reporter) {
   const TemporaryFolder folder;
   PrepareCommand here = options;
   here.out = folder.path();
-  data::PrepareResult result = prepare_with_progress(here, console);
+  data::PrepareResult result = prepare_with_progress(here, reporter);
   net::ObjectStore store;
   for (const char* ending : {".lst", ".idx", ".rec"}) {
     for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
@@ -99,18 +99,18 @@ Json document(const PrepareCommand& options, const data::PrepareResult& result) 
                        {"already_there", result.already_there}});
 }
 
-ExitCode act(const PrepareCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const PrepareCommand& options, const OptionSet&, Reporter& reporter) {
   const bool far = data::is_remote(options.out);
-  const data::PrepareResult result = far ? prepare_far(options, console) : prepare_with_progress(options, console);
-  tell_problems(result.problems, console);
+  const data::PrepareResult result = far ? prepare_far(options, reporter) : prepare_with_progress(options, reporter);
+  tell_problems(result.problems, reporter);
   const ExitCode code = result.problems.empty() ? ExitCode::ok : ExitCode::partly_done;
-  if (console.json()) {
-    console.answer_json(document(options, result));
+  if (reporter.json()) {
+    reporter.answer_json(document(options, result));
     return code;
   }
-  if (result.already_there) console.log("already complete, nothing was written");
-  console.answer(fmt::format("{}  {} records", result.train.string(), result.train_records));
-  console.answer(fmt::format("{}  {} records", result.val.string(), result.val_records));
+  if (result.already_there) reporter.note("already complete, nothing was written");
+  reporter.answer(fmt::format("{}  {} records", result.train.string(), result.train_records));
+  reporter.answer(fmt::format("{}  {} records", result.val.string(), result.val_records));
   return code;
 }
 

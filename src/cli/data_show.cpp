@@ -62,20 +62,20 @@ data::Image draw_sheet(const ShowCommand& options, const DataOptions& data) {
                              {.columns = options.columns, .zoom = options.zoom});
 }
 
-ExitCode act(const ShowCommand& options, const OptionSet& set, Console& console) {
+ExitCode act(const ShowCommand& options, const OptionSet& set, Reporter& reporter) {
   require_records(options.files);
   DataOptions data = options.data;
   if (!set.chosen("image-shape")) data.image = own_shape(options.files);
   const data::Image sheet = draw_sheet(options, data);
   write_file_atomic(options.out, data::encode_image(sheet, data::Encoding::png));
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.data-show/1"},
-                                      {"file", options.out.string()},
-                                      {"image_shape", Json::array({data.image.c, data.image.h, data.image.w})},
-                                      {"height", sheet.h},
-                                      {"width", sheet.w}}));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.data-show/1"},
+                                       {"file", options.out.string()},
+                                       {"image_shape", Json::array({data.image.c, data.image.h, data.image.w})},
+                                       {"height", sheet.h},
+                                       {"width", sheet.w}}));
   } else {
-    console.answer(fmt::format("{}  {}x{} pixels", options.out.string(), sheet.w, sheet.h));
+    reporter.answer(fmt::format("{}  {}x{} pixels", options.out.string(), sheet.w, sheet.h));
   }
   return ExitCode::ok;
 }

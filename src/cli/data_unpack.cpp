@@ -20,28 +20,28 @@ void bind(OptionSet& set, UnpackCommand& options) {
   set.add("--out", options.out, "folder for its files; made if missing");
 }
 
-data::UnpackResult unpack_with_progress(net::ObjectStore& store, const UnpackCommand& options, Console& console) {
-  Progress progress(console);
+data::UnpackResult unpack_with_progress(net::ObjectStore& store, const UnpackCommand& options, Reporter& reporter) {
+  Progress progress(reporter);
   return data::unpack_tar(
       store, {.from = options.from, .out = options.out, .progress = [&](std::uint64_t done, std::uint64_t total) {
                 progress.show(options.from, done, total, "bytes");
               }});
 }
 
-ExitCode act(const UnpackCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const UnpackCommand& options, const OptionSet&, Reporter& reporter) {
   net::ObjectStore store;
-  const data::UnpackResult result = unpack_with_progress(store, options, console);
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.data-unpack/1"},
-                                      {"from", options.from},
-                                      {"out", options.out.string()},
-                                      {"files", result.files},
-                                      {"bytes", result.bytes},
-                                      {"resumed_at", result.resumed_at}}));
+  const data::UnpackResult result = unpack_with_progress(store, options, reporter);
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.data-unpack/1"},
+                                       {"from", options.from},
+                                       {"out", options.out.string()},
+                                       {"files", result.files},
+                                       {"bytes", result.bytes},
+                                       {"resumed_at", result.resumed_at}}));
     return ExitCode::ok;
   }
-  if (result.resumed_at > 0) console.log(fmt::format("went on at {}", format_bytes(result.resumed_at)));
-  console.answer(fmt::format("{}  {} files, {}", options.out.string(), result.files, format_bytes(result.bytes)));
+  if (result.resumed_at > 0) reporter.note(fmt::format("went on at {}", format_bytes(result.resumed_at)));
+  reporter.answer(fmt::format("{}  {} files, {}", options.out.string(), result.files, format_bytes(result.bytes)));
   return ExitCode::ok;
 }
 

@@ -40,22 +40,22 @@ Json document(const Path& file, const data::VerifyReport& report) {
                        {"problems", problems}});
 }
 
-void tell(const Path& file, const data::VerifyReport& report, Console& console) {
-  if (console.json()) return console.answer_json(document(file, report));
+void tell(const Path& file, const data::VerifyReport& report, Reporter& reporter) {
+  if (reporter.json()) return reporter.answer_json(document(file, report));
   if (report.problems.empty()) {
-    return console.answer(fmt::format("{}: {} records, all good", file.string(), report.records));
+    return reporter.answer(fmt::format("{}: {} records, all good", file.string(), report.records));
   }
   for (const data::VerifyProblem& problem : report.problems) {
-    console.answer(
+    reporter.answer(
         fmt::format("{}: offset {}, record {}: {}", file.string(), problem.offset, problem.position, problem.what));
   }
 }
 
-ExitCode act(const VerifyCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const VerifyCommand& options, const OptionSet&, Reporter& reporter) {
   std::string damage;
   for (const Path& file : find_all(options.files)) {
     const data::VerifyReport report = data::verify_records(file, static_cast<std::size_t>(options.limit));
-    tell(file, report, console);
+    tell(file, report, reporter);
     if (report.problems.empty() || !damage.empty()) continue;
     const data::VerifyProblem& first = report.problems.front();
     damage = fmt::format("{}: damaged, first at offset {}: {}", file.string(), first.offset, first.what);

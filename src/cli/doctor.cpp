@@ -43,17 +43,17 @@ Style style_of(Level level) {
   return level == Level::warning ? Style::warning : Style::plain;
 }
 
-void answer_finding(const Finding& finding, Console& console) {
+void answer_finding(const Finding& finding, Reporter& reporter) {
   const std::string level = fmt::format("{:<8}", level_name(finding.level));
-  console.answer(
-      fmt::format("{} {:<14} {}", console.paint_answer(style_of(finding.level), level), finding.about, finding.what));
-  if (!finding.why.empty()) console.answer(fmt::format("{:24}why: {}", "", finding.why));
-  if (!finding.mend.empty()) console.answer(fmt::format("{:24}mend: {}", "", finding.mend));
+  reporter.answer(
+      fmt::format("{} {:<14} {}", reporter.paint_answer(style_of(finding.level), level), finding.about, finding.what));
+  if (!finding.why.empty()) reporter.answer(fmt::format("{:24}why: {}", "", finding.why));
+  if (!finding.mend.empty()) reporter.answer(fmt::format("{:24}mend: {}", "", finding.mend));
 }
 
-void answer_findings(const std::string& who, const std::vector<Finding>& findings, Console& console) {
-  console.answer(console.paint_answer(Style::heading, who));
-  for (const Finding& finding : findings) answer_finding(finding, console);
+void answer_findings(const std::string& who, const std::vector<Finding>& findings, Reporter& reporter) {
+  reporter.answer(reporter.paint_answer(Style::heading, who));
+  for (const Finding& finding : findings) answer_finding(finding, reporter);
 }
 
 Json json_of(const std::vector<Finding>& findings) {
@@ -124,39 +124,39 @@ Diagnosis examine(const DoctorCommand& options) {
   return diagnosis;
 }
 
-void answer(const Diagnosis& diagnosis, Console& console) {
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.doctor/1"},
-                                      {"host", diagnosis.host},
-                                      {"facts", to_json(diagnosis.facts)},
-                                      {"findings", json_of(diagnosis.here)},
-                                      {"hosts", json_of(diagnosis.hosts)},
-                                      {"together", json_of(diagnosis.together)}}));
+void answer(const Diagnosis& diagnosis, Reporter& reporter) {
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.doctor/1"},
+                                       {"host", diagnosis.host},
+                                       {"facts", to_json(diagnosis.facts)},
+                                       {"findings", json_of(diagnosis.here)},
+                                       {"hosts", json_of(diagnosis.hosts)},
+                                       {"together", json_of(diagnosis.together)}}));
     return;
   }
-  answer_findings(fmt::format("{} (this machine)", diagnosis.host), diagnosis.here, console);
-  for (const HostReport& report : diagnosis.hosts) answer_findings(report.facts.name, report.findings, console);
-  if (!diagnosis.together.empty()) answer_findings("together", diagnosis.together, console);
+  answer_findings(fmt::format("{} (this machine)", diagnosis.host), diagnosis.here, reporter);
+  for (const HostReport& report : diagnosis.hosts) answer_findings(report.facts.name, report.findings, reporter);
+  if (!diagnosis.together.empty()) answer_findings("together", diagnosis.together, reporter);
 }
 
-ExitCode code_of(const Diagnosis& diagnosis, Console& console) {
+ExitCode code_of(const Diagnosis& diagnosis, Reporter& reporter) {
   std::vector<std::string> names;
   std::vector<HostEnding> endings;
   for (const HostReport& report : diagnosis.hosts) {
     names.push_back(report.facts.name);
     endings.push_back(report.ending);
   }
-  const ExitCode hosts = sum_up(names, endings, console);
+  const ExitCode hosts = sum_up(names, endings, reporter);
   if (hosts != ExitCode::ok) return hosts;
   return diagnosis.has(Level::problem) ? ExitCode::failed : ExitCode::ok;
 }
 
-ExitCode act(const DoctorCommand& options, const OptionSet&, Console& console) {
-  if (options.part == "serve") return serve_part(console);
-  if (options.part == "reach") return reach_part(console);
+ExitCode act(const DoctorCommand& options, const OptionSet&, Reporter& reporter) {
+  if (options.part == "serve") return serve_part(reporter);
+  if (options.part == "reach") return reach_part(reporter);
   const Diagnosis diagnosis = examine(options);
-  answer(diagnosis, console);
-  return code_of(diagnosis, console);
+  answer(diagnosis, reporter);
+  return code_of(diagnosis, reporter);
 }
 
 }  // namespace

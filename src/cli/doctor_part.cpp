@@ -72,22 +72,22 @@ Json try_host(net::Loop& loop, const Json& host, const std::string& secret) {
 
 }  // namespace
 
-ExitCode serve_part(Console& console) {
+ExitCode serve_part(Reporter& reporter) {
   watch_stop_signals();
   const Json order = read_order();
   FolderTrial trial = trial_of(order);
   net::Loop loop;
   const net::Listener listener(loop, net::kAnyAddress, order.at("secret").as_string(), [](const auto&) {});
   const FolderTrial::Written written = trial.write();
-  console.answer_json(answer_of_server(listener, written, order.at("folder").as_string()));
-  console.flush();
+  reporter.answer_json(answer_of_server(listener, written, order.at("folder").as_string()));
+  reporter.flush();
   wait_for_the_end(loop, std::chrono::steady_clock::now() + kServe);
   loop.run();
   trial.clean_up();
   return ExitCode::ok;
 }
 
-ExitCode reach_part(Console& console) {
+ExitCode reach_part(Reporter& reporter) {
   const Json order = read_order();
   Json links = Json::array();
   net::Loop loop;
@@ -98,7 +98,7 @@ ExitCode reach_part(Console& console) {
   const FolderTrial::Seen seen = trial_of(order).look(static_cast<int>(order.at("hosts").as_array().size()));
   Json numbers = Json::array();
   for (const int number : seen.numbers) numbers.push_back(number);
-  console.answer_json(Json::object(
+  reporter.answer_json(Json::object(
       {{"links", links}, {"seen", numbers}, {"lock_is_kept", seen.lock_is_kept ? Json(*seen.lock_is_kept) : Json()}}));
   return ExitCode::ok;
 }

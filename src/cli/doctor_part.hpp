@@ -2,16 +2,17 @@
 // a lock open; while all do so, it tries the others. Both read one JSON document from standard input and answer one.
 #pragma once
 
-#include "console.hpp"
+#include <dtrain/base/reporter.hpp>
+
 #include "doctor_facts.hpp"
 
 namespace dtrain::cli {
 
 // {"secret", "number", "folder", "mark"} -> {"time_ns", "addresses", "port", "folder": {...}, "facts", "findings"}.
 // Goes on until it is asked to stop, or for two minutes.
-ExitCode serve_part(Console& console);
+ExitCode serve_part(Reporter& reporter);
 // {"secret", "number", "folder", "mark", "hosts": [{"addresses", "port"} | null]} -> {"links": [...], "seen",
 // "lock_is_kept"}
-ExitCode reach_part(Console& console);
+ExitCode reach_part(Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -46,25 +46,25 @@ train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkp
 }
 
 void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint,
-                   const train::EvaluationReport& report, Console& console) {
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.eval/1"},
-                                      {"network", checkpoint.graph.name},
-                                      {"epoch", checkpoint.cursor.epoch},
-                                      {"data", options.data.validation->string()},
-                                      {"samples", report.samples},
-                                      {"accuracy", report.accuracy},
-                                      {"top_k", options.top_k},
-                                      {"top_k_accuracy", report.top_k_accuracy},
-                                      {"loss", report.loss},
-                                      {"seconds", report.time.count()}}));
+                   const train::EvaluationReport& report, Reporter& reporter) {
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.eval/1"},
+                                       {"network", checkpoint.graph.name},
+                                       {"epoch", checkpoint.cursor.epoch},
+                                       {"data", options.data.validation->string()},
+                                       {"samples", report.samples},
+                                       {"accuracy", report.accuracy},
+                                       {"top_k", options.top_k},
+                                       {"top_k_accuracy", report.top_k_accuracy},
+                                       {"loss", report.loss},
+                                       {"seconds", report.time.count()}}));
     return;
   }
-  console.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
-                             options.top_k, report.top_k_accuracy, report.loss, report.samples));
+  reporter.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
+                              options.top_k, report.top_k_accuracy, report.loss, report.samples));
 }
 
-ExitCode act(const EvalCommand& given, const OptionSet& set, Console& console) {
+ExitCode act(const EvalCommand& given, const OptionSet& set, Reporter& reporter) {
   EvalCommand options = given;
   require_records(*options.data.validation);
   train::Checkpoint checkpoint = load(options.checkpoint, options.data.image);
@@ -72,7 +72,7 @@ ExitCode act(const EvalCommand& given, const OptionSet& set, Console& console) {
   options.data.classes = checkpoint.graph.classes();
   take_preprocessing(checkpoint.job.preprocessing, set, options.data);
   checkpoint.state.optimizer.clear();
-  answer_report(options, checkpoint, evaluate(options, checkpoint), console);
+  answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
   return ExitCode::ok;
 }
 

@@ -58,45 +58,45 @@ std::string details_of(const Json& event) {
   return fmt::format("{} [{}]", join(facts, " "), join(durations, ", "));
 }
 
-void answer_events(const JobFolder& job, Console& console) {
+void answer_events(const JobFolder& job, Reporter& reporter) {
   const std::vector<Json> events = elastic::read_events(job.events());
   if (events.empty()) {
     throw UsageError(fmt::format("{}: no job ran there", job.path.string()),
                      "--job-dir names the folder that `dtrain train --job-dir` was given");
   }
   for (const Json& event : events) {
-    if (console.json()) {
-      console.answer_json(event);
+    if (reporter.json()) {
+      reporter.answer_json(event);
     } else {
-      console.answer(fmt::format("{}  {:<18}{}", clock_of(event.at("time").as_string()), event.at("event").as_string(),
-                                 details_of(event)));
+      reporter.answer(fmt::format("{}  {:<18}{}", clock_of(event.at("time").as_string()), event.at("event").as_string(),
+                                  details_of(event)));
     }
   }
 }
 
 // One object a step: {"epoch", "step", "samples": [ids]}.
-void answer_ledger(const JobFolder& job, Console& console) {
+void answer_ledger(const JobFolder& job, Reporter& reporter) {
   if (!std::filesystem::exists(job.ledger())) {
     throw UsageError(fmt::format("{}: no ledger there", job.path.string()),
                      "`dtrain train --sample-ledger` writes one");
   }
   const train::Ledger ledger = train::read_ledger(job.ledger());
   for (const auto& [step, ids] : ledger.steps) {
-    if (console.json()) {
+    if (reporter.json()) {
       Json samples = Json::array();
       for (std::uint32_t id : ids) samples.push_back(id);
-      console.answer_json(Json::object({{"epoch", step.first}, {"step", step.second}, {"samples", samples}}));
+      reporter.answer_json(Json::object({{"epoch", step.first}, {"step", step.second}, {"samples", samples}}));
     } else {
-      console.answer(fmt::format("epoch {} step {}: {}", step.first, step.second, fmt::join(ids, " ")));
+      reporter.answer(fmt::format("epoch {} step {}: {}", step.first, step.second, fmt::join(ids, " ")));
     }
   }
 }
 
-ExitCode act(const EventsCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const EventsCommand& options, const OptionSet&, Reporter& reporter) {
   if (options.ledger) {
-    answer_ledger(options.job, console);
+    answer_ledger(options.job, reporter);
   } else {
-    answer_events(options.job, console);
+    answer_events(options.job, reporter);
   }
   return ExitCode::ok;
 }

@@ -29,16 +29,16 @@ std::vector<Path> export_checkpoint(const std::string& format, const train::Chec
   return train::export_safetensors(checkpoint, out);
 }
 
-ExitCode act(const ExportCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const ExportCommand& options, const OptionSet&, Reporter& reporter) {
   const train::Checkpoint checkpoint = load(options.checkpoint);
   const auto write = [&](const Path& out) { return export_checkpoint(options.to, checkpoint, out); };
   Json files = Json::array();
   for (const Path& file : train::export_to(options.out, write)) {
     files.push_back(file.string());
-    if (!console.json()) console.answer(file.string());
+    if (!reporter.json()) reporter.answer(file.string());
   }
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
   }
   return ExitCode::ok;
 }

@@ -60,14 +60,14 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-std::string option_groups(const OptionSet& set, const Console& console) {
+std::string option_groups(const OptionSet& set, const Reporter& reporter) {
   std::vector<std::string> titles;
   for (const Option& option : set.options()) {
     if (std::find(titles.begin(), titles.end(), option.group) == titles.end()) titles.push_back(option.group);
   }
   std::string text;
   for (const std::string& title : titles) {
-    text += fmt::format("\n{}\n", console.paint_answer(Style::heading, title + ":"));
+    text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, title + ":"));
     for (const Option& option : set.options()) {
       if (option.group == title && !option.hidden) text += two_columns(left_of(option), right_of(option));
     }
@@ -109,49 +109,49 @@ std::string short_overview(const CommandTree& tree, std::string_view path) {
          fmt::format("\n`dtrain {}COMMAND --help` explains a command.\n", path.empty() ? "" : std::string(path) + " ");
 }
 
-std::string long_overview(const CommandTree& tree, std::string_view path, const Console& console) {
+std::string long_overview(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
   std::string text = short_overview(tree, path);
   if (path.empty()) {
     text += fmt::format(
         "\n{}\n  dtrain data prepare shapes --out d\n  dtrain train --network resnet --num-layers 8 "
         "--data-train d/shapes_train.rec --data-val d/shapes_val.rec --num-epochs 4 --model-prefix m/s\n"
         "  dtrain eval m/s --load-epoch 4 --data-val d/shapes_val.rec\n",
-        console.paint_answer(Style::heading, "Start here:"));
+        reporter.paint_answer(Style::heading, "Start here:"));
   }
-  text += option_groups(tree.global_options, console);
+  text += option_groups(tree.global_options, reporter);
   return text + fmt::format("\nTopics (`dtrain help TOPIC`): {}\n", join(topic_names(), ", "));
 }
 
-std::string examples_of(const Command& command, const Console& console) {
+std::string examples_of(const Command& command, const Reporter& reporter) {
   if (command.examples.empty()) return {};
-  std::string text = fmt::format("\n{}\n", console.paint_answer(Style::heading, "Examples:"));
+  std::string text = fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "Examples:"));
   for (const std::string& example : command.examples) text += "  " + example + "\n";
   return text;
 }
 
 }  // namespace
 
-std::string short_help(const CommandTree& tree, std::string_view path, const Console& console) {
+std::string short_help(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
   Command* command = tree.find(path);
   if (!command) return short_overview(tree, path);
   apply_default_preset(command->options);
   std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), capitalised(command->sentence));
-  text += option_groups(command->options, console);
+  text += option_groups(command->options, reporter);
   return text + fmt::format("\n`dtrain {} --help` says more.\n", command->path);
 }
 
-std::string long_help(const CommandTree& tree, std::string_view path, const Console& console) {
+std::string long_help(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
   Command* command = tree.find(path);
-  if (!command) return long_overview(tree, path, console);
+  if (!command) return long_overview(tree, path, reporter);
   apply_default_preset(command->options);
   std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), capitalised(command->sentence));
-  text += examples_of(*command, console) + option_groups(command->options, console);
-  text += option_groups(tree.global_options, console);
-  text += fmt::format("\n{}\n{}", console.paint_answer(Style::heading, "Exit codes:"), exit_codes_topic());
+  text += examples_of(*command, reporter) + option_groups(command->options, reporter);
+  text += option_groups(tree.global_options, reporter);
+  text += fmt::format("\n{}\n{}", reporter.paint_answer(Style::heading, "Exit codes:"), exit_codes_topic());
   std::vector<std::string> others;
   for (const std::string& other : command->see_also) others.push_back("dtrain " + other);
   if (!others.empty())
-    text += fmt::format("\n{} {}\n", console.paint_answer(Style::heading, "See also:"), join(others, ", "));
+    text += fmt::format("\n{} {}\n", reporter.paint_answer(Style::heading, "See also:"), join(others, ", "));
   return text;
 }
 

@@ -7,8 +7,8 @@
 
 namespace dtrain::cli {
 
-std::string short_help(const CommandTree& tree, std::string_view path, const Console& console);
+std::string short_help(const CommandTree& tree, std::string_view path, const Reporter& reporter);
 // Usage, one sentence, examples, options in groups, exit codes, see also.
-std::string long_help(const CommandTree& tree, std::string_view path, const Console& console);
+std::string long_help(const CommandTree& tree, std::string_view path, const Reporter& reporter);
 
 }  // namespace dtrain::cli

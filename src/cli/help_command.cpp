@@ -37,13 +37,13 @@ void bind(OptionSet& set, HelpCommand& options) {
       near ? fmt::format("did you mean `dtrain help {}`?", *near) : "`dtrain help` lists commands and topics");
 }
 
-void answer_help(const CommandTree& tree, const std::string& about, Console& console) {
+void answer_help(const CommandTree& tree, const std::string& about, Reporter& reporter) {
   const auto topic = topic_text(tree, about);
   const bool known = about.empty() || topic || tree.find(about) || tree.find_group(about);
   if (!known) refuse(tree, about);
-  std::string text = topic ? *topic : long_help(tree, about, console);
+  std::string text = topic ? *topic : long_help(tree, about, reporter);
   text.pop_back();
-  console.answer(text);
+  reporter.answer(text);
 }
 
 // From a tree of its own: that of the running program has taken values from flags and files.
@@ -55,9 +55,9 @@ void generate(const Path& folder) {
   }
 }
 
-void answer_words(const HelpCommand& options, Console& console) {
+void answer_words(const HelpCommand& options, Reporter& reporter) {
   const LocalPlaces places{.job = options.complete_job, .mount = environment("EFS_MOUNT").value_or("")};
-  for (const std::string& word : local_words(options.complete, options.word, places)) console.answer(word);
+  for (const std::string& word : local_words(options.complete, options.word, places)) reporter.answer(word);
 }
 
 }  // namespace
@@ -69,13 +69,13 @@ std::unique_ptr<Command> make_help(const CommandTree& tree) {
   command->sentence = "explain a command or a topic";
   command->examples = {"dtrain help train", "dtrain help exit-codes"};
   bind(command->options, *options);
-  command->run = [&tree, options = options.get()](Console& console) {
+  command->run = [&tree, options = options.get()](Reporter& reporter) {
     if (!options->generate.empty()) {
       generate(options->generate);
     } else if (!options->complete.empty()) {
-      answer_words(*options, console);
+      answer_words(*options, reporter);
     } else {
-      answer_help(tree, options->about, console);
+      answer_help(tree, options->about, reporter);
     }
     return ExitCode::ok;
   };

@@ -100,7 +100,7 @@ void measure(const elastic::WorkerJob& job, Json& facts) {
 
 }  // namespace
 
-ExitCode check_host(const Json& job, Console& console) {
+ExitCode check_host(const Json& job, Reporter& reporter) {
   Json facts = Json::object({{"failure", ""}});
   try {
     measure(elastic::worker_job_from_json(job), facts);
@@ -108,7 +108,7 @@ ExitCode check_host(const Json& job, Console& console) {
   } catch (const Error& error) {
     facts["failure"] = error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint());
   }
-  console.answer_json(facts);
+  reporter.answer_json(facts);
   return ExitCode::ok;
 }
 

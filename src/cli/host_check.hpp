@@ -4,12 +4,11 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
-
-#include "console.hpp"
+#include <dtrain/base/reporter.hpp>
 
 namespace dtrain::cli {
 
 // Answers one line: {"failure": "" or why this host is not fit, ...what was measured}. `job` is an elastic::WorkerJob.
-ExitCode check_host(const Json& job, Console& console);
+ExitCode check_host(const Json& job, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -21,13 +21,13 @@ HostEnding ending_of(const std::optional<launch::HostFailure>& failure) {
   return HostEnding::failed;
 }
 
-ExitCode sum_up(const std::vector<std::string>& hosts, const std::vector<HostEnding>& endings, Console& console) {
+ExitCode sum_up(const std::vector<std::string>& hosts, const std::vector<HostEnding>& endings, Reporter& reporter) {
   std::vector<std::string> bad;
   for (std::size_t i = 0; i < endings.size(); ++i) {
     if (endings[i] != HostEnding::done) bad.push_back(hosts[i]);
   }
   if (bad.empty()) return ExitCode::ok;
-  console.log(fmt::format("failed on {} of {} hosts: {}", bad.size(), hosts.size(), join(bad, " ")));
+  reporter.note(fmt::format("failed on {} of {} hosts: {}", bad.size(), hosts.size(), join(bad, " ")));
   if (bad.size() < hosts.size()) return ExitCode::partly_done;
   const bool none_reached = std::ranges::all_of(endings, [](HostEnding e) { return e == HostEnding::unreachable; });
   return none_reached ? ExitCode::refused : ExitCode::failed;

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/launch/fan_out.hpp>
-
-#include "console.hpp"
 
 namespace dtrain::cli {
 
@@ -16,7 +15,7 @@ HostEnding ending_of(const std::optional<launch::HostFailure>& failure);
 
 // Says on how many hosts it failed, and on which; partly_done: on some, refused: no host could be reached, failed: on
 // all.
-ExitCode sum_up(const std::vector<std::string>& hosts, const std::vector<HostEnding>& endings, Console& console);
+ExitCode sum_up(const std::vector<std::string>& hosts, const std::vector<HostEnding>& endings, Reporter& reporter);
 // After a signal: what the signal left undone.
 std::string stopped_text(const std::vector<HostEnding>& endings);
 

@@ -13,8 +13,8 @@ constexpr std::size_t kLongestLine = 4 << 20;
 
 }  // namespace
 
-HostLines::HostLines(std::vector<std::string> hosts, std::string schema, Console& console)
-    : hosts_(std::move(hosts)), schema_(std::move(schema)), unfinished_(hosts_.size()), console_(console) {}
+HostLines::HostLines(std::vector<std::string> hosts, std::string schema, Reporter& reporter)
+    : hosts_(std::move(hosts)), schema_(std::move(schema)), unfinished_(hosts_.size()), reporter_(reporter) {}
 
 std::string& HostLines::unfinished(std::size_t host, Stream stream) {
   return stream == Stream::output ? unfinished_[host].output : unfinished_[host].error;
@@ -51,13 +51,13 @@ void HostLines::show(std::size_t host, Stream stream, std::string_view lines) {
 
 void HostLines::show_line(std::size_t host, Stream stream, std::string_view line) {
   const bool output = stream == Stream::output;
-  if (console_.json()) {
-    console_.answer_json(Json::object(
+  if (reporter_.json()) {
+    reporter_.answer_json(Json::object(
         {{"schema", schema_}, {"host", hosts_[host]}, {"stream", output ? "stdout" : "stderr"}, {"line", line}}));
   } else if (output) {
-    console_.answer(fmt::format("{}: {}", hosts_[host], line));
+    reporter_.answer(fmt::format("{}: {}", hosts_[host], line));
   } else {
-    console_.pass_on(fmt::format("{}: {}", hosts_[host], line));
+    reporter_.pass_on(fmt::format("{}: {}", hosts_[host], line));
   }
 }
 

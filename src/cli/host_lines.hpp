@@ -6,16 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "console.hpp"
+#include <dtrain/base/reporter.hpp>
 
 namespace dtrain::cli {
 
-// Each host's bytes come from one thread at a time; different hosts may come at once. `console` is touched only in here
-// meanwhile, and must outlive this.
+// Each host's bytes come from one thread at a time; different hosts may come at once. `reporter` is touched only in
+// here meanwhile, and must outlive this.
 class HostLines {
  public:
   enum class Stream { output, error };
-  HostLines(std::vector<std::string> hosts, std::string schema, Console& console);
+  HostLines(std::vector<std::string> hosts, std::string schema, Reporter& reporter);
 
   void take(std::size_t host, Stream stream, std::string_view bytes);
   // The host says nothing more: a last line without its end is shown too.
@@ -24,7 +24,7 @@ class HostLines {
   template <typename Say>
   void say(Say say_it) {
     const std::lock_guard lock(mutex_);
-    say_it(console_);
+    say_it(reporter_);
   }
 
  private:
@@ -38,8 +38,8 @@ class HostLines {
   const std::vector<std::string> hosts_;
   const std::string schema_;
   std::vector<Unfinished> unfinished_;  // by host; each belongs to its host's thread
-  std::mutex mutex_;                    // guards console_
-  Console& console_;
+  std::mutex mutex_;                    // guards reporter_
+  Reporter& reporter_;
 };
 
 }  // namespace dtrain::cli

@@ -109,14 +109,14 @@ void give_slots(StartingHosts& hosts, int slots) {
   hosts.list = elastic::parse_host_file(hosts.text);
 }
 
-void put_ledger_aside(const JobFolder& folder, Console& console) {
+void put_ledger_aside(const JobFolder& folder, Reporter& reporter) {
   if (!file_exists(folder.ledger())) return;
   Path aside;
   for (int number = 1; aside.empty() || file_exists(aside); ++number) {
     aside = folder.path / fmt::format("ledger.{}", number);
   }
   std::filesystem::rename(folder.ledger(), aside);
-  console.log(fmt::format("Put the ledger of the run before aside: {}", aside.string()));
+  reporter.note(fmt::format("Put the ledger of the run before aside: {}", aside.string()));
 }
 
 }  // namespace
@@ -147,20 +147,20 @@ StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool re
   return hosts;
 }
 
-void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Console& console) {
+void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Reporter& reporter) {
   make_folder(folder.path);
   make_folder(folder.logs());
-  if (!resume) put_ledger_aside(folder, console);
+  if (!resume) put_ledger_aside(folder, reporter);
   if (hosts.kept) {
-    console.log(fmt::format("Kept worker host file {} with {} hosts; --reset-hosts makes it anew",
-                            folder.hosts().string(), hosts.list.hosts.size()));
+    reporter.note(fmt::format("Kept worker host file {} with {} hosts; --reset-hosts makes it anew",
+                              folder.hosts().string(), hosts.list.hosts.size()));
   } else {
     write_file_atomic(folder.hosts(), hosts.text);
-    console.log(fmt::format("Created worker host file {}", folder.hosts().string()));
+    reporter.note(fmt::format("Created worker host file {}", folder.hosts().string()));
   }
   if (!file_exists(folder.log())) {
     write_file_atomic(folder.log(), "");
-    console.log(fmt::format("Created worker host log file {}", folder.log().string()));
+    reporter.note(fmt::format("Created worker host log file {}", folder.log().string()));
   }
 }
 

@@ -27,6 +27,6 @@ StartingHosts choose_hosts(const JobOptions& options, bool chose_number, bool re
 
 // Writes host_worker where it is not kept, and the folders that workers need. The ledger of another run, which this one
 // does not resume, is put aside.
-void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Console& console);
+void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Reporter& reporter);
 
 }  // namespace dtrain::cli

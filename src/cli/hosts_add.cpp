@@ -38,13 +38,13 @@ std::vector<std::string> lines_of(const std::string& words) {
   return lines;
 }
 
-ExitCode act(const AddCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const AddCommand& options, const OptionSet&, Reporter& reporter) {
   const std::vector<std::string> lines = lines_of(options.hosts);
   std::vector<std::string> others = lines;
-  std::erase_if(others, [&](const std::string& line) { return add_and_start(options.job, line, console); });
+  std::erase_if(others, [&](const std::string& line) { return add_and_start(options.job, line, reporter); });
   if (!others.empty()) edit_hosts(options.job, {.add = others});
-  console.log(fmt::format("Added {} to {}; `dtrain hosts list --job-dir {}` shows how far they are", join(lines, ", "),
-                          options.job.hosts().string(), options.job.path.string()));
+  reporter.note(fmt::format("Added {} to {}; `dtrain hosts list --job-dir {}` shows how far they are",
+                            join(lines, ", "), options.job.hosts().string(), options.job.path.string()));
   return ExitCode::ok;
 }
 

@@ -25,10 +25,10 @@ void bind(OptionSet& set, DrainCommand& options) {
   bind_job_folder(set, options.job.path);
 }
 
-ExitCode act(const DrainCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const DrainCommand& options, const OptionSet&, Reporter& reporter) {
   for (const std::string& host : split(options.hosts, ' ')) {
     ask_coordinator(options.job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", options.reason}}));
-    console.log(fmt::format("{} leaves at the next step; its line stays in {}", host, options.job.hosts().string()));
+    reporter.note(fmt::format("{} leaves at the next step; its line stays in {}", host, options.job.hosts().string()));
   }
   return ExitCode::ok;
 }

@@ -27,33 +27,33 @@ std::string text_of_member(const Json& host, std::string_view key) {
   return value && value->is_string() && !value->as_string().empty() ? value->as_string() : "-";
 }
 
-void answer_row(const Json& host, Console& console) {
+void answer_row(const Json& host, Reporter& reporter) {
   const double speed = host.at("samples_per_second").as_number();
-  console.answer(fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", host.at("name").as_string(),
-                             host.at("state").as_string(), joined(host.at("ranks")), joined(host.at("pids")),
-                             text_of_member(host, "address"), speed > 0 ? fmt::format("{:.0f}", speed) : "-"));
+  reporter.answer(fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", host.at("name").as_string(),
+                              host.at("state").as_string(), joined(host.at("ranks")), joined(host.at("pids")),
+                              text_of_member(host, "address"), speed > 0 ? fmt::format("{:.0f}", speed) : "-"));
   for (const char* key : {"reason", "next"}) {
     const std::string text = text_of_member(host, key);
-    if (text != "-") console.answer(fmt::format("    {}{}", key == std::string_view("next") ? "next: " : "", text));
+    if (text != "-") reporter.answer(fmt::format("    {}{}", key == std::string_view("next") ? "next: " : "", text));
   }
 }
 
-void answer_table(const Json& document, Console& console) {
-  console.answer(fmt::format("generation {}, {} workers, {:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
-                             document.at("generation").dump(), document.at("workers").dump(),
-                             document.at("samples_per_second").as_number(), document.at("samples_seen").dump(),
-                             document.at("goodput_percent").as_number()));
-  console.answer(console.paint_answer(Style::heading, fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", "HOST",
-                                                                  "STATE", "RANKS", "PIDS", "ADDRESS", "SAMPLES/S")));
-  for (const Json& host : document.at("hosts").as_array()) answer_row(host, console);
+void answer_table(const Json& document, Reporter& reporter) {
+  reporter.answer(fmt::format("generation {}, {} workers, {:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
+                              document.at("generation").dump(), document.at("workers").dump(),
+                              document.at("samples_per_second").as_number(), document.at("samples_seen").dump(),
+                              document.at("goodput_percent").as_number()));
+  reporter.answer(reporter.paint_answer(Style::heading, fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", "HOST",
+                                                                    "STATE", "RANKS", "PIDS", "ADDRESS", "SAMPLES/S")));
+  for (const Json& host : document.at("hosts").as_array()) answer_row(host, reporter);
 }
 
-ExitCode act(const ListCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const ListCommand& options, const OptionSet&, Reporter& reporter) {
   const Json document = ask_coordinator(options.job, Json::object({{"ask", "list"}}));
-  if (console.json()) {
-    console.answer_json(document);
+  if (reporter.json()) {
+    reporter.answer_json(document);
   } else {
-    answer_table(document, console);
+    answer_table(document, reporter);
   }
   return ExitCode::ok;
 }

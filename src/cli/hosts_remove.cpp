@@ -26,10 +26,10 @@ void bind(OptionSet& set, RemoveCommand& options) {
   bind_job_folder(set, options.job.path);
 }
 
-ExitCode act(const RemoveCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const RemoveCommand& options, const OptionSet&, Reporter& reporter) {
   const std::vector<std::string> names = split(options.hosts, ' ');
   edit_hosts(options.job, {.remove = names, .any_number = options.yes || options.allow_mass_remove});
-  console.log(fmt::format("Removed {} from {}", join(names, ", "), options.job.hosts().string()));
+  reporter.note(fmt::format("Removed {} from {}", join(names, ", "), options.job.hosts().string()));
   return ExitCode::ok;
 }
 

@@ -52,27 +52,27 @@ Json document(const train::Checkpoint& checkpoint) {
   return json;
 }
 
-void answer_table(const train::Checkpoint& checkpoint, Console& console) {
+void answer_table(const train::Checkpoint& checkpoint, Reporter& reporter) {
   const Json all = document(checkpoint);
   for (const auto& [key, value] : all.as_object()) {
     if (key == "tensors" || key == "statistics" || key == "schema") continue;
-    console.answer(fmt::format("{:<16}{}", key, value.is_string() ? value.as_string() : value.dump()));
+    reporter.answer(fmt::format("{:<16}{}", key, value.is_string() ? value.as_string() : value.dump()));
   }
   for (const auto* tensors : {&checkpoint.graph.parameters, &checkpoint.graph.statistics}) {
     for (const nn::TensorView& tensor : *tensors) {
-      console.answer(fmt::format("{:<40}[{}]", tensor.name, fmt::join(tensor.shape, ", ")));
+      reporter.answer(fmt::format("{:<40}[{}]", tensor.name, fmt::join(tensor.shape, ", ")));
     }
   }
 }
 
-ExitCode act(const InspectCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const InspectCommand& options, const OptionSet&, Reporter& reporter) {
   const train::Checkpoint checkpoint = load(options.checkpoint);
   if (options.graph) {
-    console.answer(nn::graph_to_json(checkpoint.graph).dump(console.json() ? -1 : 1));
-  } else if (console.json()) {
-    console.answer_json(document(checkpoint));
+    reporter.answer(nn::graph_to_json(checkpoint.graph).dump(reporter.json() ? -1 : 1));
+  } else if (reporter.json()) {
+    reporter.answer_json(document(checkpoint));
   } else {
-    answer_table(checkpoint, console);
+    answer_table(checkpoint, reporter);
   }
   return ExitCode::ok;
 }

@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/agent.hpp>
 
-#include "console.hpp"
 #include "host_list.hpp"
 #include "job_work.hpp"
 
@@ -19,11 +19,11 @@ struct JobStart {
 };
 // Called in the process that coordinates, before anything is written. Throws what a person must know.
 using MakeWork =
-    std::function<std::unique_ptr<JobWork>(const elastic::HostList&, const JobFolder& folder, Console& console)>;
+    std::function<std::unique_ptr<JobWork>(const elastic::HostList&, const JobFolder& folder, Reporter& reporter)>;
 
 // Until the job is over. Throws Stopped when it can be resumed, Error with the first failure when it cannot go on.
-ExitCode run_job(const JobStart& start, const MakeWork& make_work, Console& console);
+ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& reporter);
 // The same as a job's next coordinator: its port is the answer, and comes first.
-ExitCode take_over(const elastic::CoordinatorOrder& order, Console& console);
+ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/host_file.hpp>
-
-#include "console.hpp"
 
 namespace dtrain::cli {
 

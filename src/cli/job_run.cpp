@@ -84,15 +84,16 @@ class JobFailed : public Error {
 }  // namespace
 
 struct JobRun::State {
-  State(JobWork& chosen, int count, const JobFolder& where, const elastic::CoordinatorOrder* inherited, Console& output)
+  State(JobWork& chosen, int count, const JobFolder& where, const elastic::CoordinatorOrder* inherited,
+        Reporter& output)
       : work(chosen),
         job(chosen.job()),
         workers(count),
         folder(where),
         order(inherited),
-        console(output),
+        reporter(output),
         launcher(make_launcher(chosen.job(), where,
-                               [this](const std::string& line) { loop.post([this, line] { console.log(line); }); })),
+                               [this](const std::string& line) { loop.post([this, line] { reporter.note(line); }); })),
         starts(*launcher, chosen.job().announce) {}
 
   ExitCode until_over(const std::function<void()>& tell) {
@@ -130,11 +131,11 @@ struct JobRun::State {
   // The agents find this process by the file, and by its port, which the one that started it tells the others.
   void inherit(elastic::NetworkCrew& crew) {
     publish(crew);
-    console.answer(std::to_string(crew.port()));
+    reporter.answer(std::to_string(crew.port()));
     // The agent that reads this may end before the job does.
     std::fflush(stdout);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
-    console.log(fmt::format("coordinator {} takes over", term));
+    reporter.note(fmt::format("coordinator {} takes over", term));
     crew.gather(order->mandate.circles, kGatherTime, [this, &crew](std::vector<elastic::HostReport> hosts) {
       if (loan) loan->inherit(hosts);
       elastic::CoordinatorOptions options = coordinator_options();
@@ -192,7 +193,7 @@ struct JobRun::State {
     options.prometheus = job.prometheus;
     options.on_report = [this](const Json& report) { show(report); };
     options.on_say = [this](const elastic::Say& line) { say(line); };
-    options.on_event = [this](const Json& event) { console.detail(event.dump()); };
+    options.on_event = [this](const Json& event) { reporter.detail(event.dump()); };
     return options;
   }
 
@@ -209,16 +210,16 @@ struct JobRun::State {
     try {
       work.show(report);
     } catch (const Error& error) {
-      if (complaints.insert(error.what()).second) console.warning(error.what());
+      if (complaints.insert(error.what()).second) reporter.warn(error.what());
     }
   }
 
   void say(const elastic::Say& line) {
     const std::string text = line.hint.empty() ? line.text : fmt::format("{} ({})", line.text, line.hint);
     if (line.kind == elastic::Say::Kind::note) {
-      console.log(text);
+      reporter.note(text);
     } else {
-      console.warning(text);
+      reporter.warn(text);
     }
   }
 
@@ -247,10 +248,10 @@ struct JobRun::State {
   void follow_tags() {
     if (!job.elastic) return;
     const TagWatchChoice choice = choose_tag_watch(environment);
-    if (!choice.complaint.empty()) console.warning(choice.complaint);
+    if (!choice.complaint.empty()) reporter.warn(choice.complaint);
     if (choice.cluster.empty()) return;
-    console.log(fmt::format("Follows the tags of cluster {}, as `dtrain cluster watch` does", choice.cluster));
-    tags.emplace(choice.cluster, JobFolder{std::filesystem::absolute(folder.path)}, console);
+    reporter.note(fmt::format("Follows the tags of cluster {}, as `dtrain cluster watch` does", choice.cluster));
+    tags.emplace(choice.cluster, JobFolder{std::filesystem::absolute(folder.path)}, reporter);
   }
 
   void retire(const elastic::Finish& finish) {
@@ -259,7 +260,7 @@ struct JobRun::State {
     try {
       write_coordinator(folder, about);
     } catch (const Error& error) {  // the job is over all the same
-      console.warning(error.what());
+      reporter.warn(error.what());
     }
   }
 
@@ -269,7 +270,7 @@ struct JobRun::State {
     look_for_successor(now);
     coordinator->tick(now);
     starts.tick(now.time);
-    console.flush();
+    reporter.flush();
     if (loan && hands) loan->send_news(*hands);
     if (tags) tags->tick(now.time);
     const auto& current = coordinator->state().current;
@@ -293,7 +294,7 @@ struct JobRun::State {
     const int heard = stop_signals();
     if (heard == std::exchange(signals_heard, heard)) return;
     const bool at_once = heard > 1;
-    if (!at_once) console.log(work.first_signal_words());
+    if (!at_once) reporter.note(work.first_signal_words());
     coordinator->stop(fmt::format("stopped by {}", stop_signal() == SIGINT ? "SIGINT" : "SIGTERM"), at_once, now);
   }
 
@@ -334,10 +335,10 @@ struct JobRun::State {
   void tell_first_failure() {
     const auto& failure = coordinator->state().first_failure;
     if (!failure) return;
-    console.warning(fmt::format("the first failure was {}{}: {}", failure->host,
-                                failure->rank >= 0 ? fmt::format(" (rank {})", failure->rank) : "", failure->reason));
-    for (const std::string& line : failure->last_lines) console.warning("  " + line);
-    console.log(fmt::format("Its output is in {}", folder.logs().string()));
+    reporter.warn(fmt::format("the first failure was {}{}: {}", failure->host,
+                              failure->rank >= 0 ? fmt::format(" (rank {})", failure->rank) : "", failure->reason));
+    for (const std::string& line : failure->last_lines) reporter.warn("  " + line);
+    reporter.note(fmt::format("Its output is in {}", folder.logs().string()));
   }
 
   JobWork& work;
@@ -345,7 +346,7 @@ struct JobRun::State {
   const int workers;
   const JobFolder& folder;
   const elastic::CoordinatorOrder* const order;  // null: this is the first coordinator
-  Console& console;
+  Reporter& reporter;
   net::Loop loop;
   std::unique_ptr<elastic::AgentLauncher> launcher;
   LentStarts starts;
@@ -362,10 +363,10 @@ struct JobRun::State {
   std::set<std::string> complaints;  // about what could not be shown
 };
 
-JobRun::JobRun(JobWork& work, int workers, const JobFolder& folder, Console& console)
-    : state_(std::make_unique<State>(work, workers, folder, nullptr, console)) {}
-JobRun::JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console)
-    : state_(std::make_unique<State>(work, 0, folder, &order, console)) {}
+JobRun::JobRun(JobWork& work, int workers, const JobFolder& folder, Reporter& reporter)
+    : state_(std::make_unique<State>(work, workers, folder, nullptr, reporter)) {}
+JobRun::JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Reporter& reporter)
+    : state_(std::make_unique<State>(work, 0, folder, &order, reporter)) {}
 JobRun::~JobRun() = default;
 
 ExitCode JobRun::until_over(const std::function<void()>& tell_running) { return state_->until_over(tell_running); }

@@ -14,9 +14,9 @@ namespace dtrain::cli {
 class JobRun {
  public:
   // Borrows all. The folder is there and this process coordinates it. `workers`: of the start.
-  JobRun(JobWork& work, int workers, const JobFolder& folder, Console& console);
+  JobRun(JobWork& work, int workers, const JobFolder& folder, Reporter& reporter);
   // Takes over from a coordinator that was lost.
-  JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Console& console);
+  JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Reporter& reporter);
   ~JobRun();
   // Blocks. `tell_running` is called once the first step is done. Returns ok when training is complete; throws
   // Stopped when the job can be resumed, else an Error that tells the first failure.

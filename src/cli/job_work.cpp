@@ -5,9 +5,9 @@
 
 namespace dtrain::cli {
 
-std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolder& folder, Console& console) {
-  if (holds_program(document)) return std::make_unique<ProgramWork>(document, console);
-  return std::make_unique<TrainWork>(run_from_json(document), folder, console);
+std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolder& folder, Reporter& reporter) {
+  if (holds_program(document)) return std::make_unique<ProgramWork>(document, reporter);
+  return std::make_unique<TrainWork>(run_from_json(document), folder, reporter);
 }
 
 }  // namespace dtrain::cli

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/decide.hpp>
 
-#include "console.hpp"
 #include "job_folder.hpp"
 #include "job_options.hpp"
 
@@ -47,6 +47,6 @@ class JobWork {
 };
 
 // `document` is what JobWork::document() gave another process of this job.
-std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolder& folder, Console& console);
+std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolder& folder, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -8,15 +8,15 @@
 namespace dtrain::cli {
 namespace {
 
-ExitCode act(const LaunchOptions& given, const OptionSet& set, Console& console) {
+ExitCode act(const LaunchOptions& given, const OptionSet& set, Reporter& reporter) {
   const LaunchOptions options = settled(given, set);
   const JobStart start{options.job, set.chosen("num-workers"), false};
   return run_job(
       start,
-      [&](const elastic::HostList& hosts, const JobFolder&, Console& own) {
+      [&](const elastic::HostList& hosts, const JobFolder&, Reporter& own) {
         return std::make_unique<ProgramWork>(options, program_of(options), hosts, own);
       },
-      console);
+      reporter);
 }
 
 }  // namespace

@@ -6,14 +6,14 @@
 
 namespace dtrain::cli {
 
-FileDescriptor sit_near_memory(int threads, Console& console) {
+FileDescriptor sit_near_memory(int threads, Reporter& reporter) {
   const std::vector<std::vector<int>> nodes = numa_nodes();
   if (nodes.size() == 1) return {};
   Seat seat = take_seat();
   const std::vector<int> cpus = cpus_of_worker(nodes, seat.number, threads);
   if (cpus.empty()) return {};
   keep_to_cpus(cpus);
-  console.log(fmt::format("keeps to the {} processors of one NUMA node, {} and on", cpus.size(), cpus.front()));
+  reporter.note(fmt::format("keeps to the {} processors of one NUMA node, {} and on", cpus.size(), cpus.front()));
   return std::move(seat.held);
 }
 

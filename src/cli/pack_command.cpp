@@ -31,8 +31,8 @@ void bind_pack(OptionSet& set, PackCommand& options) {
 
 namespace {
 
-data::PackResult pack_with_progress(const PackCommand& command, Console& console) {
-  Progress progress(console);
+data::PackResult pack_with_progress(const PackCommand& command, Reporter& reporter) {
+  Progress progress(reporter);
   data::PackOptions options = command.pack;
   options.encoding = data::parse_encoding(command.encoding);  // none: what each picture has
   options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.show("pack", done, total, "pictures"); };
@@ -58,24 +58,24 @@ Json document(const data::PackResult& result) {
 
 }  // namespace
 
-void tell_problems(const std::vector<data::PackProblem>& problems, Console& console) {
+void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter) {
   constexpr std::size_t kShown = 10;
   for (std::size_t i = 0; i < std::min(kShown, problems.size()); ++i) {
-    console.warning(fmt::format("left out {}: {}", problems[i].file, problems[i].what));
+    reporter.warn(fmt::format("left out {}: {}", problems[i].file, problems[i].what));
   }
-  if (problems.size() > kShown) console.warning(fmt::format("and {} more", problems.size() - kShown));
+  if (problems.size() > kShown) reporter.warn(fmt::format("and {} more", problems.size() - kShown));
 }
 
-ExitCode pack_pictures(const PackCommand& options, Console& console) {
-  const data::PackResult result = pack_with_progress(options, console);
-  if (result.taken_up > 0) console.log(fmt::format("{} records were there from an earlier run", result.taken_up));
-  if (result.unlabelled > 0) console.log(fmt::format("{} pictures without a label left out", result.unlabelled));
-  tell_problems(result.problems, console);
-  if (console.json()) {
-    console.answer_json(document(result));
+ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
+  const data::PackResult result = pack_with_progress(options, reporter);
+  if (result.taken_up > 0) reporter.note(fmt::format("{} records were there from an earlier run", result.taken_up));
+  if (result.unlabelled > 0) reporter.note(fmt::format("{} pictures without a label left out", result.unlabelled));
+  tell_problems(result.problems, reporter);
+  if (reporter.json()) {
+    reporter.answer_json(document(result));
   } else {
     for (const auto& file : result.files) {
-      console.answer(fmt::format("{}  {} records, {}", file.rec.string(), file.records, format_bytes(file.bytes)));
+      reporter.answer(fmt::format("{}  {} records, {}", file.rec.string(), file.records, format_bytes(file.bytes)));
     }
   }
   return result.problems.empty() ? ExitCode::ok : ExitCode::partly_done;

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/data/pack.hpp>
 
-#include "console.hpp"
 #include "option_set.hpp"
 
 namespace dtrain::cli {
@@ -20,7 +20,7 @@ struct PackCommand {
 
 void bind_pack(OptionSet& set, PackCommand& options);
 // Packs, answers, and warns of what was left out, which makes the work partly done.
-ExitCode pack_pictures(const PackCommand& options, Console& console);
-void tell_problems(const std::vector<data::PackProblem>& problems, Console& console);
+ExitCode pack_pictures(const PackCommand& options, Reporter& reporter);
+void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter);
 
 }  // namespace dtrain::cli

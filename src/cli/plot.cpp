@@ -33,7 +33,7 @@ std::string picture_of(const Drawing& drawing, const Path& out) {
   return data::encode_image(to_image(drawing, kPixelsAPoint), data::Encoding::png);
 }
 
-ExitCode act(const PlotCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const PlotCommand& options, const OptionSet&, Reporter& reporter) {
   if (options.out.extension() != ".svg" && options.out.extension() != ".png") {
     throw UsageError(fmt::format("--out {}: neither .svg nor .png", options.out.string()),
                      "the ending says which it becomes");
@@ -46,13 +46,13 @@ ExitCode act(const PlotCommand& options, const OptionSet&, Console& console) {
   const RunCurves curves = curves_of(steps, elastic::read_events(options.job.events()));
   const std::string title = std::filesystem::absolute(options.job.path).lexically_normal().filename().string();
   write_file_atomic(options.out, picture_of(draw_run(curves, title.empty() ? "job" : title), options.out));
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.plot/1"},
-                                      {"file", options.out.string()},
-                                      {"seconds", curves.seconds},
-                                      {"changes", std::uint64_t{curves.changes.size()}}}));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.plot/1"},
+                                       {"file", options.out.string()},
+                                       {"seconds", curves.seconds},
+                                       {"changes", std::uint64_t{curves.changes.size()}}}));
   } else {
-    console.answer(options.out.string());
+    reporter.answer(options.out.string());
   }
   return ExitCode::ok;
 }

@@ -25,14 +25,14 @@ LaunchOptions with_most_workers(LaunchOptions options, int workers) {
 }  // namespace
 
 ProgramWork::ProgramWork(LaunchOptions options, foreign::Program program, const elastic::HostList& hosts,
-                         Console& console)
+                         Reporter& reporter)
     : options_(with_most_workers(std::move(options), workers_of(hosts))),
       program_(std::move(program)),
-      console_(console),
+      reporter_(reporter),
       hosts_(hosts.hosts.size()) {}
 
-ProgramWork::ProgramWork(const Json& document, Console& console)
-    : options_(launch_options_in(document)), program_(program_in(document)), console_(console) {}
+ProgramWork::ProgramWork(const Json& document, Reporter& reporter)
+    : options_(launch_options_in(document)), program_(program_in(document)), reporter_(reporter) {}
 
 Json ProgramWork::document() const {
   Json document = begin_document(options_.job.sync_to);
@@ -65,41 +65,41 @@ void ProgramWork::show(const Json& report) {
 void ProgramWork::tell_start(const Json& report) {
   if (tell_json(report)) return;
   const std::int64_t ranks = report.at("ranks").as_integer();
-  console_.log(fmt::format("{}{} {} as generation {}",
-                           report.at("restart").as_integer() > 0 ? "Started again: " : "Started ", ranks,
-                           ranks == 1 ? "rank" : "ranks", report.at("generation").as_integer()));
+  reporter_.note(fmt::format("{}{} {} as generation {}",
+                             report.at("restart").as_integer() > 0 ? "Started again: " : "Started ", ranks,
+                             ranks == 1 ? "rank" : "ranks", report.at("generation").as_integer()));
 }
 
 void ProgramWork::tell_failure(const Json& report) {
   if (tell_json(report)) return;
-  console_.warning(fmt::format("rank {} on {}: {}; all ranks start again ({} of --max-restarts {})",
-                               report.at("rank").as_integer(), report.at("host").as_string(),
-                               report.at("reason").as_string(), report.at("failures").as_integer(),
-                               report.at("max_restarts").as_integer()));
+  reporter_.warn(fmt::format("rank {} on {}: {}; all ranks start again ({} of --max-restarts {})",
+                             report.at("rank").as_integer(), report.at("host").as_string(),
+                             report.at("reason").as_string(), report.at("failures").as_integer(),
+                             report.at("max_restarts").as_integer()));
 }
 
 // One rank alone speaks as if nobody were between.
 void ProgramWork::show_output(const std::string& worker, std::string_view line) {
   if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"line", line}}))) return;
   if (workers_ == 1) {
-    console_.answer(line);
+    reporter_.answer(line);
   } else {
-    console_.answer(fmt::format("[{}] {}", worker, line));
+    reporter_.answer(fmt::format("[{}] {}", worker, line));
   }
 }
 
 bool ProgramWork::tell_json(const Json& event) {
-  if (!console_.json()) return false;
+  if (!reporter_.json()) return false;
   Json line = Json::object({{"schema", "dtrain.launch/1"}});
   for (const auto& [key, value] : event.as_object()) line[key] = value;
-  console_.answer_json(line);
+  reporter_.answer_json(line);
   return true;
 }
 
 void ProgramWork::end() {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
   if (tell_json(Json::object({{"event", "done"}, {"seconds", took.count()}}))) return;
-  console_.log(fmt::format("All ranks are done, {} after the start", format_duration(took)));
+  reporter_.note(fmt::format("All ranks are done, {} after the start", format_duration(took)));
 }
 
 std::string ProgramWork::first_signal_words() const {

@@ -10,9 +10,9 @@ namespace dtrain::cli {
 
 class ProgramWork final : public JobWork {
  public:
-  ProgramWork(LaunchOptions options, foreign::Program program, const elastic::HostList& hosts, Console& console);
+  ProgramWork(LaunchOptions options, foreign::Program program, const elastic::HostList& hosts, Reporter& reporter);
   // Of a document that holds a program.
-  ProgramWork(const Json& document, Console& console);
+  ProgramWork(const Json& document, Reporter& reporter);
 
   const JobOptions& job() const override { return options_.job; }
   Json document() const override;
@@ -35,7 +35,7 @@ class ProgramWork final : public JobWork {
 
   const LaunchOptions options_;
   const foreign::Program program_;
-  Console& console_;
+  Reporter& reporter_;
   std::size_t hosts_ = 0;  // of the start
   int workers_ = 0;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

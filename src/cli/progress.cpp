@@ -31,12 +31,12 @@ void Progress::restart(std::string_view what, std::uint64_t done, Clock::time_po
 
 void Progress::show(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit,
                     std::string_view tail) {
-  if (!console_.draws_progress()) return;
+  if (!reporter_.draws_progress()) return;
   const auto now = Clock::now();
   if (what != what_ || done < first_done_) restart(what, done, now);
   if (now - drawn_ < kRedraw) return;
   drawn_ = now;
-  console_.redraw(line(done, total, unit, tail));
+  reporter_.progress(line(done, total, unit, tail));
 }
 
 std::string Progress::line(std::uint64_t done, std::uint64_t total, std::string_view unit,

@@ -6,14 +6,14 @@
 #include <string>
 #include <string_view>
 
-#include "console.hpp"
+#include <dtrain/base/reporter.hpp>
 
 namespace dtrain::cli {
 
 class Progress {
  public:
-  explicit Progress(Console& console) : console_(console) {}
-  ~Progress() { console_.redraw({}); }
+  explicit Progress(Reporter& reporter) : reporter_(reporter) {}
+  ~Progress() { reporter_.progress({}); }
   Progress(const Progress&) = delete;
 
   // Redraws at most ten times a second. total 0: unknown. `tail` stands at the end of the line.
@@ -25,7 +25,7 @@ class Progress {
   void restart(std::string_view what, std::uint64_t done, Clock::time_point now);
   std::string line(std::uint64_t done, std::uint64_t total, std::string_view unit, std::string_view tail) const;
 
-  Console& console_;
+  Reporter& reporter_;
   std::string what_;
   std::uint64_t first_done_ = 0;  // where this work began to be watched
   Clock::time_point begin_, drawn_;

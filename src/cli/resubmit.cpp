@@ -208,7 +208,7 @@ bool needs_scheduler(const JobOptions& options) {
                    "submit it with -pe NAME SLOTS, or say --launcher local");
 }
 
-ExitCode run_under_scheduler(const JobOptions& options, bool chose_number, Console& console) {
+ExitCode run_under_scheduler(const JobOptions& options, bool chose_number, Reporter& reporter) {
   if (options.detach) {
     throw UsageError("--detach: the job that the scheduler grants ends with the command that asked for it",
                      "leave it out, and submit the command as a batch script (sbatch, qsub) to let it outlive you");
@@ -217,7 +217,7 @@ ExitCode run_under_scheduler(const JobOptions& options, bool chose_number, Conso
   if (options.launcher == "slurm") return run_job_of(slurm_job(options, chose_number), SIGHUP, options);
   check_grid(options);
   const Path submission = write_submission({options.folder});
-  console.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));
+  reporter.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));
   const ExitCode code = run_job_of(grid_job(options, submission), SIGTERM, options);
   std::error_code ignored;
   std::filesystem::remove(submission, ignored);

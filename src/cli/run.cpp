@@ -12,6 +12,7 @@
 #include "arguments.hpp"
 #include "cluster_choice.hpp"
 #include "command.hpp"
+#include "console.hpp"
 #include "environment.hpp"
 #include "help.hpp"
 #include "parse.hpp"
@@ -21,31 +22,31 @@
 namespace dtrain::cli {
 namespace {
 
-void answer_text(Console& console, std::string text) {
+void answer_text(Reporter& reporter, std::string text) {
   text.pop_back();
-  console.answer(text);
+  reporter.answer(text);
 }
 
-ExitCode refuse_without_command(const CommandTree& tree, const std::string& path, const Console& console) {
-  std::fputs(short_help(tree, path, console).c_str(), stderr);
+ExitCode refuse_without_command(const CommandTree& tree, const std::string& path, const Reporter& reporter) {
+  std::fputs(short_help(tree, path, reporter).c_str(), stderr);
   return ExitCode::usage;
 }
 
 ExitCode act(CommandTree& tree, const Arguments& arguments, const std::vector<std::string>& given, Command* command,
-             Console& console) {
+             Reporter& reporter) {
   if (tree.version) {
-    console.answer("dtrain " DTRAIN_VERSION);
+    reporter.answer("dtrain " DTRAIN_VERSION);
   } else if (tree.long_help) {
-    answer_text(console, long_help(tree, arguments.path, console));
+    answer_text(console, long_help(tree, arguments.path, reporter));
   } else if (tree.help) {
-    answer_text(console, short_help(tree, arguments.path, console));
+    answer_text(console, short_help(tree, arguments.path, reporter));
   } else if (!command) {
-    return refuse_without_command(tree, arguments.path, console);
+    return refuse_without_command(tree, arguments.path, reporter);
   } else {
-    if (const auto outcome = run_on_cluster(*command, given, tree.show_config, console)) return *outcome;
+    if (const auto outcome = run_on_cluster(*command, given, tree.show_config, reporter)) return *outcome;
     resolve(tree, *command);
-    if (!tree.show_config) return command->run(console);
-    show_config(tree, *command, console);
+    if (!tree.show_config) return command->run(reporter);
+    show_config(tree, *command, reporter);
   }
   return ExitCode::ok;
 }
@@ -63,7 +64,7 @@ ExitCode dispatch(const std::vector<std::string>& given) {
 
 // Errors may come before the options are read, so the shape of errors is decided by a look at the bare words.
 void report(const std::vector<std::string>& given, const Error& error) {
-  GlobalOptions options;
+  ReportOptions options;
   options.json = std::find(given.begin(), given.end(), "--json") != given.end() || environment("DTRAIN_JSON") == "1";
   Console(options).error(error);
 }

@@ -87,13 +87,13 @@ ExitCode code_of_one(const Ending& ending) {
 
 class Run {
  public:
-  Run(const RunCommand& options, Console& console)
+  Run(const RunCommand& options, Reporter& reporter)
       : hosts_(read_hosts(options.access)),
         command_(command_of(options)),
         access_(options.access),
         endings_(hosts_.names.size()),
-        console_(console),
-        lines_(hosts_.names, kSchema, console) {
+        reporter_(reporter),
+        lines_(hosts_.names, kSchema, reporter) {
     net::shell_line(command_);  // refuses before any host is asked
   }
 
@@ -106,7 +106,7 @@ class Run {
     std::vector<HostEnding> kinds;
     for (const Ending& ending : endings_) kinds.push_back(ending.kind());
     if (stop_signal() != 0) throw Interrupted(stop_signal(), stopped_text(kinds));
-    return endings_.size() == 1 ? code_of_one(endings_[0]) : sum_up(hosts_.names, kinds, console_);
+    return endings_.size() == 1 ? code_of_one(endings_[0]) : sum_up(hosts_.names, kinds, reporter_);
   }
 
  private:
@@ -120,12 +120,12 @@ class Run {
   void end(std::size_t host, const std::optional<launch::HostFailure>& failure, std::chrono::duration<double> took) {
     endings_[host].failure = failure;
     lines_.finish(host);
-    lines_.say([&](Console& console) {
+    lines_.say([&](Reporter& reporter) {
       const Ending& ending = endings_[host];
-      if (console.json()) console.answer_json(json_of(hosts_.names[host], ending, took));
+      if (reporter.json()) reporter.answer_json(json_of(hosts_.names[host], ending, took));
       if (ending.kind() == HostEnding::done || ending.kind() == HostEnding::stopped) return;
-      console.warning(text_of(hosts_.names[host], ending));
-      if (failure && !failure->hint.empty()) console.log("hint: " + failure->hint);
+      reporter.warn(text_of(hosts_.names[host], ending));
+      if (failure && !failure->hint.empty()) reporter.note("hint: " + failure->hint);
     });
   }
 
@@ -133,11 +133,11 @@ class Run {
   const net::SshCommand command_;
   const SshAccess& access_;
   std::vector<Ending> endings_;  // by host; each belongs to its host's thread until fan_out() returns
-  Console& console_;             // behind lines_ while hosts are at work
+  Reporter& reporter_;           // behind lines_ while hosts are at work
   HostLines lines_;
 };
 
-ExitCode act(const RunCommand& options, const OptionSet&, Console& console) { return Run(options, console).act(); }
+ExitCode act(const RunCommand& options, const OptionSet&, Reporter& reporter) { return Run(options, reporter).act(); }
 
 }  // namespace
 

@@ -8,10 +8,10 @@
 
 namespace dtrain::cli {
 
-RunWatch::RunWatch(Console& console, const TrainRun& run)
-    : console_(console), run_(run), log_(console, run.options), json_(console) {
+RunWatch::RunWatch(Reporter& reporter, const TrainRun& run)
+    : reporter_(reporter), run_(run), log_(reporter, run.options), json_(reporter) {
   observers_.add(log_);
-  if (console.json()) observers_.add(json_);
+  if (reporter.json()) observers_.add(json_);
   if (run.options.tensorboard) observers_.add(board_.emplace(*run.options.tensorboard, run.options.data));
 }
 
@@ -19,22 +19,22 @@ void RunWatch::begin(int workers) {
   const ComputeOptions& compute = run_.options.compute;
   const nn::Graph& graph = run_.graph;
   const int shards = compute.logical_shards;
-  console_.log(fmt::format("dtrain {} on {}, {}{} threads, {}", DTRAIN_VERSION, run_.backend->description(),
-                           workers > 1 ? fmt::format("{} workers x ", workers) : "", compute.threads,
-                           backend::dtype_name(run_.dtype)));
-  console_.log(fmt::format("{}: {} parameters, {}x{}x{} -> {} classes", graph.name, graph.parameter_count,
-                           graph.input().c, graph.input().h, graph.input().w, graph.classes()));
+  reporter_.note(fmt::format("dtrain {} on {}, {}{} threads, {}", DTRAIN_VERSION, run_.backend->description(),
+                             workers > 1 ? fmt::format("{} workers x ", workers) : "", compute.threads,
+                             backend::dtype_name(run_.dtype)));
+  reporter_.note(fmt::format("{}: {} parameters, {}x{}x{} -> {} classes", graph.name, graph.parameter_count,
+                             graph.input().c, graph.input().h, graph.input().w, graph.classes()));
   if (run_.options.job.is_per_worker()) {
-    console_.log(fmt::format("{} samples a step on each worker; the learning rate follows: {}",
-                             batch_of_worker(compute), train::elastic_rate_name(run_.options.job.rate)));
+    reporter_.note(fmt::format("{} samples a step on each worker; the learning rate follows: {}",
+                               batch_of_worker(compute), train::elastic_rate_name(run_.options.job.rate)));
   } else {
-    console_.log(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
-                             shards == 1 ? "shard" : "shards", efficiency_line(shards)));
+    reporter_.note(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
+                               shards == 1 ? "shard" : "shards", efficiency_line(shards)));
   }
   const std::uint64_t buffers = buffer_bytes_of(run_);
-  console_.log(fmt::format("--prefetch {}: up to {} of samples in memory{}", run_.options.data.prefetch,
-                           format_bytes(buffers), workers > 1 ? " of each worker" : ""));
-  if (console_.json()) console_.answer_json(start_event(workers));
+  reporter_.note(fmt::format("--prefetch {}: up to {} of samples in memory{}", run_.options.data.prefetch,
+                             format_bytes(buffers), workers > 1 ? " of each worker" : ""));
+  if (reporter_.json()) reporter_.answer_json(start_event(workers));
 }
 
 Json RunWatch::start_event(int workers) const {
@@ -59,7 +59,7 @@ void RunWatch::end(const train::TrainResult& result) {
         fmt::format("; validation accuracy {:.6f}, loss {:.6f}", result.evaluation->accuracy, result.evaluation->loss);
   }
   if (log_.last_checkpoint()) line += fmt::format("; checkpoint {}", log_.last_checkpoint()->string());
-  if (!console_.json()) console_.answer(line);
+  if (!reporter_.json()) reporter_.answer(line);
 }
 
 }  // namespace dtrain::cli

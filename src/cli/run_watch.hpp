@@ -3,17 +3,18 @@
 
 #include <optional>
 
-#include "console.hpp"
+#include <dtrain/base/reporter.hpp>
+
 #include "train_events.hpp"
 #include "train_log.hpp"
 #include "train_run.hpp"
 
 namespace dtrain::cli {
 
-// Borrows console and run. The same for one process and for the coordinator of many.
+// Borrows reporter and run. The same for one process and for the coordinator of many.
 class RunWatch {
  public:
-  RunWatch(Console& console, const TrainRun& run);
+  RunWatch(Reporter& reporter, const TrainRun& run);
   // Who trains: device, network, G and V; with --json the start event. `workers`: of the start.
   void begin(int workers);
   void end(const train::TrainResult& result);
@@ -22,7 +23,7 @@ class RunWatch {
  private:
   Json start_event(int workers) const;
 
-  Console& console_;
+  Reporter& reporter_;
   const TrainRun& run_;
   TrainLog log_;
   JsonEvents json_;

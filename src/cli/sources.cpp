@@ -141,7 +141,7 @@ void resolve(const CommandTree& tree, Command& command) {
   if (!tree.show_config) check_required(command);
 }
 
-void show_config(const CommandTree& tree, const Command& command, Console& console) {
+void show_config(const CommandTree& tree, const Command& command, Reporter& reporter) {
   Json values = Json::array();
   for (const OptionSet* set : {&command.options, &tree.global_options}) {
     for (const Option& option : set->options()) {
@@ -150,12 +150,12 @@ void show_config(const CommandTree& tree, const Command& command, Console& conso
                                      {"value", option.show()},
                                      {"origin", plain_origin(option)},
                                      {"env", option.variable()}}));
-      if (!console.json())
-        console.answer(fmt::format("{} = {}  ({})", option.name(), option.show(), plain_origin(option)));
+      if (!reporter.json())
+        reporter.answer(fmt::format("{} = {}  ({})", option.name(), option.show(), plain_origin(option)));
     }
   }
-  if (console.json()) {
-    console.answer_json(Json::object({{"schema", "dtrain.config/1"}, {"command", command.path}, {"values", values}}));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.config/1"}, {"command", command.path}, {"values", values}}));
   }
 }
 

@@ -16,6 +16,6 @@ void resolve(const CommandTree& tree, Command& command);
 void apply_default_preset(OptionSet& set);
 
 // What --show-config prints: one line an option, or a document (schema dtrain.config/1).
-void show_config(const CommandTree& tree, const Command& command, Console& console);
+void show_config(const CommandTree& tree, const Command& command, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -72,11 +72,11 @@ bool has_entries_of_any() {
                              [](const auto& one) { return std::filesystem::exists(one.path() / kFile); });
 }
 
-void or_warn(const std::string& cluster, Console& console, const std::function<void()>& work) {
+void or_warn(const std::string& cluster, Reporter& reporter, const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& error) {
-    console.warning(fmt::format("the names of cluster {} for ssh are not up to date: {}", cluster, error.what()));
+    reporter.warn(fmt::format("the names of cluster {} for ssh are not up to date: {}", cluster, error.what()));
   }
 }
 
@@ -131,20 +131,20 @@ Path write_ssh_entries(const cluster::Fleet& fleet) {
   return file;
 }
 
-void renew_ssh_entries(const cluster::Fleet& fleet, Console& console) {
+void renew_ssh_entries(const cluster::Fleet& fleet, Reporter& reporter) {
   if (!std::filesystem::exists(entries_of(fleet.name))) return;
-  or_warn(fleet.name, console, [&] { write_ssh_entries(fleet); });
+  or_warn(fleet.name, reporter, [&] { write_ssh_entries(fleet); });
 }
 
-void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Console& console) {
+void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Reporter& reporter) {
   if (!std::filesystem::exists(entries_of(cluster))) return;
-  or_warn(cluster, console, [&] { write_ssh_entries(cluster::read_fleet(aws, cluster)); });
+  or_warn(cluster, reporter, [&] { write_ssh_entries(cluster::read_fleet(aws, cluster)); });
 }
 
-void remove_ssh_entries(const std::string& cluster, Console& console) {
+void remove_ssh_entries(const std::string& cluster, Reporter& reporter) {
   std::error_code failed;
   if (!std::filesystem::remove(entries_of(cluster), failed)) return;
-  if (!has_entries_of_any()) or_warn(cluster, console, [] { change_config(without_include); });
+  if (!has_entries_of_any()) or_warn(cluster, reporter, [] { change_config(without_include); });
 }
 
 }  // namespace dtrain::cli

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/cluster/fleet.hpp>
-
-#include "console.hpp"
 
 namespace dtrain::cli {
 
@@ -25,8 +24,8 @@ std::string without_include(std::string_view config, std::string_view line);
 // Throws Error. Returns the file with the entries.
 Path write_ssh_entries(const cluster::Fleet& fleet);
 // Where they were written before: as the cluster is now. A failure is only warned of.
-void renew_ssh_entries(const cluster::Fleet& fleet, Console& console);
-void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Console& console);
-void remove_ssh_entries(const std::string& cluster, Console& console);
+void renew_ssh_entries(const cluster::Fleet& fleet, Reporter& reporter);
+void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Reporter& reporter);
+void remove_ssh_entries(const std::string& cluster, Reporter& reporter);
 
 }  // namespace dtrain::cli

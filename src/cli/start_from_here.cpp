@@ -19,13 +19,13 @@ using namespace std::chrono_literals;
 // To see whether this machine can log in there at all.
 constexpr auto kTryDeadline = 5s;
 
-bool can_log_in(const elastic::HostLine& host, launch::SshLauncherOptions options, Console& console) {
+bool can_log_in(const elastic::HostLine& host, launch::SshLauncherOptions options, Reporter& reporter) {
   options.ssh.connect_deadline = kTryDeadline;
   try {
     net::SshSession::connect({host.host, host.user, host.port}, options.ssh);
     return true;
   } catch (const RemoteError& error) {
-    console.detail(fmt::format("{}; the coordinator starts it", error.what()));
+    reporter.detail(fmt::format("{}; the coordinator starts it", error.what()));
     return false;
   }
 }
@@ -37,9 +37,9 @@ std::optional<CoordinatorFile> coordinator_over_ssh(const JobFolder& folder) {
 }
 
 bool has_its_files(const elastic::HostLine& host, const CoordinatorFile& file, const JobFolder& folder,
-                   Console& console) {
+                   Reporter& reporter) {
   if (is_here(file.sync, file, folder)) return true;
-  console.log(
+  reporter.note(
       fmt::format("The coordinator starts {0}: only {1} has {2}, of which each host gets a copy. If it has no key for "
                   "{0}, run this on {1}.",
                   host.name, file.host, file.sync.from.string()));
@@ -48,16 +48,16 @@ bool has_its_files(const elastic::HostLine& host, const CoordinatorFile& file, c
 
 }  // namespace
 
-bool add_and_start(const JobFolder& folder, const std::string& line, Console& console) {
+bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& reporter) {
   const auto file = coordinator_over_ssh(folder);
   if (!file) return false;
   const elastic::HostList list = elastic::parse_host_file(line + "\n");
   if (list.hosts.size() != 1) return false;
   const elastic::HostLine& host = list.hosts.front();
   launch::SshLauncherOptions options =
-      ssh_launcher_options({}, folder, [&console](const std::string& note) { console.log(note); });
+      ssh_launcher_options({}, folder, [&reporter](const std::string& note) { reporter.note(note); });
   take_along(file->sync, folder, options);
-  if (!can_log_in(host, options, console) || !has_its_files(host, *file, folder, console)) return false;
+  if (!can_log_in(host, options, reporter) || !has_its_files(host, *file, folder, reporter)) return false;
   const Json answer = ask_coordinator(
       folder, Json::object({{"ask", "edit-hosts"}, {"add", Json::array({line})}, {"start", host.name}}));
   const Json* join = answer.find("join");
@@ -66,7 +66,7 @@ bool add_and_start(const JobFolder& folder, const std::string& line, Console& co
     launch::start_agent_over_ssh(host, elastic::agent_join_from_json(*join), options);
   } catch (const Error& error) {
     const std::string reason = launch::reason_of(host.name, error);
-    console.warning(fmt::format("{} could not be started from here: {}", host.name, reason));
+    reporter.warn(fmt::format("{} could not be started from here: {}", host.name, reason));
     ask_coordinator(folder, Json::object({{"ask", "start-failed"}, {"start", host.name}, {"reason", reason}}));
   }
   return true;

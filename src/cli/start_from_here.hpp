@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "console.hpp"
+#include <dtrain/base/reporter.hpp>
+
 #include "job_folder.hpp"
 
 namespace dtrain::cli {
@@ -12,6 +13,6 @@ namespace dtrain::cli {
 // Adds the host of this line of host_worker and starts its agent from here. False, and nothing is done: the job is not
 // one over ssh, or this machine cannot log in there either or lacks the files that hosts get, so that starting it is
 // the coordinator's affair. An agent that does not start is a warning: the coordinator tries by itself.
-bool add_and_start(const JobFolder& folder, const std::string& line, Console& console);
+bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& reporter);
 
 }  // namespace dtrain::cli

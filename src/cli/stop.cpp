@@ -61,17 +61,17 @@ void wait_until_over(const JobFolder& folder) {
   }
 }
 
-ExitCode act(const StopCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const StopCommand& options, const OptionSet&, Reporter& reporter) {
   watch_stop_signals();
   ask_coordinator(options.job,
                   Json::object({{"ask", "stop"}, {"now", options.now}, {"reason", "asked by `dtrain stop`"}}));
   wait_until_over(options.job);
   const std::string ended = read_coordinator(options.job).value_or(CoordinatorFile{}).ended;
-  if (console.json()) {
-    console.answer_json(
+  if (reporter.json()) {
+    reporter.answer_json(
         Json::object({{"schema", "dtrain.stop/1"}, {"job_dir", options.job.path.string()}, {"ended", ended}}));
   } else {
-    console.answer(ended.empty() ? "the job is over" : ended);
+    reporter.answer(ended.empty() ? "the job is over" : ended);
   }
   return ExitCode::ok;
 }

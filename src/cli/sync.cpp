@@ -40,14 +40,14 @@ std::vector<std::string> patterns_in(const std::string& text) {
 
 class Sync {
  public:
-  Sync(const SyncCommand& options, Console& console)
+  Sync(const SyncCommand& options, Reporter& reporter)
       : options_(options),
         hosts_(read_hosts(options.access)),
         tree_(launch::read_tree(options.source, patterns_in(options.exclude))),
         results_(hosts_.names.size()),
         endings_(hosts_.names.size(), HostEnding::stopped),
-        console_(console) {
-    for (const std::string& skipped : tree_.skipped) console_.warning(fmt::format("left out: {}", skipped));
+        reporter_(reporter) {
+    for (const std::string& skipped : tree_.skipped) reporter_.warn(fmt::format("left out: {}", skipped));
   }
 
   ExitCode act() {
@@ -59,21 +59,21 @@ class Sync {
         },
         [this](std::size_t host, const auto& failure, auto took) { end(host, failure, took); });
     if (stop_signal() != 0) throw Interrupted(stop_signal(), stopped_text(endings_), "every file there is whole");
-    return sum_up(hosts_.names, endings_, console_);
+    return sum_up(hosts_.names, endings_, reporter_);
   }
 
  private:
   void end(std::size_t host, const std::optional<launch::HostFailure>& failure, std::chrono::duration<double> took) {
     endings_[host] = ending_of(failure);
-    if (console_.json()) {
-      console_.answer_json(json_of(host, failure, took));
+    if (reporter_.json()) {
+      reporter_.answer_json(json_of(host, failure, took));
     } else if (!failure) {
-      console_.answer(fmt::format("{}: {} of {} files copied, {} in {}", hosts_.names[host], results_[host].copied,
-                                  results_[host].files, format_bytes(results_[host].bytes), format_duration(took)));
+      reporter_.answer(fmt::format("{}: {} of {} files copied, {} in {}", hosts_.names[host], results_[host].copied,
+                                   results_[host].files, format_bytes(results_[host].bytes), format_duration(took)));
     }
     if (!failure || endings_[host] == HostEnding::stopped) return;
-    console_.warning(failure->what);
-    if (!failure->hint.empty()) console_.log("hint: " + failure->hint);
+    reporter_.warn(failure->what);
+    if (!failure->hint.empty()) reporter_.note("hint: " + failure->hint);
   }
 
   Json json_of(std::size_t host, const std::optional<launch::HostFailure>& failure,
@@ -93,11 +93,11 @@ class Sync {
   const ChosenHosts hosts_;
   const launch::SyncTree tree_;
   std::vector<launch::SyncResult> results_;  // by host; each belongs to its host's thread
-  std::vector<HostEnding> endings_;          // touched in end() alone, as console_ is meanwhile
-  Console& console_;
+  std::vector<HostEnding> endings_;          // touched in end() alone, as reporter_ is meanwhile
+  Reporter& reporter_;
 };
 
-ExitCode act(const SyncCommand& options, const OptionSet&, Console& console) { return Sync(options, console).act(); }
+ExitCode act(const SyncCommand& options, const OptionSet&, Reporter& reporter) { return Sync(options, reporter).act(); }
 
 }  // namespace
 

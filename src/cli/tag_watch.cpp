@@ -32,8 +32,8 @@ TagWatchChoice choose_tag_watch(
   return {.complaint = fmt::format("{}={} is not the tag of a cluster of dtrain's: no tags are followed", kTag, tag)};
 }
 
-TagWatch::TagWatch(std::string cluster, JobFolder folder, Console& console)
-    : cluster_(std::move(cluster)), folder_(std::move(folder)), console_(console) {}
+TagWatch::TagWatch(std::string cluster, JobFolder folder, Reporter& reporter)
+    : cluster_(std::move(cluster)), folder_(std::move(folder)), reporter_(reporter) {}
 
 TagWatch::~TagWatch() { end(); }
 
@@ -43,7 +43,7 @@ void TagWatch::tick(Time now) {
     try {
       start();
     } catch (const Error& error) {
-      console_.warning(fmt::format("the tags of cluster {} are not followed: {}", cluster_, error.what()));
+      reporter_.warn(fmt::format("the tags of cluster {} are not followed: {}", cluster_, error.what()));
     }
   }
   if (process_ == 0) return;
@@ -51,8 +51,7 @@ void TagWatch::tick(Time now) {
   pass_on();
   if (!over) return;
   end();
-  console_.warning(
-      fmt::format("the process that followed the tags of cluster {} is gone; another one comes", cluster_));
+  reporter_.warn(fmt::format("the process that followed the tags of cluster {} is gone; another one comes", cluster_));
 }
 
 void TagWatch::start() {
@@ -64,7 +63,7 @@ void TagWatch::start() {
   Spawn child = spawn_of(own_command());
   child.arguments.insert(child.arguments.end(),
                          {"cluster", "watch", cluster_, "--here", "--job-dir", folder_.path.string()});
-  if (console_.options().quiet) child.arguments.push_back("--quiet");
+  if (reporter_.options().quiet) child.arguments.push_back("--quiet");
   child.environment = with_variables(own_environment(), {"TERM=dumb"});
   child.error = write_end.get();
   // A signal from the terminal is for the job, whose end is this process's end.
@@ -81,7 +80,7 @@ void TagWatch::pass_on() {
     unfinished_.append(piece.data(), static_cast<std::size_t>(got));
   }
   for (std::size_t end = 0; (end = unfinished_.find('\n')) != unfinished_.npos; unfinished_.erase(0, end + 1)) {
-    console_.pass_on(std::string_view(unfinished_).substr(0, end));
+    reporter_.pass_on(std::string_view(unfinished_).substr(0, end));
   }
 }
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/reporter.hpp>
 
-#include "console.hpp"
 #include "job_folder.hpp"
 
 namespace dtrain::cli {
@@ -27,8 +27,8 @@ TagWatchChoice choose_tag_watch(
 class TagWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // The folder is a whole path. Borrows the console, whose thread calls all of this.
-  TagWatch(std::string cluster, JobFolder folder, Console& console);
+  // The folder is a whole path. Borrows the reporter, whose thread calls all of this.
+  TagWatch(std::string cluster, JobFolder folder, Reporter& reporter);
   ~TagWatch();  // nobody watches any more
   TagWatch(const TagWatch&) = delete;
   TagWatch& operator=(const TagWatch&) = delete;
@@ -43,7 +43,7 @@ class TagWatch {
 
   const std::string cluster_;
   const JobFolder folder_;
-  Console& console_;
+  Reporter& reporter_;
   pid_t process_ = 0;  // 0: it does not run
   FileDescriptor output_;
   std::string unfinished_;  // the begin of a line

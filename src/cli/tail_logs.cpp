@@ -79,9 +79,9 @@ Json line_json(const LogSource& line) {
 
 class Printer {
  public:
-  explicit Printer(Console& console) : console_(console) {}
+  explicit Printer(Reporter& reporter) : reporter_(reporter) {}
   void add(const LogSource& line) {
-    if (console_.json()) {
+    if (reporter_.json()) {
       text_ += line_json(line).dump();
     } else {
       fmt::format_to(std::back_inserter(text_), "[{}] {}", line.name(), line.line());
@@ -92,13 +92,13 @@ class Printer {
   void flush() {
     if (text_.empty()) return;
     text_.pop_back();  // answer() adds one
-    console_.answer(text_);
-    console_.finish();
+    reporter_.answer(text_);
+    reporter_.finish();
     text_.clear();
   }
 
  private:
-  Console& console_;
+  Reporter& reporter_;
   std::string text_;
 };
 
@@ -139,10 +139,10 @@ void expect_logs(const JobFolder& job) {
                    "--job-dir names the folder that `dtrain train --job-dir` was given");
 }
 
-ExitCode act(const TailCommand& options, const OptionSet&, Console& console) {
+ExitCode act(const TailCommand& options, const OptionSet&, Reporter& reporter) {
   expect_logs(options.job);
   LogMerge logs(options.job.logs(), choice_of(options));
-  Printer printer(console);
+  Printer printer(reporter);
   JobLife life(options.job);
   const auto show = [&] {
     const bool any = logs.poll([&](const LogSource& line) { printer.add(line); });

@@ -15,8 +15,8 @@ void TensorLog::on_step(const train::StepReport& report) {
       const double value = state.parameters[static_cast<std::size_t>(tensor.offset + i)];
       sum += value * value;
     }
-    console_.log(fmt::format("Batch: {:7} {:30} {:.6g}", report.step, tensor.name,
-                             std::sqrt(sum / static_cast<double>(tensor.size))));
+    reporter_.note(fmt::format("Batch: {:7} {:30} {:.6g}", report.step, tensor.name,
+                               std::sqrt(sum / static_cast<double>(tensor.size))));
   }
 }
 

@@ -1,9 +1,8 @@
 // --monitor: the size of every parameter tensor, as MXNet's Monitor prints it.
 #pragma once
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/train/trainer.hpp>
-
-#include "console.hpp"
 
 namespace dtrain::cli {
 
@@ -11,12 +10,12 @@ namespace dtrain::cli {
 // training thread.
 class TensorLog final : public train::Observer {
  public:
-  TensorLog(Console& console, int every, const nn::Graph& graph, const backend::Executable& executable)
-      : console_(console), every_(every), graph_(graph), executable_(executable) {}
+  TensorLog(Reporter& reporter, int every, const nn::Graph& graph, const backend::Executable& executable)
+      : reporter_(reporter), every_(every), graph_(graph), executable_(executable) {}
   void on_step(const train::StepReport& report) override;
 
  private:
-  Console& console_;
+  Reporter& reporter_;
   int every_;
   const nn::Graph& graph_;
   const backend::Executable& executable_;

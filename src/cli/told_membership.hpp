@@ -3,18 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/comm/tree.hpp>
 #include <dtrain/elastic/membership.hpp>
-
-#include "console.hpp"
 
 namespace dtrain::cli {
 
 // Borrows both. `shards`: V; 0: every worker has one of its own.
 class ToldMembership final : public elastic::Membership {
  public:
-  ToldMembership(elastic::Membership& inner, int shards, Console& console)
-      : inner_(inner), shards_(shards), console_(console) {}
+  ToldMembership(elastic::Membership& inner, int shards, Reporter& reporter)
+      : inner_(inner), shards_(shards), reporter_(reporter) {}
 
   void probed(const std::string& hash) override { inner_.probed(hash); }
   elastic::Entry enter(const elastic::Standing& standing) override {
@@ -30,7 +29,7 @@ class ToldMembership final : public elastic::Membership {
   void begin_apply() override { inner_.begin_apply(); }
   void end_apply(const elastic::Standing& standing) override { inner_.end_apply(standing); }
   void lost(const PeerLost& error) override {
-    console_.log(fmt::format("lost the others: {}", error.what()));
+    reporter_.note(fmt::format("lost the others: {}", error.what()));
     inner_.lost(error);
   }
   void progress(elastic::Phase phase) override { inner_.progress(phase); }
@@ -44,12 +43,12 @@ class ToldMembership final : public elastic::Membership {
       const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards_);
       line += fmt::format(", shards [{}, {}) of {}", span.first, span.last, shards_);
     }
-    console_.log(line);
+    reporter_.note(line);
   }
 
   elastic::Membership& inner_;
   const int shards_;
-  Console& console_;
+  Reporter& reporter_;
 };
 
 }  // namespace dtrain::cli

@@ -15,12 +15,12 @@
 namespace dtrain::cli {
 namespace {
 
-void say_what_is_accepted(const TrainOptions& options, Console& console) {
+void say_what_is_accepted(const TrainOptions& options, Reporter& reporter) {
   if (options.job.servers)
-    console.log("-s is not needed: the workers add their gradients themselves, there are no servers");
+    reporter.note("-s is not needed: the workers add their gradients themselves, there are no servers");
 }
 
-ExitCode test_io(const TrainOptions& options, data::Loader& loader, Console& console) {
+ExitCode test_io(const TrainOptions& options, data::Loader& loader, Reporter& reporter) {
   const auto every = static_cast<std::uint64_t>(options.disp_batches);
   auto begin = std::chrono::steady_clock::now();
   std::uint64_t samples = 0;
@@ -29,7 +29,7 @@ ExitCode test_io(const TrainOptions& options, data::Loader& loader, Console& con
     if ((batch + 1) % every != 0) return stop_signal() == 0;
     const auto now = std::chrono::steady_clock::now();
     const double rate = static_cast<double>(samples) / std::chrono::duration<double>(now - begin).count();
-    console.answer(fmt::format("Batch [{}]\tSpeed: {:.2f} samples/sec", batch, rate));
+    reporter.answer(fmt::format("Batch [{}]\tSpeed: {:.2f} samples/sec", batch, rate));
     begin = now;
     samples = 0;
     return stop_signal() == 0;
@@ -62,19 +62,19 @@ train::TrainResult train_here(const TrainRun& run, data::Loader& training, data:
   }
 }
 
-ExitCode train_alone(const TrainOptions& options, const OptionSet& set, Console& console) {
+ExitCode train_alone(const TrainOptions& options, const OptionSet& set, Reporter& reporter) {
   watch_stop_signals();
-  const TrainRun run = settle_run(options, set, 1, console);
+  const TrainRun run = settle_run(options, set, 1, reporter);
   const auto training = training_loader(run);
-  if (options.test_io) return test_io(options, *training, console);
+  if (options.test_io) return test_io(options, *training, reporter);
   const auto validation = validation_loader(run);
 
-  say_what_is_accepted(options, console);
-  RunWatch watch(console, run);
+  say_what_is_accepted(options, reporter);
+  RunWatch watch(reporter, run);
   watch.begin(1);
   const auto executable = compile(run);
   std::optional<TensorLog> tensors;
-  if (options.monitor > 0) watch.observers().add(tensors.emplace(console, options.monitor, run.graph, *executable));
+  if (options.monitor > 0) watch.observers().add(tensors.emplace(reporter, options.monitor, run.graph, *executable));
 
   const train::TrainResult result = train_here(run, *training, validation.get(), *executable, watch.observers());
   throw_if_stopped(result);
@@ -83,11 +83,11 @@ ExitCode train_alone(const TrainOptions& options, const OptionSet& set, Console&
   return ExitCode::ok;
 }
 
-ExitCode act(const TrainOptions& given, const OptionSet& set, Console& console) {
+ExitCode act(const TrainOptions& given, const OptionSet& set, Reporter& reporter) {
   TrainOptions options = given;
   options.job.slots = workers_of_host(options.compute);
   check_training_job(options.job, set);
-  return options.job.is_job() ? train_in_job(options, set, console) : train_alone(options, set, console);
+  return options.job.is_job() ? train_in_job(options, set, reporter) : train_alone(options, set, reporter);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ void JsonEvents::on_event(const train::ReportEvent& event) {
   Json json = Json::object({{"schema", "dtrain.train/1"}});
   const Json report = train::to_json(event);
   for (const auto& [key, value] : report.as_object()) json[key] = value;
-  console_.answer_json(json);
+  reporter_.answer_json(json);
 }
 
 void BoardEvents::on_first_batch(const data::Batch& batch) {

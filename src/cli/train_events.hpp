@@ -4,11 +4,11 @@
 #include <span>
 #include <vector>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/train/report_json.hpp>
 #include <dtrain/train/tensorboard.hpp>
 #include <dtrain/train/trainer.hpp>
 
-#include "console.hpp"
 #include "data_options.hpp"
 
 namespace dtrain::cli {
@@ -16,11 +16,11 @@ namespace dtrain::cli {
 // One object a line: {"schema", "event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning", ...}.
 class JsonEvents final : public train::EventObserver {
  public:
-  explicit JsonEvents(Console& console) : console_(console) {}
+  explicit JsonEvents(Reporter& reporter) : reporter_(reporter) {}
   void on_event(const train::ReportEvent& event) override;
 
  private:
-  Console& console_;
+  Reporter& reporter_;
 };
 
 // Scalars over the number of the step in the run; the first batch as one image.

@@ -35,25 +35,25 @@ void share_processors(int workers, const OptionSet& set, TrainOptions& options) 
 }
 
 std::unique_ptr<JobWork> make_work(const TrainOptions& given, const OptionSet& set, const elastic::HostList& hosts,
-                                   const JobFolder& folder, Console& console) {
+                                   const JobFolder& folder, Reporter& reporter) {
   TrainOptions options = given;
   check_slots(options.compute, hosts);
   options.compute.hosts = static_cast<int>(hosts.hosts.size());
   share_processors(workers_of_a_machine(hosts, options.job), set, options);
-  return std::make_unique<TrainWork>(settle_run(options, set, workers_of(hosts), console), folder, console);
+  return std::make_unique<TrainWork>(settle_run(options, set, workers_of(hosts), reporter), folder, reporter);
 }
 
 }  // namespace
 
-ExitCode train_in_job(const TrainOptions& options, const OptionSet& set, Console& console) {
+ExitCode train_in_job(const TrainOptions& options, const OptionSet& set, Reporter& reporter) {
   refuse_what_one_process_does(options);
   const JobStart start{options.job, set.chosen("num-workers"), options.resume};
   return run_job(
       start,
-      [&](const elastic::HostList& hosts, const JobFolder& folder, Console& own) {
+      [&](const elastic::HostList& hosts, const JobFolder& folder, Reporter& own) {
         return make_work(options, set, hosts, folder, own);
       },
-      console);
+      reporter);
 }
 
 }  // namespace dtrain::cli

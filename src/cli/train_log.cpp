@@ -4,8 +4,8 @@
 
 namespace dtrain::cli {
 
-TrainLog::TrainLog(Console& console, const TrainOptions& options)
-    : console_(console), options_(options), progress_(console) {}
+TrainLog::TrainLog(Reporter& reporter, const TrainOptions& options)
+    : reporter_(reporter), options_(options), progress_(reporter) {}
 
 void TrainLog::on_step(const train::StepReport& report) {
   add(report);
@@ -28,32 +28,32 @@ void TrainLog::log_window(const train::StepReport& report) {
   std::string line = fmt::format("Epoch[{}] Batch [{}]\tSpeed: {:.2f} samples/sec\taccuracy={:.6f}", report.epoch,
                                  report.step, window_.samples / window_.seconds, window_.correct / window_.samples);
   if (options_.top_k > 0) line += fmt::format("\t{}={:.6f}", top_k_name(), window_.top_k_correct / window_.samples);
-  console_.log(line);
+  reporter_.note(line);
   window_ = {};
 }
 
 void TrainLog::on_epoch(const train::EpochReport& report) {
-  console_.log(fmt::format("Epoch[{}] Train-accuracy={:.6f}", report.epoch, report.accuracy));
+  reporter_.note(fmt::format("Epoch[{}] Train-accuracy={:.6f}", report.epoch, report.accuracy));
   if (options_.top_k > 0) {
-    console_.log(fmt::format("Epoch[{}] Train-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
+    reporter_.note(fmt::format("Epoch[{}] Train-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
   }
-  console_.log(fmt::format("Epoch[{}] Time cost={:.3f}", report.epoch, report.time.count()));
+  reporter_.note(fmt::format("Epoch[{}] Time cost={:.3f}", report.epoch, report.time.count()));
   window_ = {};
 }
 
 void TrainLog::on_evaluation(const train::EvaluationReport& report) {
-  console_.log(fmt::format("Epoch[{}] Validation-accuracy={:.6f}", report.epoch, report.accuracy));
+  reporter_.note(fmt::format("Epoch[{}] Validation-accuracy={:.6f}", report.epoch, report.accuracy));
   if (options_.top_k > 0) {
-    console_.log(fmt::format("Epoch[{}] Validation-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
+    reporter_.note(fmt::format("Epoch[{}] Validation-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
   }
 }
 
 void TrainLog::on_checkpoint(const Path& path) {
   last_checkpoint_ = path;
-  console_.log(fmt::format("Saved checkpoint to \"{}\"", path.string()));
+  reporter_.note(fmt::format("Saved checkpoint to \"{}\"", path.string()));
 }
 
-void TrainLog::on_warning(const std::string& text) { console_.warning(text); }
+void TrainLog::on_warning(const std::string& text) { reporter_.warn(text); }
 
 std::string TrainLog::top_k_name() const { return fmt::format("top_k_accuracy_{}", options_.top_k); }
 

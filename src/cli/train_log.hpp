@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/train/trainer.hpp>
 
-#include "console.hpp"
 #include "progress.hpp"
 #include "train_options.hpp"
 
@@ -14,7 +14,7 @@ namespace dtrain::cli {
 // Borrows everything; used from one thread.
 class TrainLog final : public train::Observer {
  public:
-  TrainLog(Console& console, const TrainOptions& options);
+  TrainLog(Reporter& reporter, const TrainOptions& options);
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_evaluation(const train::EvaluationReport& report) override;
@@ -32,7 +32,7 @@ class TrainLog final : public train::Observer {
   void log_window(const train::StepReport& report);
   std::string top_k_name() const;
 
-  Console& console_;
+  Reporter& reporter_;
   const TrainOptions& options_;
   Progress progress_;
   Window window_;

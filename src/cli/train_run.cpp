@@ -62,10 +62,10 @@ void check_checkpoint_prefix(const TrainRun& run) {
 }
 
 // Nobody named them, so an error that follows would come as a surprise.
-void tell_of_counted_gpus(const OptionSet& set, const ComputeOptions& options, Console& console) {
+void tell_of_counted_gpus(const OptionSet& set, const ComputeOptions& options, Reporter& reporter) {
   const Option& gpus = *set.find("gpus");
   if (gpus.origin != gpus.legacy_variable || options.gpus.empty()) return;
-  console.log(fmt::format("{}: training on --gpus {}; --device cpu trains without them", gpus.origin, options.gpus));
+  reporter.note(fmt::format("{}: training on --gpus {}; --device cpu trains without them", gpus.origin, options.gpus));
 }
 
 // What workers of other machines have, those find out.
@@ -74,33 +74,33 @@ void check_machine(const TrainOptions& options) {
   if (gpus.size() > 1 && !options.job.is_on_other_machines()) check_gpus_of_machine(gpus, backend::look_for_cuda());
 }
 
-void settle_transport(const OptionSet& set, TrainOptions& options, Console& console) {
+void settle_transport(const OptionSet& set, TrainOptions& options, Reporter& reporter) {
   const TransportWish wish{.chose_transport = set.chosen("transport"),
                            .chose_store = set.chosen("kv-store"),
                            .on_gpus = gpu_of_slot(options.compute, 0).has_value()};
   const backend::CudaReport report =
       options.job.is_job() && wish.on_gpus ? backend::look_for_cuda() : backend::CudaReport{};
   options.job.transport = choose_transport(options.job, wish, report);
-  if (options.job.transport == "nccl") console.log("Gradients are added up on the GPUs and travel by NCCL");
+  if (options.job.transport == "nccl") reporter.note("Gradients are added up on the GPUs and travel by NCCL");
 }
 
 // Looking for libraries takes a while: only where the kernel shows a GPU.
-void tell_of_idle_gpu(const ComputeOptions& options, Console& console) {
+void tell_of_idle_gpu(const ComputeOptions& options, Reporter& reporter) {
   if (!std::filesystem::exists("/dev/nvidia0")) return;
   const std::string note = idle_gpu_note(options, backend::look_for_cuda());
-  if (!note.empty()) console.log(note);
+  if (!note.empty()) reporter.note(note);
 }
 
 }  // namespace
 
-data::RemoteOptions remote_of_run(Console& console, std::shared_ptr<const net::LentCredentials> lent) {
+data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::LentCredentials> lent) {
   net::AwsSettings settings;
   settings.lent = std::move(lent);
   net::ObjectLimits limits;
   limits.tries.stop_on_signal = false;
   data::RemoteOptions remote;
   remote.store = std::make_shared<net::ObjectStore>(std::move(settings), limits);
-  remote.tell = [&console](const std::string& text) { console.warning(text); };
+  remote.tell = [&reporter](const std::string& text) { reporter.warn(text); };
   return remote;
 }
 
@@ -123,28 +123,28 @@ void load_start(TrainRun& run) {
   if (run.start) complete_optimizer_state(*run.start, options.optimizer);
 }
 
-TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers, Console& console) {
+TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers, Reporter& reporter) {
   TrainRun run;
   run.options = given;
   TrainOptions& options = run.options;
-  tell_of_counted_gpus(set, options.compute, console);
+  tell_of_counted_gpus(set, options.compute, reporter);
   check_machine(options);
   run.backend = backend_of_worker(options.compute, 0);
   run.dtype = choose_dtype(options.compute, *run.backend);
-  tell_of_idle_gpu(options.compute, console);
-  run.remote = remote_of_run(console);
+  tell_of_idle_gpu(options.compute, reporter);
+  run.remote = remote_of_run(reporter);
   check_checkpoint_prefix(run);
-  if (auto start = find_start(options, set, run.remote.store, console)) {
+  if (auto start = find_start(options, set, run.remote.store, reporter)) {
     run.start = std::move(start->checkpoint);
     run.start_file = std::move(start->file);
     agree_with_checkpoint(*run.start, set, options);
   }
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
-  settle_transport(set, options, console);
+  settle_transport(set, options, reporter);
   run.graph = graph_of_run(run.start, set, options);
-  if (run.start) fit_optimizer_state(*run.start, options.optimizer, console);
-  run.sources = choose_sources(options, set, console);
+  if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
+  run.sources = choose_sources(options, set, reporter);
   return run;
 }
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
-#include "console.hpp"
 #include "train_options.hpp"
 #include "train_sources.hpp"
 
@@ -26,13 +26,13 @@ struct TrainRun {
 };
 
 // Its store goes on after a stop signal, so that the last step and checkpoint can be finished. `lent`: of a worker.
-data::RemoteOptions remote_of_run(Console& console, std::shared_ptr<const net::LentCredentials> lent = {});
+data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::LentCredentials> lent = {});
 // Whether any of its files is behind s3://.
 bool uses_s3(const TrainRun& run);
 
 // Throws what a person must know before anything runs: UsageError, DataError. options.compute.hosts is set already;
 // `workers`: of the start, for the choice of V.
-TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers, Console& console);
+TrainRun settle_run(const TrainOptions& given, const OptionSet& set, int workers, Reporter& reporter);
 
 // What a worker needs of the run. Texts of options that are not their default, the graph whole, files by path: neither
 // the worker's environment nor its configuration files can change anything.

@@ -4,7 +4,7 @@
 
 namespace dtrain::cli {
 
-TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, Console& console) {
+TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, Reporter& reporter) {
   TrainSources sources;
   if (options.benchmark && options.job.is_job() && options.job.is_on_other_machines()) {
     sources.train = shared_synthetic_records(std::filesystem::absolute(options.job.folder), options.data.image,
@@ -23,7 +23,7 @@ TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, C
   // A recipe's own validation images do not belong to other training data.
   const bool belongs = set.chosen("data-val") || !set.chosen("data-train");
   if (belongs) sources.validation = options.data.validation;
-  if (!sources.validation) console.log("No --data-val: training without validation");
+  if (!sources.validation) reporter.note("No --data-val: training without validation");
   if (sources.validation) require_records(*sources.validation);
   return sources;
 }

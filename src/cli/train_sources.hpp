@@ -4,7 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "console.hpp"
+#include <dtrain/base/reporter.hpp>
+
 #include "synthetic_data.hpp"
 #include "train_options.hpp"
 
@@ -19,6 +20,6 @@ struct TrainSources {
 
 // Throws DataError that names `dtrain data prepare` for a file that is not there. A recipe's own validation file counts
 // only with the recipe's own training file.
-TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, Console& console);
+TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, Reporter& reporter);
 
 }  // namespace dtrain::cli

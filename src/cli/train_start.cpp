@@ -13,21 +13,21 @@ const Path& needed_prefix(const TrainOptions& options, std::string_view flag) {
   throw UsageError(fmt::format("{}: needs --model-prefix, the start of the checkpoint's name", flag));
 }
 
-std::optional<Start> newest_undamaged(const Path& prefix, const train::SharedStore& store, Console& console) {
+std::optional<Start> newest_undamaged(const Path& prefix, const train::SharedStore& store, Reporter& reporter) {
   const auto names = train::list_checkpoints(prefix, store);
   for (const train::CheckpointName& name : names) {
     try {
       Start start{.checkpoint = train::load_checkpoint_file(name.stem() + ".json", store),
                   .file = name.stem() + ".json"};
       const train::Cursor& cursor = start.checkpoint.cursor;
-      console.log(fmt::format("Resuming from \"{}\": epoch {}, step {}", name.stem(), cursor.epoch, cursor.step));
+      reporter.note(fmt::format("Resuming from \"{}\": epoch {}, step {}", name.stem(), cursor.epoch, cursor.step));
       return start;
     } catch (const DataError& error) {
-      console.warning(fmt::format("{}; trying the checkpoint before it", error.what()));
+      reporter.warn(fmt::format("{}; trying the checkpoint before it", error.what()));
     }
   }
   if (names.empty()) {
-    console.log(fmt::format("No checkpoint of {} yet: starting from the beginning", prefix.string()));
+    reporter.note(fmt::format("No checkpoint of {} yet: starting from the beginning", prefix.string()));
     return std::nullopt;
   }
   throw DataError(fmt::format("{}: every checkpoint is damaged", prefix.string()),
@@ -46,18 +46,18 @@ void agree(const OptionSet& set, const char* name, Value& mine, const Value& sav
 }  // namespace
 
 std::optional<Start> find_start(const TrainOptions& options, const OptionSet& set, const train::SharedStore& store,
-                                Console& console) {
+                                Reporter& reporter) {
   if (options.resume && options.load_epoch) {
     throw UsageError("--resume and --load-epoch: both say where to begin", "give one of them");
   }
-  if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), store, console);
+  if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), store, reporter);
   if (!options.load_epoch) return std::nullopt;
   std::optional<int> classes;
   if (set.chosen("num-classes")) classes = options.data.classes;
   const Path& prefix = needed_prefix(options, "--load-epoch");
   train::Checkpoint checkpoint = train::load_checkpoint(prefix, static_cast<std::uint32_t>(*options.load_epoch),
                                                         options.data.image, classes, store);
-  console.log(fmt::format("Loaded model \"{}-{:04}\"", prefix.string(), *options.load_epoch));
+  reporter.note(fmt::format("Loaded model \"{}-{:04}\"", prefix.string(), *options.load_epoch));
   return Start{.checkpoint = std::move(checkpoint), .file = {}};
 }
 
@@ -99,9 +99,9 @@ bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& opt
   return true;
 }
 
-void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Console& console) {
+void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Reporter& reporter) {
   if (complete_optimizer_state(start, optimizer)) {
-    console.log("The checkpoint has no state of this optimizer: it begins at zero");
+    reporter.note("The checkpoint has no state of this optimizer: it begins at zero");
   }
 }
 

@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
-#include "console.hpp"
 #include "train_options.hpp"
 
 namespace dtrain::cli {
@@ -18,7 +18,7 @@ struct Start {
 // nullopt: fresh weights. With --resume damaged checkpoints are reported and passed over; none at all is a fresh start,
 // all damaged is a DataError.
 std::optional<Start> find_start(const TrainOptions& options, const OptionSet& set, const train::SharedStore& store,
-                                Console& console);
+                                Reporter& reporter);
 
 // With --resume: takes seed, batch and shards of the checkpoint where the person chose none; a choice that differs is a
 // UsageError, because the run would not be the same any more. A job's --batch-size is no such choice: it counts for the
@@ -31,6 +31,6 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const Opti
 // Imported weights come without an optimizer, and another rule needs other slots: those begin at zero.
 // True when they did.
 bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer);
-void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Console& console);
+void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Reporter& reporter);
 
 }  // namespace dtrain::cli

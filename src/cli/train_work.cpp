@@ -12,11 +12,11 @@ void LastReports::on_checkpoint(const Path& file) {
   write_file_atomic(folder_.latest(), Path(file).replace_extension(".json").string());
 }
 
-TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Console& console)
+TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
     : run_(std::move(run)),
       folder_(folder),
-      console_(console),
-      watch_(console, run_),
+      reporter_(reporter),
+      watch_(reporter, run_),
       last_(folder),
       steps_(folder.steps()),
       news_(watch_.observers()) {
@@ -37,7 +37,7 @@ void TrainWork::begin(int workers) {
 }
 
 void TrainWork::show_output(const std::string& worker, std::string_view line) {
-  console_.log(fmt::format("[{}] {}", worker, line));
+  reporter_.note(fmt::format("[{}] {}", worker, line));
 }
 
 void TrainWork::end() {

@@ -25,7 +25,7 @@ class LastReports final : public train::Observer {
 
 class TrainWork final : public JobWork {
  public:
-  TrainWork(TrainRun run, const JobFolder& folder, Console& console);
+  TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter);
 
   const JobOptions& job() const override { return run_.options.job; }
   Json document() const override { return run_to_json(run_); }
@@ -43,7 +43,7 @@ class TrainWork final : public JobWork {
  private:
   const TrainRun run_;
   const JobFolder folder_;
-  Console& console_;
+  Reporter& reporter_;
   RunWatch watch_;
   LastReports last_;
   StepsFile steps_;

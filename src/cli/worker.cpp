@@ -8,6 +8,7 @@
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/comm/mesh.hpp>
@@ -15,7 +16,6 @@
 #include <dtrain/train/report_json.hpp>
 
 #include "agent_link.hpp"
-#include "console.hpp"
 #include "data_facts.hpp"
 #include "fingerprint.hpp"
 #include "gpu_choice.hpp"
@@ -65,25 +65,25 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
 }
 
 // Where nobody has the state in memory any more, this run goes on from its newest checkpoint.
-void prefer_latest(TrainRun& run, const JobFolder& folder, Console& console) {
+void prefer_latest(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
   try {
     if (!file_exists(folder.latest())) return;
     train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()), run.remote.store);
     complete_optimizer_state(latest, run.options.optimizer);
     run.start = std::move(latest);
   } catch (const Error& error) {
-    console.warning(fmt::format("{}; this worker needs the state of another", error.what()));
+    reporter.warn(fmt::format("{}; this worker needs the state of another", error.what()));
   }
 }
 
 // What the run needs that is not in its document.
-void open_run(TrainRun& run, const elastic::WorkerJob& me, AgentLink& link, Console& console) {
+void open_run(TrainRun& run, const elastic::WorkerJob& me, AgentLink& link, Reporter& reporter) {
   if (uses_s3(run) && !link.wait_for_loan()) {
-    console.warning("the coordinator did not say which AWS credentials to use: trying this host's own");
+    reporter.warn("the coordinator did not say which AWS credentials to use: trying this host's own");
   }
   check_far_facts(me.document, *run.remote.store);
   load_start(run);
-  prefer_latest(run, JobFolder{me.job_folder}, console);
+  prefer_latest(run, JobFolder{me.job_folder}, reporter);
 }
 
 elastic::Left::How how_of(train::TrainResult::Ended ended) {
@@ -99,14 +99,14 @@ elastic::Left::How how_of(train::TrainResult::Ended ended) {
 }
 
 train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership, const train::TrainerOptions& options,
-                            Console& console) {
+                            Reporter& reporter) {
   const auto training = training_loader(run);
   const auto validation = validation_loader(run);
   const auto executable = compile(run);
   train::ReportForwarder forwarder(membership);
   Observers observers;
   observers.add(forwarder);
-  TensorLog tensors(console, run.options.monitor, run.graph, *executable);
+  TensorLog tensors(reporter, run.options.monitor, run.graph, *executable);
   if (run.options.monitor > 0) observers.add(tensors);
   train::TrainResult result = train::train(run.graph, *executable, *training, validation.get(), membership, options,
                                            run.start ? &*run.start : nullptr, observers);
@@ -116,33 +116,32 @@ train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership
 
 }  // namespace
 
-ExitCode run_worker() {
+ExitCode run_worker(Reporter& reporter) {
   dump_stacks_on_signal();
   watch_stop_signals();
   watch_stop_signal(SIGUSR1);
   AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
   const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
   if (holds_program(me.document)) return run_program_worker(me, link);
-  Console console{GlobalOptions{}};
   TrainRun run = run_from_json(me.document, me.slot);
-  run.remote = remote_of_run(console, link.lent());
+  run.remote = remote_of_run(reporter, link.lent());
   const train::TrainerOptions options = worker_options(run, me);
   const std::optional<int> gpu = gpu_of_slot(run.options.compute, me.slot);
-  console.log(fmt::format("worker {} on {}, process {}, {}{} threads", me.worker, me.host, ::getpid(),
-                          gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
-  const FileDescriptor seat = sit_near_memory(run.options.compute.threads, console);
+  reporter.note(fmt::format("worker {} on {}, process {}, {}{} threads", me.worker, me.host, ::getpid(),
+                            gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
+  const FileDescriptor seat = sit_near_memory(run.options.compute.threads, reporter);
 
   comm::Endpoint endpoint(endpoint_options(me, run.options));
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
   link.connect(session);
-  ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, console);
+  ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, reporter);
   try {
     membership.progress(elastic::Phase::building);
-    open_run(run, me, link, console);
-    const train::TrainResult result = train_in(run, membership, options, console);
+    open_run(run, me, link, reporter);
+    const train::TrainResult result = train_in(run, membership, options, reporter);
     session.leave(how_of(result.ended), result.reason);
     link.finish();
-    console.log(fmt::format("left at epoch {} step {}: {}", result.cursor.epoch, result.cursor.step, result.reason));
+    reporter.note(fmt::format("left at epoch {} step {}: {}", result.cursor.epoch, result.cursor.step, result.reason));
     return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
   } catch (const std::exception& error) {
     session.leave(elastic::Left::How::failed, error.what());

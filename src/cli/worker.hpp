@@ -2,10 +2,11 @@
 #pragma once
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/reporter.hpp>
 
 namespace dtrain::cli {
 
 // Trains until it is done, removed or stopped. The agent's socket is elastic::kWorkerSocket.
-ExitCode run_worker();
+ExitCode run_worker(Reporter& reporter);
 
 }  // namespace dtrain::cli
