@@ -42,13 +42,14 @@ class Corrector {
  private:
   bool takes_words() const {
     const Command* command = tree_.find(out_.path);
-    return command && std::ranges::any_of(command->options.options(),
-                                          [](const Option& option) { return static_cast<bool>(option.take_words); });
+    return command && std::ranges::any_of(command->options.options(), [](const config::Option& option) {
+             return static_cast<bool>(option.take_words);
+           });
   }
 
   // Positionals that come before them.
   std::ptrdiff_t own_words_of_command() const {
-    return std::ranges::count_if(tree_.find(out_.path)->options.options(), [](const Option& option) {
+    return std::ranges::count_if(tree_.find(out_.path)->options.options(), [](const config::Option& option) {
       return option.positional() && !option.take_words && !option.hidden;
     });
   }
@@ -82,10 +83,10 @@ class Corrector {
   }
 
   // Every option that is valid here: the command's and those that every command takes.
-  std::vector<const Option*> known() const {
-    std::vector<const Option*> options;
-    const auto collect = [&](const OptionSet& set) {
-      for (const Option& option : set.options()) {
+  std::vector<const config::Option*> known() const {
+    std::vector<const config::Option*> options;
+    const auto collect = [&](const config::OptionSet& set) {
+      for (const config::Option& option : set.options()) {
         if (!option.positional()) options.push_back(&option);
       }
     };
@@ -97,7 +98,7 @@ class Corrector {
   void long_option(const std::string& word) {
     const auto equals = word.find('=');
     const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-    const Option& option = by_name(name);
+    const config::Option& option = by_name(name);
     if (option.is_switch()) {
       if (equals != std::string::npos) throw UsageError(option.shown_name() + ": takes no value");
       out_.words.push_back(option.shown_name());
@@ -108,10 +109,10 @@ class Corrector {
     }
   }
 
-  const Option& by_name(const std::string& name) const {
+  const config::Option& by_name(const std::string& name) const {
     std::vector<std::string> names, starting;
-    const Option* found = nullptr;
-    for (const Option* option : known()) {
+    const config::Option* found = nullptr;
+    for (const config::Option* option : known()) {
       const std::string candidate = option->name();
       if (candidate == name) return *option;
       names.push_back("--" + candidate);
@@ -137,7 +138,7 @@ class Corrector {
 
   void short_option(const std::string& word) {
     for (std::size_t i = 1; i < word.size(); ++i) {
-      const Option& option = by_letter(word, word[i]);
+      const config::Option& option = by_letter(word, word[i]);
       if (option.is_switch()) {
         out_.words.push_back(fmt::format("-{}", word[i]));
         continue;
@@ -147,9 +148,9 @@ class Corrector {
     }
   }
 
-  const Option& by_letter(const std::string& word, char letter) const {
+  const config::Option& by_letter(const std::string& word, char letter) const {
     std::vector<std::string> names;
-    for (const Option* option : known()) {
+    for (const config::Option* option : known()) {
       if (option->letter() == letter) return *option;
       names.push_back("--" + option->name());
     }
@@ -157,14 +158,14 @@ class Corrector {
     refuse_option(word.size() > 2 ? "-" + word : word, names);
   }
 
-  std::string following_value(const Option& option) {
+  std::string following_value(const config::Option& option) {
     const bool there = next_ + 1 < given_.size() && !given_[next_ + 1].starts_with("--");
     if (there) return given_[++next_];
     if (option.may_be_empty) return {};
     throw UsageError(fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
   }
 
-  void push_value(const Option& option, const std::string& value) {
+  void push_value(const config::Option& option, const std::string& value) {
     if (value.empty()) {
       out_.words.push_back(option.shown_name());
       out_.words.push_back(value);

@@ -10,7 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/reporter.hpp>
 
-#include "option_set.hpp"
+#include "config/option_set.hpp"
 
 namespace dtrain::cli {
 
@@ -19,7 +19,7 @@ struct Command {
   std::string sentence;               // what it does: lower case, no full stop
   std::vector<std::string> examples;  // whole command lines that parse
   std::vector<std::string> see_also;  // paths of other commands
-  OptionSet options;
+  config::OptionSet options;
   std::function<ExitCode(Reporter&)> run;  // called once, after options took their values
   std::shared_ptr<void> storage;           // owns the fields behind `options`
 };
@@ -33,7 +33,7 @@ struct CommandGroup {
 struct CommandTree {
   ReportOptions globals;
   bool help = false, long_help = false, version = false, show_config = false;
-  OptionSet global_options;  // bound to the fields above
+  config::OptionSet global_options;  // bound to the fields above
   std::vector<CommandGroup> groups;
   std::vector<std::unique_ptr<Command>> commands;
 
@@ -49,7 +49,7 @@ struct CommandTree {
 // Makes a command whose options live in a fresh Options, filled by bind(OptionSet&, Options&).
 template <typename Options>
 std::unique_ptr<Command> make_command(std::string path, std::string sentence,
-                                      ExitCode (*act)(const Options&, const OptionSet&, Reporter&)) {
+                                      ExitCode (*act)(const Options&, const config::OptionSet&, Reporter&)) {
   auto command = std::make_unique<Command>();
   auto options = std::make_shared<Options>();
   bind(command->options, *options);

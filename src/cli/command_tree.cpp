@@ -4,7 +4,7 @@
 
 namespace dtrain::cli {
 
-static void bind(OptionSet& set, CommandTree& tree) {
+static void bind(config::OptionSet& set, CommandTree& tree) {
   set.group("Everywhere");
   set.add("--json", tree.globals.json, "answer as JSON: one document, or one object a line for streams");
   set.add_choice("--color", tree.globals.color, {"auto", "always", "never"}, "colour; auto: on terminals");

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
 
-#include "environment.hpp"
 #include "error_details.hpp"
 
 namespace dtrain::cli {

@@ -38,7 +38,7 @@ std::string two_columns(std::string_view left, std::string_view text) {
   return out;
 }
 
-std::string left_of(const Option& option) {
+std::string left_of(const config::Option& option) {
   std::string left = option.positional() ? option.flags : (option.letter() ? "" : "    ");
   if (!option.positional()) {
     const std::string name = option.flags.find("--") == std::string::npos ? "" : "--" + option.name();
@@ -49,7 +49,7 @@ std::string left_of(const Option& option) {
   return left;
 }
 
-std::string right_of(const Option& option) {
+std::string right_of(const config::Option& option) {
   const std::string value = option.is_switch() || option.positional() ? "" : option.show();
   if (option.required) return option.help + " (required)";
   return value.empty() ? option.help : fmt::format("{} (default {})", option.help, value);
@@ -60,15 +60,15 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-std::string option_groups(const OptionSet& set, const Reporter& reporter) {
+std::string option_groups(const config::OptionSet& set, const Reporter& reporter) {
   std::vector<std::string> titles;
-  for (const Option& option : set.options()) {
+  for (const config::Option& option : set.options()) {
     if (std::find(titles.begin(), titles.end(), option.group) == titles.end()) titles.push_back(option.group);
   }
   std::string text;
   for (const std::string& title : titles) {
     text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, title + ":"));
-    for (const Option& option : set.options()) {
+    for (const config::Option& option : set.options()) {
       if (option.group == title && !option.hidden) text += two_columns(left_of(option), right_of(option));
     }
   }
@@ -77,7 +77,7 @@ std::string option_groups(const OptionSet& set, const Reporter& reporter) {
 
 std::string usage_of(const Command& command) {
   std::string usage = "dtrain " + command.path, words;
-  for (const Option& option : command.options.options()) {
+  for (const config::Option& option : command.options.options()) {
     if (!option.positional()) continue;
     if (option.take_words) {
       words = option.required ? fmt::format(" -- {}...", option.flags) : fmt::format(" [-- {}...]", option.flags);

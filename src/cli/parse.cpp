@@ -10,7 +10,7 @@ namespace {
 
 // Values stay texts here: conversion and checks are the options' own, so that they refuse alike wherever a value came
 // from.
-void bind_option(CLI::App& app, Option& option) {
+void bind_option(CLI::App& app, config::Option& option) {
   if (option.take_words) return;  // they never come this way
   if (option.is_switch()) {
     app.add_flag_callback(option.flags, [&option] { option.given = "true"; });
@@ -18,7 +18,7 @@ void bind_option(CLI::App& app, Option& option) {
   }
   const auto take = [&option](const CLI::results_t& results) {
     option.given = option.many      ? join(results, option.between_words)
-                   : option.repeats ? join(results, std::string(1, kBetweenRepeated))
+                   : option.repeats ? join(results, std::string(1, config::kBetweenRepeated))
                                     : results.back();
     return true;
   };
@@ -32,8 +32,8 @@ void bind_option(CLI::App& app, Option& option) {
   }
 }
 
-void bind_options(CLI::App& app, OptionSet& set) {
-  for (Option& option : set.options()) bind_option(app, option);
+void bind_options(CLI::App& app, config::OptionSet& set) {
+  for (config::Option& option : set.options()) bind_option(app, option);
 }
 
 // Only the branch that the words name is built: the tree grows, the program's start must not.
@@ -48,7 +48,7 @@ void add_branch(CLI::App& root, const CommandTree& tree, const std::string& path
 }
 
 void hand_over_rest(Command& command, const std::vector<std::string>& rest) {
-  for (Option& option : command.options.options()) {
+  for (config::Option& option : command.options.options()) {
     if (!option.take_words || rest.empty()) continue;
     option.take_words(rest);
     option.given = join(rest, " ");

@@ -9,14 +9,15 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/signals.hpp>
+
 #include "arguments.hpp"
-#include "cluster_choice.hpp"
 #include "command.hpp"
+#include "cli/commands/cluster/cluster_choice.hpp"
 #include "console.hpp"
-#include "environment.hpp"
 #include "help.hpp"
 #include "parse.hpp"
-#include "signals.hpp"
 #include "sources.hpp"
 
 namespace dtrain::cli {
@@ -37,9 +38,9 @@ ExitCode act(CommandTree& tree, const Arguments& arguments, const std::vector<st
   if (tree.version) {
     reporter.answer("dtrain " DTRAIN_VERSION);
   } else if (tree.long_help) {
-    answer_text(console, long_help(tree, arguments.path, reporter));
+    answer_text(reporter, long_help(tree, arguments.path, reporter));
   } else if (tree.help) {
-    answer_text(console, short_help(tree, arguments.path, reporter));
+    answer_text(reporter, short_help(tree, arguments.path, reporter));
   } else if (!command) {
     return refuse_without_command(tree, arguments.path, reporter);
   } else {

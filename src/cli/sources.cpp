@@ -2,19 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "config_file.hpp"
-#include "environment.hpp"
+#include "config/config_file.hpp"
 
 namespace dtrain::cli {
 namespace {
 
 struct ConfigFile {
-  Source source;
+  config::Source source;
   std::string name;
-  std::vector<ConfigEntry> entries;
+  std::vector<config::ConfigEntry> entries;
 };
 
 std::optional<Path> user_config() {
@@ -24,16 +24,16 @@ std::optional<Path> user_config() {
   return std::nullopt;
 }
 
-void read_config(std::vector<ConfigFile>& files, Source source, const Path& path) {
+void read_config(std::vector<ConfigFile>& files, config::Source source, const Path& path) {
   if (!std::filesystem::exists(path)) return;
-  files.push_back({source, path.string(), parse_config(read_file(path), path.string())});
+  files.push_back({source, path.string(), config::parse_config(read_file(path), path.string())});
 }
 
 // From the weakest to the strongest.
 std::vector<ConfigFile> config_files() {
   std::vector<ConfigFile> files;
-  if (const auto user = user_config()) read_config(files, Source::user_config, *user);
-  read_config(files, Source::project_config, "dtrain.toml");
+  if (const auto user = user_config()) read_config(files, config::Source::user_config, *user);
+  read_config(files, config::Source::project_config, "dtrain.toml");
   return files;
 }
 
@@ -43,7 +43,7 @@ std::string section_of(const Command& command) {
   return name;
 }
 
-void set_value(Option& option, const std::string& text, Source source, const std::string& origin) {
+void set_value(config::Option& option, const std::string& text, config::Source source, const std::string& origin) {
   const bool in_other_words = option.set_legacy && origin == option.legacy_variable;
   try {
     (in_other_words ? option.set_legacy : option.set)(text);
@@ -54,35 +54,35 @@ void set_value(Option& option, const std::string& text, Source source, const std
   option.origin = origin;
 }
 
-void apply_sources(Option& option, const std::vector<ConfigFile>& files, const std::string& section) {
+void apply_sources(config::Option& option, const std::vector<ConfigFile>& files, const std::string& section) {
   if (!option.flag_only) {
     for (const ConfigFile& file : files) {
-      for (const ConfigEntry& entry : file.entries) {
+      for (const config::ConfigEntry& entry : file.entries) {
         if (entry.section != section || entry.key != option.name()) continue;
         set_value(option, entry.value, file.source, fmt::format("{}:{}: {}", file.name, entry.line, entry.key));
       }
     }
     if (!option.legacy_variable.empty()) {
       const auto value = environment(option.legacy_variable);
-      if (value && !value->empty()) set_value(option, *value, Source::environment, option.legacy_variable);
+      if (value && !value->empty()) set_value(option, *value, config::Source::environment, option.legacy_variable);
     }
     if (const auto value = environment(option.variable())) {
-      set_value(option, *value, Source::environment, option.variable());
+      set_value(option, *value, config::Source::environment, option.variable());
     }
   }
-  if (option.given) set_value(option, *option.given, Source::flag, option.shown_name());
+  if (option.given) set_value(option, *option.given, config::Source::flag, option.shown_name());
 }
 
-void refuse(const ConfigFile& file, const ConfigEntry& entry, const std::string& what, const std::string& word,
+void refuse(const ConfigFile& file, const config::ConfigEntry& entry, const std::string& what, const std::string& word,
             const std::vector<std::string>& known) {
   const auto near = nearest_name(word, known);
   throw UsageError(fmt::format("{}:{}: {}", file.name, entry.line, what),
                    near ? fmt::format("did you mean '{}'?", *near) : "");
 }
 
-std::vector<std::string> config_keys(const OptionSet& set) {
+std::vector<std::string> config_keys(const config::OptionSet& set) {
   std::vector<std::string> keys;
-  for (const Option& option : set.options()) {
+  for (const config::Option& option : set.options()) {
     if (!option.flag_only) keys.push_back(option.name());
   }
   return keys;
@@ -91,13 +91,13 @@ std::vector<std::string> config_keys(const OptionSet& set) {
 void check_names(const CommandTree& tree, const ConfigFile& file) {
   std::vector<std::string> sections;
   for (const auto& command : tree.commands) sections.push_back(section_of(*command));
-  for (const ConfigEntry& entry : file.entries) {
-    const OptionSet* set = entry.section.empty() ? &tree.global_options : nullptr;
+  for (const config::ConfigEntry& entry : file.entries) {
+    const config::OptionSet* set = entry.section.empty() ? &tree.global_options : nullptr;
     for (const auto& command : tree.commands) {
       if (section_of(*command) == entry.section) set = &command->options;
     }
     if (!set) refuse(file, entry, fmt::format("unknown section '{}'", entry.section), entry.section, sections);
-    const Option* option = set->find(entry.key);
+    const config::Option* option = set->find(entry.key);
     if (!option || option->flag_only) {
       refuse(file, entry, fmt::format("unknown option '{}'", entry.key), entry.key, config_keys(*set));
     }
@@ -105,14 +105,14 @@ void check_names(const CommandTree& tree, const ConfigFile& file) {
 }
 
 void check_required(const Command& command) {
-  for (const Option& option : command.options.options()) {
-    if (!option.required || option.source != Source::fallback) continue;
+  for (const config::Option& option : command.options.options()) {
+    if (!option.required || option.source != config::Source::fallback) continue;
     throw UsageError(fmt::format("{}: {} is missing", command.path, option.shown_name()),
                      command.examples.empty() ? "" : "for example: " + command.examples.front());
   }
 }
 
-std::string plain_origin(const Option& option) {
+std::string plain_origin(const config::Option& option) {
   const std::string tail = ": " + option.name();
   return option.origin.ends_with(tail) ? option.origin.substr(0, option.origin.size() - tail.size()) : option.origin;
 }
@@ -122,29 +122,29 @@ std::string plain_origin(const Option& option) {
 void resolve_globals(CommandTree& tree) {
   const auto files = config_files();
   for (const ConfigFile& file : files) check_names(tree, file);
-  for (Option& option : tree.global_options.options()) apply_sources(option, files, "");
+  for (config::Option& option : tree.global_options.options()) apply_sources(option, files, "");
 }
 
-void apply_default_preset(OptionSet& set) {
+void apply_default_preset(config::OptionSet& set) {
   if (!set.preset_chooser().empty()) set.apply_preset(set.find(set.preset_chooser())->show());
 }
 
 void resolve(const CommandTree& tree, Command& command) {
   const auto files = config_files();
   const std::string section = section_of(command);
-  OptionSet& set = command.options;
+  config::OptionSet& set = command.options;
   if (!set.preset_chooser().empty()) {
     apply_sources(*set.find(set.preset_chooser()), files, section);
     apply_default_preset(set);
   }
-  for (Option& option : set.options()) apply_sources(option, files, section);
+  for (config::Option& option : set.options()) apply_sources(option, files, section);
   if (!tree.show_config) check_required(command);
 }
 
 void show_config(const CommandTree& tree, const Command& command, Reporter& reporter) {
   Json values = Json::array();
-  for (const OptionSet* set : {&command.options, &tree.global_options}) {
-    for (const Option& option : set->options()) {
+  for (const config::OptionSet* set : {&command.options, &tree.global_options}) {
+    for (const config::Option& option : set->options()) {
       if (option.flag_only) continue;
       values.push_back(Json::object({{"name", option.name()},
                                      {"value", option.show()},

@@ -13,7 +13,7 @@ void resolve_globals(CommandTree& tree);
 void resolve(const CommandTree& tree, Command& command);
 
 // The weakest chosen values of `--recipe`, for help: what the options hold when nobody says anything.
-void apply_default_preset(OptionSet& set);
+void apply_default_preset(config::OptionSet& set);
 
 // What --show-config prints: one line an option, or a document (schema dtrain.config/1).
 void show_config(const CommandTree& tree, const Command& command, Reporter& reporter);

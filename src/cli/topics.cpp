@@ -105,8 +105,8 @@ gone, so there all processes end with it.
 
 std::string environment_topic(const CommandTree& tree) {
   std::map<std::string, std::vector<std::string>> readers;
-  const auto collect = [&](const OptionSet& set, const std::string& who) {
-    for (const Option& option : set.options()) {
+  const auto collect = [&](const config::OptionSet& set, const std::string& who) {
+    for (const config::Option& option : set.options()) {
       if (!option.flag_only) readers[option.variable()].push_back(who);
       if (!option.legacy_variable.empty()) readers[option.legacy_variable].push_back(who);
     }

@@ -9,7 +9,7 @@
 
 #include <dtrain/comm/mesh.hpp>
 
-#include "state_transfer.hpp"
+#include "train/loop/state_transfer.hpp"
 
 namespace dtrain::train {
 namespace {

@@ -1,6 +1,6 @@
-#include "aws/problem.hpp"
 #include "fuzz.hpp"
-#include "objects/list.hpp"
+#include "net/aws/problem.hpp"
+#include "net/s3/list.hpp"
 
 namespace dtrain::fuzz {
 

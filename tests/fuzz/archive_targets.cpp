@@ -2,9 +2,9 @@
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/pack.hpp>
 
-#include "../unit/data/archive_files.hpp"
+#include "data/archive/archive_files.hpp"
+#include "data/dataset/photographs.hpp"
 #include "fuzz.hpp"
-#include "photographs.hpp"
 
 namespace dtrain::fuzz {
 namespace {

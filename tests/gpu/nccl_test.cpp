@@ -10,18 +10,17 @@
 
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/backend/cuda.hpp>
-
 #include <dtrain/nn/networks.hpp>
 
-#include "arithmetic.hpp"
+#include "comm/arithmetic.hpp"
+#include "comm/nccl/link.hpp"
+#include "comm/nccl/nccl_communicator.hpp"
 #include "common/adder_up.hpp"
 #include "common/problem.hpp"
 #include "common/replay_accelerator.hpp"
 #include "common/replay_device.hpp"
 #include "common/trace.hpp"
-#include "nccl/link.hpp"
-#include "nccl/nccl_communicator.hpp"
-#include "step.hpp"
+#include "train/loop/step.hpp"
 
 namespace dtrain::testing {
 namespace {

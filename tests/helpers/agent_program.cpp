@@ -1,17 +1,17 @@
 // Real processes for the tests of agents: `agent COMMAND...` joins as its standard input says and starts COMMAND as its
 // workers; `worker` is such a command that prints what it is told and does what a test asks; `coordinator FOLDER
 // COMMAND...` keeps a job of one host with one worker.
-#include <dtrain/base/stack_dump.hpp>
-#include <dtrain/base/stop.hpp>
-#include <dtrain/elastic/agent.hpp>
-#include <dtrain/elastic/network_crew.hpp>
-#include <dtrain/launch/local_launcher.hpp>
-#include <dtrain/net/channel.hpp>
-
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <string_view>
+
+#include <dtrain/base/stack_dump.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/elastic/network_crew.hpp>
+#include <dtrain/launcher/local_launcher.hpp>
+#include <dtrain/net/channel.hpp>
 
 using namespace dtrain;
 
@@ -66,7 +66,7 @@ int be_worker() {
 int be_coordinator(const Path& folder, std::vector<std::string> worker_command) {
   worker_command.insert(worker_command.begin(), {"/proc/self/exe", "agent"});
   net::Loop loop;
-  launch::LocalLauncher launcher(std::move(worker_command));
+  launcher::LocalLauncher launcher(std::move(worker_command));
   elastic::NetworkCrew* hands = nullptr;
   elastic::NetworkCrewOptions options{.token = "token", .job_folder = folder, .job = {}};
   elastic::NetworkCrew crew(loop, launcher, options, [&](const elastic::CrewEvent& event) {

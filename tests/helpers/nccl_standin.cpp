@@ -28,8 +28,8 @@
 
 #include <dtrain/base/bfloat16.hpp>
 
-#include "helpers/host_stream.hpp"
-#include "nccl/api.hpp"
+#include "comm/nccl/api.hpp"
+#include "host_stream.hpp"
 
 namespace dtrain::comm::nccl {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <dtrain/base/json.hpp>
 
-#include "aws/sigv4.hpp"
+#include "net/aws/sigv4.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "shared_communicator.hpp"
+#include "elastic/session/shared_communicator.hpp"
 
 namespace dtrain::world {
 namespace {

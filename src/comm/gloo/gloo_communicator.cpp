@@ -1,4 +1,4 @@
-#include "gloo/gloo_communicator.hpp"
+#include "gloo_communicator.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "gloo/gloo_context.hpp"
-#include "gloo/gloo_wire.hpp"
+#include "gloo_context.hpp"
+#include "gloo_wire.hpp"
 #include "reduce_operation.hpp"
 
 namespace dtrain::comm {

@@ -1,4 +1,4 @@
-#include "gloo/gloo_context.hpp"
+#include "gloo_context.hpp"
 
 #include <fmt/format.h>
 #include <gloo/rendezvous/context.h>

@@ -9,7 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/rival.hpp>
 
-#include "gloo/gloo_context.hpp"
+#include "gloo_context.hpp"
 
 namespace dtrain::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "gloo/gloo_wire.hpp"
+#include "gloo_wire.hpp"
 
 #include <dtrain/base/error.hpp>
 

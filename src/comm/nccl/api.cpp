@@ -1,4 +1,4 @@
-#include "nccl/api.hpp"
+#include "api.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

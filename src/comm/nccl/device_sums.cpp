@@ -1,4 +1,4 @@
-#include "nccl/device_sums.hpp"
+#include "device_sums.hpp"
 
 #include <algorithm>
 

@@ -8,9 +8,9 @@
 
 #include <dtrain/base/accelerator.hpp>
 
-#include "nccl/exchange_plan.hpp"
-#include "nccl/link.hpp"
-#include "nccl/local_sums.hpp"
+#include "exchange_plan.hpp"
+#include "link.hpp"
+#include "local_sums.hpp"
 
 namespace dtrain::comm::nccl {
 

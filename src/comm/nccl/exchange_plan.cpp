@@ -1,4 +1,4 @@
-#include "nccl/exchange_plan.hpp"
+#include "exchange_plan.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "nccl/link.hpp"
+#include "link.hpp"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include <dtrain/base/accelerator.hpp>
 #include <dtrain/comm/communicator.hpp>
 
-#include "nccl/api.hpp"
+#include "api.hpp"
 
 namespace dtrain::comm::nccl {
 

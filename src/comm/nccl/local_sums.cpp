@@ -1,4 +1,4 @@
-#include "nccl/local_sums.hpp"
+#include "local_sums.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "nccl/nccl_communicator.hpp"
+#include "nccl_communicator.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "device_sums.hpp"
 #include "float_pool.hpp"
-#include "nccl/device_sums.hpp"
-#include "nccl/link.hpp"
+#include "link.hpp"
 #include "reduction_begin.hpp"
 
 namespace dtrain::comm {

@@ -1,4 +1,4 @@
-#include "tcp/exchange.hpp"
+#include "exchange.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -12,8 +12,8 @@
 
 #include <dtrain/comm/mesh.hpp>
 
+#include "link.hpp"
 #include "operation.hpp"
-#include "tcp/link.hpp"
 
 namespace dtrain::comm::tcp {
 

@@ -1,4 +1,4 @@
-#include "tcp/link.hpp"
+#include "link.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>

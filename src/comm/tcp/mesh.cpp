@@ -1,4 +1,4 @@
-#include "tcp/mesh.hpp"
+#include "mesh.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "tcp/reception.hpp"
+#include "reception.hpp"
 
 namespace dtrain::comm::tcp {
 

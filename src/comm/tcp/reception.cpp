@@ -1,4 +1,4 @@
-#include "tcp/reception.hpp"
+#include "reception.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

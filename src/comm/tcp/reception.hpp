@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "tcp/sockets.hpp"
+#include "sockets.hpp"
 
 namespace dtrain::comm::tcp {
 

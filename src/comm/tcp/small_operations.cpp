@@ -1,4 +1,4 @@
-#include "tcp/small_operations.hpp"
+#include "small_operations.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <dtrain/base/files.hpp>
 
-#include "tcp/exchange.hpp"
+#include "exchange.hpp"
 
 namespace dtrain::comm::tcp {
 

@@ -1,4 +1,4 @@
-#include "tcp/sockets.hpp"
+#include "sockets.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

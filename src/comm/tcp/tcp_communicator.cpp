@@ -1,12 +1,12 @@
-#include "tcp/tcp_communicator.hpp"
+#include "tcp_communicator.hpp"
 
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
 
+#include "exchange.hpp"
 #include "reduce_operation.hpp"
-#include "tcp/exchange.hpp"
-#include "tcp/small_operations.hpp"
+#include "small_operations.hpp"
 
 namespace dtrain::comm::tcp {
 namespace {

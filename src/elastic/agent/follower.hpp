@@ -12,7 +12,7 @@
 #include <dtrain/net/channel.hpp>
 
 #include "coordinator_process.hpp"
-#include "elect/elect.hpp"
+#include "election/elect.hpp"
 #include "errands.hpp"
 #include "peers.hpp"
 #include "wire.hpp"

@@ -7,7 +7,7 @@
 
 #include <dtrain/elastic/circle.hpp>
 
-#include "elect/elect.hpp"
+#include "election/elect.hpp"
 #include "errands.hpp"
 
 namespace dtrain::elastic {

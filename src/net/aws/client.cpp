@@ -11,7 +11,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws.hpp>
 
-#include "../exchange.hpp"
+#include "http/exchange.hpp"
 #include "pause.hpp"
 #include "problem.hpp"
 #include "sigv4.hpp"

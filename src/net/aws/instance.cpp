@@ -11,7 +11,7 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "../exchange.hpp"
+#include "http/exchange.hpp"
 #include "profile.hpp"
 
 namespace dtrain::net {

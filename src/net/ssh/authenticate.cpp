@@ -1,4 +1,4 @@
-#include "ssh/authenticate.hpp"
+#include "authenticate.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ssh/watchdog.hpp"
+#include "watchdog.hpp"
 
 namespace dtrain::net::ssh {
 namespace {

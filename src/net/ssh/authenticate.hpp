@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ssh/connection.hpp"
+#include "connection.hpp"
 
 namespace dtrain::net::ssh {
 

@@ -1,4 +1,4 @@
-#include "ssh/channel.hpp"
+#include "channel.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ssh/connection.hpp"
+#include "connection.hpp"
 
 namespace dtrain::net::ssh {
 

@@ -5,8 +5,8 @@
 
 #include <dtrain/net/ssh.hpp>
 
-#include "ssh/channel.hpp"
-#include "ssh/session.hpp"
+#include "channel.hpp"
+#include "session.hpp"
 
 namespace dtrain::net {
 namespace {

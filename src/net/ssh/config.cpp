@@ -1,4 +1,4 @@
-#include "ssh/config.hpp"
+#include "config.hpp"
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -11,7 +11,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "ssh/user.hpp"
+#include "user.hpp"
 
 namespace dtrain::net::ssh {
 namespace {

@@ -1,4 +1,4 @@
-#include "ssh/connection.hpp"
+#include "connection.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

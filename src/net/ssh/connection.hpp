@@ -12,7 +12,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 
-#include "ssh/patience.hpp"
+#include "patience.hpp"
 
 namespace dtrain::net::ssh {
 

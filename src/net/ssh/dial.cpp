@@ -1,4 +1,4 @@
-#include "ssh/dial.hpp"
+#include "dial.hpp"
 
 #include <fmt/format.h>
 #include <netdb.h>

@@ -6,7 +6,7 @@
 
 #include <dtrain/base/files.hpp>
 
-#include "ssh/patience.hpp"
+#include "patience.hpp"
 
 namespace dtrain::net::ssh {
 

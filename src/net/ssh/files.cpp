@@ -8,7 +8,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/ssh.hpp>
 
-#include "ssh/session.hpp"
+#include "session.hpp"
 
 namespace dtrain::net {
 namespace {

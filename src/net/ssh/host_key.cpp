@@ -1,4 +1,4 @@
-#include "ssh/host_key.hpp"
+#include "host_key.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 
 #include <dtrain/net/ssh.hpp>
 
-#include "ssh/connection.hpp"
+#include "connection.hpp"
 
 namespace dtrain::net::ssh {
 

@@ -1,4 +1,4 @@
-#include "ssh/reach.hpp"
+#include "reach.hpp"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 
 #include <dtrain/base/text.hpp>
 
-#include "sockets.hpp"
-#include "ssh/authenticate.hpp"
-#include "ssh/config.hpp"
-#include "ssh/dial.hpp"
-#include "ssh/host_key.hpp"
-#include "ssh/user.hpp"
+#include "authenticate.hpp"
+#include "config.hpp"
+#include "dial.hpp"
+#include "host_key.hpp"
+#include "server/sockets.hpp"
+#include "user.hpp"
 
 namespace dtrain::net::ssh {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <dtrain/net/ssh.hpp>
 
-#include "ssh/connection.hpp"
-#include "ssh/tunnel.hpp"
+#include "connection.hpp"
+#include "tunnel.hpp"
 
 namespace dtrain::net::ssh {
 

@@ -1,4 +1,4 @@
-#include "ssh/session.hpp"
+#include "session.hpp"
 
 #include <algorithm>
 #include <random>

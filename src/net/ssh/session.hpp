@@ -5,8 +5,8 @@
 
 #include <dtrain/net/ssh.hpp>
 
-#include "ssh/reach.hpp"
-#include "ssh/sftp.hpp"
+#include "reach.hpp"
+#include "sftp.hpp"
 
 namespace dtrain::net {
 

@@ -1,11 +1,11 @@
-#include "ssh/sftp.hpp"
+#include "sftp.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <utility>
 
-#include "ssh/sftp_packet.hpp"
+#include "sftp_packet.hpp"
 
 namespace dtrain::net::ssh {
 namespace {

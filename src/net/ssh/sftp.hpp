@@ -11,7 +11,7 @@
 
 #include <dtrain/net/ssh.hpp>
 
-#include "ssh/channel.hpp"
+#include "channel.hpp"
 
 namespace dtrain::net::ssh {
 

@@ -1,4 +1,4 @@
-#include "ssh/tunnel.hpp"
+#include "tunnel.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "ssh/channel.hpp"
-#include "ssh/connection.hpp"
+#include "channel.hpp"
+#include "connection.hpp"
 
 namespace dtrain::net::ssh {
 

@@ -1,4 +1,4 @@
-#include "ssh/user.hpp"
+#include "user.hpp"
 
 #include <pwd.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "ssh/watchdog.hpp"
+#include "watchdog.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>

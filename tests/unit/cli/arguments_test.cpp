@@ -1,8 +1,8 @@
-#include "arguments.hpp"
-
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "arguments.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -43,8 +43,9 @@ TEST(CommandTree, NoCommandHidesAnOptionOfEveryCommand) {
   const CommandTree tree;
   for (const auto& command : tree.commands) {
     std::set<std::string> seen;
-    for (const OptionSet* set : std::initializer_list<const OptionSet*>{&command->options, &tree.global_options}) {
-      for (const Option& option : set->options()) {
+    for (const config::OptionSet* set :
+         std::initializer_list<const config::OptionSet*>{&command->options, &tree.global_options}) {
+      for (const config::Option& option : set->options()) {
         EXPECT_TRUE(seen.insert(option.name()).second) << command->path << " " << option.name();
         if (option.letter() && option.name().size() > 1) {
           EXPECT_TRUE(seen.insert(std::string(1, option.letter())).second) << command->path << " " << option.letter();
@@ -68,7 +69,7 @@ TEST(CommandTree, EveryCommandHasASentenceAndAnExample) {
 
 TEST(CommandTree, EveryRecipeCanBeApplied) {
   const CommandTree tree;
-  OptionSet& set = tree.find("train")->options;
+  config::OptionSet& set = tree.find("train")->options;
   for (const char* recipe : {"cifar10", "imagenet", "mnist"}) set.apply_preset(recipe);
   EXPECT_EQ(set.find("network")->show(), "mlp");
   EXPECT_FALSE(set.chosen("network"));

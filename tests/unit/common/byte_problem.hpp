@@ -7,7 +7,7 @@
 
 #include <dtrain/base/random.hpp>
 
-#include "common/problem.hpp"
+#include "problem.hpp"
 
 namespace dtrain::testing {
 

@@ -9,8 +9,8 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "common/problem.hpp"
-#include "common/trace.hpp"
+#include "problem.hpp"
+#include "trace.hpp"
 
 namespace dtrain::testing {
 

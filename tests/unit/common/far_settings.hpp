@@ -6,7 +6,7 @@
 
 #include <dtrain/net/aws.hpp>
 
-#include "common/test_server.hpp"
+#include "test_server.hpp"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/nn/optimizer.hpp>
 
-#include "common/problem.hpp"
+#include "problem.hpp"
 
 namespace dtrain::testing {
 

@@ -1,4 +1,4 @@
-#include "common/replay_accelerator.hpp"
+#include "replay_accelerator.hpp"
 
 #include <algorithm>
 #include <cstdlib>

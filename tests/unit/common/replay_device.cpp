@@ -1,4 +1,4 @@
-#include "common/replay_device.hpp"
+#include "replay_device.hpp"
 
 #include <cstdlib>
 #include <cstring>

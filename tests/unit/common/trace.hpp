@@ -7,7 +7,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
-#include "common/problem.hpp"
+#include "problem.hpp"
 
 namespace dtrain::testing {
 

@@ -15,7 +15,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/net/channel.hpp>
 
-#include "sockets.hpp"
+#include "server/sockets.hpp"
 
 namespace dtrain::net {
 

@@ -1,0 +1,90 @@
+// Many items, worked on by several threads, used in their order by one.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace dtrain {
+
+// Calls make(i) for every i below `count` on `threads` threads and take(i, result) on the caller's, in order. At most
+// 8 results a thread wait to be taken: that bounds the memory. The first exception, by order, is thrown again.
+template <typename Result, typename Make, typename Take>
+class OrderedWork {
+ public:
+  OrderedWork(std::size_t count, int threads, const Make& make, const Take& take)
+      : count_(count), make_(make), take_(take), slots_(static_cast<std::size_t>(threads) * 8) {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  }
+  ~OrderedWork() {
+    {
+      const std::lock_guard lock(mutex_);
+      begun_ = count_;
+    }
+    room_.notify_all();
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      Slot slot = wait_for(i);
+      if (slot.error) std::rethrow_exception(slot.error);
+      take_(i, std::move(*slot.result));
+    }
+  }
+
+ private:
+  struct Slot {
+    std::optional<Result> result;
+    std::exception_ptr error;
+    bool full() const { return result || error; }
+  };
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      room_.wait(lock, [this] { return begun_ == count_ || begun_ < taken_ + slots_.size(); });
+      if (begun_ == count_) return;
+      const std::size_t i = begun_++;
+      lock.unlock();
+      Slot slot;
+      try {
+        slot.result = make_(i);
+      } catch (...) {
+        slot.error = std::current_exception();
+      }
+      lock.lock();
+      slots_[i % slots_.size()] = std::move(slot);
+      done_.notify_one();
+    }
+  }
+
+  Slot wait_for(std::size_t i) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return slots_[i % slots_.size()].full(); });
+    Slot slot = std::exchange(slots_[i % slots_.size()], {});
+    taken_ = i + 1;
+    lock.unlock();
+    room_.notify_all();
+    return slot;
+  }
+
+  const std::size_t count_;
+  const Make& make_;
+  const Take& take_;
+  std::mutex mutex_;
+  std::condition_variable room_, done_;
+  std::size_t begun_ = 0, taken_ = 0;  // guarded by mutex_, as the slots
+  std::vector<Slot> slots_;
+  std::vector<std::jthread> threads_;
+};
+
+template <typename Result, typename Make, typename Take>
+void make_in_order(std::size_t count, int threads, const Make& make, const Take& take) {
+  OrderedWork<Result, Make, Take>(count, threads, make, take).run();
+}
+
+}  // namespace dtrain

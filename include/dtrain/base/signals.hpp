@@ -1,0 +1,21 @@
+// Ending by a signal that leaves nothing to resume.
+#pragma once
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain {
+
+// The work was stopped by `signal` and cannot go on later: run() says so and ends the process by that signal again,
+// so that the caller's shell sees 130 or 143.
+class Interrupted : public Error {
+ public:
+  Interrupted(int signal, const std::string& what, std::string hint = {})
+      : Error(what, std::move(hint)), signal_(signal) {}
+  int signal() const { return signal_; }
+  std::string_view kind() const override { return "interrupted"; }
+
+ private:
+  int signal_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,115 @@
+#include "bench_job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/elastic/records.hpp>
+
+#include "job/spec/job_client.hpp"
+
+namespace dtrain::bench {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLook = 20ms;
+constexpr auto kLongest = 120s;
+constexpr std::size_t kLastWords = 1000;  // characters of its output in an error
+
+FileDescriptor created(const Path& path) {
+  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!file) throw Error(fmt::format("{}: cannot create", path.string()));
+  return file;
+}
+
+}  // namespace
+
+BenchJob::BenchJob(const Path& folder, std::vector<std::string> arguments) : folder_(folder), files_{folder / "job"} {
+  make_folder(folder_);
+  const FileDescriptor out = created(folder_ / "out"), err = created(folder_ / "err");
+  Spawn child = spawn_of(own_command());
+  child.arguments.insert(child.arguments.end(), {"train", "--json", "--job-dir", files_.path.string()});
+  child.arguments.insert(child.arguments.end(), arguments.begin(), arguments.end());
+  child.environment = own_environment();
+  child.output = out.get();
+  child.error = err.get();
+  child.death_signal = SIGTERM;
+  process_ = spawn(child);
+}
+
+BenchJob::~BenchJob() {
+  kill_tree(process_);
+  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+bool BenchJob::has_ended() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+std::string BenchJob::said() const {
+  const std::string text = read_file(folder_ / "err");
+  return text.size() > kLastWords ? text.substr(text.size() - kLastWords) : text;
+}
+
+std::vector<double> BenchJob::step_seconds() const {
+  std::vector<double> seconds;
+  for (const std::string& line : split(read_file(folder_ / "out"), '\n')) {
+    if (!line.ends_with('}')) continue;
+    const Json event = Json::parse(line, "the job's output");
+    if (event.at("event").as_string() == "step") seconds.push_back(event.at("seconds").as_number());
+  }
+  return seconds;
+}
+
+std::vector<Json> BenchJob::generations() const {
+  std::vector<Json> found;
+  for (Json& event : elastic::read_events(files_.events())) {
+    if (event.at("event").as_string() == "generation") found.push_back(std::move(event));
+  }
+  return found;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> BenchJob::workers() const {
+  std::vector<std::pair<std::string, std::int64_t>> members;
+  const Json document = job::ask_coordinator(files_, Json::object({{"ask", "list"}}));
+  for (const Json& host : document.at("hosts").as_array()) {
+    if (host.at("ranks").as_array().empty()) continue;
+    members.emplace_back(host.at("name").as_string(), host.at("pids").as_array().at(0).as_integer());
+  }
+  return members;
+}
+
+void BenchJob::wait_until(const std::function<bool()>& condition, const std::string& what) const {
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (!condition()) {
+    if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped by a signal while measuring");
+    if (has_ended()) throw Error(fmt::format("the measured job ended before {}:\n{}", what, said()));
+    if (std::chrono::steady_clock::now() > end)
+      throw Error(fmt::format("the measured job did not {}:\n{}", what, said()));
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+void BenchJob::wait_steps(std::size_t more) const {
+  const std::size_t wanted = step_seconds().size() + more;
+  wait_until([&] { return step_seconds().size() >= wanted; }, fmt::format("do {} more steps", more));
+}
+
+void BenchJob::run_for(std::chrono::duration<double> time) const {
+  const auto end = std::chrono::steady_clock::now() + time;
+  wait_until([&] { return std::chrono::steady_clock::now() >= end; }, "run for its time");
+}
+
+}  // namespace dtrain::bench

@@ -1,0 +1,45 @@
+// A job of this very program under measurement: a child process whose steps, events and workers are watched.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+
+#include "job/spec/job_folder.hpp"
+
+namespace dtrain::bench {
+
+class BenchJob {
+ public:
+  // Starts `dtrain train` with these arguments, and --json and --job-dir besides. `folder` holds the job's files.
+  BenchJob(const Path& folder, std::vector<std::string> arguments);
+  // Ends the job and waits for all of its processes.
+  ~BenchJob();
+  BenchJob(const BenchJob&) = delete;
+
+  const job::JobFolder& files() const { return files_; }
+  // Seconds of each step so far, in order.
+  std::vector<double> step_seconds() const;
+  // The "generation" events so far: one for each generation that has trained.
+  std::vector<Json> generations() const;
+  // {"host": process id} of worker processes that train now.
+  std::vector<std::pair<std::string, std::int64_t>> workers() const;
+
+  // Throws Error with what the job said when it ended or the condition is not true after a long time.
+  void wait_until(const std::function<bool()>& condition, const std::string& what) const;
+  void wait_steps(std::size_t more) const;
+  void run_for(std::chrono::duration<double> time) const;
+
+ private:
+  bool has_ended() const;
+  std::string said() const;
+
+  Path folder_;
+  job::JobFolder files_;
+  pid_t process_ = 0;
+};
+
+}  // namespace dtrain::bench

@@ -1,0 +1,96 @@
+#include "bench_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/elastic/membership.hpp>
+#include <dtrain/train/batch_feed.hpp>
+
+#include "config/synthetic_data.hpp"
+#include "job/spec/process_facts.hpp"
+
+namespace dtrain::bench {
+namespace {
+
+struct Enough {};
+
+// Ends the run by an exception of its own: nothing of the run is kept.
+class StepClock final : public train::Observer {
+ public:
+  StepClock(StepTimes& times, const BenchLength& length) : times_(times), length_(length) {}
+
+  void on_step(const train::StepReport& report) override {
+    if (seen_++ == 0) times_.first_step = job::time_since_exec().count();
+    if (seen_ <= length_.warmup) return;
+    times_.seconds.push_back(report.time.count());
+    measured_ += report.time.count();
+    const bool enough = length_.steps > 0 ? times_.seconds.size() >= static_cast<std::size_t>(length_.steps)
+                                          : measured_ >= length_.seconds;
+    if (enough) throw Enough();
+  }
+
+ private:
+  StepTimes& times_;
+  const BenchLength& length_;
+  int seen_ = 0;
+  double measured_ = 0;
+};
+
+}  // namespace
+
+double StepTimes::share(double quantile) const {
+  DTRAIN_CHECK(!seconds.empty(), "at least one step was measured");
+  return seconds[static_cast<std::size_t>(std::lround(quantile * static_cast<double>(seconds.size() - 1)))];
+}
+
+StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader,
+                     train::TrainerOptions options, const BenchLength& length) {
+  options.epochs = std::numeric_limits<std::uint32_t>::max();
+  options.schedule.base = config::kHarmlessRate;
+  StepTimes times;
+  StepClock clock(times, length);
+  try {
+    const auto alone = elastic::make_fixed_membership(comm::make_single());
+    const train::TrainResult result = train::train(graph, executable, loader, nullptr, *alone, options, nullptr, clock);
+    if (result.ended == train::TrainResult::Ended::stopped) {
+      throw Interrupted(stop_signal(), "stopped by a signal while measuring");
+    }
+  } catch (const Enough&) {
+  } catch (const Error& error) {
+    if (stop_signal() == 0) throw;
+    throw Interrupted(stop_signal(), error.what());
+  }
+  times.peak_memory = job::peak_memory_bytes();
+  std::sort(times.seconds.begin(), times.seconds.end());
+  return times;
+}
+
+std::vector<OperationTime> profile_shard(backend::Executable& executable, data::Loader& loader, int samples) {
+  constexpr int kRepeats = 5;
+  loader.start(0, {{0, samples}});
+  const std::optional<data::Batch> batch = loader.next();
+  DTRAIN_CHECK(batch, "a loader gives the slice that it was asked for");
+  const Json rows = executable.profile(train::host_batch(*batch), kRepeats);
+  std::vector<OperationTime> operations;
+  for (const Json& row : rows.as_array()) {
+    const double calls = std::max(1.0, row.at("calls").as_number());
+    operations.push_back({row.at("op").as_string(), row.at("kind").as_string(), row.at("shape").as_string(),
+                          row.at("seconds").as_number() / calls, row.at("bare_seconds").as_number() / calls});
+  }
+  return operations;
+}
+
+double bare_convolution_seconds(const std::vector<OperationTime>& operations, int shards, int lanes) {
+  double shard = 0;
+  for (const OperationTime& operation : operations) {
+    if (operation.kind == "convolution") shard += operation.bare_seconds;
+  }
+  const int rounds = (shards + lanes - 1) / lanes;
+  return shard * rounds;
+}
+
+}  // namespace dtrain::bench

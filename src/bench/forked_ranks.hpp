@@ -1,0 +1,43 @@
+// Ranks as processes of this machine, for benchmarks: forked from this one, with a page of memory that all of them
+// share.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dtrain/comm/mesh.hpp>
+
+namespace dtrain::bench {
+
+constexpr std::string_view kLoopback = "127.0.0.1";
+
+// In the forked process.
+class ForkedRank {
+ public:
+  ForkedRank(int rank, int ranks, std::string secret, std::span<double> numbers, std::span<std::uint16_t> ports)
+      : rank_(rank), ranks_(ranks), secret_(std::move(secret)), numbers_(numbers), ports_(ports) {}
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+  std::span<double> numbers() { return numbers_; }  // seen by the caller of run_forked()
+  // This rank's endpoint with the plan of all, once every rank has one.
+  std::unique_ptr<comm::Endpoint> make_endpoint(comm::MeshPlan& plan, bool by_unix_sockets = true);
+
+ private:
+  int rank_, ranks_;
+  std::string secret_;
+  std::span<double> numbers_;
+  std::span<std::uint16_t> ports_;
+};
+
+// Calls work(rank) in `ranks` processes and returns the numbers of each, `numbers` of them. The caller must have no
+// other threads. Throws Error when a rank fails or takes longer than the deadline; no process is left then.
+std::vector<std::vector<double>> run_forked(int ranks, int numbers, std::chrono::seconds deadline,
+                                            const std::function<void(ForkedRank&)>& work);
+
+}  // namespace dtrain::bench

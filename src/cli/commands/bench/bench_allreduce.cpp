@@ -1,0 +1,283 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+
+#include <dtrain/comm/rival.hpp>
+#include <dtrain/comm/tree.hpp>
+
+#include "bench/forked_ranks.hpp"
+#include "cli/command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
+constexpr std::string_view kTree = "tree";
+
+struct BenchOptions {
+  std::vector<double> ranks{2, 3, 4};
+  double megabytes = 100;
+  int rounds = 10;
+  int mesh_ranks = 16;
+  bool rounded = false;
+  bool by_tcp = false;
+};
+
+void bind(config::OptionSet& set, BenchOptions& options) {
+  set.group("Measuring");
+  set.add_numbers("--ranks", options.ranks, "N,N,...", "numbers of ranks, each a process of this machine");
+  set.add("--megabytes", options.megabytes, "MB", "of float32 that every rank brings", config::more_than(0));
+  set.add("--rounds", options.rounds, "N", "times that every algorithm runs, all of them in turn", config::at_least(1));
+  set.add("--mesh-ranks", options.mesh_ranks, "N", "ranks for the time until all are connected; 0: not measured",
+          config::between(0, 64));
+  set.add("--by-tcp", options.by_tcp, "let the tree use TCP, as it does between machines, and no Unix sockets");
+  set.add("--bfloat16", options.rounded, "let the tree round to bfloat16 and send that");
+}
+
+// Of the threads of this process.
+double cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+struct Cost {
+  double seconds = 0, cpu_seconds = 0;
+};
+constexpr std::size_t kNumbersOfCost = 2;
+
+// What a step needs of one rank: its leaves, which are there already, added up here and then over all ranks.
+class Contestant {
+ public:
+  Contestant(comm::Communicator& comm, std::int64_t size, bool rounded)
+      : comm_(comm),
+        shape_{.shards = comm::power_of_two_at_least(comm.size()), .size = size, .rounded = rounded ? size : 0},
+        span_(comm::shards_of_rank(comm.rank(), comm.size(), shape_.shards)),
+        sum_(static_cast<std::size_t>(size)),
+        leaf_(static_cast<std::size_t>(span_.last - span_.first > 1 ? size : 0)),
+        gloo_(comm::make_gloo_rival(comm, std::string(bench::kLoopback), sum_)) {}
+
+  Cost cost_of(const std::string& name) {
+    comm_.all_gather({});
+    const double cpu_begin = cpu_seconds();
+    const Clock::time_point begin = Clock::now();
+    if (name == kTree) {
+      reduce_by_tree(false);
+    } else {
+      reduce_by_gloo(name);
+    }
+    return {std::chrono::duration<double>(Clock::now() - begin).count(), cpu_seconds() - cpu_begin};
+  }
+
+  // A sum of ones, before anything is measured.
+  void check(const std::string& name) {
+    std::ranges::fill(sum_, 1.0f);
+    std::ranges::fill(leaf_, 1.0f);
+    if (name == kTree) {
+      reduce_by_tree(true);
+    } else {
+      reduce_by_gloo(name);
+    }
+    const auto expected = static_cast<float>(shape_.shards);
+    const auto wrong = std::ranges::find_if(sum_, [&](float value) { return value != expected; });
+    if (wrong == sum_.end()) return;
+    throw Error(fmt::format("{} gives {} at {} where {} was expected", name, *wrong, wrong - sum_.begin(), expected));
+  }
+
+ private:
+  void reduce_by_tree(bool of_ones) {
+    const auto reduction = comm_.begin_reduction(shape_, {});
+    for (int shard = span_.first; shard < span_.last; ++shard) {
+      const std::span<float> leaf = reduction->leaf(shard);
+      if (of_ones) std::ranges::fill(leaf, 1.0f);
+      reduction->ready(shard, 0, shape_.size);
+    }
+    std::vector<float> sum = reduction->finish().sum;
+    if (of_ones) std::ranges::copy(sum, sum_.begin());
+    comm_.recycle(std::move(sum));
+  }
+
+  void reduce_by_gloo(const std::string& name) {
+    for (int more = span_.first + 1; more < span_.last; ++more) {
+      for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] += leaf_[i];
+    }
+    gloo_->all_reduce(name);
+  }
+
+  comm::Communicator& comm_;
+  const comm::ReductionShape shape_;
+  const comm::ShardSpan span_;
+  std::vector<float> sum_;   // Gloo adds up here
+  std::vector<float> leaf_;  // every further leaf of a rank that has several
+  const std::unique_ptr<comm::Rival> gloo_;
+};
+
+double quantile(const std::vector<double>& ascending, double share) {
+  return ascending[static_cast<std::size_t>(share * static_cast<double>(ascending.size() - 1) + 0.5)];
+}
+
+std::vector<std::string> contest_names() {
+  std::vector<std::string> names = comm::gloo_algorithms();
+  names.insert(names.begin(), std::string(kTree));
+  return names;
+}
+
+// Of an algorithm, each in ascending order: of each round the slowest rank's seconds, and the processor time of all.
+struct Times {
+  std::string name;
+  std::vector<double> seconds, cpu_seconds;
+  double median() const { return quantile(seconds, 0.5); }
+};
+
+struct Contest {
+  int ranks = 0;
+  std::vector<Times> times;  // the tree first
+  const Times& best_of_gloo() const {
+    return *std::ranges::min_element(times.begin() + 1, times.end(), {}, &Times::median);
+  }
+  // Above 1: the tree is faster.
+  double ratio() const { return best_of_gloo().median() / times.front().median(); }
+};
+
+// Chunks that are sent and received by the rank that does most of it, relative to an all-reduce.
+double byte_ratio(int ranks) {
+  const int shards = comm::power_of_two_at_least(ranks);
+  std::size_t pieces = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards);
+    pieces = std::max(pieces, comm::covering_nodes(span.first, span.last).size());
+  }
+  return static_cast<double>(pieces + 1) / 2;
+}
+
+Contest hold(int ranks, const BenchOptions& options) {
+  const std::vector<std::string> names = contest_names();
+  const auto size = static_cast<std::int64_t>(options.megabytes * 1e6 / sizeof(float));
+  const std::size_t runs = names.size() * static_cast<std::size_t>(options.rounds);
+  const auto results =
+      bench::run_forked(ranks, static_cast<int>(kNumbersOfCost * runs), kDeadline, [&](bench::ForkedRank& me) {
+        comm::MeshPlan plan;
+        const auto endpoint = me.make_endpoint(plan, !options.by_tcp);
+        const auto comm = endpoint->connect(plan, kConnectDeadline);
+        Contestant contestant(*comm, size, options.rounded);
+        for (const std::string& name : names) contestant.check(name);
+        for (std::size_t run = 0; run < runs; ++run) {
+          const Cost cost = contestant.cost_of(names[run % names.size()]);
+          me.numbers()[kNumbersOfCost * run] = cost.seconds;
+          me.numbers()[kNumbersOfCost * run + 1] = cost.cpu_seconds;
+        }
+        comm->all_gather({});
+      });
+  Contest contest{ranks, {}};
+  for (const std::string& name : names) contest.times.push_back({name, {}, {}});
+  for (std::size_t run = 0; run < runs; ++run) {
+    Times& times = contest.times[run % names.size()];
+    times.seconds.push_back(0);
+    times.cpu_seconds.push_back(0);
+    for (const std::vector<double>& of_rank : results) {
+      times.seconds.back() = std::max(times.seconds.back(), of_rank[kNumbersOfCost * run]);
+      times.cpu_seconds.back() += of_rank[kNumbersOfCost * run + 1];
+    }
+  }
+  for (Times& times : contest.times) {
+    std::ranges::sort(times.seconds);
+    std::ranges::sort(times.cpu_seconds);
+  }
+  return contest;
+}
+
+// Median over the rounds of the slowest rank's time from knowing all addresses to being connected to all.
+double mesh_seconds(const BenchOptions& options) {
+  const auto results = bench::run_forked(options.mesh_ranks, options.rounds, kDeadline, [&](bench::ForkedRank& me) {
+    comm::MeshPlan plan;
+    const auto endpoint = me.make_endpoint(plan, !options.by_tcp);
+    std::unique_ptr<comm::Communicator> comm = endpoint->connect(plan, kConnectDeadline);
+    for (double& seconds : me.numbers()) {
+      comm->all_gather({});
+      ++plan.generation;
+      const Clock::time_point begin = Clock::now();
+      comm = endpoint->connect(plan, kConnectDeadline);
+      seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    }
+    comm->all_gather({});
+  });
+  std::vector<double> seconds;
+  for (int round = 0; round < options.rounds; ++round) {
+    double slowest = 0;
+    for (const std::vector<double>& of_rank : results)
+      slowest = std::max(slowest, of_rank[static_cast<std::size_t>(round)]);
+    seconds.push_back(slowest);
+  }
+  std::ranges::sort(seconds);
+  return quantile(seconds, 0.5);
+}
+
+Json document(const std::vector<Contest>& contests, std::optional<double> mesh, const BenchOptions& options) {
+  Json json = Json::object(
+      {{"schema", "dtrain.bench-allreduce/1"}, {"megabytes", options.megabytes}, {"by_unix_sockets", !options.by_tcp}});
+  Json rows = Json::array();
+  for (const Contest& contest : contests) {
+    Json algorithms = Json::array();
+    for (const Times& times : contest.times) {
+      algorithms.push_back(Json::object({{"algorithm", times.name},
+                                         {"seconds", times.median()},
+                                         {"seconds_low", quantile(times.seconds, 0.1)},
+                                         {"seconds_high", quantile(times.seconds, 0.9)},
+                                         {"cpu_seconds", quantile(times.cpu_seconds, 0.5)}}));
+    }
+    rows.push_back(Json::object({{"ranks", contest.ranks},
+                                 {"algorithms", algorithms},
+                                 {"best_of_gloo", contest.best_of_gloo().name},
+                                 {"ratio", contest.ratio()},
+                                 {"byte_ratio", byte_ratio(contest.ranks)}}));
+  }
+  json["contests"] = rows;
+  if (mesh) json["mesh"] = Json::object({{"ranks", options.mesh_ranks}, {"seconds", *mesh}});
+  return json;
+}
+
+void answer(const Contest& contest, Reporter& reporter) {
+  reporter.answer(fmt::format("{:>2} ranks{:>34}{:>10}{:>10}{:>10}", contest.ranks, "ms", "10 %", "90 %", "cpu ms"));
+  for (const Times& times : contest.times) {
+    const std::string name = times.name == kTree ? "dtrain tree" : "gloo " + times.name;
+    reporter.answer(fmt::format("  {:<30}{:>10.1f}{:>10.1f}{:>10.1f}{:>10.1f}", name, 1e3 * times.median(),
+                                1e3 * quantile(times.seconds, 0.1), 1e3 * quantile(times.seconds, 0.9),
+                                1e3 * quantile(times.cpu_seconds, 0.5)));
+  }
+  reporter.answer(fmt::format("  the tree is {:.2f} times as fast as Gloo's best ({}), with {:.2f} times the bytes",
+                              contest.ratio(), contest.best_of_gloo().name, byte_ratio(contest.ranks)));
+}
+
+ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& reporter) {
+  std::vector<Contest> contests;
+  for (const double ranks : options.ranks) {
+    if (ranks < 2 || ranks > 64 || ranks != static_cast<int>(ranks)) {
+      throw UsageError(fmt::format("--ranks: {} is not a number of ranks from 2 to 64", ranks));
+    }
+    contests.push_back(hold(static_cast<int>(ranks), options));
+    if (!reporter.json()) answer(contests.back(), reporter);
+  }
+  std::optional<double> mesh;
+  if (options.mesh_ranks > 1) mesh = mesh_seconds(options);
+  if (reporter.json()) {
+    reporter.answer_json(document(contests, mesh, options));
+  } else if (mesh) {
+    reporter.answer(fmt::format("{} ranks are all connected after {:.0f} ms", options.mesh_ranks, 1e3 * *mesh));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_allreduce() {
+  auto command = make_command<BenchOptions>("bench allreduce",
+                                            "how fast ranks on this machine sum, beside Gloo's algorithms", act);
+  command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json"};
+  command->see_also = {"bench train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

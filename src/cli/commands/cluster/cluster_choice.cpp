@@ -1,0 +1,134 @@
+#include "cluster_choice.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/spec.hpp>
+#include <dtrain/cluster/user_data.hpp>
+
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 60s;
+constexpr auto kLook = 50ms;
+constexpr std::string_view kPidWord = "dtrain-process ";
+
+// Nodes are called by their addresses, which stay the same while the numbers of workers change.
+void choose_nodes(Command& command) {
+  for (const char* name : {"DEEPLEARNING_WORKERS_COUNT", "DEEPLEARNING_WORKERS_PATH"}) ::unsetenv(name);
+  config::Option* launcher = command.options.find("launcher");
+  if (launcher && !launcher->given) launcher->given = "agents";
+}
+
+// In the shared folder where there is one, so that names of files mean the same on every node. Its process is told
+// first, for signals.
+std::string line_for_head(const std::vector<std::string>& given) {
+  std::string line = fmt::format(
+      "echo \"{}$$\" >&2; . /etc/profile.d/deeplearning.sh; cd \"${{EFS_MOUNT:-$HOME}}\"; exec {}/bundle/dtrain",
+      kPidWord, cluster::kNodeFolder);
+  for (const std::string& word : given) line += " " + net::shell_quoted(word);
+  return line;
+}
+
+// The program on the head: its process number comes as the first line of what it says on stderr.
+class FarProgram {
+ public:
+  explicit FarProgram(cluster::Fleet fleet) : fleet_(std::move(fleet)) {}
+
+  void take_error(std::string_view text) {
+    if (known_) return pass_on(text);
+    begin_ += text;
+    const std::size_t end = begin_.find('\n');
+    if (end == begin_.npos) return;
+    const std::lock_guard lock(mutex_);
+    known_ = true;
+    process_ = begin_.substr(kPidWord.size(), end - kPidWord.size());
+    pass_on(std::string_view(begin_).substr(end + 1));
+  }
+
+  // Whatever signal comes here goes there, until the token says that the program has ended.
+  void follow_signals(const std::stop_token& over) {
+    for (int told = 0; !over.stop_requested(); std::this_thread::sleep_for(kLook)) {
+      const int heard = stop_signals();
+      if (heard == told || process().empty()) continue;
+      told = heard;
+      try {
+        cluster::ClusterHead(fleet_, 5s).session().run({.argv = {"kill", "-TERM", process()}});
+      } catch (const Error&) {  // the connection that shows the program is lost too, and says so
+      }
+    }
+  }
+
+ private:
+  static void pass_on(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+  std::string process() {
+    const std::lock_guard lock(mutex_);
+    return process_;
+  }
+
+  const cluster::Fleet fleet_;
+  std::string begin_;
+  bool known_ = false;
+  std::mutex mutex_;  // guards process_
+  std::string process_;
+};
+
+cluster::Fleet fleet_of(const std::string& name) {
+  net::AwsCalls aws;
+  cluster::Fleet fleet = cluster::read_fleet(aws, name);
+  require_there(fleet, aws);
+  return fleet;
+}
+
+ExitCode run_on_head(const std::string& name, const std::vector<std::string>& given, Reporter& reporter) {
+  watch_stop_signals(2);
+  const cluster::Fleet fleet = fleet_of(name);
+  cluster::ClusterHead head(fleet, kPatience, [&reporter](const std::string& line) { reporter.detail(line); });
+  if (!head.has_program()) {
+    throw UsageError(fmt::format("cluster {} is not ready", name),
+                     fmt::format("dtrain cluster up {} goes on with it", name));
+  }
+  head.announce(fleet);
+  FarProgram program(fleet);
+  net::SshCommand command{.shell = line_for_head(given)};
+  command.on_output = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  command.on_error = [&](std::string_view text) { program.take_error(text); };
+  const std::jthread signals([&](const std::stop_token& over) { program.follow_signals(over); });
+  const net::SshExit exit = head.session().run(command);
+  if (!exit.signal.empty()) throw Error(fmt::format("dtrain was killed by SIG{} on the head", exit.signal));
+  return static_cast<ExitCode>(exit.code);
+}
+
+}  // namespace
+
+std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, bool only_shown,
+                                       Reporter& reporter) {
+  const config::Option* chosen = command.options.find("cluster");
+  if (!chosen || !chosen->given || !command.options.find("job-dir")) return std::nullopt;
+  cluster::check_cluster_name(*chosen->given);
+  if (!cluster::registry_of(*chosen->given)) {
+    if (only_shown) return std::nullopt;
+    return run_on_head(*chosen->given, given, reporter);
+  }
+  choose_nodes(command);
+  return std::nullopt;
+}
+
+}  // namespace dtrain::cli

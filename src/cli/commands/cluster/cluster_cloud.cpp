@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/launcher/program_archive.hpp>
+
+#include "cluster_cloud.hpp"
+#include "config/option_texts.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+// Polls of a thousand instances and a throttled account need more tries than a single call.
+constexpr int kAttempts = 10;
+
+net::AwsSettings settings_of(const config::ClusterPlace& place) {
+  net::AwsSettings settings;
+  settings.region = place.region;
+  settings.profile = place.profile;
+  return settings;
+}
+
+net::AwsLimits limits_of(const config::ClusterPlace& place) {
+  net::AwsLimits limits;
+  if (!net::process_environment()("AWS_MAX_ATTEMPTS")) limits.attempts = kAttempts;
+  limits.until = std::chrono::steady_clock::now() + std::chrono::seconds(place.timeout_seconds);
+  return limits;
+}
+
+std::map<std::string, std::string> texts_of(const cluster::Spec& spec) {
+  std::map<std::string, std::string> texts;
+  const Json changed = config::changed_options(spec);
+  for (const auto& [name, text] : changed.as_object()) texts[name] = text.as_string();
+  return texts;
+}
+
+}  // namespace
+
+ClusterCloud::ClusterCloud(const config::ClusterPlace& place, Reporter& reporter)
+    : place_(place),
+      reporter_(reporter),
+      begin_(std::chrono::steady_clock::now()),
+      aws_(settings_of(place), limits_of(place)) {
+  cluster::check_cluster_name(place.name);
+  watch_stop_signals();
+  aws_.watch([this](const net::CallRecord& call) { note(call); });
+}
+
+ClusterCloud::~ClusterCloud() {
+  if (!place_.timing) return;
+  int calls = 0;
+  for (const auto& [action, counted] : calls_) {
+    calls += counted.first;
+    reporter_.note(fmt::format("{:<48}{:>6} calls{:>10}", action, counted.first, format_duration(counted.second)));
+  }
+  reporter_.note(fmt::format("{} calls in {}", calls, format_duration(std::chrono::steady_clock::now() - begin_)));
+}
+
+void ClusterCloud::note(const net::CallRecord& call) {
+  auto& counted = calls_[call.service + " " + call.action];
+  ++counted.first;
+  counted.second += call.took;
+  reporter_.detail(fmt::format("{} {}: {}{}", call.service, call.action, format_duration(call.took),
+                               call.problem.empty() ? "" : ", " + call.problem));
+}
+
+cluster::Work ClusterCloud::work(bool wait) {
+  return {.aws = aws_,
+          .say = [this](const std::string& line) { reporter_.note(line); },
+          .wait = wait,
+          .patience = std::chrono::seconds(place_.timeout_seconds)};
+}
+
+cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const config::OptionSet& set,
+                      const cluster::Fleet& fleet) {
+  cluster::Wish wish{.name = name, .options = fleet.options, .bundle_sha256 = launcher::program_archive().sha256};
+  const auto now = texts_of(spec);
+  cluster::Spec fresh;
+  config::OptionSet known;
+  bind(known, fresh);
+  for (const config::Option& option : known.options()) {
+    const bool said = set.chosen(option.name()) || (option.name() == "image" && set.chosen("ami"));
+    if (!said && fleet.group) continue;
+    wish.options.erase(option.name());
+    if (const auto text = now.find(option.name()); text != now.end()) wish.options.insert(*text);
+  }
+  Json texts = Json::object();
+  for (const auto& [option, text] : wish.options) texts[option] = text;
+  wish.spec = config::options_from<cluster::Spec>(texts);
+  // EMR has an image of its own.
+  if (wish.spec.on == "emr" && !wish.options.contains("image")) wish.spec.image.clear();
+  return wish;
+}
+
+void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws) {
+  if (fleet.exists()) return;
+  throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
+                   fmt::format("dtrain cluster up {} makes it", fleet.name));
+}
+
+void require_consent(bool yes, const std::string& question, Reporter& reporter) {
+  if (yes) return;
+  if (!isatty(STDIN_FILENO)) throw UsageError(question, "say --yes");
+  reporter.note(question + " [y/N]");
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "y" || answer == "yes") return;
+  throw UsageError("nothing was done");
+}
+
+ExitCode change_cluster(const config::ClusterPlace& place, const std::function<ExitCode()>& change) {
+  try {
+    return change();
+  } catch (const Stopped&) {
+    throw Interrupted(
+        stop_signal(), fmt::format("cluster {}: interrupted; what was made so far is still there", place.name),
+        fmt::format("run the same command again to go on, or dtrain cluster down {0}; dtrain cluster status {0} "
+                    "shows what there is",
+                    place.name));
+  }
+}
+
+}  // namespace dtrain::cli

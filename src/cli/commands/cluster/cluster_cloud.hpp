@@ -1,0 +1,57 @@
+// What the verbs of `cluster` share besides their options: the account's calls, consent, and how a plan is shown.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/fleet.hpp>
+
+#include "config/cluster_options.hpp"
+
+namespace dtrain::cli {
+
+// The account's calls, counted and timed.
+class ClusterCloud {
+ public:
+  // The reporter must outlive this.
+  ClusterCloud(const config::ClusterPlace& place, Reporter& reporter);
+  ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
+  net::AwsCalls& aws() { return aws_; }
+  cluster::Work work(bool wait);
+
+ private:
+  void note(const net::CallRecord& call);
+
+  const config::ClusterPlace& place_;
+  Reporter& reporter_;
+  std::chrono::steady_clock::time_point begin_;
+  std::map<std::string, std::pair<int, std::chrono::duration<double>>> calls_;  // by action
+  net::AwsCalls aws_;
+};
+
+// Throws UsageError: nothing of such a cluster is there.
+void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws);
+
+// What was asked for: what the person says now, and what `up` was told when the cluster was made.
+cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const config::OptionSet& set,
+                      const cluster::Fleet& fleet);
+
+// Goes on only when the person agrees: by --yes, or at the terminal. Throws UsageError.
+void require_consent(bool yes, const std::string& question, Reporter& reporter);
+
+Json node_json(const cluster::Node& node);
+Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+               const cluster::Fleet& fleet);
+Json attempts_json(const cluster::Launched& launched);
+void answer_plan(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+                 Reporter& reporter);
+
+// Does `change`, and says how it can be gone on with when it is interrupted or fails half-way.
+ExitCode change_cluster(const config::ClusterPlace& place, const std::function<ExitCode()>& change);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include "cluster_spot.hpp"
+#include "cli/command.hpp"
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr double kHoursOfADay = 24;
+
+struct CostCommand {
+  config::ClusterPlace place;
+};
+
+void bind(config::OptionSet& set, CostCommand& options) { config::bind_cluster(set, options.place); }
+
+Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot) {
+  const cluster::Cost cost = cluster::cost_of(fleet);
+  Json nodes = Json::array(), unpriced = Json::array(), systems = Json::array();
+  for (const cluster::Node& node : fleet.nodes) {
+    const auto price = cluster::hourly_price(node.type);
+    const auto now = node.market == "spot" ? spot.prices.of(node.type, node.zone) : std::nullopt;
+    nodes.push_back(Json::object({{"name", node.name},
+                                  {"type", node.type},
+                                  {"market", node.market},
+                                  {"hours", cluster::hours_of(node)},
+                                  {"dollars_per_hour", price ? Json(*price) : Json()},
+                                  {"spot_dollars_per_hour", now ? Json(*now) : Json()}}));
+  }
+  for (const std::string& type : cost.unpriced) unpriced.push_back(type);
+  for (const cluster::Kept& one : storage) {
+    systems.push_back(Json::object({{"file_system", one.file_system}, {"dollars_per_month", one.monthly}}));
+  }
+  return Json::object({{"schema", "dtrain.cluster-cost/1"},
+                       {"cluster", fleet.name},
+                       {"dollars_per_hour", cost.hourly},
+                       {"dollars_per_day", cost.hourly * kHoursOfADay},
+                       {"dollars_so_far", cluster::cost_so_far(fleet)},
+                       {"spot", spot_json(spot)},
+                       {"emr", fleet.emr ? fleet.emr->id : ""},
+                       {"without_price_of_emr", fleet.on_emr()},
+                       {"unpriced", unpriced},
+                       {"nodes", nodes},
+                       {"storage", systems}});
+}
+
+void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
+                  Reporter& reporter) {
+  if (fleet.on_emr()) {
+    reporter.answer(fmt::format("{}: these are the prices of its instances; EMR takes one of its own for each, on top",
+                                fleet.emr ? fmt::format("EMR cluster {} ({})", fleet.emr->id, fleet.emr->state)
+                                          : "an EMR cluster, which has ended"));
+  }
+  for (const cluster::Node& node : fleet.nodes) {
+    const auto price = cluster::hourly_price(node.type);
+    reporter.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type, node.market,
+                                cluster::hours_of(node),
+                                price ? fmt::format("${:.3f} an hour", *price) : "price unknown"));
+  }
+  for (const cluster::Kept& one : storage) {
+    reporter.answer(fmt::format("{:<21}{:<37}   ${:.2f} a month", one.file_system, "shared files", one.monthly));
+  }
+  const cluster::Cost cost = cluster::cost_of(fleet);
+  reporter.answer(fmt::format("${:.2f} an hour, ${:.2f} a day, ${:.2f} so far", cost.hourly, cost.hourly * kHoursOfADay,
+                              cluster::cost_so_far(fleet)));
+  reporter.note("on demand in us-east-1; spot costs less, other regions differ, and disks and traffic come on top");
+  answer_spot(spot, reporter);
+}
+
+ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  std::vector<cluster::Kept> storage;
+  for (const cluster::FileSystem& system : cluster::own_file_systems(cloud.aws(), options.place.name)) {
+    storage.push_back({system.id, cluster::monthly_price(system)});
+  }
+  if (storage.empty()) require_there(fleet, cloud.aws());
+  const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet));
+  if (reporter.json()) {
+    reporter.answer_json(document(fleet, storage, spot));
+  } else {
+    answer_table(fleet, storage, spot, reporter);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_cost() {
+  auto command = make_command<CostCommand>("cluster cost", "what a cluster costs, and has cost so far", act);
+  command->examples = {"dtrain cluster cost demo", "dtrain cluster cost demo --json"};
+  command->see_also = {"cluster plan", "cluster status"};
+  return command;
+}
+
+}  // namespace dtrain::cli

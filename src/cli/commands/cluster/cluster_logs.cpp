@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/base64.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+
+#include "cli/command.hpp"
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr const char* kBootLog = "/var/log/dtrain-node.log";
+constexpr std::size_t kMostLog = 4 << 20;
+
+struct LogsCommand {
+  config::ClusterPlace place;
+  std::string node = "head";
+};
+
+void bind(config::OptionSet& set, LogsCommand& options) {
+  config::bind_cluster(set, options.place);
+  set.group("What").add("NODE", options.node, "NODE", "by name or instance id, as `cluster status` shows it");
+}
+
+std::string over_ssh(const cluster::Fleet& fleet, const cluster::Node& node) {
+  const std::string user = cluster::ClusterHead(fleet, std::chrono::seconds(0)).session().user();
+  return net::SshSession::connect({.host = cluster::address_of(node), .user = user},
+                                  cluster::cluster_ssh_options(fleet.name))
+      .read_file(kBootLog, kMostLog);
+}
+
+// EMR writes them every few minutes.
+std::string emr_logs(const cluster::Fleet& fleet, const cluster::Node& node) {
+  if (fleet.emr->log_uri.empty()) {
+    throw UsageError(fmt::format("EMR cluster {} keeps no logs", fleet.emr->id), "make it with --log-uri s3://...");
+  }
+  const bool slash = fleet.emr->log_uri.ends_with('/');
+  return fmt::format("{}{}{}/node/{}/", fleet.emr->log_uri, slash ? "" : "/", fleet.emr->id, node.instance_id);
+}
+
+// What EC2 kept of its reporter: all that there is of a machine that lets nobody in.
+std::string from_console(net::AwsCalls& aws, const cluster::Node& node) {
+  const std::string text =
+      aws.query(net::kEc2, "GetConsoleOutput", {{"InstanceId", node.instance_id}, {"Latest", "true"}}).value("output");
+  return from_base64(text);
+}
+
+ExitCode act(const LogsCommand& options, const config::OptionSet&, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const cluster::Node* node = fleet.find(options.node);
+  if (!node) {
+    throw UsageError(fmt::format("cluster {} has no node {}", fleet.name, options.node),
+                     fmt::format("dtrain cluster status {} lists them", fleet.name));
+  }
+  if (fleet.on_emr()) {
+    reporter.answer(emr_logs(fleet, *node));
+    return ExitCode::ok;
+  }
+  try {
+    reporter.answer(trim(over_ssh(fleet, *node)));
+  } catch (const RemoteError& error) {
+    reporter.warn(fmt::format("{}; this is what its console showed", error.what()));
+    reporter.answer(trim(from_console(cloud.aws(), *node)));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_logs() {
+  auto command = make_command<LogsCommand>("cluster logs", "what a node said while it booted", act);
+  command->examples = {"dtrain cluster logs demo", "dtrain cluster logs demo w0001"};
+  command->see_also = {"cluster ssh", "cluster status", "tail-logs"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,38 @@
+#include "cluster_spot.hpp"
+#include "cli/command.hpp"
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct PlanCommand {
+  config::ClusterPlace place;
+  cluster::Spec spec;
+};
+
+void bind(config::OptionSet& set, PlanCommand& options) {
+  config::bind_cluster(set, options.place);
+  bind(set, options.spec);
+}
+
+ExitCode act(const PlanCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
+  cluster::check_spec(wish.spec);
+  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
+  const cluster::Plan plan = cluster::plan_up(wish.spec, wish.options, account, fleet);
+  answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, reporter);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_plan() {
+  auto command = make_command<PlanCommand>("cluster plan", "what `cluster up` would make, and what that costs", act);
+  command->examples = {"dtrain cluster plan demo -w 2 --instance-type c5.2xlarge"};
+  command->see_also = {"cluster up", "cluster status"};
+  return command;
+}
+
+}  // namespace dtrain::cli

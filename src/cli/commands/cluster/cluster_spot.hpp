@@ -1,0 +1,29 @@
+// What is said of spot prices, beside those on demand.
+#pragma once
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/cluster/spot.hpp>
+
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+
+struct SpotCost {
+  std::vector<cluster::Machine> machines{};  // all of the cluster
+  cluster::SpotPrices prices{};
+
+  bool any() const;  // some machine is spot; else prices were not asked for
+  cluster::Cost cost() const { return cluster::cost_of(machines, prices); }
+};
+// Asks EC2 where a machine is spot.
+SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machines);
+
+// null: no machine is spot.
+Json spot_json(const SpotCost& spot);
+void answer_spot(const SpotCost& spot, Reporter& reporter);
+
+// The end of `plan`, as a document or as lines.
+void answer_plan_with_spot(net::AwsCalls& aws, const cluster::Wish& wish, const cluster::Account& account,
+                           const cluster::Plan& plan, const cluster::Fleet& fleet, Reporter& reporter);
+
+}  // namespace dtrain::cli

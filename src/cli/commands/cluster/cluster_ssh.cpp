@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/ssh_entries.hpp>
+
+#include "cli/command.hpp"
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct SshCommand {
+  config::ClusterPlace place;
+  std::string node;
+  std::vector<std::string> words;
+  std::vector<std::string> local, remote, dynamic;
+  bool write_config = false;
+};
+
+void add_forward(config::OptionSet& set, const char* flag, std::vector<std::string>& field, const char* value,
+                 const char* help) {
+  config::Option& option = set.add_custom(
+      flag, value, help, [&field](const std::string& text) { field = split(text, config::kBetweenRepeated); },
+      [&field] { return join(field, ","); });
+  option.flag_only = option.repeats = true;
+}
+
+void bind(config::OptionSet& set, SshCommand& options) {
+  config::bind_cluster(set, options.place);
+  set.group("What");
+  set.add("NODE", options.node, "NODE", "by name or instance id, as `cluster status` shows it; else the head");
+  set.add_words("COMMAND", options.words, "for the user's shell there, its words joined by blanks; else a shell");
+  // Here and not at `up`: how this machine calls the nodes is no property of the cluster, which others use too.
+  set.add("--write-config", options.write_config,
+          "log in to nobody, but name the nodes for ssh, scp, rsync and editors: `ssh demo.w0001`. ~/.ssh/config "
+          "gets one Include line, its first, and nothing else of it changes. From then on `cluster up`, add, remove "
+          "and ssh on this machine keep the names as the cluster is; `cluster down` takes them away, with the last "
+          "cluster the line too")
+      .flag_only = true;
+  add_forward(set, "-L,--local-forward", options.local, "PORT:HOST:PORT", "as of ssh; may be given again");
+  add_forward(set, "-R,--remote-forward", options.remote, "PORT:HOST:PORT", "as of ssh; may be given again");
+  add_forward(set, "-D,--dynamic-forward", options.dynamic, "PORT", "as of ssh; may be given again");
+}
+
+// As whom, found out at the head; what is refused is explained by what the account says.
+std::string user_on(const cluster::Fleet& fleet) {
+  try {
+    return cluster::ClusterHead(fleet, std::chrono::seconds(0)).session().user();
+  } catch (const RemoteError& error) {
+    const auto key = fleet.options.find("key");
+    const std::string sources = fleet.group ? fmt::format("{}", fmt::join(fleet.group->ssh_sources, ", ")) : "nobody";
+    throw RemoteError(
+        error.what(),
+        fmt::format("port 22 is open to {}; the key is {}; `dtrain cluster up {} --ssh-from me` opens it "
+                    "to the address that you have now",
+                    sources, key == fleet.options.end() ? "your own, ~/.ssh/id_*" : key->second, fleet.name));
+  }
+}
+
+// The same keys and known hosts as this program uses, whatever home the account database tells ssh of.
+std::vector<std::string> options_of_ssh(const std::string& cluster) {
+  const net::SshOptions own = cluster::cluster_ssh_options(cluster);
+  std::vector<std::string> words;
+  const auto add = [&words](const std::string& option) { words.insert(words.end(), {"-o", option}); };
+  add(fmt::format("UserKnownHostsFile={}", own.known_hosts.string()));
+  add("StrictHostKeyChecking=accept-new");
+  add("ForwardAgent=no");
+  for (const Path& key : own.identities) {
+    if (std::filesystem::exists(key)) add(fmt::format("IdentityFile={}", key.string()));
+  }
+  return words;
+}
+
+std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::Fleet& fleet,
+                                     const cluster::Node& node) {
+  const std::string user = user_on(fleet);
+  std::vector<std::string> line = {"ssh"};
+  const auto add = [&line](const std::vector<std::string>& words) {
+    line.insert(line.end(), words.begin(), words.end());
+  };
+  add(options_of_ssh(fleet.name));
+  if (node.public_ip.empty() && node.role != cluster::Role::head) {
+    add({"-o", fmt::format("ProxyCommand=ssh {} -W %h:%p {}@{}", fmt::join(options_of_ssh(fleet.name), " "), user,
+                           cluster::address_of(*fleet.head()))});
+  }
+  for (const std::string& one : options.local) add({"-L", one});
+  for (const std::string& one : options.remote) add({"-R", one});
+  for (const std::string& one : options.dynamic) add({"-D", one});
+  add({fmt::format("{}@{}", user, cluster::address_of(node))});
+  if (!options.words.empty()) add({"--", join(options.words, " ")});
+  return line;
+}
+
+ExitCode write_config(const cluster::Fleet& fleet, Reporter& reporter) {
+  const Path file = cluster::write_ssh_entries(fleet);
+  Json names = Json::array();
+  for (const std::string& name : cluster::ssh_names(fleet)) {
+    names.push_back(name);
+    if (!reporter.json()) reporter.answer(name);
+  }
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.cluster-ssh-config/1"},
+                                       {"cluster", fleet.name},
+                                       {"file", file.string()},
+                                       {"hosts", names}}));
+  }
+  return ExitCode::ok;
+}
+
+ExitCode act(const SshCommand& options, const config::OptionSet&, Reporter& reporter) {
+  cluster::Fleet fleet;
+  {
+    ClusterCloud cloud(options.place, reporter);
+    fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+    if (options.write_config) require_there(fleet, cloud.aws());
+  }
+  if (options.write_config) return write_config(fleet, reporter);
+  cluster::renew_ssh_entries(fleet, reporter);
+  const cluster::Node* node = options.node.empty() ? fleet.head() : fleet.find(options.node);
+  if (!node) {
+    throw UsageError(options.node.empty() ? fmt::format("cluster {} has no head", fleet.name)
+                                          : fmt::format("cluster {} has no node {}", fleet.name, options.node),
+                     fmt::format("dtrain cluster status {} shows what it has; a command stands after --", fleet.name));
+  }
+  std::vector<std::string> line = line_of_ssh(options, fleet, *node);
+  std::vector<char*> words;
+  for (std::string& word : line) words.push_back(word.data());
+  words.push_back(nullptr);
+  reporter.flush();
+  ::execvp("ssh", words.data());
+  throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install OpenSSH's client");
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_ssh() {
+  auto command = make_command<SshCommand>("cluster ssh", "log in to a node of a cluster, or run a command there", act);
+  command->examples = {"dtrain cluster ssh demo", "dtrain cluster ssh demo w0001 -- nvidia-smi -L",
+                       "dtrain cluster ssh demo -L 6006:localhost:6006", "dtrain cluster ssh demo --write-config"};
+  command->see_also = {"run", "cluster status", "cluster logs"};
+  return command;
+}
+
+}  // namespace dtrain::cli

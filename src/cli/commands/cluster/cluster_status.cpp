@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include "cluster_look.hpp"
+#include "cli/command.hpp"
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct StatusCommand {
+  config::ClusterPlace place;
+  bool no_head = false;
+};
+
+void bind(config::OptionSet& set, StatusCommand& options) {
+  config::bind_cluster(set, options.place);
+  set.group("How");
+  bind_no_head(set, options.no_head);
+}
+
+Json document(const std::string& region, const cluster::Fleet& fleet, const HeadLook& look) {
+  Json nodes = Json::array(), options = Json::object();
+  for (const cluster::Node& node : fleet.nodes) {
+    const cluster::AgentWord agent = look.agent_of(node, fleet);
+    Json one = node_json(node);
+    one["agent"] = name_of(agent.state);
+    one["agent_why"] = agent.why;
+    nodes.push_back(std::move(one));
+  }
+  for (const auto& [name, text] : fleet.options) options[name] = text;
+  return Json::object({{"schema", "dtrain.cluster-status/1"},
+                       {"cluster", fleet.name},
+                       {"region", region},
+                       {"exists", fleet.exists()},
+                       {"workers", fleet.workers().size()},
+                       {"nodes", nodes},
+                       {"head_news", look.news},
+                       {"security_group", fleet.group ? fleet.group->id : ""},
+                       {"launch_template", fleet.launch_template ? fleet.launch_template->id : ""},
+                       {"emr", fleet.emr ? fleet.emr->id : ""},
+                       {"emr_state", fleet.emr ? fleet.emr->state : ""},
+                       {"options", options},
+                       {"dollars_per_hour", cluster::cost_of(fleet).hourly},
+                       {"dollars_so_far", cluster::cost_so_far(fleet)}});
+}
+
+void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Reporter& reporter) {
+  reporter.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
+                              fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
+  if (fleet.on_emr()) {
+    reporter.answer(fleet.emr ? fmt::format("EMR cluster {} is {}", fleet.emr->id, fleet.emr->state)
+                              : fmt::format("its EMR cluster has ended; dtrain cluster up {0} makes another, "
+                                            "dtrain cluster down {0} removes the rest",
+                                            fleet.name));
+  }
+  reporter.answer(reporter.paint_answer(
+      Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", "NODE", "INSTANCE",
+                                  "STATE", "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC", "AGENT")));
+  for (const cluster::Node& node : fleet.nodes) {
+    reporter.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", node.name, node.instance_id,
+                                node.state, node.private_ip, node.public_ip, node.zone, node.type, node.market,
+                                node.elastic_status, look.agent_of(node, fleet).text()));
+  }
+}
+
+ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  const HeadLook look =
+      options.no_head || !fleet.exists() ? no_look() : look_at_head(fleet, Json::object({{"ask", "list"}}));
+  if (!look.news.empty()) reporter.note(look.news);
+  if (reporter.json()) {
+    reporter.answer_json(document(cloud.aws().region(), fleet, look));
+  } else if (!fleet.exists()) {
+    reporter.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
+  } else {
+    answer_table(fleet, look, reporter);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_status() {
+  auto command = make_command<StatusCommand>("cluster status", "the nodes of a cluster, and what they cost", act);
+  command->examples = {"dtrain cluster status demo", "dtrain cluster status demo --json"};
+  command->see_also = {"cluster up", "cluster add", "cluster remove"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include "cluster_cloud.hpp"
+
+namespace dtrain::cli {
+
+Json node_json(const cluster::Node& node) {
+  return Json::object({{"name", node.name},
+                       {"role", node.role == cluster::Role::head ? "head" : "worker"},
+                       {"base", node.base},
+                       {"instance_id", node.instance_id},
+                       {"state", node.state},
+                       {"private_ip", node.private_ip},
+                       {"public_ip", node.public_ip},
+                       {"zone", node.zone},
+                       {"type", node.type},
+                       {"market", node.market},
+                       {"elastic_status", node.elastic_status},
+                       {"launch_time", node.launch_time}});
+}
+
+Json attempts_json(const cluster::Launched& launched) {
+  Json list = Json::array();
+  for (const cluster::Attempt& one : launched.attempts) {
+    list.push_back(Json::object({{"market", one.pool.market},
+                                 {"type", one.pool.type},
+                                 {"zone", one.pool.zone},
+                                 {"wanted", one.wanted},
+                                 {"got", one.got},
+                                 {"code", one.code},
+                                 {"message", one.message}}));
+  }
+  return list;
+}
+
+Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+               const cluster::Fleet& fleet) {
+  Json actions = Json::array(), notes = Json::array(), zones = Json::array(), quotas = Json::array();
+  for (const cluster::Action& one : plan.actions) {
+    actions.push_back(Json::object({{"step", cluster::name_of(one.step)}, {"what", one.what}}));
+  }
+  for (const std::string& note : plan.notes) notes.push_back(note);
+  for (const cluster::Subnet& subnet : account.subnets) zones.push_back(subnet.zone);
+  for (const cluster::QuotaNeed& one : plan.quotas) {
+    quotas.push_back(Json::object({{"quota", one.quota},
+                                   {"vcpus", one.vcpus},
+                                   {"limit", one.limit ? Json(*one.limit) : Json()},
+                                   {"enough", one.enough()}}));
+  }
+  Json types = Json::array(), unpriced = Json::array();
+  for (const std::string& type : wish.spec.instance_types) types.push_back(type);
+  for (const std::string& type : plan.cost.unpriced) unpriced.push_back(type);
+  return Json::object({{"schema", "dtrain.cluster-plan/1"},
+                       {"cluster", wish.name},
+                       {"region", account.region},
+                       {"account", account.number},
+                       {"person", account.person},
+                       {"credentials", account.credentials},
+                       {"vpc", account.vpc_id},
+                       {"zones", zones},
+                       {"image", account.image.id},
+                       {"image_name", account.image.name},
+                       {"instance_types", types},
+                       {"instances", wish.spec.workers + 1},
+                       {"there", fleet.nodes.size()},
+                       {"actions", actions},
+                       {"dollars_per_hour", plan.cost.hourly},
+                       {"unpriced", unpriced},
+                       {"quotas", quotas},
+                       {"notes", notes}});
+}
+
+void answer_plan(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+                 Reporter& reporter) {
+  reporter.answer(fmt::format("cluster {}: {} workers and a head in {}, account {}", wish.name, wish.spec.workers,
+                              account.region, account.number));
+  if (!account.image.id.empty())
+    reporter.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
+  for (const cluster::Action& one : plan.actions) reporter.answer("  " + one.what);
+  if (plan.actions.empty()) reporter.answer("  up to date");
+  const std::string missing =
+      plan.cost.unpriced.empty() ? "" : fmt::format(", without {}", fmt::join(plan.cost.unpriced, ", "));
+  reporter.answer(fmt::format("${:.2f} an hour on demand{}", plan.cost.hourly, missing));
+  for (const cluster::QuotaNeed& one : plan.quotas) {
+    reporter.answer(fmt::format("vCPUs of kind {}: {} of {}", one.quota, one.vcpus,
+                                one.limit ? fmt::format("{:.0f}", *one.limit) : "an unknown limit"));
+  }
+  for (const std::string& note : plan.notes) reporter.warn(note);
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+
+#include "cli/command.hpp"
+#include "cluster_cloud.hpp"
+#include "job/coordinator/cluster_bridge.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct WatchCommand {
+  config::ClusterPlace place;
+  std::string job_dir;
+  int every = 5;  // seconds
+  bool once = false, here = false;
+};
+
+void bind(config::OptionSet& set, WatchCommand& options) {
+  config::bind_cluster(set, options.place);
+  set.group("How");
+  set.add("--job-dir", options.job_dir, "DIR", "of the job, as the head sees it; else the shared folder").flag_only =
+      true;
+  set.add(
+         "--here", options.here,
+         "the job is coordinated on this machine. A coordinator whose environment has WORKER_LAUNCH_TEMPLATE_ID and "
+         "ELASTIC_WORKER_TAG, as on a cluster's head, starts this itself beside an elastic job. Whatever fails is told "
+         "and tried again, ever more seldom")
+      .flag_only = true;
+  set.add("--every", options.every, "SECONDS", "between two looks", config::between(1, 3'600));
+  set.add("--once", options.once, "look once, do what follows, and end").flag_only = true;
+}
+
+// What it takes to see the job, found again when it was lost.
+class Watch {
+ public:
+  Watch(const WatchCommand& options, Reporter& reporter) : options_(options), reporter_(reporter) {}
+
+  ExitCode run() {
+    do {
+      try {
+        look();
+        tell_success();
+      } catch (const Stopped&) {
+        throw;
+      } catch (const Error& error) {
+        if (options_.once || !may_pass(error)) throw;
+        tell_failure(error);
+        job_.reset();
+        head_.reset();
+      }
+    } while (!options_.once && pause());
+    return ExitCode::ok;
+  }
+
+ private:
+  void look() {
+    if (!cloud_) cloud_.emplace(options_.place, reporter_);
+    if (!job_) connect();
+    job::bridge_round(cloud_->aws(), options_.place.name, *job_,
+                      [this](const std::string& line) { reporter_.note(line); });
+  }
+
+  void connect() {
+    if (options_.here || cluster::registry_of(options_.place.name)) {
+      job_ = job::make_near_job(options_.job_dir.empty() ? "." : options_.job_dir, options_.place.name);
+      return;
+    }
+    const cluster::Fleet fleet = cluster::read_fleet(cloud_->aws(), options_.place.name);
+    head_.emplace(fleet, std::chrono::seconds(0));
+    job_ = job::make_far_job(*head_, options_.job_dir);
+  }
+
+  // Beside a job nobody is there to mend a command line, but credentials may come.
+  bool may_pass(const Error& error) const {
+    return options_.here || dynamic_cast<const RemoteError*>(&error) != nullptr;
+  }
+
+  // The same words once, however often they would be true.
+  void tell_failure(const Error& error) {
+    ++failures_;
+    if (said_ == error.what()) return;
+    said_ = error.what();
+    reporter_.warn(fmt::format("the tags of cluster {} are not followed now: {}{}", options_.place.name, said_,
+                               error.hint().empty() ? "" : fmt::format(" ({})", error.hint())));
+  }
+
+  void tell_success() {
+    if (failures_ > 0) reporter_.note(fmt::format("the tags of cluster {} are followed again", options_.place.name));
+    failures_ = 0;
+    said_.clear();
+  }
+
+  bool pause() const {
+    const auto until = std::chrono::steady_clock::now() +
+                       cluster::pause_between_looks(std::chrono::seconds(options_.every), failures_);
+    while (stop_signal() == 0 && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return stop_signal() == 0;
+  }
+
+  const WatchCommand& options_;
+  Reporter& reporter_;
+  std::optional<ClusterCloud> cloud_;
+  std::optional<cluster::ClusterHead> head_;
+  std::unique_ptr<job::BridgeJob> job_;
+  int failures_ = 0;  // in a row
+  std::string said_;  // of the last one
+};
+
+ExitCode act(const WatchCommand& options, const config::OptionSet&, Reporter& reporter) {
+  watch_stop_signals();
+  const ExitCode code = Watch(options, reporter).run();
+  if (stop_signal() != 0) throw Interrupted(stop_signal(), "nobody watches the tags any more; the job goes on");
+  return code;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_watch() {
+  auto command = make_command<WatchCommand>(
+      "cluster watch", "let machines join and leave the running job as their tags say, and end those that left", act);
+  command->examples = {"dtrain cluster watch demo", "dtrain cluster watch demo --once --job-dir /myEFSvolume/job"};
+  command->see_also = {"cluster add", "cluster remove", "cluster status"};
+  return command;
+}
+
+}  // namespace dtrain::cli

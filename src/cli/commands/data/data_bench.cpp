@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "bench/loader_speed.hpp"
+#include "cli/command.hpp"
+#include "config/data_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct BenchCommand {
+  config::DataOptions data;
+  Path files;
+  int batch_size = 128;
+  int seconds = 3;
+  std::uint64_t seed = 0;
+};
+
+void bind(config::OptionSet& set, BenchCommand& options) {
+  options.data.threads = usable_cpus();
+  options.data.classes = 1 << 20;  // labels do not matter here
+  set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix");
+  set.add("--data-train", options.files, "the same, with train's name");
+  set.add("--batch-size", options.batch_size, "N", "samples of one batch", config::at_least(1));
+  config::bind_data_threads(set, options.data);
+  set.add("--threads", options.data.threads, "N", "the same, shorter", config::at_least(1)).by_machine = true;
+  config::bind_prefetch(set, options.data);
+  set.add("--seconds", options.seconds, "N", "how long to measure", config::at_least(1));
+  set.add("--seed", options.seed, "N", "order and augmentation depend on it");
+  config::bind_image(set, options.data);
+  config::bind_augmentation(set, options.data);
+}
+
+ExitCode act(const BenchCommand& options, const config::OptionSet&, Reporter& reporter) {
+  if (options.files.empty()) {
+    throw UsageError("data bench: FILES is missing", "for example: dtrain data bench d/shapes_train.rec");
+  }
+  config::require_records(options.files);
+  const data::LoaderOptions loading = training_loader(options.data, options.seed);
+  const std::uint64_t buffers = data::buffer_bytes(loading, options.batch_size);
+  data::Loader loader(options.files, loading);
+  const bench::LoaderSpeed speed =
+      bench::measure_loader(loader, options.batch_size, std::chrono::seconds(options.seconds));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.data-bench/1"},
+                                       {"file", options.files.string()},
+                                       {"threads", options.data.threads},
+                                       {"batch_size", options.batch_size},
+                                       {"prefetch", options.data.prefetch},
+                                       {"buffer_bytes", buffers},
+                                       {"samples", speed.samples},
+                                       {"seconds", speed.seconds},
+                                       {"samples_per_second", speed.rate()}}));
+  } else {
+    reporter.answer(fmt::format("{:.0f} samples/sec on {} threads ({} samples in {:.2f} s); batches take up to {}",
+                                speed.rate(), options.data.threads, speed.samples, speed.seconds,
+                                format_bytes(buffers)));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_bench() {
+  auto command = make_command<BenchCommand>("data bench", "how fast records are read, decoded and augmented", act);
+  command->examples = {"dtrain data bench d/shapes_train.rec --data-nthreads 1"};
+  command->see_also = {"bench train", "data ls"};
+  return command;
+}
+
+}  // namespace dtrain::cli

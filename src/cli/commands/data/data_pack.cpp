@@ -1,0 +1,41 @@
+#include "cli/command.hpp"
+#include "pack_command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct PackFiles : PackCommand {
+  Path source;
+  std::string coco_labels = "largest";
+};
+
+void bind(config::OptionSet& set, PackFiles& options) {
+  set.group("What");
+  set.add("SOURCE", options.source, "folder of class folders, .lst file or COCO JSON file").required = true;
+  set.add("--root", options.pack.root,
+          "folder or archive that the names in SOURCE start from; without it, the folder with SOURCE");
+  set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
+                 "of a COCO picture: the category of its largest box, or all boxes for detection");
+  bind_pack(set, options);
+}
+
+ExitCode act(const PackFiles& given, const config::OptionSet&, Reporter& reporter) {
+  PackCommand options = given;
+  options.pack.sources = {given.source};
+  // What is not there is no prefix of record files either, which is what import would take it for.
+  if (!std::filesystem::exists(given.source)) options.pack.format = data::PictureFormat::folder;
+  options.pack.coco_labels = data::parse_coco_labels(given.coco_labels).value();
+  return pack_pictures(options, reporter);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_pack() {
+  auto command = make_command<PackFiles>("data pack", "pack pictures into record files, as im2rec does", act);
+  command->examples = {"dtrain data pack photos --out p --resize 256 --shards 4 --shuffle",
+                       "dtrain data pack instances_train.json --root train --out coco --resize 480"};
+  command->see_also = {"data import", "data show", "data verify"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/copy.hpp>
+#include <dtrain/data/prepare.hpp>
+#include <dtrain/data/remote.hpp>
+
+#include "cli/command.hpp"
+#include "config/synthetic_data.hpp"
+#include "job/report/progress.hpp"
+#include "pack_command.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr const char* kAuto = "auto";
+
+struct PrepareCommand {
+  std::string name;
+  Path out = "data";
+  std::string from;
+  std::string encoding = kAuto;
+  std::uint64_t seed = 1;
+  int train_count = 10000, val_count = 2000;
+  std::string coco_labels = "largest";
+  int resize = 0, shards = 1, threads = usable_cpus();
+  std::optional<int> quality;
+};
+
+void bind(config::OptionSet& set, PrepareCommand& options) {
+  set.group("Data set");
+  set.add("NAME", options.name, "NAME", join(data::prepare_names(), ", ")).required = true;
+  set.add("--out", options.out, "folder, or s3:// URL, for NAME_train.rec, NAME_val.rec and their .idx files");
+  set.add("--from", options.from, "FOLDER|URL", "where the published files are; without it they are downloaded");
+  std::vector<std::string> encodings = data::encoding_names();
+  encodings.insert(encodings.begin(), kAuto);
+  set.add_choice("--encoding", options.encoding, encodings,
+                 "how each image is stored; auto: raw, and photographs as they are published");
+  set.add("--seed", options.seed, "N", "what the drawing of shapes and the order of photographs depend on");
+  set.group("Only for photographs: imagenet, coco");
+  set.add("--resize", options.resize, "PIXELS", "length of the shorter edge; 0: as it is", config::between(0, 65500));
+  set.add("--quality", options.quality, "N", "of JPEG; without it, what needs no change stays byte for byte",
+          config::between(1, 100));
+  set.add("--shards", options.shards, "N", "write NAME_train_0.rec to NAME_train_<N-1>.rec, and val likewise",
+          config::between(1, 100000));
+  set.add("--threads", options.threads, "N", "pictures that are worked on at once", config::at_least(1)).by_machine =
+      true;
+  set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
+                 "of a COCO picture: the category of its largest box, or all boxes for detection");
+  set.group("Only for shapes, the data set that dtrain draws itself");
+  set.add("--train-count", options.train_count, "N", "training images", config::at_least(1));
+  set.add("--val-count", options.val_count, "N", "validation images", config::at_least(1));
+}
+
+data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporter& reporter) {
+  job::Progress progress(reporter);
+  return data::prepare({.name = options.name,
+                        .out = options.out,
+                        .from = options.from,
+                        .encoding = data::parse_encoding(options.encoding),
+                        .seed = options.seed,
+                        .train_count = static_cast<std::uint32_t>(options.train_count),
+                        .val_count = static_cast<std::uint32_t>(options.val_count),
+                        .resize = options.resize,
+                        .shards = options.shards,
+                        .threads = options.threads,
+                        .quality = options.quality,
+                        .coco_labels = data::parse_coco_labels(options.coco_labels).value(),
+                        .progress = [&](std::string_view what, std::uint64_t done, std::uint64_t total,
+                                        std::string_view unit) { progress.show(what, done, total, unit); }});
+}
+
+// Made in a folder of this machine, then sent, without the archives that it was made of. What tells readers that a set
+// is there goes last.
+data::PrepareResult prepare_far(const PrepareCommand& options, Reporter& reporter) {
+  const config::TemporaryFolder folder;
+  PrepareCommand here = options;
+  here.out = folder.path();
+  data::PrepareResult result = prepare_with_progress(here, reporter);
+  net::ObjectStore store;
+  for (const char* ending : {".lst", ".idx", ".rec"}) {
+    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+      if (file.path().extension() != ending) continue;
+      data::copy_files(store, {.from = file.path().string(), .to = (options.out / file.path().filename()).string()});
+    }
+  }
+  for (Path* file : {&result.train, &result.val}) *file = options.out / file->filename();
+  return result;
+}
+
+Json document(const PrepareCommand& options, const data::PrepareResult& result) {
+  const auto part = [](const Path& file, std::uint64_t records) {
+    return Json::object({{"file", file.string()}, {"records", records}});
+  };
+  return Json::object({{"schema", "dtrain.data-prepare/1"},
+                       {"name", options.name},
+                       {"train", part(result.train, result.train_records)},
+                       {"val", part(result.val, result.val_records)},
+                       {"already_there", result.already_there}});
+}
+
+ExitCode act(const PrepareCommand& options, const config::OptionSet&, Reporter& reporter) {
+  const bool far = data::is_remote(options.out);
+  const data::PrepareResult result = far ? prepare_far(options, reporter) : prepare_with_progress(options, reporter);
+  tell_problems(result.problems, reporter);
+  const ExitCode code = result.problems.empty() ? ExitCode::ok : ExitCode::partly_done;
+  if (reporter.json()) {
+    reporter.answer_json(document(options, result));
+    return code;
+  }
+  if (result.already_there) reporter.note("already complete, nothing was written");
+  reporter.answer(fmt::format("{}  {} records", result.train.string(), result.train_records));
+  reporter.answer(fmt::format("{}  {} records", result.val.string(), result.val_records));
+  return code;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_prepare() {
+  auto command = make_command<PrepareCommand>("data prepare", "make the record files of a published data set", act);
+  command->examples = {"dtrain data prepare shapes --out d", "dtrain data prepare cifar10 --out data",
+                       "dtrain data prepare mnist --from /mnt/mnist --encoding png --out d",
+                       "dtrain data prepare imagenet --from /mnt/ilsvrc --out data --resize 256 --shards 16"};
+  command->see_also = {"data ls", "data verify", "train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

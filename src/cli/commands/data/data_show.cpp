@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/contact_sheet.hpp>
+
+#include "cli/command.hpp"
+#include "config/data_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr int kMostClasses = 1 << 20;  // labels are not looked at here
+constexpr int kLargestSide = 224;
+
+struct ShowCommand {
+  config::DataOptions data;
+  Path files, out = "sheet.png";
+  int count = 32, first = 0, columns = 8, zoom = 1, epoch = 0;
+  std::uint64_t seed = 0;
+};
+
+void bind(config::OptionSet& set, ShowCommand& options) {
+  options.data.threads = usable_cpus();
+  options.data.classes = kMostClasses;
+  set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix").required =
+      true;
+  set.add("--out", options.out, "the PNG file that is written");
+  set.add("--count", options.count, "N", "images to show", config::between(1, 10000));
+  set.add("--first", options.first, "N", "position of the first image in the files", config::at_least(0));
+  set.add("--columns", options.columns, "N", "images beside each other", config::between(1, 1000));
+  set.add("--zoom", options.zoom, "N", "each pixel becomes a square of so many", config::between(1, 64));
+  set.add("--epoch", options.epoch, "N", "augmentation depends on it", config::at_least(0));
+  set.add("--seed", options.seed, "N", "and on this");
+  config::bind_image(set, options.data);
+  config::bind_augmentation(set, options.data);
+}
+
+// Without --image-shape: the first image's own size, as far as that makes a sheet one can look at.
+nn::Shape own_shape(const Path& files) {
+  const data::RecordSet set(data::find_records(files.string()));
+  data::Record record;
+  data::Image image;
+  set.read(0, record);
+  data::decode_image(record.payload, data::kStoredChannels, image);
+  return {image.c, std::min(image.h, kLargestSide), std::min(image.w, kLargestSide)};
+}
+
+data::Image draw_sheet(const ShowCommand& options, const config::DataOptions& data) {
+  data::LoaderOptions loading = training_loader(data, options.seed);
+  loading.shuffle = false;
+  data::Loader loader(options.files, loading);
+  const int left = static_cast<int>(loader.size()) - options.first;
+  if (left <= 0) {
+    throw UsageError(fmt::format("--first {} is behind the last of {} records", options.first, loader.size()));
+  }
+  const auto first = static_cast<std::uint64_t>(options.first);
+  loader.start(static_cast<std::uint32_t>(options.epoch), {{first, std::min(left, options.count)}});
+  return data::contact_sheet(*loader.next(), loading.shape, loading.augment,
+                             {.columns = options.columns, .zoom = options.zoom});
+}
+
+ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  config::require_records(options.files);
+  config::DataOptions data = options.data;
+  if (!set.chosen("image-shape")) data.image = own_shape(options.files);
+  const data::Image sheet = draw_sheet(options, data);
+  write_file_atomic(options.out, data::encode_image(sheet, data::Encoding::png));
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.data-show/1"},
+                                       {"file", options.out.string()},
+                                       {"image_shape", Json::array({data.image.c, data.image.h, data.image.w})},
+                                       {"height", sheet.h},
+                                       {"width", sheet.w}}));
+  } else {
+    reporter.answer(fmt::format("{}  {}x{} pixels", options.out.string(), sheet.w, sheet.h));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_show() {
+  auto command =
+      make_command<ShowCommand>("data show", "a picture of augmented samples, as the network will see them", act);
+  command->examples = {"dtrain data show d/shapes_train.rec --out sheet.png --pad-size 4 --zoom 2",
+                       "dtrain data show p --image-shape 3,224,224 --random-resized-crop 1"};
+  command->see_also = {"data ls", "data verify"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/copy.hpp>
+
+#include "cli/command.hpp"
+#include "job/report/progress.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct UnpackCommand {
+  std::string from;
+  Path out = "data";
+};
+
+void bind(config::OptionSet& set, UnpackCommand& options) {
+  set.group("What");
+  set.add("ARCHIVE", options.from, "ARCHIVE", ".tar file: a path, s3://BUCKET/KEY or an https:// URL").required = true;
+  set.add("--out", options.out, "folder for its files; made if missing");
+}
+
+data::UnpackResult unpack_with_progress(net::ObjectStore& store, const UnpackCommand& options, Reporter& reporter) {
+  job::Progress progress(reporter);
+  return data::unpack_tar(
+      store, {.from = options.from, .out = options.out, .progress = [&](std::uint64_t done, std::uint64_t total) {
+                progress.show(options.from, done, total, "bytes");
+              }});
+}
+
+ExitCode act(const UnpackCommand& options, const config::OptionSet&, Reporter& reporter) {
+  net::ObjectStore store;
+  const data::UnpackResult result = unpack_with_progress(store, options, reporter);
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.data-unpack/1"},
+                                       {"from", options.from},
+                                       {"out", options.out.string()},
+                                       {"files", result.files},
+                                       {"bytes", result.bytes},
+                                       {"resumed_at", result.resumed_at}}));
+    return ExitCode::ok;
+  }
+  if (result.resumed_at > 0) reporter.note(fmt::format("went on at {}", format_bytes(result.resumed_at)));
+  reporter.answer(fmt::format("{}  {} files, {}", options.out.string(), result.files, format_bytes(result.bytes)));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_unpack() {
+  auto command = make_command<UnpackCommand>("data unpack", "write the files of a tar archive as it comes", act);
+  command->examples = {"dtrain data unpack s3://bucket/photos.tar --out photos"};
+  command->see_also = {"data cp", "data prepare"};
+  return command;
+}
+
+}  // namespace dtrain::cli

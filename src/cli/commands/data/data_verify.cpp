@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include <dtrain/data/record.hpp>
+
+#include "cli/command.hpp"
+#include "config/data_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct VerifyCommand {
+  std::vector<Path> files;
+  int limit = 16;
+};
+
+void bind(config::OptionSet& set, VerifyCommand& options) {
+  set.group("What").add_paths("FILE", options.files, "record files, patterns or prefixes").required = true;
+  set.add("--limit", options.limit, "N", "problems to list of each file", config::at_least(1));
+}
+
+std::vector<Path> find_all(const std::vector<Path>& named) {
+  std::vector<Path> files;
+  for (const Path& name : named) {
+    config::require_records(name);
+    for (const Path& file : data::find_records(name.string())) files.push_back(file);
+  }
+  return files;
+}
+
+Json document(const Path& file, const data::VerifyReport& report) {
+  Json problems = Json::array();
+  for (const data::VerifyProblem& problem : report.problems) {
+    problems.push_back(Json::object(
+        {{"offset", problem.offset}, {"position", std::uint64_t{problem.position}}, {"what", problem.what}}));
+  }
+  return Json::object({{"schema", "dtrain.data-verify/1"},
+                       {"file", file.string()},
+                       {"records", std::uint64_t{report.records}},
+                       {"good", report.problems.empty()},
+                       {"problems", problems}});
+}
+
+void tell(const Path& file, const data::VerifyReport& report, Reporter& reporter) {
+  if (reporter.json()) return reporter.answer_json(document(file, report));
+  if (report.problems.empty()) {
+    return reporter.answer(fmt::format("{}: {} records, all good", file.string(), report.records));
+  }
+  for (const data::VerifyProblem& problem : report.problems) {
+    reporter.answer(
+        fmt::format("{}: offset {}, record {}: {}", file.string(), problem.offset, problem.position, problem.what));
+  }
+}
+
+ExitCode act(const VerifyCommand& options, const config::OptionSet&, Reporter& reporter) {
+  std::string damage;
+  for (const Path& file : find_all(options.files)) {
+    const data::VerifyReport report = data::verify_records(file, static_cast<std::size_t>(options.limit));
+    tell(file, report, reporter);
+    if (report.problems.empty() || !damage.empty()) continue;
+    const data::VerifyProblem& first = report.problems.front();
+    damage = fmt::format("{}: damaged, first at offset {}: {}", file.string(), first.offset, first.what);
+  }
+  if (damage.empty()) return ExitCode::ok;
+  throw DataError(damage, "make the file again with `dtrain data prepare` or `dtrain data pack`, or copy it again");
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_verify() {
+  auto command = make_command<VerifyCommand>("data verify", "check every record of the files", act);
+  command->examples = {"dtrain data verify d/shapes_train.rec"};
+  command->see_also = {"data ls", "data prepare"};
+  return command;
+}
+
+}  // namespace dtrain::cli

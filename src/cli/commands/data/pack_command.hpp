@@ -1,0 +1,26 @@
+// What `data pack` and `data import` have in common: pictures become record files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/data/pack.hpp>
+
+#include "config/option_set.hpp"
+
+namespace dtrain::cli {
+
+struct PackCommand {
+  data::PackOptions pack;
+  std::vector<std::string> encodings = data::encoding_names();  // that --encoding takes
+  std::string encoding = "jpeg";
+};
+
+void bind_pack(config::OptionSet& set, PackCommand& options);
+// Packs, answers, and warns of what was left out, which makes the work partly done.
+ExitCode pack_pictures(const PackCommand& options, Reporter& reporter);
+void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "cli/command.hpp"
+#include "doctor/doctor_hosts.hpp"
+#include "doctor/doctor_part.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct DoctorCommand {
+  job::SshAccess access;
+  std::optional<Path> job_folder;
+  bool ask_aws = false;
+  std::string part;
+};
+
+void bind(config::OptionSet& set, DoctorCommand& options) {
+  bind(set, options.access);
+  set.group("What");
+  set.add("--job-dir", options.job_folder,
+          "a folder that is to hold a job: there must be room, and with -H all hosts must see the same files in it")
+      .legacy_variable = "EFS_MOUNT";
+  set.add("--aws", options.ask_aws,
+          "who this machine is on AWS, hosts are not asked; without it that is asked where credentials are set up");
+  config::Option& part =
+      set.add_choice("--part", options.part, {"serve", "reach"}, "what a host does for the doctor elsewhere");
+  part.hidden = part.flag_only = true;
+}
+
+bool uses_aws() {
+  if (environment("AWS_ACCESS_KEY_ID") || environment("AWS_PROFILE") || environment("AWS_WEB_IDENTITY_TOKEN_FILE"))
+    return true;
+  return std::filesystem::exists(Path(environment("HOME").value_or("/")) / ".aws");
+}
+
+Style style_of(doctor::Level level) {
+  if (level == doctor::Level::problem) return Style::error;
+  return level == doctor::Level::warning ? Style::warning : Style::plain;
+}
+
+void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
+  const std::string level = fmt::format("{:<8}", doctor::level_name(finding.level));
+  reporter.answer(
+      fmt::format("{} {:<14} {}", reporter.paint_answer(style_of(finding.level), level), finding.about, finding.what));
+  if (!finding.why.empty()) reporter.answer(fmt::format("{:24}why: {}", "", finding.why));
+  if (!finding.mend.empty()) reporter.answer(fmt::format("{:24}mend: {}", "", finding.mend));
+}
+
+void answer_findings(const std::string& who, const std::vector<doctor::Finding>& findings, Reporter& reporter) {
+  reporter.answer(reporter.paint_answer(Style::heading, who));
+  for (const doctor::Finding& finding : findings) answer_finding(finding, reporter);
+}
+
+Json json_of(const std::vector<doctor::Finding>& findings) {
+  Json rows = Json::array();
+  for (const doctor::Finding& finding : findings) rows.push_back(doctor::to_json(finding));
+  return rows;
+}
+
+Json links_of(const doctor::HostFacts& facts, const std::vector<doctor::HostReport>& reports) {
+  Json links = Json::object({});
+  for (std::size_t to = 0; to < facts.links.size(); ++to) {
+    if (&reports[to].facts == &facts || !reports[to].facts.answered) continue;
+    const doctor::LinkFacts& link = facts.links[to];
+    links[reports[to].facts.name] = Json::object({{"reached", link.error.empty()},
+                                                  {"milliseconds", link.milliseconds},
+                                                  {"error", link.error.empty() ? Json() : Json(link.error)}});
+  }
+  return links;
+}
+
+Json json_of(const std::vector<doctor::HostReport>& reports) {
+  Json rows = Json::array();
+  for (const doctor::HostReport& report : reports) {
+    rows.push_back(
+        Json::object({{"host", report.facts.name},
+                      {"answered", report.facts.answered},
+                      {"clock_offset_seconds", Json::array({report.facts.clock_at_least, report.facts.clock_at_most})},
+                      {"links", links_of(report.facts, reports)},
+                      {"facts", report.machine},
+                      {"findings", json_of(report.findings)}}));
+  }
+  return rows;
+}
+
+std::vector<doctor::Finding> judge_together(const std::vector<doctor::HostReport>& reports, const std::string& folder) {
+  std::vector<doctor::HostFacts> hosts;
+  for (const doctor::HostReport& report : reports) hosts.push_back(report.facts);
+  std::vector<doctor::Finding> found = doctor::judge_clocks(hosts);
+  std::ranges::move(doctor::judge_links(hosts), std::back_inserter(found));
+  std::ranges::move(doctor::judge_folder(hosts, folder), std::back_inserter(found));
+  return found;
+}
+
+struct Diagnosis {
+  std::string host;
+  doctor::MachineFacts facts;
+  std::vector<doctor::Finding> here, together;
+  std::vector<doctor::HostReport> hosts;
+
+  bool has(doctor::Level level) const {
+    const auto bad = [level](const doctor::Finding& finding) { return finding.level == level; };
+    return std::ranges::any_of(here, bad) || std::ranges::any_of(together, bad) ||
+           std::ranges::any_of(
+               hosts, [&](const doctor::HostReport& report) { return std::ranges::any_of(report.findings, bad); });
+  }
+};
+
+Diagnosis examine(const DoctorCommand& options) {
+  const std::string folder = options.job_folder ? std::filesystem::absolute(*options.job_folder).string() : "";
+  Diagnosis diagnosis;
+  diagnosis.facts = doctor::read_machine(folder, options.ask_aws || uses_aws());
+  diagnosis.host = diagnosis.facts.host;
+  diagnosis.here = doctor::judge(diagnosis.facts);
+  if (options.access.hostfile) {
+    diagnosis.hosts = doctor::ask_hosts(options.access, folder);
+    diagnosis.together = judge_together(diagnosis.hosts, folder);
+  }
+  return diagnosis;
+}
+
+void answer(const Diagnosis& diagnosis, Reporter& reporter) {
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.doctor/1"},
+                                       {"host", diagnosis.host},
+                                       {"facts", doctor::to_json(diagnosis.facts)},
+                                       {"findings", json_of(diagnosis.here)},
+                                       {"hosts", json_of(diagnosis.hosts)},
+                                       {"together", json_of(diagnosis.together)}}));
+    return;
+  }
+  answer_findings(fmt::format("{} (this machine)", diagnosis.host), diagnosis.here, reporter);
+  for (const doctor::HostReport& report : diagnosis.hosts)
+    answer_findings(report.facts.name, report.findings, reporter);
+  if (!diagnosis.together.empty()) answer_findings("together", diagnosis.together, reporter);
+}
+
+ExitCode code_of(const Diagnosis& diagnosis, Reporter& reporter) {
+  std::vector<std::string> names;
+  std::vector<launcher::HostEnding> endings;
+  for (const doctor::HostReport& report : diagnosis.hosts) {
+    names.push_back(report.facts.name);
+    endings.push_back(report.ending);
+  }
+  const ExitCode hosts = launcher::sum_up(names, endings, reporter);
+  if (hosts != ExitCode::ok) return hosts;
+  return diagnosis.has(doctor::Level::problem) ? ExitCode::failed : ExitCode::ok;
+}
+
+ExitCode act(const DoctorCommand& options, const config::OptionSet&, Reporter& reporter) {
+  if (options.part == "serve") return doctor::serve_part(reporter);
+  if (options.part == "reach") return doctor::reach_part(reporter);
+  const Diagnosis diagnosis = examine(options);
+  answer(diagnosis, reporter);
+  return code_of(diagnosis, reporter);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_doctor() {
+  auto command = make_command<DoctorCommand>(
+      "doctor", "what is wrong on this machine or on hosts, why it matters, and the command that mends it", act);
+  command->examples = {"dtrain doctor", "dtrain doctor -H hosts --job-dir /efs/job", "dtrain doctor --json --aws"};
+  command->see_also = {"run", "train", "hosts list"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <iostream>
+#include <iterator>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/stack_dump.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/cluster/head.hpp>
+#include <dtrain/cluster/node.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/launcher/agent_registry.hpp>
+#include <dtrain/launcher/starter_launcher.hpp>
+
+#include "cli/command.hpp"
+#include "cli/console.hpp"
+#include "job/agent/agent_apart.hpp"
+#include "job/agent/agent_kept.hpp"
+#include "job/agent/host_check.hpp"
+#include "job/coordinator/job.hpp"
+#include "job/coordinator/resubmit.hpp"
+#include "job/spec/job_folder.hpp"
+#include "job/worker/worker.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr std::chrono::seconds kAskDeadline{30};
+
+struct AgentCommand {
+  bool worker = false, check = false, apart = false, coordinator = false;
+  std::optional<Path> join, submitted, head, node;
+  bool ask = false;
+};
+
+void bind(config::OptionSet& set, AgentCommand& options) {
+  set.group("What").add("--worker", options.worker, "be a worker of the agent that started this").flag_only = true;
+  set.add("--check", options.check, "say whether this host is fit for the job on standard input").flag_only = true;
+  set.add("--coordinator", options.coordinator, "take over from the coordinator that the agents lost").flag_only = true;
+  set.add("--apart", options.apart, "outlive the connection that started this: return once the job is joined")
+      .flag_only = true;
+  set.add("--join", options.join, "join the job that this file tells of, and remove it").flag_only = true;
+  set.add("--head", options.head, "be the head of the cluster that this file tells of");
+  set.add("--node", options.node, "register this machine with the head of the cluster that this file tells of");
+  set.add("--ask", options.ask, "put the question on standard input to the head of the cluster that this machine is in")
+      .flag_only = true;
+  set.add("--submitted", options.submitted, "be the command that this file holds, and remove it").flag_only = true;
+}
+
+// The token comes through a pipe, so nobody else can read it.
+Json document_from_input() {
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (text.empty()) {
+    throw UsageError("agent: nobody said which job to join", "`dtrain train` starts agents and workers by itself");
+  }
+  return Json::parse(text, "standard input");
+}
+
+// As the other way to keep the token from everybody: the folder is the job's, and only its owner may read the file.
+Json document_from_file(const Path& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    throw RemoteError(fmt::format("{} is not there", file.string()),
+                      "hosts of a job share its folder: mount it there, or choose another --job-dir");
+  }
+  const std::string text = read_file(file);
+  std::filesystem::remove(file, error);
+  return Json::parse(text, file.string());
+}
+
+std::vector<std::string> own_command_with(const std::string& option) {
+  std::vector<std::string> command = own_command();
+  command.insert(command.end(), {"agent", option});
+  return command;
+}
+
+void require_job_folder(const elastic::AgentJoin& join) {
+  std::error_code error;
+  if (std::filesystem::is_directory(join.job_folder, error)) return;
+  throw RemoteError(fmt::format("{}: the job folder {} is not there", join.host, join.job_folder),
+                    "hosts of a job share its folder: mount it there, or choose another --job-dir");
+}
+
+elastic::AgentOptions::FolderNews look_into(const job::JobFolder& folder) {
+  if (!is_listed(folder.coordinator())) return {};
+  const auto file = job::read_coordinator(folder);
+  if (!file) return {};
+  if (file->over() || file->addresses.empty()) return {.leader = {}, .job_over = file->over()};
+  return {.leader = elastic::Leader{file->term, {file->addresses.front(), file->port}}, .job_over = false};
+}
+
+// A coordinator that was replaced, and does not know it yet, must not win agents where the new one is known.
+void refuse_old_coordinator(const elastic::AgentJoin& join) {
+  std::optional<elastic::Leader> leader;
+  try {
+    leader = look_into(job::JobFolder{join.job_folder}).leader;
+  } catch (const DataError&) {  // damaged: nobody can be found by it
+  }
+  if (!leader || leader->term <= join.term) return;
+  throw RemoteError(fmt::format("{}: coordinator {} has the job now, not {}", join.host, leader->term, join.term));
+}
+
+ExitCode serve_cluster(const AgentCommand& options, Reporter& reporter) {
+  const auto note = [&reporter](const std::string& line) { reporter.note(line); };
+  const Path file = options.head ? *options.head : *options.node;
+  const cluster::NodeOrder order = cluster::read_node_order(file);
+  const Path folder = std::filesystem::absolute(file).parent_path();
+  if (options.head) cluster::run_head({.order = order, .folder = folder, .on_note = note});
+  if (options.node) cluster::run_node({.order = order, .folder = folder, .on_note = note});
+  return ExitCode::ok;
+}
+
+ExitCode ask_head(Reporter& reporter) {
+  const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
+  if (!registry) throw UsageError("agent --ask: this machine is no node of a cluster");
+  reporter.answer_json(launcher::ask_registry(*registry, document_from_input(), kAskDeadline));
+  return ExitCode::ok;
+}
+
+ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& reporter) {
+  if (options.worker) {
+    Console worker_reporter{ReportOptions{}};
+    return job::run_worker(worker_reporter);
+  }
+  if (options.check) return job::check_host(document_from_input(), reporter);
+  if (options.coordinator) return job::take_over(elastic::coordinator_order_from_json(document_from_input()), reporter);
+  if (options.submitted) job::run_submitted(*options.submitted);
+  if (options.head || options.node) return serve_cluster(options, reporter);
+  if (options.ask) return ask_head(reporter);
+  const elastic::AgentJoin join =
+      elastic::agent_join_from_json(options.join ? document_from_file(*options.join) : document_from_input());
+  require_job_folder(join);
+  refuse_old_coordinator(join);
+  job::Apart apart;
+  if (options.apart)
+    apart = job::go_apart(elastic::tree_mark(join), elastic::coordinator_mark(join), elastic::agent_log(join));
+  if (apart.outcome) return *apart.outcome;
+  if (options.join) {
+    if (const auto outcome = job::keep_agent(elastic::tree_mark(join), elastic::coordinator_mark(join)))
+      return *outcome;
+    for (const std::string& name : launcher::variables_of_starters(own_environment())) ::unsetenv(name.c_str());
+  }
+  watch_stop_signals();
+  elastic::run_agent({.join = join,
+                      .worker_command = own_command_with("--worker"),
+                      .check_command = own_command_with("--check"),
+                      .coordinator_command = own_command_with("--coordinator"),
+                      .look_into_folder = [folder = job::JobFolder{join.job_folder}] { return look_into(folder); },
+                      .on_note = [&reporter](const std::string& line) { reporter.note(line); },
+                      .on_joined = apart.tell_joined});
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_agent() {
+  auto command = make_command<AgentCommand>("agent", "started by dtrain itself, once on every host of a job", act);
+  command->examples = {"dtrain agent"};
+  command->see_also = {"train", "hosts list"};
+  return command;
+}
+
+}  // namespace dtrain::cli

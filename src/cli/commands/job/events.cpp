@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/elastic/records.hpp>
+#include <dtrain/train/ledger.hpp>
+
+#include "cli/command.hpp"
+#include "config/job_options.hpp"
+#include "job/spec/job_folder.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct EventsCommand {
+  job::JobFolder job{"."};
+  bool ledger = false;
+};
+
+void bind(config::OptionSet& set, EventsCommand& options) {
+  set.group("Job");
+  config::bind_job_folder(set, options.job.path);
+  set.group("What").add("--ledger", options.ledger,
+                        "which samples every step consumed, of a job that was started with --sample-ledger");
+}
+
+std::string text_of(const Json& value) { return value.is_string() ? value.as_string() : value.dump(); }
+
+// "2026-01-31T23:59:59.123456Z" -> "23:59:59.123"
+std::string clock_of(const std::string& time) { return time.size() >= 23 ? time.substr(11, 12) : time; }
+
+std::string duration_text(std::string_view name, const Json& seconds) {
+  return fmt::format("{} {}", name, format_duration(std::chrono::duration<double>(seconds.as_number())));
+}
+
+// "detect 1.2 s" of "detect_seconds": 1.2, or of "seconds": {"detect": 1.2}; "took 1.2 s" of "seconds": 1.2.
+void add_durations(std::string_view key, const Json& value, std::vector<std::string>& durations) {
+  if (value.is_number())
+    durations.push_back(duration_text(key == "seconds" ? "took" : key.substr(0, key.rfind('_')), value));
+  if (!value.is_object()) return;
+  for (const auto& [name, seconds] : value.as_object()) {
+    if (seconds.is_number()) durations.push_back(duration_text(name, seconds));
+  }
+}
+
+// What is known of the event besides its number, time and kind: facts first, durations behind them.
+std::string details_of(const Json& event) {
+  std::vector<std::string> facts, durations;
+  for (const auto& [key, value] : event.as_object()) {
+    if (key == "seq" || key == "time" || key == "event" || value.is_null()) continue;
+    if (key.ends_with("seconds")) {
+      add_durations(key, value, durations);
+    } else {
+      facts.push_back(fmt::format("{}={}", key, text_of(value)));
+    }
+  }
+  if (durations.empty()) return join(facts, " ");
+  return fmt::format("{} [{}]", join(facts, " "), join(durations, ", "));
+}
+
+void answer_events(const job::JobFolder& job, Reporter& reporter) {
+  const std::vector<Json> events = elastic::read_events(job.events());
+  if (events.empty()) {
+    throw UsageError(fmt::format("{}: no job ran there", job.path.string()),
+                     "--job-dir names the folder that `dtrain train --job-dir` was given");
+  }
+  for (const Json& event : events) {
+    if (reporter.json()) {
+      reporter.answer_json(event);
+    } else {
+      reporter.answer(fmt::format("{}  {:<18}{}", clock_of(event.at("time").as_string()), event.at("event").as_string(),
+                                  details_of(event)));
+    }
+  }
+}
+
+// One object a step: {"epoch", "step", "samples": [ids]}.
+void answer_ledger(const job::JobFolder& job, Reporter& reporter) {
+  if (!std::filesystem::exists(job.ledger())) {
+    throw UsageError(fmt::format("{}: no ledger there", job.path.string()),
+                     "`dtrain train --sample-ledger` writes one");
+  }
+  const train::Ledger ledger = train::read_ledger(job.ledger());
+  for (const auto& [step, ids] : ledger.steps) {
+    if (reporter.json()) {
+      Json samples = Json::array();
+      for (std::uint32_t id : ids) samples.push_back(id);
+      reporter.answer_json(Json::object({{"epoch", step.first}, {"step", step.second}, {"samples", samples}}));
+    } else {
+      reporter.answer(fmt::format("epoch {} step {}: {}", step.first, step.second, fmt::join(ids, " ")));
+    }
+  }
+}
+
+ExitCode act(const EventsCommand& options, const config::OptionSet&, Reporter& reporter) {
+  if (options.ledger) {
+    answer_ledger(options.job, reporter);
+  } else {
+    answer_events(options.job, reporter);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_events() {
+  auto command = make_command<EventsCommand>("events", "what happened to a job, and how long it took", act);
+  command->examples = {"dtrain events --job-dir job", "dtrain events --job-dir job --ledger --json"};
+  command->see_also = {"hosts list", "train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/text.hpp>
+
+#include "cli/command.hpp"
+#include "config/job_options.hpp"
+#include "job/spec/job_client.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct DrainCommand {
+  job::JobFolder job{"."};
+  std::string hosts;
+  std::string reason = "asked by a person";
+};
+
+void bind(config::OptionSet& set, DrainCommand& options) {
+  config::Option& hosts = set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave at the next step");
+  hosts.required = true;
+  hosts.many = true;
+  hosts.offers = config::Offers::hosts;
+  set.add("--reason", options.reason, "TEXT", "what the list and the events say");
+  set.group("Job");
+  config::bind_job_folder(set, options.job.path);
+}
+
+ExitCode act(const DrainCommand& options, const config::OptionSet&, Reporter& reporter) {
+  for (const std::string& host : split(options.hosts, ' ')) {
+    job::ask_coordinator(options.job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", options.reason}}));
+    reporter.note(fmt::format("{} leaves at the next step; its line stays in {}", host, options.job.hosts().string()));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_hosts_drain() {
+  auto command = make_command<DrainCommand>(
+      "hosts drain", "let hosts leave at the next step and stay away, with their lines kept", act);
+  command->examples = {"dtrain hosts drain w2 --job-dir job",
+                       "dtrain hosts drain w2 --reason \"new disk\" --job-dir job"};
+  command->see_also = {"hosts list", "hosts remove"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "config/job_options.hpp"
+#include "job/spec/job_client.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct ListCommand {
+  job::JobFolder job{"."};
+};
+
+void bind(config::OptionSet& set, ListCommand& options) {
+  set.group("Job");
+  config::bind_job_folder(set, options.job.path);
+}
+
+std::string joined(const Json& list) {
+  std::string text;
+  for (const Json& item : list.as_array()) text += (text.empty() ? "" : ",") + item.dump();
+  return text.empty() ? "-" : text;
+}
+
+std::string text_of_member(const Json& host, std::string_view key) {
+  const Json* value = host.find(key);
+  return value && value->is_string() && !value->as_string().empty() ? value->as_string() : "-";
+}
+
+void answer_row(const Json& host, Reporter& reporter) {
+  const double speed = host.at("samples_per_second").as_number();
+  reporter.answer(fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", host.at("name").as_string(),
+                              host.at("state").as_string(), joined(host.at("ranks")), joined(host.at("pids")),
+                              text_of_member(host, "address"), speed > 0 ? fmt::format("{:.0f}", speed) : "-"));
+  for (const char* key : {"reason", "next"}) {
+    const std::string text = text_of_member(host, key);
+    if (text != "-") reporter.answer(fmt::format("    {}{}", key == std::string_view("next") ? "next: " : "", text));
+  }
+}
+
+void answer_table(const Json& document, Reporter& reporter) {
+  reporter.answer(fmt::format("generation {}, {} workers, {:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
+                              document.at("generation").dump(), document.at("workers").dump(),
+                              document.at("samples_per_second").as_number(), document.at("samples_seen").dump(),
+                              document.at("goodput_percent").as_number()));
+  reporter.answer(reporter.paint_answer(Style::heading, fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", "HOST",
+                                                                    "STATE", "RANKS", "PIDS", "ADDRESS", "SAMPLES/S")));
+  for (const Json& host : document.at("hosts").as_array()) answer_row(host, reporter);
+}
+
+ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
+  const Json document = job::ask_coordinator(options.job, Json::object({{"ask", "list"}}));
+  if (reporter.json()) {
+    reporter.answer_json(document);
+  } else {
+    answer_table(document, reporter);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_hosts_list() {
+  auto command = make_command<ListCommand>("hosts list", "the hosts of a running job: what each does, and why", act);
+  command->examples = {"dtrain hosts list --job-dir job", "dtrain hosts list --job-dir job --json"};
+  command->see_also = {"hosts add", "hosts remove", "hosts drain", "events"};
+  return command;
+}
+
+}  // namespace dtrain::cli

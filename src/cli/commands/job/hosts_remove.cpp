@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/text.hpp>
+
+#include "cli/command.hpp"
+#include "config/job_options.hpp"
+#include "job/spec/host_edit.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct RemoveCommand {
+  job::JobFolder job{"."};
+  std::string hosts;
+  bool yes = false, allow_mass_remove = false;
+};
+
+void bind(config::OptionSet& set, RemoveCommand& options) {
+  config::Option& hosts =
+      set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave, as host_worker calls them");
+  hosts.required = true;
+  hosts.many = true;
+  hosts.offers = config::Offers::hosts;
+  set.add("--yes", options.yes, "also more than half of the hosts");
+  set.add("--allow-mass-remove", options.allow_mass_remove, "the same as --yes");
+  set.group("Job");
+  config::bind_job_folder(set, options.job.path);
+}
+
+ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& reporter) {
+  const std::vector<std::string> names = split(options.hosts, ' ');
+  job::edit_hosts(options.job, {.remove = names, .any_number = options.yes || options.allow_mass_remove});
+  reporter.note(fmt::format("Removed {} from {}", join(names, ", "), options.job.hosts().string()));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_hosts_remove() {
+  auto command = make_command<RemoveCommand>("hosts remove", "let hosts leave a running job", act);
+  command->examples = {"dtrain hosts remove w1 --job-dir job"};
+  command->see_also = {"hosts list", "hosts add", "hosts drain"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/elastic/records.hpp>
+
+#include "cli/command.hpp"
+#include "config/job_options.hpp"
+#include "job/logs/log_merge.hpp"
+#include "job/spec/job_client.hpp"
+#include "job/spec/job_folder.hpp"
+#include "job/spec/process_facts.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPause = 100ms;
+constexpr auto kLook = 3s;  // at whether the coordinator lives
+// A coordinator that is gone without a word may be followed by another one within this.
+constexpr auto kSuccession = 15s;
+constexpr std::size_t kManyBytes = 1 << 20;
+
+struct TailCommand {
+  job::JobFolder job{"."};
+  std::optional<int> rank;
+  std::string host, since, grep;
+  bool no_follow = false;
+};
+
+void bind(config::OptionSet& set, TailCommand& options) {
+  set.group("Job");
+  config::bind_job_folder(set, options.job.path);
+  set.group("What");
+  set.add("--rank", options.rank, "R", "only what the worker wrote that was rank R then", config::at_least(0));
+  set.add("--host", options.host, "HOST", "only this host's workers and its preparation").offers =
+      config::Offers::hosts;
+  set.add("--since", options.since, "TIME", "only later lines: 90s, 10m, 2h, 1d ago, or 2026-01-31T12:00:00Z");
+  set.add("--grep", options.grep, "PATTERN", "only lines that match it, as of grep -E");
+  set.add("--no-follow", options.no_follow, "end with what is there; else: with the job");
+}
+
+// "10m" -> 600 s.
+std::optional<std::chrono::seconds> span_of(const std::string& text) {
+  constexpr std::string_view kUnits = "smhd";
+  constexpr std::int64_t kSeconds[] = {1, 60, 3'600, 86'400};
+  const auto unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+  const auto count = unit == kUnits.npos ? std::nullopt : parse_integer(text.substr(0, text.size() - 1));
+  if (!count || *count < 0) return std::nullopt;
+  return std::chrono::seconds(*count * kSeconds[unit]);
+}
+
+// As times stand in the logs, so that they compare as texts.
+std::string since_time(const std::string& text) {
+  if (text.empty()) return text;
+  if (const auto span = span_of(text)) return elastic::format_time(std::chrono::system_clock::now() - *span);
+  const bool is_date = text.size() >= 10 && text[4] == '-' && text[7] == '-' && parse_integer(text.substr(0, 4));
+  if (is_date) return text.back() == 'Z' ? text.substr(0, text.size() - 1) : text;
+  throw UsageError(fmt::format("--since {}: no time", text), "10m, 2h, or 2026-01-31T12:00:00Z (UTC)");
+}
+
+job::LogChoice choice_of(const TailCommand& options) {
+  return {.rank = options.rank,
+          .host = options.host,
+          .since = since_time(options.since),
+          .pattern = options.grep.empty() ? nullptr : std::make_unique<job::LinePattern>(options.grep)};
+}
+
+Json line_json(const job::LogSource& line) {
+  return Json::object({{"schema", "dtrain.log/1"},
+                       {"time", line.time().empty() ? Json() : Json(line.time())},
+                       {"source", line.name()},
+                       {"host", line.host().empty() ? Json() : Json(line.host())},
+                       {"slot", line.slot() < 0 ? Json() : Json(line.slot())},
+                       {"rank", line.rank() < 0 ? Json() : Json(line.rank())},
+                       {"line", line.line()}});
+}
+
+class Printer {
+ public:
+  explicit Printer(Reporter& reporter) : reporter_(reporter) {}
+  void add(const job::LogSource& line) {
+    if (reporter_.json()) {
+      text_ += line_json(line).dump();
+    } else {
+      fmt::format_to(std::back_inserter(text_), "[{}] {}", line.name(), line.line());
+    }
+    text_ += '\n';
+    if (text_.size() >= kManyBytes) flush();
+  }
+  void flush() {
+    if (text_.empty()) return;
+    text_.pop_back();  // answer() adds one
+    reporter_.answer(text_);
+    reporter_.finish();
+    text_.clear();
+  }
+
+ private:
+  Reporter& reporter_;
+  std::string text_;
+};
+
+// Whether the job of a folder goes on.
+class JobLife {
+ public:
+  explicit JobLife(const job::JobFolder& folder) : folder_(folder) {}
+
+  bool goes_on() {
+    const auto file = read();
+    if (!file || file->over()) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < look_) return true;
+    look_ = now + kLook;
+    if ((file->host == job::host_name() && job::is_coordinated(folder_)) || job::answers(*file)) alive_ = now;
+    if (now - alive_ < kSuccession) return true;
+    throw RemoteError(
+        fmt::format("{}: the coordinator, process {}, is gone without a word", folder_.path.string(), file->pid),
+        "start the same `dtrain train` again with --resume");
+  }
+  bool is_over() const {
+    const auto file = read();
+    return !file || file->over();
+  }
+
+ private:
+  std::optional<job::CoordinatorFile> read() const {
+    return is_listed(folder_.coordinator()) ? job::read_coordinator(folder_) : std::nullopt;
+  }
+
+  const job::JobFolder& folder_;
+  std::chrono::steady_clock::time_point alive_ = std::chrono::steady_clock::now(), look_{};
+};
+
+void expect_logs(const job::JobFolder& job) {
+  if (is_listed(job.logs()) || is_listed(job.coordinator())) return;
+  throw UsageError(fmt::format("{}: no job there", job.path.string()),
+                   "--job-dir names the folder that `dtrain train --job-dir` was given");
+}
+
+ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& reporter) {
+  expect_logs(options.job);
+  job::LogMerge logs(options.job.logs(), choice_of(options));
+  Printer printer(reporter);
+  JobLife life(options.job);
+  const auto show = [&] {
+    const bool any = logs.poll([&](const job::LogSource& line) { printer.add(line); });
+    printer.flush();
+    return any;
+  };
+  while (!options.no_follow && life.goes_on()) {
+    if (!show()) std::this_thread::sleep_for(kPause);
+  }
+  show();
+  if (life.is_over()) {
+    logs.end();
+    show();
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_tail_logs() {
+  auto command = make_command<TailCommand>("tail-logs", "every worker's log, merged, until the job ends", act);
+  command->examples = {"dtrain tail-logs --job-dir job", "dtrain tail-logs --job-dir job --rank 0 --since 10m",
+                       "dtrain tail-logs --job-dir job --host w3 --grep 'error|warning' --no-follow --json"};
+  command->see_also = {"events", "hosts list", "train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <dtrain/comm/communicator.hpp>
+#include <dtrain/train/trainer.hpp>
+
+#include "cli/command.hpp"
+#include "config/checkpoint_choice.hpp"
+#include "config/compute_options.hpp"
+#include "config/data_options.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct EvalCommand {
+  config::CheckpointChoice checkpoint;
+  config::DataOptions data;
+  config::ComputeOptions compute;
+  int top_k = 5;
+};
+
+void bind(config::OptionSet& set, EvalCommand& options) {
+  config::bind_checkpoint(set, options.checkpoint);
+  config::bind_validation_data(set, options.data);
+  config::bind_test_views(set, options.data);
+  set.find("data-val")->required = true;
+  set.add_shape("--image-shape", options.data.image, "only for MXNet's files, which do not hold it");
+  set.add_channels("--rgb-mean", options.data.augment.mean, "instead of the checkpoint's");
+  set.add_channels("--rgb-std", options.data.augment.std, "instead of the checkpoint's");
+  set.add("--batch-size", options.compute.batch_size, "N", "samples of one block", config::at_least(1));
+  set.add("--top-k", options.top_k, "K", "count also labels among the K best", config::at_least(1));
+  config::bind_device(set, options.compute, 1);
+}
+
+train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkpoint& checkpoint) {
+  const auto backend = config::choose_backend(options.compute);
+  const backend::DType dtype = config::choose_dtype(options.compute, *backend);
+  backend::CompileOptions compile = config::compile_options(options.compute, dtype, options.top_k);
+  compile.training = false;
+  data::LoaderOptions loading = validation_loader(options.data);
+  config::load_for(*backend, loading);
+  data::Loader loader(*options.data.validation, loading);
+  const auto executable = backend->compile(checkpoint.graph, compile);
+  executable->write_state(checkpoint.state);
+  return train::evaluate(checkpoint.graph, *executable, loader, options.compute.batch_size,
+                         config::test_views(options.data, options.top_k), *comm::make_single());
+}
+
+void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint,
+                   const train::EvaluationReport& report, Reporter& reporter) {
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.eval/1"},
+                                       {"network", checkpoint.graph.name},
+                                       {"epoch", checkpoint.cursor.epoch},
+                                       {"data", options.data.validation->string()},
+                                       {"samples", report.samples},
+                                       {"accuracy", report.accuracy},
+                                       {"top_k", options.top_k},
+                                       {"top_k_accuracy", report.top_k_accuracy},
+                                       {"loss", report.loss},
+                                       {"seconds", report.time.count()}}));
+    return;
+  }
+  reporter.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
+                              options.top_k, report.top_k_accuracy, report.loss, report.samples));
+}
+
+ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
+  EvalCommand options = given;
+  config::require_records(*options.data.validation);
+  train::Checkpoint checkpoint = config::load(options.checkpoint, options.data.image);
+  options.data.image = checkpoint.graph.input();
+  options.data.classes = checkpoint.graph.classes();
+  config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
+  checkpoint.state.optimizer.clear();
+  answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_eval() {
+  auto command = make_command<EvalCommand>("eval", "accuracy and loss of a checkpoint on a record file", act);
+  command->examples = {"dtrain eval m/r8 --load-epoch 1 --data-val d/cifar10_val.rec",
+                       "dtrain eval m/r8-0001.safetensors --data-val d/cifar10_val.rec --json"};
+  command->see_also = {"train", "inspect"};
+  return command;
+}
+
+}  // namespace dtrain::cli

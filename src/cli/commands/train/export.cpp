@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include <dtrain/train/export.hpp>
+
+#include "cli/command.hpp"
+#include "config/checkpoint_choice.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct ExportCommand {
+  config::CheckpointChoice checkpoint;
+  std::string to = "safetensors";
+  Path out;
+};
+
+void bind(config::OptionSet& set, ExportCommand& options) {
+  config::bind_checkpoint(set, options.checkpoint);
+  set.group("Result");
+  set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"}, "format").required = true;
+  set.add("--out", options.out,
+          "file to write, or s3:// URL; mxnet: the prefix of PATH-symbol.json and PATH-0001.params")
+      .required = true;
+}
+
+std::vector<Path> export_checkpoint(const std::string& format, const train::Checkpoint& checkpoint, const Path& out) {
+  if (format == "onnx") return train::export_onnx(checkpoint, out);
+  if (format == "mxnet") return train::export_mxnet(checkpoint, out, checkpoint.cursor.epoch);
+  return train::export_safetensors(checkpoint, out);
+}
+
+ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
+  const train::Checkpoint checkpoint = config::load(options.checkpoint);
+  const auto write = [&](const Path& out) { return export_checkpoint(options.to, checkpoint, out); };
+  Json files = Json::array();
+  for (const Path& file : train::export_to(options.out, write)) {
+    files.push_back(file.string());
+    if (!reporter.json()) reporter.answer(file.string());
+  }
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_export() {
+  auto command = make_command<ExportCommand>("export", "write a checkpoint in another format", act);
+  command->examples = {"dtrain export m/r8 --load-epoch 1 --to onnx --out r8.onnx",
+                       "dtrain export m/r8 --load-epoch 1 --to mxnet --out x/r8"};
+  command->see_also = {"inspect", "eval"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,37 @@
+#include <dtrain/base/error.hpp>
+
+#include "cli/command.hpp"
+#include "config/launch_options.hpp"
+#include "job/coordinator/job.hpp"
+#include "job/coordinator/program_work.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  const config::LaunchOptions options = config::settled(given, set);
+  const job::JobStart start{options.job, set.chosen("num-workers"), false};
+  return job::run_job(
+      start,
+      [&](const elastic::HostList& hosts, const job::JobFolder&, Reporter& own) {
+        return std::make_unique<job::ProgramWork>(options, config::program_of(options), hosts, own);
+      },
+      reporter);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_launch() {
+  auto command = make_command<config::LaunchOptions>(
+      "launch", "run any training program as the ranks of a job, that may come and go", act);
+  command->examples = {
+      "dtrain launch -n 4 -- python3 train.py --epochs 10",
+      "dtrain launch -H hosts --nproc-per-host 8 --elastic --job-dir /efs/job -- python3 train.py",
+      "dtrain launch -n 2 -s 2 -- python3 train_mnist.py --kv-store dist_sync",
+      "dtrain launch -n 2 -s 1 --template -- python3 train.py --job_name={role} --task_index={task_index} "
+      "--ps_hosts={ps_hosts} --worker_hosts={worker_hosts}"};
+  command->see_also = {"hosts list", "events", "tail-logs", "stop", "run", "train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

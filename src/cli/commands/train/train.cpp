@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/elastic/membership.hpp>
+
+#include "bench/loader_speed.hpp"
+#include "cli/command.hpp"
+#include "config/gpu_choice.hpp"
+#include "job/coordinator/train_job.hpp"
+#include "job/report/run_watch.hpp"
+#include "job/report/tensor_log.hpp"
+#include "job/spec/train_run.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+void say_what_is_accepted(const config::TrainOptions& options, Reporter& reporter) {
+  if (options.job.servers)
+    reporter.note("-s is not needed: the workers add their gradients themselves, there are no servers");
+}
+
+ExitCode test_io(const config::TrainOptions& options, data::Loader& loader, Reporter& reporter) {
+  const auto every = static_cast<std::uint64_t>(options.disp_batches);
+  auto begin = std::chrono::steady_clock::now();
+  std::uint64_t samples = 0;
+  bench::load_epoch(loader, 0, options.compute.samples_per_step(), [&](std::uint64_t batch, int count) {
+    samples += static_cast<std::uint64_t>(count);
+    if ((batch + 1) % every != 0) return stop_signal() == 0;
+    const auto now = std::chrono::steady_clock::now();
+    const double rate = static_cast<double>(samples) / std::chrono::duration<double>(now - begin).count();
+    reporter.answer(fmt::format("Batch [{}]\tSpeed: {:.2f} samples/sec", batch, rate));
+    begin = now;
+    samples = 0;
+    return stop_signal() == 0;
+  });
+  if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped by a signal while loading");
+  return ExitCode::ok;
+}
+
+// A stop that nothing can resume from becomes the signal that asked for it.
+void throw_if_stopped(const train::TrainResult& result) {
+  if (result.ended != train::TrainResult::Ended::stopped) return;
+  const std::string where =
+      fmt::format("stopped by a signal at epoch {} step {}", result.cursor.epoch, result.cursor.step);
+  if (result.saved) throw Stopped(where + ", checkpoint saved", "the same command with --resume goes on from here");
+  throw Interrupted(stop_signal(), where + ", nothing saved", "give --model-prefix to keep what was trained");
+}
+
+// An error that comes with a signal is of less interest than the signal.
+train::TrainResult train_here(const job::TrainRun& run, data::Loader& training, data::Loader* validation,
+                              backend::Executable& executable, train::Observer& observer) {
+  const auto membership = elastic::make_fixed_membership(comm::make_single());
+  train::TrainerOptions options = config::trainer_options(run.options, run.dtype);
+  options.store = run.remote.store;
+  try {
+    return train::train(run.graph, executable, training, validation, *membership, options,
+                        run.start ? &*run.start : nullptr, observer);
+  } catch (const Error& error) {
+    if (stop_signal() == 0) throw;
+    throw Interrupted(stop_signal(), error.what(), error.hint());
+  }
+}
+
+ExitCode train_alone(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  watch_stop_signals();
+  const job::TrainRun run = job::settle_run(options, set, 1, reporter);
+  const auto training = training_loader(run);
+  if (options.test_io) return test_io(options, *training, reporter);
+  const auto validation = validation_loader(run);
+
+  say_what_is_accepted(options, reporter);
+  job::RunWatch watch(reporter, run);
+  watch.begin(1);
+  const auto executable = job::compile(run);
+  std::optional<job::TensorLog> tensors;
+  if (options.monitor > 0) watch.observers().add(tensors.emplace(reporter, options.monitor, run.graph, *executable));
+
+  const train::TrainResult result = train_here(run, *training, validation.get(), *executable, watch.observers());
+  throw_if_stopped(result);
+  if (training->bad_records() > 0) watch.observers().on_warning(job::bad_records_warning(*training));
+  watch.end(result);
+  return ExitCode::ok;
+}
+
+ExitCode act(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  config::TrainOptions options = given;
+  options.job.slots = config::workers_of_host(options.compute);
+  config::check_training_job(options.job, set);
+  return options.job.is_job() ? job::train_in_job(options, set, reporter) : train_alone(options, set, reporter);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() {
+  auto command = make_command<config::TrainOptions>(
+      "train", "train a model, alone or on several workers that may come and go", act);
+  command->examples = {
+      "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
+      "--num-epochs 4 --model-prefix m/shapes",
+      "dtrain train --recipe mnist --model-prefix m/mnist",
+      "dtrain train --num-layers 20 --dtype auto --logical-shards 4 --model-prefix m/r20 --resume",
+      "dtrain train --num-layers 50 --gpus 0,1,2,3 --batch-size 512 --dtype auto --model-prefix m/r50",
+      "dtrain train -n 2 -H hosts --launcher local --elastic --elastic-boundary step --model-prefix m/e --job-dir job "
+      "--detach"};
+  command->see_also = {"hosts list", "events", "stop", "eval", "inspect", "data prepare", "bench train"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,43 @@
+// The documents that are views of the command tree: manual pages, and what shells complete. They are kept in the
+// sources, so that packages need not run the program that they are made of; a test compares them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.hpp"
+
+namespace dtrain::cli {
+
+struct Document {
+  Path name;  // below the folder of all: "man/dtrain-train.1"
+  std::string text;
+};
+
+// Sets the options of the tree to their defaults.
+std::vector<Document> documents(CommandTree& tree);
+
+Document manual_page(const CommandTree& tree);                          // dtrain.1
+Document manual_page(const CommandTree& tree, const Command& command);  // dtrain-data-prepare.1, ...
+Document bash_completion(const CommandTree& tree);
+Document zsh_completion(const CommandTree& tree);
+Document fish_completion(const CommandTree& tree);
+
+// What they share.
+
+// The command's own options, then those of all commands; without the hidden ones.
+std::vector<const config::Option*> documented_options(const CommandTree& tree, const Command& command);
+// Groups and commands: "data", "data prepare".
+std::vector<std::string> documented_paths(const CommandTree& tree);
+std::string sentence_of(const CommandTree& tree, std::string_view path);
+// "-n", "--num-workers"; none of a positional.
+std::vector<std::string> spellings(const config::Option& option);
+// a, b of "a|b"; none where a value is not one of a list.
+std::vector<std::string> choices_of(const config::Option& option);
+// What `dtrain help --complete` calls it; empty: nothing that is asked for.
+std::string_view word_of(config::Offers offers);
+// The positional of the command whose value is offered, or nullptr.
+const config::Option* offering_positional(const Command& command);
+
+}  // namespace dtrain::cli

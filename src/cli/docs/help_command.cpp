@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "documents.hpp"
+#include "cli/help.hpp"
+#include "local_words.hpp"
+#include "cli/topics.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct HelpCommand {
+  std::string about;
+  std::string generate;                      // a folder
+  std::string complete, word, complete_job;  // for shells
+};
+
+void bind(config::OptionSet& set, HelpCommand& options) {
+  set.group("What").add("NAME", options.about, "NAME", "a command, or a topic: " + join(topic_names(), ", ")).many =
+      true;
+  for (config::Option* option :
+       {&set.add("--generate", options.generate, "DIR", "write completions and manual pages below DIR"),
+        &set.add("--complete", options.complete, "KIND", "what a shell offers for a value"),
+        &set.add("--word", options.word, "WORD", "the value as far as it was typed"),
+        &set.add("--complete-job", options.complete_job, "DIR", "--job-dir as it was typed")})
+    option->hidden = option->flag_only = true;
+}
+
+[[noreturn]] void refuse(const CommandTree& tree, const std::string& about) {
+  std::vector<std::string> known = topic_names();
+  for (const auto& command : tree.commands) known.push_back(command->path);
+  const auto near = nearest_name(about, known);
+  throw UsageError(
+      fmt::format("help: nothing is called '{}'", about),
+      near ? fmt::format("did you mean `dtrain help {}`?", *near) : "`dtrain help` lists commands and topics");
+}
+
+void answer_help(const CommandTree& tree, const std::string& about, Reporter& reporter) {
+  const auto topic = topic_text(tree, about);
+  const bool known = about.empty() || topic || tree.find(about) || tree.find_group(about);
+  if (!known) refuse(tree, about);
+  std::string text = topic ? *topic : long_help(tree, about, reporter);
+  text.pop_back();
+  reporter.answer(text);
+}
+
+// From a tree of its own: that of the running program has taken values from flags and files.
+void generate(const Path& folder) {
+  CommandTree tree;
+  for (const Document& document : documents(tree)) {
+    make_folder((folder / document.name).parent_path());
+    write_file_atomic(folder / document.name, document.text);
+  }
+}
+
+void answer_words(const HelpCommand& options, Reporter& reporter) {
+  const LocalPlaces places{.job = options.complete_job, .mount = environment("EFS_MOUNT").value_or("")};
+  for (const std::string& word : local_words(options.complete, options.word, places)) reporter.answer(word);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_help(const CommandTree& tree) {
+  auto command = std::make_unique<Command>();
+  auto options = std::make_shared<HelpCommand>();
+  command->path = "help";
+  command->sentence = "explain a command or a topic";
+  command->examples = {"dtrain help train", "dtrain help exit-codes"};
+  bind(command->options, *options);
+  command->run = [&tree, options = options.get()](Reporter& reporter) {
+    if (!options->generate.empty()) {
+      generate(options->generate);
+    } else if (!options->complete.empty()) {
+      answer_words(*options, reporter);
+    } else {
+      answer_help(tree, options->about, reporter);
+    }
+    return ExitCode::ok;
+  };
+  command->storage = options;
+  return command;
+}
+
+}  // namespace dtrain::cli

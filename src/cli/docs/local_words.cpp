@@ -1,0 +1,109 @@
+#include "local_words.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/host_file.hpp>
+#include <dtrain/nn/networks.hpp>
+
+#include "job/spec/job_folder.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+using Words = std::set<std::string>;
+
+bool is_job(const Path& folder) {
+  const job::JobFolder job{folder};
+  return std::filesystem::exists(job.hosts()) || std::filesystem::exists(job.events());
+}
+
+// Calls take(name as the person writes it, entry) for what stands in the folder that the begun word leads into.
+template <typename Take>
+void each_entry(const std::string& begun, const Path& here, Take take) {
+  const std::size_t slash = begun.rfind('/');
+  const std::string lead = slash == std::string::npos ? "" : begun.substr(0, slash + 1);
+  const Path folder = lead.empty() ? here : lead.starts_with('/') ? Path(lead) : here / lead;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with('.')) take(lead + name, *entry);
+  }
+}
+
+void add_folder(const std::string& name, const std::filesystem::directory_entry& entry, Words& words) {
+  std::error_code error;
+  if (entry.is_directory(error)) words.insert(name + "/");
+}
+
+Words hosts(const LocalPlaces& places) {
+  const Path folder = !places.job.empty()     ? places.here / places.job
+                      : !places.mount.empty() ? places.mount
+                                              : places.here;
+  Words words;
+  for (const elastic::HostLine& host : elastic::parse_host_file(read_file(job::JobFolder{folder}.hosts())).hosts)
+    words.insert(host.name);
+  return words;
+}
+
+Words jobs(const std::string& begun, const LocalPlaces& places) {
+  Words words;
+  each_entry(begun, places.here, [&](const std::string& name, const auto& entry) {
+    if (is_job(entry.path())) {
+      words.insert(name);
+    } else {
+      add_folder(name, entry, words);
+    }
+  });
+  if (!places.mount.empty() && is_job(places.mount)) words.insert(places.mount.string());
+  return words;
+}
+
+Words networks(const std::string& begun, const LocalPlaces& places) {
+  const auto names = nn::network_names();
+  Words words(names.begin(), names.end());
+  each_entry(begun, places.here, [&](const std::string& name, const auto& entry) {
+    if (name.ends_with(".json")) words.insert(name);
+    add_folder(name, entry, words);
+  });
+  return words;
+}
+
+// "m/r20" of "m/r20-0010.safetensors".
+Words checkpoints(const std::string& begun, const LocalPlaces& places) {
+  constexpr std::string_view kEnding = ".safetensors";
+  constexpr std::size_t kNumber = 5;
+  Words words;
+  each_entry(begun, places.here, [&](const std::string& name, const auto& entry) {
+    add_folder(name, entry, words);
+    if (!name.ends_with(kEnding) || name.size() <= kEnding.size() + kNumber) return;
+    const std::string stem = name.substr(0, name.size() - kEnding.size());
+    const std::string number = stem.substr(stem.size() - kNumber);
+    if (number[0] == '-' && number.find_first_not_of("0123456789", 1) == std::string::npos)
+      words.insert(stem.substr(0, stem.size() - kNumber));
+  });
+  return words;
+}
+
+Words words_of(std::string_view kind, const std::string& begun, const LocalPlaces& places) {
+  if (kind == "hosts") return hosts(places);
+  if (kind == "jobs") return jobs(begun, places);
+  if (kind == "networks") return networks(begun, places);
+  if (kind == "checkpoints") return checkpoints(begun, places);
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> local_words(std::string_view kind, const std::string& begun, const LocalPlaces& places) {
+  Words words;
+  try {
+    words = words_of(kind, begun, places);
+  } catch (const Error&) {  // there is no job: nothing to offer
+  }
+  std::erase_if(words, [&](const std::string& word) { return !word.starts_with(begun); });
+  return {words.begin(), words.end()};
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,204 @@
+#include <dtrain/cluster/account.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <future>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/net/http_exchange.hpp>
+
+#include "ec2_fields.hpp"
+#include "file_systems.hpp"
+#include "head_role.hpp"
+#include "images.hpp"
+#include "own_key.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr const char* kAddressService = "https://checkip.amazonaws.com/";
+constexpr std::chrono::seconds kAddressPatience{5};
+
+struct Quota {
+  const char *name, *code;
+};
+constexpr Quota kQuotaCodes[] = {{"standard", "L-1216C47A"}, {"gpu-g", "L-DB2E81BA"}, {"gpu-p", "L-417A185B"}};
+
+std::string default_vpc(net::AwsCalls& aws) {
+  const auto found = aws.query_all(net::kEc2, "DescribeVpcs", filtered({{"isDefault", "true"}}), "vpcSet");
+  if (!found.empty()) return found.front().value("vpcId");
+  throw UsageError(fmt::format("region {} of this account has no default VPC", aws.region()),
+                   "say --vpc or --subnet, or run: aws ec2 create-default-vpc");
+}
+
+std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
+  Fields fields;
+  if (!spec.subnet.empty()) {
+    add_list(fields, "SubnetId", {spec.subnet});
+  } else {
+    fields = filtered({{"vpc-id", spec.vpc.empty() ? default_vpc(aws) : spec.vpc}});
+  }
+  std::map<std::string, Subnet> by_zone;  // the first of each zone that suits, by id
+  std::vector<Subnet> all;
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeSubnets", fields, "subnetSet")) {
+    all.push_back({one.value("subnetId"), one.value("vpcId"), one.value("availabilityZone"),
+                   one.value("mapPublicIpOnLaunch") == "true"});
+  }
+  std::ranges::sort(all, {}, &Subnet::id);
+  const bool wants_public = !spec.private_addresses && spec.subnet.empty();
+  for (const Subnet& one : all) {
+    const auto [at, added] = by_zone.emplace(one.zone, one);
+    if (!added && wants_public && one.gives_public_ip && !at->second.gives_public_ip) at->second = one;
+  }
+  std::vector<Subnet> subnets;
+  for (const auto& [zone, subnet] : by_zone) subnets.push_back(subnet);
+  if (subnets.empty()) {
+    throw UsageError("the VPC has no subnets", "say --vpc or --subnet with one that has");
+  }
+  return subnets;
+}
+
+MachineType type_of(const net::Element& found) {
+  MachineType type{.name = found.value("instanceType"),
+                   .vcpus = static_cast<int>(parse_integer(found.at("vCpuInfo").value("defaultVCpus")).value_or(0)),
+                   .efa = found.at("networkInfo").value("efaSupported") == "true"};
+  for (const net::Element& gpu : found.at("gpuInfo").list("gpus")) {
+    type.gpus += static_cast<int>(parse_integer(gpu.value("count")).value_or(0));
+    type.gpu_name = gpu.value("name");
+  }
+  for (const net::Element& one : found.at("processorInfo").list("supportedArchitectures")) {
+    if (type.architecture.empty() || one.text == "x86_64") type.architecture = one.text;
+  }
+  return type;
+}
+
+// Which zones have which types.
+std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws,
+                                                             const std::vector<std::string>& names) {
+  Fields fields{{"LocationType", "availability-zone"}, {"Filter.1.Name", "instance-type"}};
+  add_list(fields, "Filter.1.Value", names);
+  std::vector<std::pair<std::string, std::string>> offers;
+  for (const net::Element& one :
+       aws.query_all(net::kEc2, "DescribeInstanceTypeOfferings", fields, "instanceTypeOfferingSet")) {
+    offers.emplace_back(one.value("instanceType"), one.value("location"));
+  }
+  return offers;
+}
+
+void check_types(const Account& account, const Spec& spec) {
+  for (const std::string& name : types_of(spec)) {
+    const auto type = account.types.find(name);
+    if (type == account.types.end() || type->second.zones.empty()) {
+      throw UsageError(fmt::format("region {} has no instance type {}", account.region, name),
+                       "aws ec2 describe-instance-type-offerings lists those that it has");
+    }
+    if (type->second.architecture != "x86_64") {
+      throw UsageError(
+          fmt::format("{} is of architecture {}, and dtrain runs on x86_64", name, type->second.architecture),
+          "choose another --instance-type");
+    }
+    if (spec.efa && !type->second.efa) {
+      throw UsageError(fmt::format("{} has no EFA", name), "leave --efa out, or choose another --instance-type");
+    }
+  }
+}
+
+// The address that AWS sees us at.
+std::string own_source(net::AwsCalls& aws) {
+  if (aws.talks_to_another()) return "127.0.0.1/32";  // a stand-in of AWS on this machine or near it
+  try {
+    const net::HttpAnswer answer = net::exchange_http({.url = kAddressService, .deadline = kAddressPatience});
+    const std::string address(trim(answer.body));
+    if (answer.status == 200 && !address.empty()) return address + (address.find(':') == address.npos ? "/32" : "/128");
+  } catch (const RemoteError&) {
+    // said below
+  }
+  throw RemoteError(fmt::format("{} does not tell this machine's public address", kAddressService),
+                    "say --ssh-from with it, such as 203.0.113.7/32");
+}
+
+std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types) {
+  std::map<std::string, double> quotas;
+  for (const Quota& quota : kQuotaCodes) {
+    const bool asked =
+        std::ranges::any_of(types, [&](const std::string& type) { return quota_of(type) == quota.name; });
+    if (!asked) continue;
+    try {
+      const Json answer =
+          aws.json(net::kQuotas, "GetServiceQuota", Json::object({{"ServiceCode", "ec2"}, {"QuotaCode", quota.code}}));
+      quotas[quota.name] = answer.at("Quota").at("Value").as_number();
+    } catch (const RemoteError&) {
+      // only advice: many people may not read their quotas
+    } catch (const DataError&) {
+    }
+  }
+  return quotas;
+}
+
+void read_identity(net::AwsCalls& aws, Account& account) {
+  const net::Element answer = aws.query(net::kStsCalls, "GetCallerIdentity", {}).at("GetCallerIdentityResult");
+  account.number = answer.value("Account");
+  account.person = answer.value("Arn");
+}
+
+void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, Account& account) {
+  account.key = spec.key;
+  if (!spec.key.empty()) {
+    Fields fields;
+    add_list(fields, "KeyName", {spec.key});
+    aws.query_all(net::kEc2, "DescribeKeyPairs", fields, "keySet");  // refuses one that is not there
+    return;
+  }
+  const auto own = own_public_key();
+  if (!own) return;
+  const auto there = aws.query_all(net::kEc2, "DescribeKeyPairs",
+                                   filtered({{std::string("tag:") + tag::kCluster, cluster}}), "keySet");
+  account.key = there.empty() ? "dtrain-" + cluster : there.front().value("keyName");
+  if (there.empty()) account.public_key = *own;
+}
+
+}  // namespace
+
+std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names) {
+  Fields fields;
+  add_list(fields, "InstanceType", names);
+  std::map<std::string, MachineType> types;
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeInstanceTypes", fields, "instanceTypeSet")) {
+    MachineType type = type_of(one);
+    types[type.name] = std::move(type);
+  }
+  return types;
+}
+
+Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) {
+  const std::vector<std::string> names = types_of(spec);
+  Account account{.region = aws.region(), .credentials = aws.credentials_source()};
+  // Each reads by itself; what is wrong with one of them is told in the order of the code.
+  auto subnets = std::async(std::launch::async, [&] { return read_subnets(aws, spec); });
+  auto types = std::async(std::launch::async, [&] { return read_types(aws, names); });
+  auto offers = std::async(std::launch::async, [&] { return read_offers(aws, names); });
+  auto quotas = std::async(std::launch::async, [&] { return read_quotas(aws, names); });
+  auto source =
+      std::async(std::launch::async, [&] { return spec.ssh_from == "me" ? own_source(aws) : spec.ssh_from; });
+  auto file_system = std::async(std::launch::async, [&] { return find_file_system(aws, spec, cluster); });
+  auto role = std::async(std::launch::async, [&] { return wants_own_role(spec) && has_role(aws, cluster); });
+  if (!spec.elastic_role.empty() && !wants_own_role(spec)) check_profile(aws, spec.elastic_role);
+  read_identity(aws, account);
+  read_key(aws, spec, cluster, account);
+  account.subnets = subnets.get();
+  account.vpc_id = account.subnets.front().vpc_id;
+  account.types = types.get();
+  for (const auto& [type, zone] : offers.get()) account.types[type].zones.insert(zone);
+  check_types(account, spec);
+  if (!spec.image.empty()) account.image = find_image(aws, spec, account.types.at(names.front()).gpus > 0);
+  account.quotas = quotas.get();
+  account.ssh_source = source.get();
+  account.file_system = file_system.get();
+  account.has_role = role.get();
+  return account;
+}
+
+}  // namespace dtrain::cluster

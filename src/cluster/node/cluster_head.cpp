@@ -1,0 +1,181 @@
+#include <dtrain/cluster/cluster_head.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/user_data.hpp>
+#include <dtrain/launcher/program_archive.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPause = 2s;
+constexpr auto kConnectDeadline = 10s;
+
+std::string on_node(const char* name) { return fmt::format("{}/{}", cluster::kNodeFolder, name); }
+
+void pause() {
+  const auto until = std::chrono::steady_clock::now() + kPause;
+  while (std::chrono::steady_clock::now() < until) {
+    if (stop_signal() != 0) throw Stopped("stopped by a signal");
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+// As one of the users that the image may have.
+net::SshSession log_in(const cluster::Fleet& fleet, const cluster::Node& node, const std::stop_token& stop) {
+  const std::vector<std::string> logins = logins_of(fleet);
+  net::SshOptions options = cluster_ssh_options(fleet.name);
+  options.stop = stop;
+  for (std::size_t i = 0;; ++i) {
+    try {
+      return net::SshSession::connect({.host = address_of(node), .user = logins[i]}, options);
+    } catch (const RemoteError&) {
+      if (i + 1 == logins.size()) throw;
+    }
+  }
+}
+
+net::SshSession log_in_to_head(const cluster::Fleet& fleet, std::chrono::seconds patience,
+                               const ClusterHead::Note& note, const std::stop_token& stop) {
+  const cluster::Node* head = fleet.head();
+  if (!head) {
+    throw UsageError(fmt::format("cluster {} has no head", fleet.name),
+                     fmt::format("dtrain cluster up {}", fleet.name));
+  }
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (std::string said;;) {
+    try {
+      return log_in(fleet, *head, stop);
+    } catch (const RemoteError& error) {
+      if (std::chrono::steady_clock::now() > until) throw;
+      if (said != error.what()) note(error.what());
+      said = error.what();
+    }
+    pause();
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> logins_of(const cluster::Fleet& fleet) {
+  if (fleet.on_emr()) return {"hadoop"};
+  const auto image = fleet.options.find("image");
+  if (image != fleet.options.end() && image->second == "amazon-linux") return {"ec2-user"};
+  if (image != fleet.options.end() && image->second.starts_with("ami-")) return {"ubuntu", "ec2-user", "admin", "root"};
+  return {"ubuntu"};
+}
+
+net::SshOptions cluster_ssh_options(const std::string& cluster) {
+  const std::string home = environment("HOME").value_or("/");
+  net::SshOptions options = net::user_ssh_options(home, environment("SSH_AUTH_SOCK").value_or(""));
+  const Path folder = Path(home) / ".dtrain" / "clusters" / cluster;
+  make_folder(folder);
+  options.known_hosts = folder / "known_hosts";
+  options.accept_new = true;
+  options.connect_deadline = kConnectDeadline;
+  return options;
+}
+
+const std::string& address_of(const cluster::Node& node) {
+  return node.public_ip.empty() ? node.private_ip : node.public_ip;
+}
+
+ClusterHead::ClusterHead(const cluster::Fleet& fleet, std::chrono::seconds patience, Note note,
+                         std::stop_token stop)
+    : note_(std::move(note)), session_(log_in_to_head(fleet, patience, note_, stop)) {}
+
+Json ClusterHead::ask(const Json& question) {
+  std::string said, complaint;
+  net::SshCommand command{.argv = {on_node("bundle/dtrain"), "agent", "--ask"}, .input = question.dump()};
+  command.on_output = [&](std::string_view text) { said += text; };
+  command.on_error = [&](std::string_view text) { complaint += text; };
+  if (session_.run(command).ok()) return Json::parse(said, "the answer of the cluster's head");
+  throw RemoteError(fmt::format("{}: {}", session_.name(), trim(complaint)));
+}
+
+bool ClusterHead::has_program() { return session_.stat(on_node("bundle/dtrain")).has_value(); }
+
+bool ClusterHead::waits_for_program() { return session_.stat(on_node("incoming/wanted")).has_value(); }
+
+void ClusterHead::bring_program() {
+  if (has_program()) return;
+  while (!waits_for_program()) pause();
+  const std::string wanted(trim(session_.read_file(on_node("incoming/wanted"))));
+  const std::string place = on_node(fmt::format("incoming/{}.tar", wanted).c_str());
+  if (session_.stat(place)) return;  // it is about to be unpacked
+  const Path file = std::filesystem::temp_directory_path() / fmt::format("dtrain_{}.tar", ::getpid());
+  const launcher::ProgramArchive archive = launcher::write_program_archive(file);
+  std::error_code ignored;
+  if (archive.sha256 == wanted) {
+    note_(fmt::format("brings dtrain to the head: {}", format_bytes(archive.size)));
+    session_.put_file(file, place, 0644);
+  }
+  std::filesystem::remove(file, ignored);
+  if (archive.sha256 == wanted) return;
+  throw UsageError("the cluster was made by another dtrain than this one, and waits for that",
+                   "run the dtrain that made it, or make the cluster anew");
+}
+
+std::optional<launcher::AgentRegistry> registry_of(const std::string& cluster) {
+  auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
+  if (registry && registry->cluster != cluster) registry.reset();
+  return registry;
+}
+
+Json announcement(const cluster::Fleet& fleet) {
+  Json instances = Json::object();
+  for (const cluster::Node& node : fleet.nodes) {
+    instances[node.instance_id] = Json::object({{"address", node.private_ip}, {"name", node.name}});
+  }
+  Json question = Json::object({{"ask", "announce"}, {"instances", std::move(instances)}});
+  if (fleet.launch_template) question["launch_template"] = fleet.launch_template->id;
+  return question;
+}
+
+Json ClusterHead::wait_for_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  const bool head_only = fleet.options.contains("head-only");
+  const std::size_t wanted = fleet.nodes.size() - (head_only ? 1 : 0);
+  while (!session_.stat(launcher::kAgentRegistryFile) && std::chrono::steady_clock::now() < until) pause();
+  announce(fleet);
+  for (;;) {
+    Json list = ask(Json::object({{"ask", "list"}}));
+    std::size_t connected = 0;
+    for (const Json& node : list.at("nodes").as_array()) connected += node.at("connected").as_bool() ? 1 : 0;
+    const bool failed = !list.at("failures").as_array().empty();
+    if (connected >= wanted || failed || std::chrono::steady_clock::now() > until) return list;
+    note_(fmt::format("{} of {} nodes are registered", connected, wanted));
+    pause();
+  }
+}
+
+ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Reporter& reporter) {
+  ClusterHead head(fleet, patience, [&reporter](const std::string& line) { reporter.detail(line); });
+  head.bring_program();
+  const Json list = head.wait_for_nodes(fleet, patience);
+  const auto& failures = list.at("failures").as_array();
+  for (const Json& failure : failures) {
+    reporter.warn(fmt::format("{}: {} ended with exit code {}", failure.at("address").as_string(),
+                              failure.at("stage").as_string(), failure.at("exit_code").as_integer()));
+    for (const std::string& line : split(trim(failure.at("log").as_string()), '\n')) reporter.warn("  " + line);
+  }
+  std::size_t connected = 0;
+  for (const Json& node : list.at("nodes").as_array()) connected += node.at("connected").as_bool() ? 1 : 0;
+  reporter.note(fmt::format("{} nodes are registered with the head", connected));
+  if (failures.empty() && connected + (fleet.options.contains("head-only") ? 1 : 0) >= fleet.nodes.size()) {
+    return ExitCode::ok;
+  }
+  reporter.warn(
+      fmt::format("not all nodes are there; `dtrain cluster logs {} NODE` shows how far one came", fleet.name));
+  return ExitCode::partly_done;
+}
+
+}  // namespace dtrain::cluster

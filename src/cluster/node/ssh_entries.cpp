@@ -1,0 +1,149 @@
+#include <dtrain/cluster/ssh_entries.hpp>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr const char* kFile = "ssh_config";
+constexpr unsigned kMine = 0600;
+
+Path home() { return environment("HOME").value_or("/"); }
+Path clusters() { return home() / ".dtrain" / "clusters"; }
+Path entries_of(const std::string& cluster) { return clusters() / cluster / kFile; }
+
+// As ssh reads a word: blanks stand in quotes, and a percent sign begins nothing.
+std::string word(const std::string& text) {
+  std::string safe;
+  for (const char c : text) safe += c == '%' ? "%%" : std::string(1, c);
+  return safe.find(' ') == safe.npos ? safe : fmt::format("\"{}\"", safe);
+}
+
+// A whole path: ssh asks the account database for the home, not HOME.
+std::string include_line() {
+  const std::string files = (clusters() / "*" / kFile).string();
+  return fmt::format("Include {}", files.find(' ') == files.npos ? files : fmt::format("\"{}\"", files));
+}
+
+std::string ssh_name(const cluster::Fleet& fleet, const cluster::Node& node) {
+  return fmt::format("{}.{}", fleet.name, node.name);
+}
+
+// Who had the file, and who might read it, stay. A link still leads to it.
+void replace(const Path& link, const std::string& text) {
+  const Path file = std::filesystem::weakly_canonical(link);
+  struct stat before {};
+  const bool was_there = ::stat(file.c_str(), &before) == 0;
+  const unsigned mode = was_there ? before.st_mode & 07777 : kMine;
+  write_file_atomic(file, text, mode);
+  if (!was_there) return;
+  // What the umask took away, and what root took over.
+  if (::chmod(file.c_str(), mode) != 0 ||
+      (::geteuid() == 0 && ::chown(file.c_str(), before.st_uid, before.st_gid) != 0))
+    throw Error(fmt::format("{}: its owner and mode have changed", file.string()), "look at them with ls -l");
+}
+
+void change_config(const std::function<std::string(std::string_view config, std::string_view line)>& change) {
+  const Path folder = home() / ".ssh", config = folder / "config";
+  const std::string before = std::filesystem::exists(config) ? read_file(config) : std::string();
+  const std::string after = change(before, include_line());
+  if (after == before) return;
+  if (!std::filesystem::exists(folder)) {
+    make_folder(folder);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  }
+  replace(config, after);
+}
+
+bool has_entries_of_any() {
+  std::error_code none;
+  return std::ranges::any_of(std::filesystem::directory_iterator(clusters(), none),
+                             [](const auto& one) { return std::filesystem::exists(one.path() / kFile); });
+}
+
+void or_warn(const std::string& cluster, Reporter& reporter, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    reporter.warn(fmt::format("the names of cluster {} for ssh are not up to date: {}", cluster, error.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ssh_names(const cluster::Fleet& fleet) {
+  std::vector<std::string> names;
+  for (const cluster::Node& node : fleet.nodes) {
+    if (!address_of(node).empty()) names.push_back(ssh_name(fleet, node));
+  }
+  return names;
+}
+
+std::string ssh_entries(const cluster::Fleet& fleet, const std::string& user, const Path& known_hosts) {
+  std::string text =
+      fmt::format("# Nodes of cluster {}, written by `dtrain cluster ssh --write-config`.\n", fleet.name);
+  for (const cluster::Node& node : fleet.nodes) {
+    if (address_of(node).empty()) continue;
+    text += fmt::format("Host {}\n  HostName {}\n  User {}\n", ssh_name(fleet, node), address_of(node), user);
+    text += fmt::format("  UserKnownHostsFile {}\n  StrictHostKeyChecking accept-new\n  ForwardAgent no\n",
+                        word(known_hosts.string()));
+    const cluster::Node* head = fleet.head();
+    if (head && node.public_ip.empty() && node.role != cluster::Role::head)
+      text += fmt::format("  ProxyJump {}\n", ssh_name(fleet, *head));
+  }
+  return text;
+}
+
+std::string with_include(std::string_view config, std::string_view line) {
+  for (const std::string& there : split(config, '\n')) {
+    if (trim(there) == line) return std::string(config);
+  }
+  return fmt::format("{}\n{}", line, config);
+}
+
+std::string without_include(std::string_view config, std::string_view line) {
+  std::string kept;
+  while (!config.empty()) {
+    const std::size_t end = std::min(config.find('\n'), config.size() - 1) + 1;
+    const std::string_view one = config.substr(0, end);
+    if (trim(one) != line) kept += one;
+    config.remove_prefix(end);
+  }
+  return kept;
+}
+
+Path write_ssh_entries(const cluster::Fleet& fleet) {
+  Path file = entries_of(fleet.name);
+  const Path known_hosts = cluster_ssh_options(fleet.name).known_hosts;  // makes the folder, too
+  write_file_atomic(file, ssh_entries(fleet, logins_of(fleet).front(), known_hosts), kMine);
+  change_config(with_include);
+  return file;
+}
+
+void renew_ssh_entries(const cluster::Fleet& fleet, Reporter& reporter) {
+  if (!std::filesystem::exists(entries_of(fleet.name))) return;
+  or_warn(fleet.name, reporter, [&] { write_ssh_entries(fleet); });
+}
+
+void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Reporter& reporter) {
+  if (!std::filesystem::exists(entries_of(cluster))) return;
+  or_warn(cluster, reporter, [&] { write_ssh_entries(cluster::read_fleet(aws, cluster)); });
+}
+
+void remove_ssh_entries(const std::string& cluster, Reporter& reporter) {
+  std::error_code failed;
+  if (!std::filesystem::remove(entries_of(cluster), failed)) return;
+  if (!has_entries_of_any()) or_warn(cluster, reporter, [] { change_config(without_include); });
+}
+
+}  // namespace dtrain::cluster

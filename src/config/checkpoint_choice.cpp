@@ -1,0 +1,31 @@
+#include "checkpoint_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::config {
+
+void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
+  set.group("Checkpoint");
+  Option& prefix =
+      set.add("PREFIX", choice.prefix, "what --model-prefix was, or a .json or .safetensors file of a checkpoint");
+  prefix.required = true;
+  prefix.offers = Offers::checkpoints;
+  set.add("--load-epoch", choice.epoch, "N", "the checkpoint after epoch N; without it the newest", at_least(0));
+}
+
+train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image) {
+  if (choice.epoch) return train::load_checkpoint(choice.prefix, static_cast<std::uint32_t>(*choice.epoch), image);
+  const Path ending = choice.prefix.extension();
+  if (ending == ".json") return train::load_checkpoint_file(choice.prefix);
+  if (ending == ".safetensors") return train::load_checkpoint_file(Path(choice.prefix).replace_extension(".json"));
+  const auto names = train::list_checkpoints(choice.prefix);
+  if (names.empty()) {
+    throw DataError(fmt::format("{}: no checkpoint of this prefix", choice.prefix.string()),
+                    "`dtrain train --model-prefix PREFIX` writes PREFIX-0001.safetensors and PREFIX-0001.json");
+  }
+  return train::load_checkpoint_file(names.front().stem() + ".json");
+}
+
+}  // namespace dtrain::config

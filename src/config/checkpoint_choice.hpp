@@ -1,0 +1,23 @@
+// The checkpoint that eval, inspect and export are about: PREFIX with --load-epoch, or a file.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/train/checkpoint.hpp>
+
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+struct CheckpointChoice {
+  Path prefix;
+  std::optional<int> epoch;
+};
+
+void bind_checkpoint(OptionSet& set, CheckpointChoice& choice);
+
+// `image`: for MXNet's files. Without --load-epoch PREFIX is a .json or .safetensors file, or the newest checkpoint of
+// the prefix is taken. Throws DataError, UsageError.
+train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image = {});
+
+}  // namespace dtrain::config

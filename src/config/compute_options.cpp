@@ -1,0 +1,145 @@
+#include "compute_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/comm/tree.hpp>
+
+#include "gpu_choice.hpp"
+#include "option_values.hpp"
+
+namespace dtrain::config {
+
+void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
+  options.threads = usable_cpus();
+  set.group("Device");
+  set.add_choice("--device", options.device, {"auto", "cpu", "cuda"},
+                 "what computes; cuda: GPU 0 unless --gpus names others; auto: the CPU unless --gpus names one");
+  Option& gpus = set.add("--gpus", options.gpus, "LIST",
+                         "GPUs by number, as 0; empty: the CPU. `train` takes several, as 0,1: each has a worker, on "
+                         "every host, and they share --batch-size. Unless given, DEEPLEARNING_WORKER_GPU_COUNT says "
+                         "how many: 2 is 0,1");
+  gpus.may_be_empty = true;
+  gpus.legacy_variable = "DEEPLEARNING_WORKER_GPU_COUNT";
+  gpus.set_legacy = [&options, most_gpus](const std::string& text) {
+    const int count = whole_number<int>(text, between(0, kMostGpus));
+    options.gpus = options.device == "cpu" ? "" : first_gpus(std::min(count, most_gpus));
+  };
+  set.add("--tf32", options.cuda.tf32,
+          "on a GPU, let convolutions in float32 round what they multiply to ten bits: faster, less exact");
+  set.add_custom(
+         "--deterministic", "on|off",
+         "on a GPU, off lets convolutions and sums between GPUs add in whatever order is fast: runs then differ in "
+         "their last bits, so that nobody can check what a crash or a change of workers left; `bench train` shows what "
+         "on costs. The CPU is always on",
+         [&options](const std::string& text) {
+           options.cuda.deterministic = text.empty() || yes_or_no(text, "on or off");
+         },
+         [&options] { return std::string(options.cuda.deterministic ? "on" : "off"); })
+      .may_be_empty = true;
+  set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
+          at_least(1))
+      .by_machine = true;
+  set.add_custom(
+      "--dtype", "float32|bfloat16|float16|auto", "what is computed in; weights are float32; auto: the fastest here",
+      [&options](const std::string& text) {
+        if (text != "auto") backend::parse_dtype(text);
+        options.dtype = text;
+      },
+      [&options] { return options.dtype; });
+}
+
+void bind_batch(OptionSet& set, ComputeOptions& options) {
+  set.group("Batches");
+  set.add("--batch-size", options.batch_size, "N", "samples of one step on each host", at_least(1));
+  set.add("--global-batch", options.global_batch, "G", "samples of one step on all hosts; 0: --batch-size x hosts",
+          at_least(0));
+  set.add("--logical-shards", options.logical_shards, "V",
+          "parts of a step, a power of two; each has its own batch norm. Unless given: with --elastic 4 for each of "
+          "--max-workers as far as each keeps 16 samples, else 1 for each worker",
+          at_least(1));
+  set.add("--seed", options.seed, "N", "order, augmentation, dropout and first weights depend on it");
+}
+
+std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report) {
+  if (gpu_of_slot(options, 0) || options.device == "cpu" || !report.problem.empty()) return {};
+  return fmt::format("training on the CPU; {} is there too: --device cuda trains on it", report.gpus.front().name);
+}
+
+std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {
+  if (named_gpus(options).size() > 1) {
+    throw UsageError(fmt::format("--gpus {}: one process computes on one GPU", options.gpus),
+                     "name one of them; only `dtrain train` computes on several, with a worker on each");
+  }
+  return backend_of_worker(options, 0);
+}
+
+static void refuse_options_of_gpus(const backend::CudaOptions& cuda) {
+  const char* const option = cuda.tf32                ? "--tf32"
+                             : cuda.plans_to_time > 0 ? "--time-plans"
+                             : !cuda.joins            ? "--join-passes 0"
+                                                      : nullptr;
+  if (!option) return;
+  throw UsageError(fmt::format("{}: the CPU computes, and this is for GPUs", option),
+                   "--device cuda or --gpus computes on a GPU; else leave it out");
+}
+
+std::unique_ptr<backend::Backend> backend_of_worker(const ComputeOptions& options, int slot) {
+  const std::optional<int> gpu = gpu_of_slot(options, slot);
+  if (!gpu) refuse_options_of_gpus(options.cuda);
+  return gpu ? backend::make_cuda_backend(*gpu, options.cuda) : backend::make_cpu_backend();
+}
+
+backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend) {
+  if (options.dtype == "auto") return backend.fastest_dtype();
+  const backend::DType dtype = backend::parse_dtype(options.dtype);
+  if (const char* why = backend.why_not(dtype)) {
+    throw UsageError(fmt::format("--dtype {}: {}", options.dtype, why),
+                     "--dtype auto takes the fastest that works here");
+  }
+  return dtype;
+}
+
+int largest_shard(const ComputeOptions& options) {
+  return (options.samples_per_step() + options.logical_shards - 1) / options.logical_shards;
+}
+
+backend::CompileOptions compile_options(const ComputeOptions& options, backend::DType dtype, int top_k) {
+  const int shards = options.logical_shards;
+  const bool alone = shards == 1;
+  return {.dtype = dtype,
+          .lanes = alone ? 1 : std::min(options.threads, shards),
+          .threads_per_lane = alone ? options.threads : 1,
+          .max_samples = largest_shard(options),
+          .top_k = top_k > 0 ? top_k : 5,
+          .training = true};
+}
+
+void check_shards(const ComputeOptions& options) {
+  const int shards = options.logical_shards;
+  if (!comm::is_power_of_two(shards)) {
+    throw UsageError(fmt::format("--logical-shards: must be a power of two, not {}", shards),
+                     fmt::format("the next one is {}", comm::power_of_two_at_least(shards)));
+  }
+  if (shards > options.samples_per_step()) {
+    throw UsageError(
+        fmt::format("--logical-shards: {} shards for {} samples a step", shards, options.samples_per_step()),
+        "use fewer shards or a larger batch");
+  }
+}
+
+std::string efficiency_line(int shards) {
+  constexpr int kMostWorkers = 8;
+  std::string text = "efficiency on N workers:";
+  for (int workers = 1; workers <= std::min(shards, kMostWorkers); ++workers) {
+    const int rounds = (shards + workers - 1) / workers;
+    text += fmt::format("{} {}: {:.0f} %", workers > 1 ? "," : "", workers, 100.0 * shards / (workers * rounds));
+  }
+  return text;
+}
+
+}  // namespace dtrain::config

@@ -1,0 +1,51 @@
+// Options of where and how steps are computed.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/backend/cuda.hpp>
+
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+struct ComputeOptions {
+  std::string device = "auto";
+  std::string gpus;
+  int threads = 0;  // bind_compute() sets it to the processors that this process may use
+  std::string dtype = "float32";
+  backend::CudaOptions cuda;
+  int hosts = 1;         // at the start of the job
+  int batch_size = 128;  // of each host
+  int global_batch = 0;  // 0: batch_size x hosts
+  int logical_shards = 1;
+  std::uint64_t seed = 0;
+
+  int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size * hosts; }
+};
+
+// Device, GPUs, threads, dtype. most_gpus: how many of them the command computes on.
+constexpr int kMostGpus = 1024;
+void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus);
+void bind_batch(OptionSet& set, ComputeOptions& options);  // batch sizes, shards, seed
+
+// Says that a run on the CPU leaves a GPU idle; empty: it does not. Pure.
+std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report);
+// Throw UsageError for what this build or this machine cannot do: of a process that computes alone, and of worker
+// `slot` of a host.
+std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options);
+std::unique_ptr<backend::Backend> backend_of_worker(const ComputeOptions& options, int slot);
+backend::DType choose_dtype(const ComputeOptions& options, const backend::Backend& backend);
+// Samples of the largest shard of a whole step; evaluation takes blocks of the same size.
+int largest_shard(const ComputeOptions& options);
+// One thread a shard where there are several shards, else all threads on the one.
+backend::CompileOptions compile_options(const ComputeOptions& options, backend::DType dtype, int top_k);
+
+// V is a power of two and every shard of a whole step has a sample.
+void check_shards(const ComputeOptions& options);
+// "efficiency on N workers: 1: 100 %, 2: 100 %, 3: 67 %": V / (N * ceil(V / N)) for N up to V, at most 8 numbers.
+std::string efficiency_line(int shards);
+
+}  // namespace dtrain::config

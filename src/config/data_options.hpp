@@ -1,0 +1,57 @@
+// Options of input data and augmentation, with the names, meaning and defaults of MXNet's image-classification scripts.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/data/augment.hpp>
+#include <dtrain/data/loader.hpp>
+#include <dtrain/train/trainer.hpp>
+
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+struct DataOptions {
+  std::optional<Path> train, validation;
+  nn::Shape image{3, 28, 28};
+  int classes = 10;
+  std::int64_t num_examples = 0;  // 0: all of the index
+  int shuffle_block = 0;
+  int threads = 4;
+  int prefetch = 4;
+  std::int64_t max_bad_records = 0;
+  std::string test_views = "1";
+  Path cache_dir;  // empty: the user's cache folder
+  int cache_size_gib = 32;
+  data::Augment augment{.random_crop = true, .random_mirror = true, .mean = {123.68f, 116.779f, 103.939f}};
+};
+
+void bind_data(OptionSet& set, DataOptions& options);
+void bind_validation_data(OptionSet& set, DataOptions& options);
+void bind_data_threads(OptionSet& set, DataOptions& options);  // as many as this process may use, at most
+void bind_prefetch(OptionSet& set, DataOptions& options);
+void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
+void bind_test_views(OptionSet& set, DataOptions& options);
+void bind_augmentation(OptionSet& set, DataOptions& options);
+
+// What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
+// and "resize" where there is one.
+Json preprocessing_of(const DataOptions& options);
+// Fills what the person did not choose. Throws DataError when the document is of another shape.
+void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);
+
+train::TestViews test_views(const DataOptions& options, int top_k);
+
+// Throws DataError that names the `dtrain data prepare` command when find_records() does not find them.
+void require_records(const Path& files);
+
+void set_cache(const DataOptions& options, data::RemoteOptions& remote);
+data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed);
+// File order, no augmentation, every record.
+data::LoaderOptions validation_loader(const DataOptions& options);
+// Batches as the backend would have them.
+void load_for(const backend::Backend& backend, data::LoaderOptions& options);
+
+}  // namespace dtrain::config

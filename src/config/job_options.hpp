@@ -1,0 +1,94 @@
+// The options of a run on several workers: which hosts, how they are started, and how they may come and go.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/train/elastic_rate.hpp>
+
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+struct JobOptions {
+  int hosts = 1;
+  int slots = 0;  // workers on each host whose line does not say; 0: one
+  std::optional<Path> hostfile;
+  std::string launcher = "auto";  // ssh with a host file, else local
+  std::string queue;              // of a scheduler; empty: its default
+  std::string sge_pe;             // Grid Engine's parallel environment
+  std::string yarn_manager;       // URL
+  int yarn_memory = 4096;         // MiB, of an agent's container
+  int yarn_cores = 1;
+  bool sync_binary = true;
+  std::optional<Path> ssh_config;  // none: the user's
+  std::string announce;
+  std::string sync_to;                   // absolute, on the hosts; empty: nothing is copied
+  std::vector<std::string> environment;  // NAME=value, of workers on other machines
+  std::optional<int> servers;
+  std::string kv_store = "device";
+  std::string transport = "tcp";
+  std::string gradient_dtype = "float32";
+  Path folder = ".";
+  bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;
+
+  bool elastic = false;
+  std::string boundary = "epoch";
+  train::ElasticBatch batch = train::ElasticBatch::fixed_global;
+  train::ElasticRate rate = train::ElasticRate::smooth;
+  int ramp = 8;  // steps
+  int min_workers = 1;
+  int max_workers = 0;  // 0: twice the hosts of the start, at least 8
+  bool allow_mass_remove = false;
+
+  std::string prepare;  // empty: none
+  bool prepare_all = false;
+  std::string notice_url = "auto";
+  bool mixed_hardware = false;
+
+  double heartbeat_timeout = 3, prepare_timeout = 3600, comm_timeout = 30, hold_timeout = 600;  // seconds
+
+  bool is_over_ssh() const { return launcher == "ssh" || (launcher == "auto" && hostfile); }
+  // A cluster's own starter brings the agents to their hosts, which it may choose too.
+  bool is_by_starter() const {
+    return launcher == "mpi" || launcher == "slurm" || launcher == "sge" || launcher == "yarn";
+  }
+  // YARN names the hosts of its containers only once they run.
+  bool has_granted_hosts() const { return is_by_starter() && launcher != "yarn"; }
+  // Processes that wait on the nodes of the cluster that this machine is in start the agents.
+  bool is_by_agents() const { return launcher == "agents"; }
+  bool is_on_other_machines() const { return is_over_ssh() || is_by_starter() || is_by_agents(); }
+  // Agents may choose another coordinator when theirs is lost. Hosts that a scheduler granted are its again once the
+  // job's first process has ended: nobody may go on there.
+  bool outlives_coordinator() const {
+    return elastic && (is_over_ssh() || is_by_agents() || (launcher == "mpi" && hostfile));
+  }
+  bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
+  // One process trains alone unless the person asks for more.
+  bool is_job() const {
+    return hosts > 1 || slots > 1 || hostfile || elastic || is_by_starter() || is_by_agents();  // slots: by GPU
+  }
+};
+
+// For any job on several hosts, and what training adds to them.
+void bind_hosts(OptionSet& set, JobOptions& options);
+void bind_training_hosts(OptionSet& set, JobOptions& options);
+void bind_elastic(OptionSet& set, JobOptions& options);
+void bind_training_elastic(OptionSet& set, JobOptions& options);
+void bind_hostfile(OptionSet& set, std::optional<Path>& file);    // -H, for every command about hosts
+void bind_ssh_config(OptionSet& set, std::optional<Path>& file);  // --ssh-config, for every command that logs in
+// --cluster NAME: the command runs on the head of that cluster.
+void bind_cluster_choice(OptionSet& set);
+void bind_job_folder(OptionSet& set, Path& folder);  // --job-dir, for every command about a job
+
+// NAME=value of every NAME[=VALUE] or NAME:VALUE; those without a value, also several with commas between them, have
+// the one of this process, or none.
+std::vector<std::string> variables_from(const std::string& text);
+
+// Throw UsageError for options that need --elastic, a job or another launcher.
+void check_hosts(const JobOptions& options, const OptionSet& set);
+void check_training_job(const JobOptions& options, const OptionSet& set);
+
+}  // namespace dtrain::config

@@ -1,0 +1,35 @@
+// The options of `dtrain launch`: which program, as how many ranks, and what becomes of them when some fail.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/external/program.hpp>
+
+#include "job_options.hpp"
+
+namespace dtrain::config {
+
+struct LaunchOptions {
+  std::vector<std::string> words;  // the command line
+  std::string ranks_per_host;      // a number, or "gpu"; empty: one, or what slots= says
+  int servers = 0;
+  bool fills_placeholders = false;
+  std::vector<std::string> worker_environment, server_environment;  // NAME=value
+  std::string stop_when = "failed";
+  std::string stop_signal = "TERM";
+  double grace = 10;                // seconds
+  std::optional<int> max_restarts;  // none: kElasticRestarts with --elastic, else 0
+  bool quiet_ranks = false;
+
+  JobOptions job;
+};
+
+void bind(OptionSet& set, LaunchOptions& options);
+
+// Throws UsageError for what cannot be meant. Gives JobOptions what the other options say about the hosts.
+LaunchOptions settled(LaunchOptions options, const OptionSet& set);
+external::Program program_of(const LaunchOptions& options);
+
+}  // namespace dtrain::config

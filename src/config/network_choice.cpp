@@ -1,0 +1,58 @@
+#include "network_choice.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/nn/graph_json.hpp>
+
+namespace dtrain::config {
+
+void bind_network(OptionSet& set, NetworkChoice& choice) {
+  nn::NetworkOptions& options = choice.options;
+  set.group("Network");
+  set.add("--network", options.name, "NAME|FILE",
+          join(nn::network_names(), ", ") +
+              ", or a .json file: a graph as `dtrain inspect` prints it or an MXNet symbol")
+      .offers = Offers::networks;
+  set.add("--num-layers", options.num_layers, "N", "depth, for networks that come in several; 0: the network's own",
+          at_least(0));
+  set.add("--width", options.width, "CHANNELS",
+          "channels of the first stage of a resnet or speednet; 0: the network's own", at_least(0));
+  set.add("--batch-norm", options.batch_norm, "vgg: batch norm after each convolution");
+  set.add("--label-smoothing", options.label_smoothing, "SHARE", "share of the target spread over all classes",
+          between(0, 0.99));
+}
+
+static nn::Graph read_graph(const std::string& file, const OptionSet& set, const DataOptions& data) {
+  const Json document = Json::parse(read_file(file), file);
+  const bool symbol = !document.is_object() || !document.find("schema");
+  std::optional<nn::Shape> image;
+  std::optional<int> classes;
+  // A symbol holds no shape of its input.
+  if (symbol || set.chosen("image-shape")) image = data.image;
+  if (set.chosen("num-classes")) classes = data.classes;
+  return nn::graph_from_json(document, file, image, classes);
+}
+
+nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data) {
+  if (choice.is_file()) {
+    nn::Graph graph = read_graph(choice.options.name, set, data);
+    data.image = graph.input();
+    data.classes = graph.classes();
+    return graph;
+  }
+  nn::NetworkOptions options = choice.options;
+  options.image = data.image;
+  options.classes = data.classes;
+  return nn::build_network(options);
+}
+
+bool network_is_chosen(const OptionSet& set) {
+  constexpr std::array names = {"network", "num-layers", "width", "batch-norm", "image-shape", "num-classes"};
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return set.chosen(name); });
+}
+
+}  // namespace dtrain::config

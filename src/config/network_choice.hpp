@@ -1,0 +1,28 @@
+// Which network is trained: a known one by name and depth, or a person's own file.
+#pragma once
+
+#include <string>
+
+#include <dtrain/nn/graph.hpp>
+#include <dtrain/nn/networks.hpp>
+
+#include "data_options.hpp"
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+struct NetworkChoice {
+  nn::NetworkOptions options;  // image and classes come from the data's options
+  bool is_file() const { return options.name.ends_with(".json"); }
+};
+
+void bind_network(OptionSet& set, NetworkChoice& choice);
+
+// Builds or reads the graph. A file that says image shape and classes itself gives them to `data` where the person
+// chose none. Throws UsageError, DataError.
+nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data);
+
+// The person said something about the network, so a checkpoint's graph must agree.
+bool network_is_chosen(const OptionSet& set);
+
+}  // namespace dtrain::config

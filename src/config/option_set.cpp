@@ -1,0 +1,221 @@
+#include "option_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "option_values.hpp"
+
+namespace dtrain::config {
+
+std::string Option::name() const {
+  if (positional()) return flags;
+  const auto dashes = flags.find("--");
+  return dashes == std::string::npos ? flags.substr(1) : flags.substr(dashes + 2);
+}
+
+char Option::letter() const { return flags.size() > 1 && flags[0] == '-' && flags[1] != '-' ? flags[1] : '\0'; }
+
+std::string Option::variable() const {
+  std::string text = "DTRAIN_" + name();
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+std::string Option::shown_name() const {
+  if (positional()) return flags;
+  return (flags.find("--") == std::string::npos ? "-" : "--") + name();
+}
+
+OptionSet& OptionSet::group(std::string title) {
+  group_ = std::move(title);
+  return *this;
+}
+
+Option& OptionSet::add_custom(std::string flags, std::string value, std::string help,
+                              std::function<void(const std::string&)> set, std::function<std::string()> show) {
+  Option& option = options_.emplace_back();
+  option.flags = std::move(flags);
+  option.value = std::move(value);
+  option.help = std::move(help);
+  option.group = group_;
+  option.set = std::move(set);
+  option.show = std::move(show);
+  option.flag_only = option.positional();
+  return option;
+}
+
+Option& OptionSet::add_words(std::string name, std::vector<std::string>& field, std::string help) {
+  Option& option = add_custom(
+      name, name, std::move(help), [](const std::string&) {}, [&field] { return join(field, " "); });
+  option.take_words = [&field](std::vector<std::string> words) { field = std::move(words); };
+  return option;
+}
+
+Option& OptionSet::add(std::string flags, std::string& field, std::string value, std::string help) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help), [&field](const std::string& text) { field = text; },
+      [&field] { return field; });
+}
+
+Option& OptionSet::add(std::string flags, std::optional<std::string>& field, std::string value, std::string help) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help), [&field](const std::string& text) { field = text; },
+      [&field] { return field.value_or(""); });
+}
+
+Option& OptionSet::add(std::string flags, std::optional<Path>& field, std::string help) {
+  Option& option = add_custom(
+      std::move(flags), "PATH", std::move(help),
+      [&field](const std::string& text) { field = text.empty() ? std::nullopt : std::optional<Path>(text); },
+      [&field] { return field ? field->string() : std::string(); });
+  option.offers = Offers::files;
+  return option;
+}
+
+Option& OptionSet::add(std::string flags, Path& field, std::string help) {
+  Option& option = add_custom(
+      std::move(flags), "PATH", std::move(help), [&field](const std::string& text) { field = not_empty(text); },
+      [&field] { return field.string(); });
+  option.offers = Offers::files;
+  return option;
+}
+
+Option& OptionSet::add_paths(std::string flags, std::vector<Path>& field, std::string help) {
+  constexpr char kBetween = '\n';
+  const auto set = [&field](const std::string& text) {
+    field.clear();
+    for (const std::string& word : split(text, kBetween)) field.emplace_back(not_empty(word));
+  };
+  const auto show = [&field] {
+    std::vector<std::string> words;
+    for (const Path& path : field) words.push_back(path.string());
+    return join(words, " ");
+  };
+  Option& option = add_custom(std::move(flags), "PATH", std::move(help), set, show);
+  option.many = true;
+  option.offers = Offers::files;
+  option.between_words = kBetween;
+  return option;
+}
+
+Option& OptionSet::add(std::string flags, int& field, std::string value, std::string help, Range range) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field, range](const std::string& text) { field = whole_number<int>(text, range); },
+      [&field] { return std::to_string(field); });
+}
+
+Option& OptionSet::add(std::string flags, std::optional<int>& field, std::string value, std::string help, Range range) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field, range](const std::string& text) { field = whole_number<int>(text, range); },
+      [&field] { return field ? std::to_string(*field) : std::string(); });
+}
+
+Option& OptionSet::add(std::string flags, std::int64_t& field, std::string value, std::string help, Range range) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field, range](const std::string& text) { field = whole_number<std::int64_t>(text, range); },
+      [&field] { return std::to_string(field); });
+}
+
+Option& OptionSet::add(std::string flags, std::uint64_t& field, std::string value, std::string help) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field](const std::string& text) {
+        field = static_cast<std::uint64_t>(whole_number<std::int64_t>(text, at_least(0)));
+      },
+      [&field] { return std::to_string(field); });
+}
+
+Option& OptionSet::add(std::string flags, double& field, std::string value, std::string help, Range range) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field, range](const std::string& text) { field = real_number(text, range); },
+      [&field] { return fmt::format("{}", field); });
+}
+
+Option& OptionSet::add(std::string flags, float& field, std::string value, std::string help, Range range) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field, range](const std::string& text) { field = static_cast<float>(real_number(text, range)); },
+      [&field] { return fmt::format("{}", field); });
+}
+
+Option& OptionSet::add(std::string flags, bool& field, std::string help) {
+  return add_custom(
+      std::move(flags), "", std::move(help), [&field](const std::string& text) { field = yes_or_no(text); },
+      [&field] { return field ? "true" : "false"; });
+}
+
+Option& OptionSet::add_zero_or_one(std::string flags, bool& field, std::string help) {
+  return add_custom(
+      std::move(flags), "0|1", std::move(help), [&field](const std::string& text) { field = yes_or_no(text); },
+      [&field] { return field ? "1" : "0"; });
+}
+
+Option& OptionSet::add_choice(std::string flags, std::string& field, std::vector<std::string> choices,
+                              std::string help) {
+  std::string value = join(choices, "|");
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field, choices = std::move(choices)](const std::string& text) { field = one_of(text, choices); },
+      [&field] { return field; });
+}
+
+Option& OptionSet::add_numbers(std::string flags, std::vector<double>& field, std::string value, std::string help) {
+  return add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field](const std::string& text) { field = number_list(text); },
+      [&field] { return fmt::format("{}", fmt::join(field, ",")); });
+}
+
+Option& OptionSet::add_channels(std::string flags, std::array<float, 3>& field, std::string help) {
+  return add_custom(
+      std::move(flags), "R,G,B", std::move(help), [&field](const std::string& text) { field = three_channels(text); },
+      [&field] { return fmt::format("{}", fmt::join(field, ",")); });
+}
+
+Option& OptionSet::add_shape(std::string flags, nn::Shape& field, std::string help) {
+  return add_custom(
+      std::move(flags), "C,H,W", std::move(help), [&field](const std::string& text) { field = image_shape(text); },
+      [&field] { return fmt::format("{},{},{}", field.c, field.h, field.w); });
+}
+
+void OptionSet::presets(std::string chooser, std::vector<Preset> presets) {
+  chooser_ = std::move(chooser);
+  presets_ = std::move(presets);
+}
+
+void OptionSet::apply_preset(const std::string& name) {
+  const auto preset = std::find_if(presets_.begin(), presets_.end(), [&](const Preset& p) { return p.name == name; });
+  DTRAIN_CHECK(preset != presets_.end(), "the chooser of presets knows their names");
+  for (const auto& [key, text] : preset->values) {
+    Option* option = find(key);
+    DTRAIN_CHECK(option, "a preset names existing options");
+    option->set(text);
+    option->source = Source::recipe;
+    option->origin = chooser_ + " " + name;
+  }
+}
+
+const Option* OptionSet::find(std::string_view name) const {
+  const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name() == name; });
+  return found == options_.end() ? nullptr : &*found;
+}
+
+Option* OptionSet::find(std::string_view name) { return const_cast<Option*>(std::as_const(*this).find(name)); }
+
+bool OptionSet::chosen(std::string_view name) const {
+  const Option* option = find(name);
+  return option && option->source > Source::recipe;
+}
+
+}  // namespace dtrain::config

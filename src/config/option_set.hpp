@@ -1,0 +1,125 @@
+// The options of one command: each is declared once, with its field, default, unit and help; flags, variables,
+// configuration keys, help and the generated documents are all views of this.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/nn/graph.hpp>
+
+namespace dtrain::config {
+
+// Where a value came from, from the weakest to the strongest.
+enum class Source { fallback, recipe, user_config, project_config, environment, flag };
+
+constexpr char kBetweenRepeated = '\0';  // no word of a command line holds it
+
+// What a shell offers for a value; choices that help lists are offered anyway.
+enum class Offers { nothing, files, hosts, jobs, networks, checkpoints };
+
+struct Option {
+  std::string flags;  // "--lr" or "-n,--num-workers"; without a dash it is a positional: "PREFIX"
+  std::string value;  // what help calls the value; empty: a switch
+  std::string help;
+  std::string group;
+  bool required = false;            // missing after all sources: UsageError
+  bool many = false;                // positional that takes every remaining word
+  std::string between_words = " ";  // what joins these words into one text
+  bool repeats = false;             // may be given again: all texts, with kBetweenRepeated between them
+  bool may_be_empty = false;        // `--gpus` followed by another option means `--gpus ""`
+  bool flag_only = false;           // neither from the environment nor from a configuration file
+  bool hidden = false;              // for dtrain itself: no document names it
+  bool by_machine = false;          // the default differs between machines: documents leave it out
+  Offers offers = Offers::nothing;
+  // A positional that takes the words that follow `--`, or the other positionals, byte for byte, options or not.
+  std::function<void(std::vector<std::string> words)> take_words;
+  std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty
+  std::function<void(const std::string& text)> set;  // throws UsageError that says only what is wrong with the text
+  // In the place of set for the text of legacy_variable, where that says it in other words; often empty. It sees the
+  // final values of the options that were added before.
+  std::function<void(const std::string& text)> set_legacy;
+  std::function<std::string()> show;  // the present value; empty: none
+
+  std::optional<std::string> given;  // what stood on the command line
+  Source source = Source::fallback;
+  std::string origin = "default";  // for people: "--lr", "DTRAIN_LR", "dtrain.toml:3"
+
+  bool positional() const { return !flags.starts_with('-'); }
+  bool is_switch() const { return value.empty(); }
+  std::string name() const;        // "num-workers", "PREFIX": also the key in configuration files
+  char letter() const;             // 'n'; 0: none
+  std::string variable() const;    // "DTRAIN_NUM_WORKERS"
+  std::string shown_name() const;  // "--num-workers", "PREFIX"
+};
+
+// What numbers are allowed, and how a refusal says so.
+struct Range {
+  double low = std::numeric_limits<double>::lowest();
+  double high = std::numeric_limits<double>::max();
+  bool low_is_out = false;
+};
+inline Range at_least(double low) { return {.low = low}; }
+inline Range more_than(double low) { return {.low = low, .low_is_out = true}; }
+inline Range between(double low, double high) { return {.low = low, .high = high}; }
+
+// Named sets of values that replace the defaults of other options, chosen by one option (`--recipe imagenet`).
+struct Preset {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> values;  // option name, text
+};
+
+// Fields are borrowed and must outlive the set. References that add() returns stay valid.
+class OptionSet {
+ public:
+  OptionSet& group(std::string title);
+
+  Option& add(std::string flags, std::string& field, std::string value, std::string help);
+  Option& add(std::string flags, std::optional<std::string>& field, std::string value, std::string help);
+  Option& add(std::string flags, std::optional<Path>& field, std::string help);  // an empty text: none
+  Option& add(std::string flags, Path& field, std::string help);
+  // Every remaining word is a path.
+  Option& add_paths(std::string flags, std::vector<Path>& field, std::string help);
+  Option& add(std::string flags, int& field, std::string value, std::string help, Range range = {});
+  Option& add(std::string flags, std::optional<int>& field, std::string value, std::string help, Range range = {});
+  Option& add(std::string flags, std::int64_t& field, std::string value, std::string help, Range range = {});
+  Option& add(std::string flags, std::uint64_t& field, std::string value, std::string help);
+  Option& add(std::string flags, double& field, std::string value, std::string help, Range range = {});
+  Option& add(std::string flags, float& field, std::string value, std::string help, Range range = {});
+  Option& add(std::string flags, bool& field, std::string help);              // a switch
+  Option& add_zero_or_one(std::string flags, bool& field, std::string help);  // MXNet's 0 and 1
+  Option& add_choice(std::string flags, std::string& field, std::vector<std::string> choices, std::string help);
+  Option& add_numbers(std::string flags, std::vector<double>& field, std::string value, std::string help);
+  Option& add_channels(std::string flags, std::array<float, 3>& field, std::string help);  // R,G,B
+  Option& add_shape(std::string flags, nn::Shape& field, std::string help);                // C,H,W
+  // Another program's command line; one a command, its last positional.
+  Option& add_words(std::string name, std::vector<std::string>& field, std::string help);
+  Option& add_custom(std::string flags, std::string value, std::string help,
+                     std::function<void(const std::string&)> set, std::function<std::string()> show);
+
+  void presets(std::string chooser, std::vector<Preset> presets);
+  const std::string& preset_chooser() const { return chooser_; }
+  void apply_preset(const std::string& name);  // the name was checked by the chooser
+
+  std::deque<Option>& options() { return options_; }
+  const std::deque<Option>& options() const { return options_; }
+  Option* find(std::string_view name);
+  const Option* find(std::string_view name) const;
+  // True when the person chose the value: it is neither the default nor a recipe's.
+  bool chosen(std::string_view name) const;
+
+ private:
+  std::string group_ = "Options";
+  std::deque<Option> options_;
+  std::string chooser_;
+  std::vector<Preset> presets_;
+};
+
+}  // namespace dtrain::config

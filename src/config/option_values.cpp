@@ -1,0 +1,111 @@
+#include "option_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::config {
+namespace {
+
+std::string describe_range(Range range) {
+  const Range any;
+  if (range.low_is_out) {
+    const std::string low = fmt::format("more than {}", range.low);
+    return range.high < any.high ? fmt::format("{} and at most {}", low, range.high) : low;
+  }
+  if (range.low > any.low && range.high < any.high) return fmt::format("between {} and {}", range.low, range.high);
+  if (range.low > any.low) return fmt::format("{} or more", range.low);
+  return fmt::format("{} or less", range.high);
+}
+
+void check_range(double value, Range range, const std::string& text) {
+  const bool too_low = range.low_is_out ? value <= range.low : value < range.low;
+  if (too_low || value > range.high) throw UsageError(fmt::format("must be {}, not {}", describe_range(range), text));
+}
+
+}  // namespace
+
+std::int64_t whole_number_in(const std::string& text, Range range, std::int64_t lowest, std::int64_t highest) {
+  const auto value = parse_integer(text);
+  if (!value) throw UsageError(fmt::format("must be a whole number, not '{}'", text));
+  if (*value < lowest || *value > highest) throw UsageError(fmt::format("{} is too large", text));
+  check_range(static_cast<double>(*value), range, text);
+  return *value;
+}
+
+double real_number(const std::string& text, Range range) {
+  const auto value = parse_number(text);
+  if (!value) throw UsageError(fmt::format("must be a number, not '{}'", text));
+  check_range(*value, range, text);
+  return *value;
+}
+
+bool yes_or_no(const std::string& text, const char* words) {
+  for (std::string_view yes : {"1", "true", "yes", "on"}) {
+    if (text == yes) return true;
+  }
+  for (std::string_view no : {"0", "false", "no", "off"}) {
+    if (text == no) return false;
+  }
+  throw UsageError(fmt::format("must be {}, not '{}'", words, text));
+}
+
+std::string one_of(const std::string& text, std::span<const std::string> choices) {
+  if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+  const auto near = nearest_name(text, choices);
+  throw UsageError(fmt::format("must be one of {}, not '{}'", join(choices, ", "), text),
+                   near ? fmt::format("did you mean '{}'?", *near) : "");
+}
+
+std::string not_empty(const std::string& text) {
+  if (text.empty()) throw UsageError("must not be empty");
+  return text;
+}
+
+std::vector<double> number_list(const std::string& text) {
+  std::vector<double> numbers;
+  if (trim(text).empty()) return numbers;
+  for (const std::string& part : split(text, ',')) {
+    const auto number = parse_number(trim(part));
+    if (!number) throw UsageError(fmt::format("must be numbers with commas between them, as 30,60, not '{}'", text));
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::array<float, 3> three_channels(const std::string& text) {
+  const auto numbers = number_list(text);
+  if (numbers.size() != 1 && numbers.size() != 3) {
+    throw UsageError(fmt::format("must be one number or three with commas between them, not '{}'", text));
+  }
+  const auto channel = [&](std::size_t i) { return static_cast<float>(numbers[numbers.size() == 1 ? 0 : i]); };
+  return {channel(0), channel(1), channel(2)};
+}
+
+std::array<float, 3> three_numbers(const std::string& text, Range range) {
+  const auto numbers = number_list(text);
+  if (numbers.size() != 3) {
+    throw UsageError(fmt::format("must be three numbers with commas between them, not '{}'", text));
+  }
+  for (const double number : numbers) check_range(number, range, fmt::format("{}", number));
+  return {static_cast<float>(numbers[0]), static_cast<float>(numbers[1]), static_cast<float>(numbers[2])};
+}
+
+nn::Shape image_shape(const std::string& text) {
+  const auto parts = split(text, ',');
+  std::array<int, 3> size{};
+  bool good = parts.size() == size.size();
+  for (std::size_t i = 0; good && i < size.size(); ++i) {
+    const auto value = parse_integer(trim(parts[i]));
+    good = value && *value >= 1 && *value <= 65536;
+    if (good) size[i] = static_cast<int>(*value);
+  }
+  if (!good) throw UsageError(fmt::format("must be channels,height,width as 3,28,28, not '{}'", text));
+  if (size[0] != 1 && size[0] != 3) throw UsageError(fmt::format("must have 1 or 3 channels, not {}", size[0]));
+  return {size[0], size[1], size[2]};
+}
+
+}  // namespace dtrain::config

@@ -1,0 +1,34 @@
+// From the text of one value to its type; a UsageError says only what is wrong with the text, the caller says where it
+// stood.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+std::int64_t whole_number_in(const std::string& text, Range range, std::int64_t lowest, std::int64_t highest);
+
+template <typename Integer>
+Integer whole_number(const std::string& text, Range range) {
+  using Limits = std::numeric_limits<Integer>;
+  return static_cast<Integer>(whole_number_in(text, range, Limits::min(), Limits::max()));
+}
+
+double real_number(const std::string& text, Range range);
+// 1 0 true false yes no on off; `words`: what a refusal says it must be.
+bool yes_or_no(const std::string& text, const char* words = "1 or 0");
+std::string one_of(const std::string& text, std::span<const std::string> choices);
+std::string not_empty(const std::string& text);
+std::vector<double> number_list(const std::string& text);      // "30,60"; empty: none
+std::array<float, 3> three_channels(const std::string& text);  // "123.68,116.779,103.939"; one number counts for all
+std::array<float, 3> three_numbers(const std::string& text, Range range);  // "3.4445,-4.775,2.0315", each in the range
+nn::Shape image_shape(const std::string& text);                            // "3,28,28"
+
+}  // namespace dtrain::config

@@ -1,0 +1,70 @@
+#include "synthetic_data.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/random.hpp>
+#include <dtrain/data/image.hpp>
+#include <dtrain/data/record.hpp>
+
+namespace dtrain::config {
+namespace {
+
+constexpr std::int64_t kMostBytes = 16 << 20;
+constexpr int kMostBatches = 64;
+
+std::string random_image(const nn::Shape& shape, RandomStream& random) {
+  data::Image image{shape.c, shape.h, shape.w, {}};
+  image.pixels.resize(static_cast<std::size_t>(shape.size()));
+  for (std::uint8_t& pixel : image.pixels) pixel = static_cast<std::uint8_t>(random.bits());
+  return data::encode_image(image, data::Encoding::raw);
+}
+
+int batches_of(const nn::Shape& image, int batch) {
+  return static_cast<int>(std::clamp<std::int64_t>(kMostBytes / (image.size() * batch), 1, kMostBatches));
+}
+
+void write_records(const Path& file, const nn::Shape& image, int classes, int count) {
+  RandomStream random(0, RandomUse::drawing, 0, 0);
+  data::RecordWriter writer(file);
+  for (int i = 0; i < count; ++i) {
+    const auto label = static_cast<float>(random.below(static_cast<std::uint32_t>(classes)));
+    writer.add(static_cast<std::uint64_t>(i), label, bytes_of(random_image(image, random)));
+  }
+  writer.finish();
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "dtrain-bench-XXXXXX").string();
+  if (!mkdtemp(pattern.data())) {
+    throw Error(pattern + ": cannot make a folder: " + std::strerror(errno), "set TMPDIR to a folder with free space");
+  }
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+Path shared_synthetic_records(const Path& folder, const nn::Shape& image, int classes, int batch) {
+  const int count = batches_of(image, batch) * batch;
+  const Path file = folder / fmt::format("synthetic_{}x{}x{}_{}_{}.rec", image.c, image.h, image.w, classes, count);
+  if (std::filesystem::exists(file)) return file;
+  make_folder(folder);
+  write_records(file, image, classes, count);
+  return file;
+}
+
+SyntheticData::SyntheticData(const nn::Shape& image, int classes, int batch) : batches_(batches_of(image, batch)) {
+  write_records(records(), image, classes, batches_ * batch);
+}
+
+}  // namespace dtrain::config

@@ -1,0 +1,49 @@
+// The options of `dtrain train`: those of MXNet's image-classification scripts with their names, meaning and defaults,
+// and dtrain's own.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <dtrain/nn/optimizer.hpp>
+#include <dtrain/train/trainer.hpp>
+
+#include "compute_options.hpp"
+#include "data_options.hpp"
+#include "job_options.hpp"
+#include "network_choice.hpp"
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+struct TrainOptions {
+  std::string recipe = "cifar10";
+  NetworkChoice network;
+  DataOptions data;
+  ComputeOptions compute;
+  nn::Optimizer optimizer;
+  nn::Schedule schedule{.base = 0.1};
+  int epochs = 100;
+  int top_k = 0;  // 0: not reported
+  int disp_batches = 20;
+  int monitor = 0;  // steps between looks at the parameters; 0: never
+  bool benchmark = false, test_io = false;
+
+  std::optional<Path> model_prefix;
+  std::optional<int> load_epoch;
+  bool resume = false;
+  std::uint64_t checkpoint_every = 0;
+  std::string checkpoint_format = "safetensors";
+  std::optional<Path> tensorboard;
+
+  JobOptions job;
+};
+
+void bind(OptionSet& set, TrainOptions& options);
+
+// What one worker's executable computes at once: with a batch for each worker its step is one shard of its own.
+ComputeOptions compute_of_worker(const TrainOptions& options);
+
+train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype);
+
+}  // namespace dtrain::config

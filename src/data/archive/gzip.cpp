@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <dtrain/base/error.hpp>
+
+#include "archive.hpp"
+#include "codec/bytes.hpp"
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::uint64_t kMaxInflatedBytes = 1u << 30;
+constexpr std::size_t kChunk = 1 << 20;
+constexpr int kGzipOrZlib = 32 + MAX_WBITS, kRawDeflate = -MAX_WBITS;
+
+struct Inflater {
+  z_stream stream{};
+  explicit Inflater(int window) { DTRAIN_CHECK(inflateInit2(&stream, window) == Z_OK, "zlib starts"); }
+  Inflater(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream); }
+};
+
+[[noreturn]] void fail(const SourceBytes& packed, std::string_view why) {
+  throw DataError(fmt::format("{}: gzip: {}", packed.name, why), "copy or download it again");
+}
+
+// A gzip file ends in its content's size; a hint only, so that growing does not copy. Deflate cannot do better than
+// 1032.
+std::size_t likely_size(ByteView packed) {
+  if (packed.size() < 4) return 0;
+  const std::uint64_t hint = load<std::uint32_t>(packed, packed.size() - 4);
+  return std::min({hint, kMaxInflatedBytes, std::uint64_t{1032} * packed.size()});
+}
+
+}  // namespace
+
+SourceBytes gunzip(const SourceBytes& packed) {
+  const auto out = std::make_shared<std::string>();
+  out->reserve(likely_size(packed.bytes) + kChunk);
+  Inflater inflater(kGzipOrZlib);
+  z_stream& stream = inflater.stream;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.bytes.data()));
+  if (packed.bytes.size() > std::numeric_limits<uInt>::max()) fail(packed, "larger than 4 GiB");
+  stream.avail_in = static_cast<uInt>(packed.bytes.size());
+  for (int status = Z_OK; status != Z_STREAM_END;) {
+    const std::size_t done = out->size();
+    if (done > kMaxInflatedBytes) fail(packed, fmt::format("holds more than {} bytes", kMaxInflatedBytes));
+    out->resize(done + kChunk);
+    stream.next_out = reinterpret_cast<Bytef*>(out->data() + done);
+    stream.avail_out = kChunk;
+    status = inflate(&stream, Z_NO_FLUSH);
+    out->resize(done + kChunk - stream.avail_out);
+    if (status == Z_BUF_ERROR) fail(packed, fmt::format("ends early, after {} bytes", packed.bytes.size()));
+    if (status != Z_OK && status != Z_STREAM_END) {
+      fail(packed, fmt::format("{} near byte {}", stream.msg ? stream.msg : "damaged", stream.total_in));
+    }
+  }
+  return {packed.name, bytes_of(*out), out};
+}
+
+SourceBytes inflate_raw(const SourceBytes& packed, std::uint64_t size, std::uint32_t crc32) {
+  constexpr std::uint64_t kBestRatio = 1032;
+  const auto refuse = [&] {
+    throw DataError(fmt::format("{}: zip: damaged", packed.name), "copy or download it again");
+  };
+  if (size > kMaxInflatedBytes || size > kBestRatio * (packed.bytes.size() + 1)) refuse();
+  const auto out = std::make_shared<std::string>(size, '\0');
+  Inflater inflater(kRawDeflate);
+  z_stream& stream = inflater.stream;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.bytes.data()));
+  stream.avail_in = static_cast<uInt>(std::min<std::size_t>(packed.bytes.size(), std::numeric_limits<uInt>::max()));
+  stream.next_out = reinterpret_cast<Bytef*>(out->data());
+  stream.avail_out = static_cast<uInt>(size);
+  const auto* begin = reinterpret_cast<const Bytef*>(out->data());
+  if (inflate(&stream, Z_FINISH) != Z_STREAM_END || stream.total_out != size) refuse();
+  if (::crc32(0, begin, static_cast<uInt>(size)) != crc32) refuse();
+  return {packed.name, bytes_of(*out), out};
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,25 @@
+// Published sets of photographs, in their archives or unpacked.
+#pragma once
+
+#include <map>
+
+#include "pack/pictures.hpp"
+#include "sample_source.hpp"
+
+namespace dtrain::data {
+
+struct Photographs {
+  Pictures train, val;
+};
+
+// PrepareOptions::from is the folder with the published files, or a URL from which they are fetched to options.out.
+Photographs open_imagenet(const PrepareOptions& options);
+Photographs open_coco(const PrepareOptions& options);
+
+// ImageNet's synsets by their ILSVRC2012_ID, from the development kit's meta.mat.
+std::map<int, std::string> read_synsets(const SourceBytes& meta);
+
+// A folder with the pictures, or the archive of that name beside it; empty: neither.
+Path folder_or_archive(const Path& from, const std::string& folder, const std::string& archive);
+
+}  // namespace dtrain::data

@@ -1,0 +1,295 @@
+#include <dtrain/data/loader.hpp>
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+
+#include "batch_queue.hpp"
+#include "remote/read_ahead.hpp"
+
+namespace dtrain::data {
+namespace {
+
+std::uint32_t epoch_size(const RecordSet& file, const LoaderOptions& options) {
+  const auto wanted = static_cast<std::uint64_t>(options.num_examples);
+  const std::uint64_t size = wanted == 0 ? file.size() : std::min<std::uint64_t>(wanted, file.size());
+  if (size <= UINT32_MAX) return static_cast<std::uint32_t>(size);
+  throw DataError(fmt::format("{} holds {} records, more than {}", file.name(), size, UINT32_MAX),
+                  "limit them: --num-examples");
+}
+
+}  // namespace
+
+std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
+  const std::uint64_t sample = static_cast<std::uint64_t>(options.shape.size()) * sizeof(float) +
+                               sizeof(nn::PixelPlace) + sizeof(std::int32_t) + sizeof(std::uint32_t);
+  return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
+}
+
+struct Loader::State {
+  State(const Path& rec, LoaderOptions loader_options);
+  ~State();
+  std::vector<std::uint32_t> positions_to_come() const;
+  void open_batches();  // with the mutex
+  void work();
+  Findings load(const Claim& claim, SampleReader& reader) const;
+  std::shared_ptr<PendingBatch> take();
+  SampleSlot slot(const BatchBuffer& buffer, std::size_t index) const;
+  bool next_is_ready();
+  void check(Findings& findings);
+  void count_bad_records(std::vector<Findings::Bad>& bad);
+
+  const LoaderOptions options;
+  const RecordSet file;
+  const std::uint32_t size;
+  const nn::Shape stored;
+  const std::size_t sample_bytes;
+  BatchPool pool;
+
+  // The consumer's own: what it asked for, and what came out.
+  std::uint32_t epoch = 0;
+  std::shared_ptr<const std::vector<std::uint32_t>> order;
+  std::vector<Slice> slices;
+  std::size_t opened = 0, samples_read = 0;
+  std::exception_ptr error;
+  std::set<std::uint32_t> bad_positions;
+  std::string first_bad;
+
+  std::mutex mutex;
+  std::condition_variable work_there, batch_complete;
+  BatchQueue queue;       // guarded by mutex
+  bool stopping = false;  // guarded by mutex
+  ReadAhead ahead;
+  std::vector<std::jthread> threads;
+};
+
+static LoaderOptions settled(LoaderOptions options) {
+  options.remote.in_runs = !options.shuffle || options.shuffle_block > 0;
+  return options;
+}
+
+Loader::State::State(const Path& rec, LoaderOptions loader_options)
+    : options(settled(std::move(loader_options))),
+      file(find_records(rec.string(), options.remote.store), options.remote),
+      size(epoch_size(file, options)),
+      stored(options.as_bytes ? stored_shape(file, options) : options.shape),
+      sample_bytes(static_cast<std::size_t>(stored.size()) * (options.as_bytes ? 1 : sizeof(float))),
+      pool(options.memory),
+      ahead(file, options.remote.cache_size) {
+  check_loader(file, options);
+  for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
+}
+
+Loader::State::~State() {
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    queue.drop_all();
+  }
+  work_there.notify_all();
+}
+
+// In the order in which they will be read; none where reading ahead would be of no use.
+std::vector<std::uint32_t> Loader::State::positions_to_come() const {
+  std::vector<std::uint32_t> positions;
+  if (!file.is_remote()) return positions;
+  for (const Slice& slice : slices) {
+    for (std::uint64_t at = slice.first; at < slice.first + static_cast<std::uint64_t>(slice.count); ++at) {
+      positions.push_back(order ? (*order)[at] : static_cast<std::uint32_t>(at));
+    }
+  }
+  return positions;
+}
+
+void Loader::State::open_batches() {
+  const auto limit = static_cast<std::size_t>(options.queue_batches);
+  for (; opened < slices.size() && queue.size() < limit; ++opened) {
+    auto batch = std::make_shared<PendingBatch>();
+    batch->epoch = epoch;
+    batch->slice = slices[opened];
+    batch->order = order;
+    batch->buffer = pool.take(static_cast<std::size_t>(batch->slice.count), sample_bytes);
+    queue.push(std::move(batch));
+  }
+}
+
+void Loader::State::work() {
+  SampleReader reader(file, options, size, stored);
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    const Claim claim = queue.claim();
+    if (!claim.batch) {
+      work_there.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    Findings found = load(claim, reader);
+    lock.lock();
+    Findings& all = claim.batch->findings;
+    std::move(found.bad.begin(), found.bad.end(), std::back_inserter(all.bad));
+    std::move(found.failures.begin(), found.failures.end(), std::back_inserter(all.failures));
+    claim.batch->finished += claim.count;
+    if (claim.batch->complete()) batch_complete.notify_one();
+  }
+}
+
+SampleSlot Loader::State::slot(const BatchBuffer& buffer, std::size_t index) const {
+  std::byte* const values = buffer.values + index * sample_bytes;
+  const auto elements = static_cast<std::size_t>(stored.size());
+  if (options.as_bytes) return {{}, {reinterpret_cast<std::uint8_t*>(values), elements}, buffer.places + index};
+  return {{reinterpret_cast<float*>(values), elements}, {}, nullptr};
+}
+
+Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
+  PendingBatch& batch = *claim.batch;
+  Findings found;
+  std::vector<BadRecord> bad;
+  for (int index = claim.index; index < claim.index + claim.count && !batch.dropped; ++index) {
+    const auto at = static_cast<std::size_t>(index);
+    const std::uint32_t position = batch.position(index);
+    try {
+      if (!reader.read(position, batch.epoch, slot(*batch.buffer, at), bad)) {
+        found.failures.push_back({index, nullptr});
+      }
+      batch.buffer->labels[at] = reader.label();
+      batch.buffer->sample_ids[at] = position;
+    } catch (...) {
+      found.failures.push_back({index, std::current_exception()});
+    }
+    for (BadRecord& record : bad) found.bad.push_back({index, std::move(record)});
+    bad.clear();
+  }
+  return found;
+}
+
+// The oldest batch, complete; null when there is none.
+std::shared_ptr<PendingBatch> Loader::State::take() {
+  std::unique_lock lock(mutex);
+  if (queue.empty()) return nullptr;
+  batch_complete.wait(lock, [this] { return queue.front_complete(); });
+  auto batch = queue.pop();
+  open_batches();
+  lock.unlock();
+  work_there.notify_all();
+  samples_read += static_cast<std::size_t>(batch->slice.count);
+  ahead.have_read(samples_read);
+  return batch;
+}
+
+// Done by the consumer, batch after batch, so that the first bad record, the one too many and the first error are the
+// same however the threads raced.
+bool Loader::State::next_is_ready() {
+  const std::lock_guard lock(mutex);
+  return !error && !queue.empty() && queue.front_complete() && queue.front_is_good();
+}
+
+void Loader::State::check(Findings& findings) {
+  count_bad_records(findings.bad);
+  const auto by_index = [](const auto& a, const auto& b) { return a.index < b.index; };
+  const auto first = std::min_element(findings.failures.begin(), findings.failures.end(), by_index);
+  if (first != findings.failures.end() && first->error) std::rethrow_exception(first->error);
+  const auto limit = static_cast<std::size_t>(options.max_bad_records);
+  if (first == findings.failures.end() && bad_positions.size() <= limit) return;
+  throw DataError(limit == 0
+                      ? first_bad
+                      : fmt::format("{} bad records, more than --max-bad-records {} or no good one after them; the "
+                                    "first: {}",
+                                    bad_positions.size(), limit, first_bad),
+                  fmt::format("dtrain data verify {} lists them; --max-bad-records N trains without up to N of them",
+                              file.files().front().path().string()));
+}
+
+void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {
+  std::stable_sort(bad.begin(), bad.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+  for (const Findings::Bad& each : bad) {
+    if (bad_positions.empty()) first_bad = each.record.what;
+    bad_positions.insert(each.record.position);
+  }
+}
+
+Loader::Loader(const Path& rec, LoaderOptions options) : state_(std::make_unique<State>(rec, std::move(options))) {}
+
+Loader::~Loader() = default;
+
+std::uint32_t Loader::size() const { return state_->size; }
+
+void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
+  State& state = *state_;
+  for (const Slice& slice : slices) {
+    DTRAIN_CHECK(slice.count >= 0 && slice.first + static_cast<std::uint64_t>(slice.count) <= state.size,
+                 "a slice is a part of the epoch");
+  }
+  auto order = state.options.shuffle ? std::make_shared<const std::vector<std::uint32_t>>(epoch_order(
+                                           state.options.seed, epoch, state.size, state.options.shuffle_block))
+                                     : nullptr;
+  {
+    const std::lock_guard lock(state.mutex);
+    state.queue.drop_all();
+    state.epoch = epoch;
+    state.order = std::move(order);
+    state.slices = std::move(slices);
+    state.opened = state.samples_read = 0;
+    state.error = nullptr;
+    state.ahead.start(state.positions_to_come());
+    state.open_batches();
+  }
+  state.work_there.notify_all();
+}
+
+std::vector<float> images_of(const Batch& batch, const nn::Shape& shape) {
+  const auto size = static_cast<std::size_t>(batch.n * shape.size());
+  if (batch.images) return {batch.images, batch.images + size};
+  std::vector<float> images;
+  images.reserve(size);
+  for (int i = 0; i < batch.n; ++i) {
+    for (int c = 0; c < shape.c; ++c) {
+      for (int y = 0; y < shape.h; ++y) {
+        for (int x = 0; x < shape.w; ++x) {
+          images.push_back(nn::pixel_value(batch.pixels, i, shape.c, shape.w, y, x, c));
+        }
+      }
+    }
+  }
+  return images;
+}
+
+std::optional<Batch> Loader::next() {
+  State& state = *state_;
+  if (state.error) std::rethrow_exception(state.error);
+  const auto batch = state.take();
+  if (!batch) return std::nullopt;
+  try {
+    state.check(batch->findings);
+  } catch (...) {
+    state.error = std::current_exception();
+    const std::lock_guard lock(state.mutex);
+    state.queue.drop_all();
+    throw;
+  }
+  const BatchBuffer& buffer = *batch->buffer;
+  Batch result{batch->slice.count, nullptr, buffer.labels, buffer.sample_ids, batch->buffer};
+  if (state.options.as_bytes) {
+    result.pixels = {.bytes = reinterpret_cast<const std::uint8_t*>(buffer.values),
+                     .places = buffer.places,
+                     .rows = state.stored.h,
+                     .columns = state.stored.w,
+                     .scale = pixel_scale(state.options.augment)};
+  } else {
+    result.images = reinterpret_cast<const float*>(buffer.values);
+  }
+  return result;
+}
+
+std::optional<Batch> Loader::next_if_ready() { return state_->next_is_ready() ? next() : std::nullopt; }
+
+std::int64_t Loader::bad_records() const { return std::ssize(state_->bad_positions); }
+
+std::string Loader::first_bad_record() const { return state_->first_bad; }
+
+}  // namespace dtrain::data

@@ -1,0 +1,187 @@
+#include <dtrain/data/pack.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/ordered_work.hpp>
+#include <dtrain/base/random.hpp>
+
+#include "pack_image.hpp"
+#include "pack_record.hpp"
+#include "pictures.hpp"
+#include "record/record_format.hpp"
+#include "record/shard_file.hpp"
+
+namespace dtrain::data {
+namespace {
+
+using Items = std::span<const PackItem>;
+
+struct Shard {
+  Path rec;
+  Items items;
+};
+
+void check(const PackOptions& options, const PackList& list) {
+  if (list.items.empty()) {
+    throw DataError(fmt::format("{}: no pictures", options.sources.front().string()),
+                    list.unlabelled > 0 ? "none of them has a label" : "dtrain packs .jpg, .jpeg and .png files");
+  }
+  if (!(options.train_ratio > 0 && options.train_ratio <= 1)) {
+    throw UsageError(fmt::format("--train-ratio is {}, not above 0 and at most 1", options.train_ratio));
+  }
+  if (options.quality && options.encoding != Encoding::jpeg) {
+    throw UsageError("--quality is for --encoding jpeg only");
+  }
+}
+
+void shuffle(const PackOptions& options, std::vector<PackItem>& items) {
+  RandomStream random(options.seed, RandomUse::order, 0, 1);  // epochs draw from (epoch, 0)
+  for (auto left = static_cast<std::uint32_t>(items.size()); left > 1; --left) {
+    std::swap(items[left - 1], items[random.below(left)]);
+  }
+}
+
+// Even shards of one split, named PREFIX.rec or PREFIX_0.rec, ...
+void cut(const std::string& prefix, Items items, int count, std::vector<Shard>& shards) {
+  const auto parts = static_cast<std::size_t>(count);
+  if (items.size() < parts) {
+    throw UsageError(fmt::format("{}: {} pictures do not fill {} files", prefix, items.size(), parts),
+                     "fewer --shards, or another --train-ratio");
+  }
+  for (std::size_t k = 0; k < parts; ++k) {
+    const std::size_t begin = k * items.size() / parts, end = (k + 1) * items.size() / parts;
+    const std::string name = parts == 1 ? prefix : fmt::format("{}_{}", prefix, k);
+    shards.push_back({name + ".rec", items.subspan(begin, end - begin)});
+  }
+}
+
+std::vector<Shard> plan_shards(const PackOptions& options, Items items) {
+  std::vector<Shard> shards;
+  const std::string prefix = options.out.string();
+  if (options.train_ratio == 1) {
+    cut(prefix, items, options.shards, shards);
+    return shards;
+  }
+  const auto train = static_cast<std::size_t>(static_cast<double>(items.size()) * options.train_ratio);
+  cut(prefix + "_train", items.first(train), options.shards, shards);
+  cut(prefix + "_val", items.subspan(train), options.shards, shards);
+  return shards;
+}
+
+// A record, or why there is none.
+struct Packed {
+  std::string framed, problem;
+};
+
+Packed pack_one(const PackItem& item, const PictureStore& store, const PackOptions& options) try {
+  const SourceBytes picture = store.read(item);
+  Packed packed;
+  append_record(packed.framed, item.id, item.labels, bytes_of(packed_payload(picture.bytes, options)));
+  return packed;
+} catch (const Error& error) {
+  return {{}, error.what()};
+}
+
+void write_list(const Path& rec, Items items, const std::vector<std::size_t>& positions) {
+  AtomicFile lst(Path(rec).replace_extension(".lst"));
+  for (const std::size_t position : positions) {
+    lst.write(fmt::format("{}\t", items[position].id));
+    for (const float label : items[position].labels) lst.write(fmt::format("{:f}\t", label));
+    lst.write(items[position].file + "\n");
+  }
+  lst.commit();
+}
+
+class Packer {
+ public:
+  Packer(const PackOptions& options, const Pictures& pictures)
+      : options_(options), store_(*pictures.store), journal_(options, pictures) {
+    result_.classes = pictures.list.classes;
+    result_.unlabelled = pictures.list.unlabelled;
+  }
+
+  PackResult run(const std::vector<Shard>& shards) {
+    for (const Shard& shard : shards) total_ += shard.items.size();
+    for (const Shard& shard : shards) {
+      const auto earlier = journal_.finished(shard.rec);
+      if (earlier) result_.taken_up += earlier->file.records;
+      const FinishedShard finished = earlier ? *earlier : make(shard);
+      done_ += earlier ? shard.items.size() : 0;
+      result_.files.push_back({shard.rec, finished.file.records, finished.file.bytes});
+      result_.problems.insert(result_.problems.end(), finished.problems.begin(), finished.problems.end());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  FinishedShard make(const Shard& shard) {
+    std::vector<std::uint64_t> ids;
+    for (const PackItem& item : shard.items) ids.push_back(item.id);
+    FinishedShard finished;
+    ShardFile file(shard.rec, ids, journal_.takes_up());
+    const std::vector<std::size_t> missing = still_missing(file, ids.size());
+    result_.taken_up += ids.size() - missing.size();
+    done_ += ids.size() - missing.size();
+    make_in_order<Packed>(
+        missing.size(), options_.threads,
+        [&](std::size_t i) { return pack_one(shard.items[missing[i]], store_, options_); },
+        [&](std::size_t i, Packed packed) {
+          const PackItem& item = shard.items[missing[i]];
+          if (packed.problem.empty() && too_late(file, missing[i])) packed.problem = "could not be read before";
+          if (packed.problem.empty()) {
+            file.add(missing[i], packed.framed);
+          } else {
+            finished.problems.push_back({item.file, packed.problem});
+          }
+          if (options_.progress) options_.progress(++done_, total_);
+        });
+    if (file.positions().empty()) {
+      throw DataError(fmt::format("{}: none of its {} pictures can be read; the first: {}", shard.rec.string(),
+                                  shard.items.size(), finished.problems.front().what));
+    }
+    write_list(shard.rec, shard.items, file.positions());
+    file.finish();
+    finished.file = {shard.rec, file.positions().size(), file.bytes()};
+    journal_.add(finished);
+    return finished;
+  }
+
+  // Also those in between that the earlier run passed over, so that the report names them again.
+  static std::vector<std::size_t> still_missing(const ShardFile& file, std::size_t count) {
+    std::vector<bool> there(count);
+    for (const std::size_t position : file.positions()) there[position] = true;
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!there[i]) missing.push_back(i);
+    }
+    return missing;
+  }
+
+  // Records stand in the order of the plan: one that could not be read by a run that was stopped cannot come later.
+  static bool too_late(const ShardFile& file, std::size_t position) {
+    return !file.positions().empty() && position < file.positions().back();
+  }
+
+  const PackOptions& options_;
+  const PictureStore& store_;
+  PackJournal journal_;
+  PackResult result_;
+  std::uint64_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+PackResult pack(const PackOptions& options) { return pack_opened(options, open_pictures(options)); }
+
+PackResult pack_opened(const PackOptions& options, Pictures pictures) {
+  check(options, pictures.list);
+  make_folder(options.out.parent_path());
+  Packer packer(options, pictures);
+  if (options.shuffle || options.train_ratio < 1) shuffle(options, pictures.list.items);
+  return packer.run(plan_shards(options, pictures.list.items));
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,122 @@
+#include "pictures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include <dtrain/base/error.hpp>
+
+#include "codec/cifar_records.hpp"
+#include "codec/idx_array.hpp"
+
+namespace dtrain::data {
+namespace {
+
+struct Name {
+  PictureFormat format;
+  std::string_view name;
+};
+constexpr std::array<Name, 9> kNames{{{PictureFormat::automatic, "auto"},
+                                      {PictureFormat::folder, "folder"},
+                                      {PictureFormat::list, "list"},
+                                      {PictureFormat::coco, "coco"},
+                                      {PictureFormat::archive, "archive"},
+                                      {PictureFormat::cifar10, "cifar10"},
+                                      {PictureFormat::cifar100, "cifar100"},
+                                      {PictureFormat::idx, "idx"},
+                                      {PictureFormat::records, "rec"}}};
+
+class FolderStore : public PictureStore {
+ public:
+  explicit FolderStore(Path root) : root_(std::move(root)) {}
+  SourceBytes read(const PackItem& item) const override { return map_source(root_ / item.file); }
+  std::string stamp(const PackItem& item) const override { return file_stamp(root_ / item.file); }
+
+ private:
+  Path root_;
+};
+
+Pictures open_files(const PackOptions& options) {
+  Pictures pictures;
+  pictures.list = list_images(options.sources.front(), options.root, options.coco_labels);
+  if (is_archive(options.root) && std::filesystem::is_regular_file(options.root)) {
+    pictures.store = make_archive_store({options.root}, pictures.list);
+  } else {
+    pictures.store = make_folder_store(pictures.list.root);
+  }
+  return pictures;
+}
+
+PictureFormat cifar_format(const Path& file) {
+  const std::uint64_t size = std::filesystem::file_size(file);
+  const bool ten = size % cifar_record(1) == 0, hundred = size % cifar_record(2) == 0;
+  if (ten != hundred) return ten ? PictureFormat::cifar10 : PictureFormat::cifar100;
+  throw UsageError(fmt::format("{}: {} of CIFAR", file.string(), ten ? "could be either version" : "is no file"),
+                   "--format cifar10 or --format cifar100 says which, --format what else it is");
+}
+
+PictureFormat format_of(const Path& source) {
+  if (std::filesystem::is_directory(source)) return PictureFormat::folder;
+  const std::string ending = source.extension().string();
+  if (ending == ".lst") return PictureFormat::list;
+  if (ending == ".json") return PictureFormat::coco;
+  if (is_archive(source)) return PictureFormat::archive;
+  if (!std::filesystem::is_regular_file(source) || ending == ".rec") return PictureFormat::records;
+  if (ending == ".bin") return cifar_format(source);
+  if (is_idx(source)) return PictureFormat::idx;
+  throw UsageError(fmt::format("{}: not known by its name or its first bytes", source.string()),
+                   "--format says what it is");
+}
+
+// The one format of all the sources.
+PictureFormat common_format(const PackOptions& options) {
+  if (options.format != PictureFormat::automatic) return options.format;
+  const PictureFormat first = format_of(options.sources.front());
+  for (const Path& source : options.sources) {
+    if (format_of(source) == first) continue;
+    throw UsageError(fmt::format("{} and {} are of different kinds", options.sources.front().string(), source.string()),
+                     "pack them one after another");
+  }
+  return first;
+}
+
+}  // namespace
+
+std::vector<std::string> picture_format_names() {
+  std::vector<std::string> names;
+  for (const Name& each : kNames) names.emplace_back(each.name);
+  return names;
+}
+
+std::optional<PictureFormat> parse_picture_format(std::string_view name) {
+  for (const Name& each : kNames) {
+    if (each.name == name) return each.format;
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<PictureStore> make_folder_store(const Path& root) { return std::make_unique<FolderStore>(root); }
+
+Pictures open_pictures(const PackOptions& options) {
+  DTRAIN_CHECK(!options.sources.empty(), "pictures come from somewhere");
+  const PictureFormat format = common_format(options);
+  switch (format) {
+    case PictureFormat::archive:
+      return open_archives(options.sources);
+    case PictureFormat::cifar10:
+      return open_cifar(options.sources, 1);
+    case PictureFormat::cifar100:
+      return open_cifar(options.sources, 2);
+    case PictureFormat::idx:
+      return open_idx(options.sources);
+    case PictureFormat::records:
+      return open_records(options.sources);
+    default:
+      break;
+  }
+  if (options.sources.size() == 1) return open_files(options);
+  throw UsageError("folders, lists and COCO files are packed one at a time", "name one of them");
+}
+
+}  // namespace dtrain::data

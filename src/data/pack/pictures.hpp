@@ -1,0 +1,44 @@
+// Pictures with their labels, wherever they come from.
+#pragma once
+
+#include <memory>
+
+#include <dtrain/data/pack.hpp>
+
+#include "archive/archive.hpp"
+
+namespace dtrain::data {
+
+class PictureStore {
+ public:
+  virtual ~PictureStore() = default;
+  // Bytes that decode_image() takes. Throws Error. Any thread.
+  virtual SourceBytes read(const PackItem& item) const = 0;
+  // Changes when the picture does.
+  virtual std::string stamp(const PackItem& item) const = 0;
+};
+
+struct Pictures {
+  PackList list;
+  std::unique_ptr<PictureStore> store;
+};
+
+// Throws DataError, UsageError (sources that do not go together).
+Pictures open_pictures(const PackOptions& options);
+
+// pack() of what is open already; options.sources are only named in messages.
+PackResult pack_opened(const PackOptions& options, Pictures pictures);
+
+// One kind of source each.
+Pictures open_archives(const std::vector<Path>& files);
+Pictures open_cifar(const std::vector<Path>& files, std::size_t label_bytes);
+Pictures open_idx(const std::vector<Path>& files);
+Pictures open_records(const std::vector<Path>& files);
+
+std::unique_ptr<PictureStore> make_folder_store(const Path& root);
+// Files of an archive by their names, for a list that was made elsewhere. Throws DataError for one that is not there.
+std::unique_ptr<PictureStore> make_archive_store(const std::vector<Path>& files, PackList& list);
+
+bool is_picture(const Path& file);
+
+}  // namespace dtrain::data

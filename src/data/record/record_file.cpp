@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "record_format.hpp"
+#include "record_index.hpp"
+#include "remote/remote_file.hpp"
+
+namespace dtrain::data {
+
+struct RecordFile::State {
+  Path path;
+  std::vector<std::uint64_t> offsets;
+  MappedFile file;                     // of a local file
+  std::unique_ptr<RemoteFile> remote;  // of a remote one
+  std::vector<std::uint64_t> starts;   // of a remote one: the offsets, sorted
+
+  RecordBytes bytes() const { return {file.bytes(), path}; }
+  void open_local();
+  void open_remote(const RemoteOptions& options);
+  std::uint64_t end_after(std::uint64_t offset) const;
+};
+
+namespace {
+
+std::string whole_object(const std::string& url, net::ObjectStore& store) {
+  const net::ObjectState state = store.state(url);
+  std::string content(state.size, '\0');
+  store.read(url, state, 0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
+std::shared_ptr<std::string> bytes_between(RemoteFile& file, std::uint64_t first, std::uint64_t end) {
+  const auto bytes = std::make_shared<std::string>(end - first, '\0');
+  file.read(first, std::as_writable_bytes(std::span(*bytes)));
+  return bytes;
+}
+
+}  // namespace
+
+Path index_path(const Path& rec) { return Path(rec).replace_extension(".idx"); }
+
+void RecordFile::State::open_local() {
+  file = MappedFile(path);
+  if (file.bytes().empty()) {
+    throw DataError(fmt::format("{}: is empty", path.string()),
+                    "make it again with `dtrain data prepare` or `dtrain data pack`");
+  }
+  const Path idx = index_path(path);
+  if (!std::filesystem::exists(idx)) {
+    offsets = scan_records(bytes());
+    return;
+  }
+  const MappedFile index(idx);
+  offsets = parse_index(text_of(index.bytes()), idx);
+  check_index_fits(offsets, bytes(), idx);
+}
+
+void RecordFile::State::open_remote(const RemoteOptions& options) {
+  RemoteOptions shared = options;
+  if (!shared.store) shared.store = std::make_shared<net::ObjectStore>();
+  remote = std::make_unique<RemoteFile>(path.string(), shared);
+  const Path idx = index_path(path);
+  try {
+    offsets = parse_index(whole_object(idx.string(), *shared.store), idx);
+  } catch (const net::AwsError& error) {
+    if (error.facts().problem != net::AwsProblem::not_found) throw;
+    throw DataError(fmt::format("{}: has no {} beside it", path.string(), idx.filename().string()),
+                    "copy the .idx there too: a file so far away is not scanned");
+  }
+  starts = offsets;
+  std::sort(starts.begin(), starts.end());
+  const std::uint64_t last = starts.empty() ? 0 : std::min(starts.back(), remote->size());
+  const auto bytes_of_last = bytes_between(*remote, last, remote->size());
+  check_index_fits(offsets, {dtrain::bytes_of(*bytes_of_last), path, last}, idx);
+}
+
+std::uint64_t RecordFile::State::end_after(std::uint64_t offset) const {
+  const auto next = std::upper_bound(starts.begin(), starts.end(), offset);
+  return next == starts.end() ? remote->size() : *next;
+}
+
+RecordFile::RecordFile(const Path& rec, const RemoteOptions& options) : state_(std::make_unique<State>()) {
+  state_->path = rec;
+  if (data::is_remote(rec)) {
+    state_->open_remote(options);
+  } else {
+    state_->open_local();
+  }
+}
+
+RecordFile::RecordFile(RecordFile&&) noexcept = default;
+
+RecordFile::~RecordFile() = default;
+
+std::size_t RecordFile::size() const { return state_->offsets.size(); }
+
+std::uint64_t RecordFile::offset(std::size_t position) const {
+  DTRAIN_CHECK(position < size(), "there is no record at this position");
+  return state_->offsets[position];
+}
+
+Record RecordFile::read(std::size_t position) const {
+  Record record;
+  read(position, record);
+  return record;
+}
+
+void RecordFile::read(std::size_t position, Record& into) const {
+  const std::uint64_t first = offset(position);
+  if (!state_->remote) return record_at(state_->bytes(), first, into);
+  const auto bytes = bytes_between(*state_->remote, first, state_->end_after(first));
+  record_at({bytes_of(*bytes), state_->path, first}, first, into);
+  if (!into.owner) into.owner = bytes;
+}
+
+const Path& RecordFile::path() const { return state_->path; }
+
+bool RecordFile::is_remote() const { return state_->remote != nullptr; }
+
+std::uint64_t RecordFile::bytes() const {
+  return state_->remote ? state_->remote->size() : state_->file.bytes().size();
+}
+
+void RecordFile::fetch_ahead(std::size_t position, std::uint32_t round) const {
+  if (!state_->remote) return;
+  const std::uint64_t first = offset(position);
+  state_->remote->fetch_ahead(first, state_->end_after(first) - first, round);
+}
+
+}  // namespace dtrain::data

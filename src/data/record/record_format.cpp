@@ -1,0 +1,139 @@
+#include "record_format.hpp"
+
+#include <fmt/format.h>
+
+#include "codec/bytes.hpp"
+
+namespace dtrain::data {
+namespace {
+
+[[noreturn]] void fail(const RecordBytes& file, std::uint64_t offset, const std::string& reason, const char* hint) {
+  throw RecordError(file.path, offset, reason, hint);
+}
+
+struct Part {
+  PartKind kind;
+  ByteView content;
+  std::uint64_t end;  // where the next part begins
+};
+
+Part part_at(const RecordBytes& file, std::uint64_t offset) {
+  const std::uint64_t size = file.end();
+  if (offset < file.base || offset > size || size - offset < kPartHeadSize) {
+    fail(file, offset, fmt::format("a record should begin here, but the file ends at byte {}", size),
+         "the file was cut short: copy or prepare it again");
+  }
+  const auto magic = load<std::uint32_t>(file.bytes, offset - file.base);
+  if (magic != kRecordMagic) {
+    fail(file, offset, fmt::format("no record begins here (magic {:#010x}, not {:#010x})", magic, kRecordMagic),
+         "the file is damaged or not a .rec file");
+  }
+  const auto word = load<std::uint32_t>(file.bytes, offset - file.base + 4);
+  const std::uint32_t length = word & kMaxPartLength;
+  const std::uint64_t begin = offset + kPartHeadSize;
+  if (word >> 29 > static_cast<std::uint32_t>(PartKind::last)) {
+    fail(file, offset, fmt::format("a part of unknown kind {}", word >> 29), "the file is damaged");
+  }
+  if (padded(length) > size - begin) {
+    fail(file, offset, fmt::format("the record has {} bytes, but the file ends after {}", length, size - begin),
+         "the file was cut short or is damaged: copy or prepare it again");
+  }
+  return {static_cast<PartKind>(word >> 29), file.bytes.subspan(begin - file.base, length), begin + padded(length)};
+}
+
+// Calls use(content, kind) for every part of one record and returns the byte after it.
+template <typename Use>
+std::uint64_t for_each_part(const RecordBytes& file, std::uint64_t offset, const Use& use) {
+  Part part = part_at(file, offset);
+  if (part.kind != PartKind::whole && part.kind != PartKind::first) {
+    fail(file, offset, "a later part of a record where its first should be", "the file or its .idx is damaged");
+  }
+  use(part);
+  bool more = part.kind == PartKind::first;
+  while (more) {
+    const std::uint64_t next = part.end;
+    part = part_at(file, next);
+    if (part.kind != PartKind::middle && part.kind != PartKind::last) {
+      fail(file, next, fmt::format("the record that began at byte {} has no last part", offset), "the file is damaged");
+    }
+    use(part);
+    more = part.kind == PartKind::middle;
+  }
+  return part.end;
+}
+
+// The parts with the magic between them that the writer left out.
+std::shared_ptr<const std::string> join_parts(const RecordBytes& file, std::uint64_t offset) {
+  auto joined = std::make_shared<std::string>();
+  for_each_part(file, offset, [&](const Part& part) {
+    if (part.kind == PartKind::middle || part.kind == PartKind::last) append(*joined, kRecordMagic);
+    *joined += text_of(part.content);
+  });
+  return joined;
+}
+
+// Takes the image header off the front of record.payload.
+void split_header(const RecordBytes& file, std::uint64_t offset, Record& record) {
+  const ByteView content = record.payload;
+  if (content.size() < kImageHeaderSize) {
+    fail(file, offset, fmt::format("{} bytes are too few for a record's header", content.size()),
+         "the file holds something other than labelled images, or is damaged");
+  }
+  const auto label_count = load<std::uint32_t>(content, 0);
+  record.id = load<std::uint64_t>(content, 8);
+  record.payload = content.subspan(kImageHeaderSize);
+  if (label_count == 0) {
+    record.labels.assign(1, load<float>(content, 4));
+    return;
+  }
+  const std::uint64_t label_bytes = std::uint64_t{label_count} * sizeof(float);
+  if (label_bytes > record.payload.size()) {
+    fail(file, offset, fmt::format("the header counts {} labels, more than the record holds", label_count),
+         "the file is damaged");
+  }
+  record.labels.resize(label_count);
+  std::memcpy(record.labels.data(), record.payload.data(), label_bytes);
+  record.payload = record.payload.subspan(label_bytes);
+}
+
+}  // namespace
+
+RecordError::RecordError(const Path& path, std::uint64_t offset, const std::string& reason, const std::string& hint)
+    : DataError(fmt::format("{}: byte {}: {}", path.string(), offset, reason), hint),
+      offset_(offset),
+      reason_(reason) {}
+
+std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset) {
+  return for_each_part(file, offset, [](const Part&) {});
+}
+
+std::uint64_t next_record_start(const RecordBytes& file, std::uint64_t offset) {
+  const std::uint64_t size = file.bytes.size();
+  for (std::uint64_t at = padded(offset); at + kPartHeadSize <= size; at += 4) {
+    const bool starts = load<std::uint32_t>(file.bytes, at) == kRecordMagic;
+    const auto kind = static_cast<PartKind>(load<std::uint32_t>(file.bytes, at + 4) >> 29);
+    if (starts && (kind == PartKind::whole || kind == PartKind::first)) return at;
+  }
+  return size;
+}
+
+Record record_at(const RecordBytes& file, std::uint64_t offset) {
+  Record record;
+  record_at(file, offset, record);
+  return record;
+}
+
+void record_at(const RecordBytes& file, std::uint64_t offset, Record& into) {
+  const Part part = part_at(file, offset);
+  if (part.kind == PartKind::whole) {
+    into.owner = nullptr;
+    into.payload = part.content;
+  } else {
+    const auto joined = join_parts(file, offset);
+    into.payload = bytes_of(*joined);
+    into.owner = joined;
+  }
+  split_header(file, offset, into);
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/parallel.hpp>
+#include <dtrain/data/image.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "record_format.hpp"
+#include "record_index.hpp"
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::size_t kRecordsAtOnce = 256;
+constexpr float kMostClasses = 1 << 20;
+
+class Verifier {
+ public:
+  explicit Verifier(const Path& rec) : path_(rec), mapped_(rec) {}
+
+  VerifyReport run(std::size_t limit) {
+    walk_frames();
+    compare_index();
+    decode_all();
+    return report(limit);
+  }
+
+ private:
+  RecordBytes file() const { return {mapped_.bytes(), path_}; }
+
+  void add_problem(std::uint64_t offset, std::string what) {
+    const auto position = std::lower_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin();
+    const std::lock_guard lock(mutex_);
+    problems_.push_back({offset, static_cast<std::size_t>(position), std::move(what)});
+  }
+
+  void walk_frames() {
+    const std::uint64_t size = mapped_.bytes().size();
+    if (size == 0) add_problem(0, "the file is empty");
+    for (std::uint64_t offset = 0; offset < size;) {
+      try {
+        const std::uint64_t end = record_end(file(), offset);
+        offsets_.push_back(offset);
+        offset = end;
+      } catch (const RecordError& error) {
+        add_problem(offset, error.reason());
+        offset = next_record_start(file(), offset + 4);
+      }
+    }
+  }
+
+  // Every entry must be a record's beginning, and every record must have an entry.
+  void compare_index() {
+    const Path idx = index_path(path_);
+    if (!std::filesystem::exists(idx)) return;
+    std::vector<std::uint64_t> listed;
+    try {
+      listed = parse_index(read_file(idx), idx);
+    } catch (const DataError& error) {
+      return add_problem(0, error.what());
+    }
+    std::sort(listed.begin(), listed.end());
+    for (const std::uint64_t offset : only_in_first(listed, offsets_)) {
+      add_problem(offset, "the .idx lists a record here, but none begins here");
+    }
+    for (const std::uint64_t offset : only_in_first(offsets_, listed)) {
+      add_problem(offset, "a record begins here that the .idx does not list");
+    }
+  }
+
+  static std::vector<std::uint64_t> only_in_first(const std::vector<std::uint64_t>& first,
+                                                  const std::vector<std::uint64_t>& second) {
+    std::vector<std::uint64_t> rest;
+    std::set_difference(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(rest));
+    return rest;
+  }
+
+  void decode_all() {
+    classes_.assign(offsets_.size(), -1);
+    const std::size_t blocks = (offsets_.size() + kRecordsAtOnce - 1) / kRecordsAtOnce;
+    for_each_in_parallel(blocks, [&](std::size_t block) {
+      Image image;
+      const std::size_t end = std::min(offsets_.size(), (block + 1) * kRecordsAtOnce);
+      for (std::size_t i = block * kRecordsAtOnce; i < end; ++i) check_record(i, image);
+    });
+  }
+
+  void check_record(std::size_t position, Image& image) try {
+    const Record record = record_at(file(), offsets_[position]);
+    for (const float label : record.labels) {
+      if (!std::isfinite(label)) throw DataError(fmt::format("the label is {}", label));
+    }
+    decode_image(record.payload, kStoredChannels, image);
+    const float label = record.labels[0];
+    if (record.labels.size() == 1 && label >= 0 && label < kMostClasses && label == std::floor(label)) {
+      classes_[position] = static_cast<std::int32_t>(label);
+    }
+  } catch (const RecordError& error) {
+    add_problem(offsets_[position], error.reason());
+  } catch (const DataError& error) {
+    add_problem(offsets_[position], error.what());
+  }
+
+  VerifyReport report(std::size_t limit) {
+    VerifyReport report;
+    report.records = offsets_.size();
+    report.problem_count = problems_.size();
+    const std::int32_t highest = classes_.empty() ? -1 : *std::max_element(classes_.begin(), classes_.end());
+    report.class_counts.resize(static_cast<std::size_t>(highest + 1));
+    for (const std::int32_t label : classes_) {
+      if (label >= 0) ++report.class_counts[static_cast<std::size_t>(label)];
+    }
+    std::stable_sort(problems_.begin(), problems_.end(),
+                     [](const VerifyProblem& a, const VerifyProblem& b) { return a.offset < b.offset; });
+    problems_.resize(std::min(problems_.size(), limit));
+    report.problems = std::move(problems_);
+    return report;
+  }
+
+  Path path_;
+  MappedFile mapped_;
+  std::vector<std::uint64_t> offsets_;  // of the records whose frames are whole
+  std::vector<std::int32_t> classes_;   // of each, -1 where there is none
+  std::mutex mutex_;                    // guards problems_
+  std::vector<VerifyProblem> problems_;
+};
+
+}  // namespace
+
+VerifyReport verify_records(const Path& rec, std::size_t limit) {
+  if (is_remote(rec)) {
+    throw UsageError(fmt::format("{}: every byte of it would come over the network twice", rec.string()),
+                     fmt::format("copy it first: dtrain data cp {} .", rec.string()));
+  }
+  return Verifier(rec).run(limit);
+}
+
+}  // namespace dtrain::data

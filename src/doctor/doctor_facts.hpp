@@ -1,0 +1,70 @@
+// What `dtrain doctor` finds on one machine, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/json.hpp>
+
+#include "doctor_nvidia.hpp"
+
+namespace dtrain::doctor {
+
+struct DiskFacts {
+  std::string use;  // what dtrain keeps there
+  std::string path;
+  std::uint64_t free_bytes = 0, free_files = 0;
+  std::string error{};  // why nothing can be written there; empty: it can
+};
+
+struct SshFacts {
+  bool agent_named = false;       // SSH_AUTH_SOCK is set
+  std::optional<int> agent_keys;  // nullopt: it does not answer
+  int key_files = 0;              // private keys in ~/.ssh under their usual names
+};
+
+// Variables that a cluster's set-up leaves behind, and what they point at.
+struct ClusterFacts {
+  std::map<std::string, std::string> variables;  // those that are set
+  bool has_workers_file = false;
+  int workers_in_file = 0;
+  bool has_mount = false;
+};
+
+struct AwsFacts {
+  bool asked = false;
+  std::string source{}, account{}, name{};  // of the credentials; empty: there are none
+  std::string region{};
+  std::string identity_error{};
+  std::string hint{};  // of the first error
+};
+
+struct MachineFacts {
+  std::string host, kernel, processor;
+  std::vector<std::string> features;  // that oneDNN's kernels use, the widest last
+  int usable_threads = 0, threads = 0;
+  double load = 0;  // processes that want to run, over the last minute
+  std::uint64_t memory_bytes = 0, free_memory_bytes = 0;
+  std::uint64_t descriptors = 0;      // files and connections that one process may have open
+  std::optional<bool> clock_is_kept;  // by NTP; nullopt: the kernel does not say
+  std::vector<DiskFacts> disks;
+  SshFacts ssh;
+  NvidiaFacts nvidia;
+  ClusterFacts cluster;
+  AwsFacts aws;
+};
+
+// The variables of a cluster, in the order in which its guide lists them.
+const std::vector<std::string>& cluster_variables();
+
+// Looks at this machine. `job_folder`: empty for none. `ask_aws`: who we are there; takes seconds where nobody answers.
+MachineFacts read_machine(const Path& job_folder, bool ask_aws);
+AwsFacts read_aws();
+
+Json to_json(const MachineFacts& facts);
+
+}  // namespace dtrain::doctor

@@ -1,0 +1,268 @@
+#include "doctor_findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "job/agent/host_needs.hpp"
+
+namespace dtrain::doctor {
+namespace {
+
+constexpr std::uint64_t kGiB = 1 << 30;
+constexpr std::uint64_t kLittleMemory = 2 * kGiB, kLittleDisk = 2 * kGiB;
+constexpr std::uint64_t kLeastFiles = 1000;
+// Of the coordinator: some for each host, and those of its files.
+constexpr std::uint64_t kFewDescriptors = 1024;
+
+constexpr std::array<std::string_view, 4> kLevels = {"fine", "note", "warning", "problem"};
+
+void append(std::vector<Finding>& all, std::vector<Finding> more) {
+  for (Finding& finding : more) all.push_back(std::move(finding));
+}
+
+Finding judge_processor(const MachineFacts& facts) {
+  const std::string what = fmt::format("{}, {}", facts.processor.empty() ? "unknown" : facts.processor,
+                                       facts.features.empty() ? "no AVX2" : join(facts.features, " "));
+  if (!facts.features.empty()) return {Level::fine, "processor", what, "", ""};
+  return {Level::warning, "processor", what, "without AVX2 training on the processor is several times slower",
+          "use a machine of 2013 or newer; in a virtual machine pass the host's processor through"};
+}
+
+Finding judge_threads(const MachineFacts& facts) {
+  const std::string what =
+      fmt::format("{} of {} processors usable, load {:.1f}", facts.usable_threads, facts.threads, facts.load);
+  if (facts.load > facts.usable_threads + 0.5) {
+    return {Level::warning, "threads", what, "other programs take turns with the training's threads",
+            "top; end what is not needed, or train with fewer: --threads"};
+  }
+  if (facts.usable_threads < facts.threads) {
+    return {Level::note, "threads", what, "an affinity mask or a control group keeps the others from this process",
+            "taskset -p $$; cat /sys/fs/cgroup/cpu.max"};
+  }
+  return {Level::fine, "threads", what, "", ""};
+}
+
+Finding judge_memory(const MachineFacts& facts) {
+  const std::string what =
+      fmt::format("{} of {} free", format_bytes(facts.free_memory_bytes), format_bytes(facts.memory_bytes));
+  const char* const mend = "ps aux --sort=-rss | head; end what is not needed, or use a smaller --batch-size";
+  if (facts.free_memory_bytes < job::kLeastMemory)
+    return {Level::problem, "memory", what, "a worker needs more, the kernel would end it", mend};
+  if (facts.free_memory_bytes < kLittleMemory)
+    return {Level::warning, "memory", what, "enough for small networks only", mend};
+  return {Level::fine, "memory", what, "", ""};
+}
+
+Finding judge_descriptors(const MachineFacts& facts) {
+  const std::string what = fmt::format("{} open files and connections for one process", facts.descriptors);
+  if (facts.descriptors >= kFewDescriptors) return {Level::fine, "descriptors", what, "", ""};
+  return {Level::warning, "descriptors", what, "a job of many hosts needs several for each",
+          fmt::format("ulimit -n {}", kFewDescriptors)};
+}
+
+Finding judge_clock(const MachineFacts& facts) {
+  if (facts.clock_is_kept.value_or(true)) return {Level::fine, "clock", "kept by the network's time", "", ""};
+  return {Level::note, "clock", "nobody sets it by the network's time",
+          "logs of several hosts are merged by time, and AWS refuses requests that are 5 minutes off",
+          "timedatectl set-ntp true"};
+}
+
+Finding judge_disk(const DiskFacts& disk) {
+  const std::string where = fmt::format("{} ({})", disk.path, disk.use);
+  if (!disk.error.empty()) {
+    return {Level::problem, "disk", fmt::format("{}: {}", where, disk.error), "dtrain writes there",
+            fmt::format("ls -ld {0}; make it writable, or choose another folder", disk.path)};
+  }
+  const std::string what = fmt::format("{}: {} free", where, format_bytes(disk.free_bytes));
+  const std::string mend = fmt::format("df -h {}; remove what is not needed, or choose another folder", disk.path);
+  if (disk.free_bytes < job::kLeastDisk)
+    return {Level::problem, "disk", what, "not enough for logs and one checkpoint", mend};
+  if (disk.free_files < kLeastFiles) {
+    return {Level::problem, "disk", fmt::format("{}, {} files left", what, disk.free_files), "no files can be made",
+            fmt::format("df -i {}; remove what is not needed", disk.path)};
+  }
+  if (disk.free_bytes < kLittleDisk) return {Level::warning, "disk", what, "checkpoints fill that soon", mend};
+  return {Level::fine, "disk", what, "", ""};
+}
+
+Finding judge_library(const backend::CudaLibrary& library) {
+  if (library.problem.empty())
+    return {Level::fine, "gpu libraries", fmt::format("{} {}", library.name, library.version), "", ""};
+  // Without NCCL one GPU trains as well.
+  const Level level = library.name == "NCCL" ? Level::note : Level::problem;
+  return {level, "gpu libraries", library.problem, "training on a GPU loads it when it begins", library.hint};
+}
+
+bool is_count(const std::string& text) { return parse_integer(text).value_or(-1) >= 0; }
+
+std::string value_of(const ClusterFacts& facts, const std::string& name) {
+  const auto found = facts.variables.find(name);
+  return found == facts.variables.end() ? std::string() : found->second;
+}
+
+Finding cluster_problem(std::string what, std::string why, std::string mend) {
+  return {Level::problem, "cluster", std::move(what), std::move(why), std::move(mend)};
+}
+
+void judge_workers(const ClusterFacts& facts, std::vector<Finding>& found) {
+  const std::string path = value_of(facts, "DEEPLEARNING_WORKERS_PATH");
+  const std::string count = value_of(facts, "DEEPLEARNING_WORKERS_COUNT");
+  if (!path.empty() && !facts.has_workers_file) {
+    found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKERS_PATH={}: no such file", path),
+                                    "it is what -H is where you leave it out",
+                                    "write one host a line there, or give -H"));
+  }
+  if (!count.empty() && !is_count(count)) {
+    found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKERS_COUNT={}: not a number", count),
+                                    "it is what -n is where you leave it out", "export DEEPLEARNING_WORKERS_COUNT=2"));
+  } else if (!count.empty() && facts.has_workers_file && parse_integer(count) > facts.workers_in_file) {
+    found.push_back(cluster_problem(
+        fmt::format("DEEPLEARNING_WORKERS_COUNT={}, but {} has {} hosts", count, path, facts.workers_in_file),
+        "a job cannot begin with more hosts than the file has", fmt::format("add hosts to {}, or give -n", path)));
+  }
+}
+
+void judge_mount(const ClusterFacts& facts, std::vector<Finding>& found) {
+  const std::string mount = value_of(facts, "EFS_MOUNT");
+  if (mount.empty() || facts.has_mount) return;
+  found.push_back(cluster_problem(fmt::format("EFS_MOUNT={}: no such folder", mount),
+                                  "it is what --job-dir is where you leave it out",
+                                  fmt::format("mount the file system at {}, or give --job-dir", mount)));
+}
+
+void judge_gpu_count(const ClusterFacts& facts, int gpus, std::vector<Finding>& found) {
+  const std::string count = value_of(facts, "DEEPLEARNING_WORKER_GPU_COUNT");
+  if (count.empty() || parse_integer(count) == gpus) return;
+  const std::string why = "it is how many GPUs --gpus names, from 0 on, where you leave it out";
+  const std::string mend = fmt::format("export DEEPLEARNING_WORKER_GPU_COUNT={}", gpus);
+  if (!is_count(count)) {
+    found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}: not a number", count), why, mend));
+    return;
+  }
+  found.push_back({Level::warning, "cluster",
+                   fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}, but there are {}", count, gpus), why, mend});
+}
+
+}  // namespace
+
+std::string_view level_name(Level level) { return kLevels[static_cast<std::size_t>(level)]; }
+
+Json to_json(const Finding& finding) {
+  return Json::object({{"level", level_name(finding.level)},
+                       {"about", finding.about},
+                       {"what", finding.what},
+                       {"why", finding.why},
+                       {"mend", finding.mend}});
+}
+
+Finding finding_from_json(const Json& json) {
+  const auto level = std::ranges::find(kLevels, json.at("level").as_string());
+  if (level == kLevels.end()) throw DataError(fmt::format("a finding of level '{}'", json.at("level").as_string()));
+  return {static_cast<Level>(level - kLevels.begin()), json.at("about").as_string(), json.at("what").as_string(),
+          json.at("why").as_string(), json.at("mend").as_string()};
+}
+
+std::vector<Finding> judge_compute(const MachineFacts& facts) {
+  return {judge_processor(facts), judge_threads(facts), judge_memory(facts), judge_descriptors(facts),
+          judge_clock(facts)};
+}
+
+std::vector<Finding> judge_disks(const MachineFacts& facts) {
+  std::vector<Finding> found;
+  for (const DiskFacts& disk : facts.disks) found.push_back(judge_disk(disk));
+  return found;
+}
+
+std::vector<Finding> judge_ssh(const MachineFacts& facts) {
+  const SshFacts& ssh = facts.ssh;
+  const std::string files = fmt::format("{} key files in ~/.ssh", ssh.key_files);
+  if (ssh.agent_named && !ssh.agent_keys) {
+    return {{Level::warning, "ssh", "SSH_AUTH_SOCK is set, but no agent answers there; " + files,
+             "its keys cannot be used to log in to hosts", "eval $(ssh-agent) && ssh-add"}};
+  }
+  if (ssh.agent_keys.value_or(0) > 0) {
+    return {{Level::fine, "ssh", fmt::format("an agent with {} keys; {}", *ssh.agent_keys, files), "", ""}};
+  }
+  if (ssh.key_files > 0) return {{Level::fine, "ssh", files, "", ""}};
+  return {{Level::note, "ssh", "neither an agent with keys nor key files in ~/.ssh",
+           "training on several hosts logs in to them", "ssh-keygen -t ed25519, or ssh -A to this machine"}};
+}
+
+std::vector<Finding> judge_gpus(const NvidiaFacts& facts) {
+  const backend::CudaReport& report = facts.found;
+  if (!facts.has_device && facts.driver.empty() && report.gpus.empty())
+    return {{Level::fine, "gpu", "none; training runs on the processor", "", ""}};
+  if (report.gpus.empty()) {
+    return {{Level::problem, "gpu", fmt::format("there is one, but {}", report.problem),
+             "training runs on the processor", report.hint}};
+  }
+  std::vector<Finding> found = {
+      {Level::fine, "gpu",
+       fmt::format("{} x {}, driver {}, CUDA up to {}", report.gpus.size(), report.gpus[0].name,
+                   facts.driver.empty() ? "unknown" : facts.driver, report.driver),
+       "", ""}};
+  for (const backend::CudaLibrary& library : report.libraries) found.push_back(judge_library(library));
+  return found;
+}
+
+std::vector<Finding> judge_cluster_variables(const ClusterFacts& facts, int gpus) {
+  if (facts.variables.empty())
+    return {
+        {Level::fine, "cluster", "no variables of a cluster's set-up; none are needed with -H and --job-dir", "", ""}};
+  std::vector<Finding> found;
+  std::vector<std::string> missing;
+  for (const std::string& name : cluster_variables()) {
+    if (!facts.variables.contains(name)) missing.push_back(name);
+  }
+  if (!missing.empty()) {
+    found.push_back({Level::warning, "cluster", "not set: " + join(missing, ", "),
+                     "the set-up of this machine did not finish, or the shell did not read it",
+                     "tail /var/log/cloud-init-output.log; source /etc/profile"});
+  }
+  judge_workers(facts, found);
+  judge_mount(facts, found);
+  judge_gpu_count(facts, gpus, found);
+  if (found.empty())
+    found.push_back({Level::fine, "cluster", "all variables of the set-up are there and agree", "", ""});
+  return found;
+}
+
+std::vector<Finding> judge_aws(const AwsFacts& facts) {
+  if (!facts.asked) return {};
+  if (facts.source.empty()) {
+    return {{Level::note, "aws", "no credentials", "s3:// and clusters on AWS need some; nothing else does",
+             facts.hint.empty() ? "dtrain help far-files" : facts.hint}};
+  }
+  std::vector<Finding> found;
+  if (facts.identity_error.empty()) {
+    found.push_back({Level::fine, "aws",
+                     fmt::format("{} of account {}, from {}", facts.name, facts.account, facts.source), "", ""});
+  } else {
+    found.push_back({Level::problem, "aws", fmt::format("credentials from {}: {}", facts.source, facts.identity_error),
+                     "AWS does not take them", facts.hint});
+  }
+  if (facts.region.empty()) {
+    found.push_back({Level::warning, "aws", "no region", "clusters and buckets are looked for in one",
+                     "export AWS_REGION=us-east-1"});
+  } else {
+    found.push_back({Level::fine, "aws", fmt::format("region {}", facts.region), "", ""});
+  }
+  return found;
+}
+
+std::vector<Finding> judge(const MachineFacts& facts) {
+  std::vector<Finding> found = judge_compute(facts);
+  append(found, judge_disks(facts));
+  append(found, judge_ssh(facts));
+  append(found, judge_gpus(facts.nvidia));
+  append(found, judge_cluster_variables(facts.cluster, static_cast<int>(facts.nvidia.found.gpus.size())));
+  append(found, judge_aws(facts.aws));
+  return found;
+}
+
+}  // namespace dtrain::doctor

@@ -1,0 +1,44 @@
+// What `dtrain doctor` says: facts of one machine judged by rules, without looking at anything itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+
+#include "doctor_facts.hpp"
+
+namespace dtrain::doctor {
+
+enum class Level {
+  fine,     // as it should be
+  note,     // good to know
+  warning,  // works, but slowly or not for long
+  problem,  // will fail
+};
+
+struct Finding {
+  Level level = Level::fine;
+  std::string about;  // one word: "memory", "ssh"
+  std::string what;   // with the numbers that were found
+  std::string why;    // why it matters; empty when fine
+  std::string mend;   // the command, or the next thing to do; may be empty
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+std::string_view level_name(Level level);
+Json to_json(const Finding& finding);
+Finding finding_from_json(const Json& json);  // throws DataError
+
+// In the order in which a person should read them.
+std::vector<Finding> judge(const MachineFacts& facts);
+
+// The parts of it.
+std::vector<Finding> judge_compute(const MachineFacts& facts);
+std::vector<Finding> judge_disks(const MachineFacts& facts);
+std::vector<Finding> judge_ssh(const MachineFacts& facts);
+std::vector<Finding> judge_gpus(const NvidiaFacts& facts);
+std::vector<Finding> judge_cluster_variables(const ClusterFacts& facts, int gpus);
+std::vector<Finding> judge_aws(const AwsFacts& facts);
+
+}  // namespace dtrain::doctor

@@ -1,0 +1,125 @@
+#include "doctor_links.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::doctor {
+namespace {
+
+constexpr double kNotable = 1.0;          // seconds: more than people can sort log lines by
+constexpr double kAwsRefuses = 5 * 60.0;  // requests that are signed so far off
+
+std::string list_of(const std::vector<std::string>& names) { return join(names, ", "); }
+
+// The least that the clock must be off by; 0: it may be right.
+double surely_off(const HostFacts& host) {
+  if (host.clock_at_least > 0) return host.clock_at_least;
+  return std::min(0.0, host.clock_at_most);
+}
+
+std::vector<std::string> not_seen(const std::vector<HostFacts>& hosts, const HostFacts& by) {
+  std::vector<std::string> missing;
+  for (std::size_t other = 0; other < hosts.size(); ++other) {
+    if (hosts[other].answered && hosts[other].folder.write_error.empty() &&
+        std::ranges::find(by.folder.seen, static_cast<int>(other)) == by.folder.seen.end())
+      missing.push_back(hosts[other].name);
+  }
+  return missing;
+}
+
+void judge_sight(const std::vector<HostFacts>& hosts, const std::string& folder, std::vector<Finding>& found) {
+  for (const HostFacts& host : hosts) {
+    if (!host.answered) continue;
+    if (!host.folder.write_error.empty()) {
+      found.push_back(
+          {Level::problem, "shared folder", fmt::format("{}: {}: {}", host.name, folder, host.folder.write_error),
+           "every host of a job writes there", fmt::format("ssh {} 'ls -ld {}; mount | grep nfs'", host.name, folder)});
+      continue;
+    }
+    const auto missing = not_seen(hosts, host);
+    if (missing.empty()) continue;
+    found.push_back({Level::problem, "shared folder",
+                     fmt::format("{}: {} does not hold the files of {}", host.name, folder, list_of(missing)),
+                     "it is another folder than theirs, or they see it late",
+                     fmt::format("ssh {} 'df {}'", host.name, folder)});
+  }
+}
+
+void judge_link_and_lock(const std::vector<HostFacts>& hosts, const std::string& folder, std::vector<Finding>& found) {
+  const auto links = std::ranges::count_if(hosts, [](const HostFacts& host) { return host.folder.made_link; });
+  if (links != 1) {
+    found.push_back({Level::problem, "shared folder",
+                     fmt::format("{}: {} hosts made a link that one could make only", folder, links),
+                     "a lost coordinator is replaced by at most one that way", "use NFS 4.1 or newer, as EFS is"});
+  }
+  for (const HostFacts& host : hosts) {
+    if (host.folder.lock_is_kept.value_or(true)) continue;
+    found.push_back({Level::warning, "shared folder",
+                     fmt::format("{}: {}: a lock that another host holds is not seen", host.name, folder),
+                     "two jobs may be started in one folder by mistake", "mount it without nolock and local_lock"});
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> judge_clocks(const std::vector<HostFacts>& hosts) {
+  std::vector<Finding> found;
+  double doubt = 0;
+  for (const HostFacts& host : hosts) {
+    if (!host.answered) continue;
+    doubt = std::max(doubt, host.clock_at_most - host.clock_at_least);
+    const double off = surely_off(host);
+    if (std::abs(off) < kNotable) continue;
+    found.push_back(
+        {std::abs(off) < kAwsRefuses ? Level::warning : Level::problem, "clock",
+         fmt::format("{} is at least {} {} this machine", host.name,
+                     format_duration(std::chrono::duration<double>(std::abs(off))), off > 0 ? "ahead of" : "behind"),
+         "logs are merged by time; AWS refuses requests that are 5 minutes off",
+         fmt::format("ssh {} sudo timedatectl set-ntp true", host.name)});
+  }
+  if (found.empty() && std::ranges::any_of(hosts, &HostFacts::answered)) {
+    found.push_back({Level::fine, "clock",
+                     fmt::format("all agree with this machine's, as far as {} show it",
+                                 format_duration(std::chrono::duration<double>(doubt))),
+                     "", ""});
+  }
+  return found;
+}
+
+std::vector<Finding> judge_folder(const std::vector<HostFacts>& hosts, const std::string& folder) {
+  if (folder.empty() || std::ranges::none_of(hosts, &HostFacts::answered)) return {};
+  std::vector<Finding> found;
+  judge_sight(hosts, folder, found);
+  if (found.empty()) judge_link_and_lock(hosts, folder, found);
+  if (found.empty())
+    found.push_back({Level::fine, "shared folder",
+                     fmt::format("{}: all see the same files; rename, link and lock behave", folder), "", ""});
+  return found;
+}
+
+std::vector<Finding> judge_links(const std::vector<HostFacts>& hosts) {
+  std::vector<Finding> found;
+  std::size_t good = 0;
+  for (const HostFacts& from : hosts) {
+    for (std::size_t to = 0; to < from.links.size(); ++to) {
+      if (&hosts[to] == &from || !hosts[to].answered) continue;
+      if (from.links[to].error.empty()) {
+        ++good;
+        continue;
+      }
+      found.push_back({Level::problem, "network",
+                       fmt::format("{} does not reach {}: {}", from.name, hosts[to].name, from.links[to].error),
+                       "workers exchange gradients with each other, at ports that the kernel chooses",
+                       "let the hosts' firewall or security group take all TCP between them"});
+    }
+  }
+  if (found.empty() && good > 0)
+    found.push_back({Level::fine, "network", fmt::format("{} ways between hosts are open", good), "", ""});
+  return found;
+}
+
+}  // namespace dtrain::doctor

@@ -1,0 +1,212 @@
+#include <cpuid.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/elastic/host_file.hpp>
+#include <dtrain/net/ssh.hpp>
+
+#include "doctor_agent.hpp"
+#include "doctor_facts.hpp"
+#include "job/spec/process_facts.hpp"
+
+namespace dtrain::doctor {
+namespace {
+
+std::string kernel_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? fmt::format("{} {}", names.sysname, names.release) : "unknown";
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return std::string(trim(line.substr(line.find(':') + 1)));
+  }
+  return {};
+}
+
+std::vector<std::string> processor_features() {
+  std::vector<std::string> found;
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.emplace_back("AVX2");
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) found.emplace_back("AVX512");
+  if (__builtin_cpu_supports("avx512bf16")) found.emplace_back("AVX512-BF16");
+  constexpr unsigned kAmxBf16 = 1u << 22, kExtended = 7;  // of EDX
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(kExtended, 0, &a, &b, &c, &d) && (d & kAmxBf16)) found.emplace_back("AMX-BF16");
+  return found;
+}
+
+// Of "NAME:  12 kB" in /proc/meminfo.
+std::uint64_t memory_line(std::string_view wanted) {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  for (std::uint64_t kibibytes = 0; file >> name >> kibibytes; std::getline(file, unit)) {
+    if (name == wanted) return kibibytes << 10;
+  }
+  return 0;
+}
+
+std::uint64_t most_descriptors() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+double load_of_last_minute() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+std::optional<bool> clock_is_kept() {
+  timex now{};
+  const int state = ::adjtimex(&now);
+  if (state < 0) return std::nullopt;
+  return (now.status & STA_UNSYNC) == 0;
+}
+
+// The folder, or the nearest one above it that is there: it is made when it is needed.
+Path existing_folder(Path folder) {
+  while (!folder.empty() && !std::filesystem::exists(folder) && folder != folder.parent_path())
+    folder = folder.parent_path();
+  return folder.empty() ? Path(".") : folder;
+}
+
+DiskFacts read_disk(const std::string& use, const Path& wanted) {
+  DiskFacts facts{.use = use, .path = std::filesystem::absolute(wanted).lexically_normal().string()};
+  const Path folder = existing_folder(facts.path);
+  struct statvfs space {};
+  if (::statvfs(folder.c_str(), &space) != 0) {
+    facts.error = std::strerror(errno);
+    return facts;
+  }
+  facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+  // Some file systems have no fixed number of files: they say that they have none at all.
+  facts.free_files = space.f_files == 0 ? ~std::uint64_t{0} : std::uint64_t{space.f_favail};
+  if (::access(folder.c_str(), W_OK) != 0) facts.error = std::strerror(errno);
+  return facts;
+}
+
+std::vector<DiskFacts> read_disks(const Path& job_folder) {
+  std::vector<DiskFacts> disks = {read_disk("the current folder", ".")};
+  if (!job_folder.empty()) disks.push_back(read_disk("the job folder", job_folder));
+  if (const auto home = environment("HOME"))
+    disks.push_back(read_disk("copies and cache", Path(*home) / ".cache/dtrain"));
+  return disks;
+}
+
+SshFacts read_ssh() {
+  SshFacts facts;
+  const std::string socket = environment("SSH_AUTH_SOCK").value_or("");
+  facts.agent_named = !socket.empty();
+  if (facts.agent_named) facts.agent_keys = keys_of_agent(socket);
+  const net::SshOptions own = net::user_ssh_options(environment("HOME").value_or("/"), socket);
+  for (const Path& key : own.identities) facts.key_files += std::filesystem::exists(key) ? 1 : 0;
+  return facts;
+}
+
+ClusterFacts read_cluster() {
+  ClusterFacts facts;
+  for (const std::string& name : cluster_variables()) {
+    if (const auto value = environment(name)) facts.variables[name] = *value;
+  }
+  const auto file = environment("DEEPLEARNING_WORKERS_PATH");
+  facts.has_workers_file = file && std::filesystem::is_regular_file(*file);
+  if (facts.has_workers_file)
+    facts.workers_in_file = static_cast<int>(elastic::parse_host_file(read_file(*file)).hosts.size());
+  const auto mount = environment("EFS_MOUNT");
+  facts.has_mount = mount && std::filesystem::is_directory(*mount);
+  return facts;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json json_of(const NvidiaFacts& facts) {
+  Json gpus = Json::array(), libraries = Json::object({});
+  for (const backend::CudaGpu& gpu : facts.found.gpus) gpus.push_back(gpu.name);
+  for (const backend::CudaLibrary& library : facts.found.libraries) {
+    libraries[library.name] = text_or_null(library.version);
+  }
+  return Json::object({{"usable", facts.found.problem.empty()},
+                       {"gpus", gpus},
+                       {"driver", text_or_null(facts.driver)},
+                       {"cuda", text_or_null(facts.found.driver)},
+                       {"libraries", libraries}});
+}
+
+Json json_of(const std::vector<DiskFacts>& disks) {
+  Json rows = Json::array();
+  for (const DiskFacts& disk : disks) {
+    rows.push_back(Json::object({{"use", disk.use},
+                                 {"path", disk.path},
+                                 {"free_bytes", disk.free_bytes},
+                                 {"error", disk.error.empty() ? Json() : Json(disk.error)}}));
+  }
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<std::string>& cluster_variables() {
+  static const std::vector<std::string> names = {"ELASTIC_WORKER_TAG",
+                                                 "WORKER_LAUNCH_TEMPLATE_ID",
+                                                 "DEEPLEARNING_WORKERS_PATH",
+                                                 "DEEPLEARNING_WORKERS_COUNT",
+                                                 "AWS_REGION",
+                                                 "DEEPLEARNING_WORKER_GPU_COUNT",
+                                                 "EFS_MOUNT"};
+  return names;
+}
+
+MachineFacts read_machine(const Path& job_folder, bool ask_aws) {
+  MachineFacts facts;
+  facts.host = job::host_name();
+  facts.kernel = kernel_name();
+  facts.processor = processor_name();
+  facts.features = processor_features();
+  facts.usable_threads = usable_cpus();
+  facts.threads = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  facts.load = load_of_last_minute();
+  facts.memory_bytes = memory_line("MemTotal:");
+  facts.free_memory_bytes = memory_line("MemAvailable:");
+  facts.descriptors = most_descriptors();
+  facts.clock_is_kept = clock_is_kept();
+  facts.disks = read_disks(job_folder);
+  facts.ssh = read_ssh();
+  facts.nvidia = read_nvidia();
+  facts.cluster = read_cluster();
+  if (ask_aws) facts.aws = read_aws();
+  return facts;
+}
+
+Json to_json(const MachineFacts& facts) {
+  Json features = Json::array(), variables = Json::object({});
+  for (const std::string& name : facts.features) features.push_back(name);
+  for (const auto& [name, value] : facts.cluster.variables) variables[name] = value;
+  return Json::object({{"kernel", facts.kernel},
+                       {"processor", facts.processor},
+                       {"features", features},
+                       {"usable_threads", facts.usable_threads},
+                       {"threads", facts.threads},
+                       {"load", facts.load},
+                       {"memory_bytes", facts.memory_bytes},
+                       {"free_memory_bytes", facts.free_memory_bytes},
+                       {"descriptors", facts.descriptors},
+                       {"disks", json_of(facts.disks)},
+                       {"nvidia", json_of(facts.nvidia)},
+                       {"variables", variables}});
+}
+
+}  // namespace dtrain::doctor

@@ -1,0 +1,91 @@
+#include <cmath>
+
+#include <dtrain/comm/tree.hpp>
+
+#include "records/job_tables.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+
+// The part of each step that this rank computes.
+double share_of(int rank, int ranks, int shards) {
+  if (shards == 0) return 1.0 / ranks;
+  const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards);
+  return static_cast<double>(span.last - span.first) / shards;
+}
+
+Json worker_row(const State& state, const Worker& worker, std::optional<int> rank) {
+  return Json::object({{"worker", worker.id},
+                       {"slot", worker.slot},
+                       {"rank", rank ? Json(*rank) : Json()},
+                       {"pid", worker.pid},
+                       {"phase", phase_name(worker.progress.phase)},
+                       {"step_seconds", rounded(worker.progress.step_seconds, 1e-6)},
+                       {"compute_seconds", rounded(worker.progress.compute_seconds, 1e-6)},
+                       {"straggler", rounded(straggler_score(state, worker), 1e-3)}});
+}
+
+class HostRow {
+ public:
+  HostRow(const State& state, const Host& host, const JobMeter& meter, int logical_shards, Time now)
+      : state_(state), host_(host), now_(now) {
+    for (const WorkerId id : host.slots) {
+      if (const auto found = state.workers.find(id); found != state.workers.end()) add(found->second, logical_shards);
+    }
+    samples_per_second_ = share_ * meter.samples_per_second(now);
+  }
+
+  Json json() const {
+    const Explanation why = explain(state_, host_, now_);
+    Json row = Json::object({{"name", host_.line.name},
+                             {"address", host_.address},
+                             {"state", phase_name(phase_of(state_, host_, now_))},
+                             {"ranks", ranks_},
+                             {"pids", pids_},
+                             {"generation", generation_},
+                             {"samples_per_second", rounded(samples_per_second_, 0.01)},
+                             {"slots", host_.line.slots},
+                             {"failures", host_.failures},
+                             {"workers", workers_}});
+    if (!why.reason.empty()) row["reason"] = why.reason;
+    if (!why.next.empty()) row["next"] = why.next;
+    return row;
+  }
+
+ private:
+  void add(const Worker& worker, int logical_shards) {
+    const std::optional<int> rank = rank_of(state_, worker.id);
+    workers_.push_back(worker_row(state_, worker, rank));
+    if (worker.pid != 0) pids_.push_back(worker.pid);
+    if (!rank) return;
+    ranks_.push_back(*rank);
+    generation_ = state_.current->number;
+    share_ += share_of(*rank, static_cast<int>(state_.current->members.size()), logical_shards);
+  }
+
+  const State& state_;
+  const Host& host_;
+  const Time now_;
+  Json ranks_ = Json::array(), pids_ = Json::array(), workers_ = Json::array();
+  Json generation_;  // null: no member
+  double share_ = 0, samples_per_second_ = 0;
+};
+
+}  // namespace
+
+Json hosts_list(const State& state, const JobMeter& meter, int logical_shards, Time now) {
+  Json hosts = Json::array();
+  for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, meter, logical_shards, now).json());
+  return Json::object({{"schema", "dtrain.hosts-list/1"},
+                       {"elastic", state.policy.elastic},
+                       {"generation", state.current ? Json(state.current->number) : Json()},
+                       {"workers", state.current ? state.current->members.size() : 0},
+                       {"samples_seen", meter.samples_seen()},
+                       {"samples_per_second", rounded(meter.samples_per_second(now), 0.01)},
+                       {"goodput_percent", rounded(100 * meter.goodput(now), 0.01)},
+                       {"hosts", std::move(hosts)}});
+}
+
+}  // namespace dtrain::elastic

@@ -1,0 +1,25 @@
+// A port of its own of an address, for a thread that serves the ranks until it is told to end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::external {
+
+class OwnPort {
+ public:
+  explicit OwnPort(const std::string& address);  // throws Error
+  std::uint16_t number() const { return number_; }
+  int listener() const { return listener_.get(); }
+  // Becomes readable once end() was called, from any thread.
+  int ended() const { return ended_.get(); }
+  void end() { end_ = FileDescriptor(); }
+
+ private:
+  FileDescriptor listener_, end_, ended_;
+  std::uint16_t number_ = 0;
+};
+
+}  // namespace dtrain::external

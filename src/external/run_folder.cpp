@@ -1,0 +1,35 @@
+#include "run_folder.hpp"
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::external {
+
+Path rank_folder(const Path& job_folder, int rank) { return job_folder / "run" / std::to_string(rank); }
+
+Path progress_file(const Path& job_folder) { return job_folder / "run" / "progress"; }
+
+std::int64_t read_progress(const Path& job_folder) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(progress_file(job_folder), ignored)) return 0;
+  try {
+    return parse_integer(trim(read_file(progress_file(job_folder)))).value_or(0);
+  } catch (const Error&) {  // it is being written
+    return 0;
+  }
+}
+
+Path deadline_file(const Path& job_folder, int rank) { return rank_folder(job_folder, rank) / "deadline.json"; }
+
+void write_deadline(const Path& job_folder, int rank, std::chrono::milliseconds grace, const std::string& reason) {
+  const auto end = std::chrono::system_clock::now() + grace;
+  const double seconds = std::chrono::duration<double>(end.time_since_epoch()).count();
+  try {
+    write_file_atomic(deadline_file(job_folder, rank),
+                      Json::object({{"deadline", seconds}, {"reason", reason}}).dump() + "\n");
+  } catch (const Error&) {  // a full disk must not keep the program from its signal
+  }
+}
+
+}  // namespace dtrain::external

@@ -1,0 +1,109 @@
+#include "waiting_port.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::external {
+namespace {
+
+constexpr std::size_t kMostJoints = 4096;
+constexpr std::size_t kChunk = 64 << 10;
+constexpr int kLookMs = 10;  // whether the program has opened its port, while somebody waits
+
+sockaddr_in place_of(const std::string& address, std::uint16_t port) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(port);
+  if (::inet_pton(AF_INET, address.c_str(), &place.sin_addr) == 1) return place;
+  throw Error(fmt::format("{}: no IPv4 address to wait at", address));
+}
+
+void hurry(const FileDescriptor& socket) {
+  const int yes = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+// Within one machine a connection is there or refused at once. None: refused.
+FileDescriptor connect_here(const sockaddr_in& place) {
+  FileDescriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made || ::connect(made.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0) return {};
+  hurry(made);
+  return made;
+}
+
+bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+}  // namespace
+
+WaitingPort::WaitingPort(const std::string& address, std::uint16_t behind)
+    : address_(address), behind_(behind), place_(address), thread_([this] { serve(); }) {}
+
+WaitingPort::~WaitingPort() {
+  place_.end();
+  thread_.join();
+}
+
+void WaitingPort::serve() {
+  bool knocked_in_vain = false;
+  while (true) {
+    std::vector<pollfd> waits = {{place_.ended(), POLLIN, 0}, {place_.listener(), POLLIN, 0}};
+    if (knocked_in_vain) waits[1].events = 0;  // who calls is known to wait
+    std::vector<Stream*> streams;
+    for (Joint& joint : joints_) {
+      for (Stream* stream : {&joint.there, &joint.back}) {
+        if (stream->ended) continue;
+        const bool has_bytes = !stream->held.empty();
+        waits.push_back(
+            {has_bytes ? stream->to->get() : stream->from->get(), static_cast<short>(has_bytes ? POLLOUT : POLLIN), 0});
+        streams.push_back(stream);
+      }
+    }
+    ::poll(waits.data(), waits.size(), knocked_in_vain ? kLookMs : -1);
+    if (waits[0].revents != 0) return;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      if (waits[i + 2].revents != 0 && !move(*streams[i])) streams[i]->ended = true;
+    }
+    std::erase_if(joints_, [](const Joint& joint) { return joint.there.ended && joint.back.ended; });
+    if (knocked_in_vain || waits[1].revents != 0) knocked_in_vain = !join_one();
+  }
+}
+
+// The caller stays in the listener's queue until there is somebody to join it to.
+bool WaitingPort::join_one() {
+  if (joints_.size() >= kMostJoints) return false;
+  FileDescriptor program = connect_here(place_of(address_, behind_));
+  if (!program) return false;
+  FileDescriptor caller(::accept4(place_.listener(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!caller) return true;
+  hurry(caller);
+  joints_.emplace_back(std::move(caller), std::move(program));
+  return true;
+}
+
+bool WaitingPort::move(Stream& stream) {
+  if (stream.held.empty()) {
+    stream.held.resize(kChunk);
+    const ssize_t got = ::recv(stream.from->get(), stream.held.data(), stream.held.size(), MSG_DONTWAIT);
+    stream.held.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    if (got < 0) return would_wait();
+    if (got == 0) {
+      ::shutdown(stream.to->get(), SHUT_WR);
+      return false;
+    }
+  }
+  const ssize_t sent = ::send(stream.to->get(), stream.held.data(), stream.held.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) return would_wait();
+  stream.held.erase(0, static_cast<std::size_t>(sent));
+  return true;
+}
+
+}  // namespace dtrain::external

@@ -1,0 +1,115 @@
+#include "host_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/external/run_program.hpp>
+
+#include "job/coordinator/program_work.hpp"
+#include "host_needs.hpp"
+#include "job/spec/data_facts.hpp"
+#include "job/spec/job_client.hpp"
+#include "job/spec/train_run.hpp"
+
+namespace dtrain::job {
+namespace {
+
+// With less than this, what a worker exchanges in a step takes minutes.
+constexpr double kLeastBandwidth = 128 << 10;  // bytes a second
+// Enough to tell a bad network from a good one; once more where a busy machine may be what was measured.
+constexpr std::size_t kProbeBytes = 256 << 10;
+constexpr int kTries = 3;
+
+double bandwidth_with(const CoordinatorFile& coordinator, std::size_t bytes) {
+  const std::string request = Json::object({{"ask", "bandwidth"}, {"padding", std::string(bytes, ' ')}}).dump();
+  const auto start = std::chrono::steady_clock::now();
+  converse(coordinator, request);
+  return static_cast<double>(bytes) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// To the coordinator's machine, where as a rule a worker is too. Connecting counts, so it is never too high.
+double bandwidth_to(const CoordinatorFile& coordinator) {
+  double best = 0;
+  for (int i = 0; i < kTries && best < 16 * kLeastBandwidth; ++i) {
+    best = std::max(best, bandwidth_with(coordinator, kProbeBytes));
+  }
+  return best;
+}
+
+// A coordinator that cannot be asked is no fault of this host: there may be another one by now.
+void measure_bandwidth(const Json& job, Json& facts) {
+  const Json& where = job.at("coordinator");
+  CoordinatorFile coordinator;
+  coordinator.addresses = {where.at("address").as_string()};
+  coordinator.port = static_cast<std::uint16_t>(where.at("port").as_integer());
+  coordinator.token = job.at("token").as_string();
+  if (!answers(coordinator)) return;
+  const double bandwidth = bandwidth_to(coordinator);
+  facts["bandwidth_bytes_per_second"] = static_cast<std::int64_t>(bandwidth);
+  if (bandwidth >= kLeastBandwidth) return;
+  throw Error(fmt::format("the network to {} carries only {} a second, it needs {}", where.at("address").as_string(),
+                          format_bytes(static_cast<std::uint64_t>(bandwidth)),
+                          format_bytes(static_cast<std::uint64_t>(kLeastBandwidth))));
+}
+
+std::uint64_t free_disk(const Path& folder) {
+  std::error_code error;
+  const auto space = std::filesystem::space(folder, error);
+  if (error) throw Error(fmt::format("{}: cannot be reached: {}", folder.string(), error.message()));
+  return space.available;
+}
+
+// What the kernel thinks could be had without swapping; 0: it does not say.
+std::uint64_t free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kibibytes = 0;
+  while (file >> name >> kibibytes) {
+    if (name == "MemAvailable:") return kibibytes << 10;
+    std::getline(file, unit);
+  }
+  return 0;
+}
+
+void expect(std::uint64_t have, std::uint64_t need, const std::string& what) {
+  if (have >= need) return;
+  throw Error(fmt::format("only {} of {} are free, it needs {}", format_bytes(have), what, format_bytes(need)));
+}
+
+// Parameters, gradients and optimizer state, and what is received of them while joining.
+std::uint64_t memory_of(const TrainRun& run) {
+  return kLeastMemory + 6 * sizeof(float) * static_cast<std::uint64_t>(run.graph.parameter_count);
+}
+
+void measure(const elastic::WorkerJob& job, Json& facts) {
+  facts["disk_free_bytes"] = free_disk(job.job_folder);
+  expect(free_disk(job.job_folder), kLeastDisk, "the disk of the job folder");
+  if (holds_program(job.document)) return external::check_program(program_in(job.document), own_environment());
+  facts["data"] = check_data_facts(job.document);
+  const TrainRun run = run_from_json(job.document);
+  const std::uint64_t memory = free_memory();
+  facts["memory_free_bytes"] = memory;
+  if (memory > 0) expect(memory, memory_of(run), "memory");
+}
+
+}  // namespace
+
+ExitCode check_host(const Json& job, Reporter& reporter) {
+  Json facts = Json::object({{"failure", ""}});
+  try {
+    measure(elastic::worker_job_from_json(job), facts);
+    measure_bandwidth(job, facts);
+  } catch (const Error& error) {
+    facts["failure"] = error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint());
+  }
+  reporter.answer_json(facts);
+  return ExitCode::ok;
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,83 @@
+#include "job.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <memory>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "detach.hpp"
+#include "job_run.hpp"
+#include "resubmit.hpp"
+#include "job/spec/host_list.hpp"
+#include "job/spec/job_client.hpp"
+
+namespace dtrain::job {
+namespace {
+
+// Its coordinator may be on another machine, where a lock does not reach.
+void refuse_living_job(const JobFolder& folder) {
+  if (!is_alive(folder)) return;
+  throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
+              fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
+}
+
+ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Reporter& reporter,
+                         const std::function<void()>& tell_running) {
+  watch_stop_signals();
+  const JobFolder folder{start.job.folder};
+  const StartingHosts hosts = choose_hosts(start.job, start.chose_number, start.resume);
+  const std::unique_ptr<JobWork> work = make_work(hosts.list, folder, reporter);
+
+  make_folder(folder.path);
+  const FileLock lock = coordinate(folder);
+  refuse_living_job(folder);
+  create_job_files(folder, hosts, start.resume, reporter);
+  JobRun job(*work, workers_of(hosts.list), folder, reporter);
+  return job.until_over(tell_running);
+}
+
+ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& folder, Reporter& reporter) {
+  for (const std::string& line : split(outcome.said, '\n')) {
+    if (!line.empty()) reporter.note(line);
+  }
+  if (!outcome.runs) return static_cast<ExitCode>(outcome.exit_code);
+  const std::string where = folder.path.string();
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.detached/1"}, {"pid", outcome.pid}, {"job_dir", where}}));
+    return ExitCode::ok;
+  }
+  reporter.answer(fmt::format("the job runs: process {}, folder {}", outcome.pid, where));
+  reporter.answer(fmt::format("  dtrain hosts list --job-dir {}", where));
+  reporter.answer(fmt::format("  tail -f {}", (folder.logs() / "coordinator.log").string()));
+  reporter.answer(fmt::format("  dtrain stop --job-dir {}", where));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& reporter) {
+  if (needs_scheduler(start.job)) return run_under_scheduler(start.job, start.chose_number, reporter);
+  if (!start.job.detach) return coordinate_here(start, make_work, reporter, [] {});
+  const JobFolder folder{start.job.folder};
+  const Detached detached = detach(folder);
+  if (detached.outcome) return answer_detached(*detached.outcome, folder, reporter);
+  const std::unique_ptr<Reporter> own = reporter.reopened();
+  return coordinate_here(start, make_work, *own, detached.tell_running);
+}
+
+ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter) {
+  ::unsetenv(elastic::kCoordinatorVariable);
+  watch_stop_signals();
+  const JobFolder folder{order.job_folder};
+  const std::unique_ptr<JobWork> work = work_from_document(order.document, folder, reporter);
+  // A lost coordinator that is not dead still holds it.
+  const std::optional<FileLock> lock = FileLock::take(folder.lock());
+  JobRun job(*work, folder, order, reporter);
+  return job.until_over([] {});
+}
+
+}  // namespace dtrain::job

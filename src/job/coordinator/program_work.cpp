@@ -1,0 +1,132 @@
+#include "program_work.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include <dtrain/base/text.hpp>
+
+#include "config/option_texts.hpp"
+#include "config/shard_choice.hpp"
+#include "job/spec/host_list.hpp"
+
+namespace dtrain::job {
+namespace {
+
+// Every change starts all programs again: what comes within this time is one change.
+constexpr std::chrono::seconds kBetweenChanges{3};
+
+config::LaunchOptions with_most_workers(config::LaunchOptions options, int workers) {
+  if (options.job.elastic && options.job.max_workers == 0)
+    options.job.max_workers = config::default_max_workers(workers);
+  return options;
+}
+
+}  // namespace
+
+ProgramWork::ProgramWork(config::LaunchOptions options, external::Program program, const elastic::HostList& hosts,
+                         Reporter& reporter)
+    : options_(with_most_workers(std::move(options), workers_of(hosts))),
+      program_(std::move(program)),
+      reporter_(reporter),
+      hosts_(hosts.hosts.size()) {}
+
+ProgramWork::ProgramWork(const Json& document, Reporter& reporter)
+    : options_(launch_options_in(document)), program_(program_in(document)), reporter_(reporter) {}
+
+Json ProgramWork::document() const {
+  Json document = config::begin_document(options_.job.sync_to);
+  document["options"] = config::changed_options(options_);
+  document["program"] = external::to_json(program_);
+  return document;
+}
+
+// A rank that ends its program may take the whole grace, while the others wait. That a program fails does not mean that
+// its host is bad: --max-restarts says when to give up.
+void ProgramWork::adjust(elastic::Policy& policy) const {
+  policy.leave_timeout += program_.grace;
+  policy.hang_floors.waiting += program_.grace;
+  policy.fruitless_limit = std::numeric_limits<int>::max();
+  policy.between_changes = kBetweenChanges;
+}
+
+void ProgramWork::begin(int workers) {
+  workers_ = workers;
+  begun_ = std::chrono::steady_clock::now();
+}
+
+void ProgramWork::show(const Json& report) {
+  const Json* event = report.find("event");
+  if (event == nullptr) return;
+  if (*event == Json("started")) tell_start(report);
+  if (*event == Json("rank_failed")) tell_failure(report);
+}
+
+void ProgramWork::tell_start(const Json& report) {
+  if (tell_json(report)) return;
+  const std::int64_t ranks = report.at("ranks").as_integer();
+  reporter_.note(fmt::format("{}{} {} as generation {}",
+                             report.at("restart").as_integer() > 0 ? "Started again: " : "Started ", ranks,
+                             ranks == 1 ? "rank" : "ranks", report.at("generation").as_integer()));
+}
+
+void ProgramWork::tell_failure(const Json& report) {
+  if (tell_json(report)) return;
+  reporter_.warn(fmt::format("rank {} on {}: {}; all ranks start again ({} of --max-restarts {})",
+                             report.at("rank").as_integer(), report.at("host").as_string(),
+                             report.at("reason").as_string(), report.at("failures").as_integer(),
+                             report.at("max_restarts").as_integer()));
+}
+
+// One rank alone speaks as if nobody were between.
+void ProgramWork::show_output(const std::string& worker, std::string_view line) {
+  if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"line", line}}))) return;
+  if (workers_ == 1) {
+    reporter_.answer(line);
+  } else {
+    reporter_.answer(fmt::format("[{}] {}", worker, line));
+  }
+}
+
+bool ProgramWork::tell_json(const Json& event) {
+  if (!reporter_.json()) return false;
+  Json line = Json::object({{"schema", "dtrain.launch/1"}});
+  for (const auto& [key, value] : event.as_object()) line[key] = value;
+  reporter_.answer_json(line);
+  return true;
+}
+
+void ProgramWork::end() {
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
+  if (tell_json(Json::object({{"event", "done"}, {"seconds", took.count()}}))) return;
+  reporter_.note(fmt::format("All ranks are done, {} after the start", format_duration(took)));
+}
+
+std::string ProgramWork::first_signal_words() const {
+  return fmt::format("Stopping: the ranks have {:g} s to end; once more ends everything at once",
+                     std::chrono::duration<double>(program_.grace).count());
+}
+
+std::string ProgramWork::what_next() const { return "logs/ of the job folder has what every rank printed"; }
+
+// On one machine it is as if the program had been started by hand.
+ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {
+  const bool several = hosts_ > 1 && options_.job.is_on_other_machines();
+  if (several || of_job != ExitCode::failed) return of_job;
+  return failure.exit_code > 0 ? static_cast<ExitCode>(failure.exit_code) : of_job;
+}
+
+bool holds_program(const Json& document) { return document.find("program") != nullptr; }
+
+external::Program program_in(const Json& document) { return external::program_from_json(document.at("program")); }
+
+config::LaunchOptions launch_options_in(const Json& document) {
+  return config::options_from<config::LaunchOptions>(document.at("options"));
+}
+
+std::chrono::milliseconds patience_of(const config::LaunchOptions& options) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * (options.job.comm_timeout + options.grace)));
+}
+
+}  // namespace dtrain::job

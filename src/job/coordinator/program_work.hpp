@@ -1,0 +1,52 @@
+// Any program as the work of a job.
+#pragma once
+
+#include <chrono>
+
+#include "config/launch_options.hpp"
+#include "job_work.hpp"
+
+namespace dtrain::job {
+
+class ProgramWork final : public JobWork {
+ public:
+  ProgramWork(config::LaunchOptions options, external::Program program, const elastic::HostList& hosts,
+              Reporter& reporter);
+  // Of a document that holds a program.
+  ProgramWork(const Json& document, Reporter& reporter);
+
+  const config::JobOptions& job() const override { return options_.job; }
+  Json document() const override;
+  void adjust(elastic::Policy& policy) const override;
+  void begin(int workers) override;
+  void show(const Json& report) override;
+  bool shows_output() const override { return !options_.quiet_ranks; }
+  void show_output(const std::string& worker, std::string_view line) override;
+  void end() override;
+  std::string first_signal_words() const override;
+  bool keeps() const override { return false; }
+  std::string what_next() const override;
+  bool may_go_on() const override { return true; }  // as far as the program itself can
+  ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
+
+ private:
+  void tell_start(const Json& report);
+  void tell_failure(const Json& report);
+  bool tell_json(const Json& event);  // with --json; false: without it
+
+  const config::LaunchOptions options_;
+  const external::Program program_;
+  Reporter& reporter_;
+  std::size_t hosts_ = 0;  // of the start
+  int workers_ = 0;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+// Whether a job's document holds a program, and that program.
+bool holds_program(const Json& document);
+external::Program program_in(const Json& document);
+// How long ranks wait for each other: as --comm-timeout says, and while one of them uses its grace.
+std::chrono::milliseconds patience_of(const config::LaunchOptions& options);
+config::LaunchOptions launch_options_in(const Json& document);
+
+}  // namespace dtrain::job

@@ -1,0 +1,237 @@
+#include "resubmit.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/json_words.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/secret.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/launcher/scheduler_job.hpp>
+#include <dtrain/launcher/starter_launcher.hpp>
+
+#include "job/spec/host_list.hpp"
+#include "job/spec/job_client.hpp"
+#include "job/spec/job_launcher.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLook = 50ms;
+constexpr auto kBetweenAsks = 1s;
+constexpr auto kNewsTime = 10s;
+constexpr std::size_t kNameBytes = 8;
+constexpr unsigned kOwnerOnly = 0600;
+
+std::string folders() { return environment("PATH").value_or(""); }
+
+std::vector<std::string> this_command() {
+  std::vector<std::string> command = launcher::program_by_path();
+  const std::vector<std::string> arguments = own_arguments();
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+// Any hosts, or those of -H.
+std::vector<std::string> slurm_job(const config::JobOptions& options, bool chose_number) {
+  launcher::SchedulerJob job{.program = launcher::find_program("salloc", folders(), kSlurmHint),
+                             .count = options.hosts,
+                             .queue = options.queue,
+                             .command = this_command()};
+  if (options.hostfile) {
+    for (const auto& host : choose_hosts(options, chose_number, false).list.hosts) {
+      job.hosts.push_back(host.host);
+    }
+    job.count = static_cast<int>(job.hosts.size());
+  }
+  return launcher::salloc_command(job);
+}
+
+// The environment and the words go through a file: a scheduler shows what it holds of a job to everybody.
+Path write_submission(const JobFolder& folder) {
+  make_folder(folder.path);
+  const Path file = std::filesystem::absolute(folder.path) /
+                    fmt::format("submitted_{}.json", to_hex(unpredictable_bytes(kNameBytes)));
+  const Json json = Json::object({{"command", words_to_json(this_command())},
+                                  {"environment", words_to_json(own_environment())},
+                                  {"folder", words_to_json({std::filesystem::current_path().string()})}});
+  write_file_atomic(file, json.dump(), kOwnerOnly);
+  return file;
+}
+
+std::vector<std::string> grid_job(const config::JobOptions& options, const Path& submission) {
+  launcher::SchedulerJob job{.program = launcher::find_program("qrsh", folders(), kGridHint),
+                             .count = options.hosts,
+                             .queue = options.queue,
+                             .parallel_environment = options.sge_pe,
+                             .command = launcher::program_by_path()};
+  job.command.insert(job.command.end(), {"agent", "--submitted", submission.string()});
+  return launcher::qrsh_command(job);
+}
+
+void check_grid(const config::JobOptions& options) {
+  const std::vector<std::string> known = launcher::parallel_environments(folders());
+  const std::string list =
+      known.empty() ? "`qconf -spl` lists none" : fmt::format("there are: {}", fmt::join(known, ", "));
+  if (options.hostfile) {
+    throw UsageError("-H: Grid Engine chooses the hosts of a job", "leave it out, or say by --queue where to run");
+  }
+  if (options.sge_pe.empty()) {
+    throw UsageError("--launcher sge: nobody said which parallel environment", "--sge-pe names it; " + list);
+  }
+  if (!known.empty() && std::ranges::find(known, options.sge_pe) == known.end()) {
+    throw UsageError(fmt::format("--sge-pe {}: Grid Engine has no such parallel environment", options.sge_pe), list);
+  }
+}
+
+pid_t start(const std::vector<std::string>& words, int death_signal) {
+  Spawn child = spawn_of(words);
+  child.environment = own_environment();
+  child.output = STDOUT_FILENO;
+  child.error = STDERR_FILENO;
+  child.group = Spawn::Group::session;  // a terminal's Ctrl-C comes to this process alone
+  child.death_signal = death_signal;
+  return spawn(child);
+}
+
+// The job's coordinator if there is one yet, else the scheduler's command.
+class Stopper {
+ public:
+  Stopper(JobFolder folder, pid_t process) : folder_(std::move(folder)), process_(process) {}
+
+  void look() {
+    const int heard = stop_signals();
+    const auto now = std::chrono::steady_clock::now();
+    if (heard == 0 || (heard == asked_ && now < next_)) return;
+    next_ = now + kBetweenAsks;
+    if (heard == asked_ && accepted_) return;
+    asked_ = heard;
+    accepted_ = ask(heard > 1);
+    if (!accepted_) ::kill(process_, SIGTERM);
+  }
+
+ private:
+  bool ask(bool at_once) {
+    const char* name = stop_signal() == SIGINT ? "SIGINT" : "SIGTERM";
+    try {
+      ask_coordinator(
+          folder_, Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", fmt::format("stopped by {}", name)}}));
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  const JobFolder folder_;
+  const pid_t process_;
+  int asked_ = 0;
+  bool accepted_ = false;
+  std::chrono::steady_clock::time_point next_{};
+};
+
+std::uint64_t last_term(const JobFolder& folder) {
+  const auto file = read_coordinator(folder);
+  return file ? file->term : 0;
+}
+
+// salloc and qrsh tell 0 of a command that was killed: only what the coordinator wrote last counts. It may have written
+// it on another machine.
+bool has_ended_well(const JobFolder& folder, std::uint64_t term_before) {
+  const auto until = std::chrono::steady_clock::now() + kNewsTime;
+  do {
+    const auto file = is_listed(folder.coordinator()) ? read_coordinator(folder) : std::nullopt;
+    if (file && file->term > term_before && file->over()) return true;
+    std::this_thread::sleep_for(kLook);
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
+
+int wait_for(pid_t process, const JobFolder& folder) {
+  Stopper stopper(folder, process);
+  while (!has_ended(process)) {
+    stopper.look();
+    std::this_thread::sleep_for(kLook);
+  }
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, const config::JobOptions& options) {
+  const JobFolder folder{options.folder};
+  const std::uint64_t term_before = last_term(folder);
+  const auto code = static_cast<ExitCode>(wait_for(start(words, death_signal), folder));
+  if (code == ExitCode::resumable || (code == ExitCode::ok && has_ended_well(folder, term_before))) return code;
+  if (stop_signal() != 0) throw Interrupted(stop_signal(), "the scheduler's job was ended");
+  if (code != ExitCode::ok) return code;
+  throw Error("the scheduler's job ended before the training did",
+              "with --model-prefix, the same command with --resume goes on from the last checkpoint");
+}
+
+// What the job has by itself stays, except for where programs are found.
+std::vector<std::string> merged(std::vector<std::string> own, const std::vector<std::string>& submitted) {
+  constexpr std::array<std::string_view, 2> kFromSubmitter = {"PATH=", "LD_LIBRARY_PATH="};
+  for (const std::string& text : submitted) {
+    const std::string lead = text.substr(0, text.find('=') + 1);
+    const bool has = std::ranges::any_of(own, [&](const std::string& mine) { return mine.starts_with(lead); });
+    if (!has || std::ranges::find(kFromSubmitter, lead) != kFromSubmitter.end()) own = with_variables(own, {text});
+  }
+  return own;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+bool needs_scheduler(const config::JobOptions& options) {
+  if (options.launcher == "slurm") return !environment("SLURM_JOB_ID");
+  if (options.launcher != "sge" || environment("PE_HOSTFILE")) return false;
+  if (!environment("JOB_ID") || !environment("SGE_ROOT")) return true;
+  throw UsageError("--launcher sge: this Grid Engine job has no parallel environment",
+                   "submit it with -pe NAME SLOTS, or say --launcher local");
+}
+
+ExitCode run_under_scheduler(const config::JobOptions& options, bool chose_number, Reporter& reporter) {
+  if (options.detach) {
+    throw UsageError("--detach: the job that the scheduler grants ends with the command that asked for it",
+                     "leave it out, and submit the command as a batch script (sbatch, qsub) to let it outlive you");
+  }
+  watch_stop_signals(2);
+  if (options.launcher == "slurm") return run_job_of(slurm_job(options, chose_number), SIGHUP, options);
+  check_grid(options);
+  const Path submission = write_submission({options.folder});
+  reporter.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));
+  const ExitCode code = run_job_of(grid_job(options, submission), SIGTERM, options);
+  std::error_code ignored;
+  std::filesystem::remove(submission, ignored);
+  return code;
+}
+
+void run_submitted(const Path& file) {
+  const Json json = Json::parse(read_file(file), file.string());
+  std::filesystem::remove(file);
+  std::vector<std::string> words = words_from_json(json.at("command"));
+  std::vector<std::string> environment = merged(own_environment(), words_from_json(json.at("environment")));
+  std::filesystem::current_path(words_from_json(json.at("folder")).at(0));
+  ::execve(words.at(0).c_str(), pointers_to(words).data(), pointers_to(environment).data());
+  throw Error(fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
+}
+
+}  // namespace dtrain::job

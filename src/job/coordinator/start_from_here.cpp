@@ -1,0 +1,75 @@
+#include "start_from_here.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/elastic/host_file.hpp>
+
+#include "job/spec/job_client.hpp"
+#include "job/spec/job_launcher.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+// To see whether this machine can log in there at all.
+constexpr auto kTryDeadline = 5s;
+
+bool can_log_in(const elastic::HostLine& host, launcher::SshLauncherOptions options, Reporter& reporter) {
+  options.ssh.connect_deadline = kTryDeadline;
+  try {
+    net::SshSession::connect({host.host, host.user, host.port}, options.ssh);
+    return true;
+  } catch (const RemoteError& error) {
+    reporter.detail(fmt::format("{}; the coordinator starts it", error.what()));
+    return false;
+  }
+}
+
+// Also when another coordinator took over: it uses the same job folder. nullopt: agents are not started over ssh.
+std::optional<CoordinatorFile> coordinator_over_ssh(const JobFolder& folder) {
+  auto file = read_coordinator(folder);
+  return file && !file->over() && file->over_ssh ? std::move(file) : std::nullopt;
+}
+
+bool has_its_files(const elastic::HostLine& host, const CoordinatorFile& file, const JobFolder& folder,
+                   Reporter& reporter) {
+  if (is_here(file.sync, file, folder)) return true;
+  reporter.note(
+      fmt::format("The coordinator starts {0}: only {1} has {2}, of which each host gets a copy. If it has no key for "
+                  "{0}, run this on {1}.",
+                  host.name, file.host, file.sync.from.string()));
+  return false;
+}
+
+}  // namespace
+
+bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& reporter) {
+  const auto file = coordinator_over_ssh(folder);
+  if (!file) return false;
+  const elastic::HostList list = elastic::parse_host_file(line + "\n");
+  if (list.hosts.size() != 1) return false;
+  const elastic::HostLine& host = list.hosts.front();
+  launcher::SshLauncherOptions options =
+      ssh_launcher_options({}, folder, [&reporter](const std::string& note) { reporter.note(note); });
+  take_along(file->sync, folder, options);
+  if (!can_log_in(host, options, reporter) || !has_its_files(host, *file, folder, reporter)) return false;
+  const Json answer = ask_coordinator(
+      folder, Json::object({{"ask", "edit-hosts"}, {"add", Json::array({line})}, {"start", host.name}}));
+  const Json* join = answer.find("join");
+  if (!join) return true;  // no worker is needed there now
+  try {
+    launcher::start_agent_over_ssh(host, elastic::agent_join_from_json(*join), options);
+  } catch (const Error& error) {
+    const std::string reason = launcher::reason_of(host.name, error);
+    reporter.warn(fmt::format("{} could not be started from here: {}", host.name, reason));
+    ask_coordinator(folder, Json::object({{"ask", "start-failed"}, {"start", host.name}, {"reason", reason}}));
+  }
+  return true;
+}
+
+}  // namespace dtrain::job

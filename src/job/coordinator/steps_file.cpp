@@ -1,0 +1,54 @@
+#include "steps_file.hpp"
+
+#include <utility>
+
+namespace dtrain::job {
+namespace {
+
+constexpr std::chrono::seconds kWindow(1);
+
+}  // namespace
+
+StepsFile::StepsFile(Path path) : path_(std::move(path)) {}
+
+void StepsFile::begin(bool resumed) {
+  if (!resumed) std::filesystem::remove(path_);
+  append(Json::object({{"begins", true}}));
+}
+
+void StepsFile::on_step(const train::StepReport& report) {
+  const auto now = std::chrono::steady_clock::now();
+  if (samples_ == 0) since_ = now;
+  last_ = report;
+  samples_ += report.samples;
+  seconds_ += report.time.count();
+  loss_ += report.loss * report.samples;
+  accuracy_ += report.accuracy * report.samples;
+  if (now - since_ >= kWindow) write_window();
+}
+
+void StepsFile::on_epoch(const train::EpochReport&) { write_window(); }
+
+void StepsFile::write_window() {
+  if (samples_ == 0) return;
+  const int samples = std::exchange(samples_, 0);
+  append(Json::object({{"epoch", std::int64_t{last_.epoch}},
+                       {"step", last_.step},
+                       {"steps", last_.steps},
+                       {"samples", samples},
+                       {"seconds", std::exchange(seconds_, 0)},
+                       {"loss", std::exchange(loss_, 0) / samples},
+                       {"accuracy", std::exchange(accuracy_, 0) / samples},
+                       {"samples_seen", last_.samples_seen}}));
+}
+
+void StepsFile::append(Json line) {
+  if (!file_) file_ = std::make_unique<elastic::LineFile>(path_);
+  Json whole = Json::object({{"time", elastic::format_time(std::chrono::system_clock::now())}});
+  for (const auto& [key, value] : line.as_object()) whole[key] = value;
+  file_->append(whole.dump(), false);
+}
+
+std::vector<Json> read_steps(const Path& path) { return elastic::read_events(path); }
+
+}  // namespace dtrain::job

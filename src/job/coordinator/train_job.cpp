@@ -1,0 +1,59 @@
+#include "train_job.hpp"
+
+#include <algorithm>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/error.hpp>
+
+#include "config/gpu_choice.hpp"
+#include "job.hpp"
+#include "train_work.hpp"
+
+namespace dtrain::job {
+namespace {
+
+void refuse_what_one_process_does(const config::TrainOptions& options) {
+  if (!options.test_io) return;
+  throw UsageError("--test-io: reading is measured in one process", "leave -n, -H and --elastic out");
+}
+
+// Of all workers if they run here, else of one host.
+int workers_of_a_machine(const elastic::HostList& list, const config::JobOptions& job) {
+  if (!job.is_on_other_machines()) return workers_of(list);
+  int most = 1;
+  for (const elastic::HostLine& host : list.hosts) most = std::max(most, host.slots);
+  return most;
+}
+
+// Workers share their machine's processors: more threads than those would only wait for each other. One worker uses all
+// of its own machine's, however many that are.
+void share_processors(int workers, const config::OptionSet& set, config::TrainOptions& options) {
+  if (workers == 1) return;
+  const int share = std::max(1, usable_cpus() / workers);
+  if (!set.chosen("threads")) options.compute.threads = share;
+  if (!set.chosen("data-nthreads")) options.data.threads = std::min(options.data.threads, share);
+}
+
+std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const config::OptionSet& set,
+                                   const elastic::HostList& hosts, const JobFolder& folder, Reporter& reporter) {
+  config::TrainOptions options = given;
+  config::check_slots(options.compute, hosts);
+  options.compute.hosts = static_cast<int>(hosts.hosts.size());
+  share_processors(workers_of_a_machine(hosts, options.job), set, options);
+  return std::make_unique<TrainWork>(settle_run(options, set, workers_of(hosts), reporter), folder, reporter);
+}
+
+}  // namespace
+
+ExitCode train_in_job(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  refuse_what_one_process_does(options);
+  const JobStart start{options.job, set.chosen("num-workers"), options.resume};
+  return run_job(
+      start,
+      [&](const elastic::HostList& hosts, const JobFolder& folder, Reporter& own) {
+        return make_work(options, set, hosts, folder, own);
+      },
+      reporter);
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,60 @@
+#include "train_work.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "config/gpu_choice.hpp"
+
+namespace dtrain::job {
+
+void LastReports::on_checkpoint(const Path& file) {
+  write_file_atomic(folder_.latest(), Path(file).replace_extension(".json").string());
+}
+
+TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
+    : run_(std::move(run)),
+      folder_(folder),
+      reporter_(reporter),
+      watch_(reporter, run_),
+      last_(folder),
+      steps_(folder.steps()),
+      news_(watch_.observers()) {
+  watch_.observers().add(last_);
+  watch_.observers().add(steps_);  // the last: a full disk must keep nothing from the others
+}
+
+int TrainWork::logical_shards() const {
+  return run_.options.job.is_per_worker() ? 0 : run_.options.compute.logical_shards;
+}
+
+int TrainWork::slots() const { return config::workers_of_host(run_.options.compute); }
+
+void TrainWork::begin(int workers) {
+  watch_.begin(workers);
+  std::filesystem::remove(folder_.latest());
+  steps_.begin(run_.options.resume);
+}
+
+void TrainWork::show_output(const std::string& worker, std::string_view line) {
+  reporter_.note(fmt::format("[{}] {}", worker, line));
+}
+
+void TrainWork::end() {
+  steps_.end();
+  train::TrainResult result;
+  result.cursor.epoch = static_cast<std::uint32_t>(run_.options.epochs);
+  result.evaluation = last_.evaluation;
+  watch_.end(result);
+}
+
+std::string TrainWork::first_signal_words() const {
+  return "Stopping: the workers finish their step and save; once more ends everything at once";
+}
+
+std::string TrainWork::what_next() const {
+  return keeps() ? "the same command with --resume goes on from the last checkpoint"
+                 : "give --model-prefix to keep what was trained";
+}
+
+}  // namespace dtrain::job

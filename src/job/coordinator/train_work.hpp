@@ -1,0 +1,53 @@
+// A training run as the work of a job.
+#pragma once
+
+#include <dtrain/train/report_json.hpp>
+
+#include "job_work.hpp"
+#include "job/report/run_watch.hpp"
+#include "job/spec/train_run.hpp"
+#include "steps_file.hpp"
+
+namespace dtrain::job {
+
+// What is needed later of what rank 0 reported: the evaluation by the result line, the checkpoint by workers that start
+// after all others died.
+class LastReports final : public train::Observer {
+ public:
+  explicit LastReports(const JobFolder& folder) : folder_(folder) {}
+  void on_evaluation(const train::EvaluationReport& report) override { evaluation = report; }
+  void on_checkpoint(const Path& file) override;
+  std::optional<train::EvaluationReport> evaluation;
+
+ private:
+  const JobFolder folder_;
+};
+
+class TrainWork final : public JobWork {
+ public:
+  TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter);
+
+  const config::JobOptions& job() const override { return run_.options.job; }
+  Json document() const override { return run_to_json(run_); }
+  int logical_shards() const override;
+  int slots() const override;
+  bool uses_s3() const override { return job::uses_s3(run_); }
+  void begin(int workers) override;
+  void show(const Json& report) override { train::replay(report, news_); }
+  void show_output(const std::string& worker, std::string_view line) override;
+  void end() override;
+  std::string first_signal_words() const override;
+  bool keeps() const override { return run_.options.model_prefix.has_value(); }
+  std::string what_next() const override;
+
+ private:
+  const TrainRun run_;
+  const JobFolder folder_;
+  Reporter& reporter_;
+  RunWatch watch_;
+  LastReports last_;
+  StepsFile steps_;
+  train::OnlyNews news_;
+};
+
+}  // namespace dtrain::job

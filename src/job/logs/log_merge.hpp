@@ -1,0 +1,53 @@
+// All logs of a job folder as one stream of lines: those that are there, by their times, then what comes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "log_source.hpp"
+
+namespace dtrain::job {
+
+// A POSIX extended regular expression; one without special characters is searched for as it stands.
+class LinePattern {
+ public:
+  explicit LinePattern(const std::string& text);  // throws UsageError
+  ~LinePattern();
+  LinePattern(const LinePattern&) = delete;
+  bool matches(std::string_view line) const;
+
+ private:
+  struct Compiled;
+  std::string plain_;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+struct LogChoice {
+  std::optional<int> rank;
+  std::string host;                      // empty: all
+  std::string since;                     // as in the logs; empty: from the beginning
+  std::unique_ptr<LinePattern> pattern;  // null: all
+};
+
+class LogMerge {
+ public:
+  LogMerge(Path folder, LogChoice choice) : folder_(std::move(folder)), choice_(std::move(choice)) {}
+
+  // Looks for new logs and hands on every whole line that is there now and was chosen. False: there was none.
+  bool poll(const std::function<void(const LogSource& line)>& take);
+  // Nothing will be written any more.
+  void end();
+
+ private:
+  void find_sources();
+  bool chosen(const LogSource& line) const;
+
+  const Path folder_;
+  const LogChoice choice_;
+  std::map<std::string, std::unique_ptr<LogSource>> sources_;  // by file name
+};
+
+}  // namespace dtrain::job

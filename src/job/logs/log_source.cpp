@@ -1,0 +1,159 @@
+#include "log_source.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::job {
+namespace {
+
+constexpr std::size_t kChunk = 256 << 10;
+constexpr int kOldest = 9;  // as far as any rotation counts that we expect
+// After somebody renamed a log, its writer may write to the old one for so long, see elastic/agent/log_file.
+constexpr std::chrono::milliseconds kLastWords{1'500};
+constexpr std::string_view kSample = "2026-01-31T23:59:59.123456Z ";
+
+bool begins_with_time(std::string_view line) {
+  return line.size() >= kSample.size() && line[4] == '-' && line[10] == 'T' && line[19] == '.' && line[26] == 'Z' &&
+         line[27] == ' ';
+}
+
+// "generation 3: rank 1 of 4, ..." is what a worker says when it enters one.
+int rank_in(std::string_view line) {
+  constexpr std::string_view kBefore = ": rank ";
+  if (!line.starts_with("generation ")) return -1;
+  const auto at = line.find(kBefore);
+  if (at == line.npos) return -1;
+  int rank = -1;
+  std::from_chars(line.data() + at + kBefore.size(), line.data() + line.size(), rank);
+  return rank;
+}
+
+using FileId = std::pair<dev_t, ino_t>;
+
+std::optional<FileId> id_of(const FileDescriptor& file) {
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
+}
+
+FileDescriptor open_file(const Path& path, int older) {
+  const std::string name = older == 0 ? path.string() : fmt::format("{}.{}", path.string(), older);
+  return FileDescriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+LogSource::LogSource(const Path& path) : path_(path), name_(path.stem().string()) {
+  const auto dot = name_.rfind('.');
+  const auto slot = dot == name_.npos ? std::nullopt : parse_integer(name_.substr(dot + 1));
+  if (slot && *slot >= 0) {
+    host_ = name_.substr(0, dot);
+    slot_ = static_cast<int>(*slot);
+  }
+  for (const std::string_view kind : {"prepare_", "agent_"}) {
+    if (slot_ < 0 && name_.starts_with(kind)) host_ = name_.substr(kind.size());
+  }
+}
+
+bool LogSource::next() {
+  while (!take_line()) {
+    if (read_more() || turn_to_next_file()) continue;
+    if (!ended_ || at_ == buffer_.size()) return false;
+    understand(std::string_view(buffer_).substr(at_));
+    at_ = buffer_.size();
+    return true;
+  }
+  return true;
+}
+
+bool LogSource::take_line() {
+  const auto end = buffer_.find('\n', at_);
+  if (end == buffer_.npos) return false;
+  understand(std::string_view(buffer_).substr(at_, end - at_));
+  at_ = end + 1;
+  return true;
+}
+
+void LogSource::understand(std::string_view line) {
+  line_ = line;
+  if (begins_with_time(line)) {
+    time_ = line.substr(0, kSample.size() - 1);
+    line_.remove_prefix(kSample.size());
+  }
+  if (const int rank = rank_in(line_); rank >= 0) rank_ = rank;
+}
+
+bool LogSource::read_more() {
+  if (!file_) return false;
+  buffer_.erase(0, at_);
+  at_ = 0;
+  const std::size_t before = buffer_.size();
+  buffer_.resize(before + kChunk);
+  ssize_t got = 0;
+  do {
+    got = ::read(file_.get(), buffer_.data() + before, kChunk);
+  } while (got < 0 && errno == EINTR);
+  buffer_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return got > 0;
+}
+
+// The file is read to its end.
+bool LogSource::turn_to_next_file() {
+  if (begin_again_if_cut()) return true;
+  if (waiting_.empty() && is_replaced()) open_newer();
+  if (waiting_.empty()) return false;
+  if (read_more()) return true;  // written before it was renamed, but after the last look
+  file_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  if (at_ < buffer_.size()) buffer_ += '\n';
+  return true;
+}
+
+// Rotated by copying: the file is the same, and shorter than what was read of it.
+bool LogSource::begin_again_if_cut() {
+  struct stat status {};
+  if (!file_ || ::fstat(file_.get(), &status) != 0 || status.st_size >= ::lseek(file_.get(), 0, SEEK_CUR)) return false;
+  ::lseek(file_.get(), 0, SEEK_SET);
+  buffer_.clear();
+  at_ = 0;
+  return true;
+}
+
+bool LogSource::is_replaced() {
+  const std::optional<FileId> mine = id_of(file_), named = id_of(open_file(path_, 0));
+  if (!named) return false;
+  if (mine == named) {
+    replaced_since_.reset();
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!replaced_since_) replaced_since_ = now;
+  return !mine || ended_ || now - *replaced_since_ >= kLastWords;
+}
+
+// From the newest back to the one that was read last, so that a rename meanwhile only shows a file twice.
+void LogSource::open_newer() {
+  replaced_since_.reset();
+  const std::optional<FileId> mine = id_of(file_);
+  std::vector<FileId> seen;
+  for (int older = 0; older <= kOldest; ++older) {
+    FileDescriptor file = open_file(path_, older);
+    const std::optional<FileId> id = id_of(file);
+    if (!id || id == mine) break;
+    if (std::ranges::find(seen, *id) != seen.end()) continue;
+    seen.push_back(*id);
+    waiting_.push_front(std::move(file));
+  }
+}
+
+}  // namespace dtrain::job

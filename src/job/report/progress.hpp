@@ -1,0 +1,34 @@
+// One redrawn line on a terminal: a bar, what is done, the rate and the time left. Elsewhere nothing.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <dtrain/base/reporter.hpp>
+
+namespace dtrain::job {
+
+class Progress {
+ public:
+  explicit Progress(Reporter& reporter) : reporter_(reporter) {}
+  ~Progress() { reporter_.progress({}); }
+  Progress(const Progress&) = delete;
+
+  // Redraws at most ten times a second. total 0: unknown. `tail` stands at the end of the line.
+  void show(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit,
+            std::string_view tail = {});
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void restart(std::string_view what, std::uint64_t done, Clock::time_point now);
+  std::string line(std::uint64_t done, std::uint64_t total, std::string_view unit, std::string_view tail) const;
+
+  Reporter& reporter_;
+  std::string what_;
+  std::uint64_t first_done_ = 0;  // where this work began to be watched
+  Clock::time_point begin_, drawn_;
+};
+
+}  // namespace dtrain::job

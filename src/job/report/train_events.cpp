@@ -1,0 +1,85 @@
+#include "train_events.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dtrain::job {
+
+void JsonEvents::on_event(const train::ReportEvent& event) {
+  Json json = Json::object({{"schema", "dtrain.train/1"}});
+  const Json report = train::to_json(event);
+  for (const auto& [key, value] : report.as_object()) json[key] = value;
+  reporter_.answer_json(json);
+}
+
+void BoardEvents::on_first_batch(const data::Batch& batch) {
+  writer_.image("train/first_batch", picture_of(batch, data_), 0);
+}
+
+void BoardEvents::on_step(const train::StepReport& report) {
+  step_ = report.epoch * report.steps + report.step + 1;
+  writer_.scalar("train/loss", report.loss, step_);
+  writer_.scalar("train/accuracy", report.accuracy, step_);
+  writer_.scalar("train/learning_rate", report.learning_rate, step_);
+  if (report.time.count() > 0) writer_.scalar("train/samples_per_second", report.samples / report.time.count(), step_);
+}
+
+void BoardEvents::on_epoch(const train::EpochReport& report) {
+  writer_.scalar("epoch/loss", report.loss, step_);
+  writer_.scalar("epoch/accuracy", report.accuracy, step_);
+  writer_.flush();
+}
+
+void BoardEvents::on_evaluation(const train::EvaluationReport& report) {
+  writer_.scalar("validation/loss", report.loss, step_);
+  writer_.scalar("validation/accuracy", report.accuracy, step_);
+  writer_.flush();
+}
+
+void Observers::on_first_batch(const data::Batch& batch) {
+  for (auto* observer : observers_) observer->on_first_batch(batch);
+}
+void Observers::on_step(const train::StepReport& report) {
+  for (auto* observer : observers_) observer->on_step(report);
+}
+void Observers::on_epoch(const train::EpochReport& report) {
+  for (auto* observer : observers_) observer->on_epoch(report);
+}
+void Observers::on_evaluation(const train::EvaluationReport& report) {
+  for (auto* observer : observers_) observer->on_evaluation(report);
+}
+void Observers::on_checkpoint(const Path& path) {
+  for (auto* observer : observers_) observer->on_checkpoint(path);
+}
+void Observers::on_warning(const std::string& text) {
+  for (auto* observer : observers_) observer->on_warning(text);
+}
+
+data::Image picture_of(const data::Batch& batch, const config::DataOptions& data) {
+  constexpr int kMostImages = 64;
+  const nn::Shape& shape = data.image;
+  const int shown = std::min(batch.n, kMostImages);
+  const int columns = static_cast<int>(std::ceil(std::sqrt(shown)));
+  const int rows = (shown + columns - 1) / columns;
+  data::Image picture{shape.c, rows * shape.h, columns * shape.w, {}};
+  picture.pixels.resize(static_cast<std::size_t>(picture.c) * static_cast<std::size_t>(picture.h) *
+                        static_cast<std::size_t>(picture.w));
+  const std::vector<float> images = data::images_of(batch, shape);
+  const float* value = images.data();
+  for (int i = 0; i < shown; ++i) {
+    for (int c = 0; c < shape.c; ++c) {
+      const auto channel = static_cast<std::size_t>(c);
+      for (int y = 0; y < shape.h; ++y) {
+        for (int x = 0; x < shape.w; ++x) {
+          const float level = *value++ * data.augment.std[channel] + data.augment.mean[channel];
+          const int row = i / columns * shape.h + y, column = i % columns * shape.w + x;
+          picture.pixels[static_cast<std::size_t>((row * picture.w + column) * shape.c + c)] =
+              static_cast<std::uint8_t>(std::clamp(std::round(level), 0.0f, 255.0f));
+        }
+      }
+    }
+  }
+  return picture;
+}
+
+}  // namespace dtrain::job

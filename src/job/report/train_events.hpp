@@ -1,0 +1,59 @@
+// The run as JSON lines on stdout (schema dtrain.train/1) and as TensorBoard events.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/train/report_json.hpp>
+#include <dtrain/train/tensorboard.hpp>
+#include <dtrain/train/trainer.hpp>
+
+#include "config/data_options.hpp"
+
+namespace dtrain::job {
+
+// One object a line: {"schema", "event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning", ...}.
+class JsonEvents final : public train::EventObserver {
+ public:
+  explicit JsonEvents(Reporter& reporter) : reporter_(reporter) {}
+  void on_event(const train::ReportEvent& event) override;
+
+ private:
+  Reporter& reporter_;
+};
+
+// Scalars over the number of the step in the run; the first batch as one image.
+class BoardEvents final : public train::Observer {
+ public:
+  BoardEvents(const Path& folder, const config::DataOptions& data) : writer_(folder), data_(data) {}
+  void on_first_batch(const data::Batch& batch) override;
+  void on_step(const train::StepReport& report) override;
+  void on_epoch(const train::EpochReport& report) override;
+  void on_evaluation(const train::EvaluationReport& report) override;
+
+ private:
+  train::EventWriter writer_;
+  const config::DataOptions& data_;
+  std::uint64_t step_ = 0;
+};
+
+// Tells everything to each of several observers, which it borrows.
+class Observers final : public train::Observer {
+ public:
+  void add(train::Observer& observer) { observers_.push_back(&observer); }
+  void on_first_batch(const data::Batch& batch) override;
+  void on_step(const train::StepReport& report) override;
+  void on_epoch(const train::EpochReport& report) override;
+  void on_evaluation(const train::EvaluationReport& report) override;
+  void on_checkpoint(const Path& path) override;
+  void on_warning(const std::string& text) override;
+
+ private:
+  std::vector<train::Observer*> observers_;
+};
+
+// The first images of a batch beside each other, in a near square, with mean and deviation undone.
+data::Image picture_of(const data::Batch& batch, const config::DataOptions& data);
+
+}  // namespace dtrain::job

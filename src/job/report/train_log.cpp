@@ -1,0 +1,60 @@
+#include "train_log.hpp"
+
+#include <fmt/format.h>
+
+namespace dtrain::job {
+
+TrainLog::TrainLog(Reporter& reporter, const config::TrainOptions& options)
+    : reporter_(reporter), options_(options), progress_(reporter) {}
+
+void TrainLog::on_step(const train::StepReport& report) {
+  add(report);
+  const auto every = static_cast<std::uint64_t>(options_.disp_batches);
+  if (report.step > 0 && report.step % every == 0) log_window(report);
+  progress_.show(fmt::format("Epoch[{}]", report.epoch), report.step + 1, report.steps, "steps",
+                 fmt::format("loss {:.4f} accuracy {:.4f}", report.loss, report.accuracy));
+}
+
+void TrainLog::add(const train::StepReport& report) {
+  window_.samples += report.samples;
+  window_.correct += report.accuracy * report.samples;
+  window_.top_k_correct += report.top_k_accuracy * report.samples;
+  window_.seconds += report.time.count();
+}
+
+// "Batch [20]" covers 21 batches in the first line of an epoch, as MXNet's Speedometer counts. The time is that of the
+// steps: reports of a job come late and several at once.
+void TrainLog::log_window(const train::StepReport& report) {
+  std::string line = fmt::format("Epoch[{}] Batch [{}]\tSpeed: {:.2f} samples/sec\taccuracy={:.6f}", report.epoch,
+                                 report.step, window_.samples / window_.seconds, window_.correct / window_.samples);
+  if (options_.top_k > 0) line += fmt::format("\t{}={:.6f}", top_k_name(), window_.top_k_correct / window_.samples);
+  reporter_.note(line);
+  window_ = {};
+}
+
+void TrainLog::on_epoch(const train::EpochReport& report) {
+  reporter_.note(fmt::format("Epoch[{}] Train-accuracy={:.6f}", report.epoch, report.accuracy));
+  if (options_.top_k > 0) {
+    reporter_.note(fmt::format("Epoch[{}] Train-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
+  }
+  reporter_.note(fmt::format("Epoch[{}] Time cost={:.3f}", report.epoch, report.time.count()));
+  window_ = {};
+}
+
+void TrainLog::on_evaluation(const train::EvaluationReport& report) {
+  reporter_.note(fmt::format("Epoch[{}] Validation-accuracy={:.6f}", report.epoch, report.accuracy));
+  if (options_.top_k > 0) {
+    reporter_.note(fmt::format("Epoch[{}] Validation-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
+  }
+}
+
+void TrainLog::on_checkpoint(const Path& path) {
+  last_checkpoint_ = path;
+  reporter_.note(fmt::format("Saved checkpoint to \"{}\"", path.string()));
+}
+
+void TrainLog::on_warning(const std::string& text) { reporter_.warn(text); }
+
+std::string TrainLog::top_k_name() const { return fmt::format("top_k_accuracy_{}", options_.top_k); }
+
+}  // namespace dtrain::job

@@ -1,0 +1,42 @@
+// The log lines of the MXNet scripts and the progress line.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/train/trainer.hpp>
+
+#include "config/train_options.hpp"
+#include "progress.hpp"
+
+namespace dtrain::job {
+
+// Borrows everything; used from one thread.
+class TrainLog final : public train::Observer {
+ public:
+  TrainLog(Reporter& reporter, const config::TrainOptions& options);
+  void on_step(const train::StepReport& report) override;
+  void on_epoch(const train::EpochReport& report) override;
+  void on_evaluation(const train::EvaluationReport& report) override;
+  void on_checkpoint(const Path& path) override;
+  void on_warning(const std::string& text) override;
+  const std::optional<Path>& last_checkpoint() const { return last_checkpoint_; }
+
+ private:
+  // Sums since the last log line.
+  struct Window {
+    double samples = 0, correct = 0, top_k_correct = 0, seconds = 0;
+  };
+
+  void add(const train::StepReport& report);
+  void log_window(const train::StepReport& report);
+  std::string top_k_name() const;
+
+  Reporter& reporter_;
+  const config::TrainOptions& options_;
+  Progress progress_;
+  Window window_;
+  std::optional<Path> last_checkpoint_;
+};
+
+}  // namespace dtrain::job

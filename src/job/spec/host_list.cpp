@@ -1,0 +1,167 @@
+#include "host_list.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/launcher/allocation.hpp>
+
+#include "job_launcher.hpp"
+
+namespace dtrain::job {
+namespace {
+
+constexpr std::chrono::seconds kListDeadline{30};
+
+elastic::HostList parsed(const Path& file, const std::string& text) {
+  elastic::HostList list = elastic::parse_host_file(text);
+  if (!list.problems.empty()) {
+    throw UsageError(fmt::format("{}: {}", file.string(), list.problems.front()),
+                     "one host a line: name, user@host:port, with slots=n for several workers; # begins a comment");
+  }
+  if (list.hosts.empty()) throw UsageError(fmt::format("{}: no host in it", file.string()), "one host a line");
+  return list;
+}
+
+// The first `count` hosts with all lines that stand before them.
+std::string first_hosts(const std::string& text, std::size_t count) {
+  std::string kept;
+  for (const std::string& line : split(text, '\n')) {
+    if (elastic::parse_host_file(kept).hosts.size() == count) break;
+    kept += line + '\n';
+  }
+  return kept;
+}
+
+std::string text_of_host_file(const Path& file) {
+  if (file_exists(file)) return read_file(file);
+  throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
+}
+
+// The first -n of those that `source` has; all of them where nobody chose a number.
+StartingHosts chosen_from(const Path& source, std::string text, const config::JobOptions& options, bool chose_number) {
+  StartingHosts hosts;
+  hosts.text = std::move(text);
+  if (!hosts.text.ends_with('\n')) hosts.text += '\n';
+  hosts.list = parsed(source, hosts.text);
+  const auto wanted = static_cast<std::size_t>(options.hosts);
+  if (!chose_number || wanted == hosts.list.hosts.size()) return hosts;
+  if (wanted > hosts.list.hosts.size()) {
+    throw UsageError(fmt::format("--num-workers {}: {} has {} hosts", wanted, source.string(), hosts.list.hosts.size()),
+                     "leave -n out to take all of them");
+  }
+  hosts.text = first_hosts(hosts.text, wanted);
+  hosts.list = parsed(source, hosts.text);
+  return hosts;
+}
+
+std::size_t slots_of(const launcher::Allocation& allocation) {
+  std::size_t slots = 0;
+  for (const launcher::GrantedHost& host : allocation.hosts) slots += static_cast<std::size_t>(host.slots);
+  return slots;
+}
+
+// A scheduler that counts slots may have granted the -n that it was asked for on fewer hosts.
+StartingHosts granted(const config::JobOptions& options, bool chose_number) {
+  const auto allocation = launcher::find_allocation(environment);
+  if (!allocation) {
+    throw UsageError(fmt::format("--launcher {}: nobody said which hosts", options.launcher),
+                     "-H names a file with one host a line; in a job of Slurm, Grid Engine, PBS or LSF its own are "
+                     "taken");
+  }
+  const bool all = slots_of(*allocation) == static_cast<std::size_t>(options.hosts);
+  return chosen_from(fmt::format("this {} job", launcher::scheduler_name(allocation->scheduler)),
+                     launcher::host_lines(allocation->hosts), options, chose_number && !all);
+}
+
+// The nodes that are registered now.
+StartingHosts registered(const config::JobOptions& options, bool chose_number) {
+  const launcher::AgentRegistry registry = own_registry();
+  const Json answer = launcher::ask_registry(registry, Json::object({{"ask", "list"}}), kListDeadline);
+  std::string text;
+  for (const Json& node : answer.at("nodes").as_array()) {
+    if (node.at("connected").as_bool()) text += node.at("address").as_string() + '\n';
+  }
+  return chosen_from(fmt::format("cluster {}", registry.cluster), text, options, chose_number);
+}
+
+StartingHosts numbered(int count) {
+  StartingHosts hosts;
+  for (int i = 1; i <= count; ++i) hosts.text += fmt::format("worker{}\n", i);
+  hosts.list = elastic::parse_host_file(hosts.text);
+  return hosts;
+}
+
+// Lines that say how many workers they stand for keep their word.
+void give_slots(StartingHosts& hosts, int slots) {
+  std::string text;
+  for (const std::string& line : split(hosts.text, '\n')) {
+    const bool says = line.find("slots=") != line.npos;
+    const bool is_host = elastic::parse_host_file(line + '\n').hosts.size() == 1;
+    const std::string_view end = std::string_view(line).substr(0, line.find('#'));
+    text += is_host && !says ? fmt::format("{} slots={}\n", trim(end), slots) : line + '\n';
+  }
+  hosts.text = text.substr(0, text.size() - 1);
+  hosts.list = elastic::parse_host_file(hosts.text);
+}
+
+void put_ledger_aside(const JobFolder& folder, Reporter& reporter) {
+  if (!file_exists(folder.ledger())) return;
+  Path aside;
+  for (int number = 1; aside.empty() || file_exists(aside); ++number) {
+    aside = folder.path / fmt::format("ledger.{}", number);
+  }
+  std::filesystem::rename(folder.ledger(), aside);
+  reporter.note(fmt::format("Put the ledger of the run before aside: {}", aside.string()));
+}
+
+}  // namespace
+
+int workers_of(const elastic::HostList& list) {
+  int workers = 0;
+  for (const elastic::HostLine& host : list.hosts) workers += host.slots;
+  return workers;
+}
+
+elastic::HostList read_host_file(const Path& file) { return parsed(file, text_of_host_file(file)); }
+
+StartingHosts choose_hosts(const config::JobOptions& options, bool chose_number, bool resume) {
+  const Path existing = JobFolder{options.folder}.hosts();
+  if (resume && !options.reset_hosts && file_exists(existing)) {
+    StartingHosts hosts;
+    hosts.text = read_file(existing);
+    hosts.list = parsed(existing, hosts.text);
+    hosts.kept = true;
+    return hosts;
+  }
+  StartingHosts hosts =
+      options.hostfile ? chosen_from(*options.hostfile, text_of_host_file(*options.hostfile), options, chose_number)
+      : options.is_by_agents()      ? registered(options, chose_number)
+      : options.has_granted_hosts() ? granted(options, chose_number)
+                                    : numbered(options.hosts);
+  if (options.slots > 1) give_slots(hosts, options.slots);
+  return hosts;
+}
+
+void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Reporter& reporter) {
+  make_folder(folder.path);
+  make_folder(folder.logs());
+  if (!resume) put_ledger_aside(folder, reporter);
+  if (hosts.kept) {
+    reporter.note(fmt::format("Kept worker host file {} with {} hosts; --reset-hosts makes it anew",
+                              folder.hosts().string(), hosts.list.hosts.size()));
+  } else {
+    write_file_atomic(folder.hosts(), hosts.text);
+    reporter.note(fmt::format("Created worker host file {}", folder.hosts().string()));
+  }
+  if (!file_exists(folder.log())) {
+    write_file_atomic(folder.log(), "");
+    reporter.note(fmt::format("Created worker host log file {}", folder.log().string()));
+  }
+}
+
+}  // namespace dtrain::job

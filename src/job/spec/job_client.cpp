@@ -1,0 +1,144 @@
+#include "job_client.hpp"
+
+#include <fmt/format.h>
+
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/error_json.hpp>
+#include <dtrain/net/channel.hpp>
+#include <dtrain/net/loop_thread.hpp>
+
+#include "process_facts.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kConnectDeadline = 3s, kAnswerDeadline = 20s;
+// For another coordinator to take over from one that was lost.
+constexpr auto kTakeoverPatience = 15s;
+constexpr auto kBetweenTries = 300ms;
+
+class NotReached : public RemoteError {
+ public:
+  using RemoteError::RemoteError;
+};
+
+CoordinatorFile running_coordinator(const JobFolder& folder) {
+  const auto file = read_coordinator(folder);
+  const std::string where = folder.path.string();
+  if (!file) {
+    throw UsageError(fmt::format("{}: no job there", where),
+                     "--job-dir names the folder that `dtrain train --job-dir` was given");
+  }
+  if (file->over()) {
+    throw Error(fmt::format("{}: the job is over: {}", where, file->ended),
+                fmt::format("`dtrain events --job-dir {}` shows what happened", where));
+  }
+  return *file;
+}
+
+// By the first address that leads to it.
+std::shared_ptr<net::Channel> connect(net::Loop& loop, const CoordinatorFile& file) {
+  std::string reasons;
+  for (const std::string& address : file.addresses) {
+    try {
+      return net::connect_channel(loop, address, file.port, file.token, kConnectDeadline);
+    } catch (const RemoteError& error) {
+      reasons += (reasons.empty() ? "" : "; ") + std::string(error.what());
+    }
+  }
+  throw NotReached(reasons.empty() ? "it has no address" : reasons);
+}
+
+}  // namespace
+
+std::string converse(const CoordinatorFile& file, const std::string& request) {
+  std::promise<std::string> promise;
+  std::future<std::string> answer = promise.get_future();
+  bool done = false;  // like the promise it outlives the thread that calls back
+  net::LoopThread thread;
+  const auto channel = connect(thread.loop(), file);
+  channel->listen({.on_frame =
+                       [&](std::string frame) {
+                         if (!std::exchange(done, true)) promise.set_value(std::move(frame));
+                       },
+                   .on_close =
+                       [&](const std::string& reason) {
+                         if (std::exchange(done, true)) return;
+                         promise.set_exception(std::make_exception_ptr(RemoteError("it hung up: " + reason)));
+                       }});
+  channel->send(request);
+  if (answer.wait_for(kAnswerDeadline) != std::future_status::ready) throw RemoteError("it does not answer");
+  return answer.get();
+}
+
+namespace {
+
+std::string name_of(const JobFolder& folder, const CoordinatorFile& file) {
+  return fmt::format("the coordinator of {}, process {} on {}", folder.path.string(), file.pid, file.host);
+}
+
+[[noreturn]] void tell_not_reached(const JobFolder& folder, const CoordinatorFile& file, const NotReached& error) {
+  if (file.host != host_name() || is_coordinated(folder)) {
+    throw RemoteError(fmt::format("{}: {}", name_of(folder, file), error.what()), "try again, or from another machine");
+  }
+  throw RemoteError(
+      fmt::format("{}: the coordinator, process {}, is gone without a word", folder.path.string(), file.pid),
+      "start the same `dtrain train` again with --resume");
+}
+
+Json ask(const JobFolder& folder, const CoordinatorFile& file, const Json& request) {
+  const std::string source = name_of(folder, file);
+  Json answer;
+  try {
+    answer = Json::parse(converse(file, request.dump()), source);
+  } catch (const NotReached&) {
+    throw;
+  } catch (const RemoteError& error) {
+    throw RemoteError(fmt::format("{}: {}", source, error.what()), "try again; `dtrain stop --now` ends the job");
+  }
+  if (const Json* error = answer.find("error")) throw_error(*error);
+  return answer;
+}
+
+}  // namespace
+
+Json ask_coordinator(const JobFolder& folder, const Json& request) {
+  const auto end = std::chrono::steady_clock::now() + kTakeoverPatience;
+  for (;;) {
+    const CoordinatorFile file = running_coordinator(folder);
+    try {
+      return ask(folder, file, request);
+    } catch (const NotReached& error) {
+      if (!file.survives || std::chrono::steady_clock::now() > end) tell_not_reached(folder, file, error);
+      std::this_thread::sleep_for(kBetweenTries);
+    }
+  }
+}
+
+bool is_alive(const JobFolder& folder) {
+  const auto end = std::chrono::steady_clock::now() + kTakeoverPatience;
+  for (;;) {
+    const auto file = read_coordinator(folder);
+    if (!file || file->over() || !file->survives) return false;
+    if (answers(*file)) return true;
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+bool answers(const CoordinatorFile& file) {
+  if (file.over()) return false;
+  try {
+    net::LoopThread thread;
+    connect(thread.loop(), file);
+    return true;
+  } catch (const RemoteError&) {
+    return false;
+  }
+}
+
+}  // namespace dtrain::job

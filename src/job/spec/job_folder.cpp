@@ -1,0 +1,97 @@
+#include "job_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::job {
+namespace {
+
+constexpr unsigned kOwnerOnly = 0600;
+
+FileDescriptor open_lock(const Path& path, int flags) {
+  return FileDescriptor(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0666));
+}
+
+std::string text_or_empty(const Json& json, std::string_view key) {
+  const Json* value = json.find(key);
+  return value ? value->as_string() : std::string();
+}
+
+Json to_json(const SyncedFolder& sync) {
+  return Json::object({{"to", sync.to}, {"from", sync.from.string()}, {"shared", sync.shared}});
+}
+
+SyncedFolder synced_folder_from_json(const Json& json) {
+  return {json.at("to").as_string(), json.at("from").as_string(), json.at("shared").as_bool()};
+}
+
+}  // namespace
+
+std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
+  if (!file_exists(folder.coordinator())) return std::nullopt;
+  const Json json = Json::parse(read_file(folder.coordinator()), folder.coordinator().string());
+  CoordinatorFile file;
+  file.pid = json.at("pid").as_integer();
+  file.host = json.at("host").as_string();
+  for (const Json& address : json.at("addresses").as_array()) file.addresses.push_back(address.as_string());
+  file.port = static_cast<std::uint16_t>(json.at("port").as_integer());
+  file.over_ssh = text_or_empty(json, "launcher") == "ssh";
+  if (const Json* sync = json.find("sync")) file.sync = synced_folder_from_json(*sync);
+  file.token = text_or_empty(json, "token");
+  file.ended = text_or_empty(json, "ended");
+  if (const Json* term = json.find("term")) file.term = static_cast<std::uint64_t>(term->as_integer());
+  if (const Json* survives = json.find("survives")) file.survives = survives->as_bool();
+  return file;
+}
+
+void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
+  Json addresses = Json::array();
+  for (const std::string& address : file.addresses) addresses.push_back(address);
+  Json json = Json::object({{"schema", "dtrain.coordinator/1"},
+                            {"pid", file.pid},
+                            {"host", file.host},
+                            {"addresses", std::move(addresses)},
+                            {"port", std::int64_t{file.port}},
+                            {"term", file.term},
+                            {"survives", file.survives}});
+  json["launcher"] = file.over_ssh ? "ssh" : "local";
+  if (!file.sync.to.empty()) json["sync"] = to_json(file.sync);
+  if (!file.token.empty()) json["token"] = file.token;
+  if (file.over()) json["ended"] = file.ended;
+  write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);
+}
+
+std::optional<FileLock> FileLock::take(const Path& path) {
+  FileDescriptor fd = open_lock(path, O_CREAT);
+  if (!fd) {
+    throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)),
+                "choose a folder that this user can write to: --job-dir");
+  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return FileLock(std::move(fd));
+}
+
+FileLock coordinate(const JobFolder& folder) {
+  if (auto lock = FileLock::take(folder.lock())) return std::move(*lock);
+  const auto other = read_coordinator(folder);
+  throw Error(fmt::format("{}: a job runs there already{}", folder.path.string(),
+                          other ? fmt::format(" (process {} on {})", other->pid, other->host) : ""),
+              fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
+}
+
+bool is_coordinated(const JobFolder& folder) {
+  const FileDescriptor fd = open_lock(folder.lock(), 0);
+  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,146 @@
+#include "job_launcher.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/launcher/local_launcher.hpp>
+#include <dtrain/launcher/registry_launcher.hpp>
+#include <dtrain/launcher/starter_launcher.hpp>
+#include <dtrain/launcher/yarn_launcher.hpp>
+
+#include "process_facts.hpp"
+
+namespace dtrain::job {
+namespace {
+
+// Not CUDA_VISIBLE_DEVICES and the like: what a machine has is its own affair. No credentials.
+constexpr std::array<std::string_view, 13> kTravelling = {"DTRAIN_",
+                                                          "DEEPLEARNING_",
+                                                          "EFS_MOUNT=",
+                                                          "WORKER_LAUNCH_TEMPLATE_ID=",
+                                                          "ELASTIC_WORKER_TAG=",
+                                                          "AWS_REGION=",
+                                                          "AWS_DEFAULT_REGION=",
+                                                          "AWS_ENDPOINT_URL",
+                                                          "NCCL_",
+                                                          "GLOO_",
+                                                          "OMP_",
+                                                          "ONEDNN_",
+                                                          "DNNL_"};
+
+bool same_file_system(const Path& one, const Path& other) {
+  struct stat of_one {
+  }, of_other{};
+  return ::stat(one.c_str(), &of_one) == 0 && ::stat(other.c_str(), &of_other) == 0 && of_one.st_dev == of_other.st_dev;
+}
+
+}  // namespace
+
+std::vector<std::string> travelling_environment(const std::vector<std::string>& own,
+                                                const std::vector<std::string>& chosen) {
+  std::vector<std::string> variables;
+  std::ranges::copy_if(own, std::back_inserter(variables), [](const std::string& variable) {
+    return std::ranges::any_of(kTravelling, [&](std::string_view lead) { return variable.starts_with(lead); });
+  });
+  return with_variables(std::move(variables), chosen);
+}
+
+SyncedFolder synced_folder(const config::JobOptions& options, const JobFolder& folder) {
+  if (options.sync_to.empty()) return {};
+  const Path here = std::filesystem::current_path();
+  return {options.sync_to, here, same_file_system(here, folder.path)};
+}
+
+bool is_here(const SyncedFolder& sync, const CoordinatorFile& coordinator, const JobFolder& folder) {
+  if (sync.to.empty() || coordinator.host == host_name()) return true;
+  return sync.shared && same_file_system(sync.from, folder.path);
+}
+
+launcher::SshLauncherOptions ssh_launcher_options(const config::JobOptions& options, const JobFolder& folder,
+                                                  Note note) {
+  launcher::SshLauncherOptions ssh;
+  ssh.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
+  if (options.ssh_config) ssh.ssh.config = *options.ssh_config;
+  ssh.ssh.more_known_hosts = ssh.ssh.known_hosts;
+  ssh.ssh.known_hosts = folder.known_hosts();
+  ssh.ssh.accept_new = true;
+  ssh.sync_binary = options.sync_binary;
+  ssh.announce = options.announce;
+  take_along(synced_folder(options, folder), folder, ssh);
+  ssh.on_note = std::move(note);
+  return ssh;
+}
+
+void take_along(const SyncedFolder& sync, const JobFolder& folder, launcher::SshLauncherOptions& ssh) {
+  ssh.copy_from = sync.from;
+  ssh.copy_to = sync.to;
+  ssh.not_copied = {".git", std::filesystem::absolute(folder.path).lexically_normal().lexically_relative(sync.from)};
+}
+
+namespace {
+
+launcher::StarterProgram starter_of(const config::JobOptions& options) {
+  const std::string folders = environment("PATH").value_or("");
+  if (options.launcher == "mpi") return launcher::find_mpirun(folders);
+  if (options.launcher == "slurm")
+    return {launcher::Starter::srun, launcher::find_program("srun", folders, kSlurmHint)};
+  return {launcher::Starter::qrsh, launcher::find_program("qrsh", folders, kGridHint)};
+}
+
+// Under a coordinator that took over from this process's one.
+bool goes_on(const JobFolder& folder) {
+  try {
+    const auto file = read_coordinator(folder);
+    return file && !file->over();
+  } catch (const Error&) {  // nobody can tell: better a process too many than a job too few
+    return true;
+  }
+}
+
+std::unique_ptr<elastic::AgentLauncher> make_starter_launcher(const config::JobOptions& options,
+                                                              const JobFolder& folder) {
+  const launcher::StarterProgram starter = starter_of(options);
+  return std::make_unique<launcher::StarterLauncher>(
+      launcher::StarterLauncherOptions{.starter = starter.starter,
+                                       .program = starter.program,
+                                       .environment = launcher::without_secrets(own_environment()),
+                                       .announce = options.announce,
+                                       .job_goes_on = [folder] { return goes_on(folder); }});
+}
+
+std::unique_ptr<elastic::AgentLauncher> make_yarn_launcher(const config::JobOptions& options) {
+  const auto user = environment("HADOOP_USER_NAME");
+  return std::make_unique<launcher::YarnLauncher>(
+      launcher::YarnLauncherOptions{.resource_manager = options.yarn_manager,
+                                    .user = user ? *user : environment("USER").value_or(""),
+                                    .queue = options.queue,
+                                    .memory = options.yarn_memory,
+                                    .cores = options.yarn_cores,
+                                    .announce = options.announce});
+}
+
+}  // namespace
+
+launcher::AgentRegistry own_registry() {
+  if (auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile)) return *registry;
+  throw UsageError("--launcher agents: this machine is no node of a cluster",
+                   "`dtrain cluster up` makes clusters; --cluster NAME trains on one from here");
+}
+
+std::unique_ptr<elastic::AgentLauncher> make_launcher(const config::JobOptions& options, const JobFolder& folder,
+                                                      Note note) {
+  if (options.launcher == "yarn") return make_yarn_launcher(options);
+  if (options.is_by_agents()) return std::make_unique<launcher::RegistryLauncher>(own_registry(), options.announce);
+  if (options.is_by_starter()) return make_starter_launcher(options, folder);
+  if (!options.is_over_ssh()) return std::make_unique<launcher::LocalLauncher>();
+  return std::make_unique<launcher::SshLauncher>(ssh_launcher_options(options, folder, std::move(note)));
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,72 @@
+#include "ssh_access.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+
+#include "config/job_options.hpp"
+#include "host_list.hpp"
+
+namespace dtrain::job {
+
+static constexpr std::chrono::seconds kPatience{30};
+
+void bind(config::OptionSet& set, SshAccess& access) {
+  set.group("Hosts");
+  config::bind_hostfile(set, access.hostfile);
+  set.add("--cluster", access.cluster, "NAME", "all nodes of this cluster, in place of -H").flag_only = true;
+  set.add("-j,--parallel", access.parallel, "N", "hosts at once", config::between(1, 1024));
+  set.add("--connect-timeout", access.connect_timeout, "S",
+          "a host must be logged in to within; an sshd that is too busy is tried again until then",
+          config::more_than(0));
+  config::bind_ssh_config(set, access.config);
+  set.add("-i,--identity", access.identity, "private key to try before the user's own");
+  set.add("--known-hosts", access.known_hosts, "file of host keys in place of ~/.ssh/known_hosts");
+  set.add("--accept-new-hosts", access.accept_new_hosts,
+          "take the key of a host that is not in --known-hosts, once, and write it there");
+}
+
+namespace {
+
+ChosenHosts nodes_of(const std::string& cluster) {
+  net::AwsCalls aws;
+  const cluster::Fleet fleet = cluster::read_fleet(aws, cluster);
+  const std::string user = cluster::ClusterHead(fleet, kPatience).session().user();
+  ChosenHosts hosts;
+  for (const cluster::Node& node : fleet.nodes) {
+    hosts.names.push_back(node.name);
+    hosts.targets.push_back({.host = cluster::address_of(node), .user = user});
+  }
+  return hosts;
+}
+
+}  // namespace
+
+ChosenHosts read_hosts(const SshAccess& access) {
+  if (!access.cluster.empty()) return nodes_of(access.cluster);
+  if (!access.hostfile) throw UsageError("nobody said which hosts", "-H names a file with one host a line");
+  ChosenHosts hosts;
+  for (const elastic::HostLine& line : read_host_file(*access.hostfile).hosts) {
+    hosts.names.push_back(line.name);
+    hosts.targets.push_back({line.host, line.user, line.port});
+  }
+  return hosts;
+}
+
+launcher::FanOutOptions fan_out_options(const SshAccess& access, std::stop_token stop) {
+  launcher::FanOutOptions options;
+  options.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
+  if (!access.cluster.empty()) options.ssh = cluster::cluster_ssh_options(access.cluster);
+  if (access.config) options.ssh.config = *access.config;
+  if (access.identity) options.ssh.identities.insert(options.ssh.identities.begin(), *access.identity);
+  if (access.known_hosts) options.ssh.known_hosts = *access.known_hosts;
+  options.ssh.accept_new = access.accept_new_hosts || !access.cluster.empty();
+  options.ssh.connect_deadline = std::chrono::milliseconds(static_cast<long>(access.connect_timeout * 1000));
+  options.ssh.stop = std::move(stop);
+  options.parallel = access.parallel;
+  return options;
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,214 @@
+#include "train_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/graph_json.hpp>
+
+#include "config/gpu_choice.hpp"
+#include "config/option_texts.hpp"
+#include "config/shard_choice.hpp"
+#include "config/transport_choice.hpp"
+#include "data_facts.hpp"
+#include "train_start.hpp"
+
+namespace dtrain::job {
+namespace {
+
+// A resumed run has the checkpoint's V already.
+void settle_shards(const config::OptionSet& set, bool resumed, int workers, config::TrainOptions& options) {
+  config::JobOptions& job = options.job;
+  const bool free_choice = !resumed && !set.chosen("logical-shards") && !job.is_per_worker();
+  if (job.elastic && job.max_workers == 0) job.max_workers = config::default_max_workers(workers);
+  if (free_choice && job.is_job()) {
+    options.compute.logical_shards = config::choose_shards({.workers = workers,
+                                                            .max_workers = job.elastic ? job.max_workers : 0,
+                                                            .global_batch = options.compute.samples_per_step()});
+  }
+  config::check_shards(options.compute);
+}
+
+// A worker without a shard would only wait.
+void settle_workers(const config::OptionSet& set, int workers, config::TrainOptions& options) {
+  config::JobOptions& job = options.job;
+  const int shards = options.compute.logical_shards;
+  if (job.is_per_worker() || !job.is_job()) return;
+  if (workers > shards && !job.elastic) {
+    throw UsageError(fmt::format("{} workers for {} logical shards: {} of them would compute nothing", workers, shards,
+                                 workers - shards),
+                     "use fewer workers, or more --logical-shards in a new run");
+  }
+  if (set.chosen("max-workers") && job.max_workers > shards) {
+    throw UsageError(fmt::format("--max-workers {}: a step has {} logical shards to share", job.max_workers, shards),
+                     "use at most that many, or more --logical-shards in a new run");
+  }
+  if (job.elastic) job.max_workers = std::min(job.max_workers, shards);
+}
+
+data::RemoteOptions with_cache(const TrainRun& run) {
+  data::RemoteOptions remote = run.remote;
+  config::set_cache(run.options.data, remote);
+  return remote;
+}
+
+// A bucket that is not there, or not ours, shows now and not at the end of the first epoch.
+void check_checkpoint_prefix(const TrainRun& run) {
+  if (run.options.model_prefix && data::is_remote(*run.options.model_prefix)) {
+    train::list_checkpoints(*run.options.model_prefix, run.remote.store);
+  }
+}
+
+// Nobody named them, so an error that follows would come as a surprise.
+void tell_of_counted_gpus(const config::OptionSet& set, const config::ComputeOptions& options, Reporter& reporter) {
+  const config::Option& gpus = *set.find("gpus");
+  if (gpus.origin != gpus.legacy_variable || options.gpus.empty()) return;
+  reporter.note(fmt::format("{}: training on --gpus {}; --device cpu trains without them", gpus.origin, options.gpus));
+}
+
+// What workers of other machines have, those find out.
+void check_machine(const config::TrainOptions& options) {
+  const std::vector<int> gpus = config::named_gpus(options.compute);
+  if (gpus.size() > 1 && !options.job.is_on_other_machines())
+    config::check_gpus_of_machine(gpus, backend::look_for_cuda());
+}
+
+void settle_transport(const config::OptionSet& set, config::TrainOptions& options, Reporter& reporter) {
+  const config::TransportWish wish{.chose_transport = set.chosen("transport"),
+                                   .chose_store = set.chosen("kv-store"),
+                                   .on_gpus = config::gpu_of_slot(options.compute, 0).has_value()};
+  const backend::CudaReport report =
+      options.job.is_job() && wish.on_gpus ? backend::look_for_cuda() : backend::CudaReport{};
+  options.job.transport = config::choose_transport(options.job, wish, report);
+  if (options.job.transport == "nccl") reporter.note("Gradients are added up on the GPUs and travel by NCCL");
+}
+
+// Looking for libraries takes a while: only where the kernel shows a GPU.
+void tell_of_idle_gpu(const config::ComputeOptions& options, Reporter& reporter) {
+  if (!std::filesystem::exists("/dev/nvidia0")) return;
+  const std::string note = config::idle_gpu_note(options, backend::look_for_cuda());
+  if (!note.empty()) reporter.note(note);
+}
+
+}  // namespace
+
+data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::LentCredentials> lent) {
+  net::AwsSettings settings;
+  settings.lent = std::move(lent);
+  net::ObjectLimits limits;
+  limits.tries.stop_on_signal = false;
+  data::RemoteOptions remote;
+  remote.store = std::make_shared<net::ObjectStore>(std::move(settings), limits);
+  remote.tell = [&reporter](const std::string& text) { reporter.warn(text); };
+  return remote;
+}
+
+bool uses_s3(const TrainRun& run) {
+  std::string paths = run.sources.train.string() + "," + run.start_file.string();
+  for (const auto& path : {run.sources.validation, run.options.model_prefix}) {
+    if (path) paths += "," + path->string();
+  }
+  return paths.find("s3://") != paths.npos;
+}
+
+void load_start(TrainRun& run) {
+  const config::TrainOptions& options = run.options;
+  if (!run.start_file.empty()) {
+    run.start = train::load_checkpoint_file(run.start_file, run.remote.store);
+  } else if (options.load_epoch) {
+    run.start = train::load_checkpoint(*options.model_prefix, static_cast<std::uint32_t>(*options.load_epoch),
+                                       run.graph.input(), run.graph.classes(), run.remote.store);
+  }
+  if (run.start) complete_optimizer_state(*run.start, options.optimizer);
+}
+
+TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter) {
+  TrainRun run;
+  run.options = given;
+  config::TrainOptions& options = run.options;
+  tell_of_counted_gpus(set, options.compute, reporter);
+  check_machine(options);
+  run.backend = config::backend_of_worker(options.compute, 0);
+  run.dtype = config::choose_dtype(options.compute, *run.backend);
+  tell_of_idle_gpu(options.compute, reporter);
+  run.remote = remote_of_run(reporter);
+  check_checkpoint_prefix(run);
+  if (auto start = find_start(options, set, run.remote.store, reporter)) {
+    run.start = std::move(start->checkpoint);
+    run.start_file = std::move(start->file);
+    agree_with_checkpoint(*run.start, set, options);
+  }
+  settle_shards(set, run.start && options.resume, workers, options);
+  settle_workers(set, workers, options);
+  settle_transport(set, options, reporter);
+  run.graph = graph_of_run(run.start, set, options);
+  if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
+  run.sources = config::choose_sources(options, set, reporter);
+  return run;
+}
+
+Json run_to_json(const TrainRun& run) {
+  config::TrainOptions options = run.options;
+  options.compute.global_batch = options.compute.samples_per_step();
+  options.compute.dtype = backend::dtype_name(run.dtype);
+  options.data.train = run.sources.train;
+  options.data.validation = run.sources.validation;
+  Json document = config::begin_document(options.job.sync_to);
+  document["options"] = config::changed_options(options);
+  document["graph"] = nn::graph_to_json(run.graph);
+  document["data"] = data_facts(run.sources, run.remote.store);
+  document["start"] = run.start_file.string();
+  return document;
+}
+
+TrainRun run_from_json(const Json& document, int slot) {
+  config::enter_document(document);
+  TrainRun run;
+  run.options = config::options_from<config::TrainOptions>(document.at("options"));
+  run.graph = nn::graph_from_json(document.at("graph"), "the job's network");
+  run.start_file = document.at("start").as_string();
+  run.backend = config::backend_of_worker(run.options.compute, slot);
+  run.dtype = config::choose_dtype(run.options.compute, *run.backend);
+  run.sources.train = run.options.data.train.value_or("");
+  run.sources.validation = run.options.data.validation;
+  return run;
+}
+
+std::uint64_t buffer_bytes_of(const TrainRun& run) {
+  const config::ComputeOptions compute = config::compute_of_worker(run.options);
+  const std::uint64_t training =
+      data::buffer_bytes(training_loader(run.options.data, compute.seed), compute.samples_per_step());
+  if (!run.sources.validation) return training;
+  return training + data::buffer_bytes(validation_loader(run.options.data), config::largest_shard(compute));
+}
+
+std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
+  data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
+  options.remote = with_cache(run);
+  config::load_for(*run.backend, options);
+  return std::make_unique<data::Loader>(run.sources.train, std::move(options));
+}
+
+std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
+  if (!run.sources.validation) return nullptr;
+  data::LoaderOptions options = validation_loader(run.options.data);
+  options.remote = with_cache(run);
+  config::load_for(*run.backend, options);
+  return std::make_unique<data::Loader>(*run.sources.validation, std::move(options));
+}
+
+std::string bad_records_warning(const data::Loader& loader) {
+  return fmt::format("{} records could not be decoded and were replaced; the first: {}", loader.bad_records(),
+                     loader.first_bad_record());
+}
+
+std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
+  backend::CompileOptions options =
+      config::compile_options(config::compute_of_worker(run.options), run.dtype, run.options.top_k);
+  options.optimizer = run.options.optimizer.kind;
+  return run.backend->compile(run.graph, options);
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,53 @@
+// A training run whose questions are answered: options final, checkpoint agreed with, network chosen, files there. The
+// process that the person started settles it once; workers of a job get it as a document and ask nothing again.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/train/checkpoint.hpp>
+
+#include "config/train_options.hpp"
+#include "config/train_sources.hpp"
+
+namespace dtrain::job {
+
+struct TrainRun {
+  config::TrainOptions options;
+  std::optional<train::Checkpoint> start;
+  Path start_file;  // manifest of `start` where --resume chose it; else empty
+  nn::Graph graph;
+  config::TrainSources sources;
+  std::unique_ptr<backend::Backend> backend;
+  backend::DType dtype = backend::DType::float32;
+  // How files behind URLs are reached: those to read, and checkpoints.
+  data::RemoteOptions remote{};
+};
+
+// Its store goes on after a stop signal, so that the last step and checkpoint can be finished. `lent`: of a worker.
+data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::LentCredentials> lent = {});
+// Whether any of its files is behind s3://.
+bool uses_s3(const TrainRun& run);
+
+// Throws what a person must know before anything runs: UsageError, DataError. options.compute.hosts is set already;
+// `workers`: of the start, for the choice of V.
+TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter);
+
+// What a worker needs of the run. Texts of options that are not their default, the graph whole, files by path: neither
+// the worker's environment nor its configuration files can change anything.
+Json run_to_json(const TrainRun& run);
+// All but the checkpoint, for worker `slot` of a host. Throws DataError for a document of another version.
+TrainRun run_from_json(const Json& document, int slot = 0);
+// The checkpoint that the run starts from, if there is one; run.remote must be there.
+void load_start(TrainRun& run);
+
+// What the batches of a worker's loaders take at most.
+std::uint64_t buffer_bytes_of(const TrainRun& run);
+std::unique_ptr<data::Loader> training_loader(const TrainRun& run);
+std::unique_ptr<data::Loader> validation_loader(const TrainRun& run);  // nullptr: none
+// For a loader that met some.
+std::string bad_records_warning(const data::Loader& loader);
+std::unique_ptr<backend::Executable> compile(const TrainRun& run);
+
+}  // namespace dtrain::job

@@ -1,0 +1,110 @@
+#include "train_start.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/graph_json.hpp>
+
+namespace dtrain::job {
+namespace {
+
+const Path& needed_prefix(const config::TrainOptions& options, std::string_view flag) {
+  if (options.model_prefix) return *options.model_prefix;
+  throw UsageError(fmt::format("{}: needs --model-prefix, the start of the checkpoint's name", flag));
+}
+
+std::optional<Start> newest_undamaged(const Path& prefix, const train::SharedStore& store, Reporter& reporter) {
+  const auto names = train::list_checkpoints(prefix, store);
+  for (const train::CheckpointName& name : names) {
+    try {
+      Start start{.checkpoint = train::load_checkpoint_file(name.stem() + ".json", store),
+                  .file = name.stem() + ".json"};
+      const train::Cursor& cursor = start.checkpoint.cursor;
+      reporter.note(fmt::format("Resuming from \"{}\": epoch {}, step {}", name.stem(), cursor.epoch, cursor.step));
+      return start;
+    } catch (const DataError& error) {
+      reporter.warn(fmt::format("{}; trying the checkpoint before it", error.what()));
+    }
+  }
+  if (names.empty()) {
+    reporter.note(fmt::format("No checkpoint of {} yet: starting from the beginning", prefix.string()));
+    return std::nullopt;
+  }
+  throw DataError(fmt::format("{}: every checkpoint is damaged", prefix.string()),
+                  "start again with another --model-prefix, or copy the checkpoints from a backup");
+}
+
+template <typename Value>
+void agree(const config::OptionSet& set, const char* name, Value& mine, const Value& saved) {
+  if (set.chosen(name) && mine != saved) {
+    throw UsageError(fmt::format("--{} {}: the checkpoint was trained with {}", name, mine, saved),
+                     fmt::format("leave --{} out to resume, or use another --model-prefix", name));
+  }
+  mine = saved;
+}
+
+}  // namespace
+
+std::optional<Start> find_start(const config::TrainOptions& options, const config::OptionSet& set,
+                                const train::SharedStore& store, Reporter& reporter) {
+  if (options.resume && options.load_epoch) {
+    throw UsageError("--resume and --load-epoch: both say where to begin", "give one of them");
+  }
+  if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), store, reporter);
+  if (!options.load_epoch) return std::nullopt;
+  std::optional<int> classes;
+  if (set.chosen("num-classes")) classes = options.data.classes;
+  const Path& prefix = needed_prefix(options, "--load-epoch");
+  train::Checkpoint checkpoint = train::load_checkpoint(prefix, static_cast<std::uint32_t>(*options.load_epoch),
+                                                        options.data.image, classes, store);
+  reporter.note(fmt::format("Loaded model \"{}-{:04}\"", prefix.string(), *options.load_epoch));
+  return Start{.checkpoint = std::move(checkpoint), .file = {}};
+}
+
+void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set,
+                           config::TrainOptions& options) {
+  if (!options.resume) return;
+  agree(set, "seed", options.compute.seed, start.job.seed);
+  agree(set, "logical-shards", options.compute.logical_shards, start.job.logical_shards);
+  const bool chosen = set.chosen("global-batch") || (set.chosen("batch-size") && !options.job.is_job());
+  if (chosen && options.compute.samples_per_step() != start.job.global_batch) {
+    throw UsageError(fmt::format("--{} {}: the checkpoint was trained with {} samples a step",
+                                 set.chosen("global-batch") ? "global-batch" : "batch-size",
+                                 options.compute.samples_per_step(), start.job.global_batch),
+                     "leave it out to resume, or use another --model-prefix");
+  }
+  options.compute.global_batch = start.job.global_batch;
+}
+
+nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
+                       config::TrainOptions& options) {
+  if (start && !config::network_is_chosen(set)) {
+    options.data.image = start->graph.input();
+    options.data.classes = start->graph.classes();
+    return start->graph;
+  }
+  nn::Graph graph = config::choose_graph(options.network, set, options.data);
+  if (start && nn::graph_to_json(graph) != nn::graph_to_json(start->graph)) {
+    throw UsageError(
+        fmt::format("the checkpoint holds {}, not the {} that the options describe", start->graph.name, graph.name),
+        "leave --network, --num-layers, --image-shape and --num-classes out to take the checkpoint's");
+  }
+  return graph;
+}
+
+bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer) {
+  const auto slots = static_cast<std::size_t>(nn::optimizer_slots(optimizer.kind));
+  const std::size_t needed = slots * start.state.parameters.size();
+  const bool same_rule = start.job.optimizer.kind == optimizer.kind;
+  if (same_rule && start.state.optimizer.size() == needed) return false;
+  start.state.optimizer.assign(needed, 0.0f);
+  return true;
+}
+
+void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Reporter& reporter) {
+  if (complete_optimizer_state(start, optimizer)) {
+    reporter.note("The checkpoint has no state of this optimizer: it begins at zero");
+  }
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,84 @@
+#include "program_worker.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/comm/mesh.hpp>
+#include <dtrain/external/run_program.hpp>
+
+#include "config/option_texts.hpp"
+#include "job/coordinator/program_work.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using external::Ended;
+
+comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me) {
+  comm::EndpointOptions options;
+  options.bind_address = me.address;
+  options.secret = me.token;
+  options.operation_deadline = patience_of(launch_options_in(me.document));
+  return options;
+}
+
+external::Workplace workplace(const elastic::WorkerJob& me, const external::Program& program) {
+  return {.host = me.host,
+          .slot = me.slot,
+          .address = me.address,
+          .processors = usable_cpus(),
+          .job_folder = me.job_folder,
+          .environment = own_environment(),
+          .mark = fmt::format("DTRAIN_PROGRAM={}.{}.", program.job, me.worker)};
+}
+
+elastic::Left::How how_of(Ended::How how) {
+  switch (how) {
+    case Ended::How::done:
+      return elastic::Left::How::done;
+    case Ended::How::removed:
+      return elastic::Left::How::removed;
+    case Ended::How::stopped:
+      return elastic::Left::How::stopped;
+    case Ended::How::failed:
+    case Ended::How::stuck:
+      break;
+  }
+  return elastic::Left::How::failed;
+}
+
+// How the job ends with this rank; ok: it may go on.
+ExitCode code_of_job(const Ended& ended) {
+  if (ended.how == Ended::How::stuck) return ExitCode::no_progress;
+  return ended.how == Ended::How::failed ? ExitCode::failed : ExitCode::ok;
+}
+
+ExitCode code_of(const Ended& ended) {
+  if (ended.how == Ended::How::stuck) return ExitCode::no_progress;
+  if (ended.how == Ended::How::failed) return static_cast<ExitCode>(ended.end.shell_code());
+  return ended.how == Ended::How::stopped ? ExitCode::resumable : ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode run_program_worker(const elastic::WorkerJob& me, AgentLink& link) {
+  adopt_orphans();
+  config::enter_document(me.document);
+  const external::Program program = program_in(me.document);
+  comm::Endpoint endpoint(endpoint_options(me));
+  elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = {}});
+  link.connect(session);
+  try {
+    const Ended ended = external::run_program(program, workplace(me, program), session);
+    session.leave(how_of(ended.how), ended.reason, static_cast<int>(code_of_job(ended)));
+    link.finish();
+    return code_of(ended);
+  } catch (const std::exception& error) {
+    session.leave(elastic::Left::How::failed, error.what());
+    link.finish();
+    throw;
+  }
+}
+
+}  // namespace dtrain::job

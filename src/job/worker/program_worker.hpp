@@ -1,0 +1,13 @@
+// A worker of a job whose program is not dtrain's own: it starts the program, and speaks for it.
+#pragma once
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/agent.hpp>
+
+#include "agent_link.hpp"
+
+namespace dtrain::job {
+
+ExitCode run_program_worker(const elastic::WorkerJob& me, AgentLink& link);
+
+}  // namespace dtrain::job

@@ -1,0 +1,153 @@
+#include "worker.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include <dtrain/backend/accelerator.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/base/stack_dump.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/comm/mesh.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/train/report_json.hpp>
+
+#include "agent_link.hpp"
+#include "config/gpu_choice.hpp"
+#include "config/transport_choice.hpp"
+#include "job/coordinator/program_work.hpp"
+#include "near_memory.hpp"
+#include "program_worker.hpp"
+#include "job/report/tensor_log.hpp"
+#include "job/report/train_events.hpp"
+#include "job/spec/data_facts.hpp"
+#include "job/spec/fingerprint.hpp"
+#include "job/spec/job_folder.hpp"
+#include "job/spec/train_run.hpp"
+#include "job/spec/train_start.hpp"
+#include "told_membership.hpp"
+
+namespace dtrain::job {
+namespace {
+
+comm::Transport transport_of(const config::JobOptions& job) {
+  if (job.transport == "nccl") return comm::Transport::nccl;
+  return job.transport == "gloo" ? comm::Transport::gloo : comm::Transport::tcp;
+}
+
+comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const config::TrainOptions& run) {
+  const config::JobOptions& job = run.job;
+  comm::EndpointOptions options;
+  options.bind_address = me.address;
+  options.secret = me.token;
+  options.transport = transport_of(job);
+  if (options.transport == comm::Transport::nccl) {
+    options.nccl.library = config::found_nccl(backend::look_for_cuda()).file;
+    options.nccl.device = backend::open_accelerator(config::gpu_of_slot(run.compute, me.slot).value());
+    options.nccl.any_order = !run.compute.cuda.deterministic;
+  }
+  options.operation_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * job.comm_timeout));
+  return options;
+}
+
+train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJob& me) {
+  train::TrainerOptions options = config::trainer_options(run.options, run.dtype);
+  options.store = run.remote.store;
+  options.warm_up = true;
+  options.same_bits = run.backend->same_bits() && !run.options.job.mixed_hardware;
+  if (run.options.job.sample_ledger) {
+    options.ledger = {JobFolder{me.job_folder}.ledger(), fmt::format("{}-{}", me.host, me.worker)};
+  }
+  return options;
+}
+
+// Where nobody has the state in memory any more, this run goes on from its newest checkpoint.
+void prefer_latest(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
+  try {
+    if (!file_exists(folder.latest())) return;
+    train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()), run.remote.store);
+    complete_optimizer_state(latest, run.options.optimizer);
+    run.start = std::move(latest);
+  } catch (const Error& error) {
+    reporter.warn(fmt::format("{}; this worker needs the state of another", error.what()));
+  }
+}
+
+// What the run needs that is not in its document.
+void open_run(TrainRun& run, const elastic::WorkerJob& me, AgentLink& link, Reporter& reporter) {
+  if (uses_s3(run) && !link.wait_for_loan()) {
+    reporter.warn("the coordinator did not say which AWS credentials to use: trying this host's own");
+  }
+  check_far_facts(me.document, *run.remote.store);
+  load_start(run);
+  prefer_latest(run, JobFolder{me.job_folder}, reporter);
+}
+
+elastic::Left::How how_of(train::TrainResult::Ended ended) {
+  switch (ended) {
+    case train::TrainResult::Ended::done:
+      return elastic::Left::How::done;
+    case train::TrainResult::Ended::removed:
+      return elastic::Left::How::removed;
+    case train::TrainResult::Ended::stopped:
+      break;
+  }
+  return elastic::Left::How::stopped;
+}
+
+train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership, const train::TrainerOptions& options,
+                            Reporter& reporter) {
+  const auto training = training_loader(run);
+  const auto validation = validation_loader(run);
+  const auto executable = compile(run);
+  train::ReportForwarder forwarder(membership);
+  Observers observers;
+  observers.add(forwarder);
+  TensorLog tensors(reporter, run.options.monitor, run.graph, *executable);
+  if (run.options.monitor > 0) observers.add(tensors);
+  train::TrainResult result = train::train(run.graph, *executable, *training, validation.get(), membership, options,
+                                           run.start ? &*run.start : nullptr, observers);
+  if (training->bad_records() > 0) observers.on_warning(bad_records_warning(*training));
+  return result;
+}
+
+}  // namespace
+
+ExitCode run_worker(Reporter& reporter) {
+  dump_stacks_on_signal();
+  watch_stop_signals();
+  watch_stop_signal(SIGUSR1);
+  AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
+  const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
+  if (holds_program(me.document)) return run_program_worker(me, link);
+  TrainRun run = run_from_json(me.document, me.slot);
+  run.remote = remote_of_run(reporter, link.lent());
+  const train::TrainerOptions options = worker_options(run, me);
+  const std::optional<int> gpu = config::gpu_of_slot(run.options.compute, me.slot);
+  reporter.note(fmt::format("worker {} on {}, process {}, {}{} threads", me.worker, me.host, ::getpid(),
+                            gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
+  const FileDescriptor seat = sit_near_memory(run.options.compute.threads, reporter);
+
+  comm::Endpoint endpoint(endpoint_options(me, run.options));
+  elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
+  link.connect(session);
+  ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, reporter);
+  try {
+    membership.progress(elastic::Phase::building);
+    open_run(run, me, link, reporter);
+    const train::TrainResult result = train_in(run, membership, options, reporter);
+    session.leave(how_of(result.ended), result.reason);
+    link.finish();
+    reporter.note(fmt::format("left at epoch {} step {}: {}", result.cursor.epoch, result.cursor.step, result.reason));
+    return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
+  } catch (const std::exception& error) {
+    session.leave(elastic::Left::How::failed, error.what());
+    link.finish();
+    throw;
+  }
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,161 @@
+#include <dtrain/launcher/local_launcher.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <future>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/elastic/agent.hpp>
+
+namespace dtrain::launcher {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPoll = 50ms;
+// For agents to end by themselves, workers included: more than their own grace.
+constexpr auto kLastTime = 3s;
+// For what was killed to be gone, so that it can be reaped.
+constexpr auto kReapTime = 2s;
+
+// The read end of a pipe that holds the text and its end.
+FileDescriptor pipe_with(const std::string& text) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  FileDescriptor read_end(ends[0]);
+  const FileDescriptor write_end(ends[1]);
+  ::fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
+  if (::write(write_end.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    throw Error(fmt::format("cannot write {} bytes into a pipe", text.size()));
+  }
+  return read_end;
+}
+
+// Whether the process has left nothing behind, now that it was killed. One that still has a parent among the dying
+// becomes this process's child only after that.
+bool is_gone(pid_t process) {
+  const pid_t reaped = ::waitpid(process, nullptr, WNOHANG);
+  return reaped == process || (reaped < 0 && ::kill(process, 0) != 0);
+}
+
+// Ends an agent, or what one that was killed left behind: by its session, by its mark.
+void end_and_reap(pid_t agent, const std::string& mark) {
+  std::vector<pid_t> killed = kill_session(agent, mark);
+  const auto until = std::chrono::steady_clock::now() + kReapTime;
+  bool left = true;
+  while (left && std::chrono::steady_clock::now() < until) {
+    std::erase_if(killed, is_gone);
+    left = reap_session(agent) || !killed.empty();
+    if (left) std::this_thread::sleep_for(5ms);
+  }
+}
+
+}  // namespace
+
+// One thread starts and watches the agents: a death signal is about the thread that started a process, so that thread
+// must live as long as the launcher.
+struct LocalLauncher::State {
+  struct Agent {
+    pid_t process = 0;
+    std::string mark;
+  };
+  using Start = std::packaged_task<void()>;
+
+  explicit State(std::vector<std::string> words) : command(std::move(words)) {}
+
+  Agent start_agent(const elastic::AgentJoin& join) const {
+    const FileDescriptor input = pipe_with(elastic::to_json(join).dump());
+    Spawn child = spawn_of(command);
+    child.environment = own_environment();
+    child.input = input.get();
+    child.error = STDERR_FILENO;
+    child.group = Spawn::Group::session;
+    // Not SIGKILL: the agent must live to end what its workers started.
+    child.death_signal = SIGTERM;
+    return {spawn(child), elastic::tree_mark(join)};
+  }
+
+  void work(std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      for (Start& start : wait_for_starts(stop)) start();
+      remove_ended();
+    }
+    end_all();
+  }
+
+  std::vector<Start> wait_for_starts(std::stop_token stop) {
+    std::unique_lock lock(mutex);
+    wake.wait_for(lock, stop, kPoll, [&] { return !starts.empty(); });
+    return std::exchange(starts, {});
+  }
+
+  // An agent ends all of its tree, unless it was killed itself.
+  void remove_ended() {
+    std::erase_if(agents, [](const Agent& agent) {
+      if (!has_ended(agent.process)) return false;
+      end_and_reap(agent.process, agent.mark);
+      return true;
+    });
+  }
+
+  void end_all() {
+    for (const Agent& agent : agents) ::kill(agent.process, SIGTERM);
+    const auto until = std::chrono::steady_clock::now() + kLastTime;
+    for (remove_ended(); !agents.empty() && std::chrono::steady_clock::now() < until; remove_ended()) {
+      std::this_thread::sleep_for(10ms);
+    }
+    for (const Agent& agent : agents) {
+      kill_tree(agent.process, agent.mark);
+      end_and_reap(agent.process, agent.mark);
+    }
+  }
+
+  std::vector<std::string> command;
+  std::vector<Agent> agents;  // of the thread alone
+  std::mutex mutex;           // guards starts
+  std::condition_variable_any wake;
+  std::vector<Start> starts;
+  std::jthread thread;
+};
+
+LocalLauncher::LocalLauncher(std::vector<std::string> command) {
+  if (command.empty()) {
+    command = own_command();
+    command.push_back("agent");
+  }
+  adopt_orphans();
+  state_ = std::make_unique<State>(std::move(command));
+  state_->thread = std::jthread([state = state_.get()](std::stop_token stop) { state->work(stop); });
+}
+
+LocalLauncher::~LocalLauncher() = default;
+
+void LocalLauncher::start(const elastic::HostLine&, const elastic::AgentJoin& join, Failed) {
+  State::Start start([state = state_.get(), join] { state->agents.push_back(state->start_agent(join)); });
+  std::future<void> started = start.get_future();
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->starts.push_back(std::move(start));
+  }
+  state_->wake.notify_one();
+  try {
+    started.get();
+  } catch (const Error& error) {
+    throw RemoteError(fmt::format("{}: its agent does not start: {}", join.host, error.what()), error.hint());
+  }
+}
+
+}  // namespace dtrain::launcher

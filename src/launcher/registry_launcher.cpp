@@ -1,0 +1,88 @@
+#include <dtrain/launcher/registry_launcher.hpp>
+
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/launcher/starter_launcher.hpp>
+#include <dtrain/net/channel.hpp>
+
+namespace dtrain::launcher {
+namespace {
+
+constexpr std::chrono::seconds kConnectDeadline{10};
+
+}  // namespace
+
+// One connection for all starts, made when the first comes and again after it was lost.
+struct RegistryLauncher::State {
+  State(AgentRegistry where, std::string announced)
+      : registry(std::move(where)), announce(std::move(announced)), thread([this] { loop.run(); }) {}
+  ~State() {
+    loop.stop();
+    thread.join();
+  }
+
+  void ask(const Json& question, std::uint64_t number, Failed failed) {
+    const std::lock_guard lock(mutex);
+    if (!channel) connect();
+    waiting[number] = std::move(failed);
+    channel->send(question.dump());
+  }
+
+  void connect() {
+    channel = net::connect_channel(loop, registry.address, registry.port, registry.token, kConnectDeadline);
+    channel->listen({.on_frame = [this](const std::string& frame) { hear(frame); },
+                     .on_close = [this](const std::string& reason) { lose(reason); }});
+  }
+
+  void hear(const std::string& frame) {
+    const Json answer = Json::parse(frame, "an answer of the cluster's head");
+    const Json* number = answer.find("id");
+    const Json* error = answer.find("error");
+    if (!number) return;
+    std::unique_lock lock(mutex);
+    auto node = waiting.extract(static_cast<std::uint64_t>(number->as_integer()));
+    lock.unlock();
+    if (!node.empty() && error) node.mapped()(error->as_string());
+  }
+
+  void lose(const std::string& reason) {
+    std::unique_lock lock(mutex);
+    channel.reset();
+    const auto lost = std::exchange(waiting, {});
+    lock.unlock();
+    for (const auto& [number, failed] : lost) failed("the cluster's head was lost: " + reason);
+  }
+
+  const AgentRegistry registry;
+  const std::string announce;
+  std::mutex mutex;  // guards the next three
+  std::shared_ptr<net::Channel> channel;
+  std::map<std::uint64_t, Failed> waiting;  // for the head's answer, by number
+  std::uint64_t last = 0;
+  net::Loop loop;
+  std::thread thread;
+};
+
+RegistryLauncher::RegistryLauncher(AgentRegistry registry, std::string announce)
+    : state_(std::make_unique<State>(std::move(registry), std::move(announce))) {}
+RegistryLauncher::~RegistryLauncher() = default;
+
+void RegistryLauncher::start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(state_->mutex);
+    number = ++state_->last;
+  }
+  const Json order = Json::object({{"ask", "start"},
+                                   {"id", number},
+                                   {"host", host.host},
+                                   {"join", elastic::to_json(with_own_addresses(join, state_->announce))}});
+  state_->ask(order, number, std::move(failed));
+}
+
+}  // namespace dtrain::launcher

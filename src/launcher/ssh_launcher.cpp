@@ -1,0 +1,178 @@
+#include <dtrain/launcher/ssh_launcher.hpp>
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/launcher/program_copy.hpp>
+#include <dtrain/launcher/sync.hpp>
+#include <dtrain/net/addresses.hpp>
+
+#include "agent_words.hpp"
+
+namespace dtrain::launcher {
+namespace {
+
+constexpr std::size_t kMostSaid = 4 << 10;  // of what an agent says before it joined
+
+std::string end_of(const net::SshExit& exit, std::chrono::milliseconds deadline) {
+  if (exit.timed_out) return fmt::format("did not join within {} s", deadline.count() / 1000);
+  if (!exit.signal.empty()) return fmt::format("was killed by SIG{}", exit.signal);
+  return fmt::format("ended with {}", exit.code);
+}
+
+void run_agent_on(net::SshSession& session, std::vector<std::string> command, const elastic::AgentJoin& join,
+                  const SshLauncherOptions& options) {
+  command.insert(command.end(), {"agent", "--apart"});
+  std::string said;
+  net::SshCommand start{.argv = std::move(command), .input = elastic::to_json(join).dump()};
+  start.deadline = options.join_deadline;
+  start.on_error = [&said](std::string_view text) {
+    said += text.substr(0, kMostSaid - std::min(said.size(), kMostSaid));
+  };
+  const net::SshExit exit = session.run(start);
+  if (exit.ok()) return;
+  const std::string words = agent_words(said);
+  throw RemoteError(fmt::format("{}: its agent {}{}{}", session.name(), end_of(exit, options.join_deadline),
+                                words.empty() ? "" : ": ", words));
+}
+
+void fill_address(elastic::AgentJoin& join, const net::SshSession& session, const SshLauncherOptions& options) {
+  if (join.address != net::kAnyAddress) return;
+  join.address = options.announce;
+  if (!join.address.empty()) return;
+  join.address = session.local_address();
+  join.more_addresses = net::own_addresses();
+  std::erase(join.more_addresses, join.address);
+}
+
+// What all hosts get besides the program, read when the first of them needs it. Members may be called from any thread.
+class Baggage {
+ public:
+  void bring(const elastic::HostLine& host, net::SshSession& session, const SshLauncherOptions& options) {
+    if (options.copy_from.empty()) return;
+    const SyncResult result = sync_tree(tree(options), session, options.copy_to);
+    if (result.copied == 0 || !options.on_note) return;
+    options.on_note(
+        fmt::format("Copied {} of {} files to {}:{}", result.copied, result.files, host.name, options.copy_to));
+  }
+
+ private:
+  const SyncTree& tree(const SshLauncherOptions& options) {
+    const std::lock_guard lock(mutex_);
+    if (!tree_) tree_ = read_tree(options.copy_from, options.not_copied);
+    return *tree_;
+  }
+
+  std::mutex mutex_;  // guards tree_ until it is there
+  std::optional<SyncTree> tree_;
+};
+
+void start_one(const elastic::HostLine& host, elastic::AgentJoin join, const SshLauncherOptions& options,
+               ProgramCopy& program, Baggage& baggage) {
+  const auto note = [&](const std::string& line) {
+    if (options.on_note) options.on_note(line);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  net::SshSession session = net::SshSession::connect({host.host, host.user, host.port}, options.ssh);
+  fill_address(join, session, options);
+  ProgramCopy::Ready ready{.command = program.same_path()};
+  if (options.sync_binary) ready = program.make_ready(session);
+  if (ready.copied > 0) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    note(fmt::format("Copied dtrain to {}: {} MB in {:.1f} s", host.name, ready.copied >> 20, took.count()));
+  }
+  baggage.bring(host, session, options);
+  run_agent_on(session, std::move(ready.command), join, options);
+}
+
+}  // namespace
+
+std::string reason_of(const std::string& host, const Error& error) {
+  std::string_view what = error.what();
+  // Who shows it names the host already.
+  if (what.starts_with(host + ": ")) what.remove_prefix(host.size() + 2);
+  return error.hint().empty() ? std::string(what) : fmt::format("{} ({})", what, error.hint());
+}
+
+void start_agent_over_ssh(const elastic::HostLine& host, const elastic::AgentJoin& join,
+                          const SshLauncherOptions& options) {
+  ProgramCopy program;
+  Baggage baggage;
+  start_one(host, join, options, program, baggage);
+}
+
+// Threads are made as they are needed and stay.
+struct SshLauncher::State {
+  struct Start {
+    elastic::HostLine host;
+    elastic::AgentJoin join;
+    Failed failed;
+  };
+
+  explicit State(SshLauncherOptions chosen) : options(std::move(chosen)) { options.ssh.stop = stop.get_token(); }
+  ~State() {
+    stop.request_stop();
+    for (std::jthread& thread : threads) thread.request_stop();
+  }
+
+  void add(Start start) {
+    const std::lock_guard lock(mutex);
+    waiting.push_back(std::move(start));
+    if (waiting.size() > idle && threads.size() < static_cast<std::size_t>(options.parallel)) {
+      threads.emplace_back([this](const std::stop_token& token) { work(token); });
+    }
+    wake.notify_one();
+  }
+
+  void work(const std::stop_token& token) {
+    std::unique_lock lock(mutex);
+    while (!token.stop_requested()) {
+      ++idle;
+      wake.wait(lock, token, [&] { return !waiting.empty(); });
+      --idle;
+      if (token.stop_requested()) return;
+      const Start start = std::move(waiting.front());
+      waiting.pop_front();
+      lock.unlock();
+      serve(start);
+      lock.lock();
+    }
+  }
+
+  void serve(const Start& start) {
+    try {
+      start_one(start.host, start.join, options, program, baggage);
+    } catch (const Stopped&) {  // the launcher ends: nobody listens any more
+    } catch (const Error& error) {
+      start.failed(reason_of(start.host.name, error));
+    }
+  }
+
+  SshLauncherOptions options;
+  ProgramCopy program;
+  Baggage baggage;
+  std::stop_source stop;
+  std::mutex mutex;  // guards what follows
+  std::condition_variable_any wake;
+  std::deque<Start> waiting;
+  std::size_t idle = 0;               // threads
+  std::vector<std::jthread> threads;  // last: they end before all else
+};
+
+SshLauncher::SshLauncher(SshLauncherOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+SshLauncher::~SshLauncher() = default;
+
+void SshLauncher::start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) {
+  state_->add({host, join, std::move(failed)});
+}
+
+}  // namespace dtrain::launcher

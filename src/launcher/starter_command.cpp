@@ -1,0 +1,90 @@
+#include "starter_command.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::launcher {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
+
+// Of all its processors: an agent is one task, but its workers are as many as there are slots.
+Words open_mpi(const StarterCall& call, const std::string& host) {
+  Words words = {call.program.string(), "--host", host, "-np", "1", "--bind-to", "none"};
+  if (call.as_root) words.emplace_back("--allow-run-as-root");
+  return words;
+}
+
+Words hydra(const StarterCall& call, const std::string& host) {
+  return {call.program.string(), "-hosts", host, "-n", "1"};
+}
+
+// --overlap: the step shares the node with whatever step the coordinator is in. --export: even where a batch script was
+// submitted without an environment. --immediate: a node that is taken is an error, not a wait.
+Words srun(const StarterCall& call, const std::string& host) {
+  return {call.program.string(),
+          "--overlap",
+          "--nodes=1",
+          "--ntasks=1",
+          "--nodelist=" + host,
+          "--cpu-bind=none",
+          "--mpi=none",
+          "--input=none",
+          "--kill-on-bad-exit=0",
+          "--export=ALL",
+          "--immediate=30",
+          "--job-name=dtrain-agent",
+          "--quiet"};
+}
+
+// The job's own host may have no slot left besides the one that this process is in.
+Words qrsh(const StarterCall& call, const std::string& host) {
+  if (short_name(host) == short_name(call.own_host)) return {};
+  return {call.program.string(), "-inherit", "-nostdin", "-noshell", host};
+}
+
+}  // namespace
+
+std::vector<std::string> starter_command(const StarterCall& call, const elastic::HostLine& host,
+                                         const std::vector<std::string>& agent) {
+  if (!host.user.empty() || host.port != 0) {
+    throw UsageError(fmt::format("{}: {} logs in by itself, so a user or a port means nothing", host.name,
+                                 call.program.filename().string()),
+                     "give the host's name alone, with slots=n for several workers");
+  }
+  Words words;
+  switch (call.starter) {
+    case Starter::open_mpi:
+      words = open_mpi(call, host.host);
+      break;
+    case Starter::hydra:
+      words = hydra(call, host.host);
+      break;
+    case Starter::srun:
+      words = srun(call, host.host);
+      break;
+    case Starter::qrsh:
+      words = qrsh(call, host.host);
+      break;
+  }
+  words.insert(words.end(), agent.begin(), agent.end());
+  return words;
+}
+
+Starter kind_of_mpirun(std::string_view version) {
+  if (version.find("Open MPI") != version.npos || version.find("OpenRTE") != version.npos) return Starter::open_mpi;
+  for (const std::string_view kin : {"HYDRA", "Hydra", "Intel(R) MPI", "MVAPICH"}) {
+    if (version.find(kin) != version.npos) return Starter::hydra;
+  }
+  const std::string first(trim(version.substr(0, version.find('\n'))));
+  throw UsageError(fmt::format("mpirun is neither Open MPI's nor MPICH's: it says '{}'", first),
+                   "put the folder of one of them first in PATH, or use --launcher ssh");
+}
+
+}  // namespace dtrain::launcher

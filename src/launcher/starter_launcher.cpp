@@ -1,0 +1,286 @@
+#include <dtrain/launcher/starter_launcher.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/ask_program.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/elastic/agent.hpp>
+#include <dtrain/launcher/program_copy.hpp>
+#include <dtrain/net/addresses.hpp>
+
+#include "agent_words.hpp"
+#include "starter_command.hpp"
+
+namespace dtrain::launcher {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+constexpr auto kPoll = 50ms;
+// For agents to end with all of their workers, and for their starters to hear of it.
+constexpr auto kLastTime = 7s;
+// Between SIGTERM and SIGKILL.
+constexpr auto kGrace = 3s;
+constexpr std::size_t kMostSaid = 4 << 10;
+constexpr unsigned kOwnerOnly = 0600;
+constexpr int kHostNameSize = 256;
+
+std::string own_host() {
+  char name[kHostNameSize] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+FileDescriptor open_log(const Path& path) {
+  make_folder(path.parent_path());
+  FileDescriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!log) throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
+  return log;
+}
+
+std::string said_since(const Path& log, std::uintmax_t before) {
+  try {
+    const std::string all = read_file(log).substr(before);
+    return agent_words(all.substr(all.size() - std::min(all.size(), kMostSaid)));
+  } catch (const std::exception&) {  // the folder is gone, or somebody made the log anew
+    return "";
+  }
+}
+
+std::string end_of(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
+  return fmt::format("ended with {}", WEXITSTATUS(status));
+}
+
+bool is_executable(const Path& path) {
+  return std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+// One thread watches the starters. They have no death signal: where the job survives its coordinator, they must too;
+// else their agents end when the coordinator is gone, and they with them.
+struct StarterLauncher::State {
+  struct Running {
+    pid_t process = 0;
+    std::string host;
+    Path join_file, log;
+    std::uintmax_t log_size = 0;  // before
+    Clock::time_point begun, killed{};
+    Failed failed;
+    bool has_agent = false;  // one took the join file; asked by took_join()
+    bool took_join() { return has_agent = has_agent || !is_listed(join_file); }
+  };
+
+  explicit State(StarterLauncherOptions chosen) : options(std::move(chosen)) {
+    if (options.agent_command.empty()) {
+      options.agent_command = program_by_path();
+      options.agent_command.push_back("agent");
+    }
+  }
+
+  Running start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) const {
+    Running running{.host = host.name,
+                    .join_file = Path(join.job_folder) / fmt::format("join_{}.json", join.tree),
+                    .log = elastic::agent_log(join),
+                    .begun = Clock::now(),
+                    .failed = std::move(failed)};
+    std::vector<std::string> agent = options.agent_command;
+    agent.insert(agent.end(), {"--join", running.join_file.string()});
+    const StarterCall call{options.starter, options.program, ::geteuid() == 0, own_host()};
+    Spawn child = spawn_of(starter_command(call, host, agent));
+    const FileDescriptor log = open_log(running.log);
+    running.log_size = std::filesystem::file_size(running.log);
+    child.environment = options.environment;
+    child.folder = "/";  // the starter wants its own on the host too
+    child.output = child.error = log.get();
+    child.group = Spawn::Group::session;
+    write_file_atomic(running.join_file, elastic::to_json(with_own_addresses(join, options.announce)).dump(),
+                      kOwnerOnly);
+    try {
+      running.process = spawn(child);
+    } catch (const Error&) {
+      forget(running);
+      throw;
+    }
+    return running;
+  }
+
+  static void forget(const Running& running) {
+    std::error_code ignored;
+    std::filesystem::remove(running.join_file, ignored);
+  }
+
+  void work(const std::stop_token& stop) {
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, stop, kPoll, [&] { return stop.stop_requested(); })) {
+      std::vector<Running> looked_at = std::exchange(all, {});
+      lock.unlock();
+      look_at(looked_at);
+      lock.lock();
+      std::ranges::move(looked_at, std::back_inserter(all));
+    }
+  }
+
+  // Removes those that ended.
+  void look_at(std::vector<Running>& starters) const {
+    std::erase_if(starters, [this](Running& running) {
+      if (has_ended(running.process)) {
+        const std::string end = reap(running);
+        if (running.failed) running.failed(end);
+        return true;
+      }
+      end_if_late(running);
+      return false;
+    });
+  }
+
+  std::string reap(const Running& running) const {
+    int status = 0;
+    ::waitpid(running.process, &status, 0);
+    forget(running);
+    const std::string words = said_since(running.log, running.log_size);
+    return fmt::format("{} {}{}{}", options.program.filename().string(), end_of(status), words.empty() ? "" : ": ",
+                       words);
+  }
+
+  void end_if_late(Running& running) const {
+    const auto now = Clock::now();
+    if (running.killed != Clock::time_point{}) {
+      if (now - running.killed > kGrace) kill_session(running.process, {});
+      return;
+    }
+    if (now - running.begun < options.start_deadline || running.took_join()) return;
+    forget(running);
+    const std::string words = said_since(running.log, running.log_size);
+    std::exchange(running.failed, nullptr)(
+        fmt::format("{} did not start its agent within {} s{}{}", options.program.filename().string(),
+                    std::chrono::duration_cast<std::chrono::seconds>(options.start_deadline).count(),
+                    words.empty() ? "" : ": ", words));
+    end(running);
+  }
+
+  static void end(Running& running) {
+    ::kill(-running.process, SIGTERM);
+    running.killed = Clock::now();
+  }
+
+  // Nobody hears of it any more.
+  void end_all() {
+    for (Running& running : all) {
+      running.failed = nullptr;
+      if (running.took_join()) continue;
+      forget(running);
+      end(running);
+    }
+    if (options.job_goes_on && options.job_goes_on()) return;
+    if (gone_within(kLastTime)) return;
+    for (Running& running : all) end(running);
+    if (gone_within(kGrace)) return;
+    for (const Running& running : all) {
+      kill_session(running.process, {});
+      ::waitpid(running.process, nullptr, 0);
+    }
+  }
+
+  bool gone_within(std::chrono::milliseconds time) {
+    const auto until = Clock::now() + time;
+    for (look_at(all); !all.empty() && Clock::now() < until; look_at(all)) std::this_thread::sleep_for(10ms);
+    return all.empty();
+  }
+
+  StarterLauncherOptions options;
+  std::mutex mutex;  // guards all, while the thread runs
+  std::condition_variable_any wake;
+  std::vector<Running> all;
+  std::jthread thread;
+};
+
+StarterLauncher::StarterLauncher(StarterLauncherOptions options) : state_(std::make_unique<State>(std::move(options))) {
+  state_->thread = std::jthread([state = state_.get()](const std::stop_token& stop) { state->work(stop); });
+}
+
+StarterLauncher::~StarterLauncher() {
+  state_->thread = {};
+  state_->end_all();
+}
+
+void StarterLauncher::start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) {
+  try {
+    State::Running running = state_->start(host, join, std::move(failed));
+    const std::lock_guard lock(state_->mutex);
+    state_->all.push_back(std::move(running));
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    throw RemoteError(fmt::format("{}: its agent does not start: {}", host.name, error.what()), error.hint());
+  }
+}
+
+Path find_program(const std::string& name, const std::string& folders, const std::string& hint) {
+  for (const std::string& folder : split(folders, ':')) {
+    if (!folder.empty() && is_executable(Path(folder) / name)) return Path(folder) / name;
+  }
+  throw UsageError(fmt::format("there is no program {} in PATH ({})", name, folders), hint);
+}
+
+StarterProgram find_mpirun(const std::string& folders) {
+  const Path program = find_program("mpirun", folders,
+                                    "install Open MPI (Debian: openmpi-bin) or MPICH here and on the hosts, or load "
+                                    "its module; --launcher ssh needs neither");
+  const ProgramAnswer answer = ask_program({program.string(), "--version"});
+  return {kind_of_mpirun(answer.output + answer.errors), program};
+}
+
+std::vector<std::string> program_by_path() { return ProgramCopy().same_path(); }
+
+std::vector<std::string> variables_of_starters(const std::vector<std::string>& environment) {
+  constexpr std::array<std::string_view, 23> kTheirs = {
+      "OMPI_",          "PMIX_",          "PMI_",          "ORTE_",        "PRTE_",         "HYDRA_",
+      "HYDI_",          "MPI_LOCAL",      "SLURM_PROCID=", "SLURM_LOCAL",  "SLURM_NODEID=", "SLURM_GTIDS=",
+      "SLURM_TASK_PID", "SLURM_NTASKS",   "SLURM_NPROCS=", "SLURM_STEP",   "SLURM_NNODES=", "SLURM_TASKS_PER_NODE=",
+      "SLURM_SRUN_",    "SLURM_CPU_BIND", "SLURM_DISTRI",  "SLURM_LAUNCH", "SRUN_DEBUG="};
+  std::vector<std::string> names;
+  for (const std::string& variable : environment) {
+    if (std::ranges::any_of(kTheirs, [&](std::string_view lead) { return variable.starts_with(lead); }))
+      names.push_back(variable.substr(0, variable.find('=')));
+  }
+  return names;
+}
+
+std::vector<std::string> without_secrets(std::vector<std::string> environment) {
+  std::erase_if(environment, [](const std::string& variable) {
+    return variable.starts_with("AWS_ACCESS_KEY_ID=") || variable.starts_with("AWS_SECRET_ACCESS_KEY=") ||
+           variable.starts_with("AWS_SESSION_TOKEN=");
+  });
+  return environment;
+}
+
+elastic::AgentJoin with_own_addresses(elastic::AgentJoin join, const std::string& announce) {
+  if (join.address != net::kAnyAddress) return join;
+  if (!announce.empty()) {
+    join.address = announce;
+  } else {
+    join.more_addresses = net::own_addresses();
+    join.address = join.more_addresses.front();
+    join.more_addresses.erase(join.more_addresses.begin());
+  }
+  return join;
+}
+
+}  // namespace dtrain::launcher

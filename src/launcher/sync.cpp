@@ -1,0 +1,151 @@
+#include <dtrain/launcher/sync.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::launcher {
+namespace {
+
+constexpr std::size_t kHashSize = 64;
+constexpr int kNotFound = 127;  // by xargs: there is no such program
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += name + '\0';
+  return text;
+}
+
+// sha256sum writes a name with a line end or a backslash as one with escapes.
+std::string unescaped(std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '\\' && i + 1 < text.size();
+    if (escape) ++i;
+    name += escape && text[i] == 'n' ? '\n' : escape && text[i] == 'r' ? '\r' : text[i];
+  }
+  return name;
+}
+
+// "HASH  NAME" or "\HASH  ESCAPED" a line.
+std::map<std::string, std::string> parse_hashes(const std::string& output) {
+  std::map<std::string, std::string> hashes;
+  for (const std::string& whole : split(output, '\n')) {
+    const bool escaped = whole.starts_with('\\');
+    const std::string_view line = std::string_view(whole).substr(escaped ? 1 : 0);
+    if (line.size() < kHashSize + 2) continue;
+    const std::string_view name = line.substr(kHashSize + 2);
+    hashes[escaped ? unescaped(name) : std::string(name)] = line.substr(0, kHashSize);
+  }
+  return hashes;
+}
+
+class Copy {
+ public:
+  Copy(const SyncTree& tree, net::SshSession& session, std::string folder)
+      : tree_(tree), session_(session), folder_(std::move(folder)) {}
+
+  SyncResult run() {
+    make_folders();
+    std::vector<SyncFile> wrong = different(tree_.files);
+    for (SyncFile& file : wrong) {
+      const MappedFile content(file.path);
+      file.sha256 = sha256_hex(content.bytes());  // a log may have grown since the tree was read
+      session_.put_text(text_of(content.bytes()), path_of(file), file.mode);
+      result_.bytes += content.bytes().size();
+    }
+    check(wrong);
+    result_.files = tree_.files.size();
+    result_.copied = wrong.size();
+    return result_;
+  }
+
+ private:
+  std::string path_of(const SyncFile& file) const { return folder_ + "/" + file.name; }
+
+  void make_folders() {
+    session_.make_folder(folder_);
+    if (tree_.folders.empty()) return;
+    net::SshCommand command{
+        .argv = {"xargs", "-0", "mkdir", "-p", "--"}, .folder = folder_, .input = join_names(tree_.folders)};
+    std::string words;
+    command.on_error = [&](std::string_view bytes) { words += bytes; };
+    if (!session_.run(command).ok()) {
+      throw RemoteError(fmt::format("{}: cannot make folders in {}: {}", session_.name(), folder_, trim(words)));
+    }
+  }
+
+  // Those that are not there, or not the same.
+  std::vector<SyncFile> different(std::vector<SyncFile> files) {
+    const std::map<std::string, std::string> hashes = hashes_of(files);
+    std::erase_if(files, [&](const SyncFile& file) {
+      const auto found = hashes.find(file.name);
+      return found != hashes.end() && found->second == file.sha256;
+    });
+    return files;
+  }
+
+  std::map<std::string, std::string> hashes_of(const std::vector<SyncFile>& files) {
+    if (files.empty()) return {};
+    std::vector<std::string> names;
+    for (const SyncFile& file : files) names.push_back(file.name);
+    std::string output;
+    net::SshCommand command{.argv = {"xargs", "-0", "sha256sum", "--"}, .folder = folder_, .input = join_names(names)};
+    command.on_output = [&](std::string_view bytes) { output += bytes; };
+    if (session_.run(command).code != kNotFound) return parse_hashes(output);
+    std::map<std::string, std::string> hashes;  // a host without these programs: read back
+    for (const SyncFile& file : files) {
+      if (const auto hash = session_.sha256(path_of(file))) hashes[file.name] = *hash;
+    }
+    return hashes;
+  }
+
+  void check(const std::vector<SyncFile>& copied) {
+    const std::vector<SyncFile> wrong = different(copied);
+    if (wrong.empty()) return;
+    throw RemoteError(fmt::format("{}: {} is not what was sent", session_.name(), path_of(wrong.front())),
+                      "something changed it, here or there, while it travelled: sync again");
+  }
+
+  const SyncTree& tree_;
+  net::SshSession& session_;
+  const std::string folder_;
+  SyncResult result_;
+};
+
+// A tree of one file under the name that it shall have there.
+SyncTree renamed(const SyncTree& tree, const std::string& name) {
+  SyncTree result = tree;
+  result.files.front().name = name;
+  return result;
+}
+
+bool is_folder(net::SshSession& session, const std::string& path) {
+  const auto there = session.stat(path);
+  return there && there->kind == net::SshFile::Kind::folder;
+}
+
+std::string in_home(std::string path) {
+  if (path == "~" || path.starts_with("~/")) path.erase(0, std::min<std::size_t>(2, path.size()));
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path.empty() ? "." : path;
+}
+
+}  // namespace
+
+SyncResult sync_tree(const SyncTree& tree, net::SshSession& session, std::string destination) {
+  const bool names_folder = destination.empty() || destination.ends_with('/');
+  destination = in_home(std::move(destination));
+  if (tree.is_folder || names_folder || is_folder(session, destination)) return Copy(tree, session, destination).run();
+  const std::size_t slash = destination.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : destination.substr(0, slash);
+  const SyncTree one = renamed(tree, destination.substr(slash == std::string::npos ? 0 : slash + 1));
+  return Copy(one, session, folder).run();
+}
+
+}  // namespace dtrain::launcher

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "aws/problem.hpp"
+#include "checksum.hpp"
+#include "store_state.hpp"
+
+namespace dtrain::net {
+namespace {
+
+constexpr int kMaxMoves = 3;
+
+std::uint64_t size_in(const std::string& url, const AwsAnswer& answer) {
+  const auto range = parse_content_range(answer.header("content-range"));
+  if (range) return range->total;
+  const auto length = parse_integer(answer.header("content-length"));
+  if (length && *length >= 0) return static_cast<std::uint64_t>(*length);
+  throw RemoteError(fmt::format("{}: the server does not say how long it is", url), "download it first");
+}
+
+// How many parts a checksum is over stands behind it, "...-3"; some servers say it in the ETag alone.
+std::string checksum_in(const AwsAnswer& answer) {
+  std::string checksum = answer.header("x-amz-checksum-crc32c");
+  const std::string etag = answer.header("etag");
+  const std::size_t dash = etag.rfind('-');
+  const bool whole = answer.header("x-amz-checksum-type") == "FULL_OBJECT" || dash == etag.npos;
+  if (checksum.empty() || whole || checksum.find('-') != checksum.npos) return checksum;
+  return checksum + etag.substr(dash, etag.find('"', dash) - dash);
+}
+
+}  // namespace
+
+AwsRequest placed(ObjectPlaces& places, const std::string& url, const AwsRequest& shape) {
+  AwsRequest request = places.request_for(url);
+  request.method = shape.method;
+  request.query = shape.query;
+  request.headers = shape.headers;
+  request.body = shape.body;
+  request.sink = shape.sink;
+  return request;
+}
+
+AwsError named(const std::string& url, const AwsError& error) { return error_of(url, error.facts()); }
+
+std::optional<ContentRange> parse_content_range(std::string_view value) {
+  const std::size_t space = value.find(' '), dash = value.find('-'), slash = value.find('/');
+  if (space == value.npos || dash == value.npos || slash == value.npos) return std::nullopt;
+  const auto first = parse_integer(value.substr(space + 1, dash - space - 1));
+  const auto total = parse_integer(value.substr(slash + 1));
+  if (!first || !total || *first < 0 || *total < 0) return std::nullopt;
+  return ContentRange{static_cast<std::uint64_t>(*first), static_cast<std::uint64_t>(*total)};
+}
+
+AwsAnswer ObjectStore::State::call(const std::string& url, const AwsRequest& shape) {
+  for (int moves = 0;; ++moves) {
+    try {
+      return client.call(placed(places, url, shape));
+    } catch (const AwsError& error) {
+      if (moves == kMaxMoves || !places.learn(url, error.facts())) throw named(url, error);
+    }
+  }
+}
+
+ObjectState ObjectStore::State::ask(const std::string& url, const char* method, HttpField header) {
+  const AwsAnswer answer = call(url, {.method = method, .headers = {std::move(header)}});
+  return {size_in(url, answer), answer.header("etag"), checksum_in(answer)};
+}
+
+// nullopt: refused without a word why, as the body of such an answer would have it.
+std::optional<ObjectState> ObjectStore::State::head(const std::string& url) try {
+  return ask(url, "HEAD", {"x-amz-checksum-mode", "ENABLED"});
+} catch (const AwsError& error) {
+  if (error.facts().status == 0 || !error.facts().code.empty()) throw;
+  return std::nullopt;
+}
+
+ObjectState ObjectStore::State::look(const std::string& url) {
+  // A URL that is signed for GET answers no HEAD.
+  if (is_s3_url(url)) {
+    if (const auto state = head(url)) return *state;
+  }
+  return ask(url, "GET", {"Range", "bytes=0-0"});
+}
+
+ObjectStore::ObjectStore(AwsSettings settings, ObjectLimits limits)
+    : state_(std::make_unique<State>(std::move(settings), limits)) {}
+ObjectStore::~ObjectStore() = default;
+
+ObjectState ObjectStore::state(const std::string& url) { return state_->look(url); }
+
+std::optional<ObjectState> ObjectStore::find(const std::string& url) try {
+  return is_s3_url(url) ? state_->ask(url, "HEAD", {"x-amz-checksum-mode", "ENABLED"}) : state_->look(url);
+} catch (const AwsError& error) {
+  if (error.facts().problem == AwsProblem::not_found) return std::nullopt;
+  if (error.facts().code.empty() && error.facts().status != 0) return state_->look(url);  // says why
+  throw;
+}
+
+void ObjectStore::put(const std::string& url, ByteView content) {
+  state_->call(url, {.method = "PUT", .headers = {{"x-amz-checksum-crc32c", checksum_text(content)}}, .body = content});
+}
+
+void ObjectStore::remove(const std::string& url) {
+  try {
+    state_->call(url, {.method = "DELETE"});
+  } catch (const AwsError& error) {
+    if (error.facts().problem != AwsProblem::not_found) throw;
+  }
+}
+
+}  // namespace dtrain::net

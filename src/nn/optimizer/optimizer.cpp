@@ -1,0 +1,98 @@
+#include <dtrain/nn/optimizer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+#include "graph/float_json.hpp"
+#include "graph/names.hpp"
+
+namespace dtrain::nn {
+namespace {
+
+constexpr const char* kNames[] = {"sgd", "nag", "adam", "adamw", "muon"};  // in the order of OptimizerKind
+
+void require(bool holds, std::string_view name, float value, std::string_view range) {
+  if (!holds) throw UsageError(fmt::format("{} = {} is not {}", name, value, range));
+}
+
+void require_valid(const NewtonSchulz& n) {
+  require(n.steps >= 1 && n.steps <= n.kMostSteps, "muon's number of steps", static_cast<float>(n.steps),
+          fmt::format("in [1, {}]", n.kMostSteps));
+  for (const float coefficient : {n.a, n.b, n.c}) {
+    require(std::abs(coefficient) <= n.kMostCoefficient, "muon's coefficient", coefficient,
+            fmt::format("in [-{0}, {0}]", n.kMostCoefficient));
+  }
+}
+
+NewtonSchulz newton_schulz_from(const Json& json) {
+  const Json::Array& coefficients = json.at("muon_coefficients").as_array();
+  if (coefficients.size() != 3) throw DataError("muon has three coefficients");
+  const auto coefficient = [&](std::size_t k) { return static_cast<float>(coefficients[k].as_number()); };
+  const std::int64_t steps = std::clamp<std::int64_t>(json.at("muon_steps").as_integer(), 0, 1 << 20);
+  return {.steps = static_cast<int>(steps), .a = coefficient(0), .b = coefficient(1), .c = coefficient(2)};
+}
+
+}  // namespace
+
+OptimizerKind parse_optimizer(std::string_view name) {
+  if (const auto index = index_of(kNames, name)) return static_cast<OptimizerKind>(*index);
+  throw UsageError(fmt::format("there is no optimizer \"{}\"", name), advice(kNames, name));
+}
+
+const char* optimizer_name(OptimizerKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+
+int optimizer_slots(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw ? 2 : 1; }
+
+void require_valid(const Optimizer& o) {
+  require(o.momentum >= 0 && o.momentum < 1, "momentum", o.momentum, "in [0, 1)");
+  require(o.weight_decay >= 0 && o.weight_decay < 1, "weight decay", o.weight_decay, "in [0, 1)");
+  require(o.beta1 >= 0 && o.beta1 < 1, "beta1", o.beta1, "in [0, 1)");
+  require(o.beta2 >= 0 && o.beta2 < 1, "beta2", o.beta2, "in [0, 1)");
+  require(o.epsilon > 0 && o.epsilon < 1, "epsilon", o.epsilon, "in (0, 1)");
+  for (const auto& [name, factor] : {std::pair{"biases", o.bias_lr_factor}, {"the head", o.head_lr_factor}}) {
+    require(factor > 0 && factor <= Optimizer::kMostFactor, fmt::format("the learning-rate factor of {}", name), factor,
+            fmt::format("above 0 and at most {}", Optimizer::kMostFactor));
+  }
+  require(o.rest_momentum >= 0 && o.rest_momentum < 1, "muon's rest momentum", o.rest_momentum, "in [0, 1)");
+  require_valid(o.newton_schulz);
+}
+
+Json to_json(const Optimizer& o) {
+  const NewtonSchulz& n = o.newton_schulz;
+  return Json::object({{"kind", optimizer_name(o.kind)},
+                       {"momentum", float_json(o.momentum)},
+                       {"weight_decay", float_json(o.weight_decay)},
+                       {"beta1", float_json(o.beta1)},
+                       {"beta2", float_json(o.beta2)},
+                       {"epsilon", float_json(o.epsilon)},
+                       {"bias_lr_factor", float_json(o.bias_lr_factor)},
+                       {"head_lr_factor", float_json(o.head_lr_factor)},
+                       {"muon_steps", n.steps},
+                       {"muon_coefficients", Json::array({float_json(n.a), float_json(n.b), float_json(n.c)})},
+                       {"muon_rest_momentum", float_json(o.rest_momentum)}});
+}
+
+Optimizer optimizer_from_json(const Json& json) {
+  const auto number = [&](const char* key) { return static_cast<float>(json.at(key).as_number()); };
+  Optimizer optimizer{.kind = parse_optimizer(json.at("kind").as_string()),
+                      .momentum = number("momentum"),
+                      .weight_decay = number("weight_decay"),
+                      .beta1 = number("beta1"),
+                      .beta2 = number("beta2"),
+                      .epsilon = number("epsilon")};
+  if (json.find("muon_steps")) {  // older documents know neither factors nor muon
+    optimizer.bias_lr_factor = number("bias_lr_factor");
+    optimizer.head_lr_factor = number("head_lr_factor");
+    optimizer.newton_schulz = newton_schulz_from(json);
+    optimizer.rest_momentum = number("muon_rest_momentum");
+  }
+  require_valid(optimizer);
+  return optimizer;
+}
+
+}  // namespace dtrain::nn

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/math.hpp>
+#include <dtrain/nn/optimizer.hpp>
+
+#include "graph/names.hpp"
+
+namespace dtrain::nn {
+namespace {
+
+constexpr const char* kNames[] = {"step", "cosine", "one-cycle"};  // in the order of ScheduleKind
+constexpr double kStartShare = 1.0 / 25;                           // of the base rate, where a rise begins
+
+// Exactly `from` at share 0 and before, exactly `to` at 1 and after.
+double between(double from, double to, double share) {
+  const double inside = std::clamp(share, 0.0, 1.0);
+  return from * (1 - inside) + to * inside;
+}
+
+double step_share(const Schedule& s, double epochs) {
+  double share = 1;
+  for (const double boundary : s.boundaries) {
+    if (epochs >= boundary) share *= s.factor;
+  }
+  return share;
+}
+
+// Loshchilov and Hutter 2017, one period from the end of the warm-up.
+double cosine_share(const Schedule& s, double epochs) {
+  const double done = std::clamp((epochs - s.warmup_epochs) / (s.total_epochs - s.warmup_epochs), 0.0, 1.0);
+  return between(s.final_share, 1, (1 + portable_turn(done / 2).x) / 2);
+}
+
+// Smith and Topin 2018: a straight rise, a straight fall.
+double one_cycle_share(const Schedule& s, double epochs) {
+  const double peak = s.rise_share * s.total_epochs;
+  if (epochs < peak) return between(kStartShare, 1, epochs / peak);
+  return between(1, s.final_share, (epochs - peak) / (s.total_epochs - peak));
+}
+
+double share_after_warmup(const Schedule& s, double epochs) {
+  switch (s.kind) {
+    case ScheduleKind::step:
+      return step_share(s, epochs);
+    case ScheduleKind::cosine:
+      return cosine_share(s, epochs);
+    case ScheduleKind::one_cycle:
+      return one_cycle_share(s, epochs);
+  }
+  return 1;
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw UsageError(fmt::format("learning rate schedule: {}", what));
+}
+
+}  // namespace
+
+double Schedule::rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const {
+  const double epochs = static_cast<double>(samples_seen) / static_cast<double>(samples_per_epoch);
+  if (epochs < warmup_epochs) return base * between(kStartShare, 1, epochs / warmup_epochs);
+  return base * share_after_warmup(*this, epochs);
+}
+
+void require_valid(const Schedule& s) {
+  const auto share = [](double value) { return value >= 0 && value <= 1; };
+  require(std::isfinite(s.base) && s.base > 0, "the rate must be more than 0");
+  require(std::isfinite(s.factor) && s.factor > 0, "the factor must be more than 0");
+  require(std::ranges::all_of(s.boundaries, [](double b) { return std::isfinite(b) && b >= 0; }) &&
+              std::ranges::is_sorted(s.boundaries),
+          "the epochs of its steps must ascend");
+  require(std::isfinite(s.total_epochs) && s.total_epochs > 0, "the number of epochs must be more than 0");
+  require(std::isfinite(s.warmup_epochs) && s.warmup_epochs >= 0, "the warm-up must be 0 epochs or more");
+  require(share(s.final_share), "the final share must be from 0 to 1");
+  require(s.rise_share >= 0 && s.rise_share < 1, "the share of the rise must be at least 0 and less than 1");
+  require(s.kind != ScheduleKind::cosine || s.warmup_epochs < s.total_epochs, "the warm-up must end before the run");
+  require(s.kind != ScheduleKind::one_cycle || s.warmup_epochs == 0, "one-cycle rises by itself and takes no warm-up");
+}
+
+ScheduleKind parse_schedule(std::string_view name) {
+  if (const auto index = index_of(kNames, name)) return static_cast<ScheduleKind>(*index);
+  throw UsageError(fmt::format("there is no learning rate schedule \"{}\"", name), advice(kNames, name));
+}
+
+const char* schedule_name(ScheduleKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+
+Json to_json(const Schedule& s) {
+  return Json::object({{"kind", schedule_name(s.kind)},
+                       {"base", s.base},
+                       {"factor", s.factor},
+                       {"boundaries", Json::Array(s.boundaries.begin(), s.boundaries.end())},
+                       {"warmup_epochs", s.warmup_epochs},
+                       {"total_epochs", s.total_epochs},
+                       {"final_share", s.final_share},
+                       {"rise_share", s.rise_share}});
+}
+
+Schedule schedule_from_json(const Json& json) {
+  const auto number = [&](const char* key) { return json.at(key).as_number(); };
+  Schedule schedule{.kind = parse_schedule(json.at("kind").as_string()),
+                    .base = number("base"),
+                    .factor = number("factor"),
+                    .boundaries = {},
+                    .warmup_epochs = number("warmup_epochs"),
+                    .total_epochs = number("total_epochs"),
+                    .final_share = number("final_share"),
+                    .rise_share = number("rise_share")};
+  for (const Json& boundary : json.at("boundaries").as_array()) schedule.boundaries.push_back(boundary.as_number());
+  require_valid(schedule);
+  return schedule;
+}
+
+}  // namespace dtrain::nn

@@ -1,0 +1,13 @@
+// A drawing as pixels, with smooth edges.
+#pragma once
+
+#include <dtrain/data/image.hpp>
+
+#include "drawing.hpp"
+
+namespace dtrain::plot {
+
+// `scale`: pixels a point. Letters that the built-in font lacks become blanks.
+data::Image to_image(const Drawing& drawing, double scale);
+
+}  // namespace dtrain::plot

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <string_view>
+
+#include "drawing.hpp"
+
+namespace dtrain::plot {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '<') {
+      safe += "&lt;";
+    } else if (c == '&') {
+      safe += "&amp;";
+    } else if (static_cast<unsigned char>(c) >= ' ') {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+class SvgWriter {
+ public:
+  explicit SvgWriter(std::string& out) : out_(out) {}
+
+  void operator()(const Area& area) {
+    add(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="#{:06x}"/>)", area.from.x, area.from.y,
+        area.to.x - area.from.x, area.to.y - area.from.y, area.color);
+  }
+  void operator()(const Line& line) {
+    std::string points;
+    for (const Point& point : line.points)
+      fmt::format_to(std::back_inserter(points), "{:.1f},{:.1f} ", point.x, point.y);
+    add(R"(<polyline points="{}" fill="none" stroke="#{:06x}" stroke-width="{}" stroke-linejoin="round"/>)", points,
+        line.color, line.width);
+  }
+  void operator()(const Dot& dot) {
+    add(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="#{:06x}"/>)", dot.at.x, dot.at.y, dot.radius, dot.color);
+  }
+  void operator()(const Label& label) {
+    constexpr std::array<const char*, 3> kAnchors = {"start", "middle", "end"};
+    add(R"(<text x="{:.1f}" y="{:.1f}" font-size="{}" fill="#{:06x}" text-anchor="{}">{}</text>)", label.at.x,
+        label.at.y, label.size, label.color, kAnchors[static_cast<std::size_t>(label.anchor)], escaped(label.text));
+  }
+
+ private:
+  template <typename... Values>
+  void add(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Values>(values)...);
+    out_ += '\n';
+  }
+  std::string& out_;
+};
+
+}  // namespace
+
+std::string to_svg(const Drawing& drawing) {
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+      "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n",
+      drawing.width, drawing.height);
+  SvgWriter writer(out);
+  for (const Mark& mark : drawing.marks) std::visit(writer, mark);
+  return out + "</svg>\n";
+}
+
+}  // namespace dtrain::plot

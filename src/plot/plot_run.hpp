@@ -1,0 +1,44 @@
+// What `dtrain plot` shows of a run, read from the records of its job folder.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::plot {
+
+struct CurvePoint {
+  double at = 0;  // seconds of training since its begin
+  double value = 0;
+};
+
+struct MembershipChange {
+  enum class Kind { joined, left, lost, resumed };
+  double at = 0;
+  Kind kind = Kind::joined;
+  std::string host;  // empty for resumed
+};
+
+// So many workers from then on.
+struct Crew {
+  double at = 0;
+  int workers = 0;
+};
+
+struct RunCurves {
+  std::vector<CurvePoint> speed;  // samples a second
+  std::vector<CurvePoint> loss, accuracy, validation_loss, validation_accuracy;
+  std::vector<MembershipChange> changes;  // those after the begin
+  std::vector<Crew> crews;
+  double seconds = 0;  // of all of it; the time between a stop and --resume does not count
+};
+
+// `steps` as of steps_file.hpp, `events` of events.jsonl. Lines that say nothing of it are passed over.
+RunCurves curves_of(std::span<const Json> steps, std::span<const Json> events);
+
+// "2026-01-31T23:59:59.123456Z" as seconds since 1970. Throws DataError.
+double seconds_of_time(const std::string& text);
+
+}  // namespace dtrain::plot

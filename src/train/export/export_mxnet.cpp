@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/nn/graph_json.hpp>
+#include <dtrain/train/export.hpp>
+
+#include "checkpoint/checkpoint_tensors.hpp"
+#include "checkpoint/far_checkpoint.hpp"
+#include "checkpoint/mxnet_params.hpp"
+
+namespace dtrain::train {
+namespace {
+
+struct MxnetFiles {
+  Path symbol, params;
+};
+
+MxnetFiles mxnet_files(const Path& prefix, std::uint32_t epoch) {
+  return {prefix.string() + "-symbol.json", CheckpointName{prefix, epoch}.stem() + ".params"};
+}
+
+using ArraysByName = std::unordered_map<std::string, const MxnetArray*>;
+
+// Copies the arrays of the views, "arg:NAME" or "aux:NAME", into the flat buffer and takes them out of `arrays`.
+void fill(std::vector<float>& buffer, const std::vector<nn::TensorView>& views, std::string_view kind,
+          ArraysByName& arrays, const Path& file) {
+  for (const nn::TensorView& view : views) {
+    const auto found = arrays.find(fmt::format("{}:{}", kind, view.name));
+    if (found == arrays.end()) {
+      throw DataError(fmt::format("{}: the array '{}:{}' of the network is missing", file.string(), kind, view.name));
+    }
+    const MxnetArray& array = *found->second;
+    if (array.shape != view.shape) {
+      throw DataError(fmt::format("{}: '{}' has the shape [{}], the network needs [{}]", file.string(), array.name,
+                                  fmt::join(array.shape, ", "), fmt::join(view.shape, ", ")),
+                      "is it the .params file of another network or another --image-shape?");
+    }
+    std::ranges::copy(array.values, buffer.begin() + view.offset);
+    arrays.erase(found);
+  }
+}
+
+// MXNet computes with 1 whatever a fixed gamma's array says.
+void reset_fixed_gammas(const nn::Graph& graph, std::vector<float>& parameters) {
+  for (const nn::Node& node : graph.nodes) {
+    const auto* batch_norm = std::get_if<nn::BatchNorm>(&node.layer);
+    if (!batch_norm || !batch_norm->fix_gamma) continue;
+    const nn::TensorView& gamma = graph.parameters[static_cast<std::size_t>(node.parameters[0])];
+    std::fill_n(parameters.begin() + gamma.offset, gamma.size, 1.0f);
+  }
+}
+
+backend::ModelState read_params(const nn::Graph& graph, ByteView content, const Path& file) {
+  const std::vector<MxnetArray> list = parse_mxnet_params(content, file.string());
+  ArraysByName arrays;
+  for (const MxnetArray& array : list) arrays.emplace(array.name, &array);
+
+  backend::ModelState state;
+  state.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
+  state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
+  fill(state.parameters, graph.parameters, "arg", arrays, file);
+  fill(state.statistics, graph.statistics, "aux", arrays, file);
+  if (!arrays.empty()) {
+    throw DataError(fmt::format("{}: the network has no place for '{}'", file.string(), arrays.begin()->first));
+  }
+  reset_fixed_gammas(graph, state.parameters);
+  return state;
+}
+
+std::vector<std::byte> existing(const Path& url, const SharedStore& store) {
+  auto content = read_far(url, store);
+  if (!content) throw DataError(url.string() + ": is not there", "MXNet's checkpoints are a symbol and its .params");
+  return std::move(*content);
+}
+
+}  // namespace
+
+bool mxnet_is_there(const Path& prefix, std::uint32_t epoch, const SharedStore& store) {
+  const Path params = mxnet_files(prefix, epoch).params;
+  if (!is_far(prefix)) return file_exists(params);
+  const std::vector<Path> found = list_far(params, store);
+  return std::ranges::find(found, params) != found.end();
+}
+
+std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch) {
+  const MxnetFiles files = mxnet_files(prefix, epoch);
+  std::vector<NamedTensor> tensors = weight_tensors(checkpoint.graph, checkpoint.state);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].name.insert(0, i < checkpoint.graph.parameters.size() ? "arg:" : "aux:");
+  }
+  make_folder(prefix.parent_path());
+  AtomicFile symbol(files.symbol), params(files.params);
+  symbol.write(nn::graph_to_mxnet_symbol(checkpoint.graph).dump(2));
+  write_mxnet_params(params, tensors);
+  symbol.sync();
+  params.sync();
+  symbol.commit();
+  params.commit();
+  return {files.symbol, files.params};
+}
+
+Checkpoint import_mxnet(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,
+                        std::optional<int> classes, const SharedStore& store) {
+  const MxnetFiles files = mxnet_files(prefix, epoch);
+  const std::string source = files.symbol.string();
+  const bool far = is_far(prefix);
+  const std::string symbol = far ? std::string(text_of(existing(files.symbol, store))) : read_file(files.symbol);
+  Checkpoint checkpoint;
+  checkpoint.graph = nn::graph_from_json(Json::parse(symbol, source), source, image, classes);
+  checkpoint.state = far ? read_params(checkpoint.graph, existing(files.params, store), files.params)
+                         : read_params(checkpoint.graph, MappedFile(files.params).bytes(), files.params);
+  checkpoint.cursor.epoch = epoch;
+  return checkpoint;
+}
+
+}  // namespace dtrain::train

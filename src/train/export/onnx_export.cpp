@@ -1,0 +1,311 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/train/export.hpp>
+
+#include "checkpoint/checkpoint_tensors.hpp"
+#include "protobuf.hpp"
+
+namespace dtrain::train {
+namespace {
+
+// Field numbers and constants of onnx/onnx.proto.
+enum Model {
+  ir_version = 1,
+  producer_name = 2,
+  producer_version = 3,
+  graph = 7,
+  opset_import = 8,
+  metadata_props = 14
+};
+enum OperatorSet { version = 2 };
+enum Entry { key = 1, value = 2 };
+enum GraphField { node = 1, graph_name = 2, initializer = 5, input = 11, output = 12 };
+enum NodeField { node_input = 1, node_output = 2, node_name = 3, op_type = 4, attribute = 5 };
+enum Attribute { attribute_name = 1, f = 2, i = 3, ints = 8, attribute_type = 20 };
+enum AttributeType { type_float = 1, type_int = 2, type_ints = 7 };
+enum Tensor { dims = 1, data_type = 2, tensor_name = 8, raw_data = 9 };
+enum DataType { float32 = 1, int64 = 7 };
+enum ValueInfo { info_name = 1, info_type = 2 };
+enum Type { tensor_type = 1, elem_type = 1, shape = 2, dim = 1, dim_value = 1, dim_param = 2 };
+
+constexpr int kIrVersion = 7, kOpset = 13;  // of ONNX 1.8
+constexpr const char* kOutput = "logits";
+constexpr const char* kFreeBatch = "n";
+constexpr std::uint64_t kLargestMessage = std::numeric_limits<std::int32_t>::max();  // what protobuf readers accept
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+ProtoMessage integer(const char* name, std::int64_t number) {
+  return ProtoMessage().text(attribute_name, name).integer(i, number).integer(attribute_type, type_int);
+}
+ProtoMessage real(const char* name, float number) {
+  return ProtoMessage().text(attribute_name, name).float32(f, number).integer(attribute_type, type_float);
+}
+ProtoMessage integers(const char* name, std::initializer_list<std::int64_t> numbers) {
+  ProtoMessage message;
+  message.text(attribute_name, name);
+  for (std::int64_t number : numbers) message.integer(ints, number);
+  return message.integer(attribute_type, type_ints);
+}
+
+ProtoMessage tensor_message(const std::string& name, std::span<const std::int64_t> extents, DataType type) {
+  ProtoMessage message;
+  for (std::int64_t extent : extents) message.integer(dims, extent);
+  return message.integer(data_type, type).text(tensor_name, name);
+}
+
+ProtoMessage value_info(const std::string& name, std::initializer_list<std::int64_t> extents_after_n) {
+  ProtoMessage extents;
+  extents.message(dim, ProtoMessage().text(dim_param, kFreeBatch));
+  for (std::int64_t extent : extents_after_n) extents.message(dim, ProtoMessage().integer(dim_value, extent));
+  ProtoMessage tensor;
+  tensor.integer(elem_type, float32).message(shape, extents);
+  ProtoMessage type;
+  type.message(tensor_type, tensor);
+  return ProtoMessage().text(info_name, name).message(info_type, type);
+}
+
+// The output of a node as ONNX sees it: Dense and Flatten give [n, c], all others [n, c, h, w].
+struct Value {
+  std::string name;
+  bool flat = false;
+};
+
+// Writes the nodes of a graph in evaluation mode; borrows the checkpoint.
+class OnnxGraph {
+ public:
+  explicit OnnxGraph(const Checkpoint& checkpoint) : graph_(checkpoint.graph), state_(checkpoint.state) {}
+
+  ProtoMessage write() {
+    message_.text(graph_name, graph_.name);
+    for (const nn::Node& each : graph_.nodes) values_.push_back(add_layer(each));
+    const nn::Shape& image = graph_.input();
+    message_.message(GraphField::input, value_info(values_.front().name, {image.c, image.h, image.w}));
+    message_.message(GraphField::output, value_info(kOutput, {graph_.classes()}));
+    return std::move(message_);
+  }
+
+ private:
+  Value add_layer(const nn::Node& each) {
+    return std::visit(Overloaded{
+                          [&](const nn::Input&) { return Value{each.name}; },
+                          [&](const nn::Convolution& layer) { return add_convolution(each, layer); },
+                          [&](const nn::BatchNorm& layer) { return add_batch_norm(each, layer); },
+                          [&](const nn::Activation& layer) { return add_activation(each, layer); },
+                          [&](const nn::Pooling& layer) { return add_pooling(each, layer); },
+                          [&](const nn::Dense&) { return add_dense(each); },
+                          [&](const nn::Flatten&) { return flat(input_of(each), output_name(each)); },
+                          [&](const nn::Add&) { return add_sum(each); },
+                          [&](const nn::Dropout&) { return input_of(each); },  // the identity in evaluation
+                          [&](const nn::Scale& layer) { return add_scale(each, layer); },
+                          [&](const nn::SoftmaxLoss&) { return flat(input_of(each), kOutput); },
+                      },
+                      each.layer);
+  }
+
+  Value add_convolution(const nn::Node& each, const nn::Convolution& layer) {
+    std::vector<std::string> inputs = {spatial(input_of(each)).name};
+    for (int index : each.parameters) inputs.push_back(add_tensor(parameter(index), state_.parameters));
+    return add_node(
+        "Conv", inputs, output_name(each), false,
+        {integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
+         integers("strides", {layer.stride_h, layer.stride_w}),
+         integers("pads", {layer.pad_h, layer.pad_w, layer.pad_h, layer.pad_w}), integer("group", layer.groups)});
+  }
+
+  Value add_batch_norm(const nn::Node& each, const nn::BatchNorm& layer) {
+    const Value in = input_of(each);
+    const nn::TensorView& gamma = parameter(each.parameters[0]);
+    const std::string scale = layer.fix_gamma ? add_ones(gamma) : add_tensor(gamma, state_.parameters);
+    std::vector<std::string> inputs = {in.name, scale, add_tensor(parameter(each.parameters[1]), state_.parameters)};
+    for (int index : each.statistics) {
+      inputs.push_back(add_tensor(graph_.statistics[static_cast<std::size_t>(index)], state_.statistics));
+    }
+    return add_node("BatchNormalization", inputs, output_name(each), in.flat,
+                    {real("epsilon", layer.epsilon), real("momentum", layer.momentum)});
+  }
+
+  Value add_activation(const nn::Node& each, const nn::Activation& layer) {
+    const Value in = input_of(each);
+    const auto add = [&](const char* op) { return add_node(op, {in.name}, output_name(each), in.flat, {}); };
+    switch (layer.kind) {
+      case nn::ActivationKind::relu:
+        return add("Relu");
+      case nn::ActivationKind::tanh:
+        return add("Tanh");
+      case nn::ActivationKind::sigmoid:
+        return add("Sigmoid");
+      case nn::ActivationKind::gelu:
+        return add_gelu(each, in);
+      case nn::ActivationKind::relu6:
+        break;
+    }
+    const std::string low = add_scalar(each.name + "_low", 0), high = add_scalar(each.name + "_high", 6);
+    return add_node("Clip", {in.name, low, high}, output_name(each), in.flat, {});
+  }
+
+  Value add_scale(const nn::Node& each, const nn::Scale& layer) {
+    const Value in = input_of(each);
+    const std::string factor = add_scalar(each.name + "_factor", layer.factor);
+    return add_node("Mul", {in.name, factor}, output_name(each), in.flat, {});
+  }
+
+  // x * (1 + erf(x / sqrt(2))) / 2: this version of ONNX has no operator for it.
+  Value add_gelu(const nn::Node& each, const Value& in) {
+    const auto part = [&](const char* op, const std::string& a, const std::string& b, const char* ending) {
+      std::vector<std::string> inputs = {a};
+      if (!b.empty()) inputs.push_back(b);
+      return add_node(op, inputs, each.name + ending, in.flat, {}).name;
+    };
+    const std::string scaled = part("Mul", in.name, add_scalar(each.name + "_root", 0.70710678f), "_scaled");
+    const std::string erf = part("Erf", scaled, "", "_erf");
+    const std::string twice = part("Add", erf, add_scalar(each.name + "_one", 1), "_twice");
+    const std::string share = part("Mul", twice, add_scalar(each.name + "_half", 0.5f), "_share");
+    return add_node("Mul", {in.name, share}, output_name(each), in.flat, {});
+  }
+
+  // Windows that stick out of the padded input (MXNet's `full`) become padding at the end, so that no runtime's reading
+  // of ceil_mode matters. In an average what lies out there never counts, though padding may.
+  Value add_pooling(const nn::Node& each, const nn::Pooling& layer) {
+    const bool max = layer.kind == nn::PoolingKind::max;
+    Value in = spatial(input_of(each));
+    if (layer.global) {
+      return add_node(max ? "GlobalMaxPool" : "GlobalAveragePool", {in.name}, output_name(each), false, {});
+    }
+    const nn::Shape& size = graph_.nodes[static_cast<std::size_t>(each.inputs[0])].output;
+    const int over_h = overhang(size.h, each.output.h, layer.kernel_h, layer.stride_h, layer.pad_h);
+    const int over_w = overhang(size.w, each.output.w, layer.kernel_w, layer.stride_w, layer.pad_w);
+    int pad_h = layer.pad_h, pad_w = layer.pad_w;
+    bool count_padding = layer.count_include_pad;
+    if (!max && count_padding && over_h + over_w > 0) {
+      in = pad_with_zeros(in, each.name, pad_h, pad_w);
+      count_padding = false;
+      pad_h = pad_w = 0;
+    }
+    std::vector<ProtoMessage> attributes = {integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
+                                            integers("strides", {layer.stride_h, layer.stride_w}),
+                                            integers("pads", {pad_h, pad_w, pad_h + over_h, pad_w + over_w})};
+    if (!max) attributes.push_back(integer("count_include_pad", count_padding));
+    return add_node(max ? "MaxPool" : "AveragePool", {in.name}, output_name(each), false, attributes);
+  }
+
+  static int overhang(int in, int out, int kernel, int stride, int pad) {
+    return std::max(0, (out - 1) * stride + kernel - in - 2 * pad);
+  }
+
+  Value pad_with_zeros(const Value& in, const std::string& name, int pad_h, int pad_w) {
+    const std::string pads = add_integers(name + "_pads", {0, 0, pad_h, pad_w, 0, 0, pad_h, pad_w});
+    return add_node("Pad", {in.name, pads}, name + "_padded", false, {});
+  }
+
+  Value add_dense(const nn::Node& each) {
+    const Value in = input_of(each);
+    std::vector<std::string> inputs = {in.flat ? in.name : flat(in, each.name + "_flat").name};
+    for (int index : each.parameters) inputs.push_back(add_tensor(parameter(index), state_.parameters));
+    return add_node("Gemm", inputs, output_name(each), true, {integer("transB", 1)});
+  }
+
+  Value add_sum(const nn::Node& each) {
+    Value a = input_of(each, 0), b = input_of(each, 1);
+    if (a.flat != b.flat) {
+      a = spatial(a);
+      b = spatial(b);
+    }
+    return add_node("Add", {a.name, b.name}, output_name(each), a.flat, {});
+  }
+
+  Value flat(const Value& in, const std::string& name) { return add_node("Flatten", {in.name}, name, true, {}); }
+
+  Value spatial(const Value& in) {
+    if (!in.flat) return in;
+    const std::string name = fmt::format("{}_spatial_{}", in.name, nodes_);
+    return add_node("Reshape", {in.name, add_integers(name + "_extents", {0, -1, 1, 1})}, name, false, {});
+  }
+
+  Value add_node(const char* op, const std::vector<std::string>& inputs, const std::string& output, bool is_flat,
+                 const std::vector<ProtoMessage>& attributes) {
+    ProtoMessage each;
+    for (const std::string& name : inputs) each.text(node_input, name);
+    each.text(node_output, output).text(node_name, fmt::format("{}_{}", op, nodes_++)).text(op_type, op);
+    for (const ProtoMessage& item : attributes) each.message(attribute, item);
+    message_.message(GraphField::node, each);
+    return {output, is_flat};
+  }
+
+  std::string add_tensor(const nn::TensorView& view, const std::vector<float>& buffer) {
+    const std::span values(buffer.data() + view.offset, static_cast<std::size_t>(view.size));
+    add_initializer(tensor_message(view.name, view.shape, float32).borrowed_bytes(raw_data, std::as_bytes(values)));
+    return view.name;
+  }
+
+  std::string add_ones(const nn::TensorView& view) {
+    const std::vector<float> ones(static_cast<std::size_t>(view.size), 1.0f);
+    add_initializer(
+        tensor_message(view.name, view.shape, float32).text(raw_data, text_of(std::as_bytes(std::span(ones)))));
+    return view.name;
+  }
+
+  std::string add_scalar(const std::string& name, float number) {
+    add_initializer(tensor_message(name, {}, float32).text(raw_data, text_of(std::as_bytes(std::span(&number, 1)))));
+    return name;
+  }
+
+  std::string add_integers(const std::string& name, std::initializer_list<std::int64_t> numbers) {
+    const std::int64_t count = std::ssize(numbers);
+    const std::span values(numbers.begin(), numbers.size());
+    add_initializer(tensor_message(name, {&count, 1}, int64).text(raw_data, text_of(std::as_bytes(values))));
+    return name;
+  }
+
+  void add_initializer(const ProtoMessage& tensor) { message_.message(initializer, tensor); }
+
+  const Value& input_of(const nn::Node& each, std::size_t index = 0) const {
+    return values_.at(static_cast<std::size_t>(each.inputs[index]));
+  }
+  const nn::TensorView& parameter(int index) const { return graph_.parameters[static_cast<std::size_t>(index)]; }
+  static std::string output_name(const nn::Node& each) { return each.name + "_output"; }
+
+  const nn::Graph& graph_;
+  const backend::ModelState& state_;
+  ProtoMessage message_;
+  std::vector<Value> values_;  // of the nodes so far
+  int nodes_ = 0;
+};
+
+ProtoMessage metadata(const char* name, const std::string& content) {
+  return ProtoMessage().text(key, name).text(Entry::value, content);
+}
+
+ProtoMessage onnx_model(const Checkpoint& checkpoint) {
+  ProtoMessage model;
+  model.integer(ir_version, kIrVersion).text(producer_name, "dtrain").text(producer_version, DTRAIN_VERSION);
+  model.message(graph, OnnxGraph(checkpoint).write());
+  model.message(opset_import, ProtoMessage().integer(version, kOpset));
+  model.message(metadata_props, metadata("preprocessing", checkpoint.job.preprocessing.dump()));
+  return model;
+}
+
+}  // namespace
+
+std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file) {
+  const ProtoMessage model = onnx_model(checkpoint);
+  if (model.size() > kLargestMessage) {
+    throw Error(fmt::format("{}: the model is larger than the 2 GiB that one ONNX file can hold", file.string()),
+                "export to safetensors instead");
+  }
+  make_folder(file.parent_path());
+  AtomicFile out(file);
+  model.for_each_piece([&](ByteView piece) { out.write(piece); });
+  out.commit();
+  return {file};
+}
+
+}  // namespace dtrain::train

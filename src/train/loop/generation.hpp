@@ -1,0 +1,79 @@
+// The part of a run between two changes of membership: steps, and the ends of epochs.
+#pragma once
+
+#include <dtrain/train/batch_feed.hpp>
+#include <dtrain/train/ledger.hpp>
+
+#include "events/voice.hpp"
+#include "saver.hpp"
+#include "step.hpp"
+
+namespace dtrain::train {
+
+// What a run works with, whatever the generation; all borrowed.
+struct Workplace {
+  const nn::Graph& graph;
+  backend::Executable& executable;
+  data::Loader& training;
+  data::Loader* validation;
+  elastic::Membership& membership;
+  const TrainerOptions& options;
+  Saver& saver;
+  Voice& voice;
+  LedgerWriter* ledger;
+};
+
+// The plan of an epoch among so many workers.
+EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int workers);
+
+class Generation {
+ public:
+  // All must outlive this. `run` is the same on all ranks, and stays so.
+  Generation(const Workplace& place, comm::Communicator& comm, std::uint64_t number, RunState& run);
+
+  enum class End { done, changed, stopped };
+  // Trains until the job is done or all ranks agree to leave. Throws PeerLost; then `run` stands where the executable's
+  // state does.
+  End train();
+
+ private:
+  using Verdict = elastic::Verdict;
+
+  Verdict train_epoch();
+  void start_loading();
+  Verdict train_step();
+  FedBatch load(const data::Slice& slice);
+  void note_samples(const data::Batch& batch);
+  const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
+                                            std::uint64_t vote);
+  void apply();
+  void advance(const backend::StepMetrics& m, double rate);
+  void refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const;
+  void settle();
+  bool save_is_due() const;
+
+  Verdict close_epoch();
+  void report_epoch();
+  std::vector<ReportEvent> save_next_epoch();
+  void evaluate();
+  std::vector<std::uint64_t> gather_votes(std::vector<ReportEvent>& reports);
+  void stop();
+
+  bool speaks() const { return comm_.rank() == 0; }
+  void tell(const std::vector<ReportEvent>& events);
+  void note_time();
+
+  using Clock = std::chrono::steady_clock;
+
+  const Workplace& place_;
+  comm::Communicator& comm_;
+  const std::uint64_t number_;
+  RunState& run_;
+  const EpochPlan plan_;
+  BatchFeed feed_;
+  StepRunner step_;
+  Clock::time_point step_begin_;
+  Clock::time_point mark_ = Clock::now();  // up to where the epoch's time is counted
+};
+
+}  // namespace dtrain::train

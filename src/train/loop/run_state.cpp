@@ -1,0 +1,68 @@
+#include "run_state.hpp"
+
+#include "checkpoint/manifest.hpp"
+
+namespace dtrain::train {
+
+Json to_json(const std::vector<ReportEvent>& events) {
+  Json::Array list;
+  for (const ReportEvent& event : events) list.push_back(to_json(event));
+  return Json(std::move(list));
+}
+
+std::vector<ReportEvent> events_from(const Json& json) {
+  std::vector<ReportEvent> events;
+  for (const Json& event : json.as_array()) events.push_back(report_from_json(event));
+  return events;
+}
+
+void RunState::add(const backend::StepMetrics& step) {
+  totals.loss_sum += step.loss_sum;
+  totals.correct += step.correct;
+  totals.top_k_correct += step.top_k_correct;
+  totals.count += step.count;
+}
+
+void RunState::begin_next_epoch() {
+  cursor = {.epoch = cursor.epoch + 1, .step = 0, .samples_seen = cursor.samples_seen, .position = 0};
+  totals = {};
+  epoch_time = {};
+}
+
+elastic::Standing standing_of(const RunState& run) {
+  return {
+      .has_state = true, .epoch = run.cursor.epoch, .step = run.cursor.step, .samples_seen = run.cursor.samples_seen};
+}
+
+Json to_json(const RunState& run) {
+  Json json = Json::object({{"epoch", run.cursor.epoch},
+                            {"step", run.cursor.step},
+                            {"samples_seen", run.cursor.samples_seen},
+                            {"position", run.cursor.position},
+                            {"ramp", to_json(run.ramp)},
+                            {"totals", totals_json(run.totals)},
+                            {"epoch_seconds", run.epoch_time.count()},
+                            {"settled", to_json(run.settled)},
+                            {"pending", to_json(run.pending)}});
+  if (run.evaluation) json["evaluation"] = to_json(*run.evaluation);
+  return json;
+}
+
+RunState run_state_from_json(const Json& json) {
+  const auto count = [&](const char* key) { return static_cast<std::uint64_t>(json.at(key).as_integer()); };
+  RunState run;
+  run.cursor = {.epoch = static_cast<std::uint32_t>(count("epoch")),
+                .step = count("step"),
+                .samples_seen = count("samples_seen"),
+                .position = count("position")};
+  run.ramp = ramp_from_json(json.at("ramp"));
+  run.totals = totals_from(json.at("totals"));
+  run.epoch_time = std::chrono::duration<double>(json.at("epoch_seconds").as_number());
+  run.settled = events_from(json.at("settled"));
+  run.pending = events_from(json.at("pending"));
+  if (const Json* found = json.find("evaluation"))
+    run.evaluation = std::get<EvaluationReport>(report_from_json(*found));
+  return run;
+}
+
+}  // namespace dtrain::train

@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/files.hpp>
+
+namespace dtrain {
+namespace {
+
+// A folder of its own for every test, removed afterwards.
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "dtrain-files-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  std::size_t file_count() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+  }
+
+  Path folder;
+};
+
+template <typename Action>
+std::string failure(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_F(Files, ACommittedFileHoldsWhatWasWritten) {
+  AtomicFile file(folder / "a");
+  file.write("0123");
+  file.write("4567");
+  file.write_at(2, bytes_of("xy"));
+  EXPECT_EQ(file.size(), 8u);
+  file.commit();
+  EXPECT_EQ(read_file(folder / "a"), "01xy4567");
+  EXPECT_EQ(file_count(), 1u);
+}
+
+TEST_F(Files, WithoutCommitTheOldContentStays) {
+  write_file_atomic(folder / "a", "old");
+  {
+    AtomicFile file(folder / "a");
+    file.write(std::string(3 << 20, 'n'));
+  }
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_EQ(file_count(), 1u);
+}
+
+// Stands in for a full disk: the kernel refuses bytes past a limit on the size of files.
+TEST_F(Files, AWriteThatFailsKeepsTheOldContentAndLeavesNothingBehind) {
+  write_file_atomic(folder / "a", "old");
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{1 << 20, before.rlim_max};
+  std::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string message = failure([&] { write_file_atomic(folder / "a", std::string(4 << 20, 'n')); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(message, (folder / "a").string() + ": cannot write: File too large");
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_EQ(file_count(), 1u);
+}
+
+TEST_F(Files, EveryFailureNamesThePathAndTheReason) {
+  EXPECT_EQ(failure([&] { read_file(folder / "missing"); }),
+            (folder / "missing").string() + ": cannot open: No such file or directory");
+  EXPECT_EQ(failure([&] { read_file(folder); }), folder.string() + ": cannot read: Is a directory");
+  EXPECT_NE(failure([&] { AtomicFile file(folder / "no" / "a"); }).find("No such file"), std::string::npos);
+  write_file_atomic(folder / "a", "");
+  EXPECT_NE(failure([&] { make_folder(folder / "a" / "b"); }).find((folder / "a" / "b").string()), std::string::npos);
+}
+
+TEST_F(Files, ANameThatCannotBeLookedUpIsAnErrorAndNoMissingFile) {
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_EQ(failure([&] { file_exists(folder / "loop"); }),
+            (folder / "loop").string() + ": cannot look for it: Too many levels of symbolic links");
+  EXPECT_FALSE(file_exists(folder / "missing"));
+  EXPECT_TRUE(file_exists(folder));
+}
+
+TEST_F(Files, AMappedFileShowsItsBytes) {
+  write_file_atomic(folder / "a", "bytes");
+  MappedFile mapped(folder / "a");
+  MappedFile moved(std::move(mapped));
+  EXPECT_EQ(text_of(moved.bytes()), "bytes");
+  EXPECT_TRUE(mapped.bytes().empty());
+}
+
+TEST_F(Files, AnEmptyFileMapsToNoBytes) {
+  write_file_atomic(folder / "a", "");
+  EXPECT_TRUE(MappedFile(folder / "a").bytes().empty());
+}
+
+// Root could replace /dev/null by a file.
+TEST_F(Files, AnAtomicFileReplacesNothingButFiles) {
+  const Path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(write_file_atomic(pipe, "x"), UsageError);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_THROW(write_file_atomic("/dev/null", "x"), UsageError);
+  EXPECT_THROW(write_file_atomic(folder, "x"), UsageError);
+}
+
+TEST_F(Files, MakeFolderMakesTheParentsTooAndMayBeRepeated) {
+  make_folder(folder / "a" / "b");
+  make_folder(folder / "a" / "b");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a" / "b"));
+}
+
+TEST_F(Files, ADescriptorIsClosedOnceAndMovesItsOwnership) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const FileDescriptor reader(ends[0]);
+  {
+    FileDescriptor writer(ends[1]);
+    FileDescriptor owner(std::move(writer));
+    EXPECT_FALSE(writer);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0);  // the writing end is closed
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+
+namespace dtrain {
+namespace {
+
+std::string mistake(std::string_view text) {
+  try {
+    Json::parse(text, "file.json");
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Json, KeepsTheOrderOfKeysAndTheKindOfNumbers) {
+  constexpr std::string_view text = R"({"z":1,"a":[true,null,"x\n",-2.5,9007199254740993],"m":{}})";
+  EXPECT_EQ(Json::parse(text, "test").dump(), text);
+}
+
+TEST(Json, DoublesSurviveTheRoundTripBitForBit) {
+  for (const double value : {0.1, 1.0 / 3, 2e-5, 1e300, -0.0, 5e-324}) {
+    const double back = Json::parse(Json(value).dump(), "test").as_number();
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(back), std::bit_cast<std::uint64_t>(value)) << value;
+  }
+}
+
+TEST(Json, NamesTheSourceAndTheByteOfAMistake) {
+  EXPECT_EQ(mistake("{\"a\": 1,}"), "file.json: not valid JSON at byte 9");
+  EXPECT_EQ(mistake(""), "file.json: not valid JSON at byte 1");
+  EXPECT_NE(mistake("[1] 2"), "no error");
+  EXPECT_NE(mistake("\"\xff\""), "no error");
+}
+
+TEST(Json, RefusesNestingThatWouldExhaustTheStack) {
+  EXPECT_EQ(mistake(std::string(100, '[') + std::string(100, ']')), "no error");
+  EXPECT_NE(mistake(std::string(1000000, '[')), "no error");
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "{\"a\":";
+  EXPECT_NE(mistake(deep), "no error");
+}
+
+TEST(Json, RefusesNumbersThatNoDoubleHolds) { EXPECT_NE(mistake("[1e999]"), "no error"); }
+
+TEST(Json, AccessOfTheWrongKindIsADataErrorThatNamesTheKey) {
+  const Json json = Json::parse(R"({"a":"x"})", "test");
+  EXPECT_THROW(json.at("a").as_integer(), DataError);
+  EXPECT_THROW(json.as_array(), DataError);
+  EXPECT_THROW(Json("x").find("a"), DataError);
+  EXPECT_EQ(json.find("b"), nullptr);
+  try {
+    json.at("epoch");
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("epoch"), std::string::npos);
+  }
+}
+
+TEST(Json, GrowsFromNull) {
+  Json json;
+  json["list"].push_back(1);
+  json["list"].push_back("two");
+  json["list"] = json["list"];
+  EXPECT_EQ(json.dump(), R"({"list":[1,"two"]})");
+}
+
+TEST(Json, BadUtf8IsReplacedOnWriting) { EXPECT_EQ(Json("a\xff").dump(), "\"a\xef\xbf\xbd\""); }
+
+}  // namespace
+}  // namespace dtrain

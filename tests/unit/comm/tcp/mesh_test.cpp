@@ -1,0 +1,235 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/comm/mesh.hpp>
+#include <dtrain/net/handshake.hpp>
+
+#include "comm/tcp_world.hpp"
+#include "comm/world.hpp"
+#include "tcp/reception.hpp"
+
+namespace dtrain::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using tcp::Clock;
+
+constexpr ReductionShape kShape{.shards = 8, .size = 3000};
+
+FileDescriptor call(const PeerAddress& address) {
+  return tcp::connect_to(address, Clock::now() + 5s, [] { return false; });
+}
+
+// What connect() threw, in a thread of its own for each rank that is not in `absent`.
+std::vector<std::string> try_to_connect(TcpWorld& world, std::uint64_t generation, std::chrono::milliseconds deadline,
+                                        std::stop_token cancel = {}, int absent = -1) {
+  std::vector<std::string> thrown(world.endpoints.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < world.endpoints.size(); ++rank) {
+    if (static_cast<int>(rank) == absent) continue;
+    threads.emplace_back([&, rank] {
+      try {
+        world.endpoints[rank]->connect({generation, static_cast<int>(rank), world.plan.ranks}, deadline, cancel);
+      } catch (const PeerLost& error) {
+        thrown[rank] = error.what();
+      }
+    });
+  }
+  threads.clear();
+  return thrown;
+}
+
+void expect_to_work(const std::vector<std::unique_ptr<Communicator>>& communicators) {
+  const auto thrown = run_ranks(communicators, [&](Communicator& comm) {
+    EXPECT_TRUE(same_bits(reduce(comm, kShape).sum, direct_tree(kShape)));
+  });
+  for (const std::string& reason : thrown) EXPECT_EQ(reason, "");
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+std::size_t living_threads() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+TEST(Mesh, IsMadeForSeveralGenerationsAtOnceOverTheSameEndpoints) {
+  TcpWorld world(3, {}, 1);
+  std::vector<std::vector<std::unique_ptr<Communicator>>> later(4);
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < later.size(); ++i) {
+    threads.emplace_back([&, i] { later[i] = world.connect(i + 2); });
+  }
+  threads.clear();
+  for (const auto& communicators : later) expect_to_work(communicators);
+  expect_to_work(world.communicators);
+}
+
+// How many connections of this process go by the Unix socket of an endpoint.
+std::size_t near_connections(const PeerAddress& address) {
+  const std::string name = fmt::format("@dtrain-data {} {}", address.address, address.port);
+  std::ifstream table("/proc/net/unix");
+  std::size_t count = 0;
+  for (std::string line; std::getline(table, line);) {
+    const bool is_connected = line.find(" 03 ") != std::string::npos;
+    count += is_connected && line.ends_with(name);
+  }
+  return count;
+}
+
+TEST(Mesh, OfOneMachineGoesByUnixSockets) {
+  TcpWorld world(3);
+  EXPECT_EQ(near_connections(world.plan.ranks[0]), 0u);  // the lower rank calls
+  EXPECT_EQ(near_connections(world.plan.ranks[1]), 1u);
+  EXPECT_EQ(near_connections(world.plan.ranks[2]), 2u);
+}
+
+TEST(Mesh, GoesByTcpWhereUnixSocketsAreNotWanted) {
+  TcpWorld world(3, {.by_unix_sockets = false});
+  EXPECT_EQ(near_connections(world.plan.ranks[2]), 0u);
+  expect_to_work(world.communicators);
+}
+
+TEST(Mesh, GoesByTcpWhereAStrangerSitsAtTheNameOfTheUnixSocket) {
+  TcpWorld world(2, {.by_unix_sockets = false});
+  const FileDescriptor stranger = tcp::listen_near(world.plan.ranks[1]);
+  std::jthread turning_away([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) tcp::accept_from(std::array{stranger.get()}, 10ms);
+  });
+  expect_to_work(world.connect(2));
+}
+
+TEST(Mesh, NamesTheRankThatDoesNotCome) {
+  TcpWorld world(3);
+  const auto thrown = try_to_connect(world, 2, 200ms, {}, 1);
+  const std::string name = "rank 1 at 127.0.0.1 port " + std::to_string(world.plan.ranks[1].port);
+  EXPECT_NE(thrown[0].find(name + " (has not come to this generation)"), std::string::npos) << thrown[0];
+  EXPECT_NE(thrown[2].find(name + " (has not called)"), std::string::npos) << thrown[2];
+}
+
+TEST(Mesh, NamesTheRankThatIsNoMore) {
+  TcpWorld world(2);
+  world.communicators.clear();
+  world.endpoints[1].reset();
+  const MeshPlan plan{2, 0, world.plan.ranks};
+  try {
+    world.endpoints[0]->connect(plan, 100ms);
+    FAIL() << "connected to nobody";
+  } catch (const PeerLost& error) {
+    EXPECT_NE(std::string(error.what()).find("does not accept connections"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Mesh, GivesUpAtOnceWhenCancelled) {
+  TcpWorld world(3);
+  std::stop_source stop;
+  std::jthread canceller([&] {
+    std::this_thread::sleep_for(50ms);
+    stop.request_stop();
+  });
+  const auto begin = Clock::now();
+  const auto thrown = try_to_connect(world, 2, 60s, stop.get_token(), 1);
+  EXPECT_LT(Clock::now() - begin, 10s);
+  EXPECT_NE(thrown[0].find("gave up"), std::string::npos) << thrown[0];
+  EXPECT_NE(thrown[2].find("gave up"), std::string::npos) << thrown[2];
+}
+
+TEST(Mesh, IsMadeOfTheSameGenerationAgainAfterItWasGivenUp) {
+  TcpWorld world(3);
+  try_to_connect(world, 2, 50ms, {}, 1);
+  expect_to_work(world.connect(2));
+}
+
+TEST(Mesh, SendsAnOlderGenerationAwaySoon) {
+  TcpWorld world(2, {}, 7);
+  const auto begin = Clock::now();
+  try {
+    world.endpoints[0]->connect({5, 0, world.plan.ranks}, 60s);
+    FAIL() << "connected to an older generation";
+  } catch (const PeerLost& error) {
+    EXPECT_NE(std::string(error.what()).find("is in a newer generation"), std::string::npos) << error.what();
+  }
+  EXPECT_LT(Clock::now() - begin, 10s);
+  expect_to_work(world.communicators);
+}
+
+TEST(Mesh, IsNotMadeWithAnotherSecret) {
+  TcpWorld world(2);
+  EndpointOptions other{.secret = "of another job"};
+  Endpoint stranger(other);
+  const std::vector<PeerAddress> ranks{stranger.address(), world.plan.ranks[1]};
+  EXPECT_THROW(stranger.connect({2, 0, ranks}, 200ms), PeerLost);
+  expect_to_work(world.communicators);
+}
+
+// Garbage, silence, half a handshake and a wrong proof at every port, without end while meshes form.
+TEST(Mesh, FormsWhileStrangersKnock) {
+  TcpWorld world(3);
+  std::vector<std::jthread> strangers;
+  for (int kind = 0; kind < 4; ++kind) {
+    strangers.emplace_back([&world, kind](const std::stop_token& stop) {
+      std::vector<FileDescriptor> open;
+      for (std::size_t i = 0; !stop.stop_requested(); ++i) {
+        FileDescriptor socket = call(world.plan.ranks[i % 3]);
+        const std::string words = kind == 0 ? std::string(5000, '\xff') : std::string("dtrain\0\1", 8) + "half";
+        if (kind <= 1) ::send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL);
+        if (kind == 3) {
+          EXPECT_THROW(net::prove_and_verify(socket.get(), net::Role::connected, "guess", "", 1s), RemoteError);
+        }
+        open.push_back(std::move(socket));
+        if (open.size() > 40) open.clear();
+        std::this_thread::sleep_for(1ms);
+      }
+    });
+  }
+  for (std::uint64_t generation = 2; generation < 8; ++generation) expect_to_work(world.connect(generation));
+  expect_to_work(world.communicators);
+}
+
+TEST(Mesh, OpensNothingForAStrangerWhoSaysThatItIsARank) {
+  const std::string hello = tcp::hello_of({7, 2, 3});
+  EXPECT_EQ(tcp::caller_of(hello)->rank, 2);
+  EXPECT_FALSE(tcp::caller_of(hello + " 1"));
+  EXPECT_FALSE(tcp::caller_of(tcp::hello_of({7, 3, 3})));
+  EXPECT_FALSE(tcp::caller_of(tcp::hello_of({7, -1, 3})));
+  EXPECT_FALSE(tcp::caller_of("dtrain data 1 7 2"));
+  EXPECT_FALSE(tcp::caller_of(""));
+}
+
+TEST(Mesh, LeaksNoDescriptorAndNoThread) {
+  TcpWorld world(3);
+  world.communicators.clear();
+  const std::size_t descriptors = open_descriptors(), threads = living_threads();
+  for (std::uint64_t generation = 2; generation < 202; ++generation) {
+    const auto communicators = world.connect(generation);
+    if (generation % 3 == 0) communicators[0]->abort();
+    if (generation % 30 == 1) expect_to_work(communicators);
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+  EXPECT_LE(living_threads(), threads);
+}
+
+TEST(Mesh, IsMadeByFiftyJobsAtOnce) {
+  std::vector<std::jthread> jobs;
+  for (int job = 0; job < 50; ++job) {
+    jobs.emplace_back([job] {
+      const TcpWorld world(2, {.secret = "job " + std::to_string(job)});
+      expect_to_work(world.communicators);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::comm

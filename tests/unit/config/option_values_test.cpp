@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include <dtrain/base/error.hpp>
+
+#include "option_values.hpp"
+
+namespace dtrain::config {
+namespace {
+
+std::string refusal(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(OptionValues, RangesAreToldInWords) {
+  EXPECT_EQ(refusal([] { whole_number<int>("0", at_least(1)); }), "must be 1 or more, not 0");
+  EXPECT_EQ(refusal([] { real_number("0", more_than(0)); }), "must be more than 0, not 0");
+  EXPECT_EQ(refusal([] { real_number("1.5", between(0, 1)); }), "must be between 0 and 1, not 1.5");
+  EXPECT_EQ(refusal([] { whole_number<int>("3000000000", {}); }), "3000000000 is too large");
+}
+
+TEST(OptionValues, TheEndsOfARangeBelongToIt) {
+  EXPECT_EQ(whole_number<int>("1", at_least(1)), 1);
+  EXPECT_EQ(real_number("1", between(0, 1)), 1.0);
+}
+
+TEST(OptionValues, NumbersMustBeWholeTexts) {
+  EXPECT_EQ(refusal([] { whole_number<int>("12x", {}); }), "must be a whole number, not '12x'");
+  EXPECT_EQ(refusal([] { real_number("nan", {}); }), "must be a number, not 'nan'");
+  EXPECT_EQ(refusal([] { real_number("", {}); }), "must be a number, not ''");
+}
+
+TEST(OptionValues, OneChannelCountsForAll) {
+  EXPECT_EQ(three_channels("255"), (std::array<float, 3>{255, 255, 255}));
+  EXPECT_EQ(three_channels("1, 2,3"), (std::array<float, 3>{1, 2, 3}));
+  EXPECT_NE(refusal([] { three_channels("1,2"); }), "accepted");
+}
+
+TEST(OptionValues, ShapesHaveOneOrThreeChannels) {
+  EXPECT_EQ(image_shape("1,28,32"), (nn::Shape{1, 28, 32}));
+  EXPECT_NE(refusal([] { image_shape("2,28,28"); }), "accepted");
+  EXPECT_NE(refusal([] { image_shape("3,28"); }), "accepted");
+  EXPECT_NE(refusal([] { image_shape("3,0,28"); }), "accepted");
+}
+
+TEST(OptionValues, AnEmptyListHasNoNumbers) {
+  EXPECT_TRUE(number_list("").empty());
+  EXPECT_EQ(number_list("30, 60").size(), 2u);
+  EXPECT_NE(refusal([] { number_list("30,,60"); }), "accepted");
+}
+
+}  // namespace
+}  // namespace dtrain::config

@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/data/image.hpp>
+
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+using Pixels = std::vector<std::uint8_t>;
+
+// The page in man/ works through these 26 bytes.
+const std::string kTwoPixels("DTPX\1\0\3\0\1\0\0\0\2\0\0\0\x1e\xfb\x2f\xb0\xff\x00\x00\x00\x80\xff", 26);
+
+std::string golden(std::string_view name) { return read_file(Path(DTRAIN_TESTS_DIR) / "unit/data/golden" / name); }
+
+Image decoded(std::string_view payload, int channels = kStoredChannels) {
+  Image image;
+  decode_image(bytes_of(payload), channels, image);
+  return image;
+}
+
+// A smooth picture, so that JPEG stays near it.
+Image ramp(int c) {
+  Image image{c, 16, 24, {}};
+  for (int i = 0; i < 16 * 24 * c; ++i) image.pixels.push_back(static_cast<std::uint8_t>(20 + i / c % 24 * 8));
+  return image;
+}
+
+// Every pixel of the picture is this one.
+void expect_flat(const Image& image, const Pixels& pixel, int tolerance = 0) {
+  ASSERT_EQ(image.c, static_cast<int>(pixel.size()));
+  ASSERT_EQ(image.pixels.size(), static_cast<std::size_t>(image.c * image.h * image.w));
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    ASSERT_NEAR(image.pixels[i], pixel[i % pixel.size()], tolerance) << "byte " << i;
+  }
+}
+
+TEST(Pixels, HaveTheBytesOfTheManPage) {
+  const Image image{3, 1, 2, {255, 0, 0, 0, 128, 255}};
+  EXPECT_EQ(encode_image(image, Encoding::raw), kTwoPixels);
+  EXPECT_EQ(decoded(kTwoPixels).pixels, image.pixels);
+}
+
+TEST(Pixels, ComeBackFromEveryLosslessEncoding) {
+  for (Encoding encoding : {Encoding::raw, Encoding::zstd, Encoding::png}) {
+    for (int c : {1, 3}) {
+      const std::string payload = encode_image(ramp(c), encoding);
+      const Image image = decoded(payload);
+      EXPECT_EQ(image.c, c);
+      EXPECT_EQ(image.h, 16);
+      EXPECT_EQ(image.w, 24);
+      EXPECT_EQ(image.pixels, ramp(c).pixels) << encoding_name(encoding);
+      EXPECT_EQ(detect_encoding(bytes_of(payload)), encoding);
+    }
+  }
+}
+
+TEST(Pixels, NoticeEveryFlippedBit) {
+  for (std::size_t bit = 0; bit < kTwoPixels.size() * 8; ++bit) {
+    std::string bad = kTwoPixels;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    EXPECT_THROW(decoded(bad), DataError) << "bit " << bit;
+  }
+}
+
+TEST(Pixels, NoticeEveryMissingByte) {
+  for (Encoding encoding : {Encoding::raw, Encoding::zstd, Encoding::png}) {
+    const std::string payload = encode_image(ramp(3), encoding);
+    for (std::size_t size = 0; size < payload.size(); size += 5) {
+      EXPECT_THROW(decoded(payload.substr(0, size)), DataError) << encoding_name(encoding) << ' ' << size;
+    }
+  }
+}
+
+TEST(Pixels, NameAWrongChecksum) {
+  std::string bad = kTwoPixels;
+  bad.back() ^= 1;
+  expect_error([&] { decoded(bad); }, "pixels: their checksum is wrong");
+}
+
+TEST(Jpeg, StaysNearTheImage) {
+  for (int c : {1, 3}) {
+    const Image image = decoded(encode_image(ramp(c), Encoding::jpeg));
+    ASSERT_EQ(image.c, c);
+    for (std::size_t i = 0; i < image.pixels.size(); ++i) EXPECT_NEAR(image.pixels[i], ramp(c).pixels[i], 6);
+  }
+}
+
+TEST(Jpeg, ReadsProgressiveGreyAndCmyk) {
+  expect_flat(decoded(golden("colour_progressive.jpg")), {200, 100, 50}, 2);
+  expect_flat(decoded(golden("grey.jpg")), {77}, 1);
+  expect_flat(decoded(golden("grey.jpg"), 3), {77, 77, 77}, 1);
+  expect_flat(decoded(golden("cmyk.jpg")), {200, 100, 50}, 2);
+  expect_flat(decoded(golden("cmyk.jpg"), 1), {124}, 2);
+}
+
+TEST(Jpeg, NamesATruncatedFile) {
+  const std::string payload = encode_image(ramp(3), Encoding::jpeg);
+  expect_error([&] { decoded(payload.substr(0, payload.size() - 40)); }, "JPEG: Premature end of JPEG file");
+  expect_error([&] { decoded(payload.substr(0, 20)); }, "JPEG: ");
+}
+
+TEST(Jpeg, AcceptsStrayBytesBeforeAMarker) {
+  std::string payload = encode_image(ramp(3), Encoding::jpeg);
+  payload.insert(payload.size() - 2, "stray");
+  EXPECT_EQ(decoded(payload).pixels, decoded(encode_image(ramp(3), Encoding::jpeg)).pixels);
+}
+
+TEST(Png, ReadsPaletteAlphaAndSixteenBits) {
+  for (const char* name : {"palette.png", "alpha.png", "colour16.png"}) {
+    SCOPED_TRACE(name);
+    expect_flat(decoded(golden(name)), {200, 100, 50});
+  }
+  for (const char* name : {"grey_alpha.png", "grey16.png"}) {
+    SCOPED_TRACE(name);
+    expect_flat(decoded(golden(name)), {77});
+  }
+}
+
+TEST(Png, NamesAFlippedBit) {
+  std::string payload = golden("alpha.png");
+  payload[payload.size() - 20] ^= 4;
+  expect_error([&] { decoded(payload); }, "PNG: ");
+}
+
+TEST(Image, TurnsGreyIntoColourAndColourIntoLuma) {
+  EXPECT_EQ(decoded(encode_image({1, 1, 2, {7, 200}}, Encoding::raw), 3).pixels, (Pixels{7, 7, 7, 200, 200, 200}));
+  EXPECT_EQ(decoded(encode_image({3, 1, 2, {9, 9, 9, 255, 0, 0}}, Encoding::raw), 1).pixels, (Pixels{9, 76}));
+}
+
+TEST(Image, NamesAnUnknownPayload) {
+  expect_error([&] { decoded("GIF89a"); }, "not a JPEG, a PNG or dtrain pixels");
+  expect_error([&] { decoded(""); }, "the record has no image");
+}
+
+TEST(Image, RefusesASizeThatWouldTakeAllMemory) {
+  std::string payload = kTwoPixels;
+  payload.replace(8, 8, "\xff\xff\xff\xff\xff\xff\xff\xff");
+  expect_error([&] { decoded(payload); }, "pixels: 4294967295 x 4294967295 pixels are more than");
+}
+
+TEST(Image, RefusesASizeThatItsBytesCannotFill) {
+  for (const char* name : {"grey.jpg", "alpha.png"}) {
+    std::string payload = golden(name);
+    const bool jpeg = detect_encoding(bytes_of(payload)) == Encoding::jpeg;
+    const std::size_t height = jpeg ? payload.find("\xff\xc0") + 5 : 20;
+    payload.replace(height, jpeg ? 4 : 8, jpeg ? "\xf0\xf0\x10\x10" : std::string("\0\0\x3f\0\0\0\x3f\0", 8));
+    expect_error([&] { decoded(payload); }, jpeg ? "bytes cannot hold 4112 x 61680 pixels" : "PNG: ");
+  }
+}
+
+TEST(Encoding, IsFoundByItsName) {
+  for (const std::string& name : encoding_names()) EXPECT_EQ(encoding_name(*parse_encoding(name)), name);
+  EXPECT_FALSE(parse_encoding("gif"));
+}
+
+}  // namespace
+}  // namespace dtrain::data

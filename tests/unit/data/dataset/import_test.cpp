@@ -1,0 +1,183 @@
+// Pictures out of what other programs keep them in.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <dtrain/data/pack.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "codec/cifar_records.hpp"
+#include "data/archive/archive_files.hpp"
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+using Pixels = std::vector<std::uint8_t>;
+
+std::string jpeg(std::uint8_t grey) {
+  return encode_image({1, 8, 8, std::vector<std::uint8_t>(64, grey)}, Encoding::jpeg);
+}
+
+class Import : public testing::Test {
+ protected:
+  Path write(std::string_view name, const std::string& content) const {
+    write_file_atomic(folder / name, content);
+    return folder / name;
+  }
+  PackResult import(const std::vector<Path>& sources, PackOptions options = {}) const {
+    options.sources = sources;
+    options.out = folder / "out";
+    if (options.encoding == Encoding::jpeg) options.encoding = std::nullopt;
+    return pack(options);
+  }
+  std::string payload(std::size_t position) const {
+    const RecordFile file(folder / "out.rec");
+    return std::string(text_of(file.read(position).payload));
+  }
+  Image image(std::size_t position) const {
+    const RecordFile file(folder / "out.rec");
+    Image image;
+    decode_image(file.read(position).payload, kStoredChannels, image);
+    return image;
+  }
+  std::vector<float> labels() const {
+    const RecordFile file(folder / "out.rec");
+    std::vector<float> labels;
+    for (std::size_t i = 0; i < file.size(); ++i) labels.push_back(file.read(i).labels.at(0));
+    return labels;
+  }
+
+  TemporaryFolder folder;
+};
+
+// `count` records with the labels 0, 1, ... and red 10 * label.
+std::string cifar(std::size_t count, std::size_t label_bytes) {
+  std::string bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes += std::string(label_bytes - 1, '\7') + static_cast<char>(i);
+    bytes += std::string(kCifarPlane, static_cast<char>(10 * i)) + std::string(2 * kCifarPlane, '\1');
+  }
+  return bytes;
+}
+
+TEST_F(Import, TakesCifarWithOneAndWithTwoLabels) {
+  for (const std::size_t label_bytes : {1u, 2u}) {
+    import({write("batch_1.bin", cifar(3, label_bytes)), write("batch_2.bin", cifar(2, label_bytes))});
+    EXPECT_EQ(labels(), (std::vector<float>{0, 1, 2, 0, 1}));
+    const Image last = image(2);
+    EXPECT_EQ(last.h, 32);
+    EXPECT_EQ(Pixels(last.pixels.begin(), last.pixels.begin() + 4), (Pixels{20, 1, 1, 20}));
+  }
+}
+
+TEST_F(Import, RefusesACifarFileThatWasCutShort) {
+  const Path file = write("batch_1.bin", cifar(3, 1).substr(1));
+  expect_error<UsageError>([&] { import({file}); }, "is no file of CIFAR");
+  expect_error([&] { import({file}, {.format = PictureFormat::cifar10}); }, "has 9218 bytes, no multiple of 3073");
+}
+
+std::string idx(const std::vector<std::uint32_t>& shape, const std::string& values) {
+  std::string bytes{'\0', '\0', '\x8', static_cast<char>(shape.size())};
+  for (const std::uint32_t side : shape) {
+    for (int shift : {24, 16, 8, 0}) bytes += static_cast<char>(side >> shift & 255);
+  }
+  return bytes + values;
+}
+
+TEST_F(Import, FindsTheLabelsBesideIdxImages) {
+  const Path images = write("train-images-idx3-ubyte", idx({2, 2, 3}, "abcdefghijkl"));
+  write("train-labels-idx1-ubyte", idx({2}, "\x2a\x07"));
+  import({images});
+  EXPECT_EQ(labels(), (std::vector<float>{42, 7}));
+  EXPECT_EQ(image(1).c, 1);
+  EXPECT_EQ(image(1).w, 3);
+  EXPECT_EQ(image(1).pixels, (Pixels{'g', 'h', 'i', 'j', 'k', 'l'}));
+}
+
+TEST_F(Import, TakesIdxImagesInColourAndLabelsInAnyOrder) {
+  const Path images = write("x", idx({1, 1, 2, 3}, "rgbRGB")), labels_file = write("y", idx({1}, "\3"));
+  import({labels_file, images});
+  EXPECT_EQ(labels(), std::vector<float>{3});
+  EXPECT_EQ(image(0).pixels, (Pixels{'r', 'g', 'b', 'R', 'G', 'B'}));
+  expect_error<UsageError>([&] { import({images}); }, "IDX files come in pairs");
+}
+
+TEST_F(Import, TakesWebDatasetsLabels) {
+  const Path one =
+      write("a.tar", tar_of({{"0001.jpg", jpeg(10)}, {"0001.cls", "3\n"}, {"0002.cls", "5"}, {"0002.jpg", jpeg(20)}}));
+  const Path two = write("b.tar", tar_of({{"0001.png", encode_image({1, 1, 1, {9}}, Encoding::png)},
+                                          {"0001.json", R"({"label": 4})"},
+                                          {"0003.json", R"({"photographer": "x"})"},
+                                          {"0003.jpg", jpeg(30)}}));
+  const PackResult result = import({one, two});
+  EXPECT_EQ(labels(), (std::vector<float>{3, 5, 4}));
+  EXPECT_EQ(payload(1), jpeg(20));
+  EXPECT_EQ(result.unlabelled, 1u);
+}
+
+TEST_F(Import, NumbersTheFoldersOfAnArchiveAsPackWould) {
+  const NamedFiles files{{"./dog/2.jpg", jpeg(1)}, {"cat/9.jpg", jpeg(2)}, {"dog/1.JPEG", jpeg(3)}, {"cat/readme", ""}};
+  import({write("a.tar", tar_of(files))});
+  const std::string from_tar = read_file(folder / "out.rec");
+  EXPECT_EQ(labels(), (std::vector<float>{0, 1, 1}));
+  EXPECT_EQ(payload(1), jpeg(3));
+  for (const auto& [name, content] : files) {
+    make_folder((folder / "photos" / name).parent_path());
+    write("photos/" + name, content);
+  }
+  import({folder / "photos"});
+  EXPECT_EQ(read_file(folder / "out.rec"), from_tar);
+}
+
+TEST_F(Import, ReadsTarsInsideATarAsFolders) {
+  const std::string inner = tar_of({{"n01_1.JPEG", jpeg(1)}, {"n01_2.JPEG", jpeg(2)}});
+  const PackResult result = import({write("all.tar", tar_of({{"n02.tar", inner}, {"n01.tar", inner}}))});
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"n01", "n02"}));
+  EXPECT_EQ(labels(), (std::vector<float>{0, 0, 1, 1}));
+}
+
+TEST_F(Import, ReadsStoredAndDeflatedFilesOfAZip) {
+  const NamedFiles files{{"z/", ""}, {"z/a.jpg", jpeg(1)}, {"z/b.jpg", jpeg(2)}, {"y/c.jpg", jpeg(3)}};
+  for (const bool long_form : {false, true}) {
+    import({write("a.zip", zip_of(files, long_form))});
+    EXPECT_EQ(labels(), (std::vector<float>{0, 1, 1}));
+    EXPECT_EQ(payload(0), jpeg(3));
+    EXPECT_EQ(payload(1), jpeg(1));
+  }
+}
+
+TEST_F(Import, NamesWhatIsWrongWithAZip) {
+  const std::string zip = zip_of({{"a.jpg", jpeg(1)}, {"b.jpg", jpeg(2)}});
+  expect_error([&] { import({write("a.zip", zip.substr(0, zip.size() - 30))}); }, "no directory at the end");
+  std::string bad = zip;
+  bad[zip.find("b.jpg") + 10] ^= 1;  // in the packed bytes of the second
+  const PackResult result = import({write("a.zip", bad)});
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_NE(result.problems[0].what.find("a.zip(b.jpg): zip: damaged"), std::string::npos) << result.problems[0].what;
+}
+
+TEST_F(Import, MakesOtherRecordFilesOfRecordFiles) {
+  import({write("a.tar", tar_of({{"x/1.jpg", jpeg(1)}, {"x/2.jpg", jpeg(2)}, {"y/1.jpg", jpeg(3)}, {
+                                   "y/2.jpg",
+                                   jpeg(4)
+                                 }}))});
+  PackOptions options{.sources = {folder / "out.rec"}, .out = folder / "again", .encoding = Encoding::png, .shards = 2};
+  pack(options);
+  const RecordSet set(find_records(folder / "again"));
+  Record record;
+  set.read(3, record);
+  EXPECT_EQ(record.labels, std::vector<float>{1});
+  EXPECT_EQ(detect_encoding(record.payload), Encoding::png);
+  options = {.sources = {folder / "out"}, .out = folder / "same", .encoding = std::nullopt};
+  pack(options);
+  EXPECT_EQ(read_file(folder / "same.rec"), read_file(folder / "out.rec"));
+}
+
+TEST_F(Import, RefusesSourcesThatDoNotGoTogether) {
+  const Path tar = write("a.tar", tar_of({{"x/1.jpg", jpeg(1)}})), bin = write("b.bin", cifar(1, 1));
+  expect_error<UsageError>([&] { import({tar, bin}); }, "are of different kinds");
+  expect_error<UsageError>([&] { import({write("c.xyz", "what")}); }, "not known by its name or its first bytes");
+}
+
+}  // namespace
+}  // namespace dtrain::data

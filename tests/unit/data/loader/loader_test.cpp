@@ -1,0 +1,365 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <dtrain/base/random.hpp>
+#include <dtrain/data/loader.hpp>
+
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+Image noise(int c, int size, std::uint32_t which) {
+  RandomStream random(7, RandomUse::drawing, which, 0);
+  Image image{c, size, size, std::vector<std::uint8_t>(static_cast<std::size_t>(c * size * size))};
+  for (std::uint8_t& value : image.pixels) value = static_cast<std::uint8_t>(random.below(256));
+  return image;
+}
+
+struct Sample {
+  float label = 0;
+  std::string payload;
+};
+
+// `count` images of noise, labels 0 1 2 0 1 2 ...; `change` may damage some.
+Path write_records(const TemporaryFolder& folder, std::uint32_t count, int channels = 3,
+                   const std::function<void(std::uint32_t, Sample&)>& change = {}) {
+  RecordWriter writer(folder / "x.rec");
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Sample sample{static_cast<float>(i % 3), encode_image(noise(channels, 8, i), Encoding::raw)};
+    if (change) change(i, sample);
+    writer.add(i, sample.label, bytes_of(sample.payload));
+  }
+  writer.finish();
+  return folder / "x.rec";
+}
+
+LoaderOptions options(int threads = 2) {
+  LoaderOptions result;
+  result.shape = {3, 6, 6};
+  result.classes = 3;
+  result.seed = 5;
+  result.threads = threads;
+  result.augment.pad_size = 1;
+  result.augment.random_crop = result.augment.random_mirror = true;
+  result.augment.max_random_h = 36;
+  result.augment.max_random_s = result.augment.max_random_l = 50;
+  result.augment.mean = {120, 110, 100};
+  return result;
+}
+
+std::vector<Slice> slices_of(std::uint32_t size, int batch) {
+  std::vector<Slice> slices;
+  for (std::uint64_t first = 0; first < size; first += static_cast<std::uint64_t>(batch))
+    slices.push_back(
+        {first, static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(batch), size - first))});
+  return slices;
+}
+
+struct Everything {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint32_t> ids;
+  bool operator==(const Everything&) const = default;
+};
+
+Everything drain(Loader& loader, std::size_t sample_size) {
+  Everything all;
+  while (const auto batch = loader.next()) {
+    const auto n = static_cast<std::size_t>(batch->n);
+    all.images.insert(all.images.end(), batch->images, batch->images + n * sample_size);
+    all.labels.insert(all.labels.end(), batch->labels, batch->labels + n);
+    all.ids.insert(all.ids.end(), batch->sample_ids, batch->sample_ids + n);
+  }
+  return all;
+}
+
+Everything load(const Path& rec, const LoaderOptions& chosen, std::uint32_t epoch, int batch) {
+  Loader loader(rec, chosen);
+  loader.start(epoch, slices_of(loader.size(), batch));
+  return drain(loader, static_cast<std::size_t>(chosen.shape.size()));
+}
+
+TEST(Loader, GivesTheSlicesOfTheEpochsOrderInTheirOrder) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 100);
+  const Everything all = load(rec, options(), 3, 7);
+  EXPECT_EQ(all.ids, epoch_order(5, 3, 100));
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(all.labels[i], static_cast<std::int32_t>(all.ids[i] % 3));
+}
+
+TEST(Loader, PixelsAreTheAugmentedRecordKeyedByItsPosition) {
+  const TemporaryFolder folder;
+  const LoaderOptions chosen = options();
+  const Everything all = load(write_records(folder, 40), chosen, 2, 16);
+  std::vector<float> expected(108);
+  for (std::size_t i = 0; i < 40; ++i) {
+    augment(noise(3, 8, all.ids[i]), chosen.augment, {5, 2, all.ids[i]}, chosen.shape, expected);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), &all.images[i * 108])) << "sample " << i;
+  }
+}
+
+TEST(Loader, TheNumberOfThreadsDoesNotShow) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 203);
+  for (const std::uint32_t epoch : {0u, 1u}) {
+    const Everything one = load(rec, options(1), epoch, 32);
+    EXPECT_EQ(one.ids.size(), 203u);
+    EXPECT_TRUE(one == load(rec, options(2), epoch, 32));
+    EXPECT_TRUE(one == load(rec, options(5), epoch, 32));
+    EXPECT_TRUE(one == load(rec, options(5), epoch, 9)) << "nor does the size of the batches";
+  }
+}
+
+TEST(Loader, RecordsStoredInPartsAndWholeOnesMix) {
+  const TemporaryFolder folder;
+  const auto with_magic = [](std::uint32_t which) {  // the container cuts a record where its magic stands in it
+    Image image = noise(3, 8, which);
+    const std::uint32_t magic = 0xced7230a;
+    if (which % 2 == 0) std::memcpy(&image.pixels[8], &magic, sizeof(magic));
+    return image;
+  };
+  const Path rec = write_records(folder, 20, 3, [&](std::uint32_t i, Sample& sample) {
+    sample.payload = encode_image(with_magic(i), Encoding::raw);
+  });
+  LoaderOptions chosen = options(1);
+  chosen.shape = {3, 8, 8};
+  chosen.shuffle = false;
+  chosen.augment = {};
+  const Everything all = load(rec, chosen, 0, 20);
+  std::vector<float> expected(192);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    augment(with_magic(i), {}, {5, 0, i}, chosen.shape, expected);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), &all.images[i * 192])) << "sample " << i;
+  }
+}
+
+TEST(Loader, WithoutShufflingItIsTheOrderOfTheFile) {
+  const TemporaryFolder folder;
+  LoaderOptions chosen = options();
+  chosen.shuffle = false;
+  chosen.num_examples = 21;
+  const Everything all = load(write_records(folder, 30), chosen, 0, 4);
+  std::vector<std::uint32_t> expected(21);
+  std::iota(expected.begin(), expected.end(), 0u);
+  EXPECT_EQ(all.ids, expected);
+}
+
+TEST(Loader, MoreExamplesThanTheFileHasMeansAll) {
+  const TemporaryFolder folder;
+  LoaderOptions chosen = options();
+  chosen.num_examples = 50000;
+  EXPECT_EQ(Loader(write_records(folder, 5), chosen).size(), 5u);
+}
+
+TEST(Loader, BatchesAreAlignedAndStayAsTheyAreWhileHeldEvenWithoutTheLoader) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 90);
+  std::vector<Batch> held;
+  {
+    Loader loader(rec, options());
+    loader.start(1, slices_of(90, 7));
+    while (auto batch = loader.next()) held.push_back(*batch);
+  }
+  const Everything expected = load(rec, options(1), 1, 7);
+  const float* at = expected.images.data();
+  for (const Batch& batch : held) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(batch.images) % 64, 0u);
+    EXPECT_TRUE(std::equal(batch.images, batch.images + batch.n * 108, at));
+    at += batch.n * 108;
+  }
+}
+
+TEST(Loader, BuffersAreUsedAgain) {
+  const TemporaryFolder folder;
+  Loader loader(write_records(folder, 100), options());
+  std::set<const float*> buffers;
+  loader.start(0, slices_of(100, 4));
+  while (const auto batch = loader.next()) buffers.insert(batch->images);
+  EXPECT_LE(buffers.size(), 6u);  // four in the queue, one held, one that a thread has just let go of
+}
+
+TEST(Loader, AnEmptySliceIsAnEmptyBatch) {
+  const TemporaryFolder folder;
+  Loader loader(write_records(folder, 10), options());
+  loader.start(0, {{0, 3}, {3, 0}, {3, 2}});
+  EXPECT_EQ(loader.next()->n, 3);
+  EXPECT_EQ(loader.next()->n, 0);
+  EXPECT_EQ(loader.next()->n, 2);
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(Loader, StartDropsWhatIsQueued) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 200);
+  Loader loader(rec, options(3));
+  EXPECT_FALSE(loader.next());
+  for (std::uint32_t epoch = 0; epoch < 20; ++epoch) {
+    loader.start(epoch, slices_of(200, 16));
+    for (std::uint32_t i = 0; i < epoch % 4; ++i) ASSERT_TRUE(loader.next());
+  }
+  loader.start(7, slices_of(200, 16));
+  EXPECT_TRUE(drain(loader, 108) == load(rec, options(1), 7, 16));
+}
+
+TEST(Loader, CanEndAtAnyMoment) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 200);
+  for (int i = 0; i < 40; ++i) {
+    Loader loader(rec, options(1 + i % 4));
+    if (i % 8 != 0) loader.start(0, slices_of(200, 32));
+    if (i % 3 == 0) loader.next();
+    std::this_thread::sleep_for(std::chrono::microseconds(37 * (i % 5)));
+  }
+}
+
+TEST(Loader, ALabelOutOfRangeNamesRecordLabelAndOptionAfterTheGoodBatches) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 30, 3, [](std::uint32_t i, Sample& sample) {
+    if (i >= 17) sample.label = 3 + static_cast<float>(i);
+  });
+  LoaderOptions chosen = options(3);
+  chosen.shuffle = false;
+  chosen.max_bad_records = 100;  // a wrong label is no damaged record
+  Loader loader(rec, chosen);
+  for (int round = 0; round < 3; ++round) {
+    loader.start(0, slices_of(30, 5));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(loader.next()->n, 5);
+    for (const char* text : {"x.rec: record 17 at byte", "label 20, outside 0 to 2", "--num-classes"})
+      expect_error([&] { loader.next(); }, text);
+  }
+}
+
+TEST(Loader, AFractionIsNoLabel) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 3, 3, [](std::uint32_t, Sample& sample) { sample.label = 1.5f; });
+  expect_error([&] { load(rec, options(), 0, 3); }, "label 1.5");
+}
+
+const auto damage_some = [](std::uint32_t i, Sample& sample) {
+  if (i == 4 || i == 5 || i == 19) sample.payload = "no image";
+};
+
+TEST(Loader, ABadRecordIsAnErrorByDefaultThatNamesItAndTheOption) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 20, 3, damage_some);
+  LoaderOptions chosen = options();
+  chosen.shuffle = false;
+  for (const char* text : {"x.rec: record 4 at byte", "--max-bad-records", "dtrain data verify"})
+    expect_error([&] { load(rec, chosen, 0, 6); }, text);
+}
+
+TEST(Loader, BadRecordsAreReplacedByTheNextGoodOneCountedOnceAndNamed) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 20, 3, damage_some);
+  LoaderOptions chosen = options();
+  chosen.shuffle = false;
+  chosen.max_bad_records = 3;
+  chosen.augment = {};
+  Loader loader(rec, chosen);
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    loader.start(epoch, slices_of(20, 6));
+    const Everything all = drain(loader, 108);
+    const auto image = [&](std::size_t i) { return std::vector(&all.images[i * 108], &all.images[i * 108] + 108); };
+    EXPECT_EQ(image(4), image(6));
+    EXPECT_EQ(image(5), image(6));
+    EXPECT_EQ(image(19), image(0));
+    EXPECT_EQ(all.labels[19], 0);
+    EXPECT_EQ(all.ids[19], 19u);
+    EXPECT_EQ(loader.bad_records(), 3);
+    EXPECT_NE(loader.first_bad_record().find("record 4 at byte"), std::string::npos) << loader.first_bad_record();
+  }
+}
+
+TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 150, 3, [](std::uint32_t i, Sample& sample) {
+    if (i % 11 == 0) sample.payload.resize(sample.payload.size() / 2);
+  });
+  LoaderOptions chosen = options(1);
+  chosen.max_bad_records = 14;
+  const Everything one = load(rec, chosen, 1, 16);
+  chosen.threads = 5;
+  EXPECT_TRUE(one == load(rec, chosen, 1, 16));
+
+  std::set<std::pair<std::size_t, std::string>> ends;  // batches before the error, and its words
+  chosen.max_bad_records = 13;
+  for (const int threads : {1, 2, 5}) {
+    chosen.threads = threads;
+    Loader loader(rec, chosen);
+    loader.start(1, slices_of(150, 16));
+    std::size_t batches = 0;
+    try {
+      while (loader.next()) ++batches;
+      ADD_FAILURE() << "14 bad records passed as 13";
+    } catch (const DataError& error) {
+      ends.insert({batches, error.what()});
+    }
+  }
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_NE(ends.begin()->second.find("more than --max-bad-records 13"), std::string::npos);
+}
+
+TEST(Loader, TheFirstBadRecordIsFirstInOrderAndNotInTime) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 30, 3, [](std::uint32_t i, Sample& sample) {
+    if (i == 0) sample.payload = encode_image(noise(3, 1500, 0), Encoding::raw);  // takes long
+    if (i == 1 || i == 20) sample.payload = "no image";
+  });
+  LoaderOptions chosen = options(3);
+  chosen.shuffle = false;
+  chosen.max_bad_records = 2;
+  Loader loader(rec, chosen);
+  loader.start(0, {{0, 30}});
+  loader.next();
+  EXPECT_NE(loader.first_bad_record().find("record 1 at byte"), std::string::npos) << loader.first_bad_record();
+}
+
+TEST(Loader, AFileWithoutAnyGoodRecordIsAnErrorHoweverManyMayBeBad) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 4, 3, [](std::uint32_t, Sample& sample) { sample.payload = "no image"; });
+  LoaderOptions chosen = options();
+  chosen.max_bad_records = 1000;
+  expect_error([&] { load(rec, chosen, 0, 4); }, "record");
+}
+
+TEST(Loader, AGreyFileForAColourNetworkNamesBothShapesAndTheOption) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 4, 1);
+  for (const char* text : {"1,8,8", "3,6,6", "--image-shape 1,6,6"})
+    expect_error([&] { Loader(rec, options()); }, text);
+}
+
+TEST(Loader, AColourFileMayHoldSomeGreyImages) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 10, 3, [](std::uint32_t i, Sample& sample) {
+    if (i < 3) sample.payload = encode_image(noise(1, 8, i), Encoding::raw);
+  });
+  EXPECT_EQ(load(rec, options(), 0, 4).ids.size(), 10u);
+}
+
+TEST(Loader, OptionsOutOfTheirRangeAreNamed) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 4);
+  LoaderOptions chosen = options();
+  chosen.threads = 0;
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--data-nthreads is 0");
+  chosen = options();
+  chosen.shape = {2, 8, 8};
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--image-shape 2,8,8");
+  chosen = options();
+  chosen.augment.pad_size = -1;
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--pad-size");
+  chosen.augment = {.cutout = 7};
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--cutout 7 is larger than an image of 6x6");
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+
+#include <dtrain/data/pack.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "data/temporary_folder.hpp"
+#include "pack/pack_sources.hpp"
+
+namespace dtrain::data {
+namespace {
+
+// A slope that is another one for every `number`.
+Image slope(int h, int w, int number) {
+  Image image{3, h, w, {}};
+  for (int i = 0; i < h * w; ++i) {
+    for (int c = 0; c < 3; ++c) {
+      image.pixels.push_back(static_cast<std::uint8_t>((i % w * 3 + i / w * (c + 1) + number * 29) % 256));
+    }
+  }
+  return image;
+}
+
+// dog/0.jpg ... and cat/: `count` pictures, every other one of each.
+void write_pictures(const TemporaryFolder& folder, int count, int h = 20, int w = 30) {
+  for (const char* name : {"photos/cat", "photos/dog"}) make_folder(folder / name);
+  for (int i = 0; i < count; ++i) {
+    write_file_atomic(folder / fmt::format("photos/{}/{:03}.jpg", i % 2 == 0 ? "dog" : "cat", i),
+                      encode_image(slope(h, w, i), Encoding::jpeg));
+  }
+}
+
+PackOptions options_of(const TemporaryFolder& folder, std::string_view out = "p") {
+  return {.sources = {folder / "photos"}, .out = folder / out, .threads = 2};
+}
+
+Image image_of(const RecordFile& file, std::size_t position) {
+  Image image;
+  decode_image(file.read(position).payload, kStoredChannels, image);
+  return image;
+}
+
+TEST(Pack, NumbersClassesByNameAndKeepsPicturesThatNeedNoChange) {
+  TemporaryFolder folder;
+  write_pictures(folder, 4);
+  const PackResult result = pack(options_of(folder));
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog"}));
+  const RecordFile file(folder / "p.rec");
+  ASSERT_EQ(file.size(), 4u);
+  EXPECT_EQ(file.read(1).labels, std::vector<float>{0});
+  EXPECT_EQ(file.read(2).labels, std::vector<float>{1});
+  EXPECT_EQ(text_of(file.read(2).payload), read_file(folder / "photos/dog/000.jpg"));
+  EXPECT_EQ(read_file(folder / "p.lst"),
+            "0\t0.000000\tcat/001.jpg\n1\t0.000000\tcat/003.jpg\n2\t1.000000\tdog/000.jpg\n3\t1.000000\tdog/002.jpg\n");
+}
+
+TEST(Pack, ResizesTheShorterEdge) {
+  TemporaryFolder folder;
+  write_pictures(folder, 2, 40, 60);
+  PackOptions options = options_of(folder);
+  options.resize = 20;
+  options.encoding = Encoding::png;
+  pack(options);
+  const Image image = image_of(RecordFile(folder / "p.rec"), 0);
+  EXPECT_EQ(image.h, 20);
+  EXPECT_EQ(image.w, 30);
+}
+
+TEST(Pack, WritesTheSameFilesWhateverTheNumberOfThreads) {
+  TemporaryFolder folder;
+  write_pictures(folder, 40);
+  for (const int threads : {1, 5}) {
+    PackOptions options = options_of(folder, fmt::format("t{}", threads));
+    options.threads = threads;
+    options.shuffle = true;
+    options.quality = 80;
+    pack(options);
+  }
+  for (const char* ending : {".rec", ".idx", ".lst"}) {
+    EXPECT_EQ(read_file(folder / ("t1" + std::string(ending))), read_file(folder / ("t5" + std::string(ending))));
+  }
+}
+
+TEST(Pack, SplitsIntoTrainAndValAndShardsWithoutLosingAPicture) {
+  TemporaryFolder folder;
+  write_pictures(folder, 20);
+  PackOptions options = options_of(folder);
+  options.shards = 2;
+  options.train_ratio = 0.7;
+  const PackResult result = pack(options);
+  ASSERT_EQ(result.files.size(), 4u);
+  std::set<std::uint64_t> ids;
+  Record record;
+  for (const char* split : {"p_train", "p_val"}) {
+    const RecordSet set(find_records(folder / split));
+    EXPECT_EQ(set.size(), split == std::string_view("p_train") ? 14u : 6u);
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      set.read(i, record);
+      ids.insert(record.id);
+    }
+  }
+  EXPECT_EQ(ids.size(), 20u);
+}
+
+TEST(Pack, LeavesOutAndNamesWhatCannotBeRead) {
+  TemporaryFolder folder;
+  write_pictures(folder, 6);
+  write_file_atomic(folder / "photos/dog/002.jpg", "no picture");
+  const PackResult result = pack(options_of(folder));
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0].file, "dog/002.jpg");
+  EXPECT_EQ(RecordFile(folder / "p.rec").size(), 5u);
+}
+
+TEST(Pack, TakesUpWhatAKilledRunLeft) {
+  TemporaryFolder folder;
+  write_pictures(folder, 60);
+  PackOptions options = options_of(folder, "calm");
+  options.shards = 2;
+  options.quality = 90;
+  pack(options);
+  options.out = folder / "killed";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    options.threads = 1;
+    options.progress = [](std::uint64_t done, std::uint64_t) {
+      if (done == 45) ::kill(::getpid(), SIGKILL);
+    };
+    pack(options);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_FALSE(std::filesystem::exists(folder / "killed_1.rec"));
+  const PackResult result = pack(options);
+  EXPECT_GE(result.taken_up, 30u);
+  for (const char* name : {"_0.rec", "_0.idx", "_0.lst", "_1.rec", "_1.idx", "_1.lst"}) {
+    EXPECT_EQ(read_file(folder / ("killed" + std::string(name))), read_file(folder / ("calm" + std::string(name))));
+  }
+}
+
+TEST(Pack, GoesOnBehindTheLastWholeRecordOfAPart) {
+  TemporaryFolder folder;
+  write_pictures(folder, 10);
+  const PackOptions options = options_of(folder);
+  pack(options);
+  const std::string whole = read_file(folder / "p.rec");
+  std::filesystem::remove(folder / "p.rec");
+  write_file_atomic(folder / "p.rec.part", whole.substr(0, whole.size() * 2 / 3));
+  const PackResult result = pack(options);
+  EXPECT_GT(result.taken_up, 3u);
+  EXPECT_LT(result.taken_up, 10u);
+  EXPECT_EQ(read_file(folder / "p.rec"), whole);
+}
+
+TEST(Pack, BeginsAnewWhenAPictureChanged) {
+  TemporaryFolder folder;
+  write_pictures(folder, 4);
+  pack(options_of(folder));
+  write_file_atomic(folder / "photos/cat/001.jpg", encode_image(slope(9, 9, 7), Encoding::jpeg));
+  EXPECT_EQ(pack(options_of(folder)).taken_up, 0u);
+  EXPECT_EQ(image_of(RecordFile(folder / "p.rec"), 0).h, 9);
+}
+
+TEST(Pack, NamesTheLineOfAListThatIsNone) {
+  expect_error([] { parse_list("1\t0\ta.jpg\n2\ta.jpg\n", "x.lst", ""); }, "x.lst: line 2");
+  const PackList list = parse_list("7\t1.5\t2\ta b.jpg\r\n", "x.lst", "");
+  EXPECT_EQ(list.items.at(0).labels, (std::vector<float>{1.5, 2}));
+  EXPECT_EQ(list.items.at(0).file, "a b.jpg");
+}
+
+const char* const kCoco = R"({"images": [
+  {"id": 3, "file_name": "a.jpg", "width": 100, "height": 50}, {"id": 4, "file_name": "b.jpg", "width": 9, "height": 9}],
+ "annotations": [{"image_id": 3, "category_id": 18, "bbox": [10, 5, 20, 10]},
+                 {"image_id": 3, "category_id": 5, "bbox": [0, 0, 50, 25]},
+                 {"image_id": 3, "category_id": 18, "bbox": [0, 0, 100, 50], "iscrowd": 1}],
+ "categories": [{"id": 18, "name": "dog"}, {"id": 5, "name": "cat"}]})";
+
+TEST(Pack, LabelsACocoPictureByItsLargestBox) {
+  const PackList list = parse_coco(kCoco, "coco.json", "", CocoLabels::largest);
+  EXPECT_EQ(list.classes, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(list.items.size(), 1u);
+  EXPECT_EQ(list.items[0].id, 3u);
+  EXPECT_EQ(list.items[0].labels, std::vector<float>{0});
+  EXPECT_EQ(list.unlabelled, 1u);
+}
+
+TEST(Pack, GivesACocoPictureAllItsBoxesForDetection) {
+  const PackList list = parse_coco(kCoco, "coco.json", "", CocoLabels::boxes);
+  EXPECT_EQ(list.items.at(0).labels, (std::vector<float>{2, 5, 1, 0.1f, 0.1f, 0.3f, 0.3f, 0, 0, 0, 0.5, 0.5}));
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include <dtrain/data/image.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+// 1,000 records of 8 + 24 + 20 + 12 = 64 bytes each; the label of record i is i % 3.
+class VerifyRecords : public testing::Test {
+ protected:
+  VerifyRecords() : rec(folder / "set.rec") {
+    RecordWriter writer(rec);
+    for (unsigned i = 0; i < 1000; ++i) {
+      const auto value = static_cast<std::uint8_t>(i % 100);
+      const Image image{3, 2, 2, std::vector<std::uint8_t>(12, value)};
+      writer.add(i, static_cast<float>(i % 3), bytes_of(encode_image(image, Encoding::raw)));
+    }
+    writer.finish();
+  }
+  void overwrite(const Path& path, std::size_t at, std::string_view bytes) {
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(at)) << bytes;
+  }
+  // The report names one problem, at this record.
+  void expect_problem(std::size_t position, std::string_view what) {
+    const VerifyReport report = verify_records(rec);
+    ASSERT_GE(report.problems.size(), 1u);
+    EXPECT_EQ(report.problems[0].position, position);
+    EXPECT_EQ(report.problems[0].offset, 64 * position);
+    EXPECT_NE(report.problems[0].what.find(what), std::string::npos) << report.problems[0].what;
+  }
+
+  TemporaryFolder folder;
+  Path rec;
+};
+
+TEST_F(VerifyRecords, CountsTheClassesOfAGoodFile) {
+  const VerifyReport report = verify_records(rec);
+  EXPECT_EQ(report.records, 1000u);
+  EXPECT_EQ(report.class_counts, (std::vector<std::size_t>{334, 333, 333}));
+  EXPECT_EQ(report.problem_count, 0u);
+}
+
+TEST_F(VerifyRecords, NamesAFlippedPixel) {
+  overwrite(rec, 64 * 700 + 60, "x");
+  expect_problem(700, "their checksum is wrong");
+  EXPECT_EQ(verify_records(rec).problem_count, 1u);
+}
+
+TEST_F(VerifyRecords, GoesOnBehindADamagedFrame) {
+  overwrite(rec, 64 * 20, "oops");
+  overwrite(rec, 64 * 900 + 60, "x");
+  const VerifyReport report = verify_records(rec);
+  EXPECT_EQ(report.records, 999u);
+  ASSERT_EQ(report.problem_count, 3u);  // the frame, its entry in the .idx, the pixel
+  EXPECT_EQ(report.problems[0].what, "no record begins here (magic 0x73706f6f, not 0xced7230a)");
+  EXPECT_EQ(report.problems[1].what, "the .idx lists a record here, but none begins here");
+  EXPECT_EQ(report.problems[2].offset, 64u * 900);
+}
+
+TEST_F(VerifyRecords, NamesATruncatedEnd) {
+  std::filesystem::resize_file(rec, 64 * 999 + 30);
+  expect_problem(999, "the record has 56 bytes, but the file ends after 22");
+}
+
+TEST_F(VerifyRecords, NamesALabelThatIsNoNumber) {
+  overwrite(rec, 64 * 5 + 12, std::string("\x00\x00\xc0\x7f", 4));
+  expect_problem(5, "the label is nan");
+}
+
+TEST_F(VerifyRecords, NamesARecordThatTheIndexLeavesOut) {
+  std::string lines = read_file(index_path(rec));
+  lines.erase(lines.find("3\t192\n"), 6);
+  write_file_atomic(index_path(rec), lines);
+  expect_problem(3, "a record begins here that the .idx does not list");
+}
+
+TEST_F(VerifyRecords, NamesALineOfTheIndexThatIsNone) {
+  write_file_atomic(index_path(rec), "0\t0\nbad\n");
+  expect_problem(0, "set.idx: line 2");
+}
+
+TEST_F(VerifyRecords, ListsTheFirstProblemsAndCountsAll) {
+  for (std::size_t i = 0; i < 50; ++i) overwrite(rec, 64 * 10 * i + 60, "x");
+  const VerifyReport report = verify_records(rec, 7);
+  EXPECT_EQ(report.problem_count, 50u);
+  ASSERT_EQ(report.problems.size(), 7u);
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(report.problems[i].position, 10 * i);
+}
+
+TEST_F(VerifyRecords, SaysThatAFileIsEmptyOrMissing) {
+  std::ofstream(rec, std::ios::trunc);
+  expect_problem(0, "the file is empty");
+  EXPECT_THROW(verify_records(folder / "other.rec"), Error);
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -1,0 +1,237 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/loader.hpp>
+#include <dtrain/data/record.hpp>
+#include <dtrain/data/remote.hpp>
+
+#include "common/far_settings.hpp"
+#include "data/temporary_folder.hpp"
+#include "remote/remote_file.hpp"
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::uint64_t kMegabyte = 1 << 20;
+
+class Remote : public testing::Test {
+ protected:
+  Remote() {
+    options.store = std::make_shared<net::ObjectStore>(far_settings(*server));
+    options.cache_dir = folder.path() / "cache";
+    for (std::uint64_t i = 0; i < 3 * kMegabyte; ++i) content += static_cast<char>(i * 7 % 251);
+  }
+  static void SetUpTestSuite() { server = std::make_unique<net::TestServer>("s3_server.py"); }
+  static void TearDownTestSuite() { server.reset(); }
+
+  static std::string url(const std::string& word) {
+    return "s3://bucket/" + word + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
+  std::string read(RemoteFile& file, std::uint64_t offset, std::uint64_t size) {
+    std::string bytes(size, '?');
+    file.read(offset, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  }
+  std::vector<Path> blocks() {
+    std::vector<Path> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(options.cache_dir)) {
+      if (entry.is_regular_file() && entry.path().filename() != "lock") found.push_back(entry.path());
+    }
+    return found;
+  }
+  // A record file of `count` records at the server, with its index.
+  std::string records(int count) {
+    const Path rec = folder.path() / "local.rec";
+    RecordWriter writer(rec);
+    for (int i = 0; i < count; ++i) {
+      writer.add(static_cast<std::uint64_t>(i), static_cast<float>(i), bytes_of("payload " + std::to_string(i)));
+    }
+    writer.finish();
+    const std::string where = url("plain") + ".rec";
+    options.store->put(where, bytes_of(read_file(rec)));
+    options.store->put(index_path(where).string(), bytes_of(read_file(index_path(rec))));
+    return where;
+  }
+
+  static inline std::unique_ptr<net::TestServer> server;
+  TemporaryFolder folder;
+  RemoteOptions options;
+  std::string content;
+};
+
+TEST_F(Remote, BytesAreThoseOfTheObjectWhereverTheyBegin) {
+  options.store->put(url("plain"), bytes_of(content));
+  RemoteFile file(url("plain"), options);
+  EXPECT_EQ(file.size(), content.size());
+  for (const std::uint64_t begin : {std::uint64_t{0}, kMegabyte - 10, 2 * kMegabyte, 3 * kMegabyte - 100}) {
+    EXPECT_EQ(read(file, begin, 100), content.substr(begin, 100));
+  }
+}
+
+TEST_F(Remote, BytesPastTheEndAreRefused) {
+  options.store->put(url("plain"), bytes_of("short"));
+  RemoteFile file(url("plain"), options);
+  EXPECT_THROW(read(file, 3, 3), DataError);
+}
+
+TEST_F(Remote, BlocksAreFetchedOnce) {
+  options.store->put(url("plain"), bytes_of(content));
+  RemoteFile first(url("plain"), options), second(url("plain"), options);
+  read(first, 0, content.size());
+  EXPECT_EQ(blocks().size(), 3u);
+  options.store->remove(url("plain"));
+  EXPECT_TRUE(read(second, 0, content.size()) == content);
+}
+
+TEST_F(Remote, ADamagedBlockIsFetchedAgain) {
+  options.store->put(url("plain"), bytes_of(content));
+  RemoteFile first(url("plain"), options);
+  read(first, 0, 10);
+  std::fstream(blocks().front(), std::ios::in | std::ios::out | std::ios::binary).seekp(1000) << "damage";
+  RemoteFile second(url("plain"), options);
+  EXPECT_EQ(read(second, 980, 40), content.substr(980, 40));
+}
+
+TEST_F(Remote, ABlockThatIsCutShortIsFetchedAgain) {
+  options.store->put(url("plain"), bytes_of(content));
+  RemoteFile file(url("plain"), options);
+  read(file, 0, 10);
+  std::filesystem::resize_file(blocks().front(), 5000);
+  EXPECT_EQ(read(file, 4980, 40), content.substr(4980, 40));
+}
+
+TEST_F(Remote, AnotherVersionOfAnObjectSharesNoBlocks) {
+  options.store->put(url("plain"), bytes_of(content));
+  RemoteFile before(url("plain"), options);
+  read(before, 0, 10);
+  options.store->put(url("plain"), bytes_of(std::string(content.rbegin(), content.rend())));
+  RemoteFile after(url("plain"), options);
+  EXPECT_EQ(read(after, 0, 10), std::string(content.rbegin(), content.rbegin() + 10));
+  try {
+    read(before, 2 * kMegabyte, 10);
+    ADD_FAILURE() << "two versions were mixed";
+  } catch (const DataError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("its ETag was \""), text.npos) << text;
+    EXPECT_NE(text.find("now it is " + options.store->state(url("plain")).etag), text.npos) << text;
+  }
+}
+
+TEST_F(Remote, TheCacheStaysBelowItsLimitAndKeepsWhatWasReadLast) {
+  options.cache_size = 7 * kMegabyte;
+  for (const char* word : {"one", "two", "three", "four"}) {
+    options.store->put(url(word), bytes_of(word + content));
+    RemoteFile file(url(word), options);
+    read(file, 0, content.size());
+  }
+  std::uint64_t size = 0;
+  for (const Path& block : blocks()) size += std::filesystem::file_size(block);
+  EXPECT_LE(size, options.cache_size);
+  EXPECT_GE(size, 3 * kMegabyte);
+}
+
+TEST_F(Remote, AFullCacheIsToldOnceAndDoneWithout) {
+  options.store->put(url("plain"), bytes_of(content));
+  std::atomic<int> told = 0;
+  options.tell = [&](const std::string&) { ++told; };
+  RemoteFile file(url("plain"), options);
+  // Nothing can be written below a file, as little as on a full disk.
+  std::filesystem::remove_all(options.cache_dir / "blocks-1");
+  std::ofstream(options.cache_dir / "blocks-1") << "in the way";
+  EXPECT_TRUE(read(file, 0, content.size()) == content);
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(Remote, ThreadsAndProcessesDoNotFetchABlockTwice) {
+  options.store->put(url("slow"), bytes_of(content));
+  RemoteFile first(url("slow"), options), second(url("slow"), options);
+  std::vector<std::jthread> readers;
+  for (int i = 0; i < 8; ++i) {
+    readers.emplace_back([&, i] { EXPECT_EQ(read(i % 2 ? first : second, 0, 10), content.substr(0, 10)); });
+  }
+  readers.clear();
+  std::string count(1, '?');
+  options.store->read(server->url("_count" + url("slow").substr(4)), {.size = 1}, 0,
+                      std::as_writable_bytes(std::span(count)));
+  EXPECT_EQ(count[0] - '0', 1);
+}
+
+TEST_F(Remote, RecordsAreThoseOfTheLocalFile) {
+  const std::string where = records(100);
+  const RecordFile file(where, options);
+  ASSERT_EQ(file.size(), 100u);
+  for (const std::size_t position : {0u, 57u, 99u}) {
+    const Record record = file.read(position);
+    EXPECT_EQ(record.id, position);
+    EXPECT_EQ(text_of(record.payload), "payload " + std::to_string(position));
+  }
+}
+
+TEST_F(Remote, RecordsWithoutAnIndexAreRefused) {
+  options.store->put(url("plain") + ".rec", bytes_of("x"));
+  EXPECT_THROW(RecordFile(url("plain") + ".rec", options), DataError);
+}
+
+TEST_F(Remote, AnIndexOfAnotherFileIsRefused) {
+  const std::string where = records(100);
+  options.store->put(index_path(where).string(), bytes_of("0\t0\n1\t999999\n"));
+  EXPECT_THROW(RecordFile(where, options), DataError);
+}
+
+TEST_F(Remote, AnObjectLargerThanTheCacheIsReadWithoutItUnlessInRuns) {
+  std::string told;
+  options.tell = [&](const std::string& text) { told = text; };
+  options.cache_size = 4 * kMegabyte;
+  options.store->put(url("plain"), bytes_of(content));
+  RemoteFile alone(url("plain"), options);
+  EXPECT_EQ(read(alone, 5, 10), content.substr(5, 10));
+  EXPECT_FALSE(std::filesystem::exists(options.cache_dir));
+  EXPECT_NE(told.find("--shuffle-block"), told.npos) << told;
+  options.in_runs = true;
+  RemoteFile in_runs(url("plain"), options);
+  EXPECT_EQ(read(in_runs, 5, 10), content.substr(5, 10));
+  EXPECT_EQ(blocks().size(), 1u);
+}
+
+TEST_F(Remote, SetsAreFoundByPatternAndPrefix) {
+  const std::string where = "s3://bucket/found/" + std::string(1, 'p');
+  for (const char* name : {"_10.rec", "_2.rec", "_2.idx", "_x.rec"}) options.store->put(where + name, bytes_of("x"));
+  const auto names = [&](const std::string& spec) {
+    std::vector<std::string> found;
+    for (const Path& file : find_records(spec, options.store)) found.push_back(file.string().substr(where.size()));
+    return found;
+  };
+  EXPECT_EQ(names(where + "_[0-9]*.rec"), (std::vector<std::string>{"_2.rec", "_10.rec"}));
+  EXPECT_EQ(names(where + "_2.rec," + where + "_x.rec"), (std::vector<std::string>{"_2.rec", "_x.rec"}));
+  EXPECT_THROW(names(where), DataError);  // without _0 and _1
+  for (const char* name : {"_0.rec", "_1.rec"}) options.store->put(where + name, bytes_of("x"));
+  options.store->remove(where + "_10.rec");
+  EXPECT_EQ(names(where), (std::vector<std::string>{"_0.rec", "_1.rec", "_2.rec"}));
+  options.store->put(where + ".rec", bytes_of("x"));
+  EXPECT_EQ(names(where), (std::vector<std::string>{".rec"}));
+  EXPECT_THROW(names("s3://bucket/none/*.rec"), DataError);
+}
+
+TEST_F(Remote, RecordsMayBeReadAheadInAnyOrder) {
+  const RecordSet set({records(100)}, options);
+  for (const std::size_t position : {99u, 0u, 50u}) set.fetch_ahead(position, 1);
+  EXPECT_EQ(blocks().size(), 1u);
+}
+
+TEST_F(Remote, ABlockIsAskedForOnceARound) {
+  const RecordSet set({records(100)}, options);
+  set.fetch_ahead(0, 1);
+  std::filesystem::remove(blocks().at(0));  // as for room
+  set.fetch_ahead(1, 1);
+  EXPECT_EQ(blocks().size(), 0u);
+  set.fetch_ahead(1, 2);
+  EXPECT_EQ(blocks().size(), 1u);
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -1,0 +1,288 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/coordinator.hpp>
+
+#include "elastic/temporary_folder.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Keeps what it was asked to do; hosts answer from within the call, as a launcher that fails at once does.
+struct FakeCrew final : Crew {
+  void start_host(const HostLine& host) override {
+    hosts.push_back(host.name);
+    if (coordinator) coordinator->feed(HostUp{host.name, "10.0.0.1"}, now);
+  }
+  void try_gate(const std::string&) override {}
+  void start_worker(const std::string& host, int slot, WorkerId worker) override {
+    workers.push_back(worker);
+    EXPECT_EQ(hosts.empty(), false) << host << slot;
+  }
+  void send(WorkerId worker, const ToWorker& message) override { sent.emplace_back(worker, message); }
+  void kill_worker(WorkerId worker, bool) override { killed.push_back(worker); }
+  void end_host(const std::string&) override { silent = true; }
+  std::size_t answered_since(const std::vector<std::string>& names,
+                             std::chrono::steady_clock::time_point) const override {
+    return silent ? 0 : names.size();
+  }
+
+  Coordinator* coordinator = nullptr;
+  Moment now;
+  bool silent = false;  // no agent answers
+  std::vector<std::string> hosts;
+  std::vector<WorkerId> workers, killed;
+  std::vector<std::pair<WorkerId, ToWorker>> sent;
+};
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  CoordinatorTest() {
+    crew_.now = {Time{1h}, WallTime{1000h}};
+    write_file_atomic(folder_ / "host_worker", "w1\n");
+    options_.folder = folder_ / "";
+    options_.policy.elastic = true;
+    options_.on_say = [this](const Say& line) { said_.push_back(line.text); };
+  }
+  Coordinator& begin() {
+    coordinator_.emplace(options_, crew_, crew_.now);
+    crew_.coordinator = &*coordinator_;
+    coordinator_->tick(crew_.now);
+    return *coordinator_;
+  }
+  void pass(std::chrono::milliseconds time) {
+    for (; time > 0ms; time -= 50ms) {
+      crew_.now.time += 50ms;
+      crew_.now.wall += 50ms;
+      coordinator_->tick(crew_.now);
+    }
+  }
+  void says(FromWorker message, WorkerId worker = 1) { coordinator_->feed(WorkerSays{worker, message}, crew_.now); }
+  Json ask(Json body) {
+    Json answer;
+    coordinator_->feed(Request{std::move(body), [&](Json json) { answer = std::move(json); }}, crew_.now);
+    return answer;
+  }
+  int said(std::string_view part) const {
+    return static_cast<int>(
+        std::ranges::count_if(said_, [&](const std::string& text) { return text.find(part) != text.npos; }));
+  }
+  // One worker alone, through its first step.
+  void train_one() {
+    says(Hello{42, {"10.0.0.1", 4000}, "f"});
+    says(Ready{});
+    says(Meshed{1, ""});
+    says(Entered{1, {true, 0, 0, 0}});
+    progress(1, 100);
+  }
+  void progress(std::uint64_t step, std::uint64_t samples) {
+    says(Progress{1, Phase::computing, {true, 0, step, samples}, 0.01, 0.5, 0.4});
+  }
+
+  TemporaryFolder folder_;
+  FakeCrew crew_;
+  CoordinatorOptions options_;
+  std::vector<std::string> said_;
+  std::optional<Coordinator> coordinator_;
+};
+
+TEST_F(CoordinatorTest, StartsTheHostsOfTheFileAndAWorkerInEverySlot) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2 slots=2\n");
+  begin();
+  EXPECT_EQ(crew_.hosts, (std::vector<std::string>{"w1", "w2"}));
+  EXPECT_EQ(crew_.workers.size(), 3u);
+}
+
+TEST_F(CoordinatorTest, KnowsWhatTheOneBeforeItWasAskedFor) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  EXPECT_EQ(ask(Json::object({{"ask", "drain"}, {"host", "w2"}})), Json::object({{"ok", true}}));
+  options_.term = 2;
+  options_.inheritance.emplace();
+  begin();
+  EXPECT_TRUE(coordinator_->state().hosts.at("w2").drained);
+  EXPECT_FALSE(coordinator_->state().hosts.at("w1").drained);
+  EXPECT_FALSE(coordinator_->state().ending);
+  ask(Json::object({{"ask", "stop"}, {"reason", "enough"}}));
+  options_.term = 3;
+  begin();
+  ASSERT_TRUE(coordinator_->state().ending);
+  EXPECT_EQ(coordinator_->state().ending->reason, "enough");
+}
+
+TEST_F(CoordinatorTest, RefusesToBeginWithoutAHost) {
+  write_file_atomic(folder_ / "host_worker", "# nobody\n");
+  EXPECT_THROW(begin(), UsageError);
+}
+
+TEST_F(CoordinatorTest, FollowsAnEditOfTheFileByHandAfterItSettled) {
+  begin();
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  pass(1500ms);
+  EXPECT_EQ(crew_.hosts.size(), 1u);
+  pass(1500ms);
+  EXPECT_EQ(crew_.hosts.size(), 2u);
+}
+
+TEST_F(CoordinatorTest, FollowsItsOwnCommandsAtOnceAndTellsOfBadLines) {
+  begin();
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n-x\n");
+  const Json answer = ask(Json::object({{"ask", "hosts-changed"}}));
+  EXPECT_EQ(crew_.hosts.size(), 2u);
+  EXPECT_EQ(answer.at("problems").as_array().size(), 1u);
+  EXPECT_EQ(said("host_worker: "), 1);
+}
+
+TEST_F(CoordinatorTest, EditsTheFileForWhoeverAsksAndRefusesToLoseMostHosts) {
+  begin();
+  const auto edit = [&](const char* text) { return ask(Json::parse(text, "an edit")); };
+  edit(R"({"ask": "edit-hosts", "add": ["w2", "w3 slots=2"]})");
+  EXPECT_EQ(crew_.hosts.size(), 3u);
+  EXPECT_TRUE(edit(R"({"ask": "edit-hosts", "add": ["w2"]})").find("error"));
+  const Json refused = edit(R"({"ask": "edit-hosts", "remove": ["w1", "w2"]})");
+  EXPECT_NE(refused.at("error").at("hint").as_string().find("--yes"), std::string::npos);
+  EXPECT_TRUE(edit(R"({"ask": "edit-hosts", "remove": ["w1", "w2"], "any_number": true})").at("ok").as_bool());
+  EXPECT_EQ(read_file(folder_ / "host_worker"), "w3 slots=2\n");
+}
+
+TEST_F(CoordinatorTest, TheHostsOfAJobThatIsNotElasticAreFixed) {
+  options_.policy.elastic = false;
+  begin();
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  EXPECT_EQ(ask(Json::object({{"ask", "hosts-changed"}})).at("error").at("kind").as_string(), "usage");
+  pass(5s);
+  EXPECT_EQ(crew_.hosts.size(), 1u);
+}
+
+TEST_F(CoordinatorTest, HandsOnWhatMembersReport) {
+  std::vector<Json> reports;
+  options_.on_report = [&](const Json& report) { reports.push_back(report); };
+  begin();
+  train_one();
+  says(Report{Json::object({{"event", "step"}})});
+  says(Report{Json::object({{"event", "step"}})}, 77);  // nobody
+  EXPECT_EQ(reports.size(), 1u);
+}
+
+TEST_F(CoordinatorTest, WritesLogJournalAndEvents) {
+  begin();
+  train_one();
+  EXPECT_TRUE(read_file(folder_ / "host_worker_log").starts_with("0 ADDED w1 "));
+  const std::vector<Json> events = read_events(folder_ / "events.jsonl");
+  EXPECT_EQ(events.front().at("event").as_string(), "hosts");
+  EXPECT_EQ(GenerationJournal(folder_ / "journal.jsonl").next_generation(), 2u);
+}
+
+TEST_F(CoordinatorTest, ContinuesTheNumbersOfTheCoordinatorBefore) {
+  begin();
+  train_one();
+  coordinator_.reset();
+  const Coordinator& second = begin();
+  EXPECT_EQ(second.state().next_generation, 2u);
+  EXPECT_GT(crew_.workers.back(), crew_.workers.front());
+}
+
+TEST_F(CoordinatorTest, GoesOnWhenItsRecordsCannotBeWritten) {
+  options_.prometheus = true;
+  make_folder(folder_ / "metrics.prom");  // in the way
+  begin();
+  train_one();
+  for (int second = 0; second < 12; ++second) {
+    pass(1s);
+    progress(2 + second, 200);
+  }
+  EXPECT_EQ(said("metrics.prom"), 1) << "once, not every time";
+  EXPECT_FALSE(coordinator_->finished());
+}
+
+TEST_F(CoordinatorTest, KeepsPrometheusTextUpToDate) {
+  options_.prometheus = true;
+  begin();
+  train_one();
+  for (int second = 1; second <= 12; ++second) {
+    pass(1s);
+    progress(1 + 2 * second, 100 + 200 * second);
+  }
+  const std::string text = read_file(folder_ / "metrics.prom");
+  for (const char* line :
+       {"\ndtrain_workers 1\n", "\ndtrain_samples_per_second ", "\ndtrain_goodput_ratio ",
+        "\ndtrain_hosts{state=\"member\"} 1\n", "\ndtrain_straggler_score{rank=\"0\",host=\"w1\"} 1\n",
+        "# TYPE dtrain_samples_total counter\n"}) {
+    EXPECT_NE(text.find(line), text.npos) << line << "\nis not in\n" << text;
+  }
+}
+
+TEST_F(CoordinatorTest, ListsAHostWithWhatItsWorkersDo) {
+  options_.logical_shards = 8;
+  begin();
+  train_one();
+  pass(2s);
+  progress(5, 500);
+  const Json list = ask(Json::object({{"ask", "list"}}));
+  const Json& host = list.at("hosts").as_array()[0];
+  EXPECT_EQ(host.at("pids").dump(), "[42]");
+  EXPECT_EQ(host.at("ranks").dump(), "[0]");
+  EXPECT_DOUBLE_EQ(host.at("samples_per_second").as_number(), 200);
+  EXPECT_EQ(host.find("reason"), nullptr);
+}
+
+TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone) {
+  begin();
+  train_one();
+  coordinator_->stop("enough", true, crew_.now);
+  EXPECT_EQ(crew_.killed, std::vector<WorkerId>{1});
+  coordinator_->feed(WorkerExited{1, 0, 9, {}}, crew_.now);
+  coordinator_->feed(HostDown{"w1", "ended"}, crew_.now);
+  ASSERT_TRUE(coordinator_->finished());
+  EXPECT_EQ(coordinator_->finished()->exit_code, ExitCode::resumable);
+  EXPECT_EQ(read_events(folder_ / "events.jsonl").back().at("event").as_string(), "goodput");
+}
+
+class CoordinatorOfAQuorumTest : public CoordinatorTest {
+ protected:
+  CoordinatorOfAQuorumTest() {
+    options_.policy.quorum = true;
+    begin();
+    train_one();
+  }
+  std::string last_event() const { return read_events(folder_ / "events.jsonl").back().at("event").as_string(); }
+  void end_all() {
+    coordinator_->stop("enough", true, crew_.now);
+    coordinator_->feed(WorkerExited{1, 0, 9, {}}, crew_.now);
+    coordinator_->feed(HostDown{"w1", "ended"}, crew_.now);
+    ASSERT_TRUE(coordinator_->finished());
+  }
+};
+
+TEST_F(CoordinatorOfAQuorumTest, WritesHowTheJobEndedThoughNoAgentIsLeftToAnswer) {
+  end_all();
+  EXPECT_TRUE(crew_.silent);
+  EXPECT_EQ(last_event(), "goodput");
+}
+
+TEST_F(CoordinatorOfAQuorumTest, WritesNothingWhileAnotherMayBeInCharge) {
+  const std::string before = read_file(folder_ / "events.jsonl");
+  crew_.silent = true;
+  end_all();
+  EXPECT_EQ(read_file(folder_ / "events.jsonl"), before);
+}
+
+TEST_F(CoordinatorOfAQuorumTest, WritesInOrderWhatHadToWait) {
+  crew_.silent = true;
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  ask(Json::object({{"ask", "hosts-changed"}}));
+  const std::string waiting = read_file(folder_ / "events.jsonl");
+  crew_.silent = false;
+  pass(100ms);
+  const std::string written = read_file(folder_ / "events.jsonl");
+  EXPECT_TRUE(written.starts_with(waiting));
+  EXPECT_GT(written.size(), waiting.size());
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

@@ -1,0 +1,210 @@
+// Agents that outlive their coordinator: what it may do without them, and how another one goes on.
+#include "elastic/job.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+Policy lasting_policy() {
+  Policy policy = elastic_policy();
+  policy.quorum = true;
+  return policy;
+}
+
+template <typename T>
+std::ptrdiff_t place_of(const std::vector<Action>& actions) {
+  return std::ranges::find_if(actions, [](const Action& action) { return std::holds_alternative<T>(action); }) -
+         actions.begin();
+}
+
+bool prepares(const std::vector<Action>& actions) { return !sent<Prepare>(actions).empty(); }
+
+TEST(Quorum, AgentsHearOfAGenerationBeforeItsMembersDo) {
+  Job job(lasting_policy());
+  job.want({"w1"});
+  job.host_up("w1");
+  job.hello("w1");
+  job.ready("w1");
+  ASSERT_TRUE(prepares(job.actions()));
+  EXPECT_LT(place_of<TellCircle>(job.actions()), place_of<Send>(job.actions()));
+}
+
+TEST(Quorum, AGenerationIsCommittedOnceMostAgentsOfTheLastOneKnowOfIt) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.want({"w1", "w2", "w3", "w4"});
+  job.prepare_host("w4");
+  job.pass(1s);
+  job.deaf = {"w1", "w2"};
+  job.mesh();
+  EXPECT_TRUE(job.state().change && !job.state().change->committed);
+  job.feed(HostKnows{"w2", job.state().change->number});
+  EXPECT_TRUE(job.state().change->committed);
+}
+
+TEST(Quorum, WithoutHalfOfTheAgentsTheJobHoldsUntilTheyAreBack) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(HostDown{"w2", "gone"});
+  job.feed(HostDown{"w3", "gone"});
+  job.freeze();
+  job.pass(2s);
+  EXPECT_FALSE(job.state().change) << "it may go on where the others are";
+  EXPECT_TRUE(job.state().cut_off);
+  job.host_up("w2");
+  EXPECT_TRUE(job.state().change);
+  EXPECT_FALSE(job.state().cut_off);
+}
+
+TEST(Quorum, ExactlyHalfGoesOnOnceItHasTheClaim) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2"});
+  const Generation claimed = job.state().current->number + 1;
+  job.feed(HostDown{"w2", "gone"});
+  job.freeze();
+  job.feed(Tick{});
+  EXPECT_FALSE(job.state().change);
+  job.feed(ClaimAnswered{claimed, true});
+  ASSERT_TRUE(job.state().change);
+  job.mesh();
+  job.enter();
+  EXPECT_EQ(job.ranks(), std::vector<std::string>{"w1"});
+}
+
+TEST(Quorum, HalfAsksForTheClaimAndWaitsWhenTheOtherHalfHasIt) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2"});
+  const Generation claimed = job.state().current->number + 1;
+  job.feed(HostDown{"w2", "gone"});
+  job.freeze();
+  job.feed(Tick{});
+  const auto asked = of_kind<ClaimNext>(job.all());
+  ASSERT_FALSE(asked.empty());
+  EXPECT_EQ(asked.front().generation, claimed);
+  job.feed(ClaimAnswered{claimed, false});
+  job.pass(5s);
+  EXPECT_FALSE(job.state().change);
+}
+
+TEST(Quorum, AMinoritySavesNothing) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(HostDown{"w2", "gone"});
+  job.feed(HostDown{"w3", "gone"});
+  job.freeze();
+  job.pass(1s);
+  const auto stops = sent<Stop>(job.feed(StopAsked{.reason = "by a person"}));
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_FALSE(stops[0].second.save);
+}
+
+TEST(Quorum, AMinorityThatIsNeverReachedEndsWithoutACheckpoint) {
+  Policy policy = lasting_policy();
+  policy.hold_timeout = 20s;
+  Job job(policy);
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(HostDown{"w2", "gone"});
+  job.feed(HostDown{"w3", "gone"});
+  job.freeze();
+  job.pass(30s);
+  EXPECT_TRUE(sent<Stop>(job.all()).empty());
+  EXPECT_TRUE(job.state().ending);
+}
+
+TEST(Quorum, RecordsAreWrittenWhileMostAgentsAnswer) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  const auto with = [&](std::size_t answered) {
+    return leads(job.state(), [answered](const auto&) { return answered; });
+  };
+  EXPECT_FALSE(with(1));
+  EXPECT_TRUE(with(2));
+}
+
+TEST(Inherit, AllWorkersGoOnInANewGenerationAndNoneIsStarted) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  const Generation before = job.state().current->number;
+  const auto actions = job.take_over({"w1", "w2", "w3"});
+  EXPECT_EQ(receivers<Freeze>(actions).size(), 3u);
+  job.want({"w1", "w2", "w3"});
+  EXPECT_TRUE(started(job.actions()).empty());
+  EXPECT_TRUE(of_kind<StartHost>(job.actions()).empty());
+  job.freeze();
+  ASSERT_TRUE(job.state().change);
+  EXPECT_GT(job.state().change->number, before);
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w1", "w2", "w3"}));
+}
+
+TEST(Inherit, WhoDidNotComeIsReplacedAndTheRestGoOn) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.take_over({"w2", "w3"});
+  job.want({"w1", "w2", "w3"});
+  EXPECT_EQ(of_kind<StartHost>(job.actions()).size(), 1u);
+  job.freeze();
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w2", "w3"}));
+}
+
+TEST(Inherit, WithoutEnoughAgentsItWaits) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.take_over({"w3"});
+  job.want({"w1", "w2", "w3"});
+  job.freeze();
+  job.pass(1s);
+  EXPECT_FALSE(job.state().change);
+}
+
+TEST(Inherit, AChangeThatWasHalfWayIsSettled) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2"});
+  job.want({"w1", "w2", "w3"});
+  job.prepare_host("w3");
+  job.pass(1s);
+  ASSERT_TRUE(job.state().change);
+  const Generation prepared = job.state().change->number;
+  const auto freezes = sent<Freeze>(job.take_over({"w1", "w2", "w3"}));
+  ASSERT_EQ(freezes.size(), 3u);
+  EXPECT_EQ(freezes[0].second.generation, prepared);
+  EXPECT_EQ(job.state().electorates.size(), 2u) << "it may have been committed";
+  job.want({"w1", "w2", "w3"});
+  job.freeze();
+  job.complete_change();
+  EXPECT_EQ(job.ranks().size(), 3u);
+}
+
+TEST(Inherit, ANewcomerGoesOnPreparing) {
+  Job job(lasting_policy());
+  job.run_on({"w1"});
+  job.want({"w1", "w2"});
+  job.host_up("w2");
+  job.hello("w2");
+  const WorkerId newcomer = job.worker_on("w2");
+  job.take_over({"w1", "w2"});
+  job.want({"w1", "w2"});
+  job.freeze();
+  job.complete_change();
+  job.ready("w2");
+  job.pass(1s);
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w1", "w2"}));
+  EXPECT_EQ(job.worker_on("w2"), newcomer);
+}
+
+TEST(Inherit, TrainingThatEndedMeanwhileIsComplete) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2"});
+  job.take_over({"w1", "w2"});
+  job.want({"w1", "w2"});
+  for (const std::string host : {"w1", "w2"}) job.say(job.worker_on(host), left(Left::How::done));
+  for (const std::string host : {"w1", "w2"}) job.feed(exited(job.worker_on(host)));
+  for (const std::string host : {"w1", "w2"}) job.feed(HostDown{host, "ended"});
+  const auto finish = of_kind<Finish>(job.all());
+  ASSERT_EQ(finish.size(), 1u);
+  EXPECT_EQ(finish[0].exit_code, ExitCode::ok);
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/elastic/orders.hpp>
+
+namespace dtrain::elastic {
+namespace {
+
+Json drain(const char* host) { return Json::object({{"event", "drain"}, {"host", host}, {"reason", "asked for"}}); }
+Json stop() { return Json::object({{"event", "stop"}, {"reason", "enough"}}); }
+Json hosts(Json added, Json removed) {
+  return Json::object({{"event", "hosts"}, {"added", std::move(added)}, {"removed", std::move(removed)}});
+}
+
+TEST(Orders, AreWhatWasAskedFor) {
+  const Orders orders = orders_in({hosts(Json::array({"a", "b"}), Json::array()), drain("a"), stop()});
+  EXPECT_EQ(orders.drained, (std::map<std::string, std::string>{{"a", "asked for"}}));
+  EXPECT_EQ(orders.stop, "enough");
+}
+
+TEST(Orders, OfAHostEndWithItsLine) {
+  EXPECT_TRUE(orders_in({drain("a"), hosts(Json::array(), Json::array({"a"}))}).drained.empty());
+  EXPECT_EQ(orders_in({drain("a"), hosts(Json::array({"b"}), Json::array())}).drained.size(), 1u);
+}
+
+TEST(Orders, OfAnEarlierRunOfTheJobAreForgotten) {
+  const Json again = hosts(Json::array({"a"}), Json::array());
+  EXPECT_FALSE(orders_in({stop(), Json::object({{"event", "finish"}})}).stop);
+  EXPECT_FALSE(orders_in({drain("a"), stop(), again}).stop) << "the coordinator was killed before it could finish";
+  EXPECT_TRUE(orders_in({drain("a"), stop(), again}).drained.empty());
+}
+
+TEST(Orders, DamagedEventsAreNone) {
+  EXPECT_TRUE(orders_in({Json::object({{"event", "drain"}}), Json(3), Json::object({})}).drained.empty());
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+
+#include "records/job_meter.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+using namespace std::chrono_literals;
+
+Progress at(Generation generation, std::uint64_t samples) {
+  return {.generation = generation,
+          .phase = Phase::computing,
+          .standing = {.has_state = true, .epoch = 0, .step = samples / 100, .samples_seen = samples},
+          .seconds_in_phase = 0,
+          .step_seconds = 1,
+          .compute_seconds = 1};
+}
+
+TEST(JobMeter, TellsSamplesASecondOfTheLastTenSeconds) {
+  JobMeter meter;
+  const Time begin{1h};
+  EXPECT_EQ(meter.samples_per_second(begin), 0);
+  for (int second = 0; second <= 60; ++second) {
+    meter.heard(at(1, 100 * (second < 30 ? second + 1 : 3 * second - 59)), begin + second * 1s);
+  }
+  EXPECT_DOUBLE_EQ(meter.samples_per_second(begin + 60s), 300);
+  EXPECT_EQ(meter.samples_seen(), 12100u);
+}
+
+TEST(JobMeter, TheSpeedOfAJobThatStandsStillFalls) {
+  JobMeter meter;
+  const Time begin{1h};
+  for (int second = 0; second <= 10; ++second) meter.heard(at(1, 100 * (second + 1)), begin + second * 1s);
+  meter.heard(at(1, 1100), begin + 15s);
+  EXPECT_DOUBLE_EQ(meter.samples_per_second(begin + 20s), 50);
+}
+
+TEST(JobMeter, WaitsAtAChangeOfGenerationDoNotCountAsGood) {
+  JobMeter meter;
+  const Time begin{1h};
+  EXPECT_EQ(meter.goodput(begin), 1);
+  for (int second = 0; second <= 5; ++second) meter.heard(at(1, 100 * (second + 1)), begin + second * 1s);
+  EXPECT_DOUBLE_EQ(meter.goodput(begin + 5s), 1);
+  meter.heard(at(2, 700), begin + 10s);  // of these five seconds a step took one
+  EXPECT_DOUBLE_EQ(meter.goodput(begin + 10s), 0.6);
+}
+
+TEST(JobMeter, WhatWasLostIsSeenAgain) {
+  JobMeter meter;
+  const Time begin{1h};
+  meter.heard(at(1, 100), begin);
+  meter.heard(at(1, 900), begin + 8s);
+  meter.heard(at(2, 100), begin + 20s);
+  meter.heard(at(2, 200), begin + 21s);
+  EXPECT_EQ(meter.samples_seen(), 200u);
+  EXPECT_DOUBLE_EQ(meter.samples_per_second(begin + 21s), 100);
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

@@ -1,0 +1,270 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+
+#include <dtrain/elastic/session.hpp>
+
+#include "elastic/local_meshes.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLong = 20s;  // for what must happen, on however busy a machine
+
+// Keeps what a session sends.
+class Inbox final : public ControlLink {
+ public:
+  void send(const FromWorker& message) override {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(message);
+    changed_.notify_all();
+  }
+  // Waits for the next message of that kind, passing over others.
+  template <typename Kind>
+  Kind next() {
+    std::unique_lock lock(mutex_);
+    std::optional<Kind> found;
+    const bool came = changed_.wait_for(lock, kLong, [&] {
+      for (; !found && read_ < messages_.size(); ++read_) {
+        if (const auto* kind = std::get_if<Kind>(&messages_[read_])) found = *kind;
+      }
+      return found.has_value();
+    });
+    if (!came) throw Error("the message did not come");
+    return *found;
+  }
+  template <typename Kind>
+  int count() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(std::ranges::count_if(
+        messages_, [](const FromWorker& message) { return std::holds_alternative<Kind>(message); }));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<FromWorker> messages_;
+  std::size_t read_ = 0;
+};
+
+Standing at(std::uint64_t step) { return {.has_state = true, .epoch = 0, .step = step, .samples_seen = 16 * step}; }
+comm::PeerAddress data_of(WorkerId worker) { return {"127.0.0.1", static_cast<std::uint16_t>(worker)}; }
+
+// A worker whose trainer is the test.
+struct Rig {
+  explicit Rig(LocalMeshes& meshes, WorkerId worker = 1)
+      : session(inbox, data_of(worker),
+                [&meshes](const comm::MeshPlan& plan, std::chrono::milliseconds deadline, std::stop_token cancel) {
+                  return meshes.connect(plan, deadline, std::move(cancel));
+                },
+                {.worker = worker, .fingerprint = "f", .heartbeat = 10ms, .mesh_deadline = kLong}) {}
+  // Alone in a generation, in training.
+  Entry enter_alone(Generation generation) {
+    session.on_message(Prepare{generation, {{1, "w1", 0, data_of(1)}}});
+    EXPECT_EQ(inbox.next<Meshed>().failure, "");
+    session.on_message(Commit{generation, Boundary::now});
+    return session.enter(at(0));
+  }
+  Verdict vote_alone(bool at_epoch_end = false) {
+    const std::uint64_t vote = session.vote();
+    return session.judge({&vote, 1}, at_epoch_end);
+  }
+  Inbox inbox;
+  WorkerSession session;
+};
+
+TEST(Session, SaysHelloThenReadyOnceAndEntersWhatWasCommitted) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  EXPECT_EQ(rig.inbox.next<Hello>().data, data_of(1));
+  const Entry first = rig.enter_alone(1);
+  EXPECT_EQ(first.kind, Entry::Kind::train);
+  EXPECT_EQ(first.generation, 1u);
+  EXPECT_EQ(rig.inbox.next<Progress>().generation, 1u) << "the coordinator must hear of the switch at once";
+  rig.session.entered(at(0));
+  EXPECT_EQ(rig.inbox.next<Entered>().generation, 1u);
+  EXPECT_EQ(rig.inbox.count<Ready>(), 1);
+}
+
+TEST(Session, ChangesAtTheNextStepWhenAllVotedForIt) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  Entry first = rig.enter_alone(1);
+  EXPECT_EQ(rig.vote_alone(), Verdict::go_on);
+  rig.session.on_message(Prepare{2, {{1, "w1", 0, data_of(1)}}});
+  rig.inbox.next<Meshed>();
+  EXPECT_EQ(rig.vote_alone(), Verdict::go_on);
+  rig.session.on_message(Commit{2, Boundary::step});
+  EXPECT_EQ(rig.vote_alone(), Verdict::change);
+  first.communicator.reset();
+  EXPECT_EQ(rig.session.enter(at(1)).generation, 2u);
+}
+
+TEST(Session, WaitsForTheEndOfTheEpochWhereTheCommitSaysSo) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.on_message(Prepare{2, {{1, "w1", 0, data_of(1)}}});
+  rig.inbox.next<Meshed>();
+  rig.session.on_message(Commit{2, Boundary::epoch});
+  EXPECT_EQ(rig.vote_alone(false), Verdict::go_on);
+  EXPECT_EQ(rig.vote_alone(true), Verdict::change);
+}
+
+TEST(Session, LeavesWhereItAgreedToAGenerationWithoutIt) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.on_message(Prepare{2, {{7, "w7", 0, data_of(7)}}});
+  rig.session.on_message(Commit{2, Boundary::step});
+  EXPECT_EQ(rig.vote_alone(), Verdict::change);
+  EXPECT_EQ(rig.session.enter(at(1)).kind, Entry::Kind::leave);
+}
+
+TEST(Session, AFrozenWorkerCanNoLongerApply) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.entered(at(3));
+  rig.session.on_message(Freeze{1});
+  EXPECT_EQ(rig.inbox.next<Frozen>().standing, at(3)) << "it answers although its trainer is busy";
+  EXPECT_THROW(rig.session.begin_apply(), PeerLost);
+  EXPECT_THROW(first.communicator->all_gather({}), PeerLost);
+}
+
+TEST(Session, AnswersAFreezeOnlyAfterTheApplyInProgress) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.begin_apply();
+  rig.session.on_message(Freeze{1});
+  for (int i = 0; i < 3; ++i) rig.inbox.next<Progress>();
+  EXPECT_EQ(rig.inbox.count<Frozen>(), 0);
+  rig.session.end_apply(at(1));
+  EXPECT_EQ(rig.inbox.next<Frozen>().standing, at(1));
+  EXPECT_THROW(rig.session.begin_apply(), PeerLost);
+}
+
+TEST(Session, AWorkerThatLostAPeerFreezesBeforeItSaysSo) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.lost(PeerLost("rank 1 is gone"));
+  EXPECT_EQ(rig.inbox.next<Lost>().reason, "rank 1 is gone");
+  EXPECT_THROW(rig.session.begin_apply(), PeerLost);
+  rig.session.on_message(Freeze{1});
+  EXPECT_EQ(rig.inbox.next<Frozen>().generation, 1u);
+}
+
+TEST(Session, DoesNotReportALossThatTheCoordinatorOrdered) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.on_message(Freeze{1});
+  rig.session.lost(PeerLost("aborted"));
+  EXPECT_EQ(rig.enter_alone(2).generation, 2u);
+  EXPECT_EQ(rig.inbox.count<Lost>(), 0);
+}
+
+TEST(Session, IgnoresWhatIsSaidOfOlderGenerations) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(5);
+  rig.session.on_message(Freeze{4});
+  rig.session.on_message(Prepare{5, {{1, "w1", 0, data_of(1)}}});
+  rig.session.on_message(Commit{5, Boundary::step});
+  EXPECT_EQ(rig.vote_alone(), Verdict::go_on);
+  rig.session.begin_apply();
+  rig.session.end_apply(at(1));
+  EXPECT_EQ(rig.inbox.count<Frozen>(), 0);
+}
+
+TEST(Session, AFreezeForgetsACommitThatNobodyAgreedTo) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.on_message(Prepare{2, {{1, "w1", 0, data_of(1)}}});
+  rig.inbox.next<Meshed>();
+  rig.session.on_message(Commit{2, Boundary::step});
+  rig.session.on_message(Freeze{2});
+  EXPECT_EQ(rig.vote_alone(), Verdict::go_on);
+  EXPECT_EQ(rig.enter_alone(3).generation, 3u);
+}
+
+TEST(Session, ANewerPrepareCancelsTheOneUnderWay) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  rig.session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}, {2, "w2", 0, data_of(2)}}});  // nobody else will come
+  rig.session.on_message(Prepare{2, {{1, "w1", 0, data_of(1)}}});
+  const Meshed meshed = rig.inbox.next<Meshed>();
+  EXPECT_EQ(meshed.generation, 2u);
+  EXPECT_EQ(meshed.failure, "");
+}
+
+TEST(Session, AnAgreedMeshSurvivesANewerPrepare) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  Entry first = rig.enter_alone(1);
+  rig.session.on_message(Prepare{2, {{1, "w1", 0, data_of(1)}}});
+  rig.inbox.next<Meshed>();
+  rig.session.on_message(Commit{2, Boundary::step});
+  const std::uint64_t vote = rig.session.vote();
+  rig.session.on_message(Prepare{3, {{1, "w1", 0, data_of(1)}}});
+  rig.session.on_message(Commit{3, Boundary::step});
+  EXPECT_EQ(rig.session.judge({&vote, 1}, false), Verdict::change);
+  first.communicator.reset();
+  EXPECT_EQ(rig.session.enter(at(1)).generation, 2u);
+  EXPECT_EQ(rig.vote_alone(), Verdict::change);
+  EXPECT_EQ(rig.session.enter(at(1)).generation, 3u);
+}
+
+TEST(Session, LeaveStopAndALostCoordinatorEndTheWait) {
+  LocalMeshes meshes;
+  const auto ended_by = [&](auto act) {
+    Rig rig(meshes);
+    auto entry = std::async(std::launch::async, [&] { return rig.session.enter(at(0)).kind; });
+    rig.inbox.next<Ready>();
+    act(rig.session);
+    return entry.get();
+  };
+  EXPECT_EQ(ended_by([](auto& session) { session.on_message(Leave{"removed"}); }), Entry::Kind::leave);
+  EXPECT_EQ(ended_by([](auto& session) { session.on_message(Stop{true, ""}); }), Entry::Kind::checkpoint);
+  EXPECT_EQ(ended_by([](auto& session) { session.on_message(Stop{false, ""}); }), Entry::Kind::stop);
+  EXPECT_EQ(ended_by([](auto& session) { session.on_control_lost("gone"); }), Entry::Kind::stop);
+}
+
+TEST(Session, HeartbeatsTellPhaseStandingAndTheTimeOfASteps) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    rig.session.progress(Phase::computing);
+    std::this_thread::sleep_for(2ms);
+    rig.session.progress(Phase::reducing);
+    std::this_thread::sleep_for(2ms);
+    rig.session.begin_apply();
+    rig.session.end_apply(at(step));
+  }
+  rig.session.progress(Phase::evaluating);
+  Progress progress = rig.inbox.next<Progress>();
+  while (progress.phase != Phase::evaluating) progress = rig.inbox.next<Progress>();
+  EXPECT_EQ(progress.standing, at(2));
+  EXPECT_GE(progress.step_seconds, 0.004);
+  EXPECT_LE(progress.compute_seconds, progress.step_seconds - 0.002);
+}
+
+TEST(Session, NothingIsSentAfterTheLastMessage) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  rig.session.leave(Left::How::failed, "no disk");
+  EXPECT_EQ(rig.inbox.next<Left>().reason, "no disk");
+  const int before = rig.inbox.count<Progress>();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(rig.inbox.count<Progress>(), before);
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/external/program.hpp>
+#include <dtrain/external/run_program.hpp>
+
+#include "common/temporary_folder.hpp"
+#include "find_program.hpp"
+
+namespace dtrain::external {
+namespace {
+
+TEST(ForeignProgram, EveryByteOfAWordTravels) {
+  Program program;
+  std::string all;
+  for (int byte = 1; byte < 256; ++byte) all += static_cast<char>(byte);
+  program.command = {"train", all, "", "a\nb", "\xc3\xa9"};
+  program.environment = {"A=" + all};
+  program.job = "j";
+  const Program got = program_from_json(Json::parse(to_json(program).dump(), "test"));
+  EXPECT_EQ(got.command, program.command);
+  EXPECT_EQ(got.environment, program.environment);
+}
+
+TEST(ForeignProgram, AllOfItTravels) {
+  const Program program{.command = {"train"},
+                        .fills_placeholders = true,
+                        .servers = 2,
+                        .worker_environment = {"W=1"},
+                        .server_environment = {"S=1"},
+                        .stop_signal = 10,
+                        .grace = std::chrono::milliseconds(1500),
+                        .max_restarts = 4,
+                        .fruitless_limit = 3,
+                        .job = "name"};
+  EXPECT_EQ(to_json(program_from_json(to_json(program))), to_json(program));
+}
+
+TEST(ForeignProgram, AProgramWithoutACommandIsRefused) {
+  EXPECT_THROW(program_from_json(to_json(Program{})), DataError);
+}
+
+TEST(ForeignProgram, PathOfTheProgramsOwnEnvironmentIsSearched) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder.path() / "tool", "#!/bin/sh\n");
+  EXPECT_THROW(find_program("tool", {"PATH=" + folder.path().string()}), Error) << "it is not executable";
+  std::filesystem::permissions(folder.path() / "tool", std::filesystem::perms::owner_all);
+  EXPECT_EQ(find_program("tool", {"PATH=/nowhere:" + folder.path().string()}), folder.path() / "tool");
+  EXPECT_EQ(find_program((folder.path() / "tool").string(), {}), folder.path() / "tool");
+  EXPECT_THROW(find_program("tool", {"PATH=/nowhere"}), Error);
+}
+
+TEST(ForeignProgram, IsLookedForOnANewHostAsItWillBeStarted) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder.path() / "tool", "#!/bin/sh\n");
+  std::filesystem::permissions(folder.path() / "tool", std::filesystem::perms::owner_all);
+  Program program{.command = {"tool"}};
+  EXPECT_THROW(check_program(program, {"PATH=/nowhere"}), Error);
+  EXPECT_NO_THROW(check_program(program, {"PATH=" + folder.path().string()}));
+  program.worker_environment = {"PATH=" + folder.path().string()};
+  EXPECT_NO_THROW(check_program(program, {"PATH=/nowhere"}));
+}
+
+}  // namespace
+}  // namespace dtrain::external

@@ -1,0 +1,109 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <set>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/external/run_program.hpp>
+
+#include "common/temporary_folder.hpp"
+#include "leased_ports.hpp"
+
+namespace dtrain::external {
+namespace {
+
+class ForeignRun : public testing::Test {
+ protected:
+  ForeignRun() { make_folder(folder_ / "logs"); }
+
+  Ended run(const std::string& script, Program program = {}) {
+    program.command = {"sh", "-c", script};
+    program.job = "test";
+    const auto membership = elastic::make_fixed_membership(comm::make_single());
+    return run_program(program, here(), *membership);
+  }
+
+  Workplace here() const {
+    return {.host = "here",
+            .address = "127.0.0.1",
+            .job_folder = folder_.path(),
+            .environment = own_environment(),
+            .mark = "DTRAIN_PROGRAM=" + folder_.path().filename().string()};
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ForeignRun, IsDoneWhenTheProgramIs) { EXPECT_EQ(run("test $WORLD_SIZE = 1").how, Ended::How::done); }
+
+TEST_F(ForeignRun, FailsAsTheProgramDoes) {
+  const Ended code = run("exit 3");
+  EXPECT_EQ(code.how, Ended::How::failed);
+  EXPECT_EQ(code.end.shell_code(), 3);
+  EXPECT_EQ(code.reason, "its program ended with exit code 3");
+  const Ended signal = run("kill -SEGV $$");
+  EXPECT_EQ(signal.end.shell_code(), 139);
+  EXPECT_EQ(signal.reason, "its program was killed by signal 11 (SIGSEGV)");
+}
+
+TEST_F(ForeignRun, SaysWhatCannotBeStarted) {
+  Program program;
+  program.command = {"no-such-program"};
+  const auto membership = elastic::make_fixed_membership(comm::make_single());
+  EXPECT_THROW(run_program(program, here(), *membership), Error);
+}
+
+TEST_F(ForeignRun, LeavesNothingBehind) {
+  EXPECT_EQ(run("setsid sleep 1000 & sleep 1000 & exit 0").how, Ended::How::done);
+  EXPECT_TRUE(processes_marked(here().mark).empty());
+}
+
+TEST_F(ForeignRun, EndsServersThatDoNotEnd) {
+  Program program;
+  program.servers = 1;
+  program.grace = std::chrono::milliseconds(200);
+  program.stop_signal = SIGUSR1;
+  const Ended ended =
+      run("if [ $DMLC_ROLE = worker ]; then exit 0; fi; trap '' USR1; echo I serve; sleep 1000", program);
+  EXPECT_EQ(ended.how, Ended::How::done);
+  EXPECT_EQ(read_file(folder_ / "logs/here.0.ps0.log"), "I serve\n");
+  EXPECT_TRUE(processes_marked(here().mark).empty());
+}
+
+TEST_F(ForeignRun, AFailedServerIsAFailure) {
+  Program program;
+  program.servers = 1;
+  const Ended ended = run("if [ $DMLC_ROLE = server ]; then exit 4; fi; sleep 1000", program);
+  EXPECT_EQ(ended.reason, "its ps 0 ended with exit code 4");
+}
+
+TEST_F(ForeignRun, IsStuckWhenItFailsWithoutGettingFurther) {
+  Program program;
+  program.fruitless_limit = 1;
+  EXPECT_EQ(run("exit 1", program).how, Ended::How::stuck);
+}
+
+TEST(LeasedPorts, AreNobodyElses) {
+  const LeasedPorts some("127.0.0.1", 300), others("127.0.0.1", 300);
+  std::set<std::uint16_t> ports(some.numbers().begin(), some.numbers().end());
+  ports.insert(others.numbers().begin(), others.numbers().end());
+  EXPECT_EQ(ports.size(), 600u);
+}
+
+TEST(LeasedPorts, CanBeBoundByAnybodyWhoIsToldOfThem) {
+  const LeasedPorts ports("127.0.0.1", 1);
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(ports.numbers()[0]);
+  ::inet_pton(AF_INET, "127.0.0.1", &place.sin_addr);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
+}
+
+TEST(LeasedPorts, AreOfAnAddressOfThisMachine) { EXPECT_THROW(LeasedPorts("203.0.113.7", 1), Error); }
+
+}  // namespace
+}  // namespace dtrain::external

@@ -1,0 +1,117 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "leased_ports.hpp"
+#include "waiting_port.hpp"
+
+namespace dtrain::external {
+namespace {
+
+const std::string kHere = "127.0.0.1";
+
+sockaddr_in place_of(std::uint16_t port) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(port);
+  ::inet_pton(AF_INET, kHere.c_str(), &place.sin_addr);
+  return place;
+}
+
+FileDescriptor call(std::uint16_t port) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in place = place_of(port);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0) return {};
+  return socket;
+}
+
+FileDescriptor open_port(std::uint16_t port) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in place = place_of(port);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place), 0);
+  EXPECT_EQ(::listen(socket.get(), 8), 0);
+  return socket;
+}
+
+FileDescriptor accept_from(const FileDescriptor& listener) {
+  return FileDescriptor(::accept(listener.get(), nullptr, nullptr));
+}
+
+void say(const FileDescriptor& socket, std::string_view text) {
+  EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+}
+
+std::string hear(const FileDescriptor& socket, std::size_t size) {
+  std::string text(size, '\0');
+  const ssize_t got = ::recv(socket.get(), text.data(), size, MSG_WAITALL);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+class WaitingPortTest : public ::testing::Test {
+ protected:
+  LeasedPorts leased_{kHere, 1};
+  const std::uint16_t behind_ = leased_.numbers().front();
+  WaitingPort port_{kHere, behind_};
+};
+
+TEST_F(WaitingPortTest, LetsInWhoCallsBeforeTheProgramHasOpenedItsPort) {
+  const FileDescriptor early = call(port_.port());
+  ASSERT_TRUE(early);
+  say(early, "ping");
+  EXPECT_FALSE(call(behind_));
+  const FileDescriptor program = open_port(behind_);
+  const FileDescriptor joined = accept_from(program);
+  EXPECT_EQ(hear(joined, 4), "ping");
+  say(joined, "pong!");
+  EXPECT_EQ(hear(early, 5), "pong!");
+}
+
+TEST_F(WaitingPortTest, KeepsEveryCallerApart) {
+  const FileDescriptor program = open_port(behind_);
+  const FileDescriptor first = call(port_.port());
+  say(first, "1");
+  const FileDescriptor to_first = accept_from(program);
+  const FileDescriptor second = call(port_.port());
+  say(second, "2");
+  const FileDescriptor to_second = accept_from(program);
+  EXPECT_EQ(hear(to_second, 1), "2");
+  EXPECT_EQ(hear(to_first, 1), "1");
+}
+
+TEST_F(WaitingPortTest, CarriesMoreThanEitherSideHolds) {
+  const FileDescriptor program = open_port(behind_);
+  const FileDescriptor caller = call(port_.port());
+  const FileDescriptor joined = accept_from(program);
+  std::string much(20 << 20, 'a');
+  for (std::size_t i = 0; i < much.size(); i += 4099) much[i] = static_cast<char>(i);
+  std::jthread saying([&] { say(caller, much); });
+  EXPECT_TRUE(hear(joined, much.size()) == much);
+}
+
+TEST_F(WaitingPortTest, TellsTheOtherSideOfAnEnd) {
+  const FileDescriptor program = open_port(behind_);
+  FileDescriptor caller = call(port_.port());
+  FileDescriptor joined = accept_from(program);
+  caller = {};
+  EXPECT_EQ(hear(joined, 1), "");
+  caller = call(port_.port());
+  joined = accept_from(program);
+  joined = {};
+  EXPECT_EQ(hear(caller, 1), "");
+}
+
+TEST_F(WaitingPortTest, EndsWhileSomebodyWaits) {
+  FileDescriptor early;
+  {
+    WaitingPort other(kHere, behind_);
+    early = call(other.port());
+    ASSERT_TRUE(early);
+  }
+  EXPECT_EQ(hear(early, 1), "");
+}
+
+}  // namespace
+}  // namespace dtrain::external

@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "spec/data_facts.hpp"
+
+namespace dtrain::job {
+namespace {
+
+void write_records(const Path& rec, float label) {
+  data::RecordWriter writer(rec);
+  writer.add(0, label, bytes_of("x"));
+  writer.add(1, label, bytes_of("yy"));
+  writer.finish();
+}
+
+TEST(DataFacts, AreOfEveryFileOfASet) {
+  config::TemporaryFolder folder;
+  write_records(folder.path() / "p_0.rec", 1);
+  write_records(folder.path() / "p_1.rec", 2);
+  config::TrainSources sources;
+  sources.train = folder.path() / "p";
+  const Json document =
+      Json::object({{"folder", std::filesystem::current_path().string()}, {"data", data_facts(sources, nullptr)}});
+  EXPECT_EQ(document.at("data").as_array().size(), 2u);
+  EXPECT_EQ(check_data_facts(document).as_array().size(), 2u);
+  std::filesystem::remove(folder.path() / "p_1.rec");
+  try {
+    check_data_facts(document);
+    ADD_FAILURE() << "a missing file passed";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("p_1.rec: cannot be read"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::job

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "spec/host_list.hpp"
+
+namespace dtrain::job {
+namespace {
+
+class HostListTest : public ::testing::Test {
+ protected:
+  HostListTest() : folder_(std::filesystem::temp_directory_path() / ("dtrain-hosts-" + std::to_string(::getpid()))) {
+    make_folder(folder_);
+    options_.folder = folder_;
+  }
+  ~HostListTest() override { std::filesystem::remove_all(folder_); }
+
+  void hosts(const std::string& text) {
+    options_.hostfile = folder_ / "hosts";
+    write_file_atomic(*options_.hostfile, text);
+  }
+  std::vector<std::string> chosen(bool chose_number = false, bool resume = false) {
+    std::vector<std::string> names;
+    for (const auto& host : choose_hosts(options_, chose_number, resume).list.hosts) names.push_back(host.name);
+    return names;
+  }
+
+  Path folder_;
+  config::JobOptions options_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(HostListTest, WithoutAFileHostsAreNumbered) {
+  options_.hosts = 3;
+  EXPECT_EQ(chosen(true), (Names{"worker1", "worker2", "worker3"}));
+}
+
+TEST_F(HostListTest, AllHostsOfTheFileAreTaken) {
+  hosts("# two\nw1\nw2 slots=2");
+  EXPECT_EQ(chosen(), (Names{"w1", "w2"}));
+}
+
+TEST_F(HostListTest, TheFirstHostsOfTheFileAreTaken) {
+  hosts("w1\n\nw2\nw3\n");
+  options_.hosts = 2;
+  EXPECT_EQ(chosen(true), (Names{"w1", "w2"}));
+}
+
+TEST_F(HostListTest, MoreHostsThanTheFileHasAreRefused) {
+  hosts("w1\n");
+  options_.hosts = 2;
+  EXPECT_THROW(chosen(true), UsageError);
+}
+
+TEST_F(HostListTest, AFileWithoutHostsIsRefused) {
+  hosts("# nobody\n");
+  EXPECT_THROW(chosen(), UsageError);
+}
+
+TEST_F(HostListTest, AResumedJobKeepsItsHosts) {
+  hosts("w1\nw2\n");
+  write_file_atomic(folder_ / "host_worker", "w2\nw3\n");
+  EXPECT_EQ(chosen(false, true), (Names{"w2", "w3"}));
+  options_.reset_hosts = true;
+  EXPECT_EQ(chosen(false, true), (Names{"w1", "w2"}));
+}
+
+class GrantedHostsTest : public HostListTest {
+ protected:
+  GrantedHostsTest() {
+    options_.launcher = "sge";
+    write_file_atomic(folder_ / "granted", "h1 2 all.q@h1 UNDEFINED\nh2 2 all.q@h2 UNDEFINED\n");
+    ::unsetenv("SLURM_JOB_NODELIST");
+    ::setenv("PE_HOSTFILE", (folder_ / "granted").c_str(), 1);
+  }
+  ~GrantedHostsTest() override { ::unsetenv("PE_HOSTFILE"); }
+};
+
+TEST_F(GrantedHostsTest, AreThoseOfTheSchedulersJobWithTheirSlots) {
+  EXPECT_EQ(choose_hosts(options_, false, false).text, "h1 slots=2\nh2 slots=2\n");
+}
+
+TEST_F(GrantedHostsTest, AreAllWhereSlotsWereAskedFor) {
+  options_.hosts = 4;
+  EXPECT_EQ(chosen(true), (Names{"h1", "h2"}));
+  options_.hosts = 1;
+  EXPECT_EQ(chosen(true), Names{"h1"});
+  options_.hosts = 3;
+  EXPECT_THROW(chosen(true), UsageError);
+}
+
+TEST_F(GrantedHostsTest, AreNotAskedForWhereAFileNamesHosts) {
+  hosts("w1\n");
+  EXPECT_EQ(chosen(), Names{"w1"});
+}
+
+TEST_F(GrantedHostsTest, AreMissedOutsideOfAJob) {
+  ::unsetenv("PE_HOSTFILE");
+  options_.launcher = "mpi";
+  EXPECT_THROW(chosen(), UsageError);
+}
+
+}  // namespace
+}  // namespace dtrain::job

@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "spec/job_folder.hpp"
+
+namespace dtrain::job {
+namespace {
+
+class JobFolderTest : public ::testing::Test {
+ protected:
+  JobFolderTest() : folder_{std::filesystem::temp_directory_path() / ("dtrain-job-" + std::to_string(::getpid()))} {
+    make_folder(folder_.path);
+  }
+  ~JobFolderTest() override { std::filesystem::remove_all(folder_.path); }
+  JobFolder folder_;
+};
+
+TEST_F(JobFolderTest, WithoutACoordinatorThereIsNone) { EXPECT_FALSE(read_coordinator(folder_)); }
+
+TEST_F(JobFolderTest, ACoordinatorIsFoundAgain) {
+  write_coordinator(folder_, {.pid = 7, .host = "h", .addresses = {"127.0.0.1", "10.0.0.1"}, .port = 9, .token = "t"});
+  const auto file = read_coordinator(folder_);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->pid, 7);
+  EXPECT_EQ(file->addresses, (std::vector<std::string>{"127.0.0.1", "10.0.0.1"}));
+  EXPECT_EQ(file->port, 9);
+  EXPECT_EQ(file->token, "t");
+  EXPECT_FALSE(file->over());
+}
+
+TEST_F(JobFolderTest, WhatHostsGetIsToldToWhoeverStartsThem) {
+  write_coordinator(folder_, {.sync = {.to = "/srv/copy", .from = "/srv/mine", .shared = true}, .token = "t"});
+  const SyncedFolder sync = read_coordinator(folder_).value().sync;
+  EXPECT_EQ(sync.to, "/srv/copy");
+  EXPECT_EQ(sync.from, "/srv/mine");
+  EXPECT_TRUE(sync.shared);
+}
+
+TEST_F(JobFolderTest, OnlyTheOwnerMayReadTheToken) {
+  const auto old_mask = ::umask(0);
+  write_coordinator(folder_, {.token = "t"});
+  ::umask(old_mask);
+  struct stat status {};
+  ASSERT_EQ(::stat(folder_.coordinator().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+TEST_F(JobFolderTest, ADamagedFileIsADataError) {
+  write_file_atomic(folder_.coordinator(), "{\"pid\": 1}");
+  EXPECT_THROW(read_coordinator(folder_), DataError);
+}
+
+TEST_F(JobFolderTest, OneCoordinatesAtATime) {
+  EXPECT_FALSE(is_coordinated(folder_));
+  {
+    const FileLock lock = coordinate(folder_);
+    EXPECT_TRUE(is_coordinated(folder_));
+    EXPECT_THROW(coordinate(folder_), Error);
+  }
+  EXPECT_FALSE(is_coordinated(folder_));
+}
+
+}  // namespace
+}  // namespace dtrain::job

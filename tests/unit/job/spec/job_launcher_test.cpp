@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "coordinator/lent_starts.hpp"
+#include "spec/job_launcher.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+using Strings = std::vector<std::string>;
+
+TEST(TravellingEnvironment, IsThatOfDtrainAndOfItsLibrariesAlone) {
+  const Strings own = {"HOME=/root", "DTRAIN_X=1", "AWS_SECRET_ACCESS_KEY=s", "OMP_NUM_THREADS=2", "PATH=/bin"};
+  EXPECT_EQ(travelling_environment(own, {}), (Strings{"DTRAIN_X=1", "OMP_NUM_THREADS=2"}));
+}
+
+TEST(TravellingEnvironment, WhatThePersonNamesComesTooAndWins) {
+  EXPECT_EQ(travelling_environment({"DTRAIN_X=1"}, {"DTRAIN_X=two words", "MINE=\n"}),
+            (Strings{"DTRAIN_X=two words", "MINE=\n"}));
+}
+
+// Remembers what it was asked to start.
+class Recorder final : public elastic::AgentLauncher {
+ public:
+  void start(const elastic::HostLine& host, const elastic::AgentJoin&, Failed) override {
+    started.push_back(host.name);
+  }
+  Strings started;
+};
+
+class LentStartsTest : public ::testing::Test {
+ protected:
+  // True when the request was the starts' alone; what was answered is in answers_.
+  bool ask(Json body) {
+    elastic::Request request{std::move(body), [this](Json answer) { answers_.push_back(std::move(answer)); }};
+    const bool mine = starts_.hear(request, now_);
+    if (!mine) request.answer(edited_);
+    return mine;
+  }
+  void offer(const std::string& host) { ask(Json::object({{"ask", "edit-hosts"}, {"start", host}})); }
+  void start(const std::string& host) {
+    starts_.start({.name = host, .host = host}, {.address = "0.0.0.0", .port = 7, .token = "t", .host = host},
+                  [this](std::string reason) { failures_.push_back(std::move(reason)); });
+  }
+
+  Recorder inner_;
+  LentStarts starts_{inner_};
+  std::chrono::steady_clock::time_point now_ = std::chrono::steady_clock::now();
+  Json edited_ = Json::object({{"ok", true}});
+  std::vector<Json> answers_;
+  Strings failures_;
+};
+
+TEST_F(LentStartsTest, AStartThatNobodyOfferedIsTheLaunchers) {
+  start("a");
+  EXPECT_EQ(inner_.started, Strings{"a"});
+}
+
+TEST_F(LentStartsTest, WhoeverOfferedGetsTheJoinWithAnAddressThatCanBeReached) {
+  offer("a");
+  start("a");
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_TRUE(inner_.started.empty());
+  EXPECT_NE(answers_[0].at("join").at("address").as_string(), "0.0.0.0");
+  start("a");
+  EXPECT_EQ(inner_.started, Strings{"a"});
+}
+
+TEST_F(LentStartsTest, AnEditThatIsRefusedEndsTheOffer) {
+  edited_ = Json::object({{"error", "no"}});
+  offer("a");
+  EXPECT_TRUE(answers_.at(0).find("error"));
+  start("a");
+  EXPECT_EQ(inner_.started, Strings{"a"});
+}
+
+TEST_F(LentStartsTest, AnOfferThatIsNotNeededIsAnswered) {
+  offer("a");
+  starts_.tick(now_ + 1min);
+  EXPECT_TRUE(answers_.at(0).at("ok").as_bool());
+}
+
+TEST_F(LentStartsTest, AStartThatFailedOrNeverCameIsAFailureOfTheHost) {
+  offer("a");
+  offer("b");
+  offer("c");
+  for (const char* host : {"a", "b", "c"}) start(host);
+  EXPECT_TRUE(ask(Json::object({{"ask", "start-failed"}, {"start", "a"}, {"reason", "no key"}})));
+  starts_.joined("b");
+  starts_.tick(std::chrono::steady_clock::now() + 1h);
+  EXPECT_EQ(failures_, (Strings{"no key", "whoever was to start its agent did not"}));
+}
+
+}  // namespace
+}  // namespace dtrain::job

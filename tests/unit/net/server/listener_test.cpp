@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include <dtrain/net/handshake.hpp>
+
+#include "net/running_port.hpp"
+#include "server/handshake_steps.hpp"
+
+namespace dtrain::net {
+namespace {
+
+TEST(Listener, HandsOverNobodyWithAnotherSecret) {
+  Port port;
+  EXPECT_THROW(port.connect("other"), RemoteError);
+  EXPECT_TRUE(port.accepted.stays_empty());
+  port.connect();
+  port.accepted.take();
+}
+
+TEST(Listener, GivesStrangersNothingAndServesOthersMeanwhile) {
+  Port port;
+  const FileDescriptor silent = port.connect_as_stranger();
+  const FileDescriptor web = port.connect_as_stranger();
+  write_raw(web, "GET / HTTP/1.1\r\nHost: somewhere.example\r\nAccept: */*\r\nUser-Agent: a stranger\r\n\r\n");
+  const FileDescriptor garbage = port.connect_as_stranger();
+  write_raw(garbage, std::string(1 << 20, '\xff'));
+  EXPECT_EQ(read_raw(web), "");
+  EXPECT_EQ(read_raw(garbage), "");
+  port.connect();
+  port.accepted.take();
+}
+
+TEST(Listener, SurvivesAnyBytesBeforeTheProof) {
+  Port port;
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const FileDescriptor stranger = port.connect_as_stranger();
+    std::string opening = Handshake(Role::connected, "guess", "dtrain control 1").take_output();
+    opening.resize(random() % opening.size());
+    write_raw(stranger, i % 2 == 0 ? random_bytes(random) : opening + random_bytes(random));
+  }
+  EXPECT_TRUE(port.accepted.stays_empty());
+  port.connect();
+  port.accepted.take();
+}
+
+TEST(Listener, IsNotFilledUpByStrangersThatSayNothing) {
+  Port port;
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 150; ++i) strangers.push_back(port.connect_as_stranger());
+  port.connect();
+  port.accepted.take();
+}
+
+TEST(Listener, ServesACrowdThatComesAtOnce) {
+  Port port;
+  std::vector<std::future<ChannelPtr>> crowd;
+  for (int i = 0; i < 100; ++i) crowd.push_back(std::async(std::launch::async, [&] { return port.connect(); }));
+  for (auto& member : crowd) EXPECT_NE(member.get(), nullptr);
+}
+
+TEST(Listener, FreesItsPortAndRefusesEverybodyOnceItIsGone) {
+  RunningLoop running;
+  auto listener = std::make_unique<Listener>(running.loop, "127.0.0.1", "token", [](ChannelPtr) {});
+  const auto port = listener->port();
+  listener = nullptr;
+  running.settle();
+  running.settle();
+  EXPECT_THROW(connect_channel(running.loop, "127.0.0.1", port, "token", 10s), RemoteError);
+}
+
+TEST(Listener, SpeaksIPv6) {
+  RunningLoop running;
+  std::unique_ptr<Listener> listener;
+  Mailbox<ChannelPtr> accepted;
+  try {
+    listener =
+        std::make_unique<Listener>(running.loop, "::1", "token", [&](ChannelPtr c) { accepted.put(std::move(c)); });
+  } catch (const Error&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  const auto ours = connect_channel(running.loop, "::1", listener->port(), "token", 10s);
+  EXPECT_EQ(ours->local_address(), "::1");
+  EXPECT_EQ(accepted.take()->peer_address(), "::1");
+}
+
+TEST(Listener, TellsAnAddressThatIsNotOfThisMachine) {
+  RunningLoop running;
+  EXPECT_THROW(Listener(running.loop, "192.0.2.1", "token", [](ChannelPtr) {}), Error);
+  EXPECT_THROW(Listener(running.loop, "localhost", "token", [](ChannelPtr) {}), UsageError);
+}
+
+TEST(Listener, RefusesAPeerThatProvesItselfForAnotherKindOfPort) {
+  Port port;
+  const FileDescriptor socket = port.connect_as_stranger();
+  try {
+    prove_and_verify(socket.get(), Role::connected, "token", "some other port", 10s);
+  } catch (const RemoteError&) {
+  }
+  EXPECT_TRUE(port.accepted.stays_empty());
+}
+
+}  // namespace
+}  // namespace dtrain::net

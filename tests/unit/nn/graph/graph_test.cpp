@@ -1,0 +1,24 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/graph.hpp>
+
+namespace dtrain::nn {
+namespace {
+
+Shape pooled(Pooling layer, int size) {
+  GraphBuilder builder("graph", {1, size, size});
+  layer.kernel_h = layer.kernel_w = layer.stride_h = layer.stride_w = 2;
+  layer.pad_h = layer.pad_w = 1;
+  return builder.shape(builder.add("pool", layer, {builder.input()}));
+}
+
+// 2x2 windows every 2 pixels of 1 + 3 + 1: two fit, a third would start on the last column of padding.
+TEST(GraphBuilder, RefusesAPoolingWindowThatHoldsOnlyPadding) {
+  EXPECT_EQ(pooled({}, 3), (Shape{1, 2, 2}));
+  EXPECT_THROW(pooled({.full = true}, 3), UsageError);
+  EXPECT_EQ(pooled({.full = true}, 4), (Shape{1, 3, 3}));
+}
+
+}  // namespace
+}  // namespace dtrain::nn

@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/networks.hpp>
+
+namespace dtrain::nn {
+namespace {
+
+Graph network(const std::string& name, int num_layers, Shape image, int classes) {
+  return build_network({.name = name, .num_layers = num_layers, .image = image, .classes = classes});
+}
+
+std::int64_t parameter_count(const std::string& name, int num_layers, Shape image, int classes) {
+  return network(name, num_layers, image, classes).parameter_count;
+}
+
+const Node& node_named(const Graph& graph, const std::string& name) {
+  return *std::ranges::find(graph.nodes, name, &Node::name);
+}
+
+bool has_node(const Graph& graph, const std::string& name) {
+  return std::ranges::find(graph.nodes, name, &Node::name) != graph.nodes.end();
+}
+
+template <typename Action>
+UsageError refusal(Action action) {
+  try {
+    action();
+  } catch (const UsageError& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return UsageError("");
+}
+
+constexpr Shape kDigits{1, 28, 28}, kCifar{3, 28, 28}, kImageNet{3, 224, 224};
+
+TEST(Networks, HaveThePublishedNumberOfParameters) {
+  EXPECT_EQ(parameter_count("mlp", 0, kDigits, 10), 784 * 128 + 128 + 128 * 64 + 64 + 64 * 10 + 10);
+  EXPECT_EQ(parameter_count("lenet", 0, kDigits, 10), 431080);
+  EXPECT_EQ(parameter_count("vgg", 16, kImageNet, 1000), 138357544);
+  EXPECT_EQ(parameter_count("vgg", 19, kImageNet, 1000), 143667240);
+  EXPECT_EQ(parameter_count("mobilenet", 0, kImageNet, 1000), 4231976);
+  // Its paper's, with a gamma for each of 2 * (64 + 256 + 256) channels that it holds at 1.
+  EXPECT_EQ(parameter_count("speednet", 0, {3, 32, 32}, 10),
+            24 * 12 + 24 + 9 * (24 * 64 + 64 * 64) + 9 * 256 * (64 + 256 + 256 + 256) + 4 * 576 + 2560);
+  EXPECT_EQ(parameter_count("resnet-v1", 34, kImageNet, 1000), 21797672 + 64 * 64 + 2 * 64);  // stage 1 projects too
+  EXPECT_EQ(parameter_count("resnet-v1", 50, kImageNet, 1000), 25557032);
+  EXPECT_EQ(parameter_count("resnet-v1", 152, kImageNet, 1000), 60192808);
+}
+
+TEST(Networks, CountMultiplyAddsLikeTheLiterature) {
+  const std::int64_t projection = 64 * 64 * 56 * 56;
+  EXPECT_EQ(multiply_adds(network("resnet-v1", 18, kImageNet, 1000)), 1814073344 + projection);
+  EXPECT_EQ(multiply_adds(network("vgg", 16, kImageNet, 1000)), 15470264320);
+}
+
+TEST(Networks, SmallImagesSelectThreeStagesByDepth) {
+  for (const int depth : {8, 20, 32, 44, 50, 56, 110}) {
+    const Graph graph = network("resnet", depth, kCifar, 10);
+    const int units = (depth - 2) / 6;
+    EXPECT_TRUE(has_node(graph, "stage3_unit" + std::to_string(units) + "_conv2")) << depth;
+    EXPECT_FALSE(has_node(graph, "stage3_unit" + std::to_string(units + 1) + "_conv1")) << depth;
+    EXPECT_FALSE(has_node(graph, "stage3_unit1_conv3")) << depth;
+    EXPECT_EQ(node_named(graph, "relu1").output, (Shape{64, 7, 7})) << depth;
+  }
+}
+
+TEST(Networks, SmallImagesGetBottlenecksFromDepth164) {
+  const Graph graph = network("resnet", 164, kCifar, 10);
+  EXPECT_EQ(node_named(graph, "stage3_unit18_conv3").output, (Shape{256, 7, 7}));
+  EXPECT_EQ(node_named(graph, "stage3_unit18_conv2").output, (Shape{64, 7, 7}));
+}
+
+TEST(Networks, HeightDecidesBetweenTheTwoStems) {
+  const Graph small = network("resnet", 50, {3, 32, 32}, 10);
+  const Graph large = network("resnet", 50, {3, 33, 33}, 10);
+  EXPECT_EQ(small.nodes[2].output, (Shape{16, 32, 32}));
+  EXPECT_EQ(large.nodes[2].output, (Shape{64, 17, 17}));
+  EXPECT_TRUE(has_node(large, "stage4_unit3_conv3"));
+}
+
+TEST(Networks, PreActivationNormalizesTheDataWithAFixedGamma) {
+  const Graph graph = network("resnet", 8, kCifar, 10);
+  EXPECT_EQ(graph.nodes[1].name, "bn_data");
+  EXPECT_TRUE(std::get<BatchNorm>(graph.nodes[1].layer).fix_gamma);
+  EXPECT_FALSE(std::get<BatchNorm>(node_named(graph, "stage1_unit1_bn1").layer).fix_gamma);
+  EXPECT_EQ(node_named(graph, "stage2_unit1_sc").inputs[0], node_named(graph, "stage2_unit1_conv1").inputs[0]);
+}
+
+TEST(Networks, WidthScalesEveryStage) {
+  const Graph graph = build_network({.name = "resnet-v1", .num_layers = 20, .image = {3, 32, 32}, .width = 64});
+  EXPECT_EQ(node_named(graph, "conv0").output.c, 64);
+  EXPECT_EQ(node_named(graph, "stage3_unit3_relu3").output, (Shape{256, 8, 8}));
+}
+
+TEST(Networks, VggTakesBatchNormAndEveryDepth) {
+  for (const int depth : {11, 13, 16, 19}) EXPECT_EQ(network("vgg", depth, {3, 32, 32}, 10).classes(), 10);
+  const Graph graph = build_network({.name = "vgg", .num_layers = 11, .image = {3, 32, 32}, .batch_norm = true});
+  EXPECT_TRUE(has_node(graph, "bn5_2"));
+}
+
+TEST(Networks, DefaultDepthsAreThoseOfTheScripts) {
+  EXPECT_EQ(network("resnet", 0, kCifar, 10).name, "resnet-110");
+  EXPECT_EQ(network("resnet-v1", 0, kImageNet, 10).name, "resnet-v1-50");
+  EXPECT_EQ(network("vgg", 0, kImageNet, 10).name, "vgg-16");
+}
+
+TEST(Networks, AMistypedNameGetsTheNearestOne) {
+  const UsageError error = refusal([] { network("rensnet", 20, kCifar, 10); });
+  EXPECT_NE(error.hint().find("did you mean resnet?"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("mobilenet"), std::string::npos);
+}
+
+TEST(Networks, AnUnknownDepthGetsTheListOfThoseThatExist) {
+  const auto message = [](const char* name, int depth, Shape image) {
+    return std::string(refusal([&] { network(name, depth, image, 10); }).what());
+  };
+  EXPECT_NE(message("resnet", 18, kCifar).find("8, 14, 20"), std::string::npos);
+  EXPECT_NE(message("resnet", 170, kCifar).find("164, 173"), std::string::npos);
+  EXPECT_NE(message("resnet-v1", 51, kImageNet).find("18, 34, 50, 101, 152, 200, 269"), std::string::npos);
+  EXPECT_NE(message("vgg", 12, kImageNet).find("11, 13, 16, 19"), std::string::npos);
+  EXPECT_NE(message("lenet", 5, kDigits).find("--num-layers"), std::string::npos);
+}
+
+TEST(Networks, RefuseOptionsThatAreNotTheirs) {
+  EXPECT_THROW(build_network({.name = "mlp", .image = kDigits, .width = 16}), UsageError);
+  EXPECT_THROW(build_network({.name = "resnet", .num_layers = 20, .batch_norm = true}), UsageError);
+  EXPECT_THROW(build_network({.name = "resnet", .num_layers = 20, .width = -1}), UsageError);
+}
+
+TEST(Networks, RefuseImagesThatAreTooSmallByNameOfTheLayer) {
+  const UsageError error = refusal([] { network("vgg", 11, kCifar, 10); });
+  EXPECT_NE(std::string(error.what()).find("pool5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain::nn

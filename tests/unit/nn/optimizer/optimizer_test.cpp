@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/optimizer.hpp>
+
+namespace dtrain::nn {
+namespace {
+
+TEST(Optimizer, NamesReadBackAndATypoGetsTheNearest) {
+  for (const char* name : {"sgd", "nag", "adam", "adamw", "muon"})
+    EXPECT_STREQ(optimizer_name(parse_optimizer(name)), name);
+  try {
+    parse_optimizer("adaam");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.hint(), "did you mean adam?");
+  }
+}
+
+TEST(Optimizer, KeepsOneBufferForMomentumAndTwoForMoments) {
+  EXPECT_EQ(optimizer_slots(OptimizerKind::sgd), 1);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::nag), 1);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::muon), 1);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::adam), 2);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::adamw), 2);
+}
+
+TEST(Optimizer, SurvivesJsonBitForBit) {
+  const Optimizer optimizer{OptimizerKind::adamw, 0.1f + 0.2f, 5e-4f, 0.95f, 0.98f, 1.0f / 3e7f};
+  const Optimizer back = optimizer_from_json(Json::parse(to_json(optimizer).dump(), "test"));
+  EXPECT_EQ(back.kind, optimizer.kind);
+  EXPECT_EQ(back.momentum, optimizer.momentum);
+  EXPECT_EQ(back.weight_decay, optimizer.weight_decay);
+  EXPECT_EQ(back.beta1, optimizer.beta1);
+  EXPECT_EQ(back.beta2, optimizer.beta2);
+  EXPECT_EQ(back.epsilon, optimizer.epsilon);
+  EXPECT_NE(to_json(Optimizer{}).dump().find("\"momentum\":0.9,"), std::string::npos);
+}
+
+TEST(Optimizer, FactorsAndMuonsNumbersSurviveJsonBitForBit) {
+  const Optimizer rule{.kind = OptimizerKind::muon,
+                       .bias_lr_factor = 1.0f / 3,
+                       .head_lr_factor = 2.79f,
+                       .newton_schulz = {.steps = 5, .a = 3.4576f, .b = -4.7391f, .c = 2.0843f},
+                       .rest_momentum = 0.85f};
+  const Optimizer back = optimizer_from_json(Json::parse(to_json(rule).dump(), "test"));
+  EXPECT_EQ(back.bias_lr_factor, rule.bias_lr_factor);
+  EXPECT_EQ(back.head_lr_factor, rule.head_lr_factor);
+  EXPECT_EQ(back.newton_schulz.steps, rule.newton_schulz.steps);
+  EXPECT_EQ(back.newton_schulz.a, rule.newton_schulz.a);
+  EXPECT_EQ(back.newton_schulz.b, rule.newton_schulz.b);
+  EXPECT_EQ(back.newton_schulz.c, rule.newton_schulz.c);
+  EXPECT_EQ(back.rest_momentum, rule.rest_momentum);
+}
+
+TEST(Optimizer, ReadsDocumentsThatAreOlderThanMuon) {
+  const Json old =
+      Json::parse(R"({"kind":"nag","momentum":0.8,"weight_decay":0,"beta1":0.9,"beta2":0.999,"epsilon":1e-8})", "test");
+  const Optimizer rule = optimizer_from_json(old);
+  EXPECT_EQ(rule.momentum, 0.8f);
+  EXPECT_EQ(rule.bias_lr_factor, 1);
+  EXPECT_EQ(rule.newton_schulz.steps, NewtonSchulz{}.steps);
+}
+
+std::string refusal(const Optimizer& rule) {
+  try {
+    require_valid(rule);
+    return "none";
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+TEST(Optimizer, NamesTheFactorAndTheNumberOfMuonThatMakeNoSense) {
+  EXPECT_EQ(refusal({.bias_lr_factor = 0}),
+            "the learning-rate factor of biases = 0 is not above 0 and at most 1000000");
+  EXPECT_EQ(refusal({.head_lr_factor = 2e6f}),
+            "the learning-rate factor of the head = 2000000 is not above 0 and at most 1000000");
+  EXPECT_EQ(refusal({.newton_schulz = {.steps = 0}}), "muon's number of steps = 0 is not in [1, 20]");
+  EXPECT_EQ(refusal({.newton_schulz = {.b = NAN}}), "muon's coefficient = nan is not in [-10, 10]");
+  EXPECT_EQ(refusal({.rest_momentum = 1}), "muon's rest momentum = 1 is not in [0, 1)");
+}
+
+TEST(Optimizer, RefusesValuesThatMakeNoSense) {
+  EXPECT_NO_THROW(require_valid(Optimizer{}));
+  EXPECT_THROW(require_valid(Optimizer{.momentum = 1}), UsageError);
+  EXPECT_THROW(require_valid(Optimizer{.weight_decay = -1e-4f}), UsageError);
+  EXPECT_THROW(require_valid(Optimizer{.beta2 = 1}), UsageError);
+  EXPECT_THROW(require_valid(Optimizer{.epsilon = 0}), UsageError);
+  EXPECT_THROW(optimizer_from_json(Json::object({{"kind", "sgd"}})), DataError);
+}
+
+}  // namespace
+}  // namespace dtrain::nn

@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <dtrain/base/error.hpp>
+
+#include "drawing_raster.hpp"
+#include "plot_figure.hpp"
+#include "plot_run.hpp"
+
+namespace dtrain::plot {
+namespace {
+
+std::string at(int second) {
+  return "2026-01-31T23:59:" + std::string(second < 10 ? "0" : "") + std::to_string(second) + ".500000Z";
+}
+Json begins(int second) { return Json::object({{"time", at(second)}, {"begins", true}}); }
+Json window(int second, double loss) {
+  return Json::object({{"time", at(second)}, {"samples", 100}, {"seconds", 0.5}, {"loss", loss}, {"accuracy", 0.25}});
+}
+Json commit(int second, std::initializer_list<Json> members) {
+  return Json::object({{"time", at(second)}, {"event", "commit"}, {"members", Json::array(members)}});
+}
+
+TEST(PlotRun, TimesOfTheRecordsAreSeconds) {
+  EXPECT_DOUBLE_EQ(seconds_of_time("1970-01-02T00:00:01.250000Z"), 86401.25);
+  EXPECT_THROW(seconds_of_time("soon"), DataError);
+  EXPECT_THROW(seconds_of_time("1970-01-02T00:00:01.x0Z"), DataError);
+}
+
+TEST(PlotRun, CurvesBeginWithTheTraining) {
+  const std::vector<Json> steps = {begins(10), window(12, 2.0), window(14, 1.0)};
+  const RunCurves curves = curves_of(steps, {});
+  ASSERT_EQ(curves.loss.size(), 2u);
+  EXPECT_EQ(curves.loss[1].at, 4);
+  EXPECT_EQ(curves.loss[1].value, 1.0);
+  EXPECT_EQ(curves.speed[0].value, 200);
+  EXPECT_EQ(curves.seconds, 4);
+}
+
+TEST(PlotRun, TheTimeBetweenAStopAndItsResumeDoesNotCount) {
+  const std::vector<Json> steps = {begins(10), window(12, 2.0), begins(50), window(51, 1.0)};
+  const RunCurves curves = curves_of(steps, {});
+  EXPECT_EQ(curves.loss[1].at, 3);
+  ASSERT_EQ(curves.changes.size(), 1u);
+  EXPECT_EQ(curves.changes[0].kind, MembershipChange::Kind::resumed);
+  EXPECT_EQ(curves.changes[0].at, 2);
+}
+
+TEST(PlotRun, ChangesTellWhoJoinedLeftAndWasLost) {
+  const std::vector<Json> steps = {begins(10), window(30, 1.0)};
+  const std::vector<Json> events = {
+      commit(5, {"other"}),  // of an earlier run in the same folder
+      commit(11, {"w1", "w2"}),
+      commit(12, {"w1", "w2", "w3"}),
+      Json::object({{"time", at(13)}, {"event", "lost"}, {"host", "w2"}, {"reason", "gone"}}),
+      commit(14, {"w1", "w3"}),
+      commit(15, {"w3"})};
+  const RunCurves curves = curves_of(steps, events);
+  ASSERT_EQ(curves.changes.size(), 3u);
+  EXPECT_EQ(curves.changes[0].host, "w3");
+  EXPECT_EQ(curves.changes[0].kind, MembershipChange::Kind::joined);
+  EXPECT_EQ(curves.changes[1].host, "w2");
+  EXPECT_EQ(curves.changes[1].kind, MembershipChange::Kind::lost);
+  EXPECT_EQ(curves.changes[2].host, "w1");
+  EXPECT_EQ(curves.changes[2].kind, MembershipChange::Kind::left);
+  ASSERT_EQ(curves.crews.size(), 4u);
+  EXPECT_EQ(curves.crews.back().workers, 1);
+}
+
+TEST(PlotFigure, TicksAreRoundAndWithin) {
+  EXPECT_EQ(round_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  const std::vector<double> small = round_ticks(0.93, 1.02, 4);
+  ASSERT_FALSE(small.empty());
+  EXPECT_GE(small.front(), 0.93);
+  EXPECT_LE(small.back(), 1.02);
+  EXPECT_NEAR(small[1] - small[0], 0.05, 1e-12);
+}
+
+TEST(PlotFigure, ManyPointsBecomeFewMeans) {
+  std::vector<CurvePoint> points;
+  for (int i = 0; i < 1000; ++i) points.push_back({double(i), i % 2 ? 1.0 : 3.0});
+  const auto few = thinned(points, 100);
+  ASSERT_EQ(few.size(), 100u);
+  for (const CurvePoint& point : few) EXPECT_EQ(point.value, 2);
+  EXPECT_EQ(thinned({{1, 2}}, 100).size(), 1u);
+}
+
+TEST(PlotFigure, ARunWithoutAnyCurveIsDrawnToo) {
+  RunCurves curves;
+  EXPECT_NE(to_svg(draw_run(curves, "empty")).find("empty"), std::string::npos);
+  curves.loss = {{1, NAN}, {2, 1}};
+  EXPECT_EQ(to_svg(draw_run(curves, "x")).find("nan"), std::string::npos);
+}
+
+TEST(Drawing, TextOfASvgCannotBecomeMarkup) {
+  const Drawing drawing{10, 10, {Label{{0, 0}, "<a&b>\x01", 12, 0}}};
+  EXPECT_NE(to_svg(drawing).find(">&lt;a&amp;b></text>"), std::string::npos);
+}
+
+std::uint32_t pixel(const data::Image& image, int x, int y) {
+  const auto* p = &image.pixels[static_cast<std::size_t>((y * image.w + x) * 3)];
+  return std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];
+}
+
+TEST(Drawing, AnAreaFillsExactlyItsPixels) {
+  const data::Image image = to_image({10, 10, {Area{{2, 3}, {5, 7}, 0x123456}}}, 2);
+  EXPECT_EQ(image.w, 20);
+  EXPECT_EQ(pixel(image, 4, 6), 0x123456u);
+  EXPECT_EQ(pixel(image, 9, 13), 0x123456u);
+  EXPECT_EQ(pixel(image, 3, 6), 0xFFFFFFu);
+  EXPECT_EQ(pixel(image, 10, 13), 0xFFFFFFu);
+  EXPECT_EQ(pixel(image, 4, 14), 0xFFFFFFu);
+}
+
+TEST(Drawing, LinesDotsAndLettersLeaveTheirColour) {
+  const data::Image image = to_image(
+      {40, 20, {Line{{{0, 5}, {40, 5}}, 0xFF0000, 2}, Dot{{30, 14}, 3, 0x00FF00}, Label{{2, 18}, "I", 16, 0x0000FF}}},
+      1);
+  EXPECT_EQ(pixel(image, 20, 4), 0xFF0000u);
+  EXPECT_EQ(pixel(image, 20, 8), 0xFFFFFFu);
+  EXPECT_EQ(pixel(image, 30, 14), 0x00FF00u);
+  int letters = 0;
+  for (int y = 6; y < 20; ++y) {
+    for (int x = 0; x < 12; ++x) letters += pixel(image, x, y) != 0xFFFFFF ? 1 : 0;
+  }
+  EXPECT_GT(letters, 8);
+}
+
+TEST(Drawing, WhatLeavesThePaperIsCut) {
+  const data::Image image = to_image({10, 10, {Line{{{-50, 5}, {500, 5}}, 0, 4}, Label{{8, 12}, "WWWW", 20, 0}}}, 1);
+  EXPECT_EQ(pixel(image, 9, 5), 0u);
+}
+
+// FreeType 2.12 gives up on some long slanting outlines; this one is of a real run.
+TEST(Drawing, ALongLineIsDrawnWhereverItsCornersAre) {
+  for (double shift = 0; shift < 8; shift += 0.05) {
+    const Line line{{{154.6, 163.3 + shift},
+                     {224.5, 153.5},
+                     {326.3, 202.6 + shift},
+                     {434.3, 205.8},
+                     {542.2, 206.3},
+                     {650.9, 206.2},
+                     {758.7, 205.9},
+                     {867.5, 206.8},
+                     {976.0, 206.2}},
+                    0x0072B2,
+                    1.8};
+    const data::Image image = to_image({1000, 709, {line}}, 2);
+    EXPECT_EQ(pixel(image, 1084, 413), 0x0072B2u) << shift;
+  }
+}
+
+// A long run has steps that lie closer than the pixels, and a short one is a point.
+TEST(Drawing, ALineWithoutLengthIsADot) {
+  const Line line{{{50, 50}, {50, 50}, {50.0001, 50}}, 0x0072B2, 4};
+  const data::Image image = to_image({100, 100, {line}}, 2);
+  EXPECT_EQ(pixel(image, 100, 100), 0x0072B2u);
+  EXPECT_EQ(pixel(image, 102, 100), 0x0072B2u);
+  EXPECT_EQ(pixel(image, 106, 100), 0xFFFFFFu);
+}
+
+}  // namespace
+}  // namespace dtrain::plot

@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/train/export.hpp>
+
+#include "common/far_settings.hpp"
+#include "data/temporary_folder.hpp"
+#include "train/small_checkpoint.hpp"
+
+namespace dtrain::train {
+namespace {
+
+using data::expect_error;
+
+class FarCheckpoints : public testing::Test {
+ protected:
+  FarCheckpoints() { store = std::make_shared<net::ObjectStore>(far_settings(*server)); }
+  static void SetUpTestSuite() { server = std::make_unique<net::TestServer>("s3_server.py"); }
+  static void TearDownTestSuite() { server.reset(); }
+  // Every test has a prefix of its own.
+  static Path prefix() {
+    return std::string("s3://bucket/") + testing::UnitTest::GetInstance()->current_test_info()->name() + "/r8";
+  }
+  std::string content(const std::string& ending) {
+    const std::string url = prefix().string() + ending;
+    const net::ObjectState state = store->state(url);
+    std::string bytes(state.size, '\0');
+    store->read(url, state, 0, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  }
+
+  static inline std::unique_ptr<net::TestServer> server;
+  SharedStore store;
+};
+
+TEST_F(FarCheckpoints, HoldTheWholeState) {
+  const Checkpoint saved = small_checkpoint();
+  EXPECT_EQ(save_checkpoint({prefix(), 1}, saved, store), prefix().string() + "-0001.safetensors");
+  EXPECT_EQ(state_sha256(load_checkpoint(prefix(), 1, {}, {}, store)), state_sha256(saved));
+}
+
+TEST_F(FarCheckpoints, AreTheSameFilesAsInAFolder) {
+  const TemporaryFolder folder;
+  save_checkpoint({folder / "r8", 1}, small_checkpoint());
+  save_checkpoint({prefix(), 1}, small_checkpoint(), store);
+  for (const char* ending : {"-0001.json", "-0001.safetensors"}) {
+    EXPECT_TRUE(content(ending) == read_file((folder / "r8").string() + ending)) << ending;
+  }
+}
+
+TEST_F(FarCheckpoints, AreListedNewestFirstOnceTheyAreComplete) {
+  EXPECT_TRUE(list_checkpoints(prefix(), store).empty());
+  save_checkpoint({prefix(), 1}, small_checkpoint(), store);
+  save_checkpoint({prefix(), 1, 30}, small_checkpoint(), store);
+  save_checkpoint({prefix(), 2}, small_checkpoint(), store);
+  store->remove(prefix().string() + "-0002.json");
+  const auto names = list_checkpoints(prefix(), store);
+  ASSERT_EQ(names.size(), 2u);
+  EXPECT_EQ(names[0].stem(), prefix().string() + "-0001-step00000030");
+}
+
+TEST_F(FarCheckpoints, ThatAreDamagedOrMissingAreNamed) {
+  save_checkpoint({prefix(), 1}, small_checkpoint(), store);
+  const std::string data = prefix().string() + "-0001.safetensors";
+  store->put(data, bytes_of(content("-0001.safetensors").substr(8)));
+  expect_error([&] { load_checkpoint(prefix(), 1, {}, {}, store); }, data + ": damaged: ");
+  store->remove(data);
+  expect_error([&] { load_checkpoint(prefix(), 1, {}, {}, store); }, "is not there, though its manifest is");
+  expect_error([&] { load_checkpoint(prefix(), 7, {}, {}, store); }, "r8-0007.json: there is no such checkpoint");
+}
+
+TEST_F(FarCheckpoints, GoFromExportsToTheSameBytes) {
+  const TemporaryFolder folder;
+  const auto write = [](const Path& place) { return export_mxnet(small_checkpoint(), place, 3); };
+  const std::vector<Path> here = export_to(folder / "r8", write), there = export_to(prefix(), write, store);
+  ASSERT_EQ(there.size(), 2u);
+  EXPECT_EQ(there[1], prefix().string() + "-0003.params");
+  EXPECT_TRUE(content("-0003.params") == read_file(here[1]));
+}
+
+}  // namespace
+}  // namespace dtrain::train

@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/train/export.hpp>
+
+#include "checkpoint/mxnet_params.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "data/temporary_folder.hpp"
+#include "train/small_checkpoint.hpp"
+
+namespace dtrain::train {
+namespace {
+
+using data::expect_error;
+
+TEST(ExportSafetensors, HoldsWeightsAndStatisticsOnly) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint = small_checkpoint();
+  EXPECT_EQ(export_safetensors(checkpoint, folder / "out/x.safetensors"),
+            std::vector<Path>{folder / "out/x.safetensors"});
+  const SafetensorsFile file(folder / "out/x.safetensors");
+  std::vector<std::string> names;
+  for (const SafetensorsEntry& entry : file.entries()) names.push_back(entry.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv0_weight", "bn0_gamma", "bn0_beta", "fc1_weight", "fc1_bias",
+                                             "bn0_moving_mean", "bn0_moving_var"}));
+  EXPECT_EQ(text_of(file.bytes(file.entries()[0])),
+            text_of(std::as_bytes(std::span(checkpoint.state.parameters).first(18))));
+}
+
+TEST(ExportMxnet, NamesArgumentsAndAuxiliaryStates) {
+  const TemporaryFolder folder;
+  const auto files = export_mxnet(small_checkpoint(), folder / "x", 12);
+  EXPECT_EQ(files, (std::vector<Path>{folder / "x-symbol.json", folder / "x-0012.params"}));
+  const std::string params = read_file(files[1]);
+  std::string names;
+  for (const MxnetArray& array : parse_mxnet_params(bytes_of(params), "x")) names += array.name + " ";
+  EXPECT_EQ(names,
+            "arg:conv0_weight arg:bn0_gamma arg:bn0_beta arg:fc1_weight arg:fc1_bias aux:bn0_moving_mean "
+            "aux:bn0_moving_var ");
+}
+
+TEST(ExportMxnet, ComesBackAsTheSameModel) {
+  const TemporaryFolder folder;
+  const Checkpoint saved = small_checkpoint();
+  export_mxnet(saved, folder / "x", 3);
+  const Checkpoint read = load_checkpoint(folder / "x", 3, nn::Shape{1, 4, 4}, 3);
+  EXPECT_EQ(read.state.parameters, saved.state.parameters);
+  EXPECT_EQ(read.state.statistics, saved.state.statistics);
+  EXPECT_TRUE(read.state.optimizer.empty());
+  EXPECT_EQ(read.cursor.epoch, 3u);
+  EXPECT_EQ(weights_sha256(read), weights_sha256(saved));
+}
+
+// Writes small_graph's symbol with these arrays in place of the right ones.
+void expect_import_refused(const std::function<void(std::vector<NamedTensor>&)>& change, std::string_view why) {
+  const TemporaryFolder folder;
+  export_mxnet(small_checkpoint(), folder / "x", 1);
+  const std::string good = read_file(folder / "x-0001.params");
+  const std::vector<MxnetArray> arrays = parse_mxnet_params(bytes_of(good), "x");
+  std::vector<NamedTensor> tensors;
+  for (const MxnetArray& array : arrays) tensors.push_back({array.name, array.shape, array.values});
+  change(tensors);
+  AtomicFile file(folder / "x-0001.params");
+  write_mxnet_params(file, tensors);
+  file.commit();
+  expect_error([&] { import_mxnet(folder / "x", 1, nn::Shape{1, 4, 4}, 3); }, why);
+}
+
+TEST(ImportMxnet, NamesTheArrayThatDoesNotFit) {
+  expect_import_refused([](auto& t) { t.pop_back(); }, "the array 'aux:bn0_moving_var' of the network is missing");
+  expect_import_refused(
+      [](auto& t) {
+        t.push_back({"arg:x", {2}, t[1].values});
+      },
+      "the network has no place for 'arg:x'");
+  expect_import_refused(
+      [](auto& t) {
+        t[1].shape = {1, 2};
+      },
+      "'arg:bn0_gamma' has the shape [1, 2], the network needs [2]");
+}
+
+TEST(ImportMxnet, AFixedGammaIsOneWhateverTheFileSays) {
+  const TemporaryFolder folder;
+  Checkpoint saved = small_checkpoint();
+  nn::GraphBuilder builder("fixed", {1, 4, 4});
+  const int x = builder.add("bn", nn::BatchNorm{.fix_gamma = true}, {0});
+  saved.graph = builder.finish(builder.add("fc", nn::Dense{3}, {x}));
+  saved.state.parameters = random_floats(saved.graph.parameter_count, 0);
+  saved.state.statistics = random_floats(saved.graph.statistic_count, 1);
+  export_mxnet(saved, folder / "x", 1);
+  EXPECT_EQ(import_mxnet(folder / "x", 1, nn::Shape{1, 4, 4}, 3).state.parameters[0], 1.0f);
+}
+
+TEST(ExportOnnx, WritesTheBytesOfTheFormat) {
+  const TemporaryFolder folder;
+  Checkpoint checkpoint;
+  nn::GraphBuilder builder("tiny", {2, 1, 1}, "data");
+  checkpoint.graph = builder.finish(builder.add("fc", nn::Dense{2, false}, {0}));
+  checkpoint.state.parameters = {1, 2, 3, 4};
+  export_onnx(checkpoint, folder / "x.onnx");
+  using namespace std::string_literals;
+  const std::string version = DTRAIN_VERSION;
+  const std::string golden =
+      "\010\007\022\006dtrain\032"s + static_cast<char>(version.size()) + version +
+      ":\363\001\022\004tiny\012#\012\004data\022\007fc_flat\032\011Flatten_0\042\007Flatten*#"s +
+      "\010\002\010\002\020\001B\011fc_weightJ\020\000\000\200\077\000\000\000@\000\000@@\000\000\200@\012<\012\007fc_flat\012\011"s +
+      "fc_weight\022\011fc_output\032\006Gemm_1\042\004Gemm*\015\012\006transB\030\001\240\001"s +
+      "\002\012'\012\011fc_output\022\006logits\032\011Flatten_2\042\007FlattenZ\037\012\004da"s +
+      "ta\022\027\012\025\010\001\022\021\012\003\022\001n\012\002\010\002\012\002\010\001\012\002\010\001b\031\012\006logits\022\017\012\015\010\001\022\011\012\003\022"s +
+      "\001n\012\002\010\002B\002\020\015r\025\012\015preprocessing\022\004null"s;
+  EXPECT_EQ(read_file(folder / "x.onnx"), golden);
+}
+
+TEST(Exports, LeaveTheOldFileWhenTheNewOneFails) {
+  const TemporaryFolder folder;
+  for (const char* name : {"x.onnx", "x.safetensors", "x-symbol.json", "x-0001.params"}) {
+    write_file_atomic(folder / name, "old");
+    std::filesystem::create_directories((folder / name).string() + ".tmp." + std::to_string(::getpid()));
+  }
+  EXPECT_THROW(export_onnx(small_checkpoint(), folder / "x.onnx"), Error);
+  EXPECT_THROW(export_safetensors(small_checkpoint(), folder / "x.safetensors"), Error);
+  EXPECT_THROW(export_mxnet(small_checkpoint(), folder / "x", 1), Error);
+  for (const char* name : {"x.onnx", "x.safetensors", "x-symbol.json", "x-0001.params"}) {
+    EXPECT_EQ(read_file(folder / name), "old");
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::train

@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/train/plan.hpp>
+
+namespace dtrain::train {
+namespace {
+
+TEST(EpochPlan, EndsWithASmallerStep) {
+  const EpochPlan plan{.samples = 50000, .global_batch = 128, .shards = 4};
+  EXPECT_EQ(plan.steps_from(0), 391u);
+  EXPECT_EQ(plan.step_size(0), 128);
+  EXPECT_EQ(plan.step_size(390 * 128), 80);
+  EXPECT_EQ(plan.steps_from(390 * 128), 1u);
+  EXPECT_EQ(plan.steps_from(50000), 0u);
+}
+
+// Walks through an epoch: every sample goes to exactly one shard, every shard to exactly one rank.
+void expect_each_once(const EpochPlan& plan, int ranks) {
+  for (std::uint64_t position = 0; position < plan.samples;) {
+    std::uint64_t next = position;
+    int next_shard = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const RankStep mine = rank_step(plan, position, rank, ranks);
+      EXPECT_EQ(mine.slice.first, next);
+      for (const backend::ShardRange& shard : mine.shards) {
+        EXPECT_EQ(shard.index, next_shard++);
+        EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(shard.first), next);
+        next += static_cast<std::uint64_t>(shard.count);
+      }
+      EXPECT_EQ(mine.slice.first + static_cast<std::uint64_t>(mine.slice.count), next);
+    }
+    position += static_cast<std::uint64_t>(plan.step_size(position));
+    EXPECT_EQ(next, position);
+    EXPECT_EQ(next_shard, plan.shards);
+  }
+}
+
+TEST(EpochPlan, GivesEverySampleOfAStepToExactlyOneShardForAnyNumberOfRanks) {
+  for (int ranks : {1, 2, 3, 5, 16, 20}) {
+    expect_each_once({.samples = 1003, .global_batch = 100, .shards = 16}, ranks);
+  }
+}
+
+TEST(EpochPlan, GivesEveryWorkerOneShardOfItsOwnSizeWhereTheOtherShardsAreEmpty) {
+  const EpochPlan plan{.samples = 1003, .global_batch = 5 * 20, .shards = 8, .workers = 5};
+  expect_each_once(plan, 5);
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(rank_step(plan, 0, rank, 5).slice.count, 20);
+}
+
+TEST(EpochPlan, CutsShardsAtTheSamePlacesForAnyNumberOfRanks) {
+  const EpochPlan plan{.samples = 10, .global_batch = 10, .shards = 4};
+  const RankStep all = rank_step(plan, 0, 0, 1);
+  const RankStep second = rank_step(plan, 0, 1, 2);
+  EXPECT_EQ(all.shards[2].count, second.shards[0].count);
+  EXPECT_EQ(static_cast<std::uint64_t>(all.shards[2].first), second.slice.first);
+}
+
+TEST(EvaluationBlocks, GoToRanksInTurn) {
+  const auto blocks = evaluation_blocks(250, 100, 0, 2);
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[1].first, 200u);
+  EXPECT_EQ(blocks[1].count, 50);
+  EXPECT_EQ(evaluation_blocks(250, 100, 1, 2).size(), 1u);
+}
+
+}  // namespace
+}  // namespace dtrain::train

@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+
+#include "loop/state_transfer.hpp"
+#include "train/small_checkpoint.hpp"
+
+namespace dtrain::train {
+namespace {
+
+// A rank whose chunks arrive damaged: the first `times` that it sends.
+class Damaging final : public comm::Communicator {
+ public:
+  Damaging(std::unique_ptr<comm::Communicator> inner, int times) : inner_(std::move(inner)), times_(times) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::unique_ptr<comm::Reduction> begin_reduction(const comm::ReductionShape& shape, const comm::Note& note) override {
+    return inner_->begin_reduction(shape, note);
+  }
+  std::vector<std::string> all_gather(ByteView mine) override { return inner_->all_gather(mine); }
+  void send(int to, ByteView bytes) override {
+    std::string copy(text_of(bytes));
+    if (copy.size() > 64 && times_-- > 0) copy[copy.size() / 2] ^= 1;
+    inner_->send(to, bytes_of(copy));
+  }
+  void receive(int from, std::span<std::byte> bytes) override { inner_->receive(from, bytes); }
+  void abort() noexcept override { inner_->abort(); }
+
+ private:
+  std::unique_ptr<comm::Communicator> inner_;
+  int times_;
+};
+
+// More than two chunks of parameters.
+backend::ModelState large_state() {
+  backend::ModelState state;
+  state.parameters = random_floats((9 << 20) / 4, 1);
+  state.statistics = random_floats(100, 2);
+  state.optimizer = random_floats((9 << 20) / 4, 3);
+  return state;
+}
+
+backend::ModelState room_for(const backend::ModelState& state) {
+  backend::ModelState room;
+  room.parameters.resize(state.parameters.size());
+  room.statistics.resize(state.statistics.size());
+  room.optimizer.resize(state.optimizer.size());
+  return room;
+}
+
+struct Ending {
+  backend::ModelState state;
+  std::string error;  // kind
+};
+
+// Ranks 0 and 1 hold the state, 2 and 3 receive it; rank 0 damages some of what it sends.
+std::vector<Ending> transfer(const backend::ModelState& state, int damaged) {
+  const Roles roles{.leader = 0, .holders = {0, 1}, .receivers = {2, 3}};
+  auto world = comm::make_local_world(4);
+  world[0] = std::make_unique<Damaging>(std::move(world[0]), damaged);
+  std::vector<Ending> endings(4);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank, comm = std::move(world[rank])] {
+      try {
+        endings[rank].state = room_for(state);
+        if (rank < 2) send_chunks(*comm, roles, chunks_of(state), [] {});
+        if (rank >= 2) receive_chunks(*comm, roles, room_in(endings[rank].state), [] {});
+      } catch (const Error& error) {
+        endings[rank].error = error.kind();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return endings;
+}
+
+TEST(StateTransfer, BringsEveryByteToAllReceiversFromSeveralHolders) {
+  const backend::ModelState state = large_state();
+  const std::vector<Ending> endings = transfer(state, 0);
+  for (const std::size_t rank : {2, 3}) {
+    EXPECT_EQ(endings[rank].state.parameters, state.parameters);
+    EXPECT_EQ(endings[rank].state.statistics, state.statistics);
+    EXPECT_EQ(endings[rank].state.optimizer, state.optimizer);
+  }
+}
+
+TEST(StateTransfer, FetchesDamagedChunksAgainFromAnotherHolder) {
+  const backend::ModelState state = large_state();
+  const std::vector<Ending> endings = transfer(state, 3);
+  for (const Ending& ending : endings) EXPECT_EQ(ending.error, "");
+  EXPECT_EQ(endings[2].state.parameters, state.parameters);
+  EXPECT_EQ(endings[3].state.optimizer, state.optimizer);
+}
+
+TEST(StateTransfer, ReadsAStateOfNothing) { EXPECT_EQ(transfer({}, 0)[2].error, ""); }
+
+TEST(StateTransfer, ThrowsOutAReceiverThatGetsNoGoodCopy) {
+  const Roles roles{.leader = 0, .holders = {0}, .receivers = {1}};
+  auto world = comm::make_local_world(2);
+  const backend::ModelState state = large_state();
+  backend::ModelState room = room_for(state);
+  std::thread holder([&state, &roles, comm = Damaging(std::move(world[0]), 1000)]() mutable {
+    EXPECT_THROW(send_chunks(comm, roles, chunks_of(state), [] {}), PeerLost);
+  });
+  try {
+    receive_chunks(*world[1], roles, room_in(room), [] {});
+    ADD_FAILURE() << "it took damaged bytes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), "error");
+    EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos);
+  }
+  holder.join();
+}
+
+}  // namespace
+}  // namespace dtrain::train
