@@ -1,5 +1,5 @@
-// What most sources include, compiled once a build (packaging/cmake/Settings.cmake). Sources name what they use all the same:
-// they must build with -DDTRAIN_PCH=OFF too.
+// What most sources include, compiled once a build (packaging/cmake/Settings.cmake). Sources name what they use all the
+// same: they must build with -DDTRAIN_PCH=OFF too.
 #pragma once
 
 #include <algorithm>

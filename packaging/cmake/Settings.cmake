@@ -29,9 +29,10 @@ function(dtrain_precompile target)
   endif()
 endfunction()
 
-# dtrain_folder(NAME SOURCES ... LINK other folders ... PRIVATE_LINK third-party ...)
+# dtrain_folder(NAME SOURCES ... PARTS sub-folders ... LINK other folders ... PRIVATE_LINK third-party ...)
+# PARTS: the order in which sub-folders may know each other; tests/lint reads it, CMake does not.
 function(dtrain_folder name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;PARTS;LINK;PRIVATE_LINK" ${ARGN})
   add_library(dtrain_${name} STATIC ${arg_SOURCES})
   list(TRANSFORM arg_LINK PREPEND dtrain_)
   target_link_libraries(dtrain_${name} PUBLIC dtrain_settings ${arg_LINK} PRIVATE dtrain_warnings fmt::fmt ${arg_PRIVATE_LINK})

@@ -13,8 +13,8 @@
 #include <dtrain/base/signals.hpp>
 
 #include "arguments.hpp"
-#include "command.hpp"
 #include "cli/commands/cluster/cluster_choice.hpp"
+#include "command.hpp"
 #include "console.hpp"
 #include "help.hpp"
 #include "parse.hpp"

@@ -70,8 +70,7 @@ class Painter {
       const double length = std::hypot(to.x - from.x, to.y - from.y) * scale_;
       const int pieces = std::max(1, static_cast<int>(std::ceil(length / kLongestPixels)));
       for (int piece = 0; piece < pieces; ++piece) {
-        stroke(between(from, to, piece, pieces), between(from, to, piece + 1, pieces), line.width / 2,
-               line.color);
+        stroke(between(from, to, piece, pieces), between(from, to, piece + 1, pieces), line.width / 2, line.color);
       }
     }
   }

@@ -35,7 +35,7 @@ def block(tree: Tree) -> list[str]:
 def read(tree: Tree):
     """order of the folders, rows {library: libraries it links}, places {library: path of its folder inside src}."""
     order = (ORDER.search(tree.text("CMakeLists.txt")) or [None, ""])[1].split()
-    rows, homes, _ = read_rows(tree)
+    rows, homes, _, _ = read_rows(tree)
     places = {name: path.removeprefix("src/") for path, name in homes.items()}
     return order, rows, {name: places.get(name, name) for name in rows}
 

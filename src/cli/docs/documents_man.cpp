@@ -6,8 +6,8 @@
 
 #include <dtrain/base/text.hpp>
 
-#include "documents.hpp"
 #include "cli/topics.hpp"
+#include "documents.hpp"
 
 namespace dtrain::cli {
 namespace {

@@ -3,10 +3,10 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "documents.hpp"
 #include "cli/help.hpp"
-#include "local_words.hpp"
 #include "cli/topics.hpp"
+#include "documents.hpp"
+#include "local_words.hpp"
 
 namespace dtrain::cli {
 namespace {

@@ -181,8 +181,7 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   auto types = std::async(std::launch::async, [&] { return read_types(aws, names); });
   auto offers = std::async(std::launch::async, [&] { return read_offers(aws, names); });
   auto quotas = std::async(std::launch::async, [&] { return read_quotas(aws, names); });
-  auto source =
-      std::async(std::launch::async, [&] { return spec.ssh_from == "me" ? own_source(aws) : spec.ssh_from; });
+  auto source = std::async(std::launch::async, [&] { return spec.ssh_from == "me" ? own_source(aws) : spec.ssh_from; });
   auto file_system = std::async(std::launch::async, [&] { return find_file_system(aws, spec, cluster); });
   auto role = std::async(std::launch::async, [&] { return wants_own_role(spec) && has_role(aws, cluster); });
   if (!spec.elastic_role.empty() && !wants_own_role(spec)) check_profile(aws, spec.elastic_role);

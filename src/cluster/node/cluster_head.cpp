@@ -88,8 +88,7 @@ const std::string& address_of(const cluster::Node& node) {
   return node.public_ip.empty() ? node.private_ip : node.public_ip;
 }
 
-ClusterHead::ClusterHead(const cluster::Fleet& fleet, std::chrono::seconds patience, Note note,
-                         std::stop_token stop)
+ClusterHead::ClusterHead(const cluster::Fleet& fleet, std::chrono::seconds patience, Note note, std::stop_token stop)
     : note_(std::move(note)), session_(log_in_to_head(fleet, patience, note_, stop)) {}
 
 Json ClusterHead::ask(const Json& question) {

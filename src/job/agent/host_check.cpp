@@ -11,8 +11,8 @@
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/external/run_program.hpp>
 
-#include "job/coordinator/program_work.hpp"
 #include "host_needs.hpp"
+#include "job/coordinator/program_work.hpp"
 #include "job/spec/data_facts.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/train_run.hpp"

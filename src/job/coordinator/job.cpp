@@ -10,10 +10,10 @@
 #include <dtrain/base/text.hpp>
 
 #include "detach.hpp"
-#include "job_run.hpp"
-#include "resubmit.hpp"
 #include "job/spec/host_list.hpp"
 #include "job/spec/job_client.hpp"
+#include "job_run.hpp"
+#include "resubmit.hpp"
 
 namespace dtrain::job {
 namespace {

@@ -7,8 +7,8 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/agent.hpp>
 
-#include "job_work.hpp"
 #include "job/spec/host_list.hpp"
+#include "job_work.hpp"
 
 namespace dtrain::job {
 

@@ -20,9 +20,9 @@
 #include <dtrain/net/channel.hpp>
 
 #include "credential_loan.hpp"
-#include "lent_starts.hpp"
 #include "job/spec/job_launcher.hpp"
 #include "job/spec/process_facts.hpp"
+#include "lent_starts.hpp"
 #include "tag_watch.hpp"
 
 namespace dtrain::job {

@@ -6,8 +6,8 @@
 
 #include <dtrain/elastic/agent.hpp>
 
-#include "job_work.hpp"
 #include "job/spec/job_folder.hpp"
+#include "job_work.hpp"
 
 namespace dtrain::job {
 

@@ -19,8 +19,6 @@
 #include "config/gpu_choice.hpp"
 #include "config/transport_choice.hpp"
 #include "job/coordinator/program_work.hpp"
-#include "near_memory.hpp"
-#include "program_worker.hpp"
 #include "job/report/tensor_log.hpp"
 #include "job/report/train_events.hpp"
 #include "job/spec/data_facts.hpp"
@@ -28,6 +26,8 @@
 #include "job/spec/job_folder.hpp"
 #include "job/spec/train_run.hpp"
 #include "job/spec/train_start.hpp"
+#include "near_memory.hpp"
+#include "program_worker.hpp"
 #include "told_membership.hpp"
 
 namespace dtrain::job {

@@ -51,8 +51,7 @@ ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Reporter& repo
 }
 
 // EMR starts them in its own time; programs learn of them by `cluster env --emr`.
-ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
-                    Reporter& reporter) {
+ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, Reporter& reporter) {
   if (!fleet.emr) {
     throw UsageError(fmt::format("the EMR cluster of {} has ended", fleet.name),
                      fmt::format("dtrain cluster up {} makes another", fleet.name));
@@ -77,9 +76,9 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
   const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
   const std::vector<std::string> types(static_cast<std::size_t>(options.count), wish.spec.instance_types.front());
   require_consent(options.yes,
-                          fmt::format("cluster {}: start {} more, for ${:.2f} an hour?", fleet.name, options.count,
-                                      cluster::cost_of(types).hourly),
-                          reporter);
+                  fmt::format("cluster {}: start {} more, for ${:.2f} an hour?", fleet.name, options.count,
+                              cluster::cost_of(types).hourly),
+                  reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.work(!options.no_wait), wish, account, fleet,
                                                          options.count, options.least.value_or(options.count));
   cluster::renew_ssh_entries(cloud.aws(), fleet.name, reporter);

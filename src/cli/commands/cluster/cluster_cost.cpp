@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "cluster_spot.hpp"
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "cluster_spot.hpp"
 
 namespace dtrain::cli {
 namespace {

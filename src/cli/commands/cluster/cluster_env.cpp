@@ -6,9 +6,9 @@
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/compat_files.hpp>
 
-#include "cluster_emr_env.hpp"
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "cluster_emr_env.hpp"
 
 namespace dtrain::cli {
 namespace {

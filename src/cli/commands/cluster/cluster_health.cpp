@@ -6,10 +6,10 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/health.hpp>
 
-#include "cluster_look.hpp"
-#include "cluster_replace.hpp"
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "cluster_look.hpp"
+#include "cluster_replace.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -127,9 +127,9 @@ void replace(const HealthCommand& options, const config::OptionSet& set, Cluster
   std::vector<std::string> names, types;
   for (const cluster::Node& node : bad) names.push_back(node.name), types.push_back(node.type);
   require_consent(options.yes,
-                          fmt::format("cluster {}: replace {} by new ones, for ${:.2f} an hour?", fleet.name,
-                                      fmt::join(names, ", "), cluster::cost_of(types).hourly),
-                          reporter);
+                  fmt::format("cluster {}: replace {} by new ones, for ${:.2f} an hour?", fleet.name,
+                              fmt::join(names, ", "), cluster::cost_of(types).hourly),
+                  reporter);
   health.replaced = replace_workers(cloud, wish_of(fleet.name, {}, set, fleet), bad, options.no_head, reporter);
   for (const Replaced& one : health.replaced) {
     if (!reporter.json())

@@ -1,6 +1,6 @@
-#include "cluster_spot.hpp"
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "cluster_spot.hpp"
 
 namespace dtrain::cli {
 namespace {

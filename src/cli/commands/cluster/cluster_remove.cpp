@@ -74,8 +74,8 @@ void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster:
               "say --force to end it all the same");
 }
 
-void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
-         const cluster::Node& node, Reporter& reporter) {
+void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, const cluster::Node& node,
+         Reporter& reporter) {
   if (fleet.emr) return cluster::shrink_emr(cloud.aws(), *fleet.emr, node.instance_id);
   if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, node, reporter);
   cluster::end_node(cloud.work(!options.no_wait), node);

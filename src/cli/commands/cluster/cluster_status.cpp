@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "cluster_look.hpp"
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "cluster_look.hpp"
 
 namespace dtrain::cli {
 namespace {

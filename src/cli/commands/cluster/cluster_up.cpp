@@ -4,9 +4,9 @@
 #include <dtrain/cluster/emr.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 
-#include "cluster_spot.hpp"
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "cluster_spot.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -60,8 +60,8 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
   }
   for (const std::string& note : plan.notes) reporter.warn(note);
   if (!plan.actions.empty()) {
-    require_consent(
-        options.yes, fmt::format("cluster {}: make it, for ${:.2f} an hour?", wish.name, plan.cost.hourly), reporter);
+    require_consent(options.yes, fmt::format("cluster {}: make it, for ${:.2f} an hour?", wish.name, plan.cost.hourly),
+                    reporter);
   }
   const cluster::UpResult result = (wish.spec.on == "emr" ? cluster::bring_up_emr : cluster::bring_up)(
       cloud.work(!options.no_wait), wish, account, std::move(fleet), plan);
