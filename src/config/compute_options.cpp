@@ -14,8 +14,10 @@
 
 namespace dtrain::config {
 
+void set_machine_defaults(ComputeOptions& options) { options.threads = usable_cpus(); }
+
 void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
-  options.threads = usable_cpus();
+  set_machine_defaults(options);
   set.group("Device");
   set.add_choice("--device", options.device, {"auto", "cpu", "cuda"},
                  "what computes; cuda: GPU 0 unless --gpus names others; auto: the CPU unless --gpus names one");

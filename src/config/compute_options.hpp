@@ -14,7 +14,7 @@ namespace dtrain::config {
 struct ComputeOptions {
   std::string device = "auto";
   std::string gpus;
-  int threads = 0;  // bind_compute() sets it to the processors that this process may use
+  int threads = 0;  // set_machine_defaults()
   std::string dtype = "float32";
   backend::CudaOptions cuda;
   int hosts = 1;         // at the start of the job
@@ -26,6 +26,8 @@ struct ComputeOptions {
   int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size * hosts; }
 };
 
+// Fills what depends on this machine: threads, as many as this process may use.
+void set_machine_defaults(ComputeOptions& options);
 // Device, GPUs, threads, dtype. most_gpus: how many of them the command computes on.
 constexpr int kMostGpus = 1024;
 void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus);

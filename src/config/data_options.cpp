@@ -11,6 +11,8 @@
 
 namespace dtrain::config {
 
+void set_machine_defaults(DataOptions& options) { options.threads = std::min(options.threads, usable_cpus()); }
+
 void bind_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
   set.add("--data-train", options.train,
@@ -37,7 +39,7 @@ void bind_validation_data(OptionSet& set, DataOptions& options) {
 }
 
 void bind_data_threads(OptionSet& set, DataOptions& options) {
-  options.threads = std::min(options.threads, usable_cpus());
+  set_machine_defaults(options);
   set.add("--data-nthreads", options.threads, "N", "threads that decode and augment", at_least(1)).by_machine = true;
 }
 

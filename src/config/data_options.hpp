@@ -28,9 +28,11 @@ struct DataOptions {
   data::Augment augment{.random_crop = true, .random_mirror = true, .mean = {123.68f, 116.779f, 103.939f}};
 };
 
+// Fills what depends on this machine: threads, no more than this process may use.
+void set_machine_defaults(DataOptions& options);
 void bind_data(OptionSet& set, DataOptions& options);
 void bind_validation_data(OptionSet& set, DataOptions& options);
-void bind_data_threads(OptionSet& set, DataOptions& options);  // as many as this process may use, at most
+void bind_data_threads(OptionSet& set, DataOptions& options);
 void bind_prefetch(OptionSet& set, DataOptions& options);
 void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
 void bind_test_views(OptionSet& set, DataOptions& options);

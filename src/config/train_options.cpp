@@ -84,6 +84,13 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
 
 }  // namespace
 
+TrainOptions options_of_this_machine() {
+  TrainOptions options;
+  set_machine_defaults(options.compute);
+  set_machine_defaults(options.data);
+  return options;
+}
+
 void bind(OptionSet& set, TrainOptions& options) {
   set.group("Recipe");
   set.add_choice("--recipe", options.recipe, recipe_names(),

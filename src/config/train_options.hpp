@@ -39,6 +39,9 @@ struct TrainOptions {
   JobOptions job;
 };
 
+// The defaults, with those that depend on this machine.
+TrainOptions options_of_this_machine();
+
 void bind(OptionSet& set, TrainOptions& options);
 
 // What one worker's executable computes at once: with a batch for each worker its step is one shard of its own.

@@ -12,7 +12,6 @@
 #include <dtrain/external/run_program.hpp>
 
 #include "host_needs.hpp"
-#include "job/coordinator/program_work.hpp"
 #include "job/spec/data_facts.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/train_run.hpp"
@@ -90,9 +89,14 @@ std::uint64_t memory_of(const TrainRun& run) {
 void measure(const elastic::WorkerJob& job, Json& facts) {
   facts["disk_free_bytes"] = free_disk(job.job_folder);
   expect(free_disk(job.job_folder), kLeastDisk, "the disk of the job folder");
-  if (holds_program(job.document)) return external::check_program(program_in(job.document), own_environment());
-  facts["data"] = check_data_facts(job.document);
-  const TrainRun run = run_from_json(job.document);
+  const config::RunSpec spec = config::run_spec_from_json(job.document);
+  if (const auto* other = std::get_if<config::ProgramSpec>(&spec.work)) {
+    return external::check_program(other->program, own_environment());
+  }
+  enter_folder(spec);
+  const auto& training = std::get<config::TrainSpec>(spec.work);
+  facts["data"] = check_data_facts(training.data);
+  const TrainRun run = run_of(training);
   const std::uint64_t memory = free_memory();
   facts["memory_free_bytes"] = memory;
   if (memory > 0) expect(memory, memory_of(run), "memory");

@@ -7,7 +7,6 @@
 
 #include <dtrain/base/text.hpp>
 
-#include "config/option_texts.hpp"
 #include "config/shard_choice.hpp"
 #include "job/spec/host_list.hpp"
 
@@ -32,14 +31,11 @@ ProgramWork::ProgramWork(config::LaunchOptions options, external::Program progra
       reporter_(reporter),
       hosts_(hosts.hosts.size()) {}
 
-ProgramWork::ProgramWork(const Json& document, Reporter& reporter)
-    : options_(launch_options_in(document)), program_(program_in(document)), reporter_(reporter) {}
+ProgramWork::ProgramWork(const config::ProgramSpec& spec, Reporter& reporter)
+    : options_(spec.options), program_(spec.program), reporter_(reporter) {}
 
 Json ProgramWork::document() const {
-  Json document = config::begin_document(options_.job.sync_to);
-  document["options"] = config::changed_options(options_);
-  document["program"] = external::to_json(program_);
-  return document;
+  return to_json(config::make_run_spec(config::ProgramSpec{.options = options_, .program = program_}));
 }
 
 // A rank that ends its program may take the whole grace, while the others wait. That a program fails does not mean that
@@ -115,18 +111,6 @@ ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_
   const bool several = hosts_ > 1 && options_.job.is_on_other_machines();
   if (several || of_job != ExitCode::failed) return of_job;
   return failure.exit_code > 0 ? static_cast<ExitCode>(failure.exit_code) : of_job;
-}
-
-bool holds_program(const Json& document) { return document.find("program") != nullptr; }
-
-external::Program program_in(const Json& document) { return external::program_from_json(document.at("program")); }
-
-config::LaunchOptions launch_options_in(const Json& document) {
-  return config::options_from<config::LaunchOptions>(document.at("options"));
-}
-
-std::chrono::milliseconds patience_of(const config::LaunchOptions& options) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * (options.job.comm_timeout + options.grace)));
 }
 
 }  // namespace dtrain::job

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "config/launch_options.hpp"
+#include "config/run_spec.hpp"
 #include "job_work.hpp"
 
 namespace dtrain::job {
@@ -12,8 +12,8 @@ class ProgramWork final : public JobWork {
  public:
   ProgramWork(config::LaunchOptions options, external::Program program, const elastic::HostList& hosts,
               Reporter& reporter);
-  // Of a document that holds a program.
-  ProgramWork(const Json& document, Reporter& reporter);
+  // Of a coordinator that takes over.
+  ProgramWork(const config::ProgramSpec& spec, Reporter& reporter);
 
   const config::JobOptions& job() const override { return options_.job; }
   Json document() const override;
@@ -41,12 +41,5 @@ class ProgramWork final : public JobWork {
   int workers_ = 0;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
-
-// Whether a job's document holds a program, and that program.
-bool holds_program(const Json& document);
-external::Program program_in(const Json& document);
-// How long ranks wait for each other: as --comm-timeout says, and while one of them uses its grace.
-std::chrono::milliseconds patience_of(const config::LaunchOptions& options);
-config::LaunchOptions launch_options_in(const Json& document);
 
 }  // namespace dtrain::job

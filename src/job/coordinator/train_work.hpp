@@ -28,7 +28,7 @@ class TrainWork final : public JobWork {
   TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter);
 
   const config::JobOptions& job() const override { return run_.options.job; }
-  Json document() const override { return run_to_json(run_); }
+  Json document() const override { return to_json(config::make_run_spec(spec_of(run_))); }
   int logical_shards() const override;
   int slots() const override;
   bool uses_s3() const override { return job::uses_s3(run_); }

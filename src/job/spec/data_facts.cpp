@@ -82,11 +82,9 @@ Json data_facts(const config::TrainSources& sources, const std::shared_ptr<net::
   return facts;
 }
 
-Json check_data_facts(const Json& document) {
-  std::error_code no_such_folder;  // then paths that begin at / must do
-  std::filesystem::current_path(document.at("folder").as_string(), no_such_folder);
+Json check_data_facts(const Json& facts) {
   Json seen = Json::array();
-  for (const Json& expected : document.at("data").as_array()) {
+  for (const Json& expected : facts.as_array()) {
     const Path set = expected.at("path").as_string();
     if (data::is_remote(set)) continue;
     for (const Path& file : files_of(set)) {
@@ -98,8 +96,8 @@ Json check_data_facts(const Json& document) {
   return seen;
 }
 
-void check_far_facts(const Json& document, net::ObjectStore& store) {
-  for (const Json& expected : document.at("data").as_array()) {
+void check_far_facts(const Json& facts, net::ObjectStore& store) {
+  for (const Json& expected : facts.as_array()) {
     const std::string& path = expected.at("path").as_string();
     if (!data::is_remote(path)) continue;
     const std::string& then = expected.at("etag").as_string();

@@ -10,10 +10,10 @@ namespace dtrain::job {
 // [{"path", "bytes", "index_sha256"}, ...]: of the index, or where there is none of the file's first and last part. Of
 // one behind a URL "path", "bytes" and "etag"; of a file that is not here only its path is known.
 Json data_facts(const config::TrainSources& sources, const std::shared_ptr<net::ObjectStore>& store);
-// Compares the files of this machine with the "data" of a job's document, and returns what was looked at. Throws
-// DataError that names the first file that is missing or another one.
-Json check_data_facts(const Json& document);
+// Compares the files of this machine with these facts, and returns what was looked at. Throws DataError that names the
+// first file that is missing or another one.
+Json check_data_facts(const Json& facts);
 // Likewise those behind URLs, which all workers must read in one version: DataError names both ETags.
-void check_far_facts(const Json& document, net::ObjectStore& store);
+void check_far_facts(const Json& facts, net::ObjectStore& store);
 
 }  // namespace dtrain::job

@@ -6,10 +6,8 @@
 #include <filesystem>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/nn/graph_json.hpp>
 
 #include "config/gpu_choice.hpp"
-#include "config/option_texts.hpp"
 #include "config/shard_choice.hpp"
 #include "config/transport_choice.hpp"
 #include "data_facts.hpp"
@@ -149,26 +147,23 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   return run;
 }
 
-Json run_to_json(const TrainRun& run) {
+config::TrainSpec spec_of(const TrainRun& run) {
   config::TrainOptions options = run.options;
   options.compute.global_batch = options.compute.samples_per_step();
   options.compute.dtype = backend::dtype_name(run.dtype);
   options.data.train = run.sources.train;
   options.data.validation = run.sources.validation;
-  Json document = config::begin_document(options.job.sync_to);
-  document["options"] = config::changed_options(options);
-  document["graph"] = nn::graph_to_json(run.graph);
-  document["data"] = data_facts(run.sources, run.remote.store);
-  document["start"] = run.start_file.string();
-  return document;
+  return {.options = std::move(options),
+          .graph = run.graph,
+          .data = data_facts(run.sources, run.remote.store),
+          .start = run.start_file.string()};
 }
 
-TrainRun run_from_json(const Json& document, int slot) {
-  config::enter_document(document);
+TrainRun run_of(const config::TrainSpec& spec, int slot) {
   TrainRun run;
-  run.options = config::options_from<config::TrainOptions>(document.at("options"));
-  run.graph = nn::graph_from_json(document.at("graph"), "the job's network");
-  run.start_file = document.at("start").as_string();
+  run.options = spec.options;
+  run.graph = spec.graph;
+  run.start_file = spec.start;
   run.backend = config::backend_of_worker(run.options.compute, slot);
   run.dtype = config::choose_dtype(run.options.compute, *run.backend);
   run.sources.train = run.options.data.train.value_or("");

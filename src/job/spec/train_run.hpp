@@ -8,7 +8,7 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
-#include "config/train_options.hpp"
+#include "config/run_spec.hpp"
 #include "config/train_sources.hpp"
 
 namespace dtrain::job {
@@ -34,11 +34,10 @@ bool uses_s3(const TrainRun& run);
 // `workers`: of the start, for the choice of V.
 TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter);
 
-// What a worker needs of the run. Texts of options that are not their default, the graph whole, files by path: neither
-// the worker's environment nor its configuration files can change anything.
-Json run_to_json(const TrainRun& run);
-// All but the checkpoint, for worker `slot` of a host. Throws DataError for a document of another version.
-TrainRun run_from_json(const Json& document, int slot = 0);
+// What travels of the run; looks at its files.
+config::TrainSpec spec_of(const TrainRun& run);
+// All but the checkpoint, for worker `slot` of a host.
+TrainRun run_of(const config::TrainSpec& spec, int slot = 0);
 // The checkpoint that the run starts from, if there is one; run.remote must be there.
 void load_start(TrainRun& run);
 

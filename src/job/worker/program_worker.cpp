@@ -7,19 +7,23 @@
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/external/run_program.hpp>
 
-#include "config/option_texts.hpp"
-#include "job/coordinator/program_work.hpp"
+#include "config/run_spec.hpp"
 
 namespace dtrain::job {
 namespace {
 
 using external::Ended;
 
-comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me) {
+// Ranks wait for each other as long as --comm-timeout says, and while one of them uses its grace.
+std::chrono::milliseconds patience_of(const config::LaunchOptions& options) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * (options.job.comm_timeout + options.grace)));
+}
+
+comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const config::LaunchOptions& launch) {
   comm::EndpointOptions options;
   options.bind_address = me.address;
   options.secret = me.token;
-  options.operation_deadline = patience_of(launch_options_in(me.document));
+  options.operation_deadline = patience_of(launch);
   return options;
 }
 
@@ -62,11 +66,10 @@ ExitCode code_of(const Ended& ended) {
 
 }  // namespace
 
-ExitCode run_program_worker(const elastic::WorkerJob& me, AgentLink& link) {
+ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramSpec& spec, AgentLink& link) {
   adopt_orphans();
-  config::enter_document(me.document);
-  const external::Program program = program_in(me.document);
-  comm::Endpoint endpoint(endpoint_options(me));
+  const external::Program& program = spec.program;
+  comm::Endpoint endpoint(endpoint_options(me, spec.options));
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = {}});
   link.connect(session);
   try {

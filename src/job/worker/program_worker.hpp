@@ -5,9 +5,10 @@
 #include <dtrain/elastic/agent.hpp>
 
 #include "agent_link.hpp"
+#include "config/run_spec.hpp"
 
 namespace dtrain::job {
 
-ExitCode run_program_worker(const elastic::WorkerJob& me, AgentLink& link);
+ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramSpec& spec, AgentLink& link);
 
 }  // namespace dtrain::job

@@ -18,7 +18,6 @@
 #include "agent_link.hpp"
 #include "config/gpu_choice.hpp"
 #include "config/transport_choice.hpp"
-#include "job/coordinator/program_work.hpp"
 #include "job/report/tensor_log.hpp"
 #include "job/report/train_events.hpp"
 #include "job/spec/data_facts.hpp"
@@ -77,11 +76,11 @@ void prefer_latest(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
 }
 
 // What the run needs that is not in its document.
-void open_run(TrainRun& run, const elastic::WorkerJob& me, AgentLink& link, Reporter& reporter) {
+void open_run(TrainRun& run, const Json& facts, const elastic::WorkerJob& me, AgentLink& link, Reporter& reporter) {
   if (uses_s3(run) && !link.wait_for_loan()) {
     reporter.warn("the coordinator did not say which AWS credentials to use: trying this host's own");
   }
-  check_far_facts(me.document, *run.remote.store);
+  check_far_facts(facts, *run.remote.store);
   load_start(run);
   prefer_latest(run, JobFolder{me.job_folder}, reporter);
 }
@@ -122,8 +121,11 @@ ExitCode run_worker(Reporter& reporter) {
   watch_stop_signal(SIGUSR1);
   AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
   const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
-  if (holds_program(me.document)) return run_program_worker(me, link);
-  TrainRun run = run_from_json(me.document, me.slot);
+  const config::RunSpec spec = config::run_spec_from_json(me.document);
+  enter_folder(spec);
+  if (const auto* program = std::get_if<config::ProgramSpec>(&spec.work)) return run_program_worker(me, *program, link);
+  const auto& training = std::get<config::TrainSpec>(spec.work);
+  TrainRun run = run_of(training, me.slot);
   run.remote = remote_of_run(reporter, link.lent());
   const train::TrainerOptions options = worker_options(run, me);
   const std::optional<int> gpu = config::gpu_of_slot(run.options.compute, me.slot);
@@ -137,7 +139,7 @@ ExitCode run_worker(Reporter& reporter) {
   ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, reporter);
   try {
     membership.progress(elastic::Phase::building);
-    open_run(run, me, link, reporter);
+    open_run(run, training.data, me, link, reporter);
     const train::TrainResult result = train_in(run, membership, options, reporter);
     session.leave(how_of(result.ended), result.reason);
     link.finish();

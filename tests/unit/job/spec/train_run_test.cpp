@@ -26,9 +26,17 @@ TrainRun some_run() {
   return run;
 }
 
+Json document_of(const TrainRun& run) { return to_json(config::make_run_spec(spec_of(run))); }
+
+TrainRun read(const Json& document) {
+  return run_of(std::get<config::TrainSpec>(config::run_spec_from_json(document).work));
+}
+
+TrainRun travelled(const TrainRun& sent) { return read(Json::parse(document_of(sent).dump(), "test")); }
+
 TEST(TrainRun, TravelsWholeToWorkers) {
   const TrainRun sent = some_run();
-  const TrainRun got = run_from_json(Json::parse(run_to_json(sent).dump(), "test"));
+  const TrainRun got = travelled(sent);
   EXPECT_EQ(got.options.schedule.base, sent.options.schedule.base);
   EXPECT_EQ(got.options.schedule.boundaries, sent.options.schedule.boundaries);
   EXPECT_EQ(got.options.optimizer.weight_decay, sent.options.optimizer.weight_decay);
@@ -43,15 +51,15 @@ TEST(TrainRun, TravelsWholeToWorkers) {
 }
 
 TEST(TrainRun, OfAnotherVersionIsRefused) {
-  Json document = run_to_json(some_run());
+  Json document = document_of(some_run());
   document["version"] = "0.0.0";
-  EXPECT_THROW(run_from_json(document), DataError);
+  EXPECT_THROW(read(document), DataError);
 }
 
-TEST(TrainRun, WithAnUnknownOptionIsRefused) {
-  Json document = run_to_json(some_run());
-  document["options"]["no-such-option"] = "1";
-  EXPECT_THROW(run_from_json(document), DataError);
+TEST(TrainRun, WithAnUnknownFieldIsRefused) {
+  Json document = document_of(some_run());
+  document["train"]["options"]["job"]["no_such_field"] = "1";
+  EXPECT_THROW(read(document), DataError);
 }
 
 }  // namespace

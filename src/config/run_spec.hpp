@@ -1,0 +1,55 @@
+// What a job does, as it travels from the command that began it to the coordinator, a coordinator that takes over,
+// agents and workers: one value with one JSON form. Neither the environment nor the configuration files of a reader
+// change it.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/external/program.hpp>
+#include <dtrain/nn/graph.hpp>
+
+#include "launch_options.hpp"
+#include "train_options.hpp"
+
+namespace dtrain::config {
+
+// Changes with every change of the JSON form that an older reader would misunderstand.
+constexpr const char* kRunSpecSchema = "dtrain.run/2";
+
+// dtrain's own training.
+struct TrainSpec {
+  TrainOptions options;  // settled: what the command line left open is chosen
+  nn::Graph graph;
+  Json data;          // what the files of the run must be on every host (job/spec/data_facts.hpp)
+  std::string start;  // manifest of the checkpoint from which --resume goes on; else empty
+};
+
+// Another program's ranks.
+struct ProgramSpec {
+  LaunchOptions options;
+  external::Program program;
+};
+
+struct RunSpec {
+  // The folder in which the user began the job, or where hosts have a copy of it (--sync-dst-dir). Paths of the options
+  // are as the user wrote them, so they mean the same there and in messages.
+  std::string folder;
+  std::variant<TrainSpec, ProgramSpec> work;
+
+  const JobOptions& job() const;
+};
+
+// Of this process: the current folder, unless the options of the job copy it elsewhere.
+RunSpec make_run_spec(std::variant<TrainSpec, ProgramSpec> work);
+
+Json to_json(const RunSpec& spec);
+// Throws DataError: another schema, another version of dtrain, or a field that is missing or wrong. The number of
+// threads is that of this machine unless the user chose one.
+RunSpec run_spec_from_json(const Json& document);
+
+// Makes spec.folder the current folder where this machine has it.
+void enter_folder(const RunSpec& spec);
+
+}  // namespace dtrain::config
