@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/cifar10-resnet20}
 from=${2:-}
 dtrain=${DTRAIN:-build/release/dtrain}
+[ -x "$dtrain" ] || dtrain=build/quick/dtrain
 epochs=28
 [ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash examples/quickstart.sh'" >&2; exit 1; }
 

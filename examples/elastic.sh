@@ -8,6 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/elastic}
 dtrain=${DTRAIN:-build/release/dtrain}
+[ -x "$dtrain" ] || dtrain=build/quick/dtrain
 epochs=${EPOCHS:-26}
 pause=${PAUSE:-8} # seconds between two changes
 [ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash examples/quickstart.sh'" >&2; exit 1; }

@@ -7,14 +7,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/quickstart}
-dtrain=build/release/dtrain
+dtrain=build/quick/dtrain
 epochs=8
 
 main() {
   say "1/4 Installing missing packages"
   packaging/install-deps.sh build
 
-  say "2/4 Building (release; about ten minutes on 2 cores the first time; log: build/quickstart-build.log)"
+  say "2/4 Building (for this machine alone; a few minutes on 2 cores the first time; log: build/quickstart-build.log)"
   build
 
   say "3/4 Drawing the data set 'shapes' (10 classes of small pictures)"
@@ -33,9 +33,8 @@ main() {
 
 build() {
   mkdir -p build
-  local compile=(cmake --build --preset release --target dtrain -j "$(nproc)")
-  if command -v ccache >/dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
-  if ! { cmake --preset release && "${compile[@]}"; } >build/quickstart-build.log 2>&1; then
+  local compile=(cmake --build --preset quick -j "$(nproc)")
+  if ! { cmake --preset quick && "${compile[@]}"; } >build/quickstart-build.log 2>&1; then
     tail -n 30 build/quickstart-build.log >&2
     exit 1
   fi

@@ -30,7 +30,6 @@ main() {
   prepare packages packaging/install-deps.sh "$group"
   prepare python make_venv
   prepare data find_data
-  use_ccache
   export DTRAIN=$root/build/release/dtrain
   for name in "${parts[@]}"; do run_part "$name"; done
   tell_counts $passed $failed $skipped
@@ -105,10 +104,6 @@ find_data() {
   else
     rm -f "$logs/data.env"
   fi
-}
-
-use_ccache() {
-  if command -v ccache >/dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
 }
 
 # The parts. Each runs in a subshell that stops at the first error.
