@@ -6,7 +6,7 @@
 namespace dtrain::backend {
 namespace {
 
-// As many whole numbers of the same width.
+// The same number of integers of the same width.
 template <typename V>
 struct BitsOf {
   using type = decltype(V{} < V{});

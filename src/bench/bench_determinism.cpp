@@ -4,23 +4,18 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/stats.hpp>
 
 namespace dtrain::bench {
 namespace {
 
 constexpr int kTurns = 5;
-constexpr int kMostWarmup = 5;  // the first turn loads and records, and is only one of all turns
+constexpr int kMostWarmup = 5;  // the first turn loads and records; it is one of several turns
 
-// 0 steps would mean as many as fit into the seconds.
+// At least one step, because 0 would mean as many as fit into the time.
 BenchLength part_of(const BenchLength& length) {
   const int steps = length.steps > 0 ? std::max(1, length.steps / kTurns) : 0;
   return {.warmup = std::min(length.warmup, kMostWarmup), .steps = steps, .seconds = length.seconds / kTurns};
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace

@@ -1,19 +1,18 @@
 #include "bench_job.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/wait_status.hpp>
 #include <dtrain/elastic/records.hpp>
 
 #include "job/spec/job_client.hpp"
@@ -24,19 +23,13 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 20ms;
 constexpr auto kLongest = 120s;
-constexpr std::size_t kLastWords = 1000;  // characters of its output in an error
-
-FileDescriptor created(const Path& path) {
-  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file) throw Error(fmt::format("{}: cannot create", path.string()));
-  return file;
-}
+constexpr std::size_t kLastWords = 1000;  // characters of the job's output in an error
 
 }  // namespace
 
 BenchJob::BenchJob(const Path& folder, std::vector<std::string> arguments) : folder_(folder), files_{folder / "job"} {
   make_folder(folder_);
-  const FileDescriptor out = created(folder_ / "out"), err = created(folder_ / "err");
+  const FileDescriptor out = open_log(folder_ / "out"), err = open_log(folder_ / "err");
   Spawn child = spawn_of(own_command());
   child.arguments.insert(child.arguments.end(), {"train", "--json", "--job-dir", files_.path.string()});
   child.arguments.insert(child.arguments.end(), arguments.begin(), arguments.end());
@@ -49,14 +42,10 @@ BenchJob::BenchJob(const Path& folder, std::vector<std::string> arguments) : fol
 
 BenchJob::~BenchJob() {
   kill_tree(process_);
-  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for_end(process_);
 }
 
-bool BenchJob::has_ended() const {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
-}
+bool BenchJob::has_ended() const { return dtrain::has_ended(process_); }
 
 std::string BenchJob::said() const {
   const std::string text = read_file(folder_ / "err");

@@ -1,4 +1,4 @@
-// A job of this very program under measurement: a child process whose steps, events and workers are watched.
+// A job of this program under measurement: a child process whose steps, events and workers are observed.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace dtrain::bench {
 
 class BenchJob {
  public:
-  // Starts `dtrain train` with these arguments, and --json and --job-dir besides. `folder` holds the job's files.
+  // Starts `dtrain train` with these arguments and with --json and --job-dir. `folder` holds the job's files.
   BenchJob(const Path& folder, std::vector<std::string> arguments);
   // Ends the job and waits for all of its processes.
   ~BenchJob();
@@ -28,7 +28,7 @@ class BenchJob {
   // {"host": process id} of worker processes that train now.
   std::vector<std::pair<std::string, std::int64_t>> workers() const;
 
-  // Throws Error with what the job said when it ended or the condition is not true after a long time.
+  // Throws Error with the job's output if the job ends, or the condition stays false for a long time.
   void wait_until(const std::function<bool()>& condition, const std::string& what) const;
   void wait_steps(std::size_t more) const;
   void run_for(std::chrono::duration<double> time) const;

@@ -1,11 +1,11 @@
 #include "bench_run.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
+#include <dtrain/base/stats.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/batch_feed.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 struct Enough {};
 
-// Ends the run by an exception of its own: nothing of the run is kept.
+// Ends the run with an exception of its own, so that nothing of it is saved.
 class StepClock final : public train::Observer {
  public:
   StepClock(StepTimes& times, const BenchLength& length) : times_(times), length_(length) {}
@@ -44,7 +44,7 @@ class StepClock final : public train::Observer {
 
 double StepTimes::share(double quantile) const {
   DTRAIN_CHECK(!seconds.empty(), "at least one step was measured");
-  return seconds[static_cast<std::size_t>(std::lround(quantile * static_cast<double>(seconds.size() - 1)))];
+  return dtrain::quantile(seconds, quantile);
 }
 
 StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader,

@@ -1,4 +1,4 @@
-// Measured training steps and what they are compared with.
+// Measurements of training steps, and references to compare them with.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace dtrain::bench {
 
-// When to stop: after so many steps, or after so long where steps is 0. Warm-up steps come before and do not count.
+// The length of a measurement: a number of steps, or if that is 0 a time. Warm-up steps come before and do not count.
 struct BenchLength {
   int warmup = 5;
   int steps = 0;
@@ -18,27 +18,27 @@ struct BenchLength {
 };
 
 struct StepTimes {
-  std::vector<double> seconds;          // of each measured step, loading included, in ascending order
+  std::vector<double> seconds;          // per measured step, loading included, in ascending order
   double first_step = 0;                // from the start of the process to the end of the first step
   std::uint64_t peak_memory = 0;        // bytes, of the whole process
   double share(double quantile) const;  // a step time; quantile in [0, 1]
   double median() const { return share(0.5); }
 };
 
-// Trains with the very loop of `dtrain train` and forgets the result.
+// Trains with the loop of `dtrain train` and discards the result.
 StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader,
                      train::TrainerOptions options, const BenchLength& length);
 
 // One operation of the step, alone and as the bare primitive.
 struct OperationTime {
   std::string name, kind, shape;
-  double seconds = 0, bare_seconds = 0;  // of one call
+  double seconds = 0, bare_seconds = 0;  // per call
 };
 
-// Each operation of one shard of `samples`.
+// Times each operation of one shard of `samples`.
 std::vector<OperationTime> profile_shard(backend::Executable& executable, data::Loader& loader, int samples);
 
-// The seconds of a step in which nothing but the bare convolutions of all shards were computed.
+// The time of a step that computes nothing but the bare convolutions of all shards.
 double bare_convolution_seconds(const std::vector<OperationTime>& operations, int shards, int lanes);
 
 }  // namespace dtrain::bench

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +11,11 @@
 #include <cstring>
 #include <thread>
 
+#include <dtrain/base/daemon.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
+#include <dtrain/base/wait_status.hpp>
 
 namespace dtrain::bench {
 namespace {
@@ -41,23 +43,23 @@ class SharedMemory {
   void* data_;
 };
 
-// The children that have not ended; they are killed if nobody waited for them.
+// The running children; the destructor kills those that were not waited for.
 class Children {
  public:
   ~Children() {
     for (const pid_t child : pids_) ::kill(child, SIGKILL);
-    for (const pid_t child : pids_) ::waitpid(child, nullptr, 0);
+    for (const pid_t child : pids_) wait_for_end(child);
   }
   void add(pid_t child) { pids_.push_back(child); }
 
-  // Returns whether all ended well; false as soon as one did not.
+  // Returns true when all have ended well, and false as soon as one has failed.
   bool wait(std::chrono::steady_clock::time_point deadline) {
     while (!pids_.empty() && std::chrono::steady_clock::now() < deadline) {
       for (std::size_t i = pids_.size(); i-- > 0;) {
-        int status = 0;
-        if (::waitpid(pids_[i], &status, WNOHANG) != pids_[i]) continue;
+        if (!has_ended(pids_[i])) continue;
+        const ProcessEnd end = wait_for_end(pids_[i]);
         pids_.erase(pids_.begin() + static_cast<std::ptrdiff_t>(i));
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return false;
+        if (!end.ok()) return false;
       }
       std::this_thread::sleep_for(kLook);
     }
@@ -68,7 +70,7 @@ class Children {
   std::vector<pid_t> pids_;
 };
 
-// In the child: nothing of the parent's runs after it.
+// Runs in the child, and never returns to the parent's code.
 [[noreturn]] void run_child(const std::function<void(ForkedRank&)>& work, ForkedRank rank, std::span<char> reason) {
   int code = 0;
   try {
@@ -112,8 +114,7 @@ std::vector<std::vector<double>> run_forked(int ranks, int numbers, std::chrono:
   {
     Children children;
     for (std::size_t rank = 0; rank < count; ++rank) {
-      const pid_t child = ::fork();
-      if (child < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+      const pid_t child = fork_process();
       if (child > 0) {
         children.add(child);
         continue;

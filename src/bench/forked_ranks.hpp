@@ -1,5 +1,4 @@
-// Ranks as processes of this machine, for benchmarks: forked from this one, with a page of memory that all of them
-// share.
+// Ranks as forked processes of this machine, for benchmarks, with a page of shared memory.
 #pragma once
 
 #include <chrono>
@@ -17,15 +16,15 @@ namespace dtrain::bench {
 
 constexpr std::string_view kLoopback = "127.0.0.1";
 
-// In the forked process.
+// The rank, as seen in the forked process.
 class ForkedRank {
  public:
   ForkedRank(int rank, int ranks, std::string secret, std::span<double> numbers, std::span<std::uint16_t> ports)
       : rank_(rank), ranks_(ranks), secret_(std::move(secret)), numbers_(numbers), ports_(ports) {}
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  std::span<double> numbers() { return numbers_; }  // seen by the caller of run_forked()
-  // This rank's endpoint with the plan of all, once every rank has one.
+  std::span<double> numbers() { return numbers_; }  // returned by run_forked()
+  // Makes this rank's endpoint, and the plan of all once every rank has one.
   std::unique_ptr<comm::Endpoint> make_endpoint(comm::MeshPlan& plan, bool by_unix_sockets = true);
 
  private:
@@ -35,8 +34,8 @@ class ForkedRank {
   std::span<std::uint16_t> ports_;
 };
 
-// Calls work(rank) in `ranks` processes and returns the numbers of each, `numbers` of them. The caller must have no
-// other threads. Throws Error when a rank fails or takes longer than the deadline; no process is left then.
+// Calls work(rank) in `ranks` processes, and returns `numbers` numbers of each. The caller must have no other threads.
+// Throws Error if a rank fails or exceeds the deadline; no process is left then.
 std::vector<std::vector<double>> run_forked(int ranks, int numbers, std::chrono::seconds deadline,
                                             const std::function<void(ForkedRank&)>& work);
 

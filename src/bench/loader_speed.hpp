@@ -1,4 +1,4 @@
-// How many samples a loader gives when nothing else is done.
+// The throughput of a loader when nothing else runs.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@ struct LoaderSpeed {
   double rate() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
 };
 
-// Whole epochs in batches; on_batch is told the number of the batch from 0.
+// Loads one whole epoch in batches; on_batch gets the number of the batch, from 0.
 void load_epoch(data::Loader& loader, std::uint32_t epoch, int batch_size,
                 const std::function<bool(std::uint64_t batch, int samples)>& go_on);
 
-// The time starts with the second batch, so that starting threads does not count.
+// Measured from the second batch, so that starting threads does not count.
 LoaderSpeed measure_loader(data::Loader& loader, int batch_size, std::chrono::duration<double> time);
 
 }  // namespace dtrain::bench

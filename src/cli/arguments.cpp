@@ -122,7 +122,7 @@ class Corrector {
     }
     if (starting.size() == 1) return *found;
     if (!starting.empty()) {
-      throw UsageError(fmt::format("--{}: more than one option starts like this", name),
+      throw UsageError(fmt::format("--{}: several options begin with this", name),
                        fmt::format("it could be {}", join(starting, ", ")));
     }
     refuse_option("--" + name, names);

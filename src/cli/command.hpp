@@ -19,6 +19,9 @@ struct Command {
   std::string sentence;               // what it does: lower case, no full stop
   std::vector<std::string> examples;  // whole command lines that parse
   std::vector<std::string> see_also;  // paths of other commands
+  // Names of the options that --help explains, where the command has many; it lists the names of the others. Empty:
+  // --help explains every option.
+  std::vector<std::string> first_options;
   config::OptionSet options;
   std::function<ExitCode(Reporter&)> run;  // called once, after options took their values
   std::shared_ptr<void> storage;           // owns the fields behind `options`

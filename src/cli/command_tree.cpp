@@ -5,24 +5,26 @@
 namespace dtrain::cli {
 
 static void bind(config::OptionSet& set, CommandTree& tree) {
-  set.group("Everywhere");
-  set.add("--json", tree.globals.json, "answer as JSON: one document, or one object a line for streams");
-  set.add_choice("--color", tree.globals.color, {"auto", "always", "never"}, "colour; auto: on terminals");
-  set.add("-q,--quiet", tree.globals.quiet, "only answers, warnings and errors");
-  set.add("-v,--verbose", tree.globals.verbose, "say more on stderr");
-  set.add("--show-config", tree.show_config, "print every option's value and where it came from, then stop").flag_only =
+  set.group("Common options");
+  set.add("--json", tree.globals.json, "print answers as JSON: one document, or one object per line for streams");
+  set.add_choice("--color", tree.globals.color, {"auto", "always", "never"},
+                 "when to use colour; auto uses it on terminals");
+  set.add("-q,--quiet", tree.globals.quiet, "print only answers, warnings and errors");
+  set.add("-v,--verbose", tree.globals.verbose, "print more details to stderr");
+  set.add("--show-config", tree.show_config, "print the value and the origin of every option, then exit").flag_only =
       true;
-  set.add("-h", tree.help, "short help").flag_only = true;
-  set.add("--help", tree.long_help, "long help").flag_only = true;
-  set.add("--version", tree.version, "print the version").flag_only = true;
+  set.add("-h,--help", tree.help, "show the help; a command with many options explains the first ones").flag_only =
+      true;
+  set.add("--help-all", tree.long_help, "show the help with every option explained").flag_only = true;
+  set.add("--version", tree.version, "print the version and exit").flag_only = true;
 }
 
 CommandTree::CommandTree() {
   bind(global_options, *this);
-  groups = {{"hosts", "the workers of a running job"},
-            {"data", "prepare data sets and look into record files"},
-            {"cluster", "machines of your AWS account to train on"},
-            {"bench", "measure speed"}};
+  groups = {{"hosts", "list, add and remove the hosts of a running job"},
+            {"data", "prepare data sets, and inspect or copy record files"},
+            {"cluster", "create and manage clusters in your AWS account"},
+            {"bench", "measure training, loading and communication"}};
   commands.push_back(make_train());
   commands.push_back(make_launch());
   commands.push_back(make_hosts_list());

@@ -72,7 +72,8 @@ void Console::flush() { std::fflush(stdout); }
 void Console::finish() {
   progress({});
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
-  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(errno)), "free space, or write elsewhere");
+  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(errno)),
+              "free some space, or redirect the output to another place");
 }
 
 void Console::note(std::string_view line) {

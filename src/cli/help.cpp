@@ -1,10 +1,14 @@
 #include "help.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "exit_codes.hpp"
@@ -14,11 +18,21 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr std::size_t kWidth = 100;
-constexpr std::size_t kColumn = 34;
+constexpr std::size_t kColumn = 30;
+
+// Columns of the terminal, or what COLUMNS says; 80 where neither is known.
+std::size_t columns() {
+  const auto given = parse_integer(environment("COLUMNS").value_or(""));
+  winsize size{};
+  if (given && *given > 0) return static_cast<std::size_t>(*given);
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::size_t text_width() { return std::clamp<std::size_t>(columns(), 2 * kColumn, 100); }
 
 // Wraps `text` after a left column of kColumn characters.
 std::string two_columns(std::string_view left, std::string_view text) {
+  const std::size_t width = text_width();
   std::string out = fmt::format("  {:<{}}", left, kColumn - 2);
   std::size_t column = out.size();
   if (left.size() + 3 > kColumn) {
@@ -26,10 +40,44 @@ std::string two_columns(std::string_view left, std::string_view text) {
     column = kColumn;
   }
   for (const std::string& word : split(text, ' ')) {
-    if (column + word.size() > kWidth && column > kColumn) {
+    if (column + word.size() > width && column > kColumn) {
       out.back() = '\n';
       out += std::string(kColumn, ' ');
       column = kColumn;
+    }
+    out += word + ' ';
+    column += word.size() + 1;
+  }
+  out.back() = '\n';
+  return out;
+}
+
+// A command line, with a backslash and a new line before options where it is wider than the terminal.
+std::string command_line(std::string_view line) {
+  const std::size_t width = text_width();
+  std::string out = "  ";
+  std::size_t column = out.size();
+  for (std::size_t begin = 0, end = 0; begin < line.size(); begin = end) {
+    end = std::min(line.find(" --", begin + 1), line.size());
+    if (column + (end - begin) + 2 > width && begin > 0) {
+      out += " \\\n   ";
+      column = 3;
+    }
+    out += line.substr(begin, end - begin);
+    column += end - begin;
+  }
+  return out + "\n";
+}
+
+// Words with a new line where they are wider than the terminal.
+std::string paragraph(std::string_view text) {
+  const std::size_t width = text_width();
+  std::string out;
+  std::size_t column = 0;
+  for (const std::string& word : split(text, ' ')) {
+    if (column > 0 && column + word.size() > width) {
+      out.back() = '\n';
+      column = 0;
     }
     out += word + ' ';
     column += word.size() + 1;
@@ -52,7 +100,8 @@ std::string left_of(const config::Option& option) {
 std::string right_of(const config::Option& option) {
   const std::string value = option.is_switch() || option.positional() ? "" : option.show();
   if (option.required) return option.help + " (required)";
-  return value.empty() ? option.help : fmt::format("{} (default {})", option.help, value);
+  const bool says_default = option.help.ends_with(')') && option.help.find(" (default ") != std::string::npos;
+  return value.empty() || says_default ? option.help : fmt::format("{} (default {})", option.help, value);
 }
 
 std::string capitalised(std::string text) {
@@ -60,16 +109,54 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-std::string option_groups(const config::OptionSet& set, const Reporter& reporter) {
+std::vector<std::string> group_titles(const config::OptionSet& set) {
   std::vector<std::string> titles;
   for (const config::Option& option : set.options()) {
     if (std::find(titles.begin(), titles.end(), option.group) == titles.end()) titles.push_back(option.group);
   }
+  return titles;
+}
+
+std::string option_groups(const config::OptionSet& set, const Reporter& reporter) {
   std::string text;
-  for (const std::string& title : titles) {
+  for (const std::string& title : group_titles(set)) {
     text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, title + ":"));
     for (const config::Option& option : set.options()) {
       if (option.group == title && !option.hidden) text += two_columns(left_of(option), right_of(option));
+    }
+  }
+  return text;
+}
+
+bool is_first(const Command& command, const config::Option& option) {
+  const auto& names = command.first_options;
+  return option.positional() || std::find(names.begin(), names.end(), option.name()) != names.end();
+}
+
+// Positionals, then the first options in the order in which the command names them.
+std::string first_options(Command& command, const Reporter& reporter) {
+  std::string text = fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "First options:"));
+  for (const config::Option& option : command.options.options()) {
+    if (option.positional() && !option.hidden) text += two_columns(left_of(option), right_of(option));
+  }
+  for (const std::string& name : command.first_options) {
+    const config::Option* option = command.options.find(name);
+    DTRAIN_CHECK(option, "first options are options of their command");
+    text += two_columns(left_of(*option), right_of(*option));
+  }
+  return text;
+}
+
+// The names of the options that first_options() leaves out, by group.
+std::string names_by_group(const Command& command, const config::OptionSet& globals, const Reporter& reporter) {
+  std::string text = fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "More options:"));
+  for (const config::OptionSet* set : {&command.options, &globals}) {
+    for (const std::string& title : group_titles(*set)) {
+      std::vector<std::string> names;
+      for (const config::Option& option : set->options()) {
+        if (option.group == title && !option.hidden && !is_first(command, option)) names.push_back(option.shown_name());
+      }
+      if (!names.empty()) text += two_columns(title, join(names, " "));
     }
   }
   return text;
@@ -100,59 +187,70 @@ std::string command_list(const CommandTree& tree, std::string_view path) {
   return text;
 }
 
-std::string short_overview(const CommandTree& tree, std::string_view path) {
+std::string commands_of(const CommandTree& tree, std::string_view path) {
   const CommandGroup* group = tree.find_group(path);
   std::string text =
       group ? fmt::format("usage: dtrain {} COMMAND [options]\n{}.\n\n", path, capitalised(group->sentence))
-            : "usage: dtrain COMMAND [options]\nTrains image models.\n\n";
+            : "usage: dtrain COMMAND [options]\nTrain image models; hosts can join and leave during training.\n\n";
   return text + command_list(tree, path) +
-         fmt::format("\n`dtrain {}COMMAND --help` explains a command.\n", path.empty() ? "" : std::string(path) + " ");
+         fmt::format("\n`dtrain {}COMMAND --help` shows the help of a command.\n",
+                     path.empty() ? "" : std::string(path) + " ");
 }
 
 std::string long_overview(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
-  std::string text = short_overview(tree, path);
+  std::string text = commands_of(tree, path);
   if (path.empty()) {
-    text += fmt::format(
-        "\n{}\n  dtrain data prepare shapes --out d\n  dtrain train --network resnet --num-layers 8 "
-        "--data-train d/shapes_train.rec --data-val d/shapes_val.rec --num-epochs 4 --model-prefix m/s\n"
-        "  dtrain eval m/s --load-epoch 4 --data-val d/shapes_val.rec\n",
-        reporter.paint_answer(Style::heading, "Start here:"));
+    text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "Start here:"));
+    text += command_line("dtrain data prepare shapes --out d");
+    text += command_line(
+        "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
+        "--num-epochs 4 --model-prefix m/s");
+    text += command_line("dtrain eval m/s --load-epoch 4 --data-val d/shapes_val.rec");
   }
   text += option_groups(tree.global_options, reporter);
-  return text + fmt::format("\nTopics (`dtrain help TOPIC`): {}\n", join(topic_names(), ", "));
+  return text + "\n" + paragraph(fmt::format("Topics (`dtrain help TOPIC`): {}", join(topic_names(), ", ")));
 }
 
 std::string examples_of(const Command& command, const Reporter& reporter) {
   if (command.examples.empty()) return {};
   std::string text = fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "Examples:"));
-  for (const std::string& example : command.examples) text += "  " + example + "\n";
+  for (const std::string& example : command.examples) text += command_line(example);
   return text;
+}
+
+std::string heading_of(const Command& command) {
+  return fmt::format("usage: {}\n{}.\n", usage_of(command), capitalised(command.sentence));
+}
+
+std::string see_also_of(const Command& command, const Reporter& reporter) {
+  std::vector<std::string> others;
+  for (const std::string& other : command.see_also) others.push_back("dtrain " + other);
+  if (others.empty()) return {};
+  return fmt::format("\n{}\n{}", reporter.paint_answer(Style::heading, "See also:"), paragraph(join(others, ", ")));
 }
 
 }  // namespace
 
+std::string overview(const CommandTree& tree, std::string_view path) { return commands_of(tree, path); }
+
 std::string short_help(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
   Command* command = tree.find(path);
-  if (!command) return short_overview(tree, path);
+  if (!command || command->first_options.empty()) return long_help(tree, path, reporter);
   apply_default_preset(command->options);
-  std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), capitalised(command->sentence));
-  text += option_groups(command->options, reporter);
-  return text + fmt::format("\n`dtrain {} --help` says more.\n", command->path);
+  std::string text = heading_of(*command) + first_options(*command, reporter) + examples_of(*command, reporter);
+  text += names_by_group(*command, tree.global_options, reporter);
+  text += fmt::format("\n`dtrain {} --help-all` explains every option.\n", command->path);
+  return text + see_also_of(*command, reporter);
 }
 
 std::string long_help(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
   Command* command = tree.find(path);
   if (!command) return long_overview(tree, path, reporter);
   apply_default_preset(command->options);
-  std::string text = fmt::format("usage: {}\n{}.\n", usage_of(*command), capitalised(command->sentence));
-  text += examples_of(*command, reporter) + option_groups(command->options, reporter);
-  text += option_groups(tree.global_options, reporter);
+  std::string text = heading_of(*command) + examples_of(*command, reporter);
+  text += option_groups(command->options, reporter) + option_groups(tree.global_options, reporter);
   text += fmt::format("\n{}\n{}", reporter.paint_answer(Style::heading, "Exit codes:"), exit_codes_topic());
-  std::vector<std::string> others;
-  for (const std::string& other : command->see_also) others.push_back("dtrain " + other);
-  if (!others.empty())
-    text += fmt::format("\n{} {}\n", reporter.paint_answer(Style::heading, "See also:"), join(others, ", "));
-  return text;
+  return text + see_also_of(*command, reporter);
 }
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// Help texts as views of the command tree.
+// Help texts as views of the command tree. Lines follow the terminal's width, at most 100 columns.
 #pragma once
 
 #include <string>
@@ -7,8 +7,12 @@
 
 namespace dtrain::cli {
 
+// Usage and the list of commands, for a command line that names none.
+std::string overview(const CommandTree& tree, std::string_view path);
+// The text of -h and --help: usage, one sentence, first options, examples, and the names of the other options by
+// group. For a command without first options it is long_help().
 std::string short_help(const CommandTree& tree, std::string_view path, const Reporter& reporter);
-// Usage, one sentence, examples, options in groups, exit codes, see also.
+// The text of --help-all: usage, one sentence, examples, every option in its group, exit codes, see also.
 std::string long_help(const CommandTree& tree, std::string_view path, const Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -66,7 +66,7 @@ Command* parse(CommandTree& tree, const Arguments& arguments) {
   try {
     root.parse(reversed);
   } catch (const CLI::ExtrasError& error) {
-    throw UsageError(std::string(error.what()), "quote a value that holds spaces; --help shows what is expected");
+    throw UsageError(std::string(error.what()), "put quotes around a value with spaces; --help lists the arguments");
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }

@@ -28,8 +28,8 @@ void answer_text(Reporter& reporter, std::string text) {
   reporter.answer(text);
 }
 
-ExitCode refuse_without_command(const CommandTree& tree, const std::string& path, const Reporter& reporter) {
-  std::fputs(short_help(tree, path, reporter).c_str(), stderr);
+ExitCode refuse_without_command(const CommandTree& tree, const std::string& path) {
+  std::fputs(overview(tree, path).c_str(), stderr);
   return ExitCode::usage;
 }
 
@@ -42,7 +42,7 @@ ExitCode act(CommandTree& tree, const Arguments& arguments, const std::vector<st
   } else if (tree.help) {
     answer_text(reporter, short_help(tree, arguments.path, reporter));
   } else if (!command) {
-    return refuse_without_command(tree, arguments.path, reporter);
+    return refuse_without_command(tree, arguments.path);
   } else {
     if (const auto outcome = run_on_cluster(*command, given, tree.show_config, reporter)) return *outcome;
     resolve(tree, *command);

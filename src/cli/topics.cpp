@@ -10,29 +10,33 @@ namespace dtrain::cli {
 namespace {
 
 constexpr std::string_view kEnvironment =
-    R"(Every option of every command is also read from a variable: DTRAIN_ and the option's name in capitals, with _ for -.
-A flag wins over a variable, a variable over a file (`dtrain help configuration`).
+    R"(Every option of every command is also read from an environment variable: DTRAIN_
+and the option's name in capitals, with _ for -. A flag overrides a variable, and
+a variable overrides a configuration file (`dtrain help configuration`).
 
-Others that are read:
-  NO_COLOR          not empty: no colour
-  TERM              dumb: neither colour nor a progress bar
-  XDG_CONFIG_HOME   folder of dtrain/config.toml; without it $HOME/.config
+Other variables:
+  NO_COLOR          if it is not empty, output has no colour
+  COLUMNS           width of help texts, at most 100; otherwise the terminal's
+  TERM              dumb turns off colour and the progress bar
+  XDG_CONFIG_HOME   folder of dtrain/config.toml (default $HOME/.config)
 
-Variables of the options, with the commands that read them:
+Variables of options, with the commands that read them:
 )";
 
 constexpr std::string_view kConfiguration =
-    R"(A value comes from the first of these that has one:
-  1. a flag                                      --lr 0.1
-  2. a variable                                  DTRAIN_LR=0.1
-  3. a variable of a cluster's set-up            DEEPLEARNING_WORKERS_PATH=hosts
-  4. ./dtrain.toml                               the project's
-  5. $XDG_CONFIG_HOME/dtrain/config.toml         the user's; $HOME/.config where XDG_CONFIG_HOME is not set
-  6. the recipe                                  train --recipe imagenet
+    R"(The value of an option comes from the first of these sources that has one:
+  1. a flag                                --lr 0.1
+  2. a variable                            DTRAIN_LR=0.1
+  3. a variable of a cluster's set-up      DEEPLEARNING_WORKERS_PATH=hosts
+  4. the project's file                    ./dtrain.toml
+  5. the user's file                       $XDG_CONFIG_HOME/dtrain/config.toml,
+                                           by default in $HOME/.config
+  6. the recipe                            train --recipe imagenet
   7. the default
 
-A file holds `key = value` lines, a section for each command, and # comments. Keys are long options without dashes;
-keys before the first section are options of every command. Values with blanks or commas stand in quotes.
+A file holds `key = value` lines, one section for each command, and # comments.
+Keys are the names of long options without dashes; keys before the first section
+apply to every command. Values with blanks or commas stand in quotes.
 
   color = "never"
   [train]
@@ -41,66 +45,96 @@ keys before the first section are options of every command. Values with blanks o
   [data.prepare]
   out = "d"
 
-A bad value or an unknown key is refused with its place. `dtrain COMMAND --show-config` prints where each value came from.
+An invalid value or an unknown key is an error, which names its file and line.
+`dtrain COMMAND --show-config` prints the source of each value.
 )";
 
-constexpr std::string_view kFarFiles =
-    R"(Where a command takes a file it also takes s3://BUCKET/KEY, and for reading https:// and http://: --data-train, --data-val,
---model-prefix with --resume and --load-epoch, export --out, data prepare --out and --from, data cp, data unpack, data ls.
---data-train also takes s3://BUCKET/PREFIX for PREFIX_0.rec, PREFIX_1.rec, ..., and a pattern: s3://BUCKET/d/p_*.rec. Each
-.rec needs its .idx beside it.
+constexpr std::string_view kRemoteFiles =
+    R"(Commands that take a file also take s3://BUCKET/KEY, and for reading also
+https:// and http:// URLs. This holds for --data-train, --data-val,
+--model-prefix with --resume and --load-epoch, export --out, data prepare --out
+and --from, data cp, data unpack and data ls. --data-train also takes
+s3://BUCKET/PREFIX for PREFIX_0.rec, PREFIX_1.rec, ..., and a pattern such as
+s3://BUCKET/d/p_*.rec. Each .rec file needs its .idx file beside it.
 
-Credentials come from the first of these that has some:
-  1. in a job's workers: the coordinator, which hands its own to them, again before they expire
+Credentials come from the first of these sources that has some:
+  1. in a job's workers: the coordinator, which forwards its own credentials and
+     renews them before they expire
   2. AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
   3. AWS_WEB_IDENTITY_TOKEN_FILE with AWS_ROLE_ARN
-  4. the profile (AWS_PROFILE, else "default") in ~/.aws/config and ~/.aws/credentials: role_arn with source_profile,
-     credential_source or web_identity_token_file; the sign-in of `aws sso login`; keys; credential_process
-  5. a container's endpoint, the role of an EC2 instance
-Profiles of `aws login`, and those that ask for a code, are refused with the command that exports their keys.
-The region: AWS_REGION, AWS_DEFAULT_REGION, the profile, the instance. Another server than AWS, which needs none:
-AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url of the profile. Tries of a request: AWS_MAX_ATTEMPTS (5).
+  4. the profile (AWS_PROFILE, else "default") in ~/.aws/config and
+     ~/.aws/credentials: role_arn with source_profile, credential_source or
+     web_identity_token_file; the sign-in of `aws sso login`; keys;
+     credential_process
+  5. a container's endpoint, or the role of an EC2 instance
+Profiles of `aws login` and profiles that need an MFA code are refused; the error
+names the command that exports their keys. The region comes from AWS_REGION,
+AWS_DEFAULT_REGION, the profile or the instance. AWS_ENDPOINT_URL_S3,
+AWS_ENDPOINT_URL or the profile's endpoint_url select a server other than AWS,
+which needs no region. AWS_MAX_ATTEMPTS is the number of attempts for a request
+(default 5).
 
-An object is pinned to its ETag when it is opened: one that is replaced while a run reads it ends the run with both ETags.
-A job's workers all read the version that its start saw.
+An object is pinned to its ETag when it is opened. If the object is replaced
+while a run reads it, the run ends with an error that names both ETags. All
+workers of a job read the version that existed when the job started.
 
-Blocks of 1 MiB are kept in --cache-dir, at most --cache-size of them; several processes share them. Those that come next in
-the epoch's order are fetched ahead. An object larger than half of the cache is read without it, record by record: with
---shuffle-block N only runs of N records are brought into a random order, and the records of each 16 runs that follow one
-another are mixed, so the cache serves such an object too. How well that mixes depends on the file. The variance of the
-classes in batches of 128, as a multiple of what chance gives, over 51,200 records of 10 classes:
+Blocks of 1 MiB are cached in --cache-dir, up to --cache-size; processes share
+this cache. The blocks that come next in the epoch's order are fetched ahead. An
+object larger than half of the cache is read without the cache, record by
+record. With --shuffle-block N the order is random only between blocks of N
+records, and the records of each 16 consecutive blocks are mixed, so that the
+cache also serves large objects. How well this mixes depends on the file. The
+table shows the variance of the classes in batches of 128, as a multiple of the
+variance of a fully random order, for 51,200 records of 10 classes:
                           all records   --shuffle-block 128   512   2048
   file in random order    1.0           1.0                   1.0   1.0
   file sorted by class    1.0           9.1                   6.8   5.3
-So pack with --shuffle what is to be read in blocks.
+Use --shuffle when packing files that are to be read in blocks.
 
-A file that is sent is there whole or not at all. What a killed `data cp` or checkpoint leaves behind in parts is used, or
-removed, by the next upload to the same key; a bucket's rule "abort incomplete multipart uploads" removes it without one.
+An upload is atomic: the object appears complete or not at all. The next upload
+to the same key reuses or removes the parts that a killed `data cp` or checkpoint
+left behind. The bucket rule "abort incomplete multipart uploads" also removes
+them.
 )";
 
 constexpr std::string_view kLaunchers =
-    R"(Whatever starts it, one agent runs on each host: it starts the host's workers, keeps their logs in the job folder and ends
-them. All hosts see the job folder, and except over ssh, which copies a bundle, the same dtrain at the same path.
+    R"(With every launcher, one agent runs on each host. It starts the host's workers,
+writes their logs to the job folder and ends them. All hosts need access to the
+job folder, and the same dtrain at the same path; over ssh a dtrain bundle is
+copied to hosts that lack it.
 
-  local   agents are processes of this machine; every host of the job is a name for one of them
-  ssh     dtrain itself logs in to the hosts of -H; once an agent joined, nothing depends on that connection
-  agents  on a node of a cluster that dtrain made: a process that waits on each node starts the agent, told so by the cluster's
-          head. No node can log in to another. Hosts are all registered nodes, or those of -H, by address or by name
-  mpi     one mpirun (Open MPI, MPICH, Intel MPI) for each host brings its agent there and stays as long as it does. Hosts are
-          those of -H, else of the job of Slurm, Grid Engine, PBS or LSF that this is in. mpirun logs in by its own means,
-          as OMPI_MCA_* and HYDRA_* variables say. No MPI is needed to train
-  slurm   in a job (salloc, sbatch): the job's hosts, one `srun --overlap` for each; with --ntasks or --ntasks-per-node given,
-          tasks are slots. Elsewhere: the command runs itself again by `salloc -N`, with whole hosts and their memory; time,
-          account and GPUs come from salloc's SALLOC_* variables, as SALLOC_TIMELIMIT
-  sge     in a job with a parallel environment: its hosts and slots, one `qrsh -inherit` for each other host. Elsewhere: the
-          command runs itself again by `qrsh -pe NAME N`, on a host that Grid Engine chooses
-  yarn    one application for each agent, by the ResourceManager's REST API: Hadoop's DistributedShell runs the agent in a
-          container. The job folder is the same on all nodes. Tested against a stand-in only, never with a real YARN
+  local   Agents are processes on this machine. Every host of the job is a name
+          for one of them.
+  ssh     dtrain logs in to the hosts of -H. After an agent has joined, the job
+          no longer depends on the connection.
+  agents  For the nodes of a cluster that dtrain made. On each node a waiting
+          process starts the agent when the cluster's head requests it; nodes
+          cannot log in to each other. Hosts are all registered nodes, or those
+          of -H, by address or name.
+  mpi     One mpirun (Open MPI, MPICH or Intel MPI) per host starts its agent
+          and runs as long as the agent does. Hosts are those of -H, else those
+          of the batch job of Slurm, Grid Engine, PBS or LSF. mpirun logs in by
+          its own means, configured by OMPI_MCA_* and HYDRA_* variables.
+          Training itself needs no MPI.
+  slurm   Inside a job (salloc, sbatch): one `srun --overlap` for each of the
+          job's hosts; with --ntasks or --ntasks-per-node, tasks are slots.
+          Elsewhere: the command runs itself again by `salloc -N`, with whole
+          hosts and all their memory. Time, account and GPUs come from salloc's
+          SALLOC_* variables, such as SALLOC_TIMELIMIT.
+  sge     Inside a job with a parallel environment: one `qrsh -inherit` for each
+          other host, with the job's slots. Elsewhere: the command runs itself
+          again by `qrsh -pe NAME N`, on a host that Grid Engine chooses.
+  yarn    One application for each agent, through the ResourceManager's REST
+          API: Hadoop's DistributedShell runs the agent in a container. The job
+          folder must be the same on all nodes. Tested with a simulated YARN
+          only.
 
-Ctrl-C and SIGTERM end a job as `dtrain stop` does, wherever its coordinator runs; a second one at once. A host whose starter
-is told to end (scancel, qdel, a time limit with a warning) leaves the job at its next step. Over ssh, by agents, and by mpi with -H,
-an elastic job outlives its coordinator; hosts that a scheduler granted are the scheduler's again when the coordinator is
-gone, so there all processes end with it.
+Ctrl-C and SIGTERM stop a job like `dtrain stop`, wherever its coordinator runs;
+a second signal ends it at once. A host whose starter receives a request to end
+(scancel, qdel, a time limit with a warning) leaves the job at its next step. An
+elastic job outlives its coordinator with ssh, with agents, and with mpi and -H.
+On hosts that a scheduler granted, all processes end when the coordinator does,
+because the scheduler takes the hosts back.
 )";
 
 std::string environment_topic(const CommandTree& tree) {
@@ -122,7 +156,7 @@ std::string environment_topic(const CommandTree& tree) {
 }  // namespace
 
 std::vector<std::string> topic_names() {
-  return {"exit-codes", "environment", "configuration", "far-files", "launchers"};
+  return {"exit-codes", "environment", "configuration", "remote-files", "launchers"};
 }
 
 std::string exit_codes_topic() {
@@ -135,7 +169,7 @@ std::optional<std::string> topic_text(const CommandTree& tree, std::string_view 
   if (name == "exit-codes") return exit_codes_topic();
   if (name == "environment") return environment_topic(tree);
   if (name == "configuration") return std::string(kConfiguration);
-  if (name == "far-files") return std::string(kFarFiles);
+  if (name == "remote-files") return std::string(kRemoteFiles);
   if (name == "launchers") return std::string(kLaunchers);
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// The flat buffer of a reduction, cut into the fixed parts that are joined and sent one by one.
+// The flat buffer of a reduction, cut into buckets (see comm/tree.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::vector<Bucket> cut_into_buckets(const ReductionShape& shape);
 // Index of the bucket that holds float `position`.
 int bucket_of(const std::vector<Bucket>& buckets, std::int64_t position);
 
-// The part of a bucket that rank `owner` of `ranks` adds up: positions in the flat buffer. May be empty.
+// The range of a bucket that rank `owner` of `ranks` adds up: positions in the flat buffer. May be empty.
 using Chunk = FloatRange;
 Chunk chunk_of(const Bucket& bucket, int owner, int ranks);
 

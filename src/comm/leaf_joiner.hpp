@@ -23,7 +23,12 @@ struct Piece {
   float* values = nullptr;  // the bucket's floats; they stay where they are as long as the joiner lives
 };
 
-// leaf() and ready() may be called from any thread. The second child of a node to be complete in a bucket is added at
+// Threads: leaf() and ready() may be called from any thread. No thread waits for another: counters of missing floats
+// and of complete children decide which thread adds. Their acquire-release order makes the floats of both children
+// visible to it. mutex_ guards only the creation of memory. Lifetime: the memory of a piece stays until the joiner is
+// destroyed; a leaf that was added to another returns to the pool at once.
+//
+// The second child of a node to be complete in a bucket is added at
 // once by the thread that completed it, left + right, into the memory of the left one.
 class LeafJoiner {
  public:
@@ -36,7 +41,7 @@ class LeafJoiner {
   std::span<float> leaf(int shard);
   void ready(int shard, std::int64_t first, std::int64_t size);
 
-  // The memory of the first shard's leaf, where the leftmost piece is; asked for if nobody did.
+  // The memory of the first shard's leaf, where the leftmost piece is; allocated if no caller of leaf() did.
   std::vector<float>& first_memory();
 
  private:

@@ -1,4 +1,4 @@
-// What a communicator does at a time: one operation. All members are called on the transport's thread.
+// An operation of a communicator; there is at most one at a time. All members are called on the transport's thread.
 #pragma once
 
 #include <optional>

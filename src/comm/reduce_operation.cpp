@@ -111,7 +111,7 @@ void ReduceOperation::add(const Piece& piece) {
   if (mine.size > 0) join(bucket, node, {piece.values + (mine.first - buckets_[bucket].first), {}});
 }
 
-// A piece goes chunk by chunk to the owners, a sum whole to everybody. Each rank begins with its right neighbour, so
+// A piece goes chunk by chunk to the owners, a sum whole to all ranks. Each rank begins with its right neighbour, so
 // that not all write to the same one.
 void ReduceOperation::send_to_others(FrameKind kind, std::size_t bucket, int node, const float* bucket_values) {
   const int rank = wire_.rank(), ranks = wire_.ranks();

@@ -1,6 +1,6 @@
 // One reduction over the mesh. Every bucket is cut into a chunk for each rank, its owner. A rank sends the pieces that
 // it has of a bucket to the owners; an owner adds a node once both children are there, left first, and sends the root's
-// chunk to everybody.
+// chunk to all ranks.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,8 @@ class ReduceOperation final : public Operation {
   void add(const Piece& piece);  // of this rank; on the transport's thread
   std::vector<Note> notes() const;
   ByteView begin_bytes() const { return std::as_bytes(std::span(&begin_, 1)); }  // what its frame `begin` holds
-  // Of the frame with a node's chunk of a bucket, or with its sum; `bytes` is 0 where the owner has no chunk.
+  // The header of the frame with a node's chunk of a bucket, or with its sum; `bytes` is 0 where the owner has no
+  // chunk.
   FrameHeader header_of(FrameKind kind, std::size_t bucket, int node, int owner) const;
 
   void start() override;

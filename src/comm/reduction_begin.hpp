@@ -1,4 +1,4 @@
-// What ranks tell each other when they enter a reduction, before its floats move.
+// What ranks send each other when they enter a reduction, before its floats move.
 #pragma once
 
 #include <string>

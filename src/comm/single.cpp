@@ -36,7 +36,7 @@ class SingleReduction final : public Reduction {
   LeafJoiner joiner_;
 };
 
-class Single final : public Communicator {
+class Single final : public HostCommunicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }

@@ -1,4 +1,4 @@
-// How a reduction's frames leave a rank, whatever carries them.
+// How a reduction's frames leave a rank: implemented by each transport on the host.
 #pragma once
 
 #include <cstddef>

@@ -8,11 +8,11 @@ namespace dtrain::config {
 
 void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
   set.group("Checkpoint");
-  Option& prefix =
-      set.add("PREFIX", choice.prefix, "what --model-prefix was, or a .json or .safetensors file of a checkpoint");
+  Option& prefix = set.add("PREFIX", choice.prefix,
+                           "the --model-prefix of the training run, or the .json or .safetensors file of a checkpoint");
   prefix.required = true;
   prefix.offers = Offers::checkpoints;
-  set.add("--load-epoch", choice.epoch, "N", "the checkpoint after epoch N; without it the newest", at_least(0));
+  set.add("--load-epoch", choice.epoch, "N", "epoch of the checkpoint to load (default the newest)", at_least(0));
 }
 
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image) {

@@ -12,7 +12,8 @@ namespace {
 
 std::chrono::seconds time_span(const std::string& text) {
   const auto refuse = [&] {
-    return UsageError(fmt::format("'{}' is no time: 90m, 12h and 2d are some, and 0 for none", text));
+    return UsageError(
+        fmt::format("'{}' is not a duration: use s, m, h or d, as in 90m, 12h or 2d, or 0 for none", text));
   };
   if (text == "0") return std::chrono::seconds(0);
   if (text.size() < 2) throw refuse();
@@ -44,71 +45,82 @@ void add_span(OptionSet& set, const char* flags, std::chrono::seconds& field, co
 
 std::string elastic_role(const std::string& text) {
   if (text == "none") return {};
-  if (text.starts_with('-')) throw UsageError(fmt::format("'{}' is no instance profile", text), "none, own or a name");
+  if (text.starts_with('-'))
+    throw UsageError(fmt::format("'{}' is not the name of an instance profile", text),
+                     "use none, own or the name of an instance profile");
   return text.empty() ? "own" : text;
 }
 
 void bind_machines(OptionSet& set, cluster::Spec& spec) {
   set.group("Machines");
-  set.add("-w,--workers", spec.workers, "N", "workers beside the head, which trains too", at_least(0));
-  set.add("--min-workers", spec.min_workers, "M", "fewer workers are no cluster (all of them)", at_least(0));
-  set.add("--head-only", spec.head_only, "the head takes no part in training");
+  set.add("-w,--workers", spec.workers, "N", "number of workers in addition to the head, which also trains",
+          at_least(0));
+  set.add("--min-workers", spec.min_workers, "M", "fail unless at least M workers can be started (default all of them)",
+          at_least(0));
+  set.add("--head-only", spec.head_only, "run no worker on the head");
   set.add_custom(
-      "--instance-type", "T[,T...]", "of the workers, in order of preference; all have the same",
+      "--instance-type", "T[,T...]",
+      "instance types for the workers, in order of preference; all workers get the same type",
       [&spec](const std::string& text) { spec.instance_types = split(not_empty(text), ','); },
       [&spec] { return join(spec.instance_types, ","); });
-  set.add("--head-type", spec.head_type, "T", "of the head (the workers')");
-  set.add("--image", spec.image, "NAME", "ubuntu, amazon-linux or ami-...");
+  set.add("--head-type", spec.head_type, "T", "instance type of the head (default the workers' type)");
+  set.add("--image", spec.image, "NAME", "machine image: ubuntu, amazon-linux or ami-...");
   set.add_custom(
-      "--ami", "ID", "the same as --image", [&spec](const std::string& text) { spec.image = not_empty(text); },
+      "--ami", "ID", "same as --image", [&spec](const std::string& text) { spec.image = not_empty(text); },
       [] { return std::string(); });
-  set.add("--root-gb", spec.root_gb, "GB", "disk of each node (0: the image's size)", between(0, 16'384));
-  set.add_choice("--spot", spec.spot, {"off", "prefer", "only"}, "spare capacity, which AWS may take back");
-  set.add("--placement", spec.placement, "close together, for fast networks");
-  set.add("--efa", spec.efa, "the Elastic Fabric Adapter");
+  set.add("--root-gb", spec.root_gb, "GB", "size of each node's disk in GB; 0 for the image's size",
+          between(0, 16'384));
+  add_choice(set, "--spot", spec.spot, cluster::kSpotUseNames,
+             "use spot instances, which AWS may reclaim: off, prefer them, or only them");
+  set.add("--placement", spec.placement, "place the nodes close together, for a faster network");
+  set.add("--efa", spec.efa, "use the Elastic Fabric Adapter");
 }
 
 void bind_access(OptionSet& set, cluster::Spec& spec) {
   set.group("Network and access");
-  set.add("--key", spec.key, "NAME", "key pair of the account (your ~/.ssh/id_*.pub is brought)");
-  set.add("--ssh-from", spec.ssh_from, "CIDR|me", "from where port 22 of the nodes is open");
+  set.add("--key", spec.key, "NAME",
+          "EC2 key pair for logging in (default your ~/.ssh/id_*.pub, which is copied to the nodes)");
+  set.add("--ssh-from", spec.ssh_from, "CIDR|me",
+          "addresses from which port 22 of the nodes is open; me is this machine's public address");
   Option& role = set.add_custom(
       "--elastic-role", "none|own|PROFILE",
-      "what the head may do in the account. own, or no value: an IAM role is made, which may read what instances there "
-      "are, tag the status of this cluster's and end its workers, so that an elastic job there follows their tags by "
-      "itself; `down` removes it. Else an instance profile that is there. Unless given, the head has no rights",
+      "rights of the head in the account. own, or no value, creates an IAM role with which the head may list "
+      "instances, tag the status of this cluster's instances and end its workers, so that an elastic job follows their "
+      "tags; `down` deletes the role. PROFILE is an existing instance profile",
       [&spec](const std::string& text) { spec.elastic_role = elastic_role(text); },
       [&spec] { return spec.elastic_role.empty() ? "none" : spec.elastic_role; });
   // Rights are given by who writes the command, not by a variable that is there.
   role.may_be_empty = role.flag_only = true;
-  set.add("--private", spec.private_addresses, "no node has a public address");
-  set.add("--vpc", spec.vpc, "ID", "network (the default VPC)");
-  set.add("--subnet", spec.subnet, "ID", "part of it (one in each zone)");
+  set.add("--private", spec.private_addresses, "give no node a public address");
+  set.add("--vpc", spec.vpc, "ID", "VPC of the nodes (default the account's default VPC)");
+  set.add("--subnet", spec.subnet, "ID", "subnet of the nodes (default one subnet in each zone)");
 }
 
 void bind_emr(OptionSet& set, cluster::Spec& spec) {
   set.group("Amazon EMR");
-  set.add_choice("--on", spec.on, {"ec2", "emr"}, "what runs the nodes; the rest of these is for emr");
-  set.add("--release", spec.release, "NAME", "such as emr-7.1.0; 7 or later");
-  set.add("--log-uri", spec.log_uri, "S3-URI", "where EMR keeps logs");
-  set.add("--service-role", spec.service_role, "ROLE", "of EMR");
-  set.add("--instance-profile", spec.instance_profile, "PROFILE", "of the nodes");
-  set.add("--security-group", spec.security_group, "ID", "one more for all nodes, such as the file system's");
+  add_choice(set, "--on", spec.on, cluster::kServiceNames,
+             "service that runs the nodes; the other options of this group apply to emr");
+  set.add("--release", spec.release, "NAME", "EMR release, 7 or later, such as emr-7.1.0");
+  set.add("--log-uri", spec.log_uri, "S3-URI", "S3 location for EMR's logs");
+  set.add("--service-role", spec.service_role, "ROLE", "IAM role of the EMR service");
+  set.add("--instance-profile", spec.instance_profile, "PROFILE", "instance profile of the nodes");
+  set.add("--security-group", spec.security_group, "ID",
+          "additional security group for all nodes, such as the file system's");
 }
 
 }  // namespace
 
 void bind_cluster(OptionSet& set, ClusterPlace& place) {
-  set.group("Which cluster");
-  set.add("NAME", place.name, "NAME", "the cluster").required = true;
+  set.group("Cluster");
+  set.add("NAME", place.name, "NAME", "name of the cluster").required = true;
   bind_account(set, place);
 }
 
 void bind_account(OptionSet& set, ClusterPlace& place) {
-  set.add("--region", place.region, "NAME", "of AWS (AWS_REGION, the profile)");
-  set.add("--profile", place.profile, "NAME", "of ~/.aws (AWS_PROFILE)");
-  set.add("--timeout", place.timeout_seconds, "SECONDS", "to wait for AWS", at_least(1));
-  set.add("--timing", place.timing, "say how many calls there were and how long they took");
+  set.add("--region", place.region, "NAME", "AWS region (default AWS_REGION, then the profile's region)");
+  set.add("--profile", place.profile, "NAME", "profile in ~/.aws (default AWS_PROFILE)");
+  set.add("--timeout", place.timeout_seconds, "SECONDS", "longest time to wait for AWS, in seconds", at_least(1));
+  set.add("--timing", place.timing, "report the number and the duration of AWS calls");
 }
 
 void bind_yes(OptionSet& set, bool& yes, const std::string& help) { set.add("-y,--yes", yes, help).flag_only = true; }
@@ -116,16 +128,17 @@ void bind_yes(OptionSet& set, bool& yes, const std::string& help) { set.add("-y,
 void bind(OptionSet& set, cluster::Spec& spec) {
   bind_machines(set, spec);
   set.group("Storage and preparation");
-  set.add("--shared", spec.shared, "WHAT", "folder of all nodes: none, efs, efs:ID, or a path that the image mounts");
-  set.add("--mount", spec.mount, "PATH", "where that is");
-  set.add("--prepare", spec.prepare, "CMD", "run on each node before it joins");
-  set.add("--keep-failed", spec.keep_failed, "a node whose start failed stays on, to be looked at");
+  set.add("--shared", spec.shared, "WHAT",
+          "shared folder of all nodes: none, efs, efs:ID, or a path that the image mounts");
+  set.add("--mount", spec.mount, "PATH", "mount point of the shared folder");
+  set.add("--prepare", spec.prepare, "CMD", "shell command that each node runs before it joins");
+  set.add("--keep-failed", spec.keep_failed, "keep a node running after its start failed, for inspection");
   bind_access(set, spec);
   bind_emr(set, spec);
   set.group("Limits");
-  add_span(set, "--ttl", spec.time_to_live, "nodes end by themselves after it, such as 12h (0: never)");
+  add_span(set, "--ttl", spec.time_to_live, "time after which the nodes end themselves, such as 12h; 0 for no limit");
   add_span(set, "--autostop", spec.autostop,
-           "a node ends once nothing of dtrain trained there and nobody was logged in for so long (0: never)");
+           "idle time, without training or logged-in users, after which a node ends itself; 0 for no limit");
 }
 
 }  // namespace dtrain::config

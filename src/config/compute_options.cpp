@@ -19,35 +19,36 @@ void set_machine_defaults(ComputeOptions& options) { options.threads = usable_cp
 void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
   set_machine_defaults(options);
   set.group("Device");
-  set.add_choice("--device", options.device, {"auto", "cpu", "cuda"},
-                 "what computes; cuda: GPU 0 unless --gpus names others; auto: the CPU unless --gpus names one");
-  Option& gpus = set.add("--gpus", options.gpus, "LIST",
-                         "GPUs by number, as 0; empty: the CPU. `train` takes several, as 0,1: each has a worker, on "
-                         "every host, and they share --batch-size. Unless given, DEEPLEARNING_WORKER_GPU_COUNT says "
-                         "how many: 2 is 0,1");
+  add_choice(
+      set, "--device", options.device, kDeviceNames,
+      "device that computes; cuda uses GPU 0 unless --gpus names others, auto uses the CPU unless --gpus is given");
+  Option& gpus = set.add(
+      "--gpus", options.gpus, "LIST",
+      "numbers of the GPUs to use, such as 0 or 0,1; an empty list means the CPU. `train` starts one worker per GPU on "
+      "every host, and these share --batch-size (default the first DEEPLEARNING_WORKER_GPU_COUNT GPUs, or the CPU)");
   gpus.may_be_empty = true;
   gpus.legacy_variable = "DEEPLEARNING_WORKER_GPU_COUNT";
   gpus.set_legacy = [&options, most_gpus](const std::string& text) {
     const int count = whole_number<int>(text, between(0, kMostGpus));
-    options.gpus = options.device == "cpu" ? "" : first_gpus(std::min(count, most_gpus));
+    options.gpus = options.device == Device::cpu ? "" : first_gpus(std::min(count, most_gpus));
   };
   set.add("--tf32", options.cuda.tf32,
-          "on a GPU, let convolutions in float32 round what they multiply to ten bits: faster, less exact");
+          "on a GPU, use TF32 for float32 convolutions: faster, with mantissas of ten bits");
   set.add_custom(
          "--deterministic", "on|off",
-         "on a GPU, off lets convolutions and sums between GPUs add in whatever order is fast: runs then differ in "
-         "their last bits, so that nobody can check what a crash or a change of workers left; `bench train` shows what "
-         "on costs. The CPU is always on",
+         "on a GPU, on makes runs repeatable bit by bit; off lets convolutions and all-reduces add in any order, which "
+         "is faster. Results on the CPU are always repeatable; `bench train` measures the cost",
          [&options](const std::string& text) {
            options.cuda.deterministic = text.empty() || yes_or_no(text, "on or off");
          },
          [&options] { return std::string(options.cuda.deterministic ? "on" : "off"); })
       .may_be_empty = true;
-  set.add("--threads", options.threads, "N", "threads that compute; the default is what this process may use",
+  set.add("--threads", options.threads, "N", "number of compute threads (default the CPUs available to this process)",
           at_least(1))
       .by_machine = true;
   set.add_custom(
-      "--dtype", "float32|bfloat16|float16|auto", "what is computed in; weights are float32; auto: the fastest here",
+      "--dtype", "float32|bfloat16|float16|auto",
+      "number format for computing; weights stay float32. auto takes the fastest format of the device",
       [&options](const std::string& text) {
         if (text != "auto") backend::parse_dtype(text);
         options.dtype = text;
@@ -57,25 +58,25 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
 
 void bind_batch(OptionSet& set, ComputeOptions& options) {
   set.group("Batches");
-  set.add("--batch-size", options.batch_size, "N", "samples of one step on each host", at_least(1));
-  set.add("--global-batch", options.global_batch, "G", "samples of one step on all hosts; 0: --batch-size x hosts",
-          at_least(0));
+  set.add("--batch-size", options.batch_size, "N", "samples per step on each host", at_least(1));
+  set.add("--global-batch", options.global_batch, "G",
+          "samples per step over all hosts; 0 for --batch-size times the number of hosts", at_least(0));
   set.add("--logical-shards", options.logical_shards, "V",
-          "parts of a step, a power of two; each has its own batch norm. Unless given: with --elastic 4 for each of "
-          "--max-workers as far as each keeps 16 samples, else 1 for each worker",
+          "number of logical shards of a step, a power of two; each has its own batch norm (default 1 per worker; with "
+          "--elastic 4 per --max-workers while shards keep 16 samples)",
           at_least(1));
-  set.add("--seed", options.seed, "N", "order, augmentation, dropout and first weights depend on it");
+  set.add("--seed", options.seed, "N", "random seed for sample order, augmentation, dropout and initial weights");
 }
 
 std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report) {
-  if (gpu_of_slot(options, 0) || options.device == "cpu" || !report.problem.empty()) return {};
-  return fmt::format("training on the CPU; {} is there too: --device cuda trains on it", report.gpus.front().name);
+  if (gpu_of_slot(options, 0) || options.device == Device::cpu || !report.problem.empty()) return {};
+  return fmt::format("training on the CPU; --device cuda trains on this machine's {}", report.gpus.front().name);
 }
 
 std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) {
   if (named_gpus(options).size() > 1) {
     throw UsageError(fmt::format("--gpus {}: one process computes on one GPU", options.gpus),
-                     "name one of them; only `dtrain train` computes on several, with a worker on each");
+                     "name one of them; only `dtrain train` uses several, with one worker per GPU");
   }
   return backend_of_worker(options, 0);
 }
@@ -83,11 +84,11 @@ std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) 
 static void refuse_options_of_gpus(const backend::CudaOptions& cuda) {
   const char* const option = cuda.tf32                ? "--tf32"
                              : cuda.plans_to_time > 0 ? "--time-plans"
-                             : !cuda.joins            ? "--join-passes 0"
+                             : !cuda.fuses            ? "--join-passes 0"
                                                       : nullptr;
   if (!option) return;
-  throw UsageError(fmt::format("{}: the CPU computes, and this is for GPUs", option),
-                   "--device cuda or --gpus computes on a GPU; else leave it out");
+  throw UsageError(fmt::format("{}: this option applies to GPUs, and the CPU is selected", option),
+                   "select a GPU with --device cuda or --gpus, or leave it out");
 }
 
 std::unique_ptr<backend::Backend> backend_of_worker(const ComputeOptions& options, int slot) {
@@ -101,7 +102,7 @@ backend::DType choose_dtype(const ComputeOptions& options, const backend::Backen
   const backend::DType dtype = backend::parse_dtype(options.dtype);
   if (const char* why = backend.why_not(dtype)) {
     throw UsageError(fmt::format("--dtype {}: {}", options.dtype, why),
-                     "--dtype auto takes the fastest that works here");
+                     "--dtype auto selects the fastest format that the device supports");
   }
   return dtype;
 }
@@ -125,12 +126,12 @@ void check_shards(const ComputeOptions& options) {
   const int shards = options.logical_shards;
   if (!comm::is_power_of_two(shards)) {
     throw UsageError(fmt::format("--logical-shards: must be a power of two, not {}", shards),
-                     fmt::format("the next one is {}", comm::power_of_two_at_least(shards)));
+                     fmt::format("the next power of two is {}", comm::power_of_two_at_least(shards)));
   }
   if (shards > options.samples_per_step()) {
-    throw UsageError(
-        fmt::format("--logical-shards: {} shards for {} samples a step", shards, options.samples_per_step()),
-        "use fewer shards or a larger batch");
+    throw UsageError(fmt::format("--logical-shards: {} shards are more than the {} samples of a step", shards,
+                                 options.samples_per_step()),
+                     "use fewer shards or a larger batch");
   }
 }
 

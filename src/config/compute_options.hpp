@@ -6,13 +6,18 @@
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/backend/cuda.hpp>
+#include <dtrain/base/enum_names.hpp>
 
 #include "option_set.hpp"
 
 namespace dtrain::config {
 
+// What computes the steps. automatic: the GPUs that `gpus` names, else the CPU.
+enum class Device { automatic, cpu, cuda };
+constexpr EnumName<Device> kDeviceNames[] = {{Device::automatic, "auto"}, {Device::cpu, "cpu"}, {Device::cuda, "cuda"}};
+
 struct ComputeOptions {
-  std::string device = "auto";
+  Device device = Device::automatic;
   std::string gpus;
   int threads = 0;  // set_machine_defaults()
   std::string dtype = "float32";

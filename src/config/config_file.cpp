@@ -32,7 +32,7 @@ class ConfigLine {
     if (equals == std::string_view::npos) fail("expected 'key = value'");
     std::string key(trim(rest_.substr(0, equals)));
     std::replace(key.begin(), key.end(), '_', '-');
-    if (!is_name(key)) fail(fmt::format("'{}' is no option's name", key));
+    if (!is_name(key)) fail(fmt::format("'{}' is not the name of an option", key));
     rest_ = trim(rest_.substr(equals + 1));
     return {section, key, value(), number_};
   }

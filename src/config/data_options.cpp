@@ -16,85 +16,102 @@ void set_machine_defaults(DataOptions& options) { options.threads = std::min(opt
 void bind_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
   set.add("--data-train", options.train,
-          "record files with the training images: names with commas, a pattern or a prefix");
+          "record files with the training images: a prefix, a pattern, or names separated by commas");
   bind_validation_data(set, options);
   bind_image(set, options);
-  set.add("--num-examples", options.num_examples, "N", "train on the first N records; 0: all of the index",
-          at_least(0));
-  set.add("--shuffle-block", options.shuffle_block, "N",
-          "shuffle runs of N records, then inside each 16 of them; 0: all records", at_least(0));
+  set.add("--num-examples", options.num_examples, "N",
+          "number of records to train on, from the start of the files; 0 for all", at_least(0));
+  set.add(
+      "--shuffle-block", options.shuffle_block, "N",
+      "shuffle blocks of N consecutive records, then the records within each 16 blocks; 0 shuffles all records freely",
+      at_least(0));
 }
 
 void bind_validation_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
-  set.add("--data-val", options.validation, "record files with the validation images, likewise");
+  set.add("--data-val", options.validation, "record files with the validation images, named like --data-train");
   bind_data_threads(set, options);
   bind_prefetch(set, options);
-  set.add("--max-bad-records", options.max_bad_records, "N", "undecodable images to skip and count before giving up",
-          at_least(0));
+  set.add("--max-bad-records", options.max_bad_records, "N",
+          "number of undecodable images to skip before the run fails", at_least(0));
   set.add("--cache-dir", options.cache_dir,
-          "folder that keeps blocks of s3:// and https:// files; else ~/.cache/dtrain");
-  set.add("--cache-size", options.cache_size_gib, "GIB", "what they may take; those unused for longest go first",
-          at_least(1));
+          "folder for cached blocks of s3:// and https:// files (default ~/.cache/dtrain)");
+  set.add("--cache-size", options.cache_size_gib, "GIB",
+          "size limit of the cache in GiB; the least recently used blocks are removed first", at_least(1));
 }
 
 void bind_data_threads(OptionSet& set, DataOptions& options) {
   set_machine_defaults(options);
-  set.add("--data-nthreads", options.threads, "N", "threads that decode and augment", at_least(1)).by_machine = true;
+  set.add("--data-nthreads", options.threads, "N", "number of threads that decode and augment images", at_least(1))
+      .by_machine = true;
 }
 
 void bind_prefetch(OptionSet& set, DataOptions& options) {
-  set.add("--prefetch", options.prefetch, "BATCHES", "loaded ahead; with one more they bound the loader's memory",
-          between(1, 10000));
+  set.add("--prefetch", options.prefetch, "BATCHES",
+          "number of batches to load ahead; the loader holds at most one batch more", between(1, 10000));
 }
 
 void bind_image(OptionSet& set, DataOptions& options) {
   set.group("Data");
-  set.add_shape("--image-shape", options.image, "what the network sees: channels, height, width");
+  set.add_shape("--image-shape", options.image, "size of the network's input: channels, height, width");
   set.add("--resize", options.augment.resize, "PIXELS",
-          "shorter edge of every picture first, 0: as it is; with --random-resized-crop for validation only",
+          "length in pixels to which the shorter edge of each image is resized first; 0 keeps the size. With "
+          "--random-resized-crop it applies to validation only",
           between(0, 65500));
-  set.add("--num-classes", options.classes, "N", "labels are 0 to N-1", at_least(2));
-  set.add_channels("--rgb-mean", options.augment.mean, "subtracted from each channel, in 0 to 255");
-  set.add_channels("--rgb-std", options.augment.std, "divides each channel after the mean was subtracted");
+  set.add("--num-classes", options.classes, "N", "number of classes; labels are 0 to N-1", at_least(2));
+  set.add_channels("--rgb-mean", options.augment.mean,
+                   "mean of each channel, which is subtracted, on the scale 0 to 255");
+  set.add_channels("--rgb-std", options.augment.std,
+                   "standard deviation of each channel, which divides after the mean is subtracted");
 }
 
 void bind_test_views(OptionSet& set, DataOptions& options) {
   set.group("Data");
   set.add_choice("--test-views", options.test_views, {"1", "2", "6"},
-                 "average over each validation image as it is and mirrored (2), and moved by a pixel (6)");
+                 "number of views of each validation image to average: 1 is the image, 2 adds its mirror image, 6 adds "
+                 "both shifted by one pixel");
 }
 
 void bind_augmentation(OptionSet& set, DataOptions& options) {
   data::Augment& augment = options.augment;
   set.group("Augmentation");
-  set.add("--pad-size", augment.pad_size, "PIXELS", "added on each side before cropping", between(0, 65536));
-  set.add_zero_or_one("--reflect-pad", augment.reflect_pad, "pad with the picture mirrored at its edge, not with grey");
-  set.add_zero_or_one("--random-crop", augment.random_crop, "crop at a random place; 0: the centre");
-  set.add_zero_or_one("--random-mirror", augment.random_mirror, "mirror half of the images from left to right");
-  set.add_zero_or_one("--alternate-mirror", augment.alternate_mirror,
-                      "with --random-mirror: by chance in the first epoch only, then every epoch the other way round");
-  Option& window = set.add_zero_or_one("--random-resized-crop", augment.random_resized_crop,
-                                       "a window of random area and aspect, resized, in the place of a crop");
+  set.add("--pad-size", augment.pad_size, "PIXELS", "pixels added on each side before cropping", between(0, 65536));
+  set.add_zero_or_one("--reflect-pad", augment.reflect_pad,
+                      "1 pads by reflecting the image at its edges, 0 pads with grey");
+  set.add_zero_or_one("--random-crop", augment.random_crop, "1 crops at a random position, 0 crops the centre");
+  set.add_zero_or_one("--random-mirror", augment.random_mirror,
+                      "1 mirrors each image from left to right with probability one half");
+  set.add_zero_or_one(
+      "--alternate-mirror", augment.alternate_mirror,
+      "with --random-mirror, 1 chooses randomly in the first epoch and then mirrors each image every other epoch");
+  Option& window =
+      set.add_zero_or_one("--random-resized-crop", augment.random_resized_crop,
+                          "1 crops a window of random area and aspect ratio and resizes it; it replaces --random-crop");
   window.may_be_empty = true;
   window.set = [set_value = window.set](const std::string& text) { set_value(text.empty() ? "1" : text); };
-  set.add("--max-random-area", augment.max_random_area, "SHARE", "largest window of --random-resized-crop",
-          between(0, 1));
-  set.add("--min-random-area", augment.min_random_area, "SHARE", "smallest window of --random-resized-crop",
-          between(0, 1));
+  set.add("--max-random-area", augment.max_random_area, "SHARE",
+          "largest window of --random-resized-crop, as a share of the image's area", between(0, 1));
+  set.add("--min-random-area", augment.min_random_area, "SHARE",
+          "smallest window of --random-resized-crop, as a share of the image's area", between(0, 1));
   set.add("--cutout", augment.cutout, "PIXELS",
-          "side of a square anywhere in each image that becomes the mean; 0: none", between(0, 65500));
-  set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest change of hue", between(0, 180));
-  set.add("--max-random-s", augment.max_random_s, "N", "largest change of saturation, of 255", between(0, 255));
-  set.add("--max-random-l", augment.max_random_l, "N", "largest change of lightness, of 255", between(0, 255));
-  set.add("--max-random-rotate-angle", augment.max_random_rotate_angle, "DEGREES", "largest rotation", between(0, 360));
+          "side in pixels of a square at a random position of each image that is set to the mean; 0 for no square",
+          between(0, 65500));
+  set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest random change of the hue, in degrees",
+          between(0, 180));
+  set.add("--max-random-s", augment.max_random_s, "N", "largest random change of the saturation, on the scale 0 to 255",
+          between(0, 255));
+  set.add("--max-random-l", augment.max_random_l, "N", "largest random change of the lightness, on the scale 0 to 255",
+          between(0, 255));
+  set.add("--max-random-rotate-angle", augment.max_random_rotate_angle, "DEGREES",
+          "largest random rotation, in degrees", between(0, 360));
   set.add("--max-random-aspect-ratio", augment.max_random_aspect_ratio, "SHARE",
-          "largest change of the aspect ratio; with --min-random-aspect-ratio, the largest ratio", between(0, 100));
+          "largest random change of the aspect ratio; with --min-random-aspect-ratio, the largest aspect ratio",
+          between(0, 100));
   set.add("--min-random-aspect-ratio", augment.min_random_aspect_ratio, "RATIO",
-          "smallest aspect ratio of --random-resized-crop; 0: as --max-random-aspect-ratio says", between(0, 100));
-  set.add("--max-random-shear-ratio", augment.max_random_shear_ratio, "SHARE", "largest shear", between(0, 1));
-  set.add("--max-random-scale", augment.max_random_scale, "SCALE", "largest scale", more_than(0));
-  set.add("--min-random-scale", augment.min_random_scale, "SCALE", "smallest scale", more_than(0));
+          "smallest aspect ratio of --random-resized-crop; 0 for 1 minus --max-random-aspect-ratio", between(0, 100));
+  set.add("--max-random-shear-ratio", augment.max_random_shear_ratio, "SHARE", "largest random shear", between(0, 1));
+  set.add("--max-random-scale", augment.max_random_scale, "SCALE", "largest random scale factor", more_than(0));
+  set.add("--min-random-scale", augment.min_random_scale, "SCALE", "smallest random scale factor", more_than(0));
 }
 
 // As short as the float itself, not as long as its double.
@@ -140,8 +157,9 @@ static std::string how_to_make(const Path& file) {
   const auto known = data::prepare_names();
   const bool published = std::find(known.begin(), known.end(), name) != known.end();
   const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  return fmt::format("make it with `dtrain data prepare {} --out {}`, or of your own pictures with `dtrain data pack`",
-                     published ? name : join(known, "|"), folder);
+  return fmt::format(
+      "make it with `dtrain data prepare {} --out {}`, or from your own pictures with `dtrain data pack`",
+      published ? name : join(known, "|"), folder);
 }
 
 void require_records(const Path& files) {

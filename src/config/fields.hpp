@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
@@ -112,6 +113,11 @@ class FieldWriter {
       object_[name] = field_json(value);
     }
   }
+  // An enum with a table of names.
+  template <typename Enum, std::size_t N>
+  void named(const char* name, Enum& value, const EnumName<Enum> (&names)[N]) {
+    object_[name] = dtrain::enum_name(names, value);
+  }
 
  private:
   Json& object_;
@@ -134,6 +140,15 @@ class FieldReader {
     } else {
       read_in_place(name, *found, value);
     }
+  }
+  template <typename Enum, std::size_t N>
+  void named(const char* name, Enum& value, const EnumName<Enum> (&names)[N]) {
+    known_.insert(name);
+    const Json* found = object_.find(name);
+    if (!found) return;
+    const auto known = dtrain::enum_value(names, found->as_string());
+    if (!known) throw DataError(fmt::format("{}.{}: this dtrain knows no '{}'", path_, name, found->as_string()));
+    value = *known;
   }
   void finish() const {
     for (const auto& [name, value] : object_.as_object()) {

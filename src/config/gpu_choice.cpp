@@ -14,7 +14,7 @@ int gpu_from(std::string_view word, const std::string& list) {
   int gpu = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), gpu);
   if (error == std::errc{} && end == word.data() + word.size() && gpu >= 0) return gpu;
-  throw UsageError(fmt::format("--gpus {}: '{}' is no number of a GPU", list, word),
+  throw UsageError(fmt::format("--gpus {}: '{}' is not the number of a GPU", list, word),
                    "write numbers, as in --gpus 0 or --gpus 0,1");
 }
 
@@ -44,7 +44,7 @@ std::string gpus_of(const backend::CudaReport& report) {
 
 std::vector<int> named_gpus(const ComputeOptions& options) {
   std::vector<int> gpus = parse_gpus(options.gpus);
-  if (options.device == "cpu" && !gpus.empty()) {
+  if (options.device == Device::cpu && !gpus.empty()) {
     throw UsageError(fmt::format("--device cpu and --gpus {} exclude each other", options.gpus),
                      "leave one of them out");
   }
@@ -59,11 +59,11 @@ std::string first_gpus(int count) {
 
 std::optional<int> gpu_of_slot(const ComputeOptions& options, int slot) {
   const std::vector<int> gpus = named_gpus(options);
-  if (gpus.empty()) return options.device == "cuda" ? std::optional<int>(slot) : std::nullopt;
+  if (gpus.empty()) return options.device == Device::cuda ? std::optional<int>(slot) : std::nullopt;
   if (slot < static_cast<int>(gpus.size())) return gpus[static_cast<std::size_t>(slot)];
   throw UsageError(
       fmt::format("worker {} of this host has no GPU: --gpus {} names {}", slot, options.gpus, gpus.size()),
-      "give the host a smaller slots=, or name more GPUs in --gpus");
+      "lower slots= of the host, or name more GPUs in --gpus");
 }
 
 int workers_of_host(const ComputeOptions& options) { return std::max(1, static_cast<int>(named_gpus(options).size())); }
@@ -80,7 +80,7 @@ void check_gpus_of_machine(const std::vector<int>& gpus, const backend::CudaRepo
   if (!report.problem.empty()) throw UsageError(report.problem, report.hint);
   for (const int gpu : gpus) {
     if (gpu < static_cast<int>(report.gpus.size())) continue;
-    throw UsageError(fmt::format("GPU {} is not there: this machine has {}", gpu, gpus_of(report)),
+    throw UsageError(fmt::format("--gpus: GPU {} does not exist: this machine has {}", gpu, gpus_of(report)),
                      "nvidia-smi lists them");
   }
 }
@@ -90,10 +90,10 @@ void check_slots(const ComputeOptions& options, const elastic::HostList& hosts) 
   if (gpus == 0) return;
   for (const elastic::HostLine& host : hosts.hosts) {
     if (host.slots <= gpus) continue;
-    throw UsageError(fmt::format("{} slots={}: --gpus {} names {}, and each worker needs one", host.name, host.slots,
-                                 options.gpus, gpus == 1 ? "one GPU" : fmt::format("{} GPUs", gpus)),
-                     "change the line of the host file (with --resume: that of host_worker, or give --reset-hosts), or "
-                     "name more GPUs");
+    throw UsageError(
+        fmt::format("{} slots={}: --gpus {} names {}, and each worker needs one", host.name, host.slots, options.gpus,
+                    gpus == 1 ? "one GPU" : fmt::format("{} GPUs", gpus)),
+        "lower slots= in the host file (with --resume, in host_worker, or add --reset-hosts), or name more GPUs");
   }
 }
 

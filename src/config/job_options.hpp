@@ -5,22 +5,48 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/backend/dtype.hpp>
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/comm/mesh.hpp>
+#include <dtrain/elastic/admission_check.hpp>
+#include <dtrain/elastic/policy.hpp>
 #include <dtrain/train/elastic_rate.hpp>
 
 #include "option_set.hpp"
+#include "option_values.hpp"
 
 namespace dtrain::config {
+
+// How the agents of a job are started. automatic: over ssh with a host file, else local.
+enum class Launcher { automatic, local, ssh, agents, mpi, slurm, sge, yarn };
+constexpr EnumName<Launcher> kLauncherNames[] = {
+    {Launcher::automatic, "auto"}, {Launcher::local, "local"}, {Launcher::ssh, "ssh"}, {Launcher::agents, "agents"},
+    {Launcher::mpi, "mpi"},        {Launcher::slurm, "slurm"}, {Launcher::sge, "sge"}, {Launcher::yarn, "yarn"}};
+
+// MXNet's names for where gradients are added.
+enum class KvStore { local, device, dist_sync, dist_device_sync };
+constexpr EnumName<KvStore> kKvStoreNames[] = {{KvStore::local, "local"},
+                                               {KvStore::device, "device"},
+                                               {KvStore::dist_sync, "dist_sync"},
+                                               {KvStore::dist_device_sync, "dist_device_sync"}};
+
+constexpr EnumName<comm::Transport> kTransportNames[] = {
+    {comm::Transport::tcp, "tcp"}, {comm::Transport::gloo, "gloo"}, {comm::Transport::nccl, "nccl"}};
+constexpr EnumName<backend::DType> kGradientDTypeNames[] = {{backend::DType::float32, "float32"},
+                                                            {backend::DType::bfloat16, "bfloat16"}};
+constexpr EnumName<elastic::Boundary> kBoundaryNames[] = {{elastic::Boundary::epoch, "epoch"},
+                                                          {elastic::Boundary::step, "step"}};
 
 struct JobOptions {
   int hosts = 1;
   int slots = 0;  // workers on each host whose line does not say; 0: one
   std::optional<Path> hostfile;
-  std::string launcher = "auto";  // ssh with a host file, else local
-  std::string queue;              // of a scheduler; empty: its default
-  std::string sge_pe;             // Grid Engine's parallel environment
-  std::string yarn_manager;       // URL
-  int yarn_memory = 4096;         // MiB, of an agent's container
+  Launcher launcher = Launcher::automatic;
+  std::string queue;         // of a scheduler; empty: its default
+  std::string sge_pe;        // Grid Engine's parallel environment
+  std::string yarn_manager;  // URL
+  int yarn_memory = 4096;    // MiB, of an agent's container
   int yarn_cores = 1;
   bool sync_binary = true;
   std::optional<Path> ssh_config;  // none: the user's
@@ -28,14 +54,14 @@ struct JobOptions {
   std::string sync_to;                   // absolute, on the hosts; empty: nothing is copied
   std::vector<std::string> environment;  // NAME=value, of workers on other machines
   std::optional<int> servers;
-  std::string kv_store = "device";
-  std::string transport = "tcp";
-  std::string gradient_dtype = "float32";
+  KvStore kv_store = KvStore::device;
+  comm::Transport transport = comm::Transport::tcp;
+  backend::DType gradient_dtype = backend::DType::float32;
   Path folder = ".";
   bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;
 
   bool elastic = false;
-  std::string boundary = "epoch";
+  elastic::Boundary boundary = elastic::Boundary::epoch;
   train::ElasticBatch batch = train::ElasticBatch::fixed_global;
   train::ElasticRate rate = train::ElasticRate::smooth;
   int ramp = 8;  // steps
@@ -48,22 +74,26 @@ struct JobOptions {
   std::string notice_url = "auto";
   bool mixed_hardware = false;
 
-  double heartbeat_timeout = 3, prepare_timeout = 3600, comm_timeout = 30, hold_timeout = 600;  // seconds
+  Seconds heartbeat_timeout = elastic::Policy{}.heartbeat_timeout;
+  Seconds prepare_timeout = elastic::AdmissionCheckOptions{}.prepare_timeout;
+  Seconds comm_timeout = comm::EndpointOptions{}.operation_deadline;
+  Seconds hold_timeout = elastic::Policy{}.hold_timeout;  // 0: no limit
 
-  bool is_over_ssh() const { return launcher == "ssh" || (launcher == "auto" && hostfile); }
+  bool is_over_ssh() const { return launcher == Launcher::ssh || (launcher == Launcher::automatic && hostfile); }
   // A cluster's own starter brings the agents to their hosts, which it may choose too.
   bool is_by_starter() const {
-    return launcher == "mpi" || launcher == "slurm" || launcher == "sge" || launcher == "yarn";
+    return launcher == Launcher::mpi || launcher == Launcher::slurm || launcher == Launcher::sge ||
+           launcher == Launcher::yarn;
   }
   // YARN names the hosts of its containers only once they run.
-  bool has_granted_hosts() const { return is_by_starter() && launcher != "yarn"; }
+  bool has_granted_hosts() const { return is_by_starter() && launcher != Launcher::yarn; }
   // Processes that wait on the nodes of the cluster that this machine is in start the agents.
-  bool is_by_agents() const { return launcher == "agents"; }
+  bool is_by_agents() const { return launcher == Launcher::agents; }
   bool is_on_other_machines() const { return is_over_ssh() || is_by_starter() || is_by_agents(); }
   // Agents may choose another coordinator when theirs is lost. Hosts that a scheduler granted are its again once the
   // job's first process has ended: nobody may go on there.
   bool outlives_coordinator() const {
-    return elastic && (is_over_ssh() || is_by_agents() || (launcher == "mpi" && hostfile));
+    return elastic && (is_over_ssh() || is_by_agents() || (launcher == Launcher::mpi && hostfile));
   }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.

@@ -11,15 +11,19 @@
 
 namespace dtrain::config {
 
+// Which failures end a job early. no_progress: several in a row without progress of the program.
+enum class StopWhen { failed, no_progress };
+constexpr EnumName<StopWhen> kStopWhenNames[] = {{StopWhen::failed, "failed"}, {StopWhen::no_progress, "no-progress"}};
+
 struct LaunchOptions {
   std::vector<std::string> words;  // the command line
   std::string ranks_per_host;      // a number, or "gpu"; empty: one, or what slots= says
   int servers = 0;
   bool fills_placeholders = false;
   std::vector<std::string> worker_environment, server_environment;  // NAME=value
-  std::string stop_when = "failed";
+  StopWhen stop_when = StopWhen::failed;
   std::string stop_signal = "TERM";
-  double grace = 10;                // seconds
+  Seconds grace{10};
   std::optional<int> max_restarts;  // none: kElasticRestarts with --elastic, else 0
   bool quiet_ranks = false;
 

@@ -14,16 +14,16 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
   nn::NetworkOptions& options = choice.options;
   set.group("Network");
   set.add("--network", options.name, "NAME|FILE",
-          join(nn::network_names(), ", ") +
-              ", or a .json file: a graph as `dtrain inspect` prints it or an MXNet symbol")
+          "network to train: " + join(nn::network_names(), ", ") +
+              ", or a .json file with a graph of `dtrain inspect --graph` or an MXNet symbol")
       .offers = Offers::networks;
-  set.add("--num-layers", options.num_layers, "N", "depth, for networks that come in several; 0: the network's own",
-          at_least(0));
+  set.add("--num-layers", options.num_layers, "N",
+          "number of layers, for networks with several depths; 0 for the network's usual depth", at_least(0));
   set.add("--width", options.width, "CHANNELS",
-          "channels of the first stage of a resnet or speednet; 0: the network's own", at_least(0));
-  set.add("--batch-norm", options.batch_norm, "vgg: batch norm after each convolution");
-  set.add("--label-smoothing", options.label_smoothing, "SHARE", "share of the target spread over all classes",
-          between(0, 0.99));
+          "number of channels of the first stage of a resnet or speednet; 0 for the usual number", at_least(0));
+  set.add("--batch-norm", options.batch_norm, "for vgg, add batch norm after each convolution");
+  set.add("--label-smoothing", options.label_smoothing, "SHARE",
+          "share of the target probability that is spread over all classes", between(0, 0.99));
 }
 
 static nn::Graph read_graph(const std::string& file, const OptionSet& set, const DataOptions& data) {

@@ -34,7 +34,8 @@ Options options_from(const Json& changed) {
   bind(set, options);
   for (const auto& [name, text] : changed.as_object()) {
     Option* option = set.find(name);
-    if (!option) throw DataError(fmt::format("the job has an option '{}' that this dtrain does not know", name));
+    if (!option)
+      throw DataError(fmt::format("the job has an option '{}', which this version of dtrain does not know", name));
     option->set(text.as_string());
   }
   return options;

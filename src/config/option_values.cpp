@@ -70,7 +70,7 @@ std::vector<double> number_list(const std::string& text) {
   if (trim(text).empty()) return numbers;
   for (const std::string& part : split(text, ',')) {
     const auto number = parse_number(trim(part));
-    if (!number) throw UsageError(fmt::format("must be numbers with commas between them, as 30,60, not '{}'", text));
+    if (!number) throw UsageError(fmt::format("must be numbers separated by commas, such as 30,60, not '{}'", text));
     numbers.push_back(*number);
   }
   return numbers;
@@ -79,7 +79,7 @@ std::vector<double> number_list(const std::string& text) {
 std::array<float, 3> three_channels(const std::string& text) {
   const auto numbers = number_list(text);
   if (numbers.size() != 1 && numbers.size() != 3) {
-    throw UsageError(fmt::format("must be one number or three with commas between them, not '{}'", text));
+    throw UsageError(fmt::format("must be one number, or three separated by commas, not '{}'", text));
   }
   const auto channel = [&](std::size_t i) { return static_cast<float>(numbers[numbers.size() == 1 ? 0 : i]); };
   return {channel(0), channel(1), channel(2)};
@@ -88,7 +88,7 @@ std::array<float, 3> three_channels(const std::string& text) {
 std::array<float, 3> three_numbers(const std::string& text, Range range) {
   const auto numbers = number_list(text);
   if (numbers.size() != 3) {
-    throw UsageError(fmt::format("must be three numbers with commas between them, not '{}'", text));
+    throw UsageError(fmt::format("must be three numbers separated by commas, not '{}'", text));
   }
   for (const double number : numbers) check_range(number, range, fmt::format("{}", number));
   return {static_cast<float>(numbers[0]), static_cast<float>(numbers[1]), static_cast<float>(numbers[2])};
@@ -103,9 +103,16 @@ nn::Shape image_shape(const std::string& text) {
     good = value && *value >= 1 && *value <= 65536;
     if (good) size[i] = static_cast<int>(*value);
   }
-  if (!good) throw UsageError(fmt::format("must be channels,height,width as 3,28,28, not '{}'", text));
+  if (!good) throw UsageError(fmt::format("must be channels,height,width, such as 3,28,28, not '{}'", text));
   if (size[0] != 1 && size[0] != 3) throw UsageError(fmt::format("must have 1 or 3 channels, not {}", size[0]));
   return {size[0], size[1], size[2]};
+}
+
+Option& add_seconds(OptionSet& set, std::string flags, Seconds& field, std::string help, Range range) {
+  return set.add_custom(
+      std::move(flags), "S", std::move(help),
+      [&field, range](const std::string& text) { field = Seconds(real_number(text, range)); },
+      [&field] { return fmt::format("{}", field.count()); });
 }
 
 }  // namespace dtrain::config

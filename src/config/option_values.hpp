@@ -3,11 +3,14 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <dtrain/base/enum_names.hpp>
 
 #include "option_set.hpp"
 
@@ -30,5 +33,20 @@ std::vector<double> number_list(const std::string& text);      // "30,60"; empty
 std::array<float, 3> three_channels(const std::string& text);  // "123.68,116.779,103.939"; one number counts for all
 std::array<float, 3> three_numbers(const std::string& text, Range range);  // "3.4445,-4.775,2.0315", each in the range
 nn::Shape image_shape(const std::string& text);                            // "3,28,28"
+
+// An option whose value is a number of seconds.
+using Seconds = std::chrono::duration<double>;
+Option& add_seconds(OptionSet& set, std::string flags, Seconds& field, std::string help, Range range);
+
+// An option whose value is one of the texts of an enum's table, which must outlive the set.
+template <typename Enum, std::size_t N>
+Option& add_choice(OptionSet& set, std::string flags, Enum& field, const EnumName<Enum> (&names)[N], std::string help) {
+  std::string value;
+  for (const std::string& text : enum_texts(names)) value += (value.empty() ? "" : "|") + text;
+  return set.add_custom(
+      std::move(flags), std::move(value), std::move(help),
+      [&field, &names](const std::string& text) { field = *enum_value(names, one_of(text, enum_texts(names))); },
+      [&field, &names] { return enum_name(names, field); });
+}
 
 }  // namespace dtrain::config

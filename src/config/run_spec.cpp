@@ -83,7 +83,7 @@ static void fields(Fields& each, CudaOptions& cuda) {
   each("deterministic", cuda.deterministic);
   each("tf32", cuda.tf32);
   each("plans_to_time", cuda.plans_to_time);
-  each("joins", cuda.joins);
+  each("fuses", cuda.fuses);
   each("plans", cuda.plans);
 }
 
@@ -109,7 +109,7 @@ static void fields(Fields& each, DataOptions& data) {
 
 template <typename Fields>
 static void fields(Fields& each, ComputeOptions& compute) {
-  each("device", compute.device);
+  each.named("device", compute.device, kDeviceNames);
   each("gpus", compute.gpus);
   each("dtype", compute.dtype);
   each("cuda", compute.cuda);
@@ -125,7 +125,7 @@ static void fields(Fields& each, JobOptions& job) {
   each("hosts", job.hosts);
   each("slots", job.slots);
   each("hostfile", job.hostfile);
-  each("launcher", job.launcher);
+  each.named("launcher", job.launcher, kLauncherNames);
   each("queue", job.queue);
   each("sge_pe", job.sge_pe);
   each("yarn_manager", job.yarn_manager);
@@ -137,9 +137,9 @@ static void fields(Fields& each, JobOptions& job) {
   each("sync_to", job.sync_to);
   each("environment", job.environment);
   each("servers", job.servers);
-  each("kv_store", job.kv_store);
-  each("transport", job.transport);
-  each("gradient_dtype", job.gradient_dtype);
+  each.named("kv_store", job.kv_store, kKvStoreNames);
+  each.named("transport", job.transport, kTransportNames);
+  each.named("gradient_dtype", job.gradient_dtype, kGradientDTypeNames);
   each("folder", job.folder);
   each("detach", job.detach);
   each("reset_hosts", job.reset_hosts);
@@ -147,7 +147,7 @@ static void fields(Fields& each, JobOptions& job) {
   each("log_per_worker", job.log_per_worker);
   each("prometheus", job.prometheus);
   each("elastic", job.elastic);
-  each("boundary", job.boundary);
+  each.named("boundary", job.boundary, kBoundaryNames);
   each("batch", job.batch);
   each("rate", job.rate);
   each("ramp_steps", job.ramp);
@@ -195,7 +195,7 @@ static void fields(Fields& each, LaunchOptions& launch) {
   each("fills_placeholders", launch.fills_placeholders);
   each("worker_environment", launch.worker_environment);
   each("server_environment", launch.server_environment);
-  each("stop_when", launch.stop_when);
+  each.named("stop_when", launch.stop_when, kStopWhenNames);
   each("stop_signal", launch.stop_signal);
   each("grace_s", launch.grace);
   each("max_restarts", launch.max_restarts);

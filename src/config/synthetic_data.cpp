@@ -44,7 +44,8 @@ void write_records(const Path& file, const nn::Shape& image, int classes, int co
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "dtrain-bench-XXXXXX").string();
   if (!mkdtemp(pattern.data())) {
-    throw Error(pattern + ": cannot make a folder: " + std::strerror(errno), "set TMPDIR to a folder with free space");
+    throw Error(pattern + ": cannot make a folder: " + std::strerror(errno),
+                "set TMPDIR to a writable folder with free space");
   }
   path_ = pattern;
 }

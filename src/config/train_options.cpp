@@ -13,48 +13,51 @@ namespace {
 void bind_factors(OptionSet& set, nn::Optimizer& rule) {
   const Range range{.low = 0, .high = rule.kMostFactor, .low_is_out = true};
   set.add("--bias-lr-factor", rule.bias_lr_factor, "FACTOR",
-          "multiplies the learning rate of biases and of batch norms' gammas and betas", range);
+          "factor on the learning rate of biases and of batch norm's gamma and beta", range);
   set.add("--head-lr-factor", rule.head_lr_factor, "FACTOR",
-          "multiplies the learning rate of the last layer's weight, which gives the logits", range);
+          "factor on the learning rate of the last layer's weight, which computes the logits", range);
 }
 
 void bind_muon(OptionSet& set, nn::Optimizer& rule) {
   nn::NewtonSchulz& iteration = rule.newton_schulz;
-  set.add("--muon-steps", iteration.steps, "N", "muon: Newton-Schulz steps that make a weight's step orthogonal",
+  set.add("--muon-steps", iteration.steps, "N",
+          "for muon, number of Newton-Schulz iterations that orthogonalize an update",
           between(1, iteration.kMostSteps));
   set.add_custom(
-      "--muon-coefficients", "A,B,C", "muon: of a Newton-Schulz step, A x + B x^3 + C x^5",
+      "--muon-coefficients", "A,B,C", "for muon, coefficients of a Newton-Schulz iteration A x + B x^3 + C x^5",
       [&iteration](const std::string& text) {
         const auto [a, b, c] = three_numbers(text, between(-iteration.kMostCoefficient, iteration.kMostCoefficient));
         iteration.a = a, iteration.b = b, iteration.c = c;
       },
       [&iteration] { return fmt::format("{},{},{}", iteration.a, iteration.b, iteration.c); });
   set.add("--muon-rest-mom", rule.rest_momentum, "SHARE",
-          "muon: momentum of what is no matrix between layers and moves as by nag", between(0, 1));
+          "for muon, momentum of the parameters that nag updates: all but the weight matrices between layers",
+          between(0, 1));
 }
 
 void bind_rule(OptionSet& set, TrainOptions& options) {
   set.group("Optimizer");
-  set.add("--num-epochs", options.epochs, "N", "train until so many epochs are complete", at_least(0));
-  set.add("--lr", options.schedule.base, "RATE", "learning rate", more_than(0));
-  set.add("--lr-factor", options.schedule.factor, "FACTOR", "step: multiplies the rate at each of --lr-step-epochs",
-          more_than(0));
-  set.add_numbers("--lr-step-epochs", options.schedule.boundaries, "EPOCHS", "step: when the rate changes, as 30,60");
+  set.add("--num-epochs", options.epochs, "N", "number of epochs to train", at_least(0));
+  set.add("--lr", options.schedule.base, "RATE", "initial learning rate", more_than(0));
+  set.add("--lr-factor", options.schedule.factor, "FACTOR",
+          "for the step schedule, factor on the learning rate at each epoch of --lr-step-epochs", more_than(0));
+  set.add_numbers("--lr-step-epochs", options.schedule.boundaries, "EPOCHS",
+                  "for the step schedule, epochs at which the learning rate changes, such as 30,60");
   set.add_custom(
-      "--lr-schedule", "step|cosine|one-cycle", "how the rate changes; counts samples",
+      "--lr-schedule", "step|cosine|one-cycle", "schedule of the learning rate, as a function of the samples seen",
       [&options](const std::string& text) { options.schedule.kind = nn::parse_schedule(text); },
       [&options] { return std::string(nn::schedule_name(options.schedule.kind)); });
-  set.add("--lr-rise", options.schedule.rise_share, "SHARE", "one-cycle: the part of the run in which the rate rises",
-          between(0, 0.99));
-  set.add("--lr-final", options.schedule.final_share, "SHARE", "cosine, one-cycle: the last rate as a share of --lr",
-          between(0, 1));
-  set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS", "the rate rises linearly for so long",
-          at_least(0));
+  set.add("--lr-rise", options.schedule.rise_share, "SHARE",
+          "for one-cycle, share of the run during which the learning rate rises", between(0, 0.99));
+  set.add("--lr-final", options.schedule.final_share, "SHARE",
+          "for cosine and one-cycle, final learning rate as a share of --lr", between(0, 1));
+  set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS",
+          "number of epochs at the start during which the learning rate rises linearly", at_least(0));
   set.add_custom(
-      "--optimizer", "sgd|nag|adam|adamw|muon", "the rule that moves the weights",
+      "--optimizer", "sgd|nag|adam|adamw|muon", "optimizer that updates the weights",
       [&options](const std::string& text) { options.optimizer.kind = nn::parse_optimizer(text); },
       [&options] { return std::string(nn::optimizer_name(options.optimizer.kind)); });
-  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum of sgd, nag and muon", between(0, 1));
+  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag and muon", between(0, 1));
   set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", at_least(0));
   bind_factors(set, options.optimizer);
   bind_muon(set, options.optimizer);
@@ -62,24 +65,27 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
 
 void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.group("Checkpoints");
-  set.add("--model-prefix", options.model_prefix, "save to PATH-0001.safetensors with PATH-0001.json, and so on")
+  set.add("--model-prefix", options.model_prefix,
+          "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on")
       .offers = Offers::checkpoints;
-  set.add("--load-epoch", options.load_epoch, "N", "begin with the checkpoint that --model-prefix has of epoch N",
+  set.add("--load-epoch", options.load_epoch, "N", "start from the checkpoint of --model-prefix after epoch N",
           at_least(0));
-  set.add("--resume", options.resume, "go on from the newest undamaged checkpoint of --model-prefix");
-  set.add("--checkpoint-every", options.checkpoint_every, "STEPS", "save also inside epochs; 0: only at their ends");
+  set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
+  set.add("--checkpoint-every", options.checkpoint_every, "STEPS",
+          "number of steps between checkpoints within an epoch; 0 saves only at the end of epochs");
   set.add_choice("--checkpoint-format", options.checkpoint_format, {"safetensors", "mxnet"},
-                 "mxnet: also PATH-symbol.json and PATH-0001.params");
+                 "format of checkpoints; mxnet also writes PATH-symbol.json and PATH-0001.params");
 }
 
 void bind_reports(OptionSet& set, TrainOptions& options) {
   set.group("Reports");
-  set.add("--disp-batches", options.disp_batches, "N", "steps between two log lines", at_least(1));
-  set.add("--top-k", options.top_k, "K", "report how often the label is among the K best; 0: not", at_least(0));
-  set.add("--tensorboard", options.tensorboard, "folder for TensorBoard's event files");
-  set.add("--monitor", options.monitor, "N", "log the size of every tensor each N steps; 0: never", at_least(0));
-  set.add_zero_or_one("--benchmark", options.benchmark, "train on synthetic images, to see the speed");
-  set.add_zero_or_one("--test-io", options.test_io, "only load, to see the speed of reading");
+  set.add("--disp-batches", options.disp_batches, "N", "number of steps between two log lines", at_least(1));
+  set.add("--top-k", options.top_k, "K", "report top-K accuracy; 0 for none", at_least(0));
+  set.add("--tensorboard", options.tensorboard, "folder for TensorBoard event files");
+  set.add("--monitor", options.monitor, "N",
+          "log the root mean square of every parameter tensor every N steps; 0 for never", at_least(0));
+  set.add_zero_or_one("--benchmark", options.benchmark, "1 trains on synthetic images, to measure the speed");
+  set.add_zero_or_one("--test-io", options.test_io, "1 only loads the data, to measure the speed of loading");
 }
 
 }  // namespace
@@ -94,7 +100,7 @@ TrainOptions options_of_this_machine() {
 void bind(OptionSet& set, TrainOptions& options) {
   set.group("Recipe");
   set.add_choice("--recipe", options.recipe, recipe_names(),
-                 "defaults of MXNet's script of that name; speednet: CIFAR-10 in few epochs");
+                 "set of defaults: those of MXNet's script of that name, or speednet for CIFAR-10 in few epochs");
   set.presets("recipe", recipes());
   bind_network(set, options.network);
   bind_data(set, options.data);
@@ -131,12 +137,13 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   if (options.benchmark) trainer.schedule.base = kHarmlessRate;
   trainer.checkpoint_prefix = options.model_prefix;
   trainer.checkpoint_every_steps = options.checkpoint_every;
-  trainer.checkpoint_format = options.checkpoint_format;
+  trainer.checkpoint_format =
+      options.checkpoint_format == "mxnet" ? train::CheckpointFormat::mxnet : train::CheckpointFormat::safetensors;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.test_views = test_views(options.data, options.top_k);
   trainer.preprocessing = preprocessing_of(options.data);
-  trainer.dtype = backend::dtype_name(dtype);
-  trainer.gradient_dtype = backend::parse_dtype(options.job.gradient_dtype);
+  trainer.dtype = dtype;
+  trainer.gradient_dtype = options.job.gradient_dtype;
   trainer.elastic_batch = options.job.batch;
   if (options.job.is_per_worker()) trainer.worker_batch = batch_of_worker(options.compute);
   trainer.elastic_rate = options.job.rate;

@@ -17,7 +17,9 @@ TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, R
     sources.train = sources.synthetic->records();
     return sources;
   }
-  if (!options.data.train) throw UsageError("train: --data-train is missing", "give the record file to train on");
+  if (!options.data.train)
+    throw UsageError("train: --data-train is missing",
+                     "give the record files to train on; `dtrain data prepare` or `dtrain data pack` makes them");
   sources.train = *options.data.train;
   require_records(sources.train);
   // A recipe's own validation images do not belong to other training data.

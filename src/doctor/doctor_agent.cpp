@@ -13,7 +13,8 @@
 namespace dtrain::doctor {
 namespace {
 
-// Of draft-ietf-sshm-ssh-agent: a length of four bytes, a kind of one; the answer tells a number of four bytes next.
+// From draft-ietf-sshm-ssh-agent: a length of four bytes, a type of one byte; in the answer a count of four bytes
+// follows.
 constexpr std::array<unsigned char, 5> kWhichKeys = {0, 0, 0, 1, 11};
 constexpr unsigned char kKeys = 12;
 constexpr std::size_t kHead = 9;

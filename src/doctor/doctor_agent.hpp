@@ -6,7 +6,7 @@
 
 namespace dtrain::doctor {
 
-// How many keys it holds; nullopt: nobody answers at this socket within a second or two.
+// How many keys it holds; nullopt: no agent answers at this socket within two seconds.
 std::optional<int> keys_of_agent(const std::string& socket_path);
 
 }  // namespace dtrain::doctor

@@ -28,7 +28,7 @@ struct SshFacts {
 };
 
 // Variables that a cluster's set-up leaves behind, and what they point at.
-struct ClusterFacts {
+struct ClusterVariables {
   std::map<std::string, std::string> variables;  // those that are set
   bool has_workers_file = false;
   int workers_in_file = 0;
@@ -54,14 +54,15 @@ struct MachineFacts {
   std::vector<DiskFacts> disks;
   SshFacts ssh;
   NvidiaFacts nvidia;
-  ClusterFacts cluster;
+  ClusterVariables cluster;
   AwsFacts aws;
 };
 
 // The variables of a cluster, in the order in which its guide lists them.
 const std::vector<std::string>& cluster_variables();
 
-// Looks at this machine. `job_folder`: empty for none. `ask_aws`: who we are there; takes seconds where nobody answers.
+// Looks at this machine. `job_folder`: empty for none. `ask_aws`: also reads the identity in AWS, which takes seconds
+// if AWS does not answer.
 MachineFacts read_machine(const Path& job_folder, bool ask_aws);
 AwsFacts read_aws();
 

@@ -8,7 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "job/agent/host_needs.hpp"
+#include "job/agent/host_check.hpp"
 
 namespace dtrain::doctor {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kGiB = 1 << 30;
 constexpr std::uint64_t kLittleMemory = 2 * kGiB, kLittleDisk = 2 * kGiB;
 constexpr std::uint64_t kLeastFiles = 1000;
-// Of the coordinator: some for each host, and those of its files.
+// Enough for a coordinator: some descriptors for each host, and those of its files.
 constexpr std::uint64_t kFewDescriptors = 1024;
 
 constexpr std::array<std::string_view, 4> kLevels = {"fine", "note", "warning", "problem"};
@@ -30,18 +30,18 @@ Finding judge_processor(const MachineFacts& facts) {
                                        facts.features.empty() ? "no AVX2" : join(facts.features, " "));
   if (!facts.features.empty()) return {Level::fine, "processor", what, "", ""};
   return {Level::warning, "processor", what, "without AVX2 training on the processor is several times slower",
-          "use a machine of 2013 or newer; in a virtual machine pass the host's processor through"};
+          "use a machine from 2013 or later; in a virtual machine, pass the host's processor through"};
 }
 
 Finding judge_threads(const MachineFacts& facts) {
   const std::string what =
       fmt::format("{} of {} processors usable, load {:.1f}", facts.usable_threads, facts.threads, facts.load);
   if (facts.load > facts.usable_threads + 0.5) {
-    return {Level::warning, "threads", what, "other programs take turns with the training's threads",
-            "top; end what is not needed, or train with fewer: --threads"};
+    return {Level::warning, "threads", what, "other programs compete with the training's threads",
+            "top; end unneeded programs, or train with fewer --threads"};
   }
   if (facts.usable_threads < facts.threads) {
-    return {Level::note, "threads", what, "an affinity mask or a control group keeps the others from this process",
+    return {Level::note, "threads", what, "an affinity mask or a control group withholds the others from this process",
             "taskset -p $$; cat /sys/fs/cgroup/cpu.max"};
   }
   return {Level::fine, "threads", what, "", ""};
@@ -50,24 +50,24 @@ Finding judge_threads(const MachineFacts& facts) {
 Finding judge_memory(const MachineFacts& facts) {
   const std::string what =
       fmt::format("{} of {} free", format_bytes(facts.free_memory_bytes), format_bytes(facts.memory_bytes));
-  const char* const mend = "ps aux --sort=-rss | head; end what is not needed, or use a smaller --batch-size";
+  const char* const fix = "ps aux --sort=-rss | head; end unneeded programs, or use a smaller --batch-size";
   if (facts.free_memory_bytes < job::kLeastMemory)
-    return {Level::problem, "memory", what, "a worker needs more, the kernel would end it", mend};
+    return {Level::problem, "memory", what, "a worker needs more memory; the kernel would kill it", fix};
   if (facts.free_memory_bytes < kLittleMemory)
-    return {Level::warning, "memory", what, "enough for small networks only", mend};
+    return {Level::warning, "memory", what, "this is enough for small networks only", fix};
   return {Level::fine, "memory", what, "", ""};
 }
 
 Finding judge_descriptors(const MachineFacts& facts) {
   const std::string what = fmt::format("{} open files and connections for one process", facts.descriptors);
   if (facts.descriptors >= kFewDescriptors) return {Level::fine, "descriptors", what, "", ""};
-  return {Level::warning, "descriptors", what, "a job of many hosts needs several for each",
+  return {Level::warning, "descriptors", what, "a job needs several for each of its hosts",
           fmt::format("ulimit -n {}", kFewDescriptors)};
 }
 
 Finding judge_clock(const MachineFacts& facts) {
-  if (facts.clock_is_kept.value_or(true)) return {Level::fine, "clock", "kept by the network's time", "", ""};
-  return {Level::note, "clock", "nobody sets it by the network's time",
+  if (facts.clock_is_kept.value_or(true)) return {Level::fine, "clock", "synchronized with network time", "", ""};
+  return {Level::note, "clock", "not synchronized with network time",
           "logs of several hosts are merged by time, and AWS refuses requests that are 5 minutes off",
           "timedatectl set-ntp true"};
 }
@@ -79,14 +79,14 @@ Finding judge_disk(const DiskFacts& disk) {
             fmt::format("ls -ld {0}; make it writable, or choose another folder", disk.path)};
   }
   const std::string what = fmt::format("{}: {} free", where, format_bytes(disk.free_bytes));
-  const std::string mend = fmt::format("df -h {}; remove what is not needed, or choose another folder", disk.path);
+  const std::string fix = fmt::format("df -h {}; remove unneeded files, or choose another folder", disk.path);
   if (disk.free_bytes < job::kLeastDisk)
-    return {Level::problem, "disk", what, "not enough for logs and one checkpoint", mend};
+    return {Level::problem, "disk", what, "this is not enough for logs and one checkpoint", fix};
   if (disk.free_files < kLeastFiles) {
-    return {Level::problem, "disk", fmt::format("{}, {} files left", what, disk.free_files), "no files can be made",
-            fmt::format("df -i {}; remove what is not needed", disk.path)};
+    return {Level::problem, "disk", fmt::format("{}, {} files left", what, disk.free_files),
+            "no new files can be created", fmt::format("df -i {}; remove unneeded files", disk.path)};
   }
-  if (disk.free_bytes < kLittleDisk) return {Level::warning, "disk", what, "checkpoints fill that soon", mend};
+  if (disk.free_bytes < kLittleDisk) return {Level::warning, "disk", what, "checkpoints will soon fill it", fix};
   return {Level::fine, "disk", what, "", ""};
 }
 
@@ -95,57 +95,55 @@ Finding judge_library(const backend::CudaLibrary& library) {
     return {Level::fine, "gpu libraries", fmt::format("{} {}", library.name, library.version), "", ""};
   // Without NCCL one GPU trains as well.
   const Level level = library.name == "NCCL" ? Level::note : Level::problem;
-  return {level, "gpu libraries", library.problem, "training on a GPU loads it when it begins", library.hint};
+  return {level, "gpu libraries", library.problem, "training on a GPU needs this library", library.hint};
 }
 
 bool is_count(const std::string& text) { return parse_integer(text).value_or(-1) >= 0; }
 
-std::string value_of(const ClusterFacts& facts, const std::string& name) {
+std::string value_of(const ClusterVariables& facts, const std::string& name) {
   const auto found = facts.variables.find(name);
   return found == facts.variables.end() ? std::string() : found->second;
 }
 
-Finding cluster_problem(std::string what, std::string why, std::string mend) {
-  return {Level::problem, "cluster", std::move(what), std::move(why), std::move(mend)};
+Finding cluster_problem(std::string what, std::string why, std::string fix) {
+  return {Level::problem, "cluster", std::move(what), std::move(why), std::move(fix)};
 }
 
-void judge_workers(const ClusterFacts& facts, std::vector<Finding>& found) {
+void judge_workers(const ClusterVariables& facts, std::vector<Finding>& found) {
   const std::string path = value_of(facts, "DEEPLEARNING_WORKERS_PATH");
   const std::string count = value_of(facts, "DEEPLEARNING_WORKERS_COUNT");
   if (!path.empty() && !facts.has_workers_file) {
     found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKERS_PATH={}: no such file", path),
-                                    "it is what -H is where you leave it out",
-                                    "write one host a line there, or give -H"));
+                                    "it is the default for -H", "create this file with one host per line, or give -H"));
   }
   if (!count.empty() && !is_count(count)) {
     found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKERS_COUNT={}: not a number", count),
-                                    "it is what -n is where you leave it out", "export DEEPLEARNING_WORKERS_COUNT=2"));
+                                    "it is the default for -n", "export DEEPLEARNING_WORKERS_COUNT=2"));
   } else if (!count.empty() && facts.has_workers_file && parse_integer(count) > facts.workers_in_file) {
     found.push_back(cluster_problem(
         fmt::format("DEEPLEARNING_WORKERS_COUNT={}, but {} has {} hosts", count, path, facts.workers_in_file),
-        "a job cannot begin with more hosts than the file has", fmt::format("add hosts to {}, or give -n", path)));
+        "a job cannot start with more hosts than the file lists", fmt::format("add hosts to {}, or give -n", path)));
   }
 }
 
-void judge_mount(const ClusterFacts& facts, std::vector<Finding>& found) {
+void judge_mount(const ClusterVariables& facts, std::vector<Finding>& found) {
   const std::string mount = value_of(facts, "EFS_MOUNT");
   if (mount.empty() || facts.has_mount) return;
-  found.push_back(cluster_problem(fmt::format("EFS_MOUNT={}: no such folder", mount),
-                                  "it is what --job-dir is where you leave it out",
+  found.push_back(cluster_problem(fmt::format("EFS_MOUNT={}: no such folder", mount), "it is the default for --job-dir",
                                   fmt::format("mount the file system at {}, or give --job-dir", mount)));
 }
 
-void judge_gpu_count(const ClusterFacts& facts, int gpus, std::vector<Finding>& found) {
+void judge_gpu_count(const ClusterVariables& facts, int gpus, std::vector<Finding>& found) {
   const std::string count = value_of(facts, "DEEPLEARNING_WORKER_GPU_COUNT");
   if (count.empty() || parse_integer(count) == gpus) return;
-  const std::string why = "it is how many GPUs --gpus names, from 0 on, where you leave it out";
-  const std::string mend = fmt::format("export DEEPLEARNING_WORKER_GPU_COUNT={}", gpus);
+  const std::string why = "it is the default number of GPUs for --gpus";
+  const std::string fix = fmt::format("export DEEPLEARNING_WORKER_GPU_COUNT={}", gpus);
   if (!is_count(count)) {
-    found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}: not a number", count), why, mend));
+    found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}: not a number", count), why, fix));
     return;
   }
   found.push_back({Level::warning, "cluster",
-                   fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}, but there are {}", count, gpus), why, mend});
+                   fmt::format("DEEPLEARNING_WORKER_GPU_COUNT={}, but this machine has {}", count, gpus), why, fix});
 }
 
 }  // namespace
@@ -157,14 +155,15 @@ Json to_json(const Finding& finding) {
                        {"about", finding.about},
                        {"what", finding.what},
                        {"why", finding.why},
-                       {"mend", finding.mend}});
+                       {"fix", finding.fix}});
 }
 
 Finding finding_from_json(const Json& json) {
   const auto level = std::ranges::find(kLevels, json.at("level").as_string());
   if (level == kLevels.end()) throw DataError(fmt::format("a finding of level '{}'", json.at("level").as_string()));
+  const Json* const fix = json.find("fix");  // hosts with an older dtrain call it "mend"
   return {static_cast<Level>(level - kLevels.begin()), json.at("about").as_string(), json.at("what").as_string(),
-          json.at("why").as_string(), json.at("mend").as_string()};
+          json.at("why").as_string(), fix ? fix->as_string() : json.at("mend").as_string()};
 }
 
 std::vector<Finding> judge_compute(const MachineFacts& facts) {
@@ -182,7 +181,7 @@ std::vector<Finding> judge_ssh(const MachineFacts& facts) {
   const SshFacts& ssh = facts.ssh;
   const std::string files = fmt::format("{} key files in ~/.ssh", ssh.key_files);
   if (ssh.agent_named && !ssh.agent_keys) {
-    return {{Level::warning, "ssh", "SSH_AUTH_SOCK is set, but no agent answers there; " + files,
+    return {{Level::warning, "ssh", "SSH_AUTH_SOCK is set, but no agent answers; " + files,
              "its keys cannot be used to log in to hosts", "eval $(ssh-agent) && ssh-add"}};
   }
   if (ssh.agent_keys.value_or(0) > 0) {
@@ -190,7 +189,8 @@ std::vector<Finding> judge_ssh(const MachineFacts& facts) {
   }
   if (ssh.key_files > 0) return {{Level::fine, "ssh", files, "", ""}};
   return {{Level::note, "ssh", "neither an agent with keys nor key files in ~/.ssh",
-           "training on several hosts logs in to them", "ssh-keygen -t ed25519, or ssh -A to this machine"}};
+           "training on several hosts needs to log in to them",
+           "ssh-keygen -t ed25519, or log in to this machine with ssh -A"}};
 }
 
 std::vector<Finding> judge_gpus(const NvidiaFacts& facts) {
@@ -198,7 +198,7 @@ std::vector<Finding> judge_gpus(const NvidiaFacts& facts) {
   if (!facts.has_device && facts.driver.empty() && report.gpus.empty())
     return {{Level::fine, "gpu", "none; training runs on the processor", "", ""}};
   if (report.gpus.empty()) {
-    return {{Level::problem, "gpu", fmt::format("there is one, but {}", report.problem),
+    return {{Level::problem, "gpu", fmt::format("a GPU is present, but {}", report.problem),
              "training runs on the processor", report.hint}};
   }
   std::vector<Finding> found = {
@@ -210,10 +210,10 @@ std::vector<Finding> judge_gpus(const NvidiaFacts& facts) {
   return found;
 }
 
-std::vector<Finding> judge_cluster_variables(const ClusterFacts& facts, int gpus) {
+std::vector<Finding> judge_cluster_variables(const ClusterVariables& facts, int gpus) {
   if (facts.variables.empty())
     return {
-        {Level::fine, "cluster", "no variables of a cluster's set-up; none are needed with -H and --job-dir", "", ""}};
+        {Level::fine, "cluster", "no variables of a cluster are set; with -H and --job-dir none are needed", "", ""}};
   std::vector<Finding> found;
   std::vector<std::string> missing;
   for (const std::string& name : cluster_variables()) {
@@ -221,22 +221,22 @@ std::vector<Finding> judge_cluster_variables(const ClusterFacts& facts, int gpus
   }
   if (!missing.empty()) {
     found.push_back({Level::warning, "cluster", "not set: " + join(missing, ", "),
-                     "the set-up of this machine did not finish, or the shell did not read it",
+                     "the set-up of this machine did not finish, or the shell has not read its variables",
                      "tail /var/log/cloud-init-output.log; source /etc/profile"});
   }
   judge_workers(facts, found);
   judge_mount(facts, found);
   judge_gpu_count(facts, gpus, found);
   if (found.empty())
-    found.push_back({Level::fine, "cluster", "all variables of the set-up are there and agree", "", ""});
+    found.push_back({Level::fine, "cluster", "all variables of the cluster are set and consistent", "", ""});
   return found;
 }
 
 std::vector<Finding> judge_aws(const AwsFacts& facts) {
   if (!facts.asked) return {};
   if (facts.source.empty()) {
-    return {{Level::note, "aws", "no credentials", "s3:// and clusters on AWS need some; nothing else does",
-             facts.hint.empty() ? "dtrain help far-files" : facts.hint}};
+    return {{Level::note, "aws", "no credentials", "only s3:// and clusters on AWS need credentials",
+             facts.hint.empty() ? "dtrain help remote-files" : facts.hint}};
   }
   std::vector<Finding> found;
   if (facts.identity_error.empty()) {
@@ -244,11 +244,11 @@ std::vector<Finding> judge_aws(const AwsFacts& facts) {
                      fmt::format("{} of account {}, from {}", facts.name, facts.account, facts.source), "", ""});
   } else {
     found.push_back({Level::problem, "aws", fmt::format("credentials from {}: {}", facts.source, facts.identity_error),
-                     "AWS does not take them", facts.hint});
+                     "AWS rejects these credentials", facts.hint});
   }
   if (facts.region.empty()) {
-    found.push_back({Level::warning, "aws", "no region", "clusters and buckets are looked for in one",
-                     "export AWS_REGION=us-east-1"});
+    found.push_back(
+        {Level::warning, "aws", "no region", "clusters and buckets belong to a region", "export AWS_REGION=us-east-1"});
   } else {
     found.push_back({Level::fine, "aws", fmt::format("region {}", facts.region), "", ""});
   }

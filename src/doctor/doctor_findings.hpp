@@ -22,7 +22,7 @@ struct Finding {
   std::string about;  // one word: "memory", "ssh"
   std::string what;   // with the numbers that were found
   std::string why;    // why it matters; empty when fine
-  std::string mend;   // the command, or the next thing to do; may be empty
+  std::string fix;    // the command, or the next thing to do; may be empty
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
@@ -38,7 +38,7 @@ std::vector<Finding> judge_compute(const MachineFacts& facts);
 std::vector<Finding> judge_disks(const MachineFacts& facts);
 std::vector<Finding> judge_ssh(const MachineFacts& facts);
 std::vector<Finding> judge_gpus(const NvidiaFacts& facts);
-std::vector<Finding> judge_cluster_variables(const ClusterFacts& facts, int gpus);
+std::vector<Finding> judge_cluster_variables(const ClusterVariables& facts, int gpus);
 std::vector<Finding> judge_aws(const AwsFacts& facts);
 
 }  // namespace dtrain::doctor

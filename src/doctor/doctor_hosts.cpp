@@ -13,7 +13,7 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/launcher/program_copy.hpp>
 
-#include "job/coordinator/stop_watch.hpp"
+#include "job/report/stop_tokens.hpp"
 
 namespace dtrain::doctor {
 namespace {
@@ -44,7 +44,7 @@ class Rounds {
     for (std::size_t host = 0; host < reports_.size(); ++host) reports_[host].facts.name = hosts_.names[host];
   }
 
-  std::vector<HostReport> act() {
+  std::vector<HostDiagnosis> act() {
     const job::StopWatch watch;
     std::stop_source over;
     const std::stop_callback stopped(watch.token(), [&over] { over.request_stop(); });
@@ -53,7 +53,7 @@ class Rounds {
     if (!watch.token().stop_requested()) reach(watch.token());
     over.request_stop();
     serving.join();
-    if (stop_signal() != 0) throw Interrupted(stop_signal(), "not all hosts were asked");
+    if (stop_signal() != 0) throw Interrupted(stop_signal(), "not all hosts were checked");
     return std::move(reports_);
   }
 
@@ -86,7 +86,7 @@ class Rounds {
     command.deadline = 2 * kPartDeadline;
     session.run(command);
     if (!reports_[host].facts.answered)
-      throw Error(fmt::format("dtrain there did not answer: {}", short_text(complained)));
+      throw Error(fmt::format("dtrain on the host did not answer: {}", short_text(complained)));
   }
 
   net::SshCommand part(const char* name, net::SshSession& session, const Json& order, std::string& complained) {
@@ -102,7 +102,7 @@ class Rounds {
     const double heard = seconds_since_1970(Clock::now());
     const Json answer = Json::parse(said, hosts_.names[host]);
     const double there = static_cast<double>(answer.at("time_ns").as_integer()) * 1e-9;
-    HostReport& report = reports_[host];
+    HostDiagnosis& report = reports_[host];
     const std::lock_guard lock(mutex_);
     report.facts.answered = true;
     report.facts.clock_at_least = there - heard;
@@ -120,11 +120,12 @@ class Rounds {
   // A host that answered is asked to stop in the end: that is no failure of it.
   void end_serving(std::size_t host, const std::optional<launcher::HostFailure>& failure) {
     const std::lock_guard lock(mutex_);
-    HostReport& report = reports_[host];
+    HostDiagnosis& report = reports_[host];
     if (report.facts.answered) return;
     report.ending = failure ? launcher::ending_of(failure) : launcher::HostEnding::failed;
     if (failure)
-      report.findings = {{Level::problem, "ssh", failure->what, "a job cannot start anything there", failure->hint}};
+      report.findings = {
+          {Level::problem, "ssh", failure->what, "a job cannot start workers on this host", failure->hint}};
     ++settled_;
     changed_.notify_all();
   }
@@ -153,7 +154,7 @@ class Rounds {
   void spoil(std::size_t host, const launcher::HostFailure& failure) {
     reports_[host].ending = launcher::HostEnding::failed;
     reports_[host].findings.push_back(
-        {Level::problem, "ssh", failure.what, "the second connection to it failed", failure.hint});
+        {Level::problem, "ssh", failure.what, "the second connection to the host failed", failure.hint});
   }
 
   void reach_from(std::size_t host, net::SshSession& session) {
@@ -165,7 +166,7 @@ class Rounds {
     net::SshCommand command = part("reach", session, wanted, complained);
     command.on_output = [&said](std::string_view bytes) { said += bytes; };
     command.deadline = kPartDeadline;
-    if (!session.run(command).ok()) throw Error(fmt::format("dtrain there failed: {}", short_text(complained)));
+    if (!session.run(command).ok()) throw Error(fmt::format("dtrain on the host failed: {}", short_text(complained)));
     take_links(host, Json::parse(said, hosts_.names[host]));
   }
 
@@ -190,8 +191,8 @@ class Rounds {
   const job::SshAccess& access_;
   const std::string folder_, secret_, mark_;
   launcher::ProgramCopy program_;
-  std::vector<HostReport> reports_;  // in the first round guarded by mutex_
-  std::vector<Json> answers_;        // likewise
+  std::vector<HostDiagnosis> reports_;  // in the first round guarded by mutex_
+  std::vector<Json> answers_;           // likewise
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t settled_ = 0;  // hosts that answered or failed; guarded by mutex_
@@ -199,7 +200,7 @@ class Rounds {
 
 }  // namespace
 
-std::vector<HostReport> ask_hosts(const job::SshAccess& access, const std::string& folder) {
+std::vector<HostDiagnosis> ask_hosts(const job::SshAccess& access, const std::string& folder) {
   return Rounds(access, folder).act();
 }
 

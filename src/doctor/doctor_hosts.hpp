@@ -10,7 +10,7 @@
 
 namespace dtrain::doctor {
 
-struct HostReport {
+struct HostDiagnosis {
   HostFacts facts;
   Json machine;                   // of to_json(MachineFacts); null: it did not answer
   std::vector<Finding> findings;  // of the host by itself, or why it did not answer
@@ -18,6 +18,6 @@ struct HostReport {
 };
 
 // One for each host, in the file's order. Blocks; throws Interrupted after a signal. `folder`: empty for none.
-std::vector<HostReport> ask_hosts(const job::SshAccess& access, const std::string& folder);
+std::vector<HostDiagnosis> ask_hosts(const job::SshAccess& access, const std::string& folder);
 
 }  // namespace dtrain::doctor

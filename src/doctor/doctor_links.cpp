@@ -35,16 +35,17 @@ void judge_sight(const std::vector<HostFacts>& hosts, const std::string& folder,
   for (const HostFacts& host : hosts) {
     if (!host.answered) continue;
     if (!host.folder.write_error.empty()) {
-      found.push_back(
-          {Level::problem, "shared folder", fmt::format("{}: {}: {}", host.name, folder, host.folder.write_error),
-           "every host of a job writes there", fmt::format("ssh {} 'ls -ld {}; mount | grep nfs'", host.name, folder)});
+      found.push_back({Level::problem, "shared folder",
+                       fmt::format("{}: {}: {}", host.name, folder, host.folder.write_error),
+                       "every host of a job writes to the job folder",
+                       fmt::format("ssh {} 'ls -ld {}; mount | grep nfs'", host.name, folder)});
       continue;
     }
     const auto missing = not_seen(hosts, host);
     if (missing.empty()) continue;
     found.push_back({Level::problem, "shared folder",
                      fmt::format("{}: {} does not hold the files of {}", host.name, folder, list_of(missing)),
-                     "it is another folder than theirs, or they see it late",
+                     "the hosts see different folders, or see changes late",
                      fmt::format("ssh {} 'df {}'", host.name, folder)});
   }
 }
@@ -53,14 +54,16 @@ void judge_link_and_lock(const std::vector<HostFacts>& hosts, const std::string&
   const auto links = std::ranges::count_if(hosts, [](const HostFacts& host) { return host.folder.made_link; });
   if (links != 1) {
     found.push_back({Level::problem, "shared folder",
-                     fmt::format("{}: {} hosts made a link that one could make only", folder, links),
-                     "a lost coordinator is replaced by at most one that way", "use NFS 4.1 or newer, as EFS is"});
+                     fmt::format("{}: {} hosts succeeded in creating the same link", folder, links),
+                     "this link ensures that at most one new coordinator replaces a lost one",
+                     "use NFS 4.1 or later, such as EFS"});
   }
   for (const HostFacts& host : hosts) {
     if (host.folder.lock_is_kept.value_or(true)) continue;
     found.push_back({Level::warning, "shared folder",
-                     fmt::format("{}: {}: a lock that another host holds is not seen", host.name, folder),
-                     "two jobs may be started in one folder by mistake", "mount it without nolock and local_lock"});
+                     fmt::format("{}: {} does not show a lock that another host holds", host.name, folder),
+                     "two jobs could start in the same folder by mistake",
+                     "mount the folder without nolock and local_lock"});
   }
 }
 
@@ -83,7 +86,7 @@ std::vector<Finding> judge_clocks(const std::vector<HostFacts>& hosts) {
   }
   if (found.empty() && std::ranges::any_of(hosts, &HostFacts::answered)) {
     found.push_back({Level::fine, "clock",
-                     fmt::format("all agree with this machine's, as far as {} show it",
+                     fmt::format("all agree with this machine's clock within {}",
                                  format_duration(std::chrono::duration<double>(doubt))),
                      "", ""});
   }
@@ -97,7 +100,7 @@ std::vector<Finding> judge_folder(const std::vector<HostFacts>& hosts, const std
   if (found.empty()) judge_link_and_lock(hosts, folder, found);
   if (found.empty())
     found.push_back({Level::fine, "shared folder",
-                     fmt::format("{}: all see the same files; rename, link and lock behave", folder), "", ""});
+                     fmt::format("{}: all hosts see the same files; rename, link and lock work", folder), "", ""});
   return found;
 }
 
@@ -113,12 +116,12 @@ std::vector<Finding> judge_links(const std::vector<HostFacts>& hosts) {
       }
       found.push_back({Level::problem, "network",
                        fmt::format("{} does not reach {}: {}", from.name, hosts[to].name, from.links[to].error),
-                       "workers exchange gradients with each other, at ports that the kernel chooses",
-                       "let the hosts' firewall or security group take all TCP between them"});
+                       "workers exchange gradients with each other, on ports that the kernel chooses",
+                       "allow all TCP between the hosts in their firewall or security group"});
     }
   }
   if (found.empty() && good > 0)
-    found.push_back({Level::fine, "network", fmt::format("{} ways between hosts are open", good), "", ""});
+    found.push_back({Level::fine, "network", fmt::format("{} connections between hosts work", good), "", ""});
   return found;
 }
 

@@ -14,6 +14,7 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/environment.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/host_file.hpp>
 #include <dtrain/net/ssh.hpp>
@@ -48,16 +49,6 @@ std::vector<std::string> processor_features() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(kExtended, 0, &a, &b, &c, &d) && (d & kAmxBf16)) found.emplace_back("AMX-BF16");
   return found;
-}
-
-// Of "NAME:  12 kB" in /proc/meminfo.
-std::uint64_t memory_line(std::string_view wanted) {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  for (std::uint64_t kibibytes = 0; file >> name >> kibibytes; std::getline(file, unit)) {
-    if (name == wanted) return kibibytes << 10;
-  }
-  return 0;
 }
 
 std::uint64_t most_descriptors() {
@@ -117,8 +108,8 @@ SshFacts read_ssh() {
   return facts;
 }
 
-ClusterFacts read_cluster() {
-  ClusterFacts facts;
+ClusterVariables read_cluster() {
+  ClusterVariables facts;
   for (const std::string& name : cluster_variables()) {
     if (const auto value = environment(name)) facts.variables[name] = *value;
   }
@@ -179,8 +170,8 @@ MachineFacts read_machine(const Path& job_folder, bool ask_aws) {
   facts.usable_threads = usable_cpus();
   facts.threads = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   facts.load = load_of_last_minute();
-  facts.memory_bytes = memory_line("MemTotal:");
-  facts.free_memory_bytes = memory_line("MemAvailable:");
+  facts.memory_bytes = memory_info("MemTotal");
+  facts.free_memory_bytes = memory_info("MemAvailable");
   facts.descriptors = most_descriptors();
   facts.clock_is_kept = clock_is_kept();
   facts.disks = read_disks(job_folder);

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <dtrain/base/machine.hpp>
+
 namespace dtrain::doctor {
 namespace {
 
@@ -18,9 +20,7 @@ std::string kernel_driver() {
 }  // namespace
 
 NvidiaFacts read_nvidia() {
-  return {.has_device = std::filesystem::exists("/dev/nvidia0"),
-          .driver = kernel_driver(),
-          .found = backend::look_for_cuda()};
+  return {.has_device = nvidia_device_count() > 0, .driver = kernel_driver(), .found = backend::look_for_cuda()};
 }
 
 }  // namespace dtrain::doctor

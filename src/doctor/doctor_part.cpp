@@ -53,9 +53,9 @@ void wait_for_the_end(net::Loop& loop, std::chrono::steady_clock::time_point unt
   loop.after(kTick, [&loop, until] { wait_for_the_end(loop, until); });
 }
 
-// Whether anybody answers who knows the secret; the error of the last address where nobody does.
+// Whether a peer that knows the secret answers; if none does, the error of the last address.
 Json try_host(net::Loop& loop, const Json& host, const std::string& secret) {
-  std::string error = "it told no address";
+  std::string error = "it reported no address";
   for (const Json& address : host.at("addresses").as_array()) {
     const auto begin = std::chrono::steady_clock::now();
     try {

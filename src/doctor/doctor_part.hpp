@@ -1,5 +1,6 @@
-// What a host does when `dtrain doctor -H` runs on another machine: first it tells what it found, and keeps a port and
-// a lock open; while all do so, it tries the others. Both read one JSON document from standard input and answer one.
+// The part of a host when `dtrain doctor -H` runs on another machine: it reports what it found, and keeps a port and a
+// lock open; while all do so, it tries to reach the others. Both read one JSON document from standard input and answer
+// one.
 #pragma once
 
 #include <dtrain/base/reporter.hpp>

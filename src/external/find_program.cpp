@@ -1,17 +1,17 @@
 #include "find_program.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::external {
 namespace {
 
-// What execvp() takes where PATH is not set.
+// The path that execvp() uses where PATH is not set.
 constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
 std::string path_of(const std::vector<std::string>& environment) {
@@ -21,12 +21,7 @@ std::string path_of(const std::vector<std::string>& environment) {
   return kUsualPath;
 }
 
-bool is_program(const Path& file) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(file, ignored) && ::access(file.c_str(), X_OK) == 0;
-}
-
-// The kernel's "no such file" would be said of the script, which is there.
+// Checks the interpreter: the kernel would report "no such file" for the script, which exists.
 Path with_interpreter(const Path& file) {
   std::ifstream stream(file);
   std::string line;
@@ -41,21 +36,18 @@ Path with_interpreter(const Path& file) {
 
 }  // namespace
 
-Path find_program(const std::string& word, const std::vector<std::string>& environment) {
-  if (word.find('/') != word.npos) {
-    if (is_program(word)) return with_interpreter(word);
+Path find_program(const std::string& message, const std::vector<std::string>& environment) {
+  if (message.find('/') != message.npos) {
+    if (is_program(message)) return with_interpreter(message);
     std::error_code ignored;
-    const bool there = std::filesystem::exists(word, ignored);
-    throw Error(fmt::format("{}: {} in {}", word, there ? "is not executable" : "is not there",
+    const bool there = std::filesystem::exists(message, ignored);
+    throw Error(fmt::format("{}: {} in {}", message, there ? "is not executable" : "is not there",
                             std::filesystem::current_path(ignored).string()),
                 there ? "make it executable, or start it through its interpreter: python3 FILE"
                       : "programs run in the folder in which dtrain was started, or in --sync-dst-dir");
   }
-  for (const std::string& folder : split(path_of(environment), ':')) {
-    const Path file = Path(folder.empty() ? "." : folder) / word;
-    if (is_program(file)) return with_interpreter(file);
-  }
-  throw Error(fmt::format("{}: no such program in PATH, {}", word, path_of(environment)),
+  if (const auto file = find_in_path(message, path_of(environment))) return with_interpreter(*file);
+  throw Error(fmt::format("{}: no such program in PATH, {}", message, path_of(environment)),
               "give its whole path, or --env PATH=... for this job");
 }
 

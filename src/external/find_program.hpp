@@ -1,4 +1,4 @@
-// Where a program lies, as a shell would find it.
+// Finds a program as a shell would.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace dtrain::external {
 
-// A word with a slash is a path, seen from the current folder; another one is looked for in the PATH of `environment`.
-// Throws Error that says where it was looked for.
-Path find_program(const std::string& word, const std::vector<std::string>& environment);
+// A word with a slash is a path relative to the current folder; another word is looked up in the PATH of `environment`.
+// Throws Error with the places that were searched.
+Path find_program(const std::string& message, const std::vector<std::string>& environment);
 
 }  // namespace dtrain::external

@@ -18,14 +18,14 @@ namespace dtrain::external {
 namespace {
 
 constexpr int kLowest = 10'000, kHighest = 65'535;
-constexpr int kFewest = 1'000;  // else ports that the kernel gives away are taken too
+constexpr int kFewest = 1'000;  // with fewer free ports, those of the kernel's range are used too
 constexpr int kTries = 10'000;
 
 struct Range {
   int first = kLowest, last = kHighest;
 };
 
-// Below those that the kernel gives to whoever does not say which.
+// Ports below the range from which the kernel chooses.
 Range choose_range() {
   std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
   int low = 0;
@@ -41,7 +41,7 @@ sockaddr_in place_of(const std::string& address, int port) {
   throw Error(fmt::format("{}: no IPv4 address to lease ports of", address));
 }
 
-// False: somebody uses it.
+// False when the port is in use.
 bool is_free(const std::string& address, int port) {
   const sockaddr_in place = place_of(address, port);
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -50,8 +50,8 @@ bool is_free(const std::string& address, int port) {
   throw Error(fmt::format("cannot lease a port of {}: {}", address, std::strerror(errno)));
 }
 
-// A name that one process of this network namespace can have, and that is free again when it ends. Empty: another has
-// it.
+// A name that only one process of this network namespace can hold, and that is free again when the process ends. Empty:
+// another process holds it.
 FileDescriptor lock_of(int port) {
   const std::string name = fmt::format("dtrain-port-{}", port);
   sockaddr_un place{};

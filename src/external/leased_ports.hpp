@@ -1,5 +1,5 @@
-// Ports of one address that are free now, and that neither the kernel nor another job of dtrain gives away while this
-// lives. They are not bound, so any program can bind them, whatever options it sets.
+// Ports of one address that are free, and that neither the kernel nor another job of dtrain assigns while this object
+// lives. They are not bound, so a program can bind them with any options.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace dtrain::external {
 
 class LeasedPorts {
  public:
-  // Throws Error when this machine has no such address, or no port left.
+  // Throws Error when this machine has no such address, or no free port.
   LeasedPorts(const std::string& address, std::size_t count);
   const std::vector<std::uint16_t>& numbers() const { return numbers_; }
 

@@ -1,4 +1,4 @@
-// A port of its own of an address, for a thread that serves the ranks until it is told to end.
+// A listening port for a thread that serves the ranks until end() is called.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class OwnPort {
   explicit OwnPort(const std::string& address);  // throws Error
   std::uint16_t number() const { return number_; }
   int listener() const { return listener_.get(); }
-  // Becomes readable once end() was called, from any thread.
+  // Readable after end(), which any thread may call.
   int ended() const { return ended_.get(); }
   void end() { end_ = FileDescriptor(); }
 

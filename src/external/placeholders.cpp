@@ -9,17 +9,17 @@ namespace {
 
 using Replacement = std::pair<std::string, std::string>;
 
-std::string replaced(const std::string& word, const std::vector<Replacement>& replacements) {
+std::string replaced(const std::string& message, const std::vector<Replacement>& replacements) {
   std::string result;
-  for (std::size_t at = 0; at < word.size();) {
+  for (std::size_t at = 0; at < message.size();) {
     std::size_t step = 0;
     for (const auto& [name, value] : replacements) {
-      if (word.compare(at, name.size(), name) != 0) continue;
+      if (message.compare(at, name.size(), name) != 0) continue;
       result += value;
       step = name.size();
       break;
     }
-    if (step == 0) result += word[at];
+    if (step == 0) result += message[at];
     at += step == 0 ? 1 : step;
   }
   return result;
@@ -27,25 +27,27 @@ std::string replaced(const std::string& word, const std::vector<Replacement>& re
 
 }  // namespace
 
-std::vector<std::string> fill_placeholders(std::vector<std::string> command, const Cast& cast, Role role, int index) {
+std::vector<std::string> fill_placeholders(std::vector<std::string> command, const RankPlacement& placement, Role role,
+                                           int index) {
   const std::vector<Replacement> replacements = {{"{rank}", std::to_string(index)},
                                                  {"{role}", role_name(role)},
                                                  {"{task_index}", std::to_string(index)},
-                                                 {"{ps_hosts}", server_hosts(cast)},
-                                                 {"{worker_hosts}", worker_hosts(cast)}};
-  for (std::string& word : command) word = replaced(word, replacements);
+                                                 {"{ps_hosts}", server_hosts(placement)},
+                                                 {"{worker_hosts}", worker_hosts(placement)}};
+  for (std::string& message : command) message = replaced(message, replacements);
   return command;
 }
 
-std::string server_hosts(const Cast& cast) {
+std::string server_hosts(const RankPlacement& placement) {
   std::vector<std::string> hosts;
-  for (int server = 0; server < cast.servers; ++server) hosts.push_back(cast.address_of_server(server));
+  for (int server = 0; server < placement.servers; ++server) hosts.push_back(placement.address_of_server(server));
   return fmt::format("{}", fmt::join(hosts, ","));
 }
 
-std::string worker_hosts(const Cast& cast) {
+std::string worker_hosts(const RankPlacement& placement) {
   std::vector<std::string> hosts;
-  for (const Seat& seat : cast.seats) hosts.push_back(fmt::format("{}:{}", seat.address, seat.ports[tensorflow_port]));
+  for (const RankInfo& info : placement.ranks)
+    hosts.push_back(fmt::format("{}:{}", info.address, info.ports[tensorflow_port]));
   return fmt::format("{}", fmt::join(hosts, ","));
 }
 

@@ -1,19 +1,21 @@
-// Words of a command line that say who the process is, for scripts that take it as arguments.
+// Placeholders in a command line that are replaced by the rank and role of the process, for scripts that take them as
+// arguments.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "cast.hpp"
-#include "parts.hpp"
+#include "rank_placement.hpp"
+#include "rank_processes.hpp"
 
 namespace dtrain::external {
 
-// Replaces {rank}, {role}, {task_index}, {ps_hosts} and {worker_hosts}; any other brace stays as it is.
-std::vector<std::string> fill_placeholders(std::vector<std::string> command, const Cast& cast, Role role, int index);
+// Replaces {rank}, {role}, {task_index}, {ps_hosts} and {worker_hosts}; other braces stay.
+std::vector<std::string> fill_placeholders(std::vector<std::string> command, const RankPlacement& placement, Role role,
+                                           int index);
 
 // Comma-separated host:port of all servers, of all workers.
-std::string server_hosts(const Cast& cast);
-std::string worker_hosts(const Cast& cast);
+std::string server_hosts(const RankPlacement& placement);
+std::string worker_hosts(const RankPlacement& placement);
 
 }  // namespace dtrain::external

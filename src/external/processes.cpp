@@ -1,19 +1,16 @@
 #include "processes.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 
 #include "find_program.hpp"
@@ -23,10 +20,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-// Between looks where the kernel has no pidfd_open (before Linux 5.3).
+// Interval of looks where the kernel has no pidfd_open (before Linux 5.3).
 constexpr auto kPoll = 20ms;
 constexpr auto kStopPoll = 50ms;
-// For the kernel to end what was killed: a process that writes to a slow disk may take so long.
+// Time for the kernel to end killed processes: one that writes to a slow disk may take so long.
 constexpr auto kLastTime = 5s;
 
 FileDescriptor descriptor_of(pid_t process) {
@@ -34,18 +31,13 @@ FileDescriptor descriptor_of(pid_t process) {
   return descriptor < 0 ? FileDescriptor() : FileDescriptor(static_cast<int>(descriptor));
 }
 
-FileDescriptor open_log(const Path& file) {
-  const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (made < 0) throw Error(fmt::format("{}: cannot be written: {}", file.string(), ::strerror(errno)));
-  return FileDescriptor(made);
-}
-
 }  // namespace
 
-Processes::Processes(const std::vector<Part>& parts, const Path& logs, const std::string& name, std::string mark)
+Processes::Processes(const std::vector<RankProcess>& processes, const Path& logs, const std::string& name,
+                     std::string mark)
     : mark_(std::move(mark)) {
   try {
-    for (const Part& part : parts) start(part, logs, name);
+    for (const RankProcess& process : processes) start(process, logs, name);
   } catch (const Error&) {
     stop(SIGKILL, 0ms);
     throw;
@@ -54,19 +46,19 @@ Processes::Processes(const std::vector<Part>& parts, const Path& logs, const std
 
 Processes::~Processes() { stop(SIGKILL, 0ms); }
 
-void Processes::start(const Part& part, const Path& logs, const std::string& name) {
+void Processes::start(const RankProcess& process, const Path& logs, const std::string& name) {
   const std::string who =
-      part.role == Role::worker ? "its program" : fmt::format("its {} {}", role_name(part.role), part.index);
+      process.role == Role::worker ? "its program" : fmt::format("its {} {}", role_name(process.role), process.index);
   Spawn child;
-  child.executable = find_program(part.command.front(), part.environment);
-  child.arguments = part.command;
-  child.environment = part.environment;
+  child.executable = find_program(process.command.front(), process.environment);
+  child.arguments = process.command;
+  child.environment = process.environment;
   child.output = STDOUT_FILENO;
   child.error = STDERR_FILENO;
   child.death_signal = SIGKILL;
   FileDescriptor log;
-  if (part.role != Role::worker) {
-    log = open_log(logs / fmt::format("{}.{}{}.log", name, role_name(part.role), part.index));
+  if (process.role != Role::worker) {
+    log = open_log(logs / fmt::format("{}.{}{}.log", name, role_name(process.role), process.index), 0644);
     child.output = child.error = log.get();
   }
   const pid_t id = spawn(child);
@@ -98,7 +90,7 @@ void Processes::stop(int signal, std::chrono::milliseconds grace) {
     if (!process.end) kill_tree(process.id, mark_);
   }
   for (const auto end = Clock::now() + kLastTime; !all_done() && Clock::now() < end; reap()) wait_for_an_end(kStopPoll);
-  // Also who left its parents, its session and its environment behind: orphans are this process's children.
+  // Also kills orphans that left their session and environment: they are children of this process.
   kill_tree(::getpid(), mark_);
   while (reap_adopted({}) > 0) {
   }
@@ -123,12 +115,10 @@ void Processes::reap() {
   }
 }
 
-// What it left behind goes first: the number of its group is safe from use by others until its leader is reaped.
+// Kills the processes it left first: the number of its group cannot be reused until its leader is reaped.
 void Processes::reap(Process& process) {
   ::kill(-process.id, SIGKILL);
-  int status = 0;
-  ::waitpid(process.id, &status, WNOHANG);
-  process.end = ProcessEnd{WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
+  process.end = wait_for_end(process.id);
 }
 
 }  // namespace dtrain::external

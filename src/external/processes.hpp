@@ -10,20 +10,20 @@
 
 #include <dtrain/external/run_program.hpp>
 
-#include "parts.hpp"
+#include "rank_processes.hpp"
 
 namespace dtrain::external {
 
-// Used by one thread, whose end is the end of the processes too.
+// Used by one thread. The kernel kills the processes when that thread ends, also when it is killed.
 class Processes {
  public:
-  // Starts them all: the worker writes to this process's standard output and error, others to files in `logs` that
-  // begin with `name`. Throws Error when one cannot be started; those before it are gone then.
-  Processes(const std::vector<Part>& parts, const Path& logs, const std::string& name, std::string mark);
+  // Starts all. The worker writes to this process's standard output and error; the others to files in `logs` that begin
+  // with `name`. Throws Error when one cannot be started, after it ended those before it.
+  Processes(const std::vector<RankProcess>& processes, const Path& logs, const std::string& name, std::string mark);
   ~Processes();
   Processes(const Processes&) = delete;
 
-  // Waits so long for something to end. What failed first: the worker, or any other part that did not end well.
+  // Waits up to `wait` for a process to end. Returns the first failure of the worker or of another process.
   struct Failure {
     std::string who;  // "its program", "its ps 1"
     ProcessEnd end;
@@ -32,23 +32,23 @@ class Processes {
   bool worker_done() const { return processes_.front().end.has_value(); }
   bool all_done() const;
 
-  // The signal to all that run, and SIGKILL to what is left of them after `grace`.
+  // Sends the signal to all that run, and SIGKILL to the rest after `grace`.
   void stop(int signal, std::chrono::milliseconds grace);
 
  private:
   struct Process {
     std::string who;
     pid_t id = 0;
-    FileDescriptor ended;  // readable then; empty where the kernel has no such thing
+    FileDescriptor ended;  // readable when it has ended; empty without pidfd_open
     std::optional<ProcessEnd> end;
   };
-  void start(const Part& part, const Path& logs, const std::string& name);
+  void start(const RankProcess& process, const Path& logs, const std::string& name);
   void wait_for_an_end(std::chrono::milliseconds wait);
   void reap();
   void reap(Process& process);
 
   std::string mark_;
-  std::vector<Process> processes_;  // the worker's is the first
+  std::vector<Process> processes_;  // the worker first
 };
 
 }  // namespace dtrain::external

@@ -28,7 +28,7 @@ void write_deadline(const Path& job_folder, int rank, std::chrono::milliseconds 
   try {
     write_file_atomic(deadline_file(job_folder, rank),
                       Json::object({{"deadline", seconds}, {"reason", reason}}).dump() + "\n");
-  } catch (const Error&) {  // a full disk must not keep the program from its signal
+  } catch (const Error&) {  // a full disk must not keep the signal from the program
   }
 }
 

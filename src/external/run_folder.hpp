@@ -1,4 +1,4 @@
-// What programs of a job and dtrain tell each other by files: <job folder>/run.
+// Files in <job folder>/run through which dtrain and the job's programs inform each other.
 #pragma once
 
 #include <chrono>
@@ -9,15 +9,15 @@
 
 namespace dtrain::external {
 
-// A rank's own; made before its program starts.
+// The folder of one rank; made before its program starts.
 Path rank_folder(const Path& job_folder, int rank);
 
-// A number that the program may write there while it gets on, its step for example.
+// A number that the program may write there as it progresses, for example its step.
 Path progress_file(const Path& job_folder);
-// 0: nothing is there yet, or no number.
+// 0: no file yet, or no number.
 std::int64_t read_progress(const Path& job_folder);
 
-// {"deadline": Unix time, "reason": ...}: written when a rank's program is asked to end, before its signal.
+// {"deadline": Unix time, "reason": ...}, written before the signal that asks a rank's program to end.
 Path deadline_file(const Path& job_folder, int rank);
 void write_deadline(const Path& job_folder, int rank, std::chrono::milliseconds grace, const std::string& reason);
 

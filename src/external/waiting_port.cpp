@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostJoints = 4096;
 constexpr std::size_t kChunk = 64 << 10;
-constexpr int kLookMs = 10;  // whether the program has opened its port, while somebody waits
+constexpr int kLookMs = 10;  // interval of attempts to reach the program while a caller waits
 
 sockaddr_in place_of(const std::string& address, std::uint16_t port) {
   sockaddr_in place{};
@@ -32,7 +32,7 @@ void hurry(const FileDescriptor& socket) {
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-// Within one machine a connection is there or refused at once. None: refused.
+// Within one machine a connection succeeds or is refused at once. None: refused.
 FileDescriptor connect_here(const sockaddr_in& place) {
   FileDescriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!made || ::connect(made.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0) return {};
@@ -56,7 +56,7 @@ void WaitingPort::serve() {
   bool knocked_in_vain = false;
   while (true) {
     std::vector<pollfd> waits = {{place_.ended(), POLLIN, 0}, {place_.listener(), POLLIN, 0}};
-    if (knocked_in_vain) waits[1].events = 0;  // who calls is known to wait
+    if (knocked_in_vain) waits[1].events = 0;  // a caller is known to wait
     std::vector<Stream*> streams;
     for (Joint& joint : joints_) {
       for (Stream* stream : {&joint.there, &joint.back}) {
@@ -77,7 +77,7 @@ void WaitingPort::serve() {
   }
 }
 
-// The caller stays in the listener's queue until there is somebody to join it to.
+// The caller stays in the listener's queue until the program's port is open.
 bool WaitingPort::join_one() {
   if (joints_.size() >= kMostJoints) return false;
   FileDescriptor program = connect_here(place_of(address_, behind_));

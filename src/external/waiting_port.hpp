@@ -1,6 +1,9 @@
-// A port that is open before the program behind it is. Rank 0 of PyTorch opens the ranks' store itself; a rank that
-// calls earlier is refused, and tries again only after a second. Here it is let in at once, waits for the store, and is
-// joined to it. The bytes are not looked at.
+// A port that is open before the program behind it. Rank 0 of PyTorch opens the store of the ranks itself; a rank that
+// connects earlier is refused and retries only after a second. This port accepts it at once, waits for the store, and
+// forwards bytes between the two without reading them.
+//
+// One thread owns all connections. The destructor wakes it through OwnPort::end() and joins it. A connection that
+// breaks on one side is closed on the other.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +17,8 @@
 
 namespace dtrain::external {
 
-// Listens on a port of its own of this address, and joins who calls to `behind` of the same address, in a thread until
-// it is destroyed.
+// Listens on a port of its own at this address, and forwards connections to `behind` at the same address, in a thread
+// until it is destroyed.
 class WaitingPort {
  public:
   WaitingPort(const std::string& address, std::uint16_t behind);  // throws Error
@@ -24,12 +27,12 @@ class WaitingPort {
   std::uint16_t port() const { return place_.number(); }
 
  private:
-  // What came from one side and the other has not taken yet.
+  // Bytes that came from one side and were not yet written to the other.
   struct Stream {
     FileDescriptor* from;
     FileDescriptor* to;
     std::string held{};
-    bool ended = false;  // and `to` was told so
+    bool ended = false;  // and `to` was shut down
   };
   struct Joint {
     FileDescriptor caller, program;

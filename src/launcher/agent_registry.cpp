@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned kOwnerOnly = 0600;
 constexpr const char* kHint = "`dtrain cluster status` shows whether its head is there";
 
-// The first frame that comes back, or why there is none.
+// Waits for the first frame on a channel, or for its end. The loop's thread delivers it; wait() runs on the caller's.
 class OneAnswer {
  public:
   void listen_to(net::Channel& channel) {
@@ -38,7 +38,7 @@ class OneAnswer {
     changed_.notify_all();
   }
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::string frame_;
   bool over_ = false;

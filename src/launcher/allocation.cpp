@@ -48,7 +48,7 @@ std::vector<std::string> expanded(const std::string& nodes, const Variables& var
   throw Error(fmt::format("scontrol cannot read SLURM_JOB_NODELIST={}: {}", nodes, trim(answer.errors)));
 }
 
-// A worker for each host unless the person asked for tasks.
+// One worker for each host unless the user asked for tasks.
 std::vector<GrantedHost> hosts_of_slurm(const std::string& nodes, const Variables& variables) {
   std::vector<GrantedHost> hosts;
   for (const std::string& name : expanded(nodes, variables)) hosts.push_back({name, 1});

@@ -1,16 +1,13 @@
 #include <dtrain/launcher/local_launcher.hpp>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <future>
 #include <mutex>
 #include <stop_token>
@@ -18,6 +15,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/elastic/agent.hpp>
 
@@ -26,32 +24,19 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kPoll = 50ms;
-// For agents to end by themselves, workers included: more than their own grace.
+// Time for agents to end by themselves with their workers: more than their own grace.
 constexpr auto kLastTime = 3s;
-// For what was killed to be gone, so that it can be reaped.
+// Time for killed processes to become reapable.
 constexpr auto kReapTime = 2s;
 
-// The read end of a pipe that holds the text and its end.
-FileDescriptor pipe_with(const std::string& text) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  FileDescriptor read_end(ends[0]);
-  const FileDescriptor write_end(ends[1]);
-  ::fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
-  if (::write(write_end.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    throw Error(fmt::format("cannot write {} bytes into a pipe", text.size()));
-  }
-  return read_end;
-}
-
-// Whether the process has left nothing behind, now that it was killed. One that still has a parent among the dying
-// becomes this process's child only after that.
+// Whether a killed process is gone. A process whose parent is still dying becomes a child of this process only
+// afterwards.
 bool is_gone(pid_t process) {
   const pid_t reaped = ::waitpid(process, nullptr, WNOHANG);
   return reaped == process || (reaped < 0 && ::kill(process, 0) != 0);
 }
 
-// Ends an agent, or what one that was killed left behind: by its session, by its mark.
+// Ends an agent, or what a killed agent left behind, found by its session and its mark.
 void end_and_reap(pid_t agent, const std::string& mark) {
   std::vector<pid_t> killed = kill_session(agent, mark);
   const auto until = std::chrono::steady_clock::now() + kReapTime;
@@ -65,8 +50,10 @@ void end_and_reap(pid_t agent, const std::string& mark) {
 
 }  // namespace
 
-// One thread starts and watches the agents: a death signal is about the thread that started a process, so that thread
-// must live as long as the launcher.
+// One thread starts and watches all agents, and lives as long as the launcher: a death signal is sent when the thread
+// that started the process ends. start() hands it a task under `mutex` and waits for the result; `agents` belongs to
+// that thread alone. When the launcher ends, the thread ends the agents and reaps what they left. A failed start is
+// thrown by start(); `Failed` is never called.
 struct LocalLauncher::State {
   struct Agent {
     pid_t process = 0;
@@ -76,14 +63,14 @@ struct LocalLauncher::State {
 
   explicit State(std::vector<std::string> words) : command(std::move(words)) {}
 
-  Agent start_agent(const elastic::AgentJoin& join) const {
-    const FileDescriptor input = pipe_with(elastic::to_json(join).dump());
+  Agent start_agent(const elastic::AgentOrder& join) const {
+    const FileDescriptor input = memory_file(elastic::to_json(join).dump());
     Spawn child = spawn_of(command);
     child.environment = own_environment();
     child.input = input.get();
     child.error = STDERR_FILENO;
     child.group = Spawn::Group::session;
-    // Not SIGKILL: the agent must live to end what its workers started.
+    // SIGTERM, not SIGKILL: the agent must live to end what its workers started.
     child.death_signal = SIGTERM;
     return {spawn(child), elastic::tree_mark(join)};
   }
@@ -102,7 +89,7 @@ struct LocalLauncher::State {
     return std::exchange(starts, {});
   }
 
-  // An agent ends all of its tree, unless it was killed itself.
+  // An agent ends its whole process tree, unless it was killed itself.
   void remove_ended() {
     std::erase_if(agents, [](const Agent& agent) {
       if (!has_ended(agent.process)) return false;
@@ -124,7 +111,7 @@ struct LocalLauncher::State {
   }
 
   std::vector<std::string> command;
-  std::vector<Agent> agents;  // of the thread alone
+  std::vector<Agent> agents;  // used by the thread alone
   std::mutex mutex;           // guards starts
   std::condition_variable_any wake;
   std::vector<Start> starts;
@@ -143,7 +130,7 @@ LocalLauncher::LocalLauncher(std::vector<std::string> command) {
 
 LocalLauncher::~LocalLauncher() = default;
 
-void LocalLauncher::start(const elastic::HostLine&, const elastic::AgentJoin& join, Failed) {
+void LocalLauncher::start(const elastic::HostLine&, const elastic::AgentOrder& join, Failed) {
   State::Start start([state = state_.get(), join] { state->agents.push_back(state->start_agent(join)); });
   std::future<void> started = start.get_future();
   {

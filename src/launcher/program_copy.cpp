@@ -12,9 +12,9 @@ namespace dtrain::launcher {
 namespace {
 
 constexpr const char* kSelf = "/proc/self/exe";
-// Relative: to the user's home folder.
+// Relative to the user's home folder.
 constexpr const char* kCache = ".cache/dtrain";
-// The last file of a copy: what lacks it is not complete.
+// The last file of a copy: a copy without it is incomplete.
 constexpr const char* kComplete = "complete";
 constexpr unsigned kFolderMode = 0700;
 
@@ -53,7 +53,7 @@ ProgramCopy::Facts ProgramCopy::read_bundle() const {
   return facts;
 }
 
-// A shared folder, or a bundle that was unpacked there too.
+// True for a shared folder, and for a bundle that was unpacked at the same path.
 bool ProgramCopy::is_at_same_path(net::SshSession& session) {
   const Path program = bundle_ / "bin" / "dtrain";
   if (session.sha256(program) != hash_of(program)) return false;
@@ -63,7 +63,7 @@ bool ProgramCopy::is_at_same_path(net::SshSession& session) {
   });
 }
 
-// A copy that was cut short goes on with the files that are missing: each appears whole or not at all.
+// A copy that was interrupted continues with the missing files: each appears whole or not at all.
 ProgramCopy::Ready ProgramCopy::copy_bundle(net::SshSession& session) {
   const Facts& bundle = facts();
   const std::string folder = fmt::format("{}/{}", kCache, bundle.hash);

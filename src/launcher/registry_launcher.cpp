@@ -17,7 +17,10 @@ constexpr std::chrono::seconds kConnectDeadline{10};
 
 }  // namespace
 
-// One connection for all starts, made when the first comes and again after it was lost.
+// One connection to the head serves all starts: made by the first start, and again after it was lost. start() may be
+// called from any thread; the loop has a thread of its own, which calls `Failed` without holding `mutex`. If the
+// connection is lost, every start that waits for an answer fails. The destructor stops the loop, so no `Failed` is
+// called after it.
 struct RegistryLauncher::State {
   State(AgentRegistry where, std::string announced)
       : registry(std::move(where)), announce(std::move(announced)), thread([this] { loop.run(); }) {}
@@ -60,9 +63,9 @@ struct RegistryLauncher::State {
 
   const AgentRegistry registry;
   const std::string announce;
-  std::mutex mutex;  // guards the next three
+  std::mutex mutex;  // guards the next three members
   std::shared_ptr<net::Channel> channel;
-  std::map<std::uint64_t, Failed> waiting;  // for the head's answer, by number
+  std::map<std::uint64_t, Failed> waiting;  // starts without an answer, by number
   std::uint64_t last = 0;
   net::Loop loop;
   std::thread thread;
@@ -72,7 +75,7 @@ RegistryLauncher::RegistryLauncher(AgentRegistry registry, std::string announce)
     : state_(std::make_unique<State>(std::move(registry), std::move(announce))) {}
 RegistryLauncher::~RegistryLauncher() = default;
 
-void RegistryLauncher::start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) {
+void RegistryLauncher::start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(state_->mutex);

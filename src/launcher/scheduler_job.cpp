@@ -51,7 +51,7 @@ std::vector<std::string> parallel_environments(const std::string& folders) {
     const Path qconf = find_program("qconf", folders, "");
     const ProgramAnswer answer = ask_program({qconf.string(), "-spl"});
     if (answer.code == 0) names = split(trim(answer.output), '\n');
-  } catch (const Error&) {  // who asks says so
+  } catch (const Error&) {  // the caller reports it
   }
   std::erase(names, "");
   return names;

@@ -16,12 +16,12 @@
 #include <dtrain/launcher/sync.hpp>
 #include <dtrain/net/addresses.hpp>
 
-#include "agent_words.hpp"
+#include "agent_errors.hpp"
 
 namespace dtrain::launcher {
 namespace {
 
-constexpr std::size_t kMostSaid = 4 << 10;  // of what an agent says before it joined
+constexpr std::size_t kMostSaid = 4 << 10;  // bytes kept of an agent's output before it joined
 
 std::string end_of(const net::SshExit& exit, std::chrono::milliseconds deadline) {
   if (exit.timed_out) return fmt::format("did not join within {} s", deadline.count() / 1000);
@@ -29,7 +29,7 @@ std::string end_of(const net::SshExit& exit, std::chrono::milliseconds deadline)
   return fmt::format("ended with {}", exit.code);
 }
 
-void run_agent_on(net::SshSession& session, std::vector<std::string> command, const elastic::AgentJoin& join,
+void run_agent_on(net::SshSession& session, std::vector<std::string> command, const elastic::AgentOrder& join,
                   const SshLauncherOptions& options) {
   command.insert(command.end(), {"agent", "--apart"});
   std::string said;
@@ -40,12 +40,12 @@ void run_agent_on(net::SshSession& session, std::vector<std::string> command, co
   };
   const net::SshExit exit = session.run(start);
   if (exit.ok()) return;
-  const std::string words = agent_words(said);
+  const std::string words = agent_errors(said);
   throw RemoteError(fmt::format("{}: its agent {}{}{}", session.name(), end_of(exit, options.join_deadline),
                                 words.empty() ? "" : ": ", words));
 }
 
-void fill_address(elastic::AgentJoin& join, const net::SshSession& session, const SshLauncherOptions& options) {
+void fill_address(elastic::AgentOrder& join, const net::SshSession& session, const SshLauncherOptions& options) {
   if (join.address != net::kAnyAddress) return;
   join.address = options.announce;
   if (!join.address.empty()) return;
@@ -54,8 +54,9 @@ void fill_address(elastic::AgentJoin& join, const net::SshSession& session, cons
   std::erase(join.more_addresses, join.address);
 }
 
-// What all hosts get besides the program, read when the first of them needs it. Members may be called from any thread.
-class Baggage {
+// The files that all hosts get besides the program, read when the first host needs them. Members may be called from any
+// thread.
+class SharedFiles {
  public:
   void bring(const elastic::HostLine& host, net::SshSession& session, const SshLauncherOptions& options) {
     if (options.copy_from.empty()) return;
@@ -72,12 +73,12 @@ class Baggage {
     return *tree_;
   }
 
-  std::mutex mutex_;  // guards tree_ until it is there
+  std::mutex mutex_;  // guards the first assignment of tree_
   std::optional<SyncTree> tree_;
 };
 
-void start_one(const elastic::HostLine& host, elastic::AgentJoin join, const SshLauncherOptions& options,
-               ProgramCopy& program, Baggage& baggage) {
+void start_one(const elastic::HostLine& host, elastic::AgentOrder join, const SshLauncherOptions& options,
+               ProgramCopy& program, SharedFiles& files) {
   const auto note = [&](const std::string& line) {
     if (options.on_note) options.on_note(line);
   };
@@ -90,7 +91,7 @@ void start_one(const elastic::HostLine& host, elastic::AgentJoin join, const Ssh
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     note(fmt::format("Copied dtrain to {}: {} MB in {:.1f} s", host.name, ready.copied >> 20, took.count()));
   }
-  baggage.bring(host, session, options);
+  files.bring(host, session, options);
   run_agent_on(session, std::move(ready.command), join, options);
 }
 
@@ -98,23 +99,26 @@ void start_one(const elastic::HostLine& host, elastic::AgentJoin join, const Ssh
 
 std::string reason_of(const std::string& host, const Error& error) {
   std::string_view what = error.what();
-  // Who shows it names the host already.
+  // The caller shows the name of the host.
   if (what.starts_with(host + ": ")) what.remove_prefix(host.size() + 2);
   return error.hint().empty() ? std::string(what) : fmt::format("{} ({})", what, error.hint());
 }
 
-void start_agent_over_ssh(const elastic::HostLine& host, const elastic::AgentJoin& join,
+void start_agent_over_ssh(const elastic::HostLine& host, const elastic::AgentOrder& join,
                           const SshLauncherOptions& options) {
   ProgramCopy program;
-  Baggage baggage;
-  start_one(host, join, options, program, baggage);
+  SharedFiles files;
+  start_one(host, join, options, program, files);
 }
 
-// Threads are made as they are needed and stay.
+// A pool of at most `parallel` threads serves the starts. Threads are made when all others are busy, and stay until the
+// launcher ends. `mutex` guards the queue and the threads; it is not held while a start runs. A start that fails calls
+// `Failed` on the thread of the pool. The destructor requests a stop, which aborts ssh calls within about a second;
+// stopped starts call nothing. `threads` is the last member, so all of them end before the rest is destroyed.
 struct SshLauncher::State {
   struct Start {
     elastic::HostLine host;
-    elastic::AgentJoin join;
+    elastic::AgentOrder join;
     Failed failed;
   };
 
@@ -150,8 +154,8 @@ struct SshLauncher::State {
 
   void serve(const Start& start) {
     try {
-      start_one(start.host, start.join, options, program, baggage);
-    } catch (const Stopped&) {  // the launcher ends: nobody listens any more
+      start_one(start.host, start.join, options, program, files);
+    } catch (const Stopped&) {  // the launcher ends: nothing to report
     } catch (const Error& error) {
       start.failed(reason_of(start.host.name, error));
     }
@@ -159,19 +163,19 @@ struct SshLauncher::State {
 
   SshLauncherOptions options;
   ProgramCopy program;
-  Baggage baggage;
+  SharedFiles files;
   std::stop_source stop;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable_any wake;
   std::deque<Start> waiting;
-  std::size_t idle = 0;               // threads
-  std::vector<std::jthread> threads;  // last: they end before all else
+  std::size_t idle = 0;               // threads that wait for a start
+  std::vector<std::jthread> threads;  // last: joined before the other members are destroyed
 };
 
 SshLauncher::SshLauncher(SshLauncherOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 SshLauncher::~SshLauncher() = default;
 
-void SshLauncher::start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) {
+void SshLauncher::start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) {
   state_->add({host, join, std::move(failed)});
 }
 

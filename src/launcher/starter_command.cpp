@@ -14,7 +14,7 @@ using Words = std::vector<std::string>;
 
 std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
 
-// Of all its processors: an agent is one task, but its workers are as many as there are slots.
+// The agent may use all processors: it is one task, but it starts a worker for each slot.
 Words open_mpi(const StarterCall& call, const std::string& host) {
   Words words = {call.program.string(), "--host", host, "-np", "1", "--bind-to", "none"};
   if (call.as_root) words.emplace_back("--allow-run-as-root");
@@ -25,8 +25,8 @@ Words hydra(const StarterCall& call, const std::string& host) {
   return {call.program.string(), "-hosts", host, "-n", "1"};
 }
 
-// --overlap: the step shares the node with whatever step the coordinator is in. --export: even where a batch script was
-// submitted without an environment. --immediate: a node that is taken is an error, not a wait.
+// --overlap: the step shares the node with the step of the coordinator. --export: needed where a batch script was
+// submitted without an environment. --immediate: a busy node is an error, not a wait.
 Words srun(const StarterCall& call, const std::string& host) {
   return {call.program.string(),
           "--overlap",
@@ -43,7 +43,7 @@ Words srun(const StarterCall& call, const std::string& host) {
           "--quiet"};
 }
 
-// The job's own host may have no slot left besides the one that this process is in.
+// On the coordinator's own host no starter is needed, and there may be no slot left for one.
 Words qrsh(const StarterCall& call, const std::string& host) {
   if (short_name(host) == short_name(call.own_host)) return {};
   return {call.program.string(), "-inherit", "-nostdin", "-noshell", host};
@@ -60,16 +60,16 @@ std::vector<std::string> starter_command(const StarterCall& call, const elastic:
   }
   Words words;
   switch (call.starter) {
-    case Starter::open_mpi:
+    case ProcessStarter::open_mpi:
       words = open_mpi(call, host.host);
       break;
-    case Starter::hydra:
+    case ProcessStarter::hydra:
       words = hydra(call, host.host);
       break;
-    case Starter::srun:
+    case ProcessStarter::srun:
       words = srun(call, host.host);
       break;
-    case Starter::qrsh:
+    case ProcessStarter::qrsh:
       words = qrsh(call, host.host);
       break;
   }
@@ -77,10 +77,11 @@ std::vector<std::string> starter_command(const StarterCall& call, const elastic:
   return words;
 }
 
-Starter kind_of_mpirun(std::string_view version) {
-  if (version.find("Open MPI") != version.npos || version.find("OpenRTE") != version.npos) return Starter::open_mpi;
+ProcessStarter kind_of_mpirun(std::string_view version) {
+  if (version.find("Open MPI") != version.npos || version.find("OpenRTE") != version.npos)
+    return ProcessStarter::open_mpi;
   for (const std::string_view kin : {"HYDRA", "Hydra", "Intel(R) MPI", "MVAPICH"}) {
-    if (version.find(kin) != version.npos) return Starter::hydra;
+    if (version.find(kin) != version.npos) return ProcessStarter::hydra;
   }
   const std::string first(trim(version.substr(0, version.find('\n'))));
   throw UsageError(fmt::format("mpirun is neither Open MPI's nor MPICH's: it says '{}'", first),

@@ -17,13 +17,16 @@
 
 #include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/machine.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/wait_status.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/launcher/program_copy.hpp>
 #include <dtrain/net/addresses.hpp>
 
-#include "agent_words.hpp"
+#include "agent_errors.hpp"
 #include "starter_command.hpp"
 
 namespace dtrain::launcher {
@@ -32,7 +35,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 constexpr auto kPoll = 50ms;
-// For agents to end with all of their workers, and for their starters to hear of it.
+// Time for agents to end with all of their workers, and for their starters to notice it.
 constexpr auto kLastTime = 7s;
 // Between SIGTERM and SIGKILL.
 constexpr auto kGrace = 3s;
@@ -46,44 +49,31 @@ std::string own_host() {
   return name;
 }
 
-FileDescriptor open_log(const Path& path) {
-  make_folder(path.parent_path());
-  FileDescriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!log) throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
-  return log;
-}
-
 std::string said_since(const Path& log, std::uintmax_t before) {
   try {
     const std::string all = read_file(log).substr(before);
-    return agent_words(all.substr(all.size() - std::min(all.size(), kMostSaid)));
-  } catch (const std::exception&) {  // the folder is gone, or somebody made the log anew
+    return agent_errors(all.substr(all.size() - std::min(all.size(), kMostSaid)));
+  } catch (const std::exception&) {  // the folder is gone, or the log was made anew
     return "";
   }
 }
 
-std::string end_of(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
-  return fmt::format("ended with {}", WEXITSTATUS(status));
-}
-
-bool is_executable(const Path& path) {
-  return std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
-}
-
 }  // namespace
 
-// One thread watches the starters. They have no death signal: where the job survives its coordinator, they must too;
-// else their agents end when the coordinator is gone, and they with them.
+// One thread watches the starter processes. start() runs on the caller's thread and adds to `all` under `mutex`; the
+// watching thread takes the whole list out while it looks at it, so no lock is held during callbacks, and puts it back.
+// `Failed` is called on that thread. The destructor joins the thread first and then works alone. The starters have no
+// death signal: if the job survives its coordinator, they must too; otherwise their agents end when the coordinator is
+// gone, and the starters with them.
 struct StarterLauncher::State {
   struct Running {
     pid_t process = 0;
     std::string host;
     Path join_file, log;
-    std::uintmax_t log_size = 0;  // before
+    std::uintmax_t log_size = 0;  // size of the log before the start
     Clock::time_point begun, killed{};
     Failed failed;
-    bool has_agent = false;  // one took the join file; asked by took_join()
+    bool has_agent = false;  // an agent took the join file; set by took_join()
     bool took_join() { return has_agent = has_agent || !is_listed(join_file); }
   };
 
@@ -94,7 +84,7 @@ struct StarterLauncher::State {
     }
   }
 
-  Running start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) const {
+  Running start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) const {
     Running running{.host = host.name,
                     .join_file = Path(join.job_folder) / fmt::format("join_{}.json", join.tree),
                     .log = elastic::agent_log(join),
@@ -104,10 +94,11 @@ struct StarterLauncher::State {
     agent.insert(agent.end(), {"--join", running.join_file.string()});
     const StarterCall call{options.starter, options.program, ::geteuid() == 0, own_host()};
     Spawn child = spawn_of(starter_command(call, host, agent));
+    make_folder(running.log.parent_path());
     const FileDescriptor log = open_log(running.log);
     running.log_size = std::filesystem::file_size(running.log);
     child.environment = options.environment;
-    child.folder = "/";  // the starter wants its own on the host too
+    child.folder = "/";  // the starter changes to its own folder on the host too
     child.output = child.error = log.get();
     child.group = Spawn::Group::session;
     write_file_atomic(running.join_file, elastic::to_json(with_own_addresses(join, options.announce)).dump(),
@@ -137,7 +128,7 @@ struct StarterLauncher::State {
     }
   }
 
-  // Removes those that ended.
+  // Removes the starters that ended.
   void look_at(std::vector<Running>& starters) const {
     std::erase_if(starters, [this](Running& running) {
       if (has_ended(running.process)) {
@@ -151,11 +142,10 @@ struct StarterLauncher::State {
   }
 
   std::string reap(const Running& running) const {
-    int status = 0;
-    ::waitpid(running.process, &status, 0);
+    const ProcessEnd end = wait_for_end(running.process);
     forget(running);
     const std::string words = said_since(running.log, running.log_size);
-    return fmt::format("{} {}{}{}", options.program.filename().string(), end_of(status), words.empty() ? "" : ": ",
+    return fmt::format("{} {}{}{}", options.program.filename().string(), describe_end(end), words.empty() ? "" : ": ",
                        words);
   }
 
@@ -180,7 +170,7 @@ struct StarterLauncher::State {
     running.killed = Clock::now();
   }
 
-  // Nobody hears of it any more.
+  // No `Failed` is called from here on.
   void end_all() {
     for (Running& running : all) {
       running.failed = nullptr;
@@ -194,7 +184,7 @@ struct StarterLauncher::State {
     if (gone_within(kGrace)) return;
     for (const Running& running : all) {
       kill_session(running.process, {});
-      ::waitpid(running.process, nullptr, 0);
+      wait_for_end(running.process);
     }
   }
 
@@ -205,7 +195,7 @@ struct StarterLauncher::State {
   }
 
   StarterLauncherOptions options;
-  std::mutex mutex;  // guards all, while the thread runs
+  std::mutex mutex;  // guards `all` while the thread runs
   std::condition_variable_any wake;
   std::vector<Running> all;
   std::jthread thread;
@@ -220,7 +210,7 @@ StarterLauncher::~StarterLauncher() {
   state_->end_all();
 }
 
-void StarterLauncher::start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) {
+void StarterLauncher::start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) {
   try {
     State::Running running = state_->start(host, join, std::move(failed));
     const std::lock_guard lock(state_->mutex);
@@ -233,9 +223,7 @@ void StarterLauncher::start(const elastic::HostLine& host, const elastic::AgentJ
 }
 
 Path find_program(const std::string& name, const std::string& folders, const std::string& hint) {
-  for (const std::string& folder : split(folders, ':')) {
-    if (!folder.empty() && is_executable(Path(folder) / name)) return Path(folder) / name;
-  }
+  if (const auto program = find_in_path(name, folders)) return *program;
   throw UsageError(fmt::format("there is no program {} in PATH ({})", name, folders), hint);
 }
 
@@ -271,7 +259,7 @@ std::vector<std::string> without_secrets(std::vector<std::string> environment) {
   return environment;
 }
 
-elastic::AgentJoin with_own_addresses(elastic::AgentJoin join, const std::string& announce) {
+elastic::AgentOrder with_own_addresses(elastic::AgentOrder join, const std::string& announce) {
   if (join.address != net::kAnyAddress) return join;
   if (!announce.empty()) {
     join.address = announce;

@@ -13,7 +13,7 @@ namespace dtrain::launcher {
 namespace {
 
 constexpr std::size_t kHashSize = 64;
-constexpr int kNotFound = 127;  // by xargs: there is no such program
+constexpr int kNotFound = 127;  // exit code of xargs: no such program
 
 std::string join_names(const std::vector<std::string>& names) {
   std::string text;
@@ -21,7 +21,7 @@ std::string join_names(const std::vector<std::string>& names) {
   return text;
 }
 
-// sha256sum writes a name with a line end or a backslash as one with escapes.
+// sha256sum escapes a name that has a line end or a backslash.
 std::string unescaped(std::string_view text) {
   std::string name;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -32,7 +32,7 @@ std::string unescaped(std::string_view text) {
   return name;
 }
 
-// "HASH  NAME" or "\HASH  ESCAPED" a line.
+// One "HASH  NAME" or "\HASH  ESCAPED" per line.
 std::map<std::string, std::string> parse_hashes(const std::string& output) {
   std::map<std::string, std::string> hashes;
   for (const std::string& whole : split(output, '\n')) {
@@ -55,7 +55,7 @@ class Copy {
     std::vector<SyncFile> wrong = different(tree_.files);
     for (SyncFile& file : wrong) {
       const MappedFile content(file.path);
-      file.sha256 = sha256_hex(content.bytes());  // a log may have grown since the tree was read
+      file.sha256 = sha256_hex(content.bytes());  // the file may have grown since the tree was read
       session_.put_text(text_of(content.bytes()), path_of(file), file.mode);
       result_.bytes += content.bytes().size();
     }
@@ -80,7 +80,7 @@ class Copy {
     }
   }
 
-  // Those that are not there, or not the same.
+  // The files that are missing there or differ.
   std::vector<SyncFile> different(std::vector<SyncFile> files) {
     const std::map<std::string, std::string> hashes = hashes_of(files);
     std::erase_if(files, [&](const SyncFile& file) {
@@ -98,7 +98,7 @@ class Copy {
     net::SshCommand command{.argv = {"xargs", "-0", "sha256sum", "--"}, .folder = folder_, .input = join_names(names)};
     command.on_output = [&](std::string_view bytes) { output += bytes; };
     if (session_.run(command).code != kNotFound) return parse_hashes(output);
-    std::map<std::string, std::string> hashes;  // a host without these programs: read back
+    std::map<std::string, std::string> hashes;  // a host without these programs: read the files back
     for (const SyncFile& file : files) {
       if (const auto hash = session_.sha256(path_of(file))) hashes[file.name] = *hash;
     }
@@ -108,8 +108,8 @@ class Copy {
   void check(const std::vector<SyncFile>& copied) {
     const std::vector<SyncFile> wrong = different(copied);
     if (wrong.empty()) return;
-    throw RemoteError(fmt::format("{}: {} is not what was sent", session_.name(), path_of(wrong.front())),
-                      "something changed it, here or there, while it travelled: sync again");
+    throw RemoteError(fmt::format("{}: {} differs from what was sent", session_.name(), path_of(wrong.front())),
+                      "it changed here or there during the copy: sync again");
   }
 
   const SyncTree& tree_;
@@ -118,7 +118,7 @@ class Copy {
   SyncResult result_;
 };
 
-// A tree of one file under the name that it shall have there.
+// A tree of one file under its name on the host.
 SyncTree renamed(const SyncTree& tree, const std::string& name) {
   SyncTree result = tree;
   result.files.front().name = name;

@@ -1,4 +1,4 @@
-// What there is to copy: a file, or a folder with all below it.
+// Reads what is to be copied: a file, or a folder with everything below it.
 #include <fmt/format.h>
 #include <fnmatch.h>
 

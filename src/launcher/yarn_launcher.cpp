@@ -24,9 +24,9 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 constexpr auto kAnswerTime = 30s;
 constexpr auto kLook = 1s;
-// For agents to end with all of their workers, and for YARN to notice.
+// Time for agents to end with all of their workers, and for YARN to notice it.
 constexpr auto kLastTime = 7s;
-// A ResourceManager may be away for so long, as when another one takes over.
+// A ResourceManager may be unavailable for this long, such as during a failover.
 constexpr auto kAway = 120s;
 constexpr unsigned kOwnerOnly = 0600;
 
@@ -48,11 +48,11 @@ class ResourceManager {
 
  private:
   net::HttpAnswer exchange(const char* method, const std::string& path, std::string body) const {
-    net::HttpRequest request{.url = fmt::format("{}/ws/v1/cluster/{}", options_.resource_manager, path),
-                             .method = method,
-                             .headers = {"Content-Type: application/json", "Accept: application/json"},
-                             .deadline = kAnswerTime,
-                             .body = std::move(body)};
+    net::HttpCall request{.url = fmt::format("{}/ws/v1/cluster/{}", options_.resource_manager, path),
+                          .method = method,
+                          .headers = {"Content-Type: application/json", "Accept: application/json"},
+                          .deadline = kAnswerTime,
+                          .body = std::move(body)};
     if (!options_.user.empty()) request.url += "?user.name=" + options_.user;
     return net::exchange_http(request);
   }
@@ -63,7 +63,7 @@ class ResourceManager {
     return answer.body.empty() ? Json() : Json::parse(answer.body, "the ResourceManager's answer");
   }
 
-  // {"RemoteException": {"message": ...}}, or whatever stands between.
+  // The error is {"RemoteException": {"message": ...}}, or the text of a proxy in between.
   [[noreturn]] void refuse(const net::HttpAnswer& answer) const {
     std::string why = answer.body.substr(0, 300);
     try {
@@ -77,7 +77,7 @@ class ResourceManager {
   const YarnLauncherOptions& options_;
 };
 
-// Hadoop compares the time, and older ones know whole seconds only.
+// Hadoop compares the modification time, and older versions have whole seconds only.
 CommandFile write_command(const Path& path, const std::string& content) {
   write_file_atomic(path, content, kOwnerOnly);
   struct stat facts {};
@@ -90,10 +90,13 @@ CommandFile write_command(const Path& path, const std::string& content) {
 
 }  // namespace
 
-// A thread for each application submits it and watches it to its end.
+// One thread for each application submits it and polls it until it ends; `Failed` is called on that thread. The threads
+// share no state besides `mutex` and `wake`, by which the destructor ends their pauses. `threads` is used by the
+// coordinator's thread alone. After a stop request a thread waits some seconds for the application to end with its
+// agent, then kills it; errors of the ResourceManager are retried for a while, then reported.
 struct YarnLauncher::State {
   struct Application {
-    elastic::AgentJoin join;
+    elastic::AgentOrder join;
     Failed failed;
     Path join_file, command_file;
   };
@@ -125,7 +128,7 @@ struct YarnLauncher::State {
     return id;
   }
 
-  // Until it ended; after a stop for a while only, then it is killed.
+  // Polls until the application has ended, and returns how. After a stop request only for a while: then it is killed.
   std::string watch(const std::stop_token& stop, const std::string& id) {
     std::optional<Clock::time_point> stopped;
     Clock::time_point answered = Clock::now();
@@ -150,13 +153,13 @@ struct YarnLauncher::State {
   void kill_quietly(const std::string& id) {
     try {
       manager.kill(id);
-    } catch (const Error&) {  // its agent ends without this: the coordinator is gone
+    } catch (const Error&) {  // the agent ends in any case: the coordinator is gone
     }
   }
 
   const YarnLauncherOptions options;
   const ResourceManager manager;
-  std::mutex mutex;  // of `wake`
+  std::mutex mutex;  // used with `wake`; guards nothing
   std::condition_variable_any wake;
   std::list<std::jthread> threads;
 };
@@ -167,7 +170,7 @@ YarnLauncher::~YarnLauncher() {
   for (std::jthread& thread : state_->threads) thread.request_stop();
 }
 
-void YarnLauncher::start(const elastic::HostLine&, const elastic::AgentJoin& join, Failed failed) {
+void YarnLauncher::start(const elastic::HostLine&, const elastic::AgentOrder& join, Failed failed) {
   const Path folder = join.job_folder;
   state_->threads.emplace_back(
       [state = state_.get(),

@@ -10,7 +10,7 @@ namespace {
 constexpr int kMasterMemory = 512;  // MiB, of DistributedShell itself
 constexpr std::size_t kLongestText = 65'535;
 constexpr const char* kMaster = "org.apache.hadoop.yarn.applications.distributedshell.ApplicationMaster";
-// Where a node has Hadoop's jars, in its own words.
+// The class path of a node, in Hadoop's notation.
 constexpr const char* kClassPath =
     "{{CLASSPATH}}<CPS>./*<CPS>{{HADOOP_CONF_DIR}}<CPS>{{HADOOP_COMMON_HOME}}/share/hadoop/common/*<CPS>"
     "{{HADOOP_COMMON_HOME}}/share/hadoop/common/lib/*<CPS>{{HADOOP_HDFS_HOME}}/share/hadoop/hdfs/*<CPS>"
@@ -60,7 +60,7 @@ Json yarn_submission(const std::string& application, const YarnLauncherOptions& 
 std::string command_file_content(const std::vector<std::string>& command) {
   std::string text = "exec";
   for (const std::string& word : command) {
-    // The node puts the line between double quotes, and replaces <LOG_DIR>, {{NAME}} and the like in it.
+    // The node puts the line between double quotes, and expands <LOG_DIR>, {{NAME}} and the like in it.
     if (word.find_first_of("\"$`\\<{\n") != word.npos || word.find('\0') != word.npos) {
       throw UsageError(fmt::format("YARN cannot run a command with '{}' in it", word),
                        "use a --job-dir and a dtrain whose paths have none of \" $ ` \\ < {{ and no line end");

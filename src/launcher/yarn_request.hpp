@@ -1,4 +1,4 @@
-// What is asked of YARN's ResourceManager, as its REST API has it.
+// Requests to YARN's ResourceManager in the form of its REST API.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ struct CommandFile {
 };
 Json yarn_submission(const std::string& application, const YarnLauncherOptions& options, const CommandFile& command);
 
-// The content of a command file: DistributedShell reads it by DataInputStream.readUTF, so the length is in front.
-// UsageError: it holds what a node would change.
+// The content of a command file. DistributedShell reads it with DataInputStream.readUTF, so it begins with the length.
+// Throws UsageError if a node would change a part of it.
 std::string command_file_content(const std::vector<std::string>& command);
 
-// How an application ended, as "apps/ID" says; empty: it did not.
+// How an application ended, from the answer to "apps/ID"; empty: it runs.
 std::string yarn_end(const Json& answer);
 
 }  // namespace dtrain::launcher

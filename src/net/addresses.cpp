@@ -8,6 +8,8 @@
 
 #include <memory>
 
+#include <dtrain/base/releaser.hpp>
+
 namespace dtrain::net {
 namespace {
 
@@ -20,7 +22,7 @@ struct Card {
 std::vector<Card> cards() {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0) return {{"lo", "127.0.0.1", true}};
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(found, &::freeifaddrs);
+  const std::unique_ptr<ifaddrs, Releaser<::freeifaddrs>> list(found);
   std::vector<Card> cards;
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
     if (!entry->ifa_addr || entry->ifa_addr->sa_family != AF_INET || !(entry->ifa_flags & IFF_UP)) continue;

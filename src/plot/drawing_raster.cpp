@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/releaser.hpp>
 
 #include "font.hpp"
 
@@ -21,16 +22,12 @@ namespace dtrain::plot {
 namespace {
 
 constexpr double kUnits = 64;  // of FreeType's coordinates to a pixel
-// Of a line at once. FreeType 2.12 sometimes gives up on a slanting outline that needs more cells than it has at hand,
-// about two thousand.
+// The longest part of a line that is drawn at once. FreeType 2.12 sometimes gives up on a slanting outline that needs
+// more cells than it has at hand, about two thousand.
 constexpr double kLongestPixels = 200;
 
-template <typename Handle, auto Free>
-struct Done {
-  void operator()(Handle handle) const { Free(handle); }
-};
-using Library = std::unique_ptr<FT_LibraryRec_, Done<FT_Library, FT_Done_FreeType>>;
-using Face = std::unique_ptr<FT_FaceRec_, Done<FT_Face, FT_Done_Face>>;
+using Library = std::unique_ptr<FT_LibraryRec_, Releaser<FT_Done_FreeType>>;
+using Face = std::unique_ptr<FT_FaceRec_, Releaser<FT_Done_Face>>;
 
 void check(FT_Error error, const char* what) {
   if (error != 0) throw Error(std::string("cannot draw: ") + what);

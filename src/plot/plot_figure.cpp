@@ -12,7 +12,7 @@
 namespace dtrain::plot {
 namespace {
 
-// Of Okabe and Ito: told apart by people who see few colours, too. Signs and words say the same once more.
+// The palette of Okabe and Ito, which colour-blind readers can distinguish. Signs and words repeat the meaning.
 constexpr Color kTraining = 0x0072B2, kValidation = 0xE69F00;
 constexpr Color kJoined = 0x009E73, kLeft = 0x6E6E6E, kLost = 0xD55E00, kResumed = 0xCC79A7;
 constexpr Color kInk = 0x222222, kFaint = 0x767676, kGrid = 0xE4E4E4, kFrame = 0xB0B0B0;

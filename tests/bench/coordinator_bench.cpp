@@ -1,5 +1,5 @@
 // What a thousand workers cost the coordinator: processor time per second of the job, by kind of work. Messages are
-// read from their text, as they come from the agents; the crew only counts.
+// read from their text, as they come from the agents; the agent pool only counts.
 #include <fmt/core.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 #include <vector>
 
 #include <dtrain/elastic/coordinator.hpp>
+
+#include "elastic/decide/state.hpp"
 
 namespace {
 
@@ -26,11 +28,11 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Writes every message once, also one that goes to many, as the real crew does.
-class CountingCrew final : public Crew {
+// Writes every message once, also one that goes to many, as the real agent pool does.
+class CountingAgentPool final : public AgentPool {
  public:
   void start_host(const HostLine& host) override { to_come.push_back(HostUp{host.name, "10.0.0.1"}); }
-  void try_gate(const std::string& host) override { to_come.push_back(GateTried{host, {}}); }
+  void run_admission_check(const std::string& host) override { to_come.push_back(AdmissionChecked{host, {}}); }
   void start_worker(const std::string&, int, WorkerId worker) override { started.push_back(worker); }
   void send(WorkerId worker, const ToWorker& message) override { send_all({worker}, message); }
   void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) override {
@@ -45,7 +47,7 @@ class CountingCrew final : public Crew {
   void kill_worker(WorkerId worker, bool) override { to_come.push_back(WorkerExited{worker, 0, 9, {}}); }
   void end_host(const std::string& host) override { to_come.push_back(HostDown{host, "ended"}); }
 
-  std::vector<CrewEvent> to_come;
+  std::vector<AgentPoolEvent> to_come;
   std::vector<WorkerId> started;
   std::vector<std::pair<WorkerId, Generation>> prepared, committed;
   std::size_t messages = 0, bytes = 0;
@@ -61,7 +63,7 @@ class Bench {
     options.folder = folder_;
     options.policy.elastic = true;
     options.policy.boundary = Boundary::step;
-    coordinator_ = std::make_unique<Coordinator>(options, crew_, now_);
+    coordinator_ = std::make_unique<Coordinator>(options, agent_pool_, now_);
   }
   ~Bench() { std::filesystem::remove_all(folder_); }
 
@@ -91,14 +93,14 @@ class Bench {
 
   template <typename Work>
   void measure(const char* name, int seconds, Work work) {
-    const std::size_t heard = heard_, sent = crew_.messages;
+    const std::size_t heard = heard_, sent = agent_pool_.messages;
     const Generation generation = coordinator_->state().next_generation;
     const double begin = processor_seconds();
     for (int tick = 0; tick < seconds * (1s / kTick); ++tick) work(tick);
     const double used = processor_seconds() - begin;
     const auto each_second = [&](std::size_t count) { return static_cast<double>(count) / seconds; };
     fmt::print("{:<42} {:6.2f} % of a core, {:7.0f} messages in and {:6.0f} out a second, {} generations, {} members\n",
-               name, 100 * used / seconds, each_second(heard_ - heard), each_second(crew_.messages - sent),
+               name, 100 * used / seconds, each_second(heard_ - heard), each_second(agent_pool_.messages - sent),
                coordinator_->state().next_generation - generation,
                coordinator_->state().current ? coordinator_->state().current->members.size() : 0);
   }
@@ -114,14 +116,15 @@ class Bench {
     now_.time += kTick;
     now_.wall += kTick;
     coordinator_->tick(now_);
-    for (CrewEvent& event : std::exchange(crew_.to_come, {})) coordinator_->feed(std::move(event), now_);
-    for (const WorkerId worker : std::exchange(crew_.started, {})) {
+    for (AgentPoolEvent& event : std::exchange(agent_pool_.to_come, {})) coordinator_->feed(std::move(event), now_);
+    for (const WorkerId worker : std::exchange(agent_pool_.started, {})) {
       hear(worker, Hello{1000, {"10.0.0.1", static_cast<std::uint16_t>(1024 + worker % 60000)}, "fingerprint"});
       hear(worker, Ready{});
     }
-    for (const auto& [worker, generation] : std::exchange(crew_.prepared, {})) hear(worker, Meshed{generation, ""});
-    for (const auto& [worker, generation] : std::exchange(crew_.committed, {})) {
-      hear(worker, Entered{generation, standing()});
+    for (const auto& [worker, generation] : std::exchange(agent_pool_.prepared, {}))
+      hear(worker, Meshed{generation, ""});
+    for (const auto& [worker, generation] : std::exchange(agent_pool_.committed, {})) {
+      hear(worker, Entered{generation, position()});
     }
   }
 
@@ -130,14 +133,14 @@ class Bench {
     ++step_;
     const Generation generation = coordinator_->state().current->number;
     for (const WorkerId worker : std::vector<WorkerId>(coordinator_->state().current->members)) {
-      hear(worker, Progress{generation, Phase::computing, standing(), 0.0123456789, 0.2, 0.19876543});
+      hear(worker, Progress{generation, Phase::computing, position(), 0.0123456789, 0.2, 0.19876543});
     }
   }
-  Standing standing() const { return {true, 0, step_, 8192 * step_}; }
+  TrainingPosition position() const { return {true, 0, step_, 8192 * step_}; }
 
   const int workers_;
   Path folder_;
-  CountingCrew crew_;
+  CountingAgentPool agent_pool_;
   Moment now_{Time{1h}, WallTime{480000h}};
   std::unique_ptr<Coordinator> coordinator_;
   std::uint64_t step_ = 0;

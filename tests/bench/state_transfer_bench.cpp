@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include <dtrain/base/stats.hpp>
 #include <dtrain/comm/mesh.hpp>
 
 #include "train/loop/state_transfer.hpp"
@@ -56,8 +57,7 @@ double time_once(int ranks, const Rank& work) {
 void measure(const char* what, int ranks, const Rank& work) {
   std::vector<double> times;
   for (int run = 0; run < kRuns; ++run) times.push_back(time_once(ranks, work));
-  std::ranges::sort(times);
-  fmt::print("{:<32} {:.3f} s fastest, {:.3f} s median\n", what, times.front(), times[times.size() / 2]);
+  fmt::print("{:<32} {:.3f} s fastest, {:.3f} s median\n", what, std::ranges::min(times), median(times));
 }
 
 void send_bare(comm::Communicator& comm, backend::ModelState& state) {

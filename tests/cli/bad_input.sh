@@ -72,7 +72,7 @@ refused "an unknown dtype" "--dtype"
 run train "${training[@]}" --logical-shards 3
 refused "shards that are no power of two" "--logical-shards: must be a power of two, not 3"
 run train "${training[@]}" --logical-shards 64
-refused "more shards than samples" "64 shards for 50 samples"
+refused "more shards than samples" "64 shards are more than the 50 samples of a step"
 
 run train "${training[@]}" --lr 1e30 --num-epochs 3 --model-prefix m/nan
 fails "a loss that is not finite" "the loss is not finite at epoch"

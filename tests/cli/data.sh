@@ -23,7 +23,7 @@ check "ls counts the records" answers "d/shapes_train.rec: 40 records"
 check "ls shows the size of an image" answers "first image: 3x32x32"
 check "ls shows the classes" answers_line '^class +9 +4  #+$'
 run data verify d/shapes_train.rec
-check "verify says good" answers "40 records, all good"
+check "verify says good" answers "40 records, no damage"
 run data bench d/shapes_train.rec --seconds 1 --data-nthreads 1
 check "bench answers a rate" answers_line '^[0-9]+ samples/sec on 1 threads'
 run data bench --data-train d/shapes_train.rec --image-shape 3,16,16 --random-resized-crop --threads 1 --seconds 1
@@ -37,7 +37,7 @@ run data ls d/shapes_train.rec,d/shapes_val.rec
 check "ls counts over several files" answers "60 records"
 check "ls measures the pixels" answers_line '^--rgb-mean [0-9.]+,[0-9.]+,[0-9.]+ --rgb-std'
 run data verify d/shapes_train.rec d/shapes_val.rec
-check "verify takes several files" answers "d/shapes_val.rec: 20 records, all good"
+check "verify takes several files" answers "d/shapes_val.rec: 20 records, no damage"
 
 golden=$here/../unit/data/golden
 mkdir -p photos/grey photos/colour
@@ -47,13 +47,13 @@ run data pack photos --out p --resize 24 --shards 2
 check "pack succeeds" exits 0
 check "pack answers its files" answers_line '^p_1.rec  3 records'
 run data verify p
-check "a prefix names all shards" answers "p_1.rec: 3 records, all good"
+check "a prefix names all shards" answers "p_1.rec: 3 records, no damage"
 run data pack photos --out p --resize 24 --shards 2
-check "pack can be run again" says "5 records were there from an earlier run"
+check "pack can be run again" says "5 records were already there from an earlier run"
 echo nothing >photos/grey/bad.jpg
 run data pack photos --out q
 check "a picture that cannot be read makes the work partly done" exits 3
-check "and is named" says "left out grey/bad.jpg"
+check "and is named" says "skipped grey/bad.jpg"
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
 run data pack nowhere --out q

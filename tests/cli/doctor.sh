@@ -13,8 +13,8 @@ check "it answers with findings" answers_line '^(fine|note|warning|problem) +pro
 check "it speaks of memory, disk and ssh" bash -c 'grep -q memory out && grep -q disk out && grep -q ssh out'
 run doctor --json
 check "--json is one document with a schema" json out 'len(lines) == 1 and d["schema"] == "dtrain.doctor/1"'
-check "every finding that is not fine says why and how to mend it" json out \
-  'all(f["level"] == "fine" or (f["why"] and f["mend"]) for f in d["findings"])'
+check "every finding that is not fine says why and how to fix it" json out \
+  'all(f["level"] == "fine" or (f["why"] and f["fix"]) for f in d["findings"])'
 check "--json has facts" json out 'd["facts"]["memory_bytes"] > 0 and d["facts"]["usable_threads"] > 0 and d["hosts"] == []'
 check "without credentials AWS is not asked" json out 'not [f for f in d["findings"] if f["about"] == "aws"]'
 run doctor --aws --json
@@ -35,7 +35,7 @@ check "a count that is none is a problem" answers "DEEPLEARNING_WORKERS_COUNT=tw
 unset DEEPLEARNING_WORKERS_COUNT EFS_MOUNT
 
 SSH_AUTH_SOCK=$PWD/none run doctor
-check "an agent that does not answer is a warning with its mend" bash -c 'grep -q "no agent answers" out && grep -q ssh-agent out'
+check "an agent that does not answer is a warning with its fix" bash -c 'grep -q "no agent answers" out && grep -q ssh-agent out'
 eval "$(ssh-agent -a "$PWD/agent")" >/dev/null
 ssh-keygen -q -t ed25519 -N '' -f loose && ssh-add -q loose
 run doctor

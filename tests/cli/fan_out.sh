@@ -66,7 +66,7 @@ check "it is told so" says "no answer in time"
 
 run run -H three --timeout 1 -- sleep 98761
 check "--timeout ends the command" exits 1
-check "--timeout is told" says "took longer than --timeout"
+check "--timeout is told" says "ran longer than --timeout"
 sleep 0.5
 check "--timeout leaves nothing running" nobody_runs "sleep 98761"
 "$DTRAIN" run -H three -- sleep 98762 >out 2>err </dev/null &

@@ -12,17 +12,17 @@ check "a GPU that is named twice is refused" exits 2
 check "a GPU that is named twice is named" says "GPU 0 is named twice"
 run bench train --gpus 0,1
 check "one process cannot use several GPUs" exits 2
-check "who can use several is said" says "only \`dtrain train\` computes on several"
+check "who can use several is said" says "only \`dtrain train\` uses several"
 run train --gpus 0,x
 check "a GPU is a number" exits 2
-check "a GPU that is no number is named" says "'x' is no number of a GPU"
+check "a GPU that is no number is named" says "'x' is not the number of a GPU"
 run train --gpus 0 --device cpu
 check "a GPU on the CPU makes no sense" exits 2
 run train --tf32 --network resnet --num-layers 8
 check "what only a GPU does is refused on the CPU" exits 2
-check "and named" says "dtrain: --tf32: the CPU computes, and this is for GPUs"
+check "and named" says "dtrain: --tf32: this option applies to GPUs, and the CPU is selected"
 run bench train --time-plans 4
-check "no plans of cuDNN are timed on the CPU" says "--time-plans: the CPU computes"
+check "no plans of cuDNN are timed on the CPU" says "--time-plans: this option applies to GPUs"
 run train --device tpu
 check "an unknown device is a usage error" exits 2
 check "an unknown device is answered with the known ones" says "must be one of auto, cpu, cuda"

@@ -16,6 +16,7 @@ training=(train --network mlp --image-shape "3,28,28" --data-train d/shapes_trai
 hash() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["weights_sha256"])'; }
 differ() { [ -n "$1" ] && [ -n "$2" ] && [ "$1" != "$2" ]; }
 answers_not() { ! grep -qF -- "$1" out; }
+no_line() { ! grep -q "$@"; }
 took() { grep -q "took GPU $2" "job/logs/worker1.$1.log"; }  # took SLOT GPU
 
 run "${training[@]}" --gpus 1,0 --model-prefix m/two --job-dir job
@@ -46,6 +47,7 @@ run "${training[@]}" --gpus 0,1 --kv-store dist_device_sync --model-prefix m/ncc
 check "a job whose gradients are added on the GPUs trains" exits 0
 check "a store on GPUs means NCCL" says "travel by NCCL"
 check "a worker reduces on its own GPU" grep -q "reduces on GPU 1" nccl/logs/worker1.1.log
+check "gradients do not leave the GPUs" no_line "pass through the host" nccl/logs/worker1.0.log nccl/logs/worker1.1.log
 check "NCCL does not change a bit" same "$(hash m/one)" "$(hash m/nccl)"
 run "${training[@]}" --gpus 0,1 --kv-store device --transport tcp --gradient-dtype bfloat16 --model-prefix m/tcp16 --job-dir tcp16
 check "who chooses tcp gets it" says_not "travel by NCCL"
@@ -54,7 +56,7 @@ check "NCCL carries bfloat16" exits 0
 check "NCCL rounds to the same bits" same "$(hash m/tcp16)" "$(hash m/nccl16)"
 run "${training[@]}" -n 2 --transport nccl --job-dir nowhere
 check "NCCL without GPUs is a usage error" exits 2
-check "NCCL without GPUs is explained" says "--transport nccl: the workers compute on the CPU"
+check "NCCL without GPUs is explained" says "--transport nccl needs GPUs, and the workers compute on the CPU"
 
 # With --deterministic off the GPUs of this program compute other bits each time.
 run "${training[@]}" --gpus 0,1 --deterministic off --transport nccl --model-prefix m/off --job-dir off
@@ -91,7 +93,7 @@ check "on the CPU the cost is null" json out 'd["deterministic"] is None'
 
 run "${training[@]}" --gpus 0,5 --job-dir nowhere
 check "a GPU that is not there is a usage error" exits 2
-check "a GPU that is not there is named" says "GPU 5 is not there: this machine has GPUs 0 to 1"
+check "a GPU that is not there is named" says "GPU 5 does not exist: this machine has GPUs 0 to 1"
 printf 'w1\nw2 slots=3\n' >hosts
 run "${training[@]}" --gpus 0,1 -H hosts --launcher local --job-dir nowhere
 check "more workers than GPUs are a usage error" exits 2

@@ -15,21 +15,36 @@ check "--version answers name and number" answers_line '^dtrain [0-9]+\.[0-9]+\.
 run help
 check "help succeeds" exits 0
 check "help is an answer" answers "usage: dtrain COMMAND"
-check "help names every group's commands" answers "files: prepare, pack,"
+check "help names every group's commands" bash -c 'tr -s " \n" " " <out | grep -qF "files: prepare, pack,"'
 check "help names the topics" answers "exit-codes, environment, configuration"
 
 run train -h
 check "-h of a command succeeds" exits 0
-check "-h lists the options" answers "--lr-step-epochs"
-check "-h leaves the examples out" bash -c '! grep -q Examples out'
-
+check "-h lists the names of the options" answers "--lr-step-epochs"
+cp out short
 run train --help
 check "--help of a command succeeds" exits 0
+check "--help is -h" diff short out
 check "--help starts with the usage" same "$(head -n 1 out)" "usage: dtrain train [options]"
-check "--help gives examples" answers "Examples:"
-check "--help has examples before options" same "$(grep -nE '^(Examples|Network):' out | cut -d: -f2 | tr '\n' ' ')" "Examples Network "
-check "--help shows the recipe's defaults" answers "(default 200,250)"
-check "--help ends with exit codes and other commands" answers "See also:"
+check "--help explains the options of a first run, then gives examples and the names of the others" \
+  same "$(grep -E '^(First options|Examples|More options|Network|See also):' out | tr '\n' ' ')" "First options: Examples: More options: See also: "
+check "--help explains six options" same "$(sed -n '/^First options:/,/^$/p' out | grep -o '^ *--[a-z-]*' | tr -d ' ' | tr '\n' ' ')" \
+  "--network --num-layers --data-train --data-val --num-epochs --model-prefix "
+check "--help names the page with all of them" answers "dtrain train --help-all"
+check "--help shows the recipe's defaults" answers "(default 300)"
+run train --help-all
+check "--help-all succeeds" exits 0
+check "--help-all has examples before options" same "$(grep -nE '^(Examples|Network):' out | cut -d: -f2 | tr '\n' ' ')" "Examples Network "
+check "--help-all explains every option" answers "size limit of the cache in GiB"
+check "--help-all shows the recipe's defaults" bash -c 'tr -s " \n" " " <out | grep -qF "(default 200,250)"'
+check "--help-all ends with exit codes and other commands" answers "See also:"
+check "a page is 80 columns wide where there is no terminal" bash -c '! grep -vE "^usage|^.{0,80}$" out'
+COLUMNS=100 run train --help-all
+check "COLUMNS makes it wider, up to 100" bash -c 'grep -qE "^.{90,}$" out && ! grep -qE "^.{101,}$" out'
+run stop --help
+cp out short
+run stop --help-all
+check "a command with few options explains them all at once" diff short out
 run --help train
 check "--help may stand before the command" answers "usage: dtrain train [options]"
 run data
@@ -48,7 +63,7 @@ for command in "${commands[@]}"; do
   while read -r example; do
     eval "run $command --show-config ${example#"dtrain $command"}"
     check "an example of $command parses: $example" exits 0
-  done < <(sed -n '/^Examples:/,/^$/s/^  dtrain/dtrain/p' out)
+  done < <(sed -n '/^Examples:/,/^$/p' out | sed -e ':a' -e '/\\$/{N;s/ *\\\n */ /;ba' -e '}' | sed -n 's/^  dtrain/dtrain/p')
   # shellcheck disable=SC2086
   run help $command
   check "help $command is the same page" answers "usage: dtrain $command"

@@ -13,7 +13,7 @@ run_without_programs() {
 }
 
 run train "${small_training[@]}" -n 2 --launcher ssh
-refused "ssh without a host file" "--launcher ssh: nobody said which hosts"
+refused "ssh without a host file" "--launcher ssh needs hosts"
 for launcher in mpi slurm sge; do
   run_without_programs train "${small_training[@]}" -n 2 --launcher $launcher -H hosts --job-dir elsewhere
   check "--launcher $launcher without its program is exit 2" exits 2
@@ -23,22 +23,22 @@ refused "--launcher mpi without mpirun" "there is no program mpirun in PATH (/no
 run_without_programs train "${small_training[@]}" -n 2 --launcher slurm --job-dir elsewhere
 refused "--launcher slurm without salloc" "there is no program salloc in PATH (/nowhere)"
 run train "${small_training[@]}" -n 2 --launcher mpi
-refused "mpi without hosts" "--launcher mpi: nobody said which hosts"
+refused "mpi without hosts" "--launcher mpi needs hosts"
 run train "${small_training[@]}" -n 2 --launcher sge -H hosts
 refused "sge with hosts" "-H: Grid Engine chooses the hosts of a job"
 run train "${small_training[@]}" -n 2 --launcher sge
-refused "sge without a parallel environment" "--launcher sge: nobody said which parallel environment"
+refused "sge without a parallel environment" "--launcher sge needs a parallel environment"
 run train "${small_training[@]}" -n 2 --launcher slurm --detach
 refused "a detached job of a scheduler" "--detach: the job that the scheduler grants ends with the command"
 run train "${small_training[@]}" -n 2 --launcher yarn
-refused "yarn without its address" "--launcher yarn: nobody said which ResourceManager"
+refused "yarn without its address" "--launcher yarn needs the address of a ResourceManager"
 run train "${small_training[@]}" -n 2 --launcher yarn --yarn-rm http://rm:8088 -H hosts
-refused "yarn with hosts" "-H: YARN chooses the hosts of containers"
+refused "yarn with hosts" "-H: not supported by --launcher yarn, because YARN chooses the hosts"
 run "${job[@]}" -n 2 --queue q
-refused "a queue without a scheduler" "--queue means nothing to --launcher local"
-check "who knows queues is named" says "it goes with --launcher slurm, sge, yarn"
+refused "a queue without a scheduler" "--queue: not supported by --launcher local"
+check "who knows queues is named" says "use it with --launcher slurm, sge, yarn"
 run train "${small_training[@]}" -n 2 --launcher mpi -H hosts --ssh-config c
-refused "ssh's configuration for mpi" "--ssh-config means nothing to --launcher mpi"
+refused "ssh's configuration for mpi" "--ssh-config: not supported by --launcher mpi"
 run "${job[@]}" -H nothing
 refused "a host file that is not there" "--hostfile nothing: no such file"
 run "${job[@]}" -H hosts -n 4
@@ -50,7 +50,7 @@ printf 'w1\nw 2\n' >bad
 run "${job[@]}" -H bad
 refused "a line that is no host" "bad: "
 run "${job[@]}" -n 2 --kv-store dist_async
-refused "dist_async" "dist_async needs parameter servers"
+refused "dist_async" "dist_async is not supported"
 check "dist_async is answered with what to use" says "use dist_sync or dist_device_sync"
 run "${job[@]}" -n 2 --kv-store dist
 refused "an unknown store" "must be one of local, device, dist_sync, dist_device_sync"
@@ -59,15 +59,15 @@ refused "more workers than shards" "8 workers for 4 logical shards"
 run "${job[@]}" -n 2 --elastic --max-workers 16 --logical-shards 8
 refused "more of the most workers than shards" "--max-workers 16: a step has 8 logical shards to share"
 run "${job[@]}" -n 2 --elastic --max-workers 2 --min-workers 3
-refused "a most below a least" "--max-workers 2: less than --min-workers 3"
+refused "a most below a least" "--max-workers 2: must be at least --min-workers 3"
 run "${job[@]}" -n 2 --elastic-batch per-worker
-refused "a batch for each worker in a fixed job" "only with --elastic"
+refused "a batch for each worker in a fixed job" "needs --elastic"
 run "${job[@]}" -n 2 --test-io 1
 refused "--test-io of a job" "--test-io: reading is measured in one process"
 run train "${small_training[@]}" --detach
-refused "--detach of one process" "--detach: one process that trains alone has no job folder"
+refused "--detach of one process" "--detach: needs a job with a job folder"
 run "${job[@]}" -n 2 --prepare true
-refused "a prepare command of a fixed job" "--prepare: without --elastic no host joins later"
+refused "a prepare command of a fixed job" "--prepare: no host joins later without --elastic"
 run "${job[@]}" -n 2 --elastic-training-enabled perhaps
 refused "an unclear value of MXNet's option" "--elastic-training-enabled: must be 1 or 0"
 run train --elastic-training-enabled True --show-config
@@ -85,7 +85,7 @@ mkdir job
 echo '{"schema": "dtrain.coordinator/1", "pid": 1, "host": "h", "addresses": ["127.0.0.1"], "port": 9, "ended": "done"}' >job/coordinator.json
 run hosts list --job-dir job
 check "a job that is over is a failure" exits 1
-check "a job that is over is told" says "job: the job is over: done"
+check "a job that is over is told" says "job: the job has already ended: done"
 sed -i 's/"ended": "done"/"token": "00"/; s/"h"/"'"$(uname -n)"'"/' job/coordinator.json
 run hosts list --job-dir job
 check "a coordinator that is gone exits 4" exits 4

@@ -17,7 +17,7 @@ check "and those to validate with" answers_line '^d/coco_val  21 records$'
 run data prepare coco --from "$coco" --out d --resize 256 --shards 2
 check "prepare can be run again" says "already complete"
 run data verify d/coco_train d/coco_val
-check "verify says good" answers "d/coco_val_1.rec: 11 records, all good"
+check "verify says good" answers "d/coco_val_1.rec: 11 records, no damage"
 run data ls d/coco_train
 check "the shorter edges are resized" answers_line '^of 81 decoded: height 256 to .*, width 256 to '
 run data show d/coco_train --image-shape 3,224,224 --random-resized-crop --count 6 --columns 3 --out sheet.png

@@ -61,7 +61,7 @@ refused "a fraction for a count" "--batch-size: must be a whole number, not '1.5
 run train --batch-size 99999999999
 refused "a count that is too large" "--batch-size: 99999999999 is too large"
 run train --image-shape 3,28
-refused "an image shape of two numbers" "--image-shape: must be channels,height,width as 3,28,28"
+refused "an image shape of two numbers" "--image-shape: must be channels,height,width, such as 3,28,28"
 run train --recipe cifar
 refused "an unknown recipe" "--recipe: must be one of cifar10, imagenet, mnist, speednet, not 'cifar'"
 run train --optimizer adamm
@@ -69,7 +69,7 @@ refused "an unknown optimizer" "--optimizer: "
 run train --optimizer muon --muon-steps 0
 refused "no steps of muon" "--muon-steps: must be between 1 and 20, not 0"
 run train --optimizer muon --muon-coefficients 3.4,-4.7
-refused "two coefficients of muon" "--muon-coefficients: must be three numbers with commas between them, not '3.4,-4.7'"
+refused "two coefficients of muon" "--muon-coefficients: must be three numbers separated by commas, not '3.4,-4.7'"
 run train --optimizer muon --muon-coefficients 3.4,-47,2
 refused "a coefficient of muon that is too large" "--muon-coefficients: must be between -10 and 10, not -47"
 run train --bias-lr-factor 0

@@ -44,7 +44,7 @@ check "the efficiency covers the shards" says "efficiency on N workers: 1: 100 %
 
 run train "${small_training[@]}" -s 2 --num-epochs 1
 check "-s is accepted" exits 0
-check "-s is answered with one sentence" says "-s is not needed"
+check "-s is answered with one sentence" says "-s has no effect"
 run train "${small_training[@]}" --num-epochs 1 --kv-store dist_device_sync --gpus "" -n 1
 check "the seeds' line of one host runs" exits 0
 run train "${small_training[@]}" --num-epochs 1 --data-val ""

@@ -1,4 +1,4 @@
-"""A moto_server of its own: the account that the tests play in."""
+"""A moto_server that plays the account of the tests."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.request
 
-PATIENCE = 120  # seconds that it may take to start on a busy machine
+PATIENCE = 120  # seconds for its start on a busy machine
 STRICT = {"MOTO_ENABLE_AMI_VALIDATION": "true", "MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION": "true",
           "MOTO_ENABLE_KEYPAIR_VALIDATION": "true"}
 

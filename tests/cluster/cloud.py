@@ -1,4 +1,4 @@
-"""An AWS account for one test, behind the proxy, and dtrain as the person would run it."""
+"""An AWS account for one test, behind the proxy, and dtrain as a user runs it."""
 
 import base64
 import json
@@ -12,9 +12,9 @@ REGION = "us-east-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true"}
 DROPPED = ("AWS_", "DTRAIN_CLUSTER", "WORKER_LAUNCH_TEMPLATE_ID", "ELASTIC_WORKER_TAG")
-UP = ("--instance-type", "c5.large", "--yes", "--no-wait")  # of a small cluster, from words to machines at once
+UP = ("--instance-type", "c5.large", "--yes", "--no-wait")  # options of a small cluster
 SECRETS = ("AWS_SECRET_ACCESS_KEY=test", "session-token", "temporary")
-# Verbs that ask the head. Outside of the lab the addresses that moto makes up may be somebody's.
+# Verbs that ask the head. Outside of the lab the addresses that moto makes up may belong to other machines.
 LOOKS = () if "DTRAIN_CLUSTER_LAB" in os.environ else ("status", "health")
 LIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -35,7 +35,7 @@ class Cloud:
                             aws_secret_access_key="test")
 
     def image(self):
-        """Some image that there is."""
+        """An existing image."""
         return self.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
 
     # dtrain.
@@ -45,7 +45,7 @@ class Cloud:
                                 stdin=subprocess.DEVNULL, stdout=streams, stderr=streams, text=True)
 
     def run(self, *words, status=0, **environment):
-        """A finished command, with the exit code that was expected; None: any."""
+        """Runs a command and checks its exit code; None: any."""
         process = self.start(*words, **environment)
         try:
             out, err = process.communicate(timeout=300)
@@ -66,7 +66,7 @@ class Cloud:
     # What there is.
 
     def instances(self, *filters):
-        """Those that are not terminated, as boto3 describes them."""
+        """The instances that are not terminated, as boto3 describes them."""
         pages = self.ec2.get_paginator("describe_instances").paginate(Filters=list(filters))
         found = [instance for page in pages for reservation in page["Reservations"] for instance in reservation["Instances"]]
         return [instance for instance in found if instance["State"]["Name"] in LIVE]
@@ -85,7 +85,7 @@ class Cloud:
         return {tag["Key"]: tag["Value"] for tag in found}
 
     def sweep(self, name):
-        """What carries the cluster's tag and is not terminated: empty after `down`."""
+        """Resources that carry the cluster's tag and are not terminated: none after `down`."""
         filters = [{"Name": "tag:dtrain:cluster", "Values": [name]}]
         ended = {instance["InstanceId"] for reservation in self.ec2.describe_instances(Filters=filters)["Reservations"]
                  for instance in reservation["Instances"] if instance["State"]["Name"] == "terminated"}

@@ -1,4 +1,4 @@
-"""`cloud`: a fresh account (cloud.py) for each test. At a test's end every signature must have been right."""
+"""`cloud`: a fresh account (cloud.py) for each test. At the end of a test, all signatures must have been valid."""
 
 import os
 import pathlib

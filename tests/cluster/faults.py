@@ -1,5 +1,5 @@
-"""What the proxy may do to a call instead of answering it plainly. A fault is a function of the proxy's Exchange: what it
-returns is the answer, None goes on to the next fault and at last to the account."""
+"""Faults of the proxy. A fault is a function of the proxy's Exchange: its result is the answer; None passes the call to the
+next fault, and finally to the account."""
 
 import time
 
@@ -47,7 +47,7 @@ def lose_request():
 
 
 def lose_reply():
-    """It happens, and nobody hears of it."""
+    """The call takes effect, and its reply is lost."""
     def forward_and_drop(exchange):
         exchange.proxy.strict.answer(exchange)
         return Dropped()

@@ -1,5 +1,5 @@
-"""The instance metadata service of one machine, version 2: who asks without a token is refused. Its identity document is
-signed as AWS's is, by a key of its own whose certificate the tests hand to those who are to believe it."""
+"""The instance metadata service of one machine, version 2: requests without a token are refused. Its identity
+document is signed like that of AWS, by a key whose certificate the tests give to those who verify it."""
 
 import base64
 import datetime
@@ -45,7 +45,7 @@ class Authority:
 
 
 def identity_document(instance, account="123456789012", region="us-east-1"):
-    """As EC2 writes it, of an instance as boto3 describes it."""
+    """The document of EC2 for an instance as boto3 describes it."""
     return json.dumps({"accountId": account, "architecture": "x86_64", "availabilityZone":
                        instance["Placement"]["AvailabilityZone"], "imageId": instance["ImageId"],
                        "instanceId": instance["InstanceId"], "instanceType": instance["InstanceType"],
@@ -66,7 +66,7 @@ class Imds:
 
     @staticmethod
     def of(instance, user_data, authority, address="127.0.0.1", port=0, region="us-east-1"):
-        """The service as the instance would see it."""
+        """The service as the instance sees it."""
         document = identity_document(instance, region=region)
         paths = {"meta-data/instance-id": instance["InstanceId"], "meta-data/local-ipv4": instance["PrivateIpAddress"],
                  "meta-data/instance-type": instance["InstanceType"], "meta-data/placement/region": region,
@@ -112,7 +112,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class ImdsOfFile(Imds):
-    """As another process has it: the paths are in a file, which is read for each request."""
+    """The service of another process: the paths are in a file, which is read for each request."""
 
     def __init__(self, file, address, port):
         self.file = pathlib.Path(file)

@@ -18,14 +18,14 @@ import lab  # noqa: E402  (found through the line above)
 from imds import Authority, identity_document  # noqa: E402
 
 LOGIN = "ubuntu"
-# This process, on the networks that moto takes addresses from: of a subnet that was asked for, and of none.
+# This process, on the networks that moto takes addresses from: of a requested subnet, and of the default.
 GATEWAYS = ("172.31.255.254/16", "10.255.255.254/8")
 METADATA = "169.254.169.254"
-# What a machine of EC2 has and one of the lab has not.
+# What a machine of EC2 has and one of the lab lacks.
 OF_A_MACHINE = {
     "/usr/local/sbin/shutdown": "#!/bin/sh\ntouch /powers-off\n",
     "/usr/local/sbin/poweroff": "#!/bin/sh\ntouch /powers-off\n",
-    # There is no NFS here: the lab's shared folder plays the file system, and what was asked for is written down.
+    # There is no NFS here: the lab's shared folder plays the file system, and mounts are recorded.
     "/usr/local/sbin/mount": '#!/bin/sh\necho "$*" >>/mounts\n'
                              'for folder in "$@"; do :; done\nexec /usr/bin/mount --bind /run/lab/shared "$folder"\n',
     "/usr/local/sbin/mount.nfs4": "#!/bin/sh\n",
@@ -122,7 +122,7 @@ class Machines:
         while not self.over:
             try:
                 self.look()
-            except Exception as error:  # told at the end: a thread's own is lost
+            except Exception as error:  # reported at the end: a thread's exception is lost
                 self.errors.append(error)
             time.sleep(0.2)
 
@@ -147,7 +147,7 @@ class Machines:
                     raise
 
     def find(self, word):
-        """By address or by instance id; None: there is no such machine."""
+        """By address or by instance id; None: not found."""
         return next((machine for identity, machine in list(self.by_id.items()) if word in (identity, machine.address)), None)
 
     def wait_for(self, condition, what, seconds=60):

@@ -1,5 +1,5 @@
-"""Stands between dtrain and moto_server: checks every signature, counts every call, does what a test planted, and holds
-to AWS's rules where moto does not (strictness.py)."""
+"""Stands between dtrain and moto_server: checks every signature, counts every call, applies the faults of a test,
+and enforces the rules of AWS where moto does not (strictness.py)."""
 
 import email.utils
 import http.client
@@ -14,12 +14,12 @@ from faults import Answer, Dropped, refusal
 from strictness import Strictness
 
 KEYS = {"test": ("test", None), "ASIATEST": ("temporary", "session-token")}
-UNSIGNED = ("AssumeRoleWithWebIdentity",)  # a token in the body proves who asks
+UNSIGNED = ("AssumeRoleWithWebIdentity",)  # a token in the body authenticates the caller
 READS = ("Describe", "Get", "List")
 
 
 class Exchange:
-    """One request, and the way on."""
+    """One request, and how it is forwarded."""
 
     def __init__(self, proxy, method, target, headers, body):
         self.proxy, self.method, self.target, self.headers, self.body = proxy, method, target, headers, body
@@ -51,7 +51,7 @@ class Exchange:
         return not self.action.startswith(READS)
 
     def set_form(self, **changes):
-        """What goes on to the account; None takes a field away."""
+        """Fields of the forwarded request; None removes a field."""
         for name, value in changes.items():
             self.form.pop(name, None)
             if value is not None:
@@ -80,7 +80,7 @@ class Plan:
 
 
 class Proxy:
-    """`calls`: Exchanges as they came. `wrong`: what was wrong with signatures; tests end with it empty."""
+    """`calls`: Exchanges as they came. `wrong`: signature errors; empty at the end of a test."""
 
     def __init__(self, account_url):
         self.account = account_url.removeprefix("http://")
@@ -92,7 +92,7 @@ class Proxy:
         self.fresh()
 
     def fresh(self):
-        """Forgets what tests did before."""
+        """Resets the state of earlier tests."""
         self.calls, self.wrong, self.plans = [], [], []
         self.clock_skew = 0    # seconds that AWS's clock is ahead of ours
         self.forgives = set()  # codes of wrong signatures that a test expects
@@ -103,15 +103,15 @@ class Proxy:
         self.server.shutdown()
         self.server.server_close()
 
-    # What tests plant.
+    # Set by tests.
 
     def on(self, action, fault, calls=None):
-        """The fault happens to these calls of the action, numbered from 1 from now on; None: to all. "*": any action."""
+        """Applies the fault to these calls of the action, numbered from 1 from now on; None: to all. "*": any action."""
         with self.lock:
             offset = self.counted(action)
         self.plans.append(Plan(action, fault, None if calls is None else {offset + number for number in calls}))
 
-    # What tests ask.
+    # Read by tests.
 
     def counted(self, action):
         return sum(1 for call in self.calls if action in ("*", call.action))

@@ -1,4 +1,4 @@
-"""Says what is wrong with a request's Signature Version 4, by AWS's rules and none of its leniency."""
+"""Verifies a request's Signature Version 4, by the rules of AWS and without its leniency."""
 
 import hashlib
 import hmac
@@ -14,7 +14,7 @@ UNRESERVED = "-_.~"
 
 
 def scope_of(headers):
-    """(region, service) that the request was signed for; None: it is not signed."""
+    """(region, service) of the signature; None: unsigned."""
     match = HEADER.match(headers.get("authorization", ""))
     return (match[3], match[4]) if match else None
 

@@ -1,5 +1,5 @@
-"""AWS's rules that moto does not hold to: client tokens, how many instances come of a request, capacity, fleets, states
-that take time, security groups in use, placement groups, and names of images."""
+"""Rules of AWS that moto lacks: client tokens, the number of instances of a request, capacity, fleets, states that take
+time, security groups in use, placement groups, and names of images."""
 
 import re
 import threading
@@ -37,7 +37,7 @@ class Strictness:
         return boto3.client("ec2", endpoint_url=f"http://{self.account}", region_name=exchange.region,
                             aws_access_key_id="test", aws_secret_access_key="test")
 
-    # A call that is made again with its token has happened once.
+    # A repeated call with the same token takes effect once.
 
     def once(self, exchange, rule):
         token = exchange.form.get("ClientToken")
@@ -59,7 +59,7 @@ class Strictness:
 
     CreateLaunchTemplateVersion = CreateLaunchTemplate
 
-    # Instances come by capacity.
+    # Capacity limits instances.
 
     def left(self, kind, zone):
         return min([count for (a, b), count in self.capacity.items() if a in ("*", kind) and b in ("*", zone)], default=1 << 30)
@@ -177,7 +177,7 @@ class Strictness:
     TerminateInstances = DescribeInstances
 
     def take_state_filter(self, exchange):
-        """The states that are asked for. moto knows others than are shown, so it is asked for all."""
+        """The requested states. moto has others than are shown, so it is asked for all."""
         for number in range(1, 20):
             if exchange.form.get(f"Filter.{number}.Name") == "instance-state-name":
                 lead = f"Filter.{number}.Value."
@@ -189,7 +189,7 @@ class Strictness:
 
     def states_as_seen(self, body, wanted=None):
         ET.register_namespace("", NAMESPACE)
-        tree = ET.fromstring(body.replace(b'2016-11-15"', b'2016-11-15/"'))  # as AWS writes its name space
+        tree = ET.fromstring(body.replace(b'2016-11-15"', b'2016-11-15/"'))  # AWS's name space
         for holder in list(tree.iter()):
             for item in list(holder):
                 identity = item.find(f"{{{NAMESPACE}}}instanceId")
@@ -218,7 +218,7 @@ class Strictness:
         identity, state = instance["InstanceId"], instance["State"]["Name"]
         return state == "terminated" and self.seen.get((identity, state), 0) >= self.polls
 
-    # What is in use cannot go.
+    # A resource in use cannot be deleted.
 
     def DeleteSecurityGroup(self, exchange):
         group = exchange.form.get("GroupId")
@@ -240,7 +240,7 @@ class Strictness:
         return found
 
     def DeleteKeyPair(self, exchange):
-        """Its tags go with it."""
+        """Removes its tags with it."""
         ec2 = self.ec2(exchange)
         identity = exchange.form.get("KeyPairId") or identity_of_key(ec2, exchange.form["KeyName"])
         tags = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [identity]}])["Tags"]
@@ -248,7 +248,7 @@ class Strictness:
             ec2.delete_tags(Resources=[identity], Tags=[{"Key": tag["Key"]} for tag in tags])
         return exchange.forward()
 
-    # What moto does not know at all.
+    # Calls that moto lacks.
 
     def CreatePlacementGroup(self, exchange):
         name = exchange.form["GroupName"]

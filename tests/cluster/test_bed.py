@@ -147,7 +147,7 @@ def test_the_clock_of_the_account_can_be_wrong(cloud):
 
 
 def test_metadata_needs_a_token(cloud, tmp_path):
-    """And its identity document is one that openssl believes."""
+    """openssl verifies its identity document."""
     instance = cloud.ec2.run_instances(ImageId=cloud.image(), InstanceType="c5.large", MinCount=1, MaxCount=1)["Instances"][0]
     authority = Authority()
     imds = Imds.of(instance, "#!/bin/sh\n", authority)

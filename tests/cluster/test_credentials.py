@@ -1,4 +1,4 @@
-"""Requirement 14: as whom a command asks. Each source hands out keys of its own, and the signature tells which were used."""
+"""Requirement 14: the credentials of a command. Each source gives keys of its own, and the signature shows which were used."""
 
 import hashlib
 import http.server
@@ -13,7 +13,7 @@ from faults import Answer, error
 from imds import Imds
 
 SOURCES = ("environment", "role", "web identity", "sso", "credentials file", "command", "config file", "container", "instance")
-AGAIN = ("container", "container again")  # what the container hands out first, and then
+AGAIN = ("container", "container again")  # what the container gives first, and then
 AHEAD = 3600
 
 
@@ -66,7 +66,7 @@ class Portal(http.server.BaseHTTPRequestHandler):
 
 
 class Person:
-    """Somebody who has the sources that a test gives, and no other."""
+    """A user with the credential sources of the test, and no other."""
 
     def __init__(self, cloud, monkeypatch):
         self.cloud, self.home = cloud, cloud.folder / "home"
@@ -100,7 +100,7 @@ class Person:
                        "AWS_SESSION_TOKEN": "session-token"}
 
     def has_role(self):
-        """Of a profile, which asks with the keys of another."""
+        """A profile that assumes a role with the keys of another."""
         self.config += "role_arn = arn:aws:iam::1:role/r\nsource_profile = base\n"
         self.credentials += "[base]\naws_access_key_id = test\naws_secret_access_key = test\n"
         self.words["AWS_PROFILE"] = "p"
@@ -111,7 +111,7 @@ class Person:
         self.gives_role("AssumeRoleWithWebIdentity", "web identity")
 
     def gives_role(self, action, source):
-        """STS's answer; the account would give keys that nobody can foresee."""
+        """STS's answer; the account would give unpredictable keys."""
         given = (f"<{action}Response><{action}Result><Credentials><AccessKeyId>{name(source)}</AccessKeyId><SecretAccessKey>temporary"
                  f"</SecretAccessKey><SessionToken>session-token</SessionToken><Expiration>{at(AHEAD)}</Expiration></Credentials>"
                  f"</{action}Result></{action}Response>")

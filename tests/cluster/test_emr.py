@@ -1,4 +1,4 @@
-"""Clusters of Amazon EMR: one that somebody else made, as `cluster env --emr` takes it over."""
+"""Clusters of Amazon EMR: one of another user, which `cluster env --emr` adopts."""
 
 import getpass
 import ipaddress
@@ -14,7 +14,7 @@ sys.path[1:1] = [str(HERE.parent / "launch"), str(HERE.parent / "jobs")]
 from faults import Answer  # noqa: E402  (found through the line above)
 from sshd import SSHD, Sshd  # noqa: E402
 
-# Each address of the server is a host with a home of its own.
+# Each address of the server is a host with its own home folder.
 A_HOME_EACH = """#!/bin/sh
 cd "{}/$(echo "$SSH_CONNECTION" | cut -d' ' -f3)" || exit
 [ "$SSH_ORIGINAL_COMMAND" != internal-sftp ] || exec /usr/lib/openssh/sftp-server
@@ -34,7 +34,7 @@ def groups(count, kind="c5.large"):
 
 @pytest.fixture
 def made(emr):
-    """The id of a cluster that was made without dtrain."""
+    """The id of a cluster made without dtrain."""
     def make(count=2, kind="c5.large"):
         return emr.run_job_flow(Name="theirs", ReleaseLabel="emr-7.1.0", ServiceRole="EMR_DefaultRole",
                                 JobFlowRole="EMR_EC2_DefaultRole",

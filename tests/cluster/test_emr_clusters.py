@@ -1,5 +1,5 @@
-"""Clusters that `cluster up --on emr` makes. moto's EMR runs nothing: its clusters take work at once, and its groups change
-their numbers, not their instances."""
+"""Clusters that `cluster up --on emr` makes. moto's EMR runs nothing: its clusters accept steps at once, and its
+groups change their sizes, not their instances."""
 
 import json
 import time
@@ -134,7 +134,7 @@ def test_cost_says_that_it_is_emr(cloud, emr, up):
     assert cost["emr"] == there(emr)[0]["Id"] and cost["without_price_of_emr"] is True
     assert cost["dollars_so_far"] == pytest.approx(3 * 2 * 0.085, rel=0.1)
     said = cloud.cluster("cost", "demo").stdout
-    assert f"EMR cluster {cost['emr']} (WAITING)" in said and "EMR takes one of its own" in said
+    assert f"EMR cluster {cost['emr']} (WAITING)" in said and "EMR charges an extra fee" in said
     assert cloud.json("status", "demo")["nodes"][0]["agent"] == "none"
     assert cloud.json("health", "demo", status=None)["nodes"][0]["agent_why"] == "EMR runs it"
 
@@ -145,8 +145,8 @@ def test_add_and_remove_resize_the_group(cloud, emr, up):
     cloud.cluster("add", "demo", 3, "--yes")
     assert workers_wanted(emr, identity) == 5
     victim = cloud.json("status", "demo")["nodes"][1]["instance_id"]
-    assert "have EMR end" in cloud.cluster("remove", "demo", victim, status=2).stderr
-    assert "EMR ends it once" in cloud.cluster("remove", "demo", victim, "--yes").stdout
+    assert "let EMR end" in cloud.cluster("remove", "demo", victim, status=2).stderr
+    assert "EMR ends it when" in cloud.cluster("remove", "demo", victim, "--yes").stdout
     assert workers_wanted(emr, identity) == 4
     last = [call.json() for call in cloud.proxy.calls if call.action == "ModifyInstanceGroups"][-1]
     assert last["InstanceGroups"][0]["ShrinkPolicy"] == {"InstanceResizePolicy": {"InstancesToTerminate": [victim]}}

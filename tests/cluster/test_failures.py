@@ -1,4 +1,4 @@
-"""What goes wrong between dtrain and the account: requirements 4, 5, 8 to 11, 13 and 17."""
+"""Failures between dtrain and the account: requirements 4, 5, 8 to 11, 13 and 17."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ def names(cloud):
 
 
 def an_error(process):
-    """The refusal that stderr ends with."""
+    """The error at the end of stderr."""
     return json.loads([line for line in process.stderr.splitlines() if line.startswith('{"error"')][-1])["error"]
 
 
@@ -221,7 +221,7 @@ def test_r11_tries_end_with_the_time(cloud, up):
     begin = time.monotonic()
     refused = up("--timeout", 2, "--json", status=4)
     assert an_error(refused)["details"]["cause"] == "throttle"
-    assert time.monotonic() - begin < 60  # a loaded machine may take its time; without the limit it is minutes
+    assert time.monotonic() - begin < 60  # generous for a loaded machine; without the limit it takes minutes
 
 
 def test_r11_ctrl_c_tells_what_stays_and_how_to_go_on(cloud):

@@ -1,5 +1,5 @@
-"""Nodes that boot by their real user data: the head, its door, registration, agents of jobs. No cloud command is run here;
-test_site.py does that."""
+"""Nodes that boot by their real user data: the head, its HTTP server, registration, agents of jobs. Cloud commands
+are tested in test_site.py."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ def tag_of(machine, key):
 
 
 class Site:
-    """A cluster that is put together by hand."""
+    """A cluster made by hand."""
 
     def __init__(self, cloud):
         self.cloud, self.machines = cloud, Machines(cloud)
@@ -119,7 +119,7 @@ def test_r16_every_node_has_the_files_of_the_cluster(site):
 
 @pytest.mark.slow
 def test_r21_an_idle_node_powers_off_and_a_busy_one_stays(site):
-    """Without the help of the head, or of a person. What a job's agent is called is enough to be busy."""
+    """A node ends without the head or a user. A process with the name of an agent makes it busy."""
     site.launch_head()
     agent = "printf '#!/bin/sh\\nsleep 600\\n' >/tmp/dtrain; chmod +x /tmp/dtrain; /tmp/dtrain agent >/dev/null 2>&1 &"
     busy, idle = site.launch("w0001", autostop=2, prepare=agent), site.launch("w0002", autostop=2)
@@ -167,10 +167,10 @@ def test_efs_is_mounted_as_aws_recommends(site):
 
 @pytest.mark.slow
 def test_a_stranger_is_not_admitted(site):
-    """Who was not announced waits; the token stays with those who may read it."""
+    """An unannounced node waits; only users with the right to it can read the token."""
     site.launch_head()
     stranger = site.launch("w0001")
-    site.machines.wait_for(lambda: site.ask(ask="list")["waiting"], "it knocks")
+    site.machines.wait_for(lambda: site.ask(ask="list")["waiting"], "it asks to join")
     assert set(site.nodes()) == {"head"}
     site.announce(stranger)
     site.wait_for_nodes("head", "w0001")
@@ -180,7 +180,7 @@ def test_a_stranger_is_not_admitted(site):
 
 
 def test_a_job_runs_on_registered_nodes_with_the_bits_of_one_machine(site):
-    """Nobody needs ssh for it."""
+    """Agents start without ssh."""
     site.launch_head()
     workers = [site.launch("w0001"), site.launch("w0002")]
     site.announce(*workers)

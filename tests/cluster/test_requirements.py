@@ -1,4 +1,4 @@
-"""The 25 requirements of clusters have tests with their numbers, test_rNN_..., whose names say what each asks for."""
+"""The 25 requirements of clusters have tests with their numbers, test_rNN_..., whose names state the requirement."""
 
 import pathlib
 import re

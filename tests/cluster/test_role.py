@@ -94,7 +94,7 @@ def test_the_head_waits_for_ec2_to_know_its_profile(cloud, demo):
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["CreateRole", "PutRolePolicy", "CreateInstanceProfile", "AddRoleToInstanceProfile"])
 def test_an_up_that_failed_at_the_role_goes_on_or_goes_away(cloud, demo, iam, step):
-    """Whatever it left of the role is used by the next one, and found by `down`, which need not be told of it."""
+    """The next `up` uses what is left of the role, and `down` finds it without options."""
     cloud.proxy.on(step, error("AccessDenied", status=403), calls=[1, 3])
     cloud.cluster("up", "demo", "-w", 2, "--ami", cloud.image(), "--elastic-role", *UP, status=4)
     demo("--elastic-role")

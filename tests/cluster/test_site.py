@@ -1,4 +1,4 @@
-"""A whole life over machines: up, train --cluster, add, remove, down, as a person does it from a laptop."""
+"""The whole life of a cluster on machines: up, train --cluster, add, remove, down, as a user runs them on a laptop."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TRAIN = ["--network", "resnet", "--num-layers", "8", "--width", "8", "--lr", "0.
 
 
 class Laptop:
-    """The person's machine: keys of AWS, a key for ssh, and dtrain."""
+    """The user's machine: keys of AWS, a key for ssh, and dtrain."""
 
     def __init__(self, cloud):
         self.cloud, self.machines = cloud, Machines(cloud)
@@ -39,7 +39,7 @@ class Laptop:
                                "--yes", "--timeout", 120, *words)
 
     def start(self, name, *words):
-        """A command that goes on; what it says is in the file of that name."""
+        """A command in the background; its output is in the file of that name."""
         log = open(self.cloud.folder / name, "wb")
         process = subprocess.Popen([self.cloud.program, *map(str, words)], env=self.cloud.environment, cwd=self.cloud.folder,
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -50,7 +50,7 @@ class Laptop:
         return (self.cloud.folder / name).read_text()
 
     def hosts(self):
-        """The last word of the member log about each host."""
+        """The latest entry of the member log for each host."""
         log = lab.SHARED / "host_worker_log"
         lines = log.read_text().splitlines() if log.exists() else []
         return {line.split()[2]: line.split()[1] for line in lines}
@@ -141,10 +141,10 @@ def test_status_finishes_what_up_left_when_it_did_not_wait(laptop):
     assert said[1].split()[-1] == "AGENT" and [line.split()[-1] for line in said[2:]] == ["registered", "registered"]
 
     victim = next(node for node in cloud.json("status", "demo", "--no-head")["nodes"] if node["name"] == "w0001")
-    assert (victim["agent"], victim["agent_why"]) == ("unknown", "not asked, as --no-head says")
+    assert (victim["agent"], victim["agent_why"]) == ("unknown", "not contacted because of --no-head")
     laptop.machines.find(victim["private_ip"]).run("sh", "-c", "pkill -9 -f 'agent --nod[e]'; rm -rf /opt/dtrain/bundle")
     laptop.wait_for(lambda: agents(cloud.json("status", "demo"))["w0001"] == "lost", "its agent is missed")
-    # Nobody answers at the head's address any more.
+    # No process answers at the head's address any more.
     laptop.machines.find(cloud.json("status", "demo")["nodes"][0]["private_ip"]).run("ip", "link", "set", "eth0", "down")
     there = cloud.json("status", "demo")["nodes"]
     assert [node["agent"] for node in there] == ["unknown", "unknown"] and all(node["agent_why"] for node in there)
@@ -194,7 +194,7 @@ def test_r24_ssh_needs_no_option_and_refuses_a_changed_host(laptop):
 
 @pytest.mark.slow
 def test_r17_a_machine_launched_by_hand_joins_and_leaves_by_its_tag(laptop):
-    """As in the console of AWS: launched from the template, and later its elastic tag is deleted."""
+    """Like in the console of AWS: an instance is launched from the template, and later its elastic tag is deleted."""
     cloud = laptop.cloud
     nodes = private(laptop.up("-w", 1)["nodes"])
     job = laptop.start("train", "train", "--cluster", "demo", *laptop.training, "--elastic", "--elastic-boundary", "step",

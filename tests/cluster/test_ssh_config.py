@@ -1,4 +1,4 @@
-"""Names of nodes for ssh, requirement 24: what stands in ~/.ssh/config, with ssh itself as the judge of what it means."""
+"""Names of nodes for ssh, requirement 24: the entries in ~/.ssh/config, verified with ssh itself."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ THEIRS = "# mine\nHost *.example.org\n\tUser me"
 
 @pytest.fixture
 def ssh(cloud):
-    """The folder ~/.ssh with the person's own configuration, and a cluster."""
+    """The folder ~/.ssh with the user's own configuration, and a cluster."""
     folder = cloud.folder / "home/.ssh"
     folder.mkdir(mode=0o700)
     (folder / "config").write_text(THEIRS)
@@ -30,7 +30,7 @@ def addresses(cloud):
 
 
 def test_r24_nodes_have_names_for_ssh_that_follow_the_cluster_and_vanish_with_it(cloud, ssh):
-    assert (ssh / "config").read_text() == THEIRS  # nobody asked yet
+    assert (ssh / "config").read_text() == THEIRS  # unchanged so far
     said = cloud.cluster("ssh", "demo", "--write-config").stdout
     assert said == "demo.head\ndemo.w0001\n"
     there = addresses(cloud)

@@ -176,7 +176,7 @@ def test_a_lost_head_is_replaced_and_nodes_find_it(cloud, demo):
     old = next(node for node in cloud.json("status", "demo")["nodes"] if node["name"] == "head")
     cloud.ec2.terminate_instances(InstanceIds=[old["instance_id"]])
     before = ids(cloud)
-    # moto never gives an address away twice; what was asked for is seen below.
+    # moto never reuses an address; the request is checked below.
     cloud.proxy.on("RunInstances", lambda exchange: exchange.set_form(PrivateIpAddress=None))
     demo()
     assert names(cloud) == ["head", "w0001", "w0002"] and set(before) < set(ids(cloud))
@@ -202,7 +202,7 @@ def test_another_address_is_taken_where_the_head_s_is_not_to_be_had(cloud, demo)
 
 
 def test_up_waits_until_the_machines_run(cloud):
-    """And then for the head to answer, which nobody plays here: --timeout ends that."""
+    """`up` then waits for the head, which does not exist here, until --timeout."""
     cloud.proxy.strict.polls = 3
     cloud.run("cluster", "plan", "demo", "-w", "1", "--instance-type", "c5.large", "--ami", cloud.image())
     looks = cloud.proxy.count("DescribeInstances")

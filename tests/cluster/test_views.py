@@ -1,4 +1,4 @@
-"""What a person sees of a cluster, and how quickly: requirements 12, 15, 21, 23 and 25, and `template`."""
+"""What a user sees of a cluster, and how quickly: requirements 12, 15, 21, 23 and 25, and `template`."""
 
 import json
 import time
@@ -86,12 +86,12 @@ def test_r21_status_and_cost_say_what_it_costs(cloud, up):
 def test_status_says_why_it_knows_nothing_of_agents(cloud, up):
     up()
     nodes = cloud.json("status", "demo", "--no-head")["nodes"]
-    assert {(node["agent"], node["agent_why"]) for node in nodes} == {("unknown", "not asked, as --no-head says")}
+    assert {(node["agent"], node["agent_why"]) for node in nodes} == {("unknown", "not contacted because of --no-head")}
     assert "unknown: not asked" in cloud.cluster("status", "demo", "--no-head").stdout
 
 
 def spot_prices(**dollars):
-    """The answer that names these prices, by zone; the newest ones last."""
+    """The answer with these prices, by zone; the newest last."""
     items = "".join(f"<item><instanceType>c5.large</instanceType><productDescription>Linux/UNIX</productDescription>"
                     f"<spotPrice>{price}</spotPrice><timestamp>2026-01-0{day}T00:00:00.000Z</timestamp>"
                     f"<availabilityZone>us-east-1{zone}</availabilityZone></item>"
@@ -119,7 +119,7 @@ def test_spot_prices_stand_beside_those_on_demand(cloud):
 
 
 @pytest.mark.parametrize("fault,why", [(error("UnauthorizedOperation", status=403), "UnauthorizedOperation"),
-                                       (spot_prices(), "EC2 tells no price")])
+                                       (spot_prices(), "EC2 lists no prices")])
 def test_spot_prices_that_cannot_be_had_are_on_demand(cloud, fault, why):
     cloud.proxy.on("DescribeSpotPriceHistory", fault)
     told = cloud.json(*plan(cloud, "--spot", "only"))
@@ -143,7 +143,7 @@ def test_cost_counts_spot_machines_at_the_price_of_their_zone(cloud, up):
     cost = cloud.json("cost", "demo")
     assert [node["spot_dollars_per_hour"] for node in cost["nodes"]] == [0.03, 0.03, 0.03]
     assert cost["spot"]["dollars_per_hour"] == pytest.approx(3 * 0.03)
-    assert "an estimate" in cloud.cluster("cost", "demo").stdout
+    assert "estimated" in cloud.cluster("cost", "demo").stdout
 
 
 def impaired(identity):
@@ -172,12 +172,12 @@ REPLACE = ("health", "demo", "--replace", "--no-head")
 
 @pytest.mark.parametrize("victim,name,base", [("w0002", "w0002", "yes"), ("w0003", "w0004", None)])
 def test_r23_an_impaired_worker_is_replaced_by_one_of_its_kind(cloud, up, victim, name, base):
-    """One that `up` counts on leaves its name; one that was added is queued for the job as it was."""
+    """A base worker passes its name on; the replacement of an added one is queued for the job."""
     up()
     cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
     before = ids(cloud)
     cloud.proxy.on("DescribeInstanceStatus", impaired(before[victim]))
-    assert "say --yes" in cloud.cluster(*REPLACE, status=2).stderr
+    assert "with --yes" in cloud.cluster(*REPLACE, status=2).stderr
     assert ids(cloud) == before
 
     replaced = cloud.json(*REPLACE, "--yes")["replaced"]
@@ -210,7 +210,7 @@ def test_r23_the_head_is_never_replaced(cloud, up):
 
 
 def pages_of_one():
-    """Each reservation on a page of its own; the account is asked once for all pages."""
+    """Each reservation is on a page of its own; all pages are read once."""
     whole = []
 
     def page_of(exchange):
@@ -241,7 +241,7 @@ def test_r23_nodes_are_read_page_by_page(cloud, up):
 
 
 def test_r23_five_hundred_nodes_take_few_calls(cloud):
-    """At 10 ms a call; what it takes here besides is moto's time."""
+    """At 10 ms per call; the remaining time is that of moto."""
     image = cloud.image()
     for batch in range(5):
         tags = {"dtrain:cluster": "demo", "dtrain:role": "worker", "dtrain:base": "yes"}

@@ -1,5 +1,5 @@
-"""The bridge between the tags of instances and the hosts of a job, which a job's coordinator starts itself: no machines
-here, the job's hosts are names for processes of this one."""
+"""The synchronisation of instance tags with the hosts of a job, which the job's coordinator starts itself. There are no
+machines here: the job's hosts are names for processes of this one."""
 
 import pathlib
 import time
@@ -15,7 +15,7 @@ PATIENCE = 240  # seconds, on a busy machine
 
 
 class Job:
-    """An elastic job of this machine; what it says is in `log`."""
+    """An elastic job on this machine; its output is in `log`."""
 
     def __init__(self, cloud, **variables):
         self.cloud, self.folder, self.log = cloud, cloud.folder / "job", cloud.folder / "log"
@@ -28,7 +28,7 @@ class Job:
         return self.log.read_text()
 
     def members(self):
-        """The last word of the member log about each host."""
+        """The latest entry of the member log for each host."""
         log = self.folder / "host_worker_log"
         lines = log.read_text().splitlines() if log.exists() else []
         return {line.split()[2]: line.split()[1] for line in lines}
@@ -60,7 +60,7 @@ def job(cloud):
 
 
 def launched(cloud):
-    """A machine as one launched in the console from the cluster's template: (instance, address)."""
+    """A machine like one launched in the console from the cluster's template: (instance, address)."""
     tags = {"dtrain:cluster": "demo", "dtrain:role": "worker", ELASTIC: ""}
     made = cloud.ec2.run_instances(ImageId=cloud.image(), InstanceType="c5.large", MinCount=1, MaxCount=1, TagSpecifications=[
         {"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}])["Instances"][0]
@@ -97,18 +97,18 @@ def test_a_job_goes_on_without_aws_and_follows_the_tags_once_it_is_back(cloud, j
     instance, address = launched(cloud)
     cloud.proxy.on("*", error("UnauthorizedOperation"))
     running = job(**VARIABLES)
-    running.wait_for(lambda: cloud.proxy.count() > 1 and "are not followed now" in running.said(), "it says so, and asks again")
+    running.wait_for(lambda: cloud.proxy.count() > 1 and "cannot be read at the moment" in running.said(), "it says so, and asks again")
     assert "UnauthorizedOperation" in running.said() and list(running.members().values()) == ["ADDED"]
     cloud.proxy.plans.clear()
     running.wait_for(lambda: running.members().get(address) == "ADDED", "it joins")
-    running.wait_for(lambda: "are followed again" in running.said(), "it says so")
-    assert running.said().count("are not followed now") == 1
+    running.wait_for(lambda: "can be read again" in running.said(), "it says so")
+    assert running.said().count("cannot be read at the moment") == 1
 
 
 @pytest.mark.slow
 def test_a_job_needs_no_credentials_to_go_on(job):
     running = job(**VARIABLES, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
-    running.wait_for(lambda: "are not followed now" in running.said(), "it says so")
+    running.wait_for(lambda: "cannot be read at the moment" in running.said(), "it says so")
     assert list(running.members().values()) == ["ADDED"]
 
 

@@ -164,8 +164,9 @@ TEST(Gpu, AddsShardsUpOnTheDeviceAsOnTheHost) {
   const Problem problem = resnet(8);
   const auto here = compiled(problem), there = compiled(problem);
   const std::vector<backend::ShardRange> ranges = split_samples(problem.n, 2);
-  ASSERT_TRUE(here->sum_here(problem.batch(), ranges, problem.key));
-  here->apply_here({});
+  here->enqueue(problem.batch(), ranges, problem.key, backend::OwnSum{});
+  here->set_sum(backend::OwnSum{});
+  here->apply({});
   there->apply(contribution(*there, problem, 2), {});
   EXPECT_EQ(here->state().parameters, there->state().parameters);
   EXPECT_EQ(here->state().statistics, there->state().statistics);
@@ -228,11 +229,11 @@ TEST(Gpu, ComesNearTheReferenceInTf32) {
             "");
 }
 
-// Joined passes round at other places, and read factors of the type of values.
+// Fused passes round at other places, and read factors of the type of values.
 TEST(Gpu, ComputesJoinedPassesNearlyAsPassesApart) {
   const Problem problem = resnet(8);
-  const auto gradients = [&](bool joins) {
-    const auto gpu = make_gpu_with({.joins = joins, .plans = {}});
+  const auto gradients = [&](bool fuses) {
+    const auto gpu = make_gpu_with({.fuses = fuses, .plans = {}});
     const auto executable = gpu->compile(problem.graph, {.dtype = DType::float16, .max_samples = problem.n});
     executable->write_state(problem.state);
     std::vector<float> all = contribution(*executable, problem, 1);

@@ -174,11 +174,11 @@ TEST(GpuReduction, TakesGradientsFromTheQueueOfTheBackend) {
   const OnQueues on;
   const auto device = open_gpu();
   const auto there = on.compile(), host = on.compile();
-  AdderUp adder(*device, there->parts_here(), backend::ContributionLayout(on.problem.graph).size());
+  AdderUp adder(*device, there->device_parts(), backend::ContributionLayout(on.problem.graph).size());
   for (int step = 0; step < 4; ++step) {
-    there->enqueue_here(on.problem.batch(), on.shards, on.problem.key, adder);
-    there->take_sum(adder.finish());
-    there->apply_here({.rule = {}, .learning_rate = 0.01f});
+    there->enqueue(on.problem.batch(), on.shards, on.problem.key, adder);
+    there->set_sum(adder.finish());
+    there->apply({.rule = {}, .learning_rate = 0.01f});
     CollectingSink sink(on.problem.graph, on.shards);
     host->enqueue(on.problem.batch(), on.shards, on.problem.key, sink);
     host->apply(sink.sum(), {.rule = {}, .learning_rate = 0.01f});

@@ -9,7 +9,7 @@
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/agent.hpp>
-#include <dtrain/elastic/network_crew.hpp>
+#include <dtrain/elastic/network_agent_pool.hpp>
 #include <dtrain/launcher/local_launcher.hpp>
 #include <dtrain/net/channel.hpp>
 
@@ -19,12 +19,12 @@ namespace {
 
 int be_agent(std::vector<std::string> worker_command) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  const elastic::AgentJoin join = elastic::agent_join_from_json(Json::parse(text, "standard input"));
-  const auto look = [folder = Path(join.job_folder)] {
+  const elastic::AgentOrder order = elastic::agent_order_from_json(Json::parse(text, "standard input"));
+  const auto look = [folder = Path(order.job_folder)] {
     const Json leader = Json::parse(read_file(folder / "leader.json"), "leader.json");
     return elastic::AgentOptions::FolderNews{.leader = elastic::leader_from_json(leader), .job_over = false};
   };
-  elastic::run_agent({.join = join,
+  elastic::run_agent({.order = order,
                       .worker_command = std::move(worker_command),
                       .look_into_folder = look,
                       .grace = std::chrono::milliseconds(300)});
@@ -54,7 +54,7 @@ int be_worker() {
          }
          print("told " + frame);
          if (json.at("type").as_string() != "leave") return;
-         elastic::Left left{.how = elastic::Left::How::removed, .reason = "asked", .standing = {}};
+         elastic::Left left{.how = elastic::Left::How::removed, .reason = "asked", .position = {}};
          channel->send(elastic::to_json(elastic::FromWorker(left)).dump());
          channel->close_after_sending();
        },
@@ -67,13 +67,13 @@ int be_coordinator(const Path& folder, std::vector<std::string> worker_command) 
   worker_command.insert(worker_command.begin(), {"/proc/self/exe", "agent"});
   net::Loop loop;
   launcher::LocalLauncher launcher(std::move(worker_command));
-  elastic::NetworkCrew* hands = nullptr;
-  elastic::NetworkCrewOptions options{.token = "token", .job_folder = folder, .job = {}};
-  elastic::NetworkCrew crew(loop, launcher, options, [&](const elastic::CrewEvent& event) {
-    if (std::holds_alternative<elastic::HostUp>(event)) hands->start_worker("w1", 0, 1);
+  elastic::NetworkAgentPool* pool = nullptr;
+  elastic::NetworkAgentPoolOptions options{.token = "token", .job_folder = folder, .job = {}};
+  elastic::NetworkAgentPool agent_pool(loop, launcher, options, [&](const elastic::AgentPoolEvent& event) {
+    if (std::holds_alternative<elastic::HostUp>(event)) pool->start_worker("w1", 0, 1);
   });
-  hands = &crew;
-  loop.post([&] { crew.start_host({.name = "w1", .user = "", .host = "w1"}); });
+  pool = &agent_pool;
+  loop.post([&] { agent_pool.start_host({.name = "w1", .user = "", .host = "w1"}); });
   loop.run();
   return 0;
 }

@@ -63,7 +63,7 @@ def check_submission(body: dict) -> pathlib.Path:
 
 
 def read_utf(path: pathlib.Path) -> str:
-    """As Java's DataInputStream.readUTF."""
+    """Reads like Java's DataInputStream.readUTF."""
     content = path.read_bytes()
     length = int.from_bytes(content[:2], "big")
     require(length == len(content) - 2, "readUTF: the length in front is wrong")
@@ -71,7 +71,7 @@ def read_utf(path: pathlib.Path) -> str:
 
 
 def run(application: dict, command: str) -> None:
-    # As a node does: between double quotes of a shell.
+    # Like a node: between double quotes of a shell.
     line = f'exec /bin/bash -c "{command} 1>{FOLDER}/stdout 2>{FOLDER}/stderr"'
     application["process"] = subprocess.Popen(["/bin/bash", "-c", line], start_new_session=True, stdin=subprocess.DEVNULL)
     application["state"] = "RUNNING"

@@ -1,4 +1,4 @@
-"""What the launchers' tests have in common: a short job under a starter, seen as any other job is."""
+"""The common part of the launchers' tests: a short job under a process starter, checked like any other job."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def need(*programs: str) -> None:
 
 
 def expect_same_bits(world: Cluster, job: HostsJob) -> None:
-    """The job that ended well computed what one process computes."""
+    """A successful job computed the same as one process."""
     assert job.state_hash() == world.alone(job, EPOCHS), "other bits"
     job.expect_exactly_once(EPOCHS)
 
 
 def without_hosts(job: HostsJob) -> HostsJob:
-    """No -H: the scheduler says which hosts."""
+    """No -H: the scheduler chooses the hosts."""
     at = job.arguments.index("-H")
     del job.arguments[at:at + 2]
     return job
 
 
 def start_inside(job: HostsJob, *words: str) -> HostsJob:
-    """The command follows these words, as one that they run."""
+    """The words before the command, which they run."""
     world = job.world
     with open(job.log_path, "ab") as log:
         job.process = subprocess.Popen(world.seat.command([*words, PROGRAM, *job.arguments], world.folder),
@@ -59,7 +59,7 @@ def expect_token_in_no_sight(world: Cluster, job: HostsJob) -> None:
 
 
 def expect_ranks(world: Cluster, *options: object) -> None:
-    """`dtrain launch` with these options runs two ranks of a program, each on a machine of its own, and tells how it ended."""
+    """`dtrain launch` with these options runs two ranks of a program, each on its own machine, and returns the result."""
     script = 'echo "rank $RANK of $WORLD_SIZE on $(hostname)"; exit $((RANK * CODE))'
     words = ["launch", *options, "--job-dir", world.folder / "launch", "--env", "CODE=0", "--", "sh", "-c", script]
     said = sorted(line.split(" ", 1)[1] for line in world.run(*words).stdout.splitlines())
@@ -72,7 +72,7 @@ def expect_ranks(world: Cluster, *options: object) -> None:
 
 
 def stop_by_signal(job: HostsJob, number: int = signal.SIGINT) -> int:
-    """The exit code of the command that a person started."""
+    """The exit code of the command that the user started."""
     send_signal(person_s_process(job), number)
     return job.wait()
 

@@ -86,7 +86,7 @@ def test_a_killed_coordinator(world: Cluster):
 
 
 def test_says_what_is_wrong(world: Cluster):
-    """A host that is not there, a host with a port."""
+    """An unknown host, and a host with a port."""
     mpi(world, "mpirun.openmpi", "h1")
     job = world.job(hosts=["h9"], launcher="mpi", elastic=False).start()
     assert job.wait() not in (0, 75)

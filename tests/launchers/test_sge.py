@@ -23,7 +23,7 @@ def expect_no_job(world: Cluster) -> None:
 
 def test_asks_for_its_own_job(world: Cluster):
     """Outside of a job the command gets one of -n slots, here on one host each, and is run there: same bits, true code.
-    A parallel environment that nobody named, or that is not there, is refused with those that are."""
+    A missing or unknown parallel environment is refused with a list of the existing ones."""
     grid_engine(world)
     job = without_hosts(world.job(launcher="sge", epochs=EPOCHS, arguments=["-n", 2, "--sge-pe", "pernode"])).start()
     job.finish()
@@ -72,7 +72,7 @@ def test_launches_any_program(world: Cluster):
 
 @slow
 def test_a_killed_command(world: Cluster):
-    """kill -9 of the command that asked for the job ends the job: nobody goes on with hosts that are Grid Engine's again."""
+    """kill -9 of the command that asked for the job ends the job: no process continues on hosts that Grid Engine has back."""
     grid_engine(world)
     job = without_hosts(world.job(launcher="sge", arguments=["-n", 2, "--sge-pe", "pernode"])).start().wait_running(2)
     send_kill(person_s_process(job))

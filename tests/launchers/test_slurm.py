@@ -57,8 +57,8 @@ def test_in_a_job_hosts_come_and_go(world: Cluster):
 
 @slow
 def test_a_killed_coordinator(world: Cluster):
-    """kill -9 of the process that coordinates ends its job: nobody goes on with hosts that are Slurm's again, and the
-    command does not say that all is well, though salloc does."""
+    """kill -9 of the process that coordinates ends its job: no process continues on hosts that Slurm has back, and the
+    command reports a failure although salloc reports success."""
     slurm(world)
     job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2])).start().wait_running(2)
     own = person_s_process(job)
@@ -69,7 +69,7 @@ def test_a_killed_coordinator(world: Cluster):
 
 
 def test_waits_for_hosts_until_told_not_to(world: Cluster):
-    """While Slurm has no hosts the command waits; Ctrl-C takes the request back."""
+    """While Slurm has no hosts the command waits; Ctrl-C cancels the request."""
     slurm(world)
     blocker = world.seat.start("salloc", "--quiet", "-N3", "--exclusive", "sleep", "1000")
     eventually(lambda: " R " in world.seat.run("squeue", "-h").stdout, "Slurm's hosts are taken")
@@ -82,7 +82,7 @@ def test_waits_for_hosts_until_told_not_to(world: Cluster):
 
 
 def test_says_what_is_wrong(world: Cluster):
-    """A partition that is not there, a host that is not of the job."""
+    """An unknown partition, and a host outside of the job."""
     slurm(world)
     job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2, "--queue", "nope"])).start()
     assert job.wait() == 1

@@ -1,5 +1,5 @@
-"""--launcher yarn against a stand-in of the ResourceManager that checks requests as Hadoop's documentation has them. No
-real YARN was ever asked."""
+"""--launcher yarn against a stand-in of the ResourceManager that checks requests against Hadoop's documentation. It was
+never run against a real YARN."""
 
 import pathlib
 import shutil
@@ -32,7 +32,7 @@ def yarn_job(world: Cluster, name: str = "job", arguments=(), **options):
 
 
 def test_applications_of_agents(world: Cluster):
-    """Two agents are two applications; the bits are those of one process, and nothing was asked that is not documented."""
+    """Two agents are two applications; the bits are those of one process, and all requests are documented."""
     requests = yarn(world)
     job = yarn_job(world, epochs=EPOCHS, arguments=["--queue", "training", "--yarn-memory", 2048]).start().finish()
     expect_same_bits(world, job)
@@ -54,7 +54,7 @@ def test_ends_by_ctrl_c(world: Cluster):
 
 
 def test_says_what_is_wrong(world: Cluster):
-    """A queue that is not there is told in the ResourceManager's words, one that does not answer by its address."""
+    """An unknown queue is reported with the ResourceManager's message, and a missing ResourceManager by its address."""
     yarn(world)
     job = yarn_job(world, elastic=False, arguments=["--queue", "nope"]).start()
     assert job.wait() not in (0, 75)

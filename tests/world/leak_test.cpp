@@ -7,7 +7,7 @@
 #include <ranges>
 #include <vector>
 
-#include "toy_trial.hpp"
+#include "checked_toy_training.hpp"
 
 namespace dtrain::world {
 namespace {
@@ -16,15 +16,15 @@ std::ptrdiff_t entries_of(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
-// Of this process, workers and coordinator together.
+// This process, with workers and coordinator together.
 struct Usage {
   std::ptrdiff_t descriptors = entries_of("/proc/self/fd"), threads = entries_of("/proc/self/task");
 };
 
 TEST(World, KeepsNothingOfTheWorkersThatLeft) {
   const std::uint64_t changes = is_thorough() ? 500 : 60;
-  ToyTrial trial({.epochs = 1'000'000, .shard_time = {}});
-  TrialJob job(trial, {"a", "b"});
+  CheckedToyTraining training({.epochs = 1'000'000, .shard_time = {}});
+  CheckedJob job(training, {"a", "b"});
   std::uint64_t generation = 0;
   std::map<bool, std::vector<Usage>> usages;  // by whether there are three workers
   const elastic::Finish finish = job.job().run(
@@ -47,7 +47,7 @@ TEST(World, KeepsNothingOfTheWorkersThatLeft) {
   EXPECT_EQ(finish.exit_code, ExitCode::resumable) << finish.reason;
   for (const auto& [three, seen] : usages) {
     ASSERT_GE(seen.size(), changes / 4);
-    // What is on its way out when it is counted comes and goes; it must not become more.
+    // Numbers vary with workers that are ending; they must not grow.
     EXPECT_LE(std::ranges::min(seen | std::views::drop(seen.size() - 5), {}, &Usage::descriptors).descriptors,
               std::ranges::min(seen | std::views::take(5), {}, &Usage::descriptors).descriptors + 2);
     EXPECT_LE(std::ranges::min(seen | std::views::drop(seen.size() - 5), {}, &Usage::threads).threads,

@@ -1,4 +1,4 @@
-// Changes that somebody asked for.
+// Planned changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "toy_trial.hpp"
+#include "checked_toy_training.hpp"
 
 namespace dtrain::world {
 namespace {
@@ -42,7 +42,7 @@ When happened(std::string kind, std::size_t times = 1) {
   return [=](const SimJob& job) { return events_of(job, kind).size() >= times; };
 }
 
-// One thing after the other, each as soon as its time has come. Until the last one the job's steps are slow.
+// Actions in sequence, each as soon as its condition holds. Until the last one the job's steps are slow.
 class Script {
  public:
   Script& when(When when, std::function<void(SimJob&)> act = {}) {
@@ -52,13 +52,13 @@ class Script {
   Script& hosts(When when_, Hosts hosts) {
     return when(std::move(when_), [hosts = std::move(hosts)](SimJob& job) { job.set_hosts(hosts); });
   }
-  // Runs a job of the toy.
+  // Runs a job of the toy training.
   std::string run(const Hosts& hosts, const Policy& policy = quick_policy(), SimOptions options = {}) {
-    options.fate_of = [this](const WorkerFacts&, Place place, comm::CommPoint, int) {
+    options.fault_at = [this](const WorkerFacts&, Place place, comm::CommPoint, int) {
       if (place == Place::vote && !done_) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      return Fate::none;
+      return Fault::none;
     };
-    job_.emplace(trial_, hosts, policy, options);
+    job_.emplace(training_, hosts, policy, options);
     const std::string wrong = job_->run([this](SimJob& job) { act(job); });
     return wrong.empty() && !done_ ? "the script was not played to its end\n" + job_->job().last_events() : wrong;
   }
@@ -73,19 +73,19 @@ class Script {
     done_ = next_ == acts_.size();
   }
 
-  ToyTrial trial_{{.epochs = 80}};
+  CheckedToyTraining training_{{.epochs = 80}};
   std::vector<std::pair<When, std::function<void(SimJob&)>>> acts_;
   std::size_t next_ = 0;
   std::atomic<bool> done_ = false;
-  std::optional<TrialJob> job_;
+  std::optional<CheckedJob> job_;
 };
 
 Json ask(SimJob& job, const char* what) { return job.ask(Json::object({{"ask", what}})); }
 
 TEST(World, TrainsToTheSameBitsWithAnyNumberOfWorkers) {
   for (const Hosts& hosts : {Hosts{"a"}, {"a", "b"}, {"a", "b", "c"}, {"a slots=3", "b", "c"}}) {
-    ToyTrial trial({.epochs = 1});
-    EXPECT_EQ(TrialJob(trial, hosts).run(), "");
+    CheckedToyTraining training({.epochs = 1});
+    EXPECT_EQ(CheckedJob(training, hosts).run(), "");
   }
 }
 
@@ -103,7 +103,7 @@ TEST(World, ReplacesAWorkerAtOneBoundaryAndStartsTheNewOneOnce) {
   script.hosts(seen(100), {"a", "b", "d"}).when(logged("ADDED d"));
   EXPECT_EQ(script.run({"a", "b", "c"}), "");
   EXPECT_EQ(events_of(script.job(), "commit").size(), 2u);
-  EXPECT_EQ(script.job().crew().started(), 4);
+  EXPECT_EQ(script.job().agent_pool().started(), 4);
   const Hosts log = lines_of_log(script.job());
   EXPECT_EQ(Hosts(log.begin() + 3, log.end()), (Hosts{"REMOVED c", "ADDED d"}));
 }
@@ -145,8 +145,8 @@ TEST(World, ADrainedHostGoesAtTheNextStepAndStaysInTheFile) {
 
 TEST(World, AStopEndsTheJobResumable) {
   for (const bool at_once : {false, true}) {
-    ToyTrial trial({.epochs = 1000});
-    TrialJob job(trial, {"a", "b"});
+    CheckedToyTraining training({.epochs = 1000});
+    CheckedJob job(training, {"a", "b"});
     const elastic::Finish finish = job.job().run([&](SimJob& sim) {
       if (seen(100)(sim)) sim.ask(Json::object({{"ask", "stop"}, {"now", at_once}}));
     });
@@ -191,7 +191,7 @@ TEST(World, AHostThatCannotBeStartedDisturbsNobody) {
 TEST(World, TheListTellsWhatEachHostDoes) {
   Json list;
   Script script;
-  // Each worker's heartbeats tell of its steps in a time of their own.
+  // Heartbeats of different workers report their steps at different times.
   const When all_told = [](const SimJob& job) {
     return std::ranges::all_of(job.state().workers,
                                [](const auto& each) { return each.second.progress.step_seconds > 0; });
@@ -213,8 +213,8 @@ TEST(World, TheListTellsWhatEachHostDoes) {
 }
 
 TEST(World, RequestsThatMeanNothingAreAnsweredWithTheReason) {
-  ToyTrial trial({.epochs = 1});
-  TrialJob job(trial, {"a"});
+  CheckedToyTraining training({.epochs = 1});
+  CheckedJob job(training, {"a"});
   const auto message = [&](Json body) { return job.job().ask(std::move(body)).at("error").at("message").as_string(); };
   EXPECT_EQ(message(Json::object({{"ask", "dance"}})), "the coordinator knows no request \"dance\"");
   EXPECT_EQ(message(Json::object({{"ask", "drain"}, {"host", "z"}})), "the job has no host z");

@@ -1,33 +1,33 @@
-// Random schedules of joins, leaves, deaths and hangs: whatever happens, the job ends with the bits of an undisturbed
-// run, and every sample is consumed once in every epoch. DTRAIN_WORLD_SEEDS says how many are tried.
+// Random schedules of joins, leaves, deaths and hangs: the job always ends with the bits of an undisturbed run, and
+// every epoch consumes every sample once. DTRAIN_WORLD_SEEDS sets the number of schedules.
 #include <gtest/gtest.h>
 
-#include "real_trial.hpp"
+#include "checked_real_training.hpp"
+#include "checked_toy_training.hpp"
 #include "schedule.hpp"
-#include "toy_trial.hpp"
 
 namespace dtrain::world {
 namespace {
 
-std::string disturbed_by(std::uint32_t seed, Trial& trial) {
-  Schedule schedule(seed, trial.samples());
+std::string disturbed_by(std::uint32_t seed, CheckedTraining& training) {
+  Schedule schedule(seed, training.samples());
   SimOptions options;
-  options.fate_of = schedule.fate_of();
+  options.fault_at = schedule.fault_at();
   elastic::Policy policy = quick_policy();
   policy.boundary = seed % 4 == 0 ? elastic::Boundary::epoch : elastic::Boundary::step;
-  return TrialJob(trial, schedule.hosts(), policy, options).run([&](SimJob& job) { schedule.act(job); });
+  return CheckedJob(training, schedule.hosts(), policy, options).run([&](SimJob& job) { schedule.act(job); });
 }
 
 class RandomSchedule : public testing::TestWithParam<std::uint32_t> {};
 
-// Every fourth with the real trainer, the others with the toy, which is quicker.
+// Every fourth seed uses the real trainer, the others the toy, which is quicker.
 TEST_P(RandomSchedule, EndsWithTheSameBitsAndEverySampleOnce) {
   if (GetParam() % 4 == 1) {
-    RealTrial trial(6);
-    EXPECT_EQ(disturbed_by(GetParam(), trial), "");
+    CheckedRealTraining training(6);
+    EXPECT_EQ(disturbed_by(GetParam(), training), "");
   } else {
-    ToyTrial trial({.epochs = 4});
-    EXPECT_EQ(disturbed_by(GetParam(), trial), "");
+    CheckedToyTraining training({.epochs = 4});
+    EXPECT_EQ(disturbed_by(GetParam(), training), "");
   }
 }
 

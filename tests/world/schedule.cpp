@@ -8,18 +8,18 @@ namespace dtrain::world {
 
 using elastic::WorkerId;
 
-void Dooms::set(const std::string& host, const Doom& doom) {
+void FaultPlan::set(const std::string& host, const PlannedFault& fault) {
   const std::lock_guard lock(mutex_);
-  dooms_[host] = doom;
+  faults_[host] = fault;
 }
 
-Fate Dooms::fate_of(const std::string& host, Place place, int count) {
+Fault FaultPlan::fault_at(const std::string& host, Place place, int count) {
   const std::lock_guard lock(mutex_);
-  const auto found = dooms_.find(host);
-  if (found == dooms_.end() || found->second.place != place || count < found->second.count) return Fate::none;
-  const Fate fate = found->second.fate;
-  dooms_.erase(found);
-  return fate;
+  const auto found = faults_.find(host);
+  if (found == faults_.end() || found->second.place != place || count < found->second.count) return Fault::none;
+  const Fault fault = found->second.fault;
+  faults_.erase(found);
+  return fault;
 }
 
 Schedule::Schedule(std::uint32_t seed, std::uint64_t samples) : random_(seed, RandomUse::drawing, 0, 0) {
@@ -30,9 +30,9 @@ Schedule::Schedule(std::uint32_t seed, std::uint64_t samples) : random_(seed, Ra
   for (std::uint32_t i = 1 + random_.below(4); i > 0; --i) hosts_.push_back(unused_host());
 }
 
-FateOf Schedule::fate_of() {
+FaultAt Schedule::fault_at() {
   return [this](const WorkerFacts& worker, Place place, comm::CommPoint, int count) {
-    return dooms_.fate_of(worker.host, place, count);
+    return faults_.fault_at(worker.host, place, count);
   };
 }
 
@@ -47,19 +47,19 @@ void Schedule::disturb(SimJob& job) {
     case 0:
       return add(job);
     case 1:
-      return add_doomed(job);
+      return add_failing(job);
     case 2:
       return remove(job);
     case 3:
       return replace(job);
     case 4:
-      return doom_member(job, Fate::hang);
+      return fail_member(job, Fault::hang);
     case 5:
-      return void(job.crew().stop(any_member(job)));
+      return void(job.agent_pool().stop(any_member(job)));
     case 6:
       return kill_members(job, 1 + random_.below(3));
     case 7:
-      return doom_member(job, Fate::die);
+      return fail_member(job, Fault::die);
     default:
       return kill_members(job, 1);
   }
@@ -70,15 +70,15 @@ void Schedule::add(SimJob& job) {
   job.set_hosts(hosts_);
 }
 
-// Dies or hangs while it prepares, enters, receives the state, or in one of its first steps.
-void Schedule::add_doomed(SimJob& job) {
+// Adds a host whose worker dies or hangs while it prepares, enters, receives the state, or in one of its first steps.
+void Schedule::add_failing(SimJob& job) {
   constexpr Place kPlaces[] = {Place::progress, Place::enter, Place::comm,
                                Place::entered,  Place::vote,  Place::end_apply};
   const Place place = kPlaces[random_.below(std::size(kPlaces))];
   const bool may_hang = place != Place::comm && random_.below(3) == 0;
   const std::uint32_t count = random_.below(place == Place::comm ? 20 : 2);
   hosts_.push_back(unused_host());
-  dooms_.set(hosts_.back(), {place, static_cast<int>(count), may_hang ? Fate::hang : Fate::die});
+  faults_.set(hosts_.back(), {place, static_cast<int>(count), may_hang ? Fault::hang : Fault::die});
   job.set_hosts(hosts_);
 }
 
@@ -93,14 +93,14 @@ void Schedule::replace(SimJob& job) {
   job.set_hosts(hosts_);
 }
 
-void Schedule::doom_member(SimJob& job, Fate fate) {
+void Schedule::fail_member(SimJob& job, Fault fault) {
   constexpr Place kPlaces[] = {Place::progress, Place::vote, Place::judge, Place::begin_apply, Place::end_apply};
   const Place place = kPlaces[random_.below(std::size(kPlaces))];
-  dooms_.set(job.state().workers.at(any_member(job)).host, {place, 0, fate});
+  faults_.set(job.state().workers.at(any_member(job)).host, {place, 0, fault});
 }
 
 void Schedule::kill_members(SimJob& job, std::uint32_t count) {
-  for (; count > 0; --count) job.crew().kill(any_member(job));
+  for (; count > 0; --count) job.agent_pool().kill(any_member(job));
 }
 
 WorkerId Schedule::any_member(SimJob& job) {

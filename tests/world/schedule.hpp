@@ -1,4 +1,4 @@
-// A random sequence of disturbances, a function of its seed alone (when they happen depends on threads too).
+// A random sequence of disturbances that depends on its seed alone (their times depend on threads too).
 #pragma once
 
 #include <map>
@@ -8,26 +8,26 @@
 
 #include <dtrain/base/random.hpp>
 
-#include "trial.hpp"
+#include "checked_training.hpp"
 
 namespace dtrain::world {
 
-// Where a worker of a host will end, once.
-struct Doom {
+// The place where the next worker of a host dies or hangs, once.
+struct PlannedFault {
   Place place = Place::enter;
-  int count = 0;  // not before it passed the place so often
-  Fate fate = Fate::die;
+  int count = 0;  // number of passes of the place before that
+  Fault fault = Fault::die;
 };
 
-// Any thread.
-class Dooms {
+// The faults that are planned for hosts. Any thread.
+class FaultPlan {
  public:
-  void set(const std::string& host, const Doom& doom);
-  Fate fate_of(const std::string& host, Place place, int count);
+  void set(const std::string& host, const PlannedFault& fault);
+  Fault fault_at(const std::string& host, Place place, int count);
 
  private:
   std::mutex mutex_;
-  std::map<std::string, Doom> dooms_;
+  std::map<std::string, PlannedFault> faults_;
 };
 
 class Schedule {
@@ -35,23 +35,23 @@ class Schedule {
   // Two to six disturbances within so many samples, beginning with one to four hosts.
   Schedule(std::uint32_t seed, std::uint64_t samples);
   const std::vector<std::string>& hosts() const { return hosts_; }
-  // For the job's options; the schedule must outlive the job.
-  FateOf fate_of();
+  // For SimOptions::fault_at; the schedule must outlive the job.
+  FaultAt fault_at();
   void act(SimJob& job);
 
  private:
   void disturb(SimJob& job);
   void add(SimJob& job);
-  void add_doomed(SimJob& job);
+  void add_failing(SimJob& job);
   void remove(SimJob& job);
   void replace(SimJob& job);
-  void doom_member(SimJob& job, Fate fate);
+  void fail_member(SimJob& job, Fault fault);
   void kill_members(SimJob& job, std::uint32_t count);
   elastic::WorkerId any_member(SimJob& job);
   std::string unused_host();
 
   RandomStream random_;
-  Dooms dooms_;
+  FaultPlan faults_;
   std::vector<std::uint64_t> when_;  // samples seen, the next one last
   std::vector<std::string> hosts_;
   int named_ = 0;

@@ -49,14 +49,14 @@ Policy quick_policy() {
 }
 
 SimJob::SimJob(std::vector<std::string> hosts, const Policy& policy, Body body, SimOptions options)
-    : crew_(std::move(body), std::move(options)),
-      coordinator_((write_hosts(hosts), options_for(folder_.path(), policy)), crew_, Moment::now()) {}
+    : agent_pool_(std::move(body), std::move(options)),
+      coordinator_((write_hosts(hosts), options_for(folder_.path(), policy)), agent_pool_, Moment::now()) {}
 
 Finish SimJob::run(const std::function<void(SimJob&)>& act, std::chrono::milliseconds deadline) {
   const Time end = Moment::now().time + deadline;
   Time next_tick{};
   while (!coordinator_.finished()) {
-    for (CrewEvent& event : crew_.take_events(kTick)) coordinator_.feed(std::move(event), Moment::now());
+    for (AgentPoolEvent& event : agent_pool_.take_events(kTick)) coordinator_.feed(std::move(event), Moment::now());
     const Time now = Moment::now().time;
     if (now > end) throw Error("the job does not come to its end:\n" + workers() + last_events());
     if (now >= next_tick) coordinator_.tick(Moment::now());
@@ -81,10 +81,10 @@ std::vector<WorkerId> SimJob::members() const {
   return state().current ? state().current->members : std::vector<WorkerId>();
 }
 
-Standing SimJob::furthest() const {
-  Standing furthest;
+TrainingPosition SimJob::furthest() const {
+  TrainingPosition furthest;
   for (const auto& [id, worker] : state().workers)
-    furthest = std::max({furthest, worker.standing, worker.progress.standing});
+    furthest = std::max({furthest, worker.position, worker.progress.position});
   return furthest;
 }
 
@@ -94,7 +94,7 @@ std::string SimJob::workers() const {
     const Progress& progress = worker.progress;
     text += fmt::format("worker {} on {}: generation {}, {} for {:.2f} s, epoch {} step {}\n", id, worker.host,
                         progress.generation, phase_name(progress.phase), progress.seconds_in_phase,
-                        progress.standing.epoch, progress.standing.step);
+                        progress.position.epoch, progress.position.step);
   }
   return text;
 }

@@ -11,14 +11,15 @@ namespace {
 
 using namespace elastic;
 
-// The worker's membership, with a place to die at before and after everything that matters.
-class MortalMembership final : public Membership {
+// The worker's membership, with a place for a fault before and after every call that matters.
+class FaultyMembership final : public Membership {
  public:
-  MortalMembership(Membership& inner, SimWorker& worker) : inner_(inner), worker_(worker) {}
+  FaultyMembership(Membership& inner, SimWorker& worker) : inner_(inner), worker_(worker) {}
 
-  Entry enter(const Standing& standing) override {
+  void probed(const std::string& hash) override { inner_.probed(hash); }
+  Entry enter(const TrainingPosition& position) override {
     worker_.pass(Place::enter);
-    Entry entry = inner_.enter(standing);
+    Entry entry = inner_.enter(position);
     if (entry.communicator) {
       const std::shared_ptr<comm::Communicator> shared = std::move(entry.communicator);
       entry.communicator = std::make_unique<SharedCommunicator>(shared);
@@ -27,9 +28,9 @@ class MortalMembership final : public Membership {
     worker_.pass(Place::enter);
     return entry;
   }
-  void entered(const Standing& standing) override {
+  void entered(const TrainingPosition& position) override {
     worker_.pass(Place::entered);
-    inner_.entered(standing);
+    inner_.entered(position);
     worker_.pass(Place::entered);
   }
   std::uint64_t vote() override {
@@ -44,8 +45,8 @@ class MortalMembership final : public Membership {
     worker_.pass(Place::begin_apply);
     inner_.begin_apply();
   }
-  void end_apply(const Standing& standing) override {
-    inner_.end_apply(standing);
+  void end_apply(const TrainingPosition& position) override {
+    inner_.end_apply(position);
     worker_.pass(Place::end_apply);
   }
   void lost(const PeerLost& error) override {
@@ -65,8 +66,8 @@ class MortalMembership final : public Membership {
 
 }  // namespace
 
-SimWorker::SimWorker(SimCrew& crew, WorkerFacts facts)
-    : crew_(crew), facts_(std::move(facts)), thread_([this] { run(); }) {}
+SimWorker::SimWorker(SimAgentPool& agent_pool, WorkerFacts facts)
+    : agent_pool_(agent_pool), facts_(std::move(facts)), thread_([this] { run(); }) {}
 
 SimWorker::~SimWorker() {
   kill();
@@ -96,12 +97,13 @@ void SimWorker::stop() { stopped_ = true; }
 void SimWorker::pass(Place place, comm::CommPoint point) {
   if (dead_) throw SimDeath();
   const int count = passed_[static_cast<std::size_t>(place)]++;
-  const Fate fate = crew_.options_.fate_of ? crew_.options_.fate_of(facts_, place, point, count) : Fate::none;
-  if (fate == Fate::die) {
+  const Fault fault =
+      agent_pool_.options_.fault_at ? agent_pool_.options_.fault_at(facts_, place, point, count) : Fault::none;
+  if (fault == Fault::die) {
     dead_ = true;  // the trainer unwinds and takes everything with it, at the latest at its next place
     throw SimDeath();
   }
-  if (fate == Fate::hang || stopped_) wait_for_death();
+  if (fault == Fault::hang || stopped_) wait_for_death();
 }
 
 void SimWorker::wait_for_death() {
@@ -116,7 +118,7 @@ void SimWorker::hold(std::weak_ptr<comm::Communicator> communicator) {
 }
 
 void SimWorker::send(const FromWorker& message) {
-  if (!dead_ && !stopped_) crew_.post(WorkerSays{facts_.worker, message});
+  if (!dead_ && !stopped_) agent_pool_.post(WorkerSays{facts_.worker, message});
 }
 
 void SimWorker::run() {
@@ -131,27 +133,27 @@ void SimWorker::run() {
   }
   if (dead_) exited = {.worker = facts_.worker, .exit_code = 0, .signal = 9, .last_lines = {}};
   gone_ = true;
-  crew_.post(std::move(exited));
+  agent_pool_.post(std::move(exited));
 }
 
 Left::How SimWorker::live() {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, crew_.options_.build_time, [this] { return dead_.load(); });
+    changed_.wait_for(lock, agent_pool_.options_.build_time, [this] { return dead_.load(); });
   }
   pass(Place::progress);
   comm::Endpoint endpoint({.bind_address = "127.0.0.1",
                            .secret = "the job's token",
                            .transport = comm::Transport::tcp,
-                           .operation_deadline = crew_.options_.operation_deadline,
+                           .operation_deadline = agent_pool_.options_.operation_deadline,
                            .on_point = [this](comm::CommPoint point) { pass(Place::comm, point); }});
   WorkerSession session(*this, endpoint,
                         {.worker = facts_.worker,
                          .fingerprint = "the same",
-                         .heartbeat = crew_.options_.heartbeat,
-                         .mesh_deadline = crew_.options_.operation_deadline,
+                         .heartbeat = agent_pool_.options_.heartbeat,
+                         .mesh_deadline = agent_pool_.options_.operation_deadline,
                          .ask_leave_on_signal = false});
-  struct Known {  // by the coordinator's thread, as long as it lives
+  struct Known {  // visible to the coordinator's thread while it lives
     SimWorker& worker;
     Known(SimWorker& self, WorkerSession& session) : worker(self) {
       const std::lock_guard lock(worker.mutex_);
@@ -164,8 +166,8 @@ Left::How SimWorker::live() {
       worker.session_ = nullptr;
     }
   } known(*this, session);
-  MortalMembership membership(session, *this);
-  const Left::How how = crew_.body_(membership, facts_);
+  FaultyMembership membership(session, *this);
+  const Left::How how = agent_pool_.body_(membership, facts_);
   session.leave(how, "");
   return how;
 }

@@ -1,4 +1,4 @@
-// One worker process, played by a thread.
+// One worker process, simulated by a thread.
 #pragma once
 
 #include <array>
@@ -8,18 +8,18 @@
 
 #include <dtrain/elastic/session.hpp>
 
-#include "sim_crew.hpp"
+#include "sim_agent_pool.hpp"
 
 namespace dtrain::world {
 
-// What unwinds the trainer of a worker that was killed. No dtrain::Error: nobody may take it for a failure.
+// Unwinds the trainer of a killed worker. Not a dtrain::Error, so that no handler takes it for a failure.
 struct SimDeath final : std::exception {
   const char* what() const noexcept override { return "this worker was killed"; }
 };
 
 class SimWorker final : private elastic::ControlLink {
  public:
-  SimWorker(SimCrew& crew, WorkerFacts facts);
+  SimWorker(SimAgentPool& agent_pool, WorkerFacts facts);
   ~SimWorker() override;  // kills and joins
 
   void receive(const elastic::ToWorker& message);
@@ -38,7 +38,7 @@ class SimWorker final : private elastic::ControlLink {
   void send(const elastic::FromWorker& message) override;
   void wait_for_death();
 
-  SimCrew& crew_;
+  SimAgentPool& agent_pool_;
   const WorkerFacts facts_;
   std::array<std::atomic<int>, 8> passed_{};  // by Place
   std::atomic<bool> dead_ = false, stopped_ = false, gone_ = false;

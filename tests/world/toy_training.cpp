@@ -15,7 +15,7 @@ namespace {
 
 using elastic::Entry;
 using elastic::Phase;
-using elastic::Standing;
+using elastic::TrainingPosition;
 using elastic::Verdict;
 
 std::vector<std::uint32_t> order_of(const ToyTask& task, std::uint32_t epoch) {
@@ -26,7 +26,7 @@ std::vector<std::uint32_t> order_of(const ToyTask& task, std::uint32_t epoch) {
   return order;
 }
 
-// Samples of one shard of one step.
+// The samples of one shard of one step.
 std::vector<std::uint32_t> samples_of_shard(const ToyTask& task, const std::vector<std::uint32_t>& order,
                                             std::uint64_t step, int shard) {
   const std::uint64_t begin = step * task.batch;
@@ -41,7 +41,7 @@ std::vector<std::uint32_t> samples_of_shard(const ToyTask& task, const std::vect
 void add_gradient(std::uint32_t sample, std::uint32_t epoch, std::span<const float> weights, std::span<float> sum) {
   RandomStream random(11, RandomUse::augment, epoch, sample);
   for (std::size_t i = 0; i < weights.size(); ++i) sum[i] += weights[i] * 0.25f - random.uniform(-1, 1);
-  sum.back() += 1;  // the count rides in the same buffer
+  sum.back() += 1;  // the count travels in the same buffer
 }
 
 void apply_sum(std::span<const float> sum, std::vector<float>& weights) {
@@ -57,13 +57,13 @@ ByteView bytes_of_all(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
-std::string pack(const Standing& standing) {
-  return std::string(reinterpret_cast<const char*>(&standing), sizeof standing);
+std::string pack(const TrainingPosition& position) {
+  return std::string(reinterpret_cast<const char*>(&position), sizeof position);
 }
-Standing unpack(const std::string& text) {
-  Standing standing;
-  std::memcpy(&standing, text.data(), sizeof standing);
-  return standing;
+TrainingPosition unpack(const std::string& text) {
+  TrainingPosition position;
+  std::memcpy(&position, text.data(), sizeof position);
+  return position;
 }
 
 class Run {
@@ -73,7 +73,7 @@ class Run {
 
   ToyResult run() {
     for (;;) {
-      Entry entry = membership_.enter(state_.standing);
+      Entry entry = membership_.enter(state_.position);
       if (entry.kind == Entry::Kind::leave) return {ToyResult::Ended::removed, state_};
       if (entry.kind != Entry::Kind::train) return {ToyResult::Ended::stopped, state_};
       try {
@@ -88,11 +88,11 @@ class Run {
   }
 
  private:
-  // The most advanced rank sends its state to those behind; of several the first.
+  // The most advanced rank sends its state to those behind; of equal ranks the first one does.
   void synchronize() {
     membership_.progress(Phase::entering);
-    std::vector<Standing> standings;
-    for (const std::string& text : comm_->all_gather(bytes_of(pack(state_.standing))))
+    std::vector<TrainingPosition> standings;
+    for (const std::string& text : comm_->all_gather(bytes_of(pack(state_.position))))
       standings.push_back(unpack(text));
     const auto best = std::max_element(standings.begin(), standings.end());
     if (!best->has_state) {
@@ -105,7 +105,7 @@ class Run {
         if (comm_->rank() == rank) receive_state(from, *best);
       }
     }
-    membership_.entered(state_.standing);
+    membership_.entered(state_.position);
   }
 
   void send_state(int to) {
@@ -115,8 +115,8 @@ class Run {
     comm_->send(to, bytes_of_all(state_.history));
   }
 
-  void receive_state(int from, const Standing& standing) {
-    ToyState staged{standing, fresh_weights(task_), {}};
+  void receive_state(int from, const TrainingPosition& position) {
+    ToyState staged{position, fresh_weights(task_), {}};
     comm_->receive(from, std::as_writable_bytes(std::span(staged.weights)));
     std::uint64_t steps = 0;
     comm_->receive(from, std::as_writable_bytes(std::span(&steps, 1)));
@@ -128,13 +128,13 @@ class Run {
   void take_over(ToyState state) {
     membership_.begin_apply();
     state_ = std::move(state);
-    membership_.end_apply(state_.standing);
+    membership_.end_apply(state_.position);
   }
 
-  // Why the whole run ended; nothing when only this generation did.
+  // Why the whole run ended; nothing when only this generation ended.
   std::optional<ToyResult::Ended> train_generation() {
-    while (state_.standing.epoch < task_.epochs) {
-      const Verdict verdict = state_.standing.step < task_.steps() ? train_step() : close_epoch();
+    while (state_.position.epoch < task_.epochs) {
+      const Verdict verdict = state_.position.step < task_.steps() ? train_step() : close_epoch();
       if (verdict == Verdict::change) return std::nullopt;
       if (verdict == Verdict::stop) return ToyResult::Ended::stopped;
     }
@@ -158,7 +158,7 @@ class Run {
   void compute_shard(comm::Reduction& reduction, int shard) {
     const std::span<float> leaf = reduction.leaf(shard);
     std::ranges::fill(leaf, 0.0f);
-    const Standing& at = state_.standing;
+    const TrainingPosition& at = state_.position;
     for (const std::uint32_t sample : samples_of_shard(task_, order_of(task_, at.epoch), at.step, shard)) {
       add_gradient(sample, at.epoch, state_.weights, leaf);
       ledger_.computed(at.epoch, at.step, generation_, sample);
@@ -170,10 +170,10 @@ class Run {
   void apply(std::span<const float> sum) {
     membership_.begin_apply();
     apply_sum(sum, state_.weights);
-    state_.standing.samples_seen += static_cast<std::uint64_t>(sum.back());
-    ++state_.standing.step;
+    state_.position.samples_seen += static_cast<std::uint64_t>(sum.back());
+    ++state_.position.step;
     state_.history.push_back(generation_);
-    membership_.end_apply(state_.standing);
+    membership_.end_apply(state_.position);
   }
 
   Verdict close_epoch() {
@@ -185,9 +185,9 @@ class Run {
     }
     const Verdict verdict = membership_.judge(votes, true);
     membership_.begin_apply();
-    ++state_.standing.epoch;
-    state_.standing.step = 0;
-    membership_.end_apply(state_.standing);
+    ++state_.position.epoch;
+    state_.position.step = 0;
+    membership_.end_apply(state_.position);
     return verdict;
   }
 

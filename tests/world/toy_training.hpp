@@ -1,5 +1,5 @@
-// A training loop over the contract of elastic/membership.hpp that is as small as it can be: a vector of weights, and
-// gradients that are a pure function of weights and sample ids. It says which samples went into every step.
+// A minimal training loop over elastic/membership.hpp: a vector of weights, and gradients that are a pure function of
+// weights and sample ids. It records which samples went into every step.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ToyTask {
   std::uint32_t batch = 16;
   int shards = 8;
   int width = 67;                             // floats of the state
-  std::chrono::microseconds shard_time{100};  // a shard's pretended work
+  std::chrono::microseconds shard_time{100};  // simulated work of a shard
   std::uint32_t steps() const { return (samples + batch - 1) / batch; }
 };
 
@@ -27,7 +27,7 @@ struct ToyTask {
 class ToyLedger {
  public:
   void computed(std::uint32_t epoch, std::uint64_t step, std::uint64_t generation, std::uint32_t sample);
-  // Of the generation that the step was applied in, as often as each was computed.
+  // For the generation that applied the step: how often each sample was computed.
   std::vector<std::uint32_t> samples_of(std::uint32_t epoch, std::uint64_t step, std::uint64_t generation) const;
 
  private:
@@ -36,7 +36,7 @@ class ToyLedger {
 };
 
 struct ToyState {
-  elastic::Standing standing;
+  elastic::TrainingPosition position;
   std::vector<float> weights;
   std::vector<std::uint64_t> history;  // [step of the whole run]: the generation that applied it
 };
@@ -48,10 +48,10 @@ struct ToyResult {
 
 ToyResult train_toy(elastic::Membership& membership, const ToyTask& task, ToyLedger& ledger);
 
-// What an undisturbed run ends with.
+// The result of an undisturbed run.
 std::vector<float> expected_weights(const ToyTask& task);
 
-// Every sample once in every epoch, by the history of a finished run; otherwise a sentence.
+// Empty when the history of a finished run has every sample once in every epoch; otherwise a complaint.
 std::string complaint(const ToyTask& task, const ToyLedger& ledger, const std::vector<std::uint64_t>& history);
 
 }  // namespace dtrain::world

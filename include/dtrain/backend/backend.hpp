@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <dtrain/backend/dtype.hpp>
@@ -27,7 +28,7 @@ struct HostBatch {
   const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
   const std::uint32_t* sample_ids = nullptr;  // [n], the record's position in its file: keys of dropout
   nn::Pixels pixels = {};                     // in the place of images, which are null, where BatchWish asks for them
-  std::uint64_t staged = 0;                   // what stage() called this batch; 0: nobody brought it there
+  std::uint64_t staged = 0;                   // handle returned by stage(); 0: the batch was not staged
 };
 
 // How a backend would have its batches.
@@ -80,17 +81,41 @@ class ContributionSink {
   virtual void ready(const ShardRange& shard, std::int64_t first, std::int64_t size, bool last) = 0;
 };
 
-// Receives contributions that stay on the GPU where they are computed. One thread, that of enqueue_here().
+// Receives contributions that stay on the GPU where they are computed. One thread, that of Executable::enqueue().
 class DeviceSink {
  public:
   virtual ~DeviceSink() = default;
-  // First of all: nobody uses the sum of the step before when `mark` is reached.
+  // Comes first. The sum of the step before may be overwritten when `mark` is reached.
   virtual void begin(DeviceMark mark) = 0;
-  // Part `part` of Executable::parts_here() lies at `values` when `ready` is reached. Shards and parts in order.
+  // Part `part` of Executable::device_parts() lies at `values` when `ready` is reached. Shards and parts in order.
   virtual void take(const ShardRange& shard, int part, const float* values, DeviceMark ready) = 0;
-  // When it is reached, all that was taken may be overwritten.
+  // When it is reached, all that was taken of the shards before the last one may be overwritten.
   virtual DeviceMark taken() = 0;
 };
+
+// The executable adds the contributions up itself and keeps the sum on its device. For a rank without peers: its shards
+// are all of the step, 0 to V - 1 in order, V a power of two, and are added by the canonical tree (left + right).
+struct OwnSum {};
+
+// Where the contributions of a step go. An executable whose device_parts() are empty computes on the host and takes a
+// ContributionSink only.
+class StepSink {
+ public:
+  StepSink(ContributionSink& sink) : to_(&sink) {}
+  StepSink(DeviceSink& sink) : to_(&sink) {}
+  StepSink(OwnSum own) : to_(own) {}
+  ContributionSink* host() const;  // nullptr: another one
+  DeviceSink* device() const;
+  // DTRAIN_CHECKs that it is one: what an executable that computes on the host says to all others.
+  ContributionSink& require_host() const;
+
+ private:
+  std::variant<ContributionSink*, DeviceSink*, OwnSum> to_;
+};
+
+// The sum over all shards of a step: on the host, in memory of the executable's GPU that nothing else uses before
+// apply() is done, or the one that the executable made.
+using StepSum = std::variant<std::span<const float>, float*, OwnSum>;
 
 // Everything that persists between steps, on the host.
 struct ModelState {
@@ -120,12 +145,12 @@ struct CompileOptions {
   int max_samples = 0;       // largest shard or evaluation block that will be asked for
   int top_k = 5;             // capped at the number of classes
   bool training = true;      // false: evaluate() and logits() only, less memory
-  // Of the updates to come, so that what it needs is reserved with the rest; empty: when it is first met.
+  // Rule of the updates to come, so that its memory is reserved with the rest; empty: reserved at the first update.
   std::optional<nn::OptimizerKind> optimizer = {};
 };
 
-// Call from one thread at a time. Throws DataError if a gradient is asked of labels out of range; Error if memory is
-// short.
+// A step is enqueue(), the sum of what all ranks contributed, set_sum() and apply(). Call from one thread at a time.
+// Throws DataError if a gradient is asked of labels out of range; Error if memory is short.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -133,37 +158,26 @@ class Executable {
   // Begins to bring a batch to where it will be computed, beside the work that is under way. Its memory must stay as it
   // is until the call that gets it with `staged` = the result has done its work; it may never come. Keeps up to two.
   // 0: this executable computes where the batch is.
-  virtual std::uint64_t stage(const HostBatch& /*batch*/) { return 0; }
+  virtual std::uint64_t stage(const HostBatch& batch) = 0;
+
+  // The parts in which contributions become final on the device, in that order, the same for all executables of a
+  // graph; gradients apart from what follows them. Empty: contributions are computed on the host.
+  virtual std::vector<FloatRange> device_parts() const = 0;
 
   // Forward and backward of the shards, lanes in parallel; changes no persistent state. May return before the work is
   // done; batch and sink must stay alive until synchronize(). A size seen for the first time is compiled first.
   virtual void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
-                       ContributionSink& sink) = 0;
+                       StepSink sink) = 0;
   // Waits for all that was enqueued; rethrows what went wrong in it.
   virtual void synchronize() = 0;
-
-  // One local phase: gradients are divided by the contribution's count, then the optimizer moves parameters, then
-  // running statistics take the weighted mean of the batch statistics. `contribution` is the sum over all shards of the
-  // step. In float16, a sum with a gradient that is not finite moves nothing but the loss scale.
-  virtual void apply(std::span<const float> contribution, const Update& update) = 0;
-
-  // For a rank without peers, on a backend with memory of its own: the contributions of all shards of a step, 0 to V -
-  // 1 in order, V a power of two, are added by the canonical tree over V (left + right) and stay where they were
-  // computed. Gives what was counted. nullopt: not here, use enqueue() and apply().
-  virtual std::optional<StepMetrics> sum_here(const HostBatch& /*batch*/, std::span<const ShardRange> /*shards*/,
-                                              const StepKey& /*key*/) {
-    return std::nullopt;
-  }
-  // For a rank with peers, likewise: the parts in which contributions become final here, in that order, the same for
-  // all executables of a graph; gradients apart from what follows them. Empty: not here, use enqueue().
-  virtual std::vector<FloatRange> parts_here() const { return {}; }
-  // As enqueue(), and returns before the work is done.
-  virtual void enqueue_here(const HostBatch& /*batch*/, std::span<const ShardRange> /*shards*/, const StepKey& /*key*/,
-                            DeviceSink& /*sink*/) {}
-  // The sum over all shards of the step, in memory of this GPU that nobody else uses before apply_here() is done.
-  virtual StepMetrics take_sum(float* /*sum*/) { return {}; }
-  // apply() of the sum that sum_here() left, or take_sum() was given; only after that.
-  virtual void apply_here(const Update& /*update*/) {}
+  // The sum over all shards of the step; what it lies in must stay as it is until apply() returns. Gives what was
+  // counted.
+  virtual StepMetrics set_sum(StepSum sum) = 0;
+  // One local phase: gradients are divided by the sum's count, then the optimizer moves parameters, then running
+  // statistics take the weighted mean of the batch statistics. In float16, a sum with a gradient that is not finite
+  // moves nothing but the loss scale. Once for each set_sum().
+  virtual void apply(const Update& update) = 0;
+  void apply(std::span<const float> sum, const Update& update);  // set_sum() and apply()
 
   // Forward with running statistics. `logits` is empty or [n, classes]. loss_sum is that of plain cross-entropy
   // (no label smoothing).
@@ -174,9 +188,9 @@ class Executable {
   ModelState read_state() const { return state(); }  // a copy
   // A few of its floats: parameters, statistics and optimizer as one row. Where they lie on a GPU the others stay
   // there.
-  virtual std::int64_t state_size() const;
-  virtual std::vector<float> state_floats(FloatRange range) const;
-  virtual StateNumbers state_numbers() const { return {state().updates, state().loss_scale}; }
+  virtual std::int64_t state_size() const = 0;
+  virtual std::vector<float> state_floats(FloatRange range) const = 0;
+  virtual StateNumbers state_numbers() const = 0;
   virtual void write_state(ModelState state) = 0;  // DTRAIN_CHECKs the sizes; move a large one in
 
   // Bytes of buffers planned for the sizes compiled so far, and the operations with their time, for `bench train`:
@@ -184,6 +198,16 @@ class Executable {
   // shape, measured now (0 where the operation has none).
   virtual std::uint64_t planned_bytes() const = 0;
   virtual Json profile(const HostBatch& batch, int repeats) = 0;
+};
+
+// An executable that computes in the memory of the host, where its batches, contributions and state are.
+class HostExecutable : public Executable {
+ public:
+  std::uint64_t stage(const HostBatch& batch) override;
+  std::vector<FloatRange> device_parts() const final;
+  std::int64_t state_size() const final;
+  std::vector<float> state_floats(FloatRange range) const final;
+  StateNumbers state_numbers() const final;
 };
 
 class Backend {
@@ -196,8 +220,8 @@ class Backend {
   // What --dtype auto means here: the type that trains fastest. A fixed fact of the machine, not a measurement.
   virtual DType fastest_dtype() const = 0;
   // What it computes again has the same bits, here and wherever the description is the same.
-  virtual bool same_bits() const { return true; }
-  virtual BatchWish batches() const { return {}; }
+  virtual bool same_bits() const = 0;
+  virtual BatchWish batches() const = 0;
   // Throws UsageError when dtype is not supported here. The graph is copied; all state begins as zeros.
   virtual std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const = 0;
 };

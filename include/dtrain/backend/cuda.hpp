@@ -46,7 +46,7 @@ struct CudaOptions {
   // How many of cuDNN's plans are timed for a convolution that no earlier run measured; the fastest is kept and used
   // from then on. 0: nothing is timed, what is not kept is computed by the plan that cuDNN itself puts first.
   int plans_to_time = 0;
-  bool joins = true;  // what cuDNN can do at once is one pass over memory (see joining.hpp), not one for each
+  bool fuses = true;  // what cuDNN can do at once is one pass over memory (convolution_fusion.hpp), not one for each
   Path plans;         // the folder where they are kept; empty: user_cache_folder()
 };
 

@@ -17,7 +17,7 @@ struct SampleMetrics {
 SampleMetrics softmax_loss(const float* logits, int classes, std::int32_t label, float label_smoothing, int top_k,
                            float* gradient);
 
-// As Executable::evaluate() counts, without label smoothing. logits: [n, classes], labels: [n].
+// Counts as Executable::evaluate() does, without label smoothing. logits: [n, classes], labels: [n].
 StepMetrics metrics_of_logits(std::span<const float> logits, int classes, const std::int32_t* labels, int top_k);
 
 }  // namespace dtrain::backend

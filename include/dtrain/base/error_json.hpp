@@ -1,4 +1,4 @@
-// An error as it is shown with --json, and as one process of a job tells it to another.
+// The JSON form of an error: for --json, and between the processes of a job.
 #pragma once
 
 #include <dtrain/base/error.hpp>
@@ -9,8 +9,8 @@ namespace dtrain {
 // {"kind": ..., "message": ..., "hint": ...}
 Json error_to_json(const Error& error);
 
-// Throws the error that was told: the catcher does with it what it would do with one of its own. A kind that this
-// version does not know is an Error. Throws DataError if `told` is no such object.
-[[noreturn]] void throw_error(const Json& told);
+// Throws the error in the type that its kind names, so that a catcher handles it like a local one. A kind that this
+// version does not know is an Error. Throws DataError if `json` is no such object.
+[[noreturn]] void throw_error(const Json& json);
 
 }  // namespace dtrain

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-// Throws Error where the folder cannot tell, as on a file server that is away: that is no missing file.
+// Throws Error if the folder cannot be looked up, for example on a file server that does not answer.
 bool file_exists(const Path& path);
 
 }  // namespace dtrain

@@ -26,7 +26,7 @@ class Sha256 {
 };
 
 std::string sha256_hex(ByteView bytes);
-// Lower-case hex, where somebody else's files are named so; it protects nothing.
+// Lower-case hex, for formats that prescribe SHA-1. Not for security.
 std::string sha1_hex(ByteView bytes);
 // XXH3 of 128 bits, in canonical order: at the speed of memory, and no protection against malice.
 using Xxh128 = std::array<std::byte, 16>;

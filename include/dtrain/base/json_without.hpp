@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-// As Json::parse(), but members with these names are left out, at any depth: they take no memory.
+// Json::parse() without the members of these names, at any depth: they take no memory.
 Json parse_json_without(std::string_view text, std::string_view source, std::span<const std::string_view> without);
 
 }  // namespace dtrain

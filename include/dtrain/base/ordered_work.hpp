@@ -1,4 +1,4 @@
-// Many items, worked on by several threads, used in their order by one.
+// Many items that several threads make, and one thread uses in their order.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,9 @@
 namespace dtrain {
 
 // Calls make(i) for every i below `count` on `threads` threads and take(i, result) on the caller's, in order. At most
-// 8 results a thread wait to be taken: that bounds the memory. The first exception, by order, is thrown again.
+// 8 results a thread wait to be taken: that bounds the memory. run() throws the exception of the lowest i. One mutex
+// guards the slots and both counters; it is not held during make() and take(). Workers wait on `room_` while the slots
+// are full, the caller waits on `done_` for the next result. The destructor lets workers finish the item in hand.
 template <typename Result, typename Make, typename Take>
 class OrderedWork {
  public:

@@ -1,4 +1,4 @@
-// A loop over many independent items on several threads.
+// Loops over many independent items on several threads. Both functions block until all threads have ended.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,22 @@
 
 namespace dtrain {
 
-// Calls act(i) once for every i below count, in any order, on as many threads as may use a processor each. Returns when
-// all are done; the first exception is thrown again then, and what had not begun is left out.
+// Calls work() on this many threads; the caller's thread is one of them. `work` must not throw.
+template <typename Work>
+void run_on_threads(std::size_t count, const Work& work) {
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work);
+  work();
+}
+
+// For work that a failure makes useless. Calls act(i) once for every i below `count`, in any order, on as many threads
+// as may use a processor each. Throws the first exception, in time; items that had not begun by then are left out.
 template <typename Act>
 void for_each_in_parallel(std::size_t count, const Act& act) {
   std::atomic<std::size_t> next{0};
   std::exception_ptr thrown;
   std::mutex mutex;  // guards thrown
-  const auto work = [&] {
+  run_on_threads(std::min<std::size_t>(count, static_cast<std::size_t>(usable_cpus())), [&] {
     try {
       for (std::size_t i = next++; i < count; i = next++) act(i);
     } catch (...) {
@@ -28,14 +36,28 @@ void for_each_in_parallel(std::size_t count, const Act& act) {
       const std::lock_guard lock(mutex);
       if (!thrown) thrown = std::current_exception();
     }
-  };
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min<std::size_t>(count, static_cast<std::size_t>(usable_cpus())); ++i) {
-    threads.emplace_back(work);
-  }
-  work();
-  threads.clear();
+  });
   if (thrown) std::rethrow_exception(thrown);
+}
+
+// For work whose items must all be tried, such as calls to other machines. Calls act(i) for every i below `count`, in
+// this order, on at most `threads` threads. Throws the exception of the lowest i that failed, after all were tried.
+template <typename Act>
+void try_each_in_parallel(std::size_t count, std::size_t threads, const Act& act) {
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next{0};
+  run_on_threads(std::min(count, std::max<std::size_t>(1, threads)), [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        act(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
 }
 
 }  // namespace dtrain

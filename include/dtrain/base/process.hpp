@@ -46,13 +46,13 @@ pid_t reap_adopted(const std::vector<pid_t>& known);
 
 // Processes that live (no zombies), without `root`, and without those `spared` and their descendants.
 std::vector<pid_t> descendants_of(pid_t root, const std::vector<pid_t>& spared = {});
-// Processes of this user whose environment holds a variable that begins with `mark`, "NAME=val", whoever is their
-// parent now.
+// Processes of this user whose environment holds a variable that begins with `mark`, "NAME=val". Their
+// parent does not matter.
 std::vector<pid_t> processes_marked(std::string_view mark);
 
-// End with SIGKILL: `root` (unless it is the caller) with its descendants and all that carry the mark (empty: nobody),
-// or only the latter. All are stopped first, so that none can start another meanwhile. Return whom they killed, for the
-// caller to reap those that are its children. The caller always survives, and so do descendants that are `spared`.
+// End with SIGKILL: `root` (unless it is the caller) with its descendants and all that carry the mark (empty: none),
+// or only the latter. All are stopped first, so that none can start another meanwhile. Return the killed processes, for
+// the caller to reap those that are its children. The caller always survives, and so do descendants that are `spared`.
 // `root` must not be reaped yet: its number could be another's by now.
 std::vector<pid_t> kill_tree(pid_t root, std::string_view mark = {}, const std::vector<pid_t>& spared = {});
 std::vector<pid_t> kill_marked(std::string_view mark);
@@ -63,7 +63,7 @@ bool reap_session(pid_t leader);
 // The child ended; it is not reaped yet.
 bool has_ended(pid_t child);
 
-// For logs: a line for each thread with its number, name, state and where it waits in the kernel, as /proc tells.
+// For logs: a line for each thread with its number, name, state and where it waits in the kernel, from /proc.
 std::vector<std::string> describe_threads(pid_t process);
 
 }  // namespace dtrain

@@ -1,6 +1,6 @@
-// A short secret on its way to somebody who has none in common with us yet: X25519 agrees on a key, AES-256-GCM hides
-// the secret. It holds against whoever listens, not against whoever stands between: the two must know each other by
-// other means.
+// Encryption of a short secret for a receiver that shares none with the sender yet: X25519 agrees on a key, AES-256-GCM
+// hides the secret. It protects against eavesdropping, not against a man in the middle: the two sides must authenticate
+// each other by other means.
 #pragma once
 
 #include <memory>

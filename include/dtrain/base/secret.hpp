@@ -1,4 +1,4 @@
-// Secrets: made by the kernel, compared without telling by time where they differ.
+// Secrets: made by the kernel, and compared in constant time.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// Bytes that nobody can guess, from getrandom(2). Not for anything that feeds training: see base/random.hpp.
+// Unpredictable bytes from getrandom(2). Not for anything that feeds training: see base/random.hpp.
 std::string unpredictable_bytes(std::size_t size);
 // Takes as long for equal texts as for different ones of the same length.
 bool equal_secrets(std::string_view a, std::string_view b);

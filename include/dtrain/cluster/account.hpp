@@ -1,4 +1,4 @@
-// What has to be known of the account before anything is planned.
+// What the plan needs to know of the AWS account.
 #pragma once
 
 #include <map>
@@ -23,18 +23,18 @@ struct MachineType {
   int vcpus = 0, gpus = 0;
   std::string gpu_name{}, architecture{};  // "x86_64", "arm64"
   bool efa = false;
-  std::set<std::string> zones{};  // that have it
+  std::set<std::string> zones{};  // where it is offered
 };
 
 struct Image {
   std::string id{}, name{}, root_device{}, architecture{};
-  std::string login{};  // its user
-  int disk_gb = 0;      // of its root device; 0: it is not told
+  std::string login{};  // the user that the image creates
+  int disk_gb = 0;      // of its root device; 0: unknown
 };
 
 struct FileSystem {
   std::string id{}, state{};
-  bool own = false;  // this cluster's tag is on it
+  bool own = false;  // true: it carries this cluster's tag
   double bytes = 0;
   struct MountTarget {
     std::string id{}, subnet_id{}, zone{}, address{}, state{};
@@ -43,32 +43,33 @@ struct FileSystem {
 };
 
 struct Account {
-  std::string number{}, person{};  // the account and the ARN whose keys these are
+  std::string number{}, person{};  // the account, and the ARN of the identity whose keys are used
   std::string region{}, credentials{};
   std::string vpc_id{};
   std::vector<Subnet> subnets{};               // one a zone, by zone
-  std::map<std::string, MachineType> types{};  // those that the specification names
+  std::map<std::string, MachineType> types{};  // the types that the specification names
   Image image{};
-  std::string ssh_source{};                 // a CIDR
-  std::string key{};                        // the key pair to use; empty: none
-  std::string public_key{};                 // to be brought as that pair; empty: it is there
-  bool has_role = false;                    // the cluster's own one is complete; asked only where it is wanted
-  std::optional<FileSystem> file_system{};  // the shared one, where it is there already
-  std::map<std::string, double> quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; what could not be read is not there
+  std::string ssh_source{};  // a CIDR
+  std::string key{};         // the key pair to use; empty: none
+  std::string public_key{};  // to be imported under that name; empty: the key pair exists
+  bool has_role = false;     // true: the cluster's own role is complete; read only if the cluster is to have one
+  std::optional<FileSystem> file_system{};  // the shared file system, if it exists
+  std::map<std::string, double>
+      quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; a quota that could not be read is missing
 };
 
-// Asks EC2, STS, SSM, EFS and the quotas, nothing of which changes anything. Throws UsageError for what the
-// specification names and the account does not have, and what AwsCalls throws.
+// Asks EC2, STS, SSM, EFS and Service Quotas; changes nothing. Throws UsageError for what the specification names and
+// the account does not have, and whatever AwsCalls throws.
 Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cluster);
 
-// By name. Throws what AwsCalls throws, so for a type that there is not; their zones are not read.
+// The types by name, without their zones. Throws whatever AwsCalls throws, also for a type that does not exist.
 std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names);
 
-// Those that carry the cluster's tag.
+// The file systems that carry the cluster's tag.
 std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& cluster);
 FileSystem read_file_system(net::AwsCalls& aws, const std::string& id, const std::string& cluster);
 
-// Which of the account's limits counts machines of that type; empty: none that we know.
+// The name of the quota that counts machines of this type; empty: no known one.
 std::string quota_of(const std::string& type);
 
 }  // namespace dtrain::cluster

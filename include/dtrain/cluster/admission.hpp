@@ -1,7 +1,8 @@
-// Whether a machine that knocks at the head belongs to the cluster. The port lets in only what is in the cluster's
-// security group; beyond that an instance is known by its identity document, which EC2 gives to it alone, by the
-// address that the document names, which nobody else can speak from inside a VPC, and by the word of a person with
-// credentials (`up`, `add`, `status`, `watch`), who saw it in the account with the cluster's tags.
+// Decides whether a machine that asks the head to join belongs to the cluster. The port admits only members of the
+// cluster's security group. Beyond that, an instance proves itself by its identity document, which EC2 gives to it
+// alone; by the address in that document, from which no other machine inside a VPC can send; and by an announcement of
+// a user with credentials (`up`, `add`, `status`, `watch`), who saw the instance in the account with the cluster's
+// tags.
 #pragma once
 
 #include <map>
@@ -20,10 +21,10 @@ Identity identity_from(std::string_view document);
 
 struct Admission {
   bool admitted = false;
-  std::string reason{};  // why not; for the node's log and for people
+  std::string reason{};  // why it is refused; for the node's log and for the user
 };
 
-// `own`: the head's. `announced`: {instance id: private address}, as somebody saw them. Pure.
+// `own`: identity of the head. `announced`: {instance id: private address}, from the latest announcement. Pure.
 Admission admit(const Identity& node, const std::string& peer_address, const Identity& own,
                 const std::map<std::string, std::string>& announced);
 

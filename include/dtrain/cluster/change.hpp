@@ -1,5 +1,5 @@
-// What changes a cluster: each of these may be run again after it was cut short, at any point, and goes on from what
-// is there.
+// Operations that change a cluster. Each of them may be interrupted at any point; run again, it continues from what
+// exists.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,19 @@
 
 namespace dtrain::cluster {
 
-// What a change needs besides what it changes.
-struct Work {
+// What every operation needs: the AWS calls, where progress is reported, and how long to wait.
+struct AwsContext {
   net::AwsCalls& aws;
-  std::function<void(const std::string&)> say = [](const std::string&) {};  // one line for a person, from any thread
-  bool wait = true;                                                         // until the instances run, or are gone
-  std::chrono::seconds patience{900};                                       // for that
+  std::function<void(const std::string&)> say = [](const std::string&) {};  // one line for the user, from any thread
+  bool wait = true;                    // whether to wait until instances run, or are terminated
+  std::chrono::seconds patience{900};  // limit of that wait
 };
 
-// What was asked of one pool, and came of it.
+// The result of one request to one pool.
 struct Attempt {
   Pool pool{};
   int wanted = 0, got = 0;
-  std::string code{}, message{};  // why not all; empty where none is known
+  std::string code{}, message{};  // why fewer were granted; empty: unknown
 };
 
 struct Launched {
@@ -38,40 +38,43 @@ struct UpResult {
   bool changed = false;
 };
 
-// What a new cluster is made of.
-struct Wish {
+// The desired cluster: its name, its specification and the program its nodes fetch.
+struct ClusterRequest {
   std::string name{};
   Spec spec{};
-  std::map<std::string, std::string> options{};  // the texts behind `spec`
-  std::string bundle_sha256{};                   // of the program that nodes fetch
+  std::map<std::string, std::string> options{};  // the texts of the options behind `spec`
+  std::string bundle_sha256{};                   // of the program archive that nodes fetch
 };
 
-// Makes the cluster as the plan says. Throws AwsError; NoCapacity when fewer than the least number of workers could be
-// had: a cluster that did not exist before is then gone again.
-UpResult bring_up(const Work& work, const Wish& wish, const Account& account, Fleet fleet, const Plan& plan);
+// Creates the cluster as the plan says. Throws AwsError, or NoCapacity if fewer than the minimum number of workers
+// could be started; a cluster that did not exist before is then removed again.
+UpResult bring_up(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
+                  const Plan& plan);
 
-// Starts workers beside those that are there: `least` or more of `more`, else none. Throws NoCapacity.
+// Starts at least `least` and at most `more` further workers, or none. Throws NoCapacity.
 struct AddResult {
   std::vector<Node> added{};
   Launched workers{};
 };
-enum class Belonging { elastic, base };  // they wait to join a job, or belong to `up`
-AddResult add_workers(const Work& work, const Wish& wish, const Account& account, const Fleet& fleet, int more,
-                      int least, Belonging belonging = Belonging::elastic);
+enum class NodeLifecycle { elastic, base };  // elastic: joins and leaves jobs by its tags; base: started by `up`, stays
+AddResult add_workers(const AwsContext& context, const ClusterRequest& request, const Account& account,
+                      const Fleet& fleet, int more, int least, NodeLifecycle lifecycle = NodeLifecycle::elastic);
 
-// Starts a worker that is to take the place of `bad`, which stays; it belongs to `up`, or waits to join a job, as that
-// one did. Where one was started before, that is returned. Throws NoCapacity.
-Node start_replacement(const Work& work, const Wish& wish, const Account& account, const Fleet& fleet, const Node& bad);
-// Gives the name of `bad` to `fresh`, where `up` counts on it, and ends `bad`. Returns the name that `fresh` has then.
-std::string replace_node(const Work& work, const Fleet& fleet, const Node& bad, const Node& fresh);
+// Starts a worker that is to replace `bad`, which stays for now. The new worker has the lifecycle of `bad`. If an
+// earlier call started one, that node is returned. Throws NoCapacity.
+Node start_replacement(const AwsContext& context, const ClusterRequest& request, const Account& account,
+                       const Fleet& fleet, const Node& bad);
+// Gives the name of `bad` to `fresh` if it is a base worker, and terminates `bad`. Returns the resulting name of
+// `fresh`.
+std::string replace_node(const AwsContext& context, const Fleet& fleet, const Node& bad, const Node& fresh);
 
-// Ends these instances and nothing else, and waits until they are gone.
-void end_instances(const Work& work, const std::vector<std::string>& instance_ids);
+// Terminates these instances and waits until they are gone.
+void end_instances(const AwsContext& context, const std::vector<std::string>& instance_ids);
 
-// Ends this node; its tags say so before and after.
-void end_node(const Work& work, const Node& node);
+// Terminates this node; its tags show it before and after.
+void end_node(const AwsContext& context, const Node& node);
 
-// What is left of a cluster.
+// A resource that still exists after the cluster was removed.
 struct Leftover {
   std::string kind{}, id{}, why{};
 };
@@ -80,15 +83,16 @@ struct Kept {
   double monthly = 0;  // US dollars
 };
 struct DownResult {
-  int instances = 0;                   // that this ended
-  std::vector<std::string> removed{};  // ids of the rest
+  int instances = 0;                   // terminated by this call
+  std::vector<std::string> removed{};  // ids of all other removed resources
   std::vector<Kept> kept{};
-  std::vector<Leftover> leftover{};  // should be gone and is not
+  std::vector<Leftover> leftover{};  // resources that could not be removed
 };
-// Ends all of the cluster. What it cannot remove is listed, not thrown.
-DownResult bring_down(const Work& work, const std::string& name, bool delete_storage);
+// Removes the whole cluster. Resources that cannot be removed are listed, not thrown.
+DownResult bring_down(const AwsContext& context, const std::string& name, bool delete_storage);
 
-// Everything that carries the cluster's tag, but instances that end, and what IAM has under its path.
+// Everything that carries the cluster's tag, except for instances that are terminating, and what IAM has under the
+// cluster's path.
 std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name);
 
 class NoCapacity : public RemoteError {
@@ -96,7 +100,7 @@ class NoCapacity : public RemoteError {
   NoCapacity(const std::string& what, std::string hint, Launched launched)
       : RemoteError(what, std::move(hint)), launched_(std::move(launched)) {}
   std::string_view kind() const override { return "capacity"; }
-  std::vector<std::pair<std::string, std::string>> details() const;  // what each pool gave, for a program
+  std::vector<std::pair<std::string, std::string>> details() const;  // the result of each pool, for programs
   const Launched& launched() const { return launched_; }
 
  private:

@@ -1,4 +1,4 @@
-// How a node finds itself when its head asks: its GPUs, as nvidia-smi tells of them, and its clock.
+// What a node measures when its head asks: its GPUs, as nvidia-smi reports them, and its clock.
 #pragma once
 
 #include <chrono>
@@ -15,35 +15,35 @@ namespace dtrain::cluster {
 struct GpuFacts {
   int number = 0;
   std::string name{}, driver{};
-  std::optional<int> celsius{};              // nullopt, here and below: it does not tell
-  std::optional<std::int64_t> memory_mib{};  // all of it
+  std::optional<int> celsius{};              // nullopt, here and below: not reported
+  std::optional<std::int64_t> memory_mib{};  // total
   std::optional<std::int64_t> ecc_errors{};  // uncorrected, since the driver was loaded
   std::string complaint{};                   // what nvidia-smi wrote in place of a value: "[GPU requires reset]"
 };
 
 struct Checkup {
-  int devices = 0;  // that the kernel's driver made
+  int devices = 0;  // made by the kernel's driver
   std::vector<GpuFacts> gpus{};
-  std::string gpu_error{};  // why nvidia-smi told of none; empty where there is nothing of NVIDIA's
+  std::string gpu_error{};  // why nvidia-smi reported none; empty: there is no NVIDIA device or driver
 };
 
-// Starts nvidia-smi, where it or a device is there, and gives it so long. Never throws for what it finds.
+// Runs nvidia-smi if it or a device exists, for at most `patience`. Failures are part of the result; nothing is thrown.
 Checkup look_at_gpus(std::chrono::milliseconds patience);
-// Pure: what nvidia-smi prints when it is asked as look_at_gpus() does. Throws DataError.
+// Parses what nvidia-smi prints for the query of look_at_gpus(). Pure. Throws DataError.
 std::vector<GpuFacts> gpus_in(std::string_view csv);
-// What is wrong on a machine of a type with so many GPUs; nullopt: nobody knows how many those are.
+// The problems of a machine whose type has this many GPUs; nullopt: the number is unknown.
 std::vector<std::string> gpu_troubles(const Checkup& checkup, std::optional<int> expected);
 
 Json to_json(const Checkup& checkup);
 Checkup checkup_from_json(const Json& json);  // throws DataError
 
-// A node's clock minus the head's, in seconds, which is certain to within so much.
+// A node's clock minus the head's, in seconds, with its uncertainty.
 struct ClockOffset {
   double seconds = 0, within = 0;
-  bool is_wrong() const;  // for certain, and by more than a second
+  bool is_wrong() const;  // true: the clocks differ by more than a second even within the uncertainty
 };
-// The head's clock when it asked and when it heard, the node's when it was asked, and how long it took to answer; all
-// in nanoseconds.
+// The head's clock when it asked and when the answer came, the node's clock when it was asked, and how long the node
+// took to answer; all in nanoseconds.
 ClockOffset clock_offset(std::int64_t asked, std::int64_t heard, std::int64_t node_clock, std::int64_t took);
 
 }  // namespace dtrain::cluster

@@ -1,4 +1,4 @@
-// The same cluster as a CloudFormation template, for those who review what is made by reading one.
+// The same cluster as a CloudFormation template, for reviews.
 #pragma once
 
 #include <dtrain/base/json.hpp>
@@ -6,8 +6,8 @@
 
 namespace dtrain::cluster {
 
-// Pure. What CloudFormation cannot say is left out: other zones, types and markets where one has no machines, and a
-// smaller cluster where there are too few.
-Json cloud_formation_template(const Wish& wish, const Account& account);
+// Pure. The template leaves out what CloudFormation cannot express: fallbacks to other zones, types and markets, and a
+// smaller cluster if there are too few machines.
+Json cloud_formation_template(const ClusterRequest& request, const Account& account);
 
 }  // namespace dtrain::cluster

@@ -1,4 +1,4 @@
-// The head of a cluster, reached over ssh from wherever the person is.
+// The head of a cluster, reached over ssh from the user's machine.
 #pragma once
 
 #include <chrono>
@@ -16,41 +16,41 @@
 
 namespace dtrain::cluster {
 
-// Users that the images of this cluster may have, the likeliest first.
+// Login names that the images of this cluster may have, the likeliest first.
 std::vector<std::string> logins_of(const cluster::Fleet& fleet);
-// With the person's own keys and configuration; host keys are kept for each cluster, as addresses are used again.
+// Options with the user's own keys and configuration. Each cluster has its own known_hosts file, because addresses are
+// reused.
 net::SshOptions cluster_ssh_options(const std::string& cluster);
-// Where the node is reached from here.
+// The address at which this machine reaches the node.
 const std::string& address_of(const cluster::Node& node);
 
 // How this machine reaches the head; nullopt: it is no node of that cluster.
 std::optional<launcher::AgentRegistry> registry_of(const std::string& cluster);
 
-// The question by which the head learns who is in the account with the cluster's tags: only they may register.
+// The request that announces to the head which instances carry the cluster's tags: only those may register.
 Json announcement(const cluster::Fleet& fleet);
 
 class ClusterHead {
  public:
-  // Tries until `patience` is over: a machine that boots answers only after a while. UsageError: there is no head.
-  // `note`: takes lines for people who want to know more.
+  // Connects to the head, and retries for `patience`, because a booting machine answers late. Throws UsageError if
+  // there is no head and Stopped on request. `note`: takes lines for verbose output.
   using Note = std::function<void(const std::string& line)>;
-  // Stopped: asked to.
   ClusterHead(
       const cluster::Fleet& fleet, std::chrono::seconds patience, Note note = [](const std::string&) {},
       std::stop_token stop = {});
 
   net::SshSession& session() { return session_; }
-  // What the registry on the head answers. RemoteError.
+  // Sends a request to the registry on the head and returns the answer. Throws RemoteError.
   Json ask(const Json& question);
-  // Whether the program is there already.
+  // Whether the head has the program.
   bool has_program();
-  // It boots no longer, and has said which program it is to get.
+  // True: the head has booted and waits for the program to be uploaded.
   bool waits_for_program();
-  // Brings this program, which the head waits for. UsageError: it waits for another one.
+  // Uploads this program to the head. UsageError: the head waits for another one.
   void bring_program();
   void announce(const cluster::Fleet& fleet) { ask(announcement(fleet)); }
-  // Until as many nodes are registered as there are instances, one failed, or `patience` is over; what the registry
-  // lists then.
+  // Waits until as many nodes are registered as there are instances, one failed, or `patience` is over. Returns the
+  // registry's list.
   Json wait_for_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience);
 
  private:
@@ -58,8 +58,8 @@ class ClusterHead {
   net::SshSession session_;
 };
 
-// The end of `up` and `add`: the head has the program, and the nodes are registered. partly_done, with words for the
-// person: not all of them, and why.
+// The last part of `up` and `add`: uploads the program to the head and waits until the nodes are registered.
+// partly_done, with a message for the user: some nodes are not registered.
 ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Reporter& reporter);
 
 }  // namespace dtrain::cluster

@@ -1,4 +1,4 @@
-// What a cluster costs, as far as the table of prices goes.
+// The price of a cluster, as far as the table of prices reaches.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ struct Cost {
   std::vector<std::string> unpriced{};  // types that are not in the table
 };
 
-// US dollars an hour on demand in us-east-1; nullopt: not in our table.
+// US dollars an hour on demand in us-east-1; nullopt: the type is not in the table.
 std::optional<double> hourly_price(const std::string& type);
 Cost cost_of(const std::vector<std::string>& types);
 Cost cost_of(const Fleet& fleet);
-double hours_of(const Node& node);  // since its launch; 0 where that is not known
+double hours_of(const Node& node);  // since its launch; 0: unknown
 double cost_so_far(const Fleet& fleet);
-double monthly_price(const FileSystem& system);  // of what it holds now, in us-east-1
+double monthly_price(const FileSystem& system);  // for its present size, in us-east-1
 
 }  // namespace dtrain::cluster

@@ -1,4 +1,4 @@
-// A cluster as its tags tell of it: nothing about a cluster is kept anywhere else.
+// A cluster as its tags describe it. No other state of a cluster is stored anywhere.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/cluster/spec.hpp>
 #include <dtrain/net/aws_calls.hpp>
 
 namespace dtrain::cluster {
@@ -18,34 +19,34 @@ inline constexpr const char* kRole = "dtrain:role";          // on instances: "h
 inline constexpr const char* kNode = "dtrain:node";          // on instances: "head", "w0003"
 inline constexpr const char* kBase = "dtrain:base";          // on workers that `up` started: "yes"
 inline constexpr const char* kLaunch = "dtrain:launch";      // on instances: the launch that made them
-inline constexpr const char* kOwner = "dtrain:owner";        // who made the cluster
+inline constexpr const char* kOwner = "dtrain:owner";        // the identity that made the cluster
 inline constexpr const char* kOption = "dtrain:option:";     // on the security group, before an option's name: its text
 inline constexpr const char* kLaunches = "dtrain:launches";  // on the security group: how many launches were finished
 inline constexpr const char* kLastNode = "dtrain:last-node";  // on the security group: the highest worker number so far
 inline constexpr const char* kReplaced = "dtrain:replaced-by";  // on a worker that is to go: the instance that comes
-// On the security group: the private address of the head, as the launch template tells it to nodes.
+// On the security group: the private address of the head that the launch template gives to nodes.
 inline constexpr const char* kHead = "dtrain:head";
 inline constexpr const char* kStatus = "elastic_worker_status";  // ADD_QUEUED, ADDED, REMOVAL_QUEUED, REMOVED
 inline constexpr const char* kNodeType = "NodeType";             // "Master" or "Worker"
 inline constexpr const char* kName = "Name";
 }  // namespace tag
-// On workers that may be removed; a person who deletes it removes the worker.
+// On workers that may be removed; deleting the tag removes the worker.
 std::string elastic_tag(const std::string& cluster);
-std::optional<std::string> cluster_of_elastic_tag(std::string_view tag);  // nullopt: it is no such tag
+std::optional<std::string> cluster_of_elastic_tag(std::string_view tag);  // nullopt: another tag
 
 using Tags = std::map<std::string, std::string>;
 
 enum class Role { head, worker };
 
 struct Node {
-  std::string name{};  // "head", "w0003"; the instance's id until it is named
+  std::string name{};  // "head", "w0003"; the instance's id until a name is given
   Role role = Role::worker;
-  bool base = false;     // `up` started it: it is not removed by way of tags
+  bool base = false;     // started by `up`: tags do not remove it
   bool elastic = false;  // has the elastic tag
   std::string instance_id{};
   std::string state{};  // pending, running, stopping, stopped, shutting-down, terminated
   std::string private_ip{}, public_ip{}, zone{}, subnet_id{}, type{}, image_id{};
-  std::string market{};          // "spot" or "on-demand"
+  Market market = Market::on_demand;
   std::string elastic_status{};  // of tag::kStatus; empty: none
   std::string launch_time{};     // "2026-01-31T12:00:00.000Z"
   std::string launch{};          // of tag::kLaunch
@@ -53,7 +54,7 @@ struct Node {
 
   bool named() const { return name != instance_id; }
   bool alive() const { return state == "pending" || state == "running"; }
-  // It still costs or will again: all but those that end or have ended.
+  // Whether it still costs money or will again: every state except terminating and terminated.
   bool there() const { return state != "terminated" && state != "shutting-down"; }
 };
 
@@ -61,13 +62,13 @@ struct Node {
 std::string worker_name(int number);
 std::optional<int> worker_number(std::string_view name);
 
-// What `up` makes beside instances. Ids are empty where there is none.
+// Resources that `up` makes beside instances. Empty ids: they do not exist.
 struct SecurityGroup {
   std::string id{}, name{}, vpc_id{};
   Tags tags{};
   std::vector<std::string> ssh_sources{};  // CIDRs from which port 22 is open
-  bool lets_own_in = false;                // everything from the group itself
-  bool lets_own_out = false;               // and explicitly to it, which EFA asks for
+  bool lets_own_in = false;                // true: all traffic from the group itself is allowed
+  bool lets_own_out = false;               // true: and explicitly to it, which EFA requires
 };
 struct LaunchTemplate {
   std::string id{}, name{};
@@ -84,28 +85,28 @@ struct EmrCluster {
 
 struct Fleet {
   std::string name{};
-  std::vector<Node> nodes{};   // that are there: head first, then by name
-  std::vector<Node> ending{};  // shutting down or terminated; AWS shows those for an hour or so
+  std::vector<Node> nodes{};   // existing instances: head first, then by name
+  std::vector<Node> ending{};  // shutting down or terminated; AWS lists those for about an hour
   std::optional<SecurityGroup> group{};
   std::optional<LaunchTemplate> launch_template{};
-  std::optional<EmrCluster> emr{};  // what runs the nodes; none: they are instances of our own
-  // The texts of the options that `up` was given, by name, where they are not the default.
+  std::optional<EmrCluster> emr{};  // the EMR cluster that runs the nodes; none: they are EC2 instances
+  // The texts of the options given to `up`, by name, as far as they differ from the default.
   std::map<std::string, std::string> options{};
 
-  const Node* head() const;                       // nullptr: none is there
-  std::string told_head() const;                  // of tag::kHead; empty: it was not written down
-  const Node* find(std::string_view node) const;  // by name or instance id; nullptr: none is there
+  const Node* head() const;                       // nullptr: there is none
+  std::string tagged_head() const;                // value of tag::kHead; empty: it is not set
+  const Node* find(std::string_view node) const;  // by name or instance id; nullptr: not found
   std::vector<const Node*> workers() const;
-  bool on_emr() const;  // `up` was told so; `emr` is empty before it is made and after it has ended
+  bool on_emr() const;  // true: `up` chose EMR; `emr` is empty before it is made and after it has ended
   bool exists() const { return group || launch_template || !nodes.empty(); }
 };
 
-// Asks EC2. Blocks for a few calls. Throws what AwsCalls does.
+// Reads the fleet from EC2. Blocks for a few calls. Throws whatever AwsCalls throws.
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name);
 // The names of all clusters in the region, sorted.
 std::vector<std::string> cluster_names(net::AwsCalls& aws);
 
-// Pure: what an <instancesSet><item> of DescribeInstances or RunInstances says.
+// Pure: parses an <instancesSet><item> of DescribeInstances or RunInstances.
 Node node_of(const net::Element& instance);
 Tags tags_of(const net::Element& resource);
 // Texts as tags of at most 256 characters each, and back.

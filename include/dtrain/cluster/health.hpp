@@ -1,4 +1,4 @@
-// How the machines of a cluster are: as EC2 sees them, as their head does, and as they find themselves.
+// The health of a cluster's machines, from EC2, from the head and from the machines themselves.
 #pragma once
 
 #include <map>
@@ -14,24 +14,25 @@ namespace dtrain::cluster {
 
 struct NodeHealth {
   Node node{};
-  std::string system{}, instance{};   // EC2's checks: "ok", "impaired", "initializing", ...; empty: none was told
-  std::string event{};                // what AWS plans for it, such as a retirement; empty: nothing
-  std::optional<int> gpus_of_type{};  // nullopt: AWS did not say
-  bool boots_still = false;           // it is young enough for that
+  std::string system{}, instance{};   // EC2's checks: "ok", "impaired", "initializing", ...; empty: not reported
+  std::string event{};                // maintenance that AWS has scheduled, such as a retirement; empty: none
+  std::optional<int> gpus_of_type{};  // nullopt: unknown
+  bool boots_still = false;           // true: it may still be booting
   AgentWord agent{};
-  std::optional<Checkup> checkup{};  // nullopt, here and below: it was not asked, or did not answer
+  std::optional<Checkup> checkup{};  // nullopt, here and below: not asked, or no answer
   std::optional<ClockOffset> clock{};
 
-  std::vector<std::string> troubles() const;  // what is wrong, for people; none: it is well, as far as is known
+  std::vector<std::string> troubles() const;  // problems, as text; empty: none is known
   bool well() const { return troubles().empty(); }
   std::string why() const;       // all of troubles()
   std::string gpu_text() const;  // "8 GPUs", "no GPU", "GPUs unknown"
 };
 
-// What AWS says of all nodes, in the fleet's order. Blocks for a call per hundred nodes, several at a time.
+// What AWS reports of all nodes, in the fleet's order. Blocks for one call per hundred nodes, several of them in
+// parallel.
 std::vector<NodeHealth> read_health(net::AwsCalls& aws, const Fleet& fleet);
 
-// Adds what the head answered to `check` (cluster/head.hpp). Throws DataError.
+// Adds the head's answer to `check` (cluster/head.hpp). Throws DataError.
 void add_answer_of_head(const Fleet& fleet, const Json& answer, std::vector<NodeHealth>& all);
 
 }  // namespace dtrain::cluster

@@ -1,5 +1,5 @@
-// The process on every node that registers with the cluster's head, keeps this machine's files about the cluster up to
-// date, and starts agents of jobs when the head says so.
+// The process on every node that registers with the cluster's head, keeps the files about the cluster on this machine
+// up to date, and starts agents of jobs when the head requests it.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ struct NodeOptions {
   std::function<void(const std::string& line)> on_note{};
 };
 
-// Returns after a stop signal; until then it tries again whatever fails. Agents that it started live on.
+// Returns after a stop signal; until then every failure is retried. Agents that it started live on.
 void run_node(const NodeOptions& options);
 
 }  // namespace dtrain::cluster

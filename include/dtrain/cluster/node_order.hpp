@@ -1,4 +1,4 @@
-// What a node's own processes are told at its boot: node.json, written by its user data.
+// The settings of a node's processes: node.json, which its user data writes at boot.
 #pragma once
 
 #include <cstdint>

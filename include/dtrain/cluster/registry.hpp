@@ -1,4 +1,4 @@
-// The nodes that a head knows of, and those that failed to become nodes. Pure: no clock, no socket.
+// The nodes that a head knows, and machines that failed to become nodes. Pure: no clock, no socket.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@
 
 namespace dtrain::cluster {
 
-struct NodeFacts {  // what a node says of itself
+struct NodeFacts {  // reported by the node itself
   Identity identity;
-  std::string name{};             // "w0003"; the instance's id where its tags are not shown to it
-  std::string launch_template{};  // that it was launched from; empty: it does not know
+  std::string name{};             // "w0003"; the instance's id if its tags are not visible to it
+  std::string launch_template{};  // the template it was launched from; empty: unknown
   int gpus = 0;
 };
 Json to_json(const NodeFacts& facts);
@@ -23,31 +23,31 @@ NodeFacts node_facts_from_json(const Json& json);  // throws DataError
 struct NodeEntry {
   NodeFacts facts;
   bool connected = false;
-  std::chrono::system_clock::time_point since{};  // it registered, or was lost
+  std::chrono::system_clock::time_point since{};  // when it registered or was lost
 };
 
 struct NodeFailure {
-  std::string address, stage, log{};  // the last of what it said
+  std::string address, stage, log{};  // end of its log
   int exit_code = 0;
   std::chrono::system_clock::time_point at{};
 };
-// The body of a node's report: "ADDRESS STAGE CODE", then its log. nullopt: it is none.
+// Parses the body of a node's report: "ADDRESS STAGE CODE", then its log. nullopt: another text.
 std::optional<NodeFailure> parse_failure(std::string_view text);
 
 class Registry {
  public:
   using WallTime = std::chrono::system_clock::time_point;
-  // A node that comes again keeps its place; another one with its address takes it.
+  // A node that registers again keeps its place. Another node with the same address replaces it.
   void join(NodeFacts facts, WallTime now);
   void lose(const std::string& address, WallTime now);
   void rename(const std::string& instance_id, const std::string& name);
-  void forget(const std::string& address);  // it is to go, or has gone for good
+  void forget(const std::string& address);  // it was removed from the cluster
   void fail(NodeFailure failure);
 
-  // In the order in which they first came, the head's own first.
+  // In the order of their first registration, the head first.
   const std::vector<NodeEntry>& nodes() const { return nodes_; }
   const std::vector<NodeFailure>& failures() const { return failures_; }
-  // By address, name, instance id, or "deeplearning-workerN"; nullptr: nobody is called so.
+  // By address, name, instance id, or "deeplearning-workerN"; nullptr: not found.
   const NodeEntry* find(const std::string& word) const;
   std::vector<std::string> addresses() const;
 

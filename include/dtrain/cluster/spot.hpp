@@ -1,4 +1,4 @@
-// What spot machines cost now, as EC2 tells it: an estimate, as these prices change and the machines may not be there.
+// The present prices of spot instances, as EC2 reports them: an estimate, as prices change and capacity may be missing.
 #pragma once
 
 #include <map>
@@ -15,25 +15,26 @@ namespace dtrain::cluster {
 
 struct SpotPrices {
   std::map<std::string, std::map<std::string, double>> by_type{};  // {type: {zone: US dollars an hour}}
-  std::string why_not{};                                           // there are none; empty: there are
+  std::string why_not{};                                           // why there are no prices; empty: there are
 
-  // In that zone; where it is empty, or not known, the median of the zones. nullopt: nothing is known of the type.
+  // The price in that zone; if the zone is empty or unknown, the median over the zones. nullopt: nothing is known of
+  // the type.
   std::optional<double> of(const std::string& type, const std::string& zone) const;
 };
 
-// The latest of each type and zone. What EC2 refuses is why_not; throws what AwsCalls does besides AwsError.
+// The latest prices of each type and zone. An error of EC2 becomes why_not; other errors of AwsCalls are thrown.
 SpotPrices read_spot_prices(net::AwsCalls& aws, const std::vector<std::string>& types);
-// Pure: the latest of each, of the entries of DescribeSpotPriceHistory.
+// Pure: the latest price of each type and zone among the entries of DescribeSpotPriceHistory.
 SpotPrices spot_prices_in(const std::vector<net::Element>& history);
 
 struct Machine {
   std::string type{}, zone{};
   bool spot = false;
 };
-// Of what the specification asks for, all of them.
+// All machines that the specification asks for.
 std::vector<Machine> machines_of(const Spec& spec);
 std::vector<Machine> machines_of(const Fleet& fleet);
-// Those that are spot at the spot price, the others, and those without one, at the price on demand.
+// Spot machines at the spot price; other machines, and those without a spot price, at the price on demand.
 Cost cost_of(const std::vector<Machine>& machines, const SpotPrices& prices);
 
 }  // namespace dtrain::cluster

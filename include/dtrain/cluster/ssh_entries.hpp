@@ -1,6 +1,6 @@
-// Nodes of clusters under names for ssh, and for all that asks ssh's configuration: `ssh demo.w0001`. Each cluster has
-// a file of its own beside its known hosts; one line at the top of ~/.ssh/config includes them all, and goes with the
-// last of them. Nothing else in there is touched.
+// Host names of cluster nodes for ssh and programs that read its configuration: `ssh demo.w0001`. Each cluster has a
+// file of its own beside its known_hosts. One line at the top of ~/.ssh/config includes all of them, and is removed
+// with the last. No other line is changed.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace dtrain::cluster {
 
 // Pure. "demo.head", "demo.w0001": the nodes that have an address.
 std::vector<std::string> ssh_names(const cluster::Fleet& fleet);
-// Their Host blocks.
+// The Host blocks of these names.
 std::string ssh_entries(const cluster::Fleet& fleet, const std::string& user, const Path& known_hosts);
 // The configuration with that line, once, before all others; and without it, as it was before.
 std::string with_include(std::string_view config, std::string_view line);
@@ -23,7 +23,7 @@ std::string without_include(std::string_view config, std::string_view line);
 
 // Throws Error. Returns the file with the entries.
 Path write_ssh_entries(const cluster::Fleet& fleet);
-// Where they were written before: as the cluster is now. A failure is only warned of.
+// Rewrites the entries if they exist. A failure is only a warning.
 void renew_ssh_entries(const cluster::Fleet& fleet, Reporter& reporter);
 void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Reporter& reporter);
 void remove_ssh_entries(const std::string& cluster, Reporter& reporter);

@@ -16,7 +16,7 @@
 
 namespace dtrain::comm {
 
-// What every rank tells every other with each reduction; the words mean something to the caller only.
+// What every rank sends to every other with each reduction; the words mean something to the caller only.
 struct Note {
   std::array<std::uint64_t, 4> words{};
   friend bool operator==(const Note&, const Note&) = default;
@@ -35,8 +35,8 @@ struct Reduced {
   std::vector<Note> notes;  // [rank], the same on every rank
 };
 
-// One step's reduction, in flight while the leaves are still being computed. Whatever is complete is joined and sent at
-// once. Destroyed before finish() returned: the communicator is dead.
+// One step's reduction, in flight while the leaves are still being computed. What is complete is added up and sent at
+// once. When it is destroyed before finish() returned, the communicator is dead.
 class Reduction {
  public:
   virtual ~Reduction() = default;
@@ -49,22 +49,27 @@ class Reduction {
 };
 
 struct DeviceSum {
-  float* values = nullptr;  // on the GPU, valid until the next reduction; whoever gets it may overwrite it
-  std::vector<Note> notes;  // as those of Reduced
+  float* values = nullptr;  // on the GPU, valid until the next reduction; the receiver may overwrite it
+  std::vector<Note> notes;  // [rank], the same on every rank
 };
 
-// One step's reduction whose leaves lie on this rank's GPU and whose sum stays there. A part is sent as soon as it is
-// final in the rank's last leaf. One thread. Destroyed before finish() returned: the communicator is dead.
+// One step's reduction whose leaves lie on this rank's GPU and whose sum stays there. take() queues work and waits for
+// no other rank; exchange() waits until the other ranks are there too, and queues the sending of each part, so that a
+// part travels while the GPU still computes the next ones. One thread. When it is destroyed before finish() returned,
+// the communicator is dead, and no work of it is left on the GPU that waits for another rank.
 class DeviceReduction {
  public:
   virtual ~DeviceReduction() = default;
-  // First of all: nobody uses the sum of the reduction before this one when `mark` is reached.
+  // Comes first. The sum of the step before may be overwritten when `mark` is reached.
   virtual void begin(DeviceMark mark) = 0;
-  // Part `part` of a leaf lies at `values` when `ready` is reached. Shards ascend; the parts of a leaf come in order.
+  // Part `part` of the leaf of `shard` lies at `values` when `ready` is reached. Shards and parts in their order. Part
+  // and mark of the rank's last leaf must stay as they are until exchange() returns.
   virtual void take(int shard, int part, const float* values, DeviceMark ready) = 0;
-  // When it is reached, all that was taken may be overwritten.
+  // When it is reached, the leaves before the rank's last one may be overwritten.
   virtual DeviceMark taken() = 0;
-  // Call when all leaves of this rank were taken. Blocks until the root is here.
+  // Call when all leaves of this rank were taken. Blocks until all ranks have called it.
+  virtual void exchange() = 0;
+  // Blocks until the root is here. Calls exchange() if the caller did not.
   virtual DeviceSum finish() = 0;
 };
 
@@ -79,20 +84,18 @@ class Communicator {
   // does. The bytes of the sum depend neither on the number of ranks nor on time. Must not outlive the communicator.
   virtual std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) = 0;
   // The same for leaves on a GPU, which become final in these parts, in their order: they cover a leaf, and none is
-  // partly rounded. nullptr: this communicator adds up on the host.
-  virtual std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape& /*shape*/,
-                                                                  const std::vector<FloatRange>& /*parts*/,
-                                                                  const Note& /*note*/) {
-    return nullptr;
-  }
-  // Gives back the memory of a sum that nobody reads any more. Not needed, but the next reduction is faster.
-  virtual void recycle(std::vector<float>) {}
+  // partly rounded. nullptr: this communicator adds up on the host (HostCommunicator).
+  virtual std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape& shape,
+                                                                  const std::vector<FloatRange>& parts,
+                                                                  const Note& note) = 0;
+  // Returns the memory of a sum after its last use. Not needed, but it makes the next reduction faster.
+  virtual void recycle(std::vector<float> sum) = 0;
 
-  // Everybody's bytes, by rank. For small things (kilobytes). Also a barrier.
+  // The bytes of all ranks, by rank. For small things (kilobytes). Also a barrier.
   virtual std::vector<std::string> all_gather(ByteView mine) = 0;
 
-  // Point to point, in order for each pair and with the collectives; the receiver knows the size. `bytes` are copied or
-  // gone when send() returns: it may wait until the receiver asks for them.
+  // Point to point, in order for each pair and with the collectives; the receiver knows the size. send() returns once
+  // `bytes` are copied or sent, and may wait until the receiver asks for them.
   virtual void send(int to, ByteView bytes) = 0;
   virtual void receive(int from, std::span<std::byte> bytes) = 0;
 
@@ -101,10 +104,19 @@ class Communicator {
   virtual void abort() noexcept = 0;
 };
 
+// A transport that adds up on the host only.
+class HostCommunicator : public Communicator {
+ public:
+  std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape&, const std::vector<FloatRange>&,
+                                                          const Note&) final {
+    return nullptr;
+  }
+};
+
 // One rank alone.
 std::unique_ptr<Communicator> make_single();
 
-// N ranks as threads of this process: element r is for the thread that plays rank r. They share a world that lives as
+// N ranks as threads of this process: element r belongs to the thread of rank r. They share a world that lives as
 // long as the last of them; a rank destroyed or aborted before its peers are done makes them throw PeerLost.
 std::vector<std::unique_ptr<Communicator>> make_local_world(
     int ranks, std::chrono::milliseconds deadline = std::chrono::seconds(30));

@@ -1,5 +1,6 @@
 // How the workers of a generation find each other: every worker has one listening port for its whole life, and a mesh
-// of connections is made anew for every generation. Strangers, and peers of another generation, get nothing.
+// of connections is made anew for every generation. Callers without the token, and peers of another generation, are
+// refused.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@
 namespace dtrain::comm {
 
 struct PeerAddress {
-  std::string address;  // numeric, IPv4 or IPv6: the one that peers really reach
+  std::string address;  // numeric, IPv4 or IPv6: the address that peers really reach
   std::uint16_t port = 0;
   friend bool operator==(const PeerAddress&, const PeerAddress&) = default;
 };
@@ -33,7 +34,7 @@ enum class Transport { tcp, gloo, nccl };
 struct NcclSite {
   Path library;  // libnccl.so.2
   std::shared_ptr<Accelerator> device;
-  bool any_order = false;  // sums may be made in whatever order NCCL likes: all ranks get the same, no two runs need to
+  bool any_order = false;  // NCCL chooses the order of additions: the ranks get equal sums, two runs may not
 };
 
 // Points of a collective where a test may end a rank: see tests/unit/comm and tests/world.

@@ -1,6 +1,12 @@
 // The canonical summation tree over V logical shards (V a power of two): float32 addition is not associative, so the
 // grouping is fixed. Node (level, index) covers shards [index << level, (index + 1) << level) and is left child + right
 // child.
+//
+// Words for ranges of floats (FloatRange) of a contribution, the flat buffer that a reduction adds up:
+//   bucket  one of the fixed ranges that a contribution is cut into; buckets are added up and sent one by one. On GPUs
+//           the executable chooses them: they are the parts in which its gradients become final.
+//   chunk   the range of a bucket that one rank, its owner, adds up for all ranks.
+//   piece   one bucket of a tree node whose sibling is on another rank: what a rank sends to the owners of the chunks.
 #pragma once
 
 #include <compare>

@@ -68,7 +68,7 @@ void augment(const Image& image, const Augment& options, const SampleKey& key, c
 void decode_and_augment(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
                         Image& scratch, std::span<float> out);
 
-// The same as bytes, for whoever normalises later: nn::pixel_value() of what is written gives decode_and_augment()'s
+// The same as bytes, for a backend that normalises later: nn::pixel_value() of them gives decode_and_augment()'s
 // floats, bit for bit.
 nn::PixelScale pixel_scale(const Augment& options);
 // The shape in which to store pictures like this one, of shape.c channels: as it is where padding, cropping and

@@ -23,8 +23,8 @@ struct BundleResult {
   std::uint64_t files = 0, bytes = 0;  // of the sources
   std::uint64_t size = 0;              // of the archive
   std::uint64_t resumed_bytes = 0;     // that a run which was killed had sent
-  std::string checksum;                // as S3 tells it: base64 of CRC-32C, "...-N" over N parts
-  bool read_back = false;              // the bucket told the same size and checksum; false: it may not be asked
+  std::string checksum;                // in the form of S3: base64 of CRC-32C, "...-N" over N parts
+  bool read_back = false;              // the bucket confirmed size and checksum; false: no permission to ask
 };
 
 // The archive is there whole or not at all, and nothing of it is kept on this machine's disk. Throws UsageError (no

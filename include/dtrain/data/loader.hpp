@@ -53,7 +53,7 @@ struct LoaderOptions {
   // silently: bad_records() counts them and the first is named.
   std::int64_t max_bad_records = 0;
   RemoteOptions remote = {};  // for files behind URLs
-  bool as_bytes = false;      // a quarter of the memory, for whoever normalises them: Batch::pixels
+  bool as_bytes = false;      // a quarter of the memory; the backend normalises them: Batch::pixels
   BatchMemory memory = {};    // empty: ordinary memory
 };
 

@@ -34,7 +34,7 @@ struct PackList {
   std::size_t unlabelled = 0;        // pictures that were left out because nothing says what they show
 };
 
-// What pictures come from. automatic: told by names and first bytes.
+// Where the images come from. automatic: recognised by names and first bytes.
 //   folder      every folder below it that holds .jpg, .jpeg or .png files is a class, numbered and walked in the order
 //               of names, as im2rec --recursive does
 //   list        a .lst file: id, labels, file, with tabs between

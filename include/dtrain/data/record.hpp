@@ -35,7 +35,7 @@ class RecordFile {
   const Path& path() const;
   bool is_remote() const;
   std::uint64_t bytes() const;  // of the whole .rec
-  // Of a remote file: into the cache, every block once a round. Rounds are counted from 1.
+  // Fetches a remote record into the cache, every block once a round. Rounds are counted from 1.
   void fetch_ahead(std::size_t position, std::uint32_t round) const;
 
  private:

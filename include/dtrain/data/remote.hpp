@@ -21,8 +21,8 @@ struct RemoteOptions {
   // than half of it is read without the cache, unless its records are read `in_runs` of neighbours.
   std::uint64_t cache_size = std::uint64_t{32} << 30;
   bool in_runs = false;
-  // Told once when the cache cannot be written to (its disk is full) or is too small; reading goes on without it. From
-  // any thread.
+  // Called once, from any thread, when the cache cannot be written to (its disk is full) or is too small; reading goes
+  // on without it.
   std::function<void(const std::string&)> tell = {};
   // Made when first needed; files that share one share its connections.
   std::shared_ptr<net::ObjectStore> store = {};

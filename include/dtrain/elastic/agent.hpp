@@ -1,8 +1,8 @@
-// The process that dtrain starts once on every host. It connects to the coordinator, starts and watches the host's
-// workers, carries frames between them and the coordinator, keeps what they print, and ends all of them.
+// The agent: one process on each host. It connects to the coordinator, starts and watches the workers of its host,
+// carries frames between them and the coordinator, logs their output, and ends them.
 //
-// What the agent owns is the tree of its own processes: its workers, whatever they start, and what those leave behind.
-// Nothing of it outlives the agent, and nothing else is ever touched.
+// The agent owns the tree of its own processes: its workers, their descendants, and orphans among those. None of them
+// outlives the agent, and the agent signals no other process.
 #pragma once
 
 #include <chrono>
@@ -12,78 +12,80 @@
 #include <vector>
 
 #include <dtrain/base/json.hpp>
-#include <dtrain/elastic/crew.hpp>
+#include <dtrain/elastic/agent_pool.hpp>
 
 namespace dtrain::elastic {
 
-// The descriptor of a worker's socket to its agent: frames of net::adopt_channel. The first one to the worker is its
-// WorkerJob, all others are messages of elastic/protocol.hpp.
+// Descriptor of a worker's socket to its agent, which carries frames of net::adopt_channel. The first frame to the
+// worker is its WorkerJob; all others are messages of elastic/protocol.hpp.
 constexpr int kWorkerSocket = 3;
 
 struct WorkerJob {
   WorkerId worker = 0;
   std::string host;
   int slot = 0;
-  std::string address;  // of this host, numeric, as the coordinator sees it: what other workers reach
+  std::string address;  // this host's numeric address as the coordinator sees it; other workers connect to it
   std::string token;
   std::string job_folder;
-  Json document;  // the job, as it was given to the crew
+  Json document;  // the job, as the agent pool got it
 };
 Json to_json(const WorkerJob& job);
 WorkerJob worker_job_from_json(const Json& json);  // throws DataError
 
-// What a launcher writes to the agent's standard input, or into a file that only its owner can read; nothing follows
-// it. Holds the token.
-Json to_json(const AgentJoin& join);
-AgentJoin agent_join_from_json(const Json& json);  // throws DataError
-// Every process of this agent has a variable that begins so in its environment: how a launcher finds what an agent that
-// was killed left behind.
-std::string tree_mark(const AgentJoin& join);
-// And the coordinator that it may start has this one instead, which begins so: it outlives the agent. It takes it out
-// of its environment, so that nothing that it starts has it.
+// A launcher writes an AgentOrder to the agent's standard input, or into a file that only its owner can read, and
+// nothing after it. It holds the token.
+Json to_json(const AgentOrder& order);
+AgentOrder agent_order_from_json(const Json& json);  // throws DataError
+// Prefix of a variable in the environment of every process of this agent. A launcher finds the processes of a killed
+// agent by it.
+std::string tree_mark(const AgentOrder& order);
+// Prefix of the variable that a coordinator started by this agent has instead, because that coordinator outlives the
+// agent. The coordinator removes it from its environment, so that its own children do not inherit it.
 constexpr const char* kCoordinatorVariable = "DTRAIN_COORDINATOR";
-std::string coordinator_mark(const AgentJoin& join);
-// <job folder>/logs/agent_<host>.log: what the agent of another machine says itself.
-Path agent_log(const AgentJoin& join);
+std::string coordinator_mark(const AgentOrder& order);
+// <job folder>/logs/agent_<host>.log: the agent's own messages, on other machines than the coordinator's.
+Path agent_log(const AgentOrder& order);
 
 struct AgentOptions {
-  AgentJoin join;
-  // The command line of a worker. The environment and the folder come from the coordinator.
+  AgentOrder order;
+  // Command line of a worker. Environment and folder come from the coordinator.
   std::vector<std::string> worker_command;
-  // A program that reads a WorkerJob of worker 0 from its standard input, with {"coordinator": {"address", "port"}} in
-  // it, and says on its last line whether this host is fit: {"failure": "" or why not, ...}. Empty: every host is.
+  // Command line of the health check. It reads the WorkerJob of worker 0 with {"coordinator": {"address", "port"}} from
+  // its standard input. Its last line is {"failure": REASON, ...}, with an empty reason for a fit host. Empty: no
+  // check.
   std::vector<std::string> check_command{};
-  // The command line of a coordinator, which this agent starts when the circle chose it to: with a CoordinatorOrder on
-  // its standard input, and outside of this agent's tree. Empty: it is no candidate.
+  // Command line of a coordinator. The agent starts it when it wins an election, with a CoordinatorOrder on its
+  // standard input and outside of its own process tree. Empty: this agent never becomes a candidate.
   std::vector<std::string> coordinator_command{};
-  // What the job folder says of its coordinator. Called from a thread of its own, one at a time: the folder may be
-  // slow.
+  // Reads from the job folder which coordinator leads the job. Called from a thread of its own, one call at a time,
+  // because the folder may be slow.
   struct FolderNews {
     std::optional<Leader> leader;
     bool job_over = false;
   };
   std::function<FolderNews()> look_into_folder{};
-  std::function<void(const std::string& line)> on_note{};  // for people
+  std::function<void(const std::string& line)> on_note{};  // messages for the user
   std::chrono::milliseconds connect_deadline{10'000};
-  // Between SIGTERM and SIGKILL, when the agent ends while workers run.
+  // Time between SIGTERM and SIGKILL for workers that run when the agent ends.
   std::chrono::milliseconds grace{1'000};
-  std::function<void()> on_joined{};  // once; may be empty
+  std::function<void()> on_joined{};  // called once; may be empty
 };
 
-// What the process of a new coordinator gets; it answers with a line of its standard output: its port, in decimal.
+// Standard input of a new coordinator. The coordinator answers with a line on its standard output: its port, in
+// decimal.
 struct CoordinatorOrder {
-  Mandate mandate;
+  ElectionResult election;
   std::string token;
   std::string job_folder;
-  std::string address;  // of this host, numeric: where agents will look for it
+  std::string address;  // this host's numeric address, where agents connect
   Json document;        // the job
 };
 Json to_json(const CoordinatorOrder& order);
 CoordinatorOrder coordinator_order_from_json(const Json& json);  // throws DataError
 
-// Call in a process of its own, before it has other threads or children: all orphans become its children. Returns when
-// the coordinator said so or is gone, or a stop signal came (base/stop.hpp), and no worker is left. Throws RemoteError
-// when it cannot join.
+// Runs an agent until the coordinator ends it, the coordinator is lost, or a stop signal comes (base/stop.hpp), and no
+// worker is left. Call it in a process of its own before that has other threads or children: it adopts all orphans.
+// Throws RemoteError when it cannot join.
 void run_agent(const AgentOptions& options);
 
 }  // namespace dtrain::elastic

@@ -1,12 +1,13 @@
-// The process that decides membership: feeds what happens to decide(), carries out its actions through a Crew, keeps
-// the job folder's records, and answers requests. One thread calls everything, its callbacks included.
+// The coordinator decides which workers are members of the job. It feeds events to decide(), carries out its actions
+// through an AgentPool, keeps the records in the job folder, and answers requests. One thread makes all calls, and
+// callbacks come on that thread.
 //
-// Requests, {"ask": ...}, and what answers them; any other answer is {"error": {"kind", "message", "hint"}}:
+// Requests, {"ask": ...}, and their answers; a failed request is answered by {"error": {"kind", "message", "hint"}}:
 //   list                                  -> dtrain.hosts-list/1
 //   drain {"host", "reason"?}             -> {"ok": true}; the host stays in the file
 //   stop  {"reason"?, "now"?: bool}       -> {"ok": true}; the job ends resumable, `now`: without a checkpoint
 //   edit-hosts {"add": [lines], "remove": [names], "any_number"?: bool} -> as hosts-changed, after it wrote the file
-//   bandwidth {...}                       -> {"ok": true}, once all of it is here: whoever asks takes the time
+//   bandwidth {...}                       -> {"ok": true}, when the whole request has arrived: the sender times it
 //   hosts-changed                         -> {"ok": true, "problems": [...]}; reads the host file at once, because
 //                                            dtrain itself wrote it, and may remove any number of hosts
 #pragma once
@@ -17,12 +18,15 @@
 #include <optional>
 #include <string>
 
-#include <dtrain/elastic/decide.hpp>
+#include <dtrain/elastic/agent_pool.hpp>
+#include <dtrain/elastic/policy.hpp>
 #include <dtrain/elastic/records.hpp>
 
 namespace dtrain::elastic {
 
-// Passed in by the caller, so that tests choose it.
+struct State;
+
+// The time of an event. The caller passes it in, so that tests choose it.
 struct Moment {
   Time time{};
   WallTime wall{};
@@ -32,17 +36,17 @@ struct Moment {
 struct CoordinatorOptions {
   Policy policy;
   Path folder;                             // of the job; must exist
-  Path host_file;                          // empty: host_worker in the folder
-  std::chrono::milliseconds settle{2000};  // of an edit of the host file by hand
-  int logical_shards = 0;                  // V, for each host's part of the samples a second; 0: equal parts
-  int slots = 1;                           // workers of a host whose line does not say
-  bool prometheus = false;                 // keep metrics.prom in the folder up to date
+  Path host_file;                          // empty: host_worker in the job folder
+  std::chrono::milliseconds settle{2000};  // quiet time after an edit of the host file by hand
+  int logical_shards = 0;                  // V, for the samples/s of each host; 0: equal parts
+  int slots = 1;                           // workers of a host whose line has no slots=
+  bool prometheus = false;                 // keep metrics.prom in the job folder up to date
   Term term = 1;                           // for the journal
-  Duration lease{2'000};                   // of an agent's answer; shorter than the silence that it bears
-  std::optional<Inheritance> inheritance;  // set: takes over from a coordinator that was lost
+  Duration lease{2'000};  // validity of an agent's answer; shorter than the silence that starts an election
+  std::optional<TakeoverState> takeover;  // set: take over from a coordinator that was lost
 
-  // All may be empty. What the rank that speaks for all reports (a new one may repeat what the old one said last:
-  // train::OnlyNews drops that); lines for people; events as they are written to events.jsonl.
+  // All may be empty. on_report gets the reports of rank 0; a new rank 0 may repeat the last report of the old one, and
+  // train::OnlyNews drops that. on_say gets lines for the user, on_event each event as written to events.jsonl.
   std::function<void(const Json& report)> on_report;
   std::function<void(const Say& line)> on_say;
   std::function<void(const Json& event)> on_event;
@@ -50,25 +54,28 @@ struct CoordinatorOptions {
 
 class Coordinator {
  public:
-  // Continues the records that it finds in the folder. The crew must outlive this.
-  Coordinator(CoordinatorOptions options, Crew& crew, Moment now);
+  // Continues the records in the job folder. The agent pool must outlive this.
+  Coordinator(CoordinatorOptions options, AgentPool& agent_pool, Moment now);
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
 
-  // May be called from within a call of the crew: it is dealt with after what is in progress.
-  void feed(CrewEvent event, Moment now);
-  // Time has passed; the first one reads the host file and begins the job. Call about every 50 ms.
+  // May be called from within a call of the agent pool; the event then waits for the one in progress.
+  void feed(AgentPoolEvent event, Moment now);
+  // Lets time pass. The first call reads the host file and begins the job. Call it about every 50 ms.
   void tick(Moment now);
-  // Politely, as the request does.
+  // Stops the job as the `stop` request does.
   void stop(const std::string& reason, bool at_once, Moment now);
 
-  // Another coordinator is in charge: nothing is done or written any more, and the job goes on without this one.
+  // Another coordinator leads the job, which continues: this one acts and writes no more.
   void step_down(Term higher);
-  bool deposed() const;
+  bool stepped_down() const;
 
-  // Set once all is over: nothing of the job runs any more. Also set when this one was deposed.
+  // Set when no process of the job runs any more, and after step_down().
   const std::optional<Finish>& finished() const;
-  // For tests and messages.
+  // A member has finished a step in the current generation.
+  bool is_training() const;
+  const std::optional<Failure>& first_failure() const;
+  // For tests.
   const State& state() const;
 
  private:

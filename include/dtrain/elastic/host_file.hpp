@@ -1,4 +1,4 @@
-// The file `host_worker`: one host a line. Editing it is how machines join and leave.
+// The file `host_worker` with one host a line. Editing it lets machines join and leave.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 namespace dtrain::elastic {
 
 struct HostLine {
-  std::string name;    // as written, without slots=: what log, events and messages call it
-  std::string user{};  // empty: the caller's
+  std::string name;    // as written, without slots=; logs, events and messages use it
+  std::string user{};  // empty: the user that runs dtrain
   std::string host;
   int port = 0;  // 0: the launcher's default
   int slots = 1;
@@ -22,27 +22,28 @@ struct HostLine {
 
 struct HostList {
   std::vector<HostLine> hosts;        // in the file's order, each name once
-  std::vector<std::string> problems;  // lines that count for nothing, with number and reason
-  std::vector<std::string> doubtful;  // those of them that may be hosts, mistyped or damaged, as they stand there
+  std::vector<std::string> problems;  // lines that are ignored, with line number and reason
+  std::vector<std::string> doubtful;  // text of ignored lines that may be misspelt or damaged hosts
 };
 
-// Blank lines, `#`, CR and spaces around are tolerated; `host`, `host:port`, `user@host`, `[v6]:port`, each with an
-// optional `slots=n`; a host whose line does not say has `slots`. Never throws: what cannot be a host is a problem.
+// Accepts blank lines, `#` comments, CR, surrounding spaces, and hosts as `host`, `host:port`, `user@host` or
+// `[v6]:port`, each with an optional `slots=n` (default: `slots`). Never throws: a line that is no host becomes a
+// problem.
 HostList parse_host_file(std::string_view text, int slots = 1);
 
-// The text with a line added or without the lines of this host; all else stays as it was. UsageError: already there, or
-// not there (with the nearest name).
+// The text with a line added, or without the lines of this host; all other lines stay as they are. Throws UsageError
+// when the host is there already, or is not there (with the nearest name).
 std::string with_host(std::string_view text, const std::string& line);
 std::string without_host(std::string_view text, const std::string& name);
 
-// Polls one file the way that works on network file systems: lists the folder, opens anew, compares content. An edit
-// counts once it was read equal over `settle` and ends in a newline. Missing, empty and half-written files, and files
-// without one valid line, never count.
+// Polls a file in a way that works on network file systems: lists the folder, opens the file anew, compares its
+// content. An edit is accepted when the content stayed equal for `settle` and ends in a newline. Missing, empty and
+// half-written files, and files without a valid line, are ignored.
 class HostFileWatcher {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit HostFileWatcher(Path path, std::chrono::milliseconds settle = std::chrono::seconds(2), int slots = 1);
-  // A new list, once per accepted edit.
+  // The new list, once for each accepted edit.
   std::optional<HostList> poll(Time now);
 
  private:

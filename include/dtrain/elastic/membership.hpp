@@ -1,5 +1,5 @@
-// How a training run sees the membership of its job: a sequence of generations, entered and left at agreed points.
-// The trainer calls this from its one thread; what other threads do to it is the implementation's business.
+// The membership of a job, as a training run sees it: a sequence of generations, entered and left at agreed points. The
+// trainer makes all calls from one thread; implementations may have more threads inside.
 //
 // One generation, seen from the trainer:
 //   enter() -> communicator; state is brought to the same cursor on all ranks; entered();
@@ -20,18 +20,18 @@
 
 namespace dtrain::elastic {
 
-// What a worker is doing, for heartbeats: a hang is judged by the phase it happens in.
+// What a worker is doing, for heartbeats. The limit for a hang depends on the phase.
 enum class Phase { building, entering, loading, computing, reducing, applying, evaluating, saving, holding };
 const char* phase_name(Phase phase);
 
-// Where the state in this worker's memory stands: `step` steps of `epoch` are applied. Without state (a newcomer) the
-// cursor says where the worker could start by itself: at zero or at a checkpoint it can read.
-struct Standing {
+// How far the state in this worker's memory is trained: `step` steps of `epoch` are applied. For a worker without state
+// (a newcomer) it is where the worker could start by itself: at zero, or at a checkpoint that it can read.
+struct TrainingPosition {
   bool has_state = false;
   std::uint32_t epoch = 0;
   std::uint64_t step = 0;
   std::uint64_t samples_seen = 0;
-  friend auto operator<=>(const Standing&, const Standing&) = default;
+  friend auto operator<=>(const TrainingPosition&, const TrainingPosition&) = default;
 };
 
 struct Entry {
@@ -44,7 +44,7 @@ struct Entry {
   Kind kind = Kind::leave;
   std::uint64_t generation = 0;
   std::unique_ptr<comm::Communicator> communicator;
-  std::string reason;  // for people
+  std::string reason;  // for the user
 };
 
 enum class Verdict {
@@ -57,36 +57,36 @@ class Membership {
  public:
   virtual ~Membership() = default;
 
-  // What this worker computes of samples that are the same for all, as a hash: before the first enter(). Who computes
-  // something else is refused. Empty: nobody compares.
-  virtual void probed(const std::string& /*hash*/) {}
-  // Blocks until this worker is told what to do next. The first call says that the model is built and warm. The
-  // communicator of the generation before must be gone, or dead.
-  virtual Entry enter(const Standing& standing) = 0;
-  // All ranks of the generation hold the same state now, and training goes on from here.
-  virtual void entered(const Standing& standing) = 0;
+  // Reports a hash of what this worker computes from samples that are the same on all workers, before the first
+  // enter(). The coordinator refuses a worker with another hash. Empty: not compared.
+  virtual void probed(const std::string& hash) = 0;
+  // Blocks until the coordinator says what this worker does next. The first call reports that the model is built and
+  // warm. The communicator of the previous generation must be destroyed or aborted.
+  virtual Entry enter(const TrainingPosition& position) = 0;
+  // Reports that all ranks of the generation hold the same state, and that training continues from it.
+  virtual void entered(const TrainingPosition& position) = 0;
 
-  // What this worker wants, as a word for word 0 of the note of the next reduction or gathering.
+  // This worker's vote, for word 0 of the note of the next reduction or gathering.
   virtual std::uint64_t vote() = 0;
-  // The same answer on every rank, because it depends on what all of them voted in the same collective. at_epoch_end:
-  // the collective closed an epoch, so changes that wait for one may happen.
+  // Gives the same answer on every rank, because it depends only on the votes of all ranks in one collective.
+  // at_epoch_end: the collective closed an epoch, so changes that wait for one may happen.
   virtual Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) = 0;
 
-  // Encloses the one local phase that cannot be taken back. begin_apply() throws PeerLost when this worker was frozen:
-  // what it reported then must stay true. end_apply() says where the state stands now.
+  // Enclose the one local phase that cannot be undone. begin_apply() throws PeerLost after a freeze, because the
+  // position that this worker reported must stay true. end_apply() reports the new position.
   virtual void begin_apply() = 0;
-  virtual void end_apply(const Standing& standing) = 0;
+  virtual void end_apply(const TrainingPosition& position) = 0;
 
-  // The generation is over for this worker. Stops its communicator, and tells the others through the coordinator.
+  // Ends the generation for this worker: aborts its communicator and reports the loss to the coordinator.
   virtual void lost(const PeerLost& error) = 0;
 
   // A sign of progress; cheap, may be called at every change of phase.
   virtual void progress(Phase phase) = 0;
-  // Something for the job's log, from the rank that speaks for all: an object with "event" (see train/report_json).
+  // Adds an event to the job's log, on rank 0 only: an object with "event" (see train/report_json).
   virtual void report(const Json& event) = 0;
 };
 
-// One generation that nothing changes: ends with the first PeerLost (rethrown from lost()) or a stop signal.
+// One generation without changes: it ends with the first PeerLost (rethrown from lost()) or a stop signal.
 std::unique_ptr<Membership> make_fixed_membership(std::unique_ptr<comm::Communicator> communicator);
 
 }  // namespace dtrain::elastic

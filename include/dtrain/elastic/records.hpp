@@ -1,6 +1,6 @@
-// The files in the job folder that tell a job's membership. Each is written by one process, the coordinator; each
-// continues where the coordinator before it stopped, also after a line that it did not finish. Errors are Error with
-// the path: a full disk, for example.
+// The files in the job folder that record a job's membership. One process, the coordinator, writes each of them, and
+// continues where the previous coordinator stopped, also after an unfinished line. Failures, for example a full disk,
+// throw Error with the path.
 #pragma once
 
 #include <chrono>
@@ -11,15 +11,15 @@
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/growing_file.hpp>
 #include <dtrain/base/json.hpp>
-#include <dtrain/elastic/circle.hpp>
 #include <dtrain/elastic/protocol.hpp>
+#include <dtrain/elastic/voters.hpp>
 
 namespace dtrain::elastic {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-// A file that grows by whole lines. A torn last line is completed by a newline when it is opened, and readers pass over
-// what they cannot read. A line that cannot be written is an Error and kept: it comes before the next one.
+// A file that grows by whole lines. Opening it completes a torn last line with a newline, and readers skip lines that
+// they cannot parse. A line that cannot be written throws Error and is kept: it is written before the next one.
 class LineFile {
  public:
   explicit LineFile(Path path);
@@ -37,7 +37,7 @@ class MemberLog {
   explicit MemberLog(Path path);
   void append(bool added, const std::string& host, WallTime time);
   std::uint64_t next_seq() const { return next_seq_; }
-  // Hosts whose last line says ADDED, sorted.
+  // Hosts whose last line is ADDED, sorted.
   const std::vector<std::string>& present() const { return present_; }
   GrowingFile& file() { return file_.file(); }
 
@@ -51,7 +51,7 @@ class MemberLog {
 class EventLog {
  public:
   explicit EventLog(Path path);
-  // Returns what was written.
+  // Returns the event as it was written.
   Json append(const Json& event, WallTime time);
   GrowingFile& file() { return file_.file(); }
 
@@ -59,11 +59,11 @@ class EventLog {
   LineFile file_;
   std::uint64_t next_seq_ = 0;
 };
-// All events whose line can be read, oldest first. None when there is no such file.
+// All readable events, oldest first; empty when there is no such file.
 std::vector<Json> read_events(const Path& path);
 std::string format_time(WallTime time);  // UTC, microseconds
 
-// `journal.jsonl`: the generations that were begun and committed, and which numbers are used.
+// `journal.jsonl`: the generations that were begun and committed, and the numbers in use.
 struct JournalEntry {
   Generation generation = 0;
   bool committed = false;
@@ -72,12 +72,12 @@ struct JournalEntry {
 };
 class GenerationJournal {
  public:
-  // What a coordinator of an older term wrote after a newer one is passed over.
+  // Skips entries that a coordinator of an older term wrote after a newer one.
   explicit GenerationJournal(Path path);
-  // Entries are of this term from now on.
+  // Entries belong to this term from now on.
   void begin_term(Term term);
   Term term() const { return term_; }  // the highest
-  // Commits are on disk when it returns.
+  // A commit is on disk when this returns.
   void append(const JournalEntry& entry);
   Generation next_generation() const { return next_generation_; }
   WorkerId next_worker() const { return next_worker_; }

@@ -1,4 +1,4 @@
-// Where a node of a cluster finds the process that knows all nodes, and may have agents started on them: its head.
+// The address of a cluster's head, which knows all nodes and can start agents on them.
 #pragma once
 
 #include <chrono>
@@ -15,16 +15,18 @@ struct AgentRegistry {
   std::string cluster;
   std::string address;  // numeric
   std::uint16_t port = 0;
-  std::string token;  // the cluster's: never to be printed
+  std::string token;  // secret of the cluster: never printed
 };
 
-// As a file that only its owner may read. nullopt: there is none, so this machine is no node. Throws DataError.
+// The registry file, which only its owner may read. nullopt: the file does not exist, so this machine is no node.
+// Throws DataError.
 std::optional<AgentRegistry> read_agent_registry(const Path& file);
 void write_agent_registry(const Path& file, const AgentRegistry& registry);
-// Where nodes keep it.
+// Path of that file on nodes.
 inline constexpr const char* kAgentRegistryFile = "/opt/dtrain/registry.json";
 
-// One question, and the head's answer. Blocks. RemoteError: it does not answer in time, or refuses.
+// Sends one request to the head and returns the answer. Blocks. Throws RemoteError if the head does not answer in time
+// or refuses.
 Json ask_registry(const AgentRegistry& registry, const Json& question, std::chrono::milliseconds deadline);
 
 }  // namespace dtrain::launcher

@@ -1,4 +1,4 @@
-// The hosts that a scheduler granted to the job that this process is in.
+// The hosts that a scheduler granted to the job in which this process runs.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ struct GrantedHost {
 };
 
 enum class Scheduler { slurm, grid_engine, pbs, lsf };
-const char* scheduler_name(Scheduler scheduler);  // for people
+const char* scheduler_name(Scheduler scheduler);  // for messages
 
 struct Allocation {
   Scheduler scheduler = Scheduler::slurm;
@@ -26,18 +26,19 @@ struct Allocation {
 // The value of an environment variable.
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
-// What Slurm's (SLURM_JOB_NODELIST), Grid Engine's (PE_HOSTFILE), PBS's (PBS_NODEFILE) or LSF's (LSB_DJOB_HOSTFILE)
-// variables say; nullopt: this process is in no such job. Runs `scontrol` for Slurm's list. Throws Error when the job's
-// own list cannot be read.
+// The hosts in the variables of Slurm (SLURM_JOB_NODELIST), Grid Engine (PE_HOSTFILE), PBS (PBS_NODEFILE) or LSF
+// (LSB_DJOB_HOSTFILE); nullopt: this process is in no such job. Runs `scontrol` for Slurm's list. Throws Error if the
+// job's own list cannot be read.
 std::optional<Allocation> find_allocation(const Variables& variables);
 
-// As lines of a host file.
+// The hosts as lines of a host file.
 std::string host_lines(const std::vector<GrantedHost>& hosts);
 
-// The formats, as they stand in files and variables. Throw DataError.
-// "h1 4 all.q@h1 UNDEFINED" a line: a host may have several, one for each queue.
+// Parsers of the formats in files and variables. They throw DataError.
+//
+// One "h1 4 all.q@h1 UNDEFINED" per line; a host may have several lines, one for each queue.
 std::vector<GrantedHost> hosts_of_pe_hostfile(std::string_view text);
-// A host a line, once for each slot.
+// One host per line, repeated for each slot.
 std::vector<GrantedHost> hosts_of_node_file(std::string_view text);
 // SLURM_TASKS_PER_NODE, "2(x3),1": a number for each host.
 std::vector<int> tasks_per_node(std::string_view text);

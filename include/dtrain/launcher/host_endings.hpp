@@ -1,4 +1,4 @@
-// What became of work on many hosts, for people and as an exit code.
+// Results of an operation on many hosts, as text and as an exit code.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@ namespace dtrain::launcher {
 enum class HostEnding { done, failed, unreachable, stopped };
 HostEnding ending_of(const std::optional<launcher::HostFailure>& failure);
 
-// Says on how many hosts it failed, and on which; partly_done: on some, refused: no host could be reached, failed: on
-// all.
+// Reports the number and the names of hosts that failed. partly_done: some failed; refused: no host could be reached;
+// failed: all failed.
 ExitCode sum_up(const std::vector<std::string>& hosts, const std::vector<HostEnding>& endings, Reporter& reporter);
-// After a signal: what the signal left undone.
+// The text after a signal: what was left undone.
 std::string stopped_text(const std::vector<HostEnding>& endings);
 
 }  // namespace dtrain::launcher

@@ -1,4 +1,4 @@
-// This program as one tar file, for machines that fetch it: "dtrain" starts it, wherever it is unpacked.
+// This program as one tar file for machines that download it: "dtrain" starts it from any folder.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace dtrain::launcher {
 
 struct ProgramArchive {
-  std::string sha256;  // of the tar, lower-case hex: the same for the same program
+  std::string sha256;  // of the tar file, lower-case hex; the same for the same program
   std::uint64_t size = 0;
 };
 
-// Reads the whole program. Throws Error when a file of it cannot be read.
+// Computes hash and size by reading the whole program. Throws Error if a file of it cannot be read.
 ProgramArchive program_archive();
-// The same, and leaves the tar at `to`, whole or not at all.
+// Also writes the tar file to `to`, atomically.
 ProgramArchive write_program_archive(const Path& to);
 
 }  // namespace dtrain::launcher

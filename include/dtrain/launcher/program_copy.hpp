@@ -1,4 +1,4 @@
-// This program as other machines have it.
+// This program on other machines: found there, or copied to them. Members may be called from any thread.
 #pragma once
 
 #include <mutex>
@@ -11,27 +11,26 @@
 
 namespace dtrain::launcher {
 
-// Members may be called from any thread.
 class ProgramCopy {
  public:
-  // The program that this process runs: a bundle (packaging/bundle.sh) or a program of this machine.
+  // Describes the program of this process: a bundle (packaging/bundle.sh) or a program of this machine.
   ProgramCopy();
 
-  // The command line that starts it where it is at the same path as here.
+  // The command line that starts the program if it has the same path on the host.
   const std::vector<std::string>& same_path() const { return command_; }
 
   struct Ready {
     std::vector<std::string> command;
     std::uint64_t copied = 0;  // bytes
   };
-  // Copies the bundle into the user's cache there, unless it is there, or at the same path as here: named by its
-  // content, complete or not used.
-  // Throws RemoteError when the program cannot be had there.
+  // Copies the bundle into the user's cache on the host, unless a copy is there or the bundle has the same path there
+  // as here. A copy is named by its content, and used only if it is complete. Throws RemoteError if the program cannot
+  // be provided there.
   Ready make_ready(net::SshSession& session);
 
  private:
   struct Facts {
-    std::string hash;  // of the program, or of the bundle's files
+    std::string hash;  // of the program, or of the files of the bundle
     std::vector<ProgramFile> files;
   };
   const Facts& facts();
@@ -41,9 +40,9 @@ class ProgramCopy {
   void check_same(net::SshSession& session);
 
   std::vector<std::string> command_;
-  Path bundle_;         // its folder; empty: there is none
-  std::mutex mutex_;    // guards what follows
-  bool known_ = false;  // facts_ are
+  Path bundle_;         // its folder; empty: no bundle
+  std::mutex mutex_;    // guards the members below
+  bool known_ = false;  // true: facts_ is set
   Facts facts_;
 };
 

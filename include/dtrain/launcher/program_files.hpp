@@ -1,4 +1,4 @@
-// What this program consists of.
+// The files of this program.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace dtrain::launcher {
 
-// The folder of the bundle (packaging/bundle.sh) whose loader started the command; empty: it is a program of this
-// machine.
+// The folder of the bundle (packaging/bundle.sh) whose loader started the command; empty: the command is a program of
+// this machine.
 Path bundle_of(const std::vector<std::string>& command);
 
 struct ProgramFile {
-  std::string name;  // below the folder that it is copied to: "dtrain", "bin/dtrain", "lib/libc.so.6"
+  std::string name;  // path below the folder of the copy: "dtrain", "bin/dtrain", "lib/libc.so.6"
   Path path;
   std::uint64_t size = 0;
   unsigned mode = 0;
 };
-// What runs, without licences and the like, by name: the bundle's files, or the program alone.
+// The files that run, without licences and the like, by name: those of the bundle, or the program alone.
 std::vector<ProgramFile> program_files();
 std::vector<ProgramFile> bundle_files(const Path& bundle);
 

@@ -1,24 +1,24 @@
-// Agents on the nodes of a cluster, started by the processes that wait there: the head passes the order on. Nothing
-// needs ssh, and no node can log in to another.
+// Starts agents on the nodes of a cluster: the head forwards each request to the process on the node. This needs no
+// ssh, and no node can log in to another.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include <dtrain/elastic/crew.hpp>
+#include <dtrain/elastic/agent_pool.hpp>
 #include <dtrain/launcher/agent_registry.hpp>
 
 namespace dtrain::launcher {
 
 class RegistryLauncher final : public elastic::AgentLauncher {
  public:
-  // `announce`: numeric address where nodes reach the coordinator; empty: all of this machine's.
+  // `announce`: numeric address where nodes reach the coordinator; empty: all addresses of this machine.
   RegistryLauncher(AgentRegistry registry, std::string announce);
-  // Starts that are under way are given up; agents that run go on.
+  // Cancels starts in progress; running agents go on.
   ~RegistryLauncher() override;
   RegistryLauncher(const RegistryLauncher&) = delete;
 
-  void start(const elastic::HostLine& host, const elastic::AgentJoin& join, Failed failed) override;
+  void start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) override;
 
  private:
   struct State;

@@ -1,4 +1,4 @@
-// Files of this machine on other hosts: only what differs there travels, and what travelled is checked.
+// Copies files of this machine to other hosts: only differences are sent, and everything sent is checked.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace dtrain::launcher {
 
 struct SyncFile {
-  std::string name;  // below the folder, with '/' between; of a single file its own
+  std::string name;  // path below the folder, with '/'; of a single file its name
   Path path;
   unsigned mode = 0644;
   std::string sha256;
@@ -19,24 +19,24 @@ struct SyncFile {
 
 struct SyncTree {
   bool is_folder = false;
-  std::vector<std::string> folders;  // below the folder, parents first
+  std::vector<std::string> folders;  // paths below the folder, parents first
   std::vector<SyncFile> files;
-  std::vector<std::string> skipped;  // links to folders, sockets and the like: with their reason, for people
+  std::vector<std::string> skipped;  // links to folders, sockets and the like, with the reason
 };
 
-// A file, or a folder with all below it. Links to files count as files. A pattern (with * ? [] as in a shell) leaves
-// out what it fits, by name or by the whole name below the folder; a folder with all below it. UsageError: no such
-// file.
+// Reads a file, or a folder with everything below it. Links to files count as files. A pattern (with * ? [] as in a
+// shell) excludes what it matches by name or by path below the folder; a folder is excluded with its content. Throws
+// UsageError if the source does not exist.
 SyncTree read_tree(const Path& source, const std::vector<std::string>& excluded);
 
 struct SyncResult {
   std::size_t files = 0, copied = 0;
-  std::uint64_t bytes = 0;  // copied
+  std::uint64_t bytes = 0;  // of the copied files
 };
 
-// Afterwards `destination` on the host holds the file, or the folder's content; what else is there stays. A file goes
-// into `destination` if that ends in '/' or is a folder. "~/" at its front is the user's home, as is nothing. Throws
-// RemoteError; every file there is whole then, old or new.
+// Makes `destination` on the host hold the file, or the content of the folder; other files there stay. A file goes into
+// `destination` if that ends in '/' or is a folder. "~/" at its front, or an empty path, is the user's home. Throws
+// RemoteError; every file there is then complete, old or new.
 SyncResult sync_tree(const SyncTree& tree, net::SshSession& session, std::string destination);
 
 }  // namespace dtrain::launcher

@@ -29,13 +29,13 @@ struct AwsCredentials {
   std::string source{};                                 // for people: "environment", "profile x", ...
 };
 
-// As they travel between processes, and back. Throws DataError.
+// The JSON form in which they travel between processes, and back. Throws DataError.
 std::string credentials_text(const AwsCredentials& credentials);
 AwsCredentials credentials_from(std::string_view text, std::string source);
 
 // Credentials that another process resolves and hands over, again and again before they expire. Safe for concurrent
 // use.
-class LentCredentials {
+class DelegatedCredentials {
  public:
   void take(AwsCredentials credentials);
   std::optional<AwsCredentials> latest() const;  // nullopt: none came yet
@@ -50,7 +50,7 @@ struct AwsSettings {
   std::string profile, region, endpoint_url;
   Environment environment = process_environment();
   std::function<WallTime()> clock = [] { return std::chrono::system_clock::now(); };
-  std::shared_ptr<const LentCredentials> lent{};  // go before all other sources, as long as they live
+  std::shared_ptr<const DelegatedCredentials> delegated{};  // go before all other sources, as long as they live
 };
 
 // Where credentials come from, in the order of the AWS SDKs: environment, profile files with the roles and commands
@@ -83,8 +83,8 @@ struct AwsService {
 inline constexpr AwsService kS3{.name = "s3", .variable = "S3", .signs_path_as_sent = true};
 inline constexpr AwsService kSts{.name = "sts", .variable = "STS"};
 
-// Scheme, host and port, without a last slash: "https://s3.eu-west-1.amazonaws.com". `custom`: somebody chose it, so
-// it may be no AWS at all.
+// Scheme, host and port, without a last slash: "https://s3.eu-west-1.amazonaws.com". `custom`: the user chose it, so
+// it may be another service than AWS.
 struct AwsEndpoint {
   std::string url;
   bool custom = false;
@@ -108,7 +108,7 @@ struct AwsRequest {
   std::vector<HttpField> headers{};
   ByteView body{};
   std::string region{};
-  bool sign = true;  // false: for anybody's eyes; `path` is then sent as it stands, with its query
+  bool sign = true;  // false: for public objects; `path` is then sent as it stands, with its query
   // False: where no answer came, or one that leaves open whether it happened, the call is not made again.
   bool call_again = true;
   std::string purpose{};  // what errors say was done; empty: method and URL
@@ -130,7 +130,7 @@ enum class AwsProblem {
   quota,         // the account may have no more: only a person can change that
   exists,        // what was to be created is there already
   in_use,        // something else still needs what was to be removed
-  credentials,   // nobody is who these keys say
+  credentials,   // these keys are not valid
   bad_request,   // asked for something that cannot be
   other,
 };

@@ -78,7 +78,7 @@ class AwsCalls {
 
   const std::string& region() const;
   std::string credentials_source();
-  // Somebody chose another endpoint for EC2, so it may be no AWS at all.
+  // The user chose another endpoint for EC2, so it may be another service than AWS.
   bool talks_to_another() const;
   // Called after each call, from the thread that made it, one at a time. Set before the first call.
   void watch(std::function<void(const CallRecord&)> watcher);

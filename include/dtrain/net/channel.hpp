@@ -1,5 +1,5 @@
 // Framed messages between two parties that prove to each other that they know a shared secret, and the loop they are
-// served on. Frames are opaque bytes of at most kMaxFrame; a stranger gets nothing but a closed connection.
+// served on. Frames are opaque bytes of at most kMaxFrame; an unauthenticated peer gets only a closed connection.
 #pragma once
 
 #include <chrono>
@@ -75,7 +75,7 @@ class Listener {
   std::shared_ptr<State> state_;
 };
 
-// Blocks; RemoteError when nobody answers, or proves the secret, within the deadline. `address` is numeric.
+// Blocks. Throws RemoteError if no peer answers and proves the secret within the deadline. `address` is numeric.
 std::shared_ptr<Channel> connect_channel(Loop& loop, const std::string& address, std::uint16_t port,
                                          const std::string& secret, std::chrono::milliseconds deadline);
 // An inherited socket whose other end is trusted (a socketpair with the parent process): frames without proof. Programs

@@ -8,12 +8,13 @@
 
 namespace dtrain::net {
 
-struct HttpRequest {
-  std::string url;  // http or https
+struct HttpCall {
+  std::string url{};  // http or https
   std::string method = "GET";
   std::vector<std::string> headers{};         // "Name: value"
-  std::chrono::milliseconds deadline{1'000};  // of all of it
+  std::chrono::milliseconds deadline{1'000};  // for the whole exchange
   std::string body{};
+  bool stop_on_signal = false;  // SIGINT and SIGTERM end it: Stopped is thrown
 };
 struct HttpAnswer {
   long status = 0;
@@ -22,6 +23,6 @@ struct HttpAnswer {
 
 // Blocks. Neither proxies nor redirects are followed. Throws RemoteError when no whole answer came in time, or
 // `cancel` was asked for.
-HttpAnswer exchange_http(const HttpRequest& request, const std::stop_token& cancel = {});
+HttpAnswer exchange_http(const HttpCall& request, const std::stop_token& cancel = {});
 
 }  // namespace dtrain::net

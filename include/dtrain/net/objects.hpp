@@ -39,7 +39,8 @@ struct ObjectEntry {
 
 struct ObjectLimits {
   AwsLimits tries;
-  // Of a ranged read and of an upload, which grows it towards 10,000 parts. S3 takes no parts under 5 MiB but the last.
+  // Bytes of a part in ranged reads and uploads; an upload grows it so that there are at most 10,000 parts. S3 refuses
+  // parts under 5 MiB, except the last.
   std::uint64_t part_size = 8u << 20;
   int connections = 16;  // at most; a read begins with few and takes more while that makes it faster
 };
@@ -55,11 +56,11 @@ class ObjectStore {
   // nullopt: it is not there, or its bucket is not.
   std::optional<ObjectState> find(const std::string& url);
   // Fills `into` with the bytes from `offset` on, all of them inside the object. A try that breaks off is resumed where
-  // it ended. `progress` is told how many bytes came, from several threads.
+  // it ended. `progress` gets the number of bytes that came, from several threads.
   void read(const std::string& url, const ObjectState& pinned, std::uint64_t offset, std::span<std::byte> into,
             const std::function<void(std::uint64_t)>& progress = {});
-  // Leaves TO complete and checked, or not there: TO.part keeps the parts that came for the next try. `progress` is
-  // told the bytes that are there and all of them, from several threads.
+  // Leaves TO complete and checked, or not there: TO.part keeps the parts that came for the next try. `progress`
+  // gets the bytes that are there and the total, from several threads.
   void download(const std::string& url, const Path& to,
                 const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
   // Whether `content`, the whole object, has the object's checksum; true where the server keeps none of a known kind.

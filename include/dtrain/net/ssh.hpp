@@ -71,7 +71,7 @@ struct SshCommand {
 struct SshExit {
   int code = 0;            // of exit(), when there is no signal
   std::string signal{};    // "KILL", "TERM", ...: the program was ended by it
-  bool timed_out = false;  // the deadline passed; signal says what ended it, or nothing if nobody could tell
+  bool timed_out = false;  // the deadline passed; signal says what ended it; empty if that is unknown
   bool ok() const { return code == 0 && signal.empty() && !timed_out; }
 };
 
@@ -109,7 +109,7 @@ class SshSession {
   std::string peer_address() const;
 
   // RemoteError when the connection is lost or the host refuses; how the program ended otherwise. A program that cannot
-  // be started is the shell's code 126 or 127. Returns when the program has ended and nobody holds its output any more.
+  // be started is the shell's code 126 or 127. Returns when the program has ended and its output is closed.
   SshExit run(const SshCommand& command);
 
   // Files, by SFTP. Remote paths are bytes; relative ones begin at the user's home.

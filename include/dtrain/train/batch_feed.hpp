@@ -13,7 +13,7 @@ namespace dtrain::train {
 
 backend::HostBatch host_batch(const data::Batch& batch);
 
-// A batch, and what Executable::stage() called it. To be kept until its work is done.
+// A batch with its handle from Executable::stage(). The caller keeps it until its work is done.
 struct FedBatch {
   data::Batch batch;
   std::uint64_t staged = 0;
@@ -24,9 +24,9 @@ struct FedBatch {
 class BatchFeed {
  public:
   BatchFeed(data::Loader& loader, backend::Executable& executable) : loader_(loader), executable_(executable) {}
-  // As Loader::start().
+  // Same as Loader::start().
   void start(std::uint32_t epoch, std::vector<data::Slice> slices);
-  // As Loader::next(). Never waits for more than the batch that it gives.
+  // Same as Loader::next(). Never waits for more than the batch that it gives.
   std::optional<FedBatch> next();
 
  private:

@@ -1,5 +1,5 @@
 // Checkpoints: PREFIX-0001.safetensors with PREFIX-0001.json, its manifest. Written whole or not at all. A prefix may
-// be an s3:// URL: `store` reaches it; null: one is made from the environment where that is needed.
+// be an s3:// URL: `store` reaches it; null: made from the environment when it is needed.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,8 @@ struct Ledger {
   std::vector<std::uint32_t> epoch(std::uint32_t epoch) const;  // ids, ascending, as often as they were consumed
 };
 
-// Of all *.jsonl files of the folder. A line that a crash cut off is left out. Throws Error when a file cannot be read.
+// Reads all *.jsonl files of the folder. A line that a crash cut off is left out. Throws Error when a file cannot be
+// read.
 Ledger read_ledger(const Path& folder);
 
 }  // namespace dtrain::train

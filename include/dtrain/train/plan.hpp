@@ -1,4 +1,4 @@
-// Which samples a step takes and who computes them: pure functions.
+// Which samples a step takes and which rank computes them: pure functions.
 #pragma once
 
 #include <cstdint>

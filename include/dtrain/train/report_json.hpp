@@ -1,5 +1,5 @@
 // What an Observer hears, as values and as JSON: {"event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning",
-// ...}. The worker that speaks for the job forwards it so, and whoever holds the job's log replays it.
+// ...}. The worker that speaks for the job forwards it so, and the process that writes the job's log replays it.
 #pragma once
 
 #include <optional>

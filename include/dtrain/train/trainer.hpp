@@ -1,4 +1,4 @@
-// The training job as one worker sees it: generations of workers, epochs of steps, evaluation, checkpoints; the caller
+// The training run of a worker: generations of workers, epochs of steps, evaluation, checkpoints; the caller
 // watches through an observer.
 #pragma once
 
@@ -44,7 +44,7 @@ struct EvaluationReport {
 
 // Called from the training thread; must be quick. Every default does nothing. Among several ranks only rank 0 calls it,
 // and only once all ranks have what is reported: of a step when the next one is reduced, of an epoch when it is closed.
-// When rank 0 has changed, the new one may say again what the old one said last: OnlyNews (train/report_json.hpp) drops
+// A new rank 0 may report again what the rank 0 before it reported last: OnlyNews (train/report_json.hpp) drops
 // that.
 class Observer {
  public:
@@ -71,6 +71,11 @@ struct TestViews {
   int top_k = 5;  // with more than one view; else the executable's
 };
 
+enum class CheckpointFormat {
+  safetensors,
+  mxnet,  // at the end of an epoch, MXNet's files beside those of safetensors
+};
+
 struct TrainerOptions {
   std::uint32_t epochs = 1;  // train until so many epochs are complete
   int global_batch = 128;    // G; with per_worker the batch that the schedule's rates are meant for
@@ -79,13 +84,13 @@ struct TrainerOptions {
   nn::Optimizer optimizer;
   nn::Schedule schedule;
   std::optional<Path> checkpoint_prefix;
-  std::uint64_t checkpoint_every_steps = 0;       // 0: only at the end of epochs
-  std::string checkpoint_format = "safetensors";  // or mxnet: writes both
-  SharedStore store{};                            // for a prefix that is a URL, as in train/checkpoint.hpp
+  std::uint64_t checkpoint_every_steps = 0;  // 0: only at the end of epochs
+  CheckpointFormat checkpoint_format = CheckpointFormat::safetensors;
+  SharedStore store{};  // for a prefix that is a URL, as in train/checkpoint.hpp
   int evaluation_block = 128;
   TestViews test_views;
   Json preprocessing;
-  std::string dtype = "float32";
+  backend::DType dtype = backend::DType::float32;
 
   // What gradients are rounded to in each shard and after each addition, and travel as: float32 or bfloat16.
   backend::DType gradient_dtype = backend::DType::float32;
@@ -96,8 +101,8 @@ struct TrainerOptions {
   std::optional<LedgerOptions> ledger;
   // A step that is computed again, here or elsewhere, has the same bits. Else equal cursors do not mean equal states.
   bool same_bits = true;
-  // Compute every size of shard once before the membership hears that the model is ready, and tell it what came out, if
-  // that is the same bits everywhere.
+  // Compute every size of shard once before the membership hears that the model is ready, and report the hash of the
+  // result to it, if that is the same bits everywhere.
   bool warm_up = false;
 };
 
@@ -111,7 +116,7 @@ struct TrainResult {
   Cursor cursor;
   std::optional<EvaluationReport> evaluation;  // the last one
   bool saved = false;                          // stopped: this worker's checkpoint of `cursor` is on disk
-  std::string reason;                          // removed, stopped: for people; may be empty
+  std::string reason;                          // removed, stopped: for the user; may be empty
 };
 
 // Runs until options.epochs are complete, or the membership says that this worker or the whole job ends. Starts from

@@ -27,6 +27,8 @@ class CpuBackend final : public Backend {
   DType fastest_dtype() const override {
     return why_not(DType::bfloat16) || widens_bfloat16(this_cpu()) ? DType::float32 : DType::bfloat16;
   }
+  bool same_bits() const override { return true; }
+  BatchWish batches() const override { return {}; }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);
     return std::make_unique<CpuExecutable>(graph, options);

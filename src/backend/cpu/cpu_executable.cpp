@@ -38,7 +38,7 @@ struct CpuExecutable::Lane {
   int shard = 0;
   std::span<float> contribution;  // the sink's
   std::atomic<bool> failed{false};
-  std::exception_ptr failure;  // of whoever set `failed` first
+  std::exception_ptr failure;  // of the thread that set `failed` first
 
   int threads() const { return static_cast<int>(contexts.size()); }
   void meet() {
@@ -63,7 +63,7 @@ CpuExecutable::CpuExecutable(const nn::Graph& graph, const CompileOptions& optio
       layout_(graph_),
       layers_(graph_, options.dtype),
       muon_(graph_, kernels_, options.lanes * options.threads_per_lane),
-      crew_(options.lanes * options.threads_per_lane) {
+      threads_(options.lanes * options.threads_per_lane) {
   if (options.training) {
     training_ = lower_training(graph_, layers_, kernels_, options_);
     training_.program.plan(options.max_samples);
@@ -72,7 +72,7 @@ CpuExecutable::CpuExecutable(const nn::Graph& graph, const CompileOptions& optio
   evaluation_ = lower_evaluation(graph_, layers_, kernels_, options_);
   evaluation_.program.plan(evaluation_block());
 
-  for (int thread = 0; thread < crew_.size(); ++thread) {
+  for (int thread = 0; thread < threads_.size(); ++thread) {
     Worker worker;
     worker.id = thread;
     worker.stream = dnnl::stream(cpu_engine());
@@ -95,7 +95,7 @@ CpuExecutable::~CpuExecutable() = default;
 
 void CpuExecutable::prepare(Program& program, int n) {
   const SingleThreaded alone;
-  program.prepare(n, crew_.size());
+  program.prepare(n, threads_.size());
   for (Worker& worker : workers_) {
     worker.scratchpad.grow(program.scratchpad_bytes());
     worker.workspace.grow(program.workspace_bytes());
@@ -108,7 +108,7 @@ void CpuExecutable::pack_weights() {
     if (layer && layer->stale()) stale.push_back(layer.get());
   }
   if (stale.empty()) return;
-  crew_.run([&](int thread) {
+  threads_.run([&](int thread) {
     for (std::size_t k = static_cast<std::size_t>(thread); k < stale.size(); k += workers_.size()) {
       stale[k]->pack(state_.parameters.data(), workers_[static_cast<std::size_t>(thread)].stream);
     }
@@ -125,14 +125,14 @@ void CpuExecutable::weights_changed() {
 // ---- training
 
 void CpuExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
-                            ContributionSink& sink) {
+                            StepSink sink) {
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
-  crew_.wait();
+  threads_.wait();
   const auto step = std::make_shared<Step>();
   step->batch = batch;
   step->shards.assign(shards.begin(), shards.end());
   step->key = key;
-  step->sink = &sink;
+  step->sink = &sink.require_host();
   for (const ShardRange& shard : shards) {
     DTRAIN_CHECK(shard.count <= options_.max_samples, "a larger shard than this was compiled for");
     check_labels(samples_of(batch, graph_, shard), graph_.classes());
@@ -142,7 +142,7 @@ void CpuExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> 
     }
   }
   pack_weights();
-  crew_.start([this, step](int thread) { serve(*step, thread); });
+  threads_.start([this, step](int thread) { serve(*step, thread); });
 }
 
 // The threads of a lane take the next shard together.
@@ -155,7 +155,7 @@ void CpuExecutable::serve(Step& step, int thread) {
     lane.meet();
     if (lane.shard >= static_cast<int>(step.shards.size())) return;
     more = compute_shard(step, lane, member);
-    lane.meet();  // nobody looks at this shard any more
+    lane.meet();  // all threads are done with this shard
   }
   if (member != 0) return;
   lane.failed = false;
@@ -247,12 +247,20 @@ void CpuExecutable::gather_followers(Lane& lane, int member) {
   }
 }
 
-void CpuExecutable::apply(std::span<const float> contribution, const Update& update) {
-  crew_.wait();
+StepMetrics CpuExecutable::set_sum(StepSum sum) {
+  sum_ = std::get<std::span<const float>>(sum);
+  DTRAIN_CHECK(static_cast<std::int64_t>(sum_.size()) == layout_.size(), "not this graph's contribution");
+  return metrics_of(layout_, sum_);
+}
+
+void CpuExecutable::apply(const Update& update) {
+  const std::span<const float> sum = std::exchange(sum_, {});
+  DTRAIN_CHECK(!sum.empty(), "there is no sum to apply");
+  threads_.wait();
   const InParts in_parts = [&](const std::function<void(int, int)>& work) {
-    crew_.run([&](int thread) { work(thread, crew_.size()); });
+    threads_.run([&](int thread) { work(thread, threads_.size()); });
   };
-  apply_update(graph_, kernels_, contribution, update, in_parts, muon_, state_);
+  apply_update(graph_, kernels_, sum, update, in_parts, muon_, state_);
   weights_changed();
 }
 
@@ -261,7 +269,7 @@ void CpuExecutable::write_state(ModelState state) {
   DTRAIN_CHECK(state.statistics.size() == state_.statistics.size(), "another graph's statistics");
   DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
                "the optimizer state is not whole slots");
-  crew_.wait();
+  threads_.wait();
   state_ = std::move(state);
   weights_changed();
 }

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "crew.hpp"
 #include "lowering.hpp"
 #include "muon.hpp"
+#include "thread_pool.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -21,15 +21,15 @@ struct OpTimes {
   void add(int op, int count, int calls, double seconds);
 };
 
-class CpuExecutable final : public Executable {
+class CpuExecutable final : public HostExecutable {
  public:
   CpuExecutable(const nn::Graph& graph, const CompileOptions& options);
   ~CpuExecutable() override;
 
-  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
-               ContributionSink& sink) override;
-  void synchronize() override { crew_.wait(); }
-  void apply(std::span<const float> contribution, const Update& update) override;
+  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key, StepSink sink) override;
+  void synchronize() override { threads_.wait(); }
+  StepMetrics set_sum(StepSum sum) override;
+  void apply(const Update& update) override;
   StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
   const ModelState& state() const override { return state_; }
   void write_state(ModelState state) override;
@@ -61,12 +61,13 @@ class CpuExecutable final : public Executable {
   Lowered training_, evaluation_;
   std::vector<Part> other_parts_;  // of a contribution: not the gradient of one segment
   ModelState state_;
-  std::vector<Worker> workers_;  // one per thread of the crew
+  std::span<const float> sum_;   // of the step that is to be applied
+  std::vector<Worker> workers_;  // one per thread of the pool
   std::vector<std::unique_ptr<Lane>> lanes_;
   Buffer running_coefficients_;  // of batch norms, for evaluation
   bool running_stale_ = true;
   std::vector<OpTimes> times_;  // one per thread while profiling, else empty
-  Crew crew_;                   // last: its threads end before anything they use
+  ThreadPool threads_;          // last: its threads end before anything they use
 };
 
 }  // namespace dtrain::backend::cpu

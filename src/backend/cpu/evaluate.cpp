@@ -18,7 +18,7 @@ int CpuExecutable::evaluation_block() const {
 }
 
 StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
-  crew_.wait();
+  threads_.wait();
   check_labels(batch, graph_.classes());
   const int classes = graph_.classes();
   std::vector<float> own;
@@ -38,8 +38,8 @@ StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<float> log
       use_running_statistics(*norm, state_.parameters.data(), state_.statistics.data(), running_coefficients_.data());
     }
   }
-  crew_.run([&](int thread) {
-    for (int k = thread; k * block < batch.n; k += crew_.size()) evaluate_block(batch, thread, k, logits);
+  threads_.run([&](int thread) {
+    for (int k = thread; k * block < batch.n; k += threads_.size()) evaluate_block(batch, thread, k, logits);
   });
   return metrics_of_logits(logits, classes, batch.labels, options_.top_k);
 }

@@ -1,7 +1,7 @@
 // The persistent state of an executable and the one phase that changes it.
 #pragma once
 
-#include "kernels.hpp"
+#include "kernels/kernels.hpp"
 #include "muon.hpp"
 
 namespace dtrain::backend::cpu {

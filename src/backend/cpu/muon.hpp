@@ -7,7 +7,7 @@
 #include <dtrain/nn/parameter_groups.hpp>
 
 #include "buffer.hpp"
-#include "kernels.hpp"
+#include "kernels/kernels.hpp"
 
 namespace dtrain::backend::cpu {
 

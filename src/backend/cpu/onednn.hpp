@@ -1,5 +1,5 @@
-// oneDNN behind one face for versions 2.6 and 3.x: this header and onednn.cpp are the only places that know the
-// version. All primitives run on one thread; ours are the threads (see crew.hpp).
+// oneDNN with the same interface for versions 2.6 and 3.x: this header and onednn.cpp are the only places that know the
+// version. All primitives run on one thread; ours are the threads (see thread_pool.hpp).
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -51,7 +51,7 @@ Compiled compile_forward(const Product& p, const dnnl::memory::desc& weights);  
 Compiled compile_backward_data(const Product& p, const dnnl::memory::desc& weights);     // gradient, source gradient
 Compiled compile_backward_weights(const Product& p, const dnnl::memory::desc& weights);  // source, gradient
 
-// The layouts of the weights that the library likes best for p.
+// The layouts of the weights that the library prefers for p.
 dnnl::memory::desc forward_layout(const Product& p);
 dnnl::memory::desc backward_data_layout(const Product& p);
 dnnl::memory::desc backward_weights_layout(const Product& p);

@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include <dtrain/base/stats.hpp>
+
 #include "primitive_call.hpp"
 #include "rows.hpp"
 #include "thread_clock.hpp"
@@ -57,8 +59,7 @@ class ProductOp : public Op {
       for (int k = 0; k < kBareCalls; ++k) once();
       seconds.push_back((thread_seconds() - start) / kBareCalls);
     }
-    std::ranges::nth_element(seconds, seconds.begin() + repeats / 2);
-    return seconds[static_cast<std::size_t>(repeats / 2)];
+    return median(std::move(seconds));
   }
 
  protected:

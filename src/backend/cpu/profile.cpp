@@ -4,7 +4,7 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-// Contributions that nobody wants.
+// A sink that drops contributions.
 class Discard final : public ContributionSink {
  public:
   Discard(std::size_t shards, std::int64_t size)
@@ -59,7 +59,7 @@ Json CpuExecutable::profile_rows(int repeats) {
       return times_[t].entries[static_cast<std::size_t>(index)];
     };
     std::vector<double> bare_by_thread(threads);
-    crew_.run([&](int thread) {
+    threads_.run([&](int thread) {
       const auto t = static_cast<std::size_t>(thread);
       for (const auto& [count, calls] : entry_of(t).calls) {
         bare_by_thread[t] += calls * op.bare_seconds(workers_[t], count, kBareRepeats);

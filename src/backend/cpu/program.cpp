@@ -15,7 +15,7 @@ namespace {
 // What one thread's chunk of the largest tensor may take: half a dozen of them share the core's second-level cache.
 constexpr std::size_t kChunkBytes = 192 * 1024;
 
-// First and last operation of each tensor; a tensor nobody touches has first > last.
+// First and last operation of each tensor; a tensor without operations has first > last.
 struct Use {
   int first = 1 << 30, last = -1;
   void at(int op) { first = std::min(first, op), last = std::max(last, op); }

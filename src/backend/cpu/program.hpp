@@ -16,7 +16,7 @@
 #include <dtrain/backend/backend.hpp>
 
 #include "buffer.hpp"
-#include "kernels.hpp"
+#include "kernels/kernels.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -37,7 +37,7 @@ struct Tensor {
 
 // What one thread owns.
 struct Worker {
-  int id = 0;  // of the crew
+  int id = 0;  // of the pool
   dnnl::stream stream;
   Buffer local, workspace, scratchpad;
   Buffer contribution;  // of the threads that help another with its shard
@@ -81,8 +81,8 @@ class Op {
   std::string name;  // node and direction
   const char* kind = "";
   std::vector<TensorId> reads, writes;
-  std::vector<Part> gradients;  // that it writes; final, and read by nobody, once its segment is over
-  // The write may take the read's memory when nobody needs the read afterwards.
+  std::vector<Part> gradients;  // that it writes; final, and no longer read, once its segment is over
+  // The write may take the read's memory when no later operation needs the read.
   TensorId in_place_read = kNoTensor, in_place_write = kNoTensor;
 
   // Called for each number of samples before it is seen, while nothing runs.

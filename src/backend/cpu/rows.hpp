@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <numeric>
 
-#include "kernels.hpp"
+#include "kernels/kernels.hpp"
 
 namespace dtrain::backend::cpu {
 

@@ -67,7 +67,7 @@ void Lowering::finish_parts(int node) {
                                     copies.size});
           }
           if (scaled) emit(Unscale{b.contribution + floats.first, floats.size, b.loss_scale});
-          emit(Milestone{number});
+          emit(EventMarker{number});
         });
   }
 }

@@ -8,7 +8,7 @@ void add(const std::string& name, const Convolution& c, std::vector<Call>& calls
   const auto* a = static_cast<const T*>(c.a);
   const auto* b = static_cast<const T*>(c.b);
   auto* result = static_cast<T*>(c.result);
-  if (c.normed.joined) {
+  if (c.normed.fused) {
     const ConvolutionShape& s = c.shape;
     calls.push_back({name, ScaleShiftRelu<T>{static_cast<const T*>(c.normed.x), static_cast<const T*>(c.normed.factors),
                                              static_cast<T*>(c.normed.y), few_rows(s.inputs() / s.in), s.in}});

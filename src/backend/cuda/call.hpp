@@ -1,4 +1,4 @@
-// One piece of work of a GPU: a body with its threads, or a convolution, which a library computes where it can.
+// One piece of work of a GPU: a kernel with its threads, or a convolution, which a library computes where it can.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 #include <dtrain/backend/dtype.hpp>
 
-#include "bodies/convolution.hpp"
-#include "bodies/elementwise.hpp"
-#include "bodies/input.hpp"
-#include "bodies/loss.hpp"
-#include "bodies/norm.hpp"
-#include "bodies/orthogonalise.hpp"
-#include "bodies/pooling.hpp"
-#include "bodies/scale.hpp"
-#include "bodies/update.hpp"
+#include "kernels/convolution.hpp"
+#include "kernels/elementwise.hpp"
+#include "kernels/input.hpp"
+#include "kernels/loss.hpp"
+#include "kernels/norm.hpp"
+#include "kernels/orthogonalise.hpp"
+#include "kernels/pooling.hpp"
+#include "kernels/scale.hpp"
+#include "kernels/update.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -27,8 +27,8 @@ enum class Direction { forward, backward_data, backward_weights };
 struct NormedInput {
   const void* x = nullptr;  // null: something else made a
   const void* factors = nullptr;
-  void* y = nullptr;    // which is `a`
-  bool joined = false;  // y is not there: the convolution computes it, and may use its memory
+  void* y = nullptr;   // which is `a`
+  bool fused = false;  // y is not there: the convolution computes it, and may use its memory
 };
 
 // forward: a = x, b = weights, result = y; backward_data: a = dy, b = weights, result = dx; backward_weights: a = x, b
@@ -52,23 +52,23 @@ struct Convolution {
 };
 
 // Nothing is done: other queues can wait for the calls before it. See Recording::mark().
-struct Milestone {
+struct EventMarker {
   int number = 0;
   std::int64_t threads() const { return 0; }
   void operator()(std::int64_t) const {}
 };
 
-// Every body that is ever launched: the one list of them, first those on values of a type, then those on float alone.
+// Every kernel that is ever launched: the one list of them, first those on values of a type, then those on float alone.
 template <typename T>
-using BodiesOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>,
-                            Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>,
-                            ScaleShiftRelu<T>, NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>,
-                            AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>,
-                            Widen<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>,
-                            FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, MuonLoad<T>, MuonGram<T>,
-                            MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
-using OtherBodies = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
-                               UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
+using KernelsOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>,
+                             Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>,
+                             ScaleShiftRelu<T>, NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>,
+                             AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>,
+                             SoftmaxGradient<T>, Widen<T>, Convolve<T>, ConvolveBackwardData<T>,
+                             ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>,
+                             MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
+using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
+                                UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
 
 template <typename List>
 struct VariantOf;
@@ -79,7 +79,8 @@ struct VariantOf<std::tuple<Types...>> {
 template <typename... Lists>
 using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()...))>::type;
 
-using Work = AnyOf<std::tuple<Convolution, Milestone>, OtherBodies, BodiesOn<float>, BodiesOn<Bf16>, BodiesOn<Half>>;
+using Work =
+    AnyOf<std::tuple<Convolution, EventMarker>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>, KernelsOn<Half>>;
 
 // Calls work(T{}) with the type that values of `dtype` are stored as.
 template <typename Do>

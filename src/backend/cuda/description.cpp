@@ -16,7 +16,7 @@ std::string describe(const CudaGpu& gpu, const CudaReport& report, const CudaOpt
                                  report.driver, cudnn_version(report));
   if (options.tf32) text += ", TF32";
   if (!options.deterministic) text += fmt::format(", {}", kNotDeterministic);
-  if (!options.joins) text += ", passes apart";
+  if (!options.fuses) text += ", passes apart";
   const std::string measured = plans.description();
   return measured.empty() ? text : fmt::format("{}, {}", text, measured);
 }

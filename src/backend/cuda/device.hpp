@@ -18,7 +18,7 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual void run() = 0;
-  // Where the call Milestone{number} stands in what run() gave last.
+  // Where the call EventMarker{number} stands in what run() gave last.
   virtual DeviceMark mark(int number) const = 0;
 };
 
@@ -59,7 +59,7 @@ class Device {
   virtual std::unique_ptr<SideCopy> side_copy() = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
   // A convolution leaves its `moments`, or computes what it reads of its `normed` input, in no pass of their own.
-  virtual bool joins(const Convolution& /*work*/) const { return false; }
+  virtual bool fuses(const Convolution& work) const = 0;
   virtual std::uint64_t workspace_bytes() const = 0;  // reserved for libraries, not free any more
 };
 

@@ -27,7 +27,7 @@ std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines,
   return order;
 }
 
-bool may_join(const Convolution& work) {
+bool may_fuse(const Convolution& work) {
   constexpr std::int32_t kVector = 8;  // channels in 16 bytes
   const ConvolutionShape& s = work.shape;
   return work.dtype == DType::float16 && s.groups == 1 && s.in % kVector == 0 && s.out % kVector == 0;

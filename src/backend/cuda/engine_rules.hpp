@@ -27,7 +27,8 @@ struct EngineRules {
   std::uint64_t most_workspace = 0;  // bytes
 };
 
-// Of one convolution: only one whose bits may differ is computed in any order, and only where the rules allow it.
+// The rule of one convolution: only one whose bits may differ is computed in any order, and only where the rules allow
+// it.
 EngineRules rules_for(const Convolution& work, EngineRules rules);
 
 // Results do not depend on the run and what is float32 is not rounded to less, unless the rules say so; sums are
@@ -40,7 +41,7 @@ std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines,
 
 // Whether to ask cuDNN for a convolution with moments or of a normed input at all: what it has is for float16 and whole
 // vectors of channels.
-bool may_join(const Convolution& work);
+bool may_fuse(const Convolution& work);
 
 // Index of the one to take of those that took so long: an earlier one unless a later one is clearly faster. At least
 // one.

@@ -8,7 +8,7 @@
 #include <dtrain/nn/parameter_groups.hpp>
 
 #include "../state_row.hpp"
-#include "joining.hpp"
+#include "convolution_fusion.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -136,8 +136,15 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
 // ---- a step
 
 void CudaExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
-                             ContributionSink& sink) {
+                             StepSink sink) {
   const Samples samples = begin_step(batch, key);
+  if (sink.host()) return compute_on_host(samples, shards, *sink.host());
+  if (sink.device()) return compute_on_device(samples, shards, *sink.device());
+  own_sum_ = sum_on_device(samples, shards);
+}
+
+void CudaExecutable::compute_on_host(const Samples& samples, std::span<const ShardRange> shards,
+                                     ContributionSink& sink) {
   for (const ShardRange& shard : shards) {
     const std::span<float> result = sink.buffer(shard);
     if (shard.count == 0) {
@@ -186,7 +193,7 @@ Recording& CudaExecutable::recording(const Program& program, Recordings& recordi
   auto& found = recordings[n];
   if (!found)
     found = device_->record(
-        joined(program.bind(binding(program, n)), [&](const Convolution& work) { return device_->joins(work); }));
+        fused(program.bind(binding(program, n)), [&](const Convolution& work) { return device_->fuses(work); }));
   return *found;
 }
 
@@ -218,14 +225,25 @@ void CudaExecutable::ensure_optimizer(std::size_t slots) {
   DTRAIN_CHECK(state_.optimizer.size() == size, "the optimizer state is another rule's");
 }
 
-void CudaExecutable::apply(std::span<const float> contribution, const Update& update) {
-  DTRAIN_CHECK(static_cast<std::int64_t>(contribution.size()) == contribution_.size(), "not this graph's contribution");
-  auto* const sum = at<float>(Part::contribution);
-  device_->upload(sum, contribution.data(), contribution.size_bytes());
-  move_state(sum, static_cast<float>(metrics_of(contribution_, contribution).count), update);
+StepMetrics CudaExecutable::set_sum(StepSum sum) {
+  if (const auto* const on_host = std::get_if<std::span<const float>>(&sum)) {
+    DTRAIN_CHECK(static_cast<std::int64_t>(on_host->size()) == contribution_.size(), "not this graph's contribution");
+    sum_ = at<float>(Part::contribution);
+    device_->upload(sum_, on_host->data(), on_host->size_bytes());
+    const StepMetrics metrics = metrics_of(contribution_, *on_host);
+    sum_count_ = static_cast<float>(metrics.count);
+    return metrics;
+  }
+  const auto* const given = std::get_if<float*>(&sum);
+  sum_ = given ? *given : std::exchange(own_sum_, nullptr);
+  DTRAIN_CHECK(sum_, "no contributions were added up on the device");
+  std::array<float, ContributionLayout::metrics> metrics{};
+  device_->download(metrics.data(), sum_ + contribution_.size() - ContributionLayout::metrics, sizeof metrics);
+  sum_count_ = metrics[3];
+  return StepMetrics{metrics[0], metrics[1], metrics[2], metrics[3]};
 }
 
-void CudaExecutable::apply_here(const Update& update) {
+void CudaExecutable::apply(const Update& update) {
   DTRAIN_CHECK(sum_, "there is no sum to apply");
   move_state(std::exchange(sum_, nullptr), sum_count_, update);
 }

@@ -1,4 +1,12 @@
 // A graph compiled for a GPU.
+//
+// Threads: one caller at a time. Work is queued on the device's one stream, in the order of the calls; a call waits for
+// the GPU only where it downloads, and in synchronize(). Batches travel on a stream of their own (InputSlots).
+// Memory: everything of a fixed size lies in one allocation (MemoryLayout), which recorded steps refer to by address,
+// so it never moves. Optimizer state and sums of subtrees are allocated when they are first needed. state_ on the host
+// may be older than the device; state() downloads it. Failure: an error of the GPU or of a library throws Error, and
+// the executable must not be used again. PeerLost comes from a DeviceSink only; the next enqueue() starts the step
+// anew.
 #pragma once
 
 #include <map>
@@ -18,17 +26,11 @@ class CudaExecutable final : public Executable {
   CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& graph, const CompileOptions& options);
 
   std::uint64_t stage(const HostBatch& batch) override { return inputs_.stage(batch); }
-  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
-               ContributionSink& sink) override;
-  void synchronize() override {}
-  void apply(std::span<const float> contribution, const Update& update) override;
-  std::optional<StepMetrics> sum_here(const HostBatch& batch, std::span<const ShardRange> shards,
-                                      const StepKey& key) override;
-  std::vector<FloatRange> parts_here() const override;
-  void enqueue_here(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
-                    DeviceSink& sink) override;
-  StepMetrics take_sum(float* sum) override;
-  void apply_here(const Update& update) override;
+  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key, StepSink sink) override;
+  void synchronize() override { device_->synchronize(); }
+  std::vector<FloatRange> device_parts() const override;
+  StepMetrics set_sum(StepSum sum) override;
+  void apply(const Update& update) override;
   StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
   const ModelState& state() const override;
   void write_state(ModelState state) override;
@@ -53,6 +55,9 @@ class CudaExecutable final : public Executable {
   void check_samples(const HostBatch& batch) const;
   Samples begin_step(const HostBatch& batch, const StepKey& key);
   const Recording& compute_shard(const Samples& batch, const ShardRange& shard);
+  void compute_on_host(const Samples& samples, std::span<const ShardRange> shards, ContributionSink& sink);
+  void compute_on_device(const Samples& samples, std::span<const ShardRange> shards, DeviceSink& sink);
+  float* sum_on_device(const Samples& samples, std::span<const ShardRange> shards);
   void compute_leaf(const Samples& batch, const ShardRange& shard);
   void hand_over(const Samples& batch, const ShardRange& shard, DeviceSink& sink);
   float* slot(std::size_t index);
@@ -75,9 +80,10 @@ class CudaExecutable final : public Executable {
   InputSlots inputs_;
   StateUpdate update_;
   std::unique_ptr<DeviceMemory> optimizer_;
-  std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_here()
-  float* sum_ = nullptr;                              // what sum_here() left or take_sum() got, of so many samples
-  float sum_count_ = 0;
+  std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_on_device()
+  float* own_sum_ = nullptr;                          // what sum_on_device() left
+  float* sum_ = nullptr;                              // on the device: of the step that is to be applied
+  float sum_count_ = 0;                               // its samples
   Recordings training_, evaluation_;
   bool stale_weights_ = true;         // the copies are older than the parameters
   mutable bool stale_state_ = false;  // state_ is older than what the device holds

@@ -14,9 +14,9 @@ class InputSlots {
  public:
   InputSlots(Device& device, const nn::Shape& image) : device_(device), image_(image) {}
 
-  // As Executable::stage(). Takes the slot that was filled longer ago.
+  // See Executable::stage(). Takes the slot that was filled longer ago.
   std::uint64_t stage(const HostBatch& batch);
-  // Where the batch is for work that is given from now on; uploads it where nobody staged it.
+  // Where the batch is for work that is given from now on; uploads it if it was not staged.
   Samples take(const HostBatch& batch);
   // Sample `first` and those behind it.
   Samples from(const Samples& samples, std::int64_t first) const;

@@ -11,7 +11,7 @@
 
 namespace dtrain::backend::cuda {
 
-// Fills Binding::contribution, with Milestone{k} behind part k of parts_of(model). `model` must outlive the program.
+// Fills Binding::contribution, with EventMarker{k} behind part k of parts_of(model). `model` must outlive the program.
 Program lower_training(const Model& model);
 // Fills Binding::logits and Binding::metrics; batch norms use the running statistics. Likewise.
 Program lower_evaluation(const Model& model);

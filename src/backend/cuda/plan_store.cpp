@@ -50,7 +50,7 @@ std::string work_key(const Convolution& work, const EngineRules& rules) {
                      direction_name(work.direction),
                      rules.tf32 && work.dtype == DType::float32 ? "tf32" : dtype_name(work.dtype), s.n, s.in_h, s.in_w,
                      s.in, s.kernel_h, s.kernel_w, s.out, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups,
-                     work.normed.joined ? " of a norm's input" : "", work.moments ? " with moments" : "",
+                     work.normed.fused ? " of a norm's input" : "", work.moments ? " with moments" : "",
                      rules_for(work, rules).deterministic ? "" : " in any order");
 }
 

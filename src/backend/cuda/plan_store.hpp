@@ -1,5 +1,5 @@
 // Which engine was measured to be the fastest for which work: chosen once, kept on disk, the same in every run until
-// somebody measures again. One file for each maker. Values; one thread.
+// the user measures again. One file for each maker. Values; one thread.
 #pragma once
 
 #include <map>

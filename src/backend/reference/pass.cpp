@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include <dtrain/base/overloaded.hpp>
+
 #include "layers.hpp"
-#include "overloaded.hpp"
 
 namespace dtrain::backend::reference {
 namespace {

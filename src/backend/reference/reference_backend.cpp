@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@ namespace dtrain::backend {
 namespace reference {
 namespace {
 
-class ReferenceExecutable final : public Executable {
+class ReferenceExecutable final : public HostExecutable {
  public:
   ReferenceExecutable(const nn::Graph& graph, const CompileOptions& options)
       : graph_(graph), options_(options), layout_(graph) {
@@ -23,8 +24,8 @@ class ReferenceExecutable final : public Executable {
     state_.statistics.assign(static_cast<std::size_t>(graph.statistic_count), 0.0f);
   }
 
-  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key,
-               ContributionSink& sink) override {
+  void enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const StepKey& key, StepSink to) override {
+    ContributionSink& sink = to.require_host();
     DTRAIN_CHECK(options_.training, "compiled for evaluation only");
     for (const ShardRange& shard : shards) {
       const HostBatch samples = samples_of(batch, graph_, shard);
@@ -36,12 +37,19 @@ class ReferenceExecutable final : public Executable {
 
   void synchronize() override {}
 
-  void apply(std::span<const float> contribution, const Update& update) override {
-    DTRAIN_CHECK(static_cast<std::int64_t>(contribution.size()) == layout_.size(), "not this graph's contribution");
-    const double count = metrics_of(layout_, contribution).count;
+  StepMetrics set_sum(StepSum sum) override {
+    sum_ = std::get<std::span<const float>>(sum);
+    DTRAIN_CHECK(static_cast<std::int64_t>(sum_.size()) == layout_.size(), "not this graph's contribution");
+    return metrics_of(layout_, sum_);
+  }
+
+  void apply(const Update& update) override {
+    const std::span<const float> sum = std::exchange(sum_, {});
+    DTRAIN_CHECK(!sum.empty(), "there is no sum to apply");
+    const double count = metrics_of(layout_, sum).count;
     DTRAIN_CHECK(count > 0, "a step without samples");
-    update_parameters(graph_, contribution.first(gradient_count()), count, update, state_);
-    update_running_statistics(contribution.subspan(gradient_count(), state_.statistics.size()), count);
+    update_parameters(graph_, sum.first(gradient_count()), count, update, state_);
+    update_running_statistics(sum.subspan(gradient_count(), state_.statistics.size()), count);
   }
 
   StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override {
@@ -159,6 +167,7 @@ class ReferenceExecutable final : public Executable {
   CompileOptions options_;
   ContributionLayout layout_;
   ModelState state_;
+  std::span<const float> sum_;  // of the step that is to be applied
 };
 
 class ReferenceBackend final : public Backend {
@@ -169,6 +178,8 @@ class ReferenceBackend final : public Backend {
     return dtype == DType::float32 ? nullptr : "the reference computes in float32 only";
   }
   DType fastest_dtype() const override { return DType::float32; }
+  bool same_bits() const override { return true; }
+  BatchWish batches() const override { return {}; }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);
     return std::make_unique<ReferenceExecutable>(graph, options);

@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
+#include <dtrain/base/releaser.hpp>
 #include <dtrain/base/secret.hpp>
 
 namespace dtrain {
@@ -12,16 +13,9 @@ namespace {
 constexpr std::size_t kKeyBytes = 32, kNonceBytes = 12, kTagBytes = 16;
 constexpr std::string_view kPurpose = "dtrain sealed 1";
 
-template <auto Destroy>
-struct Freed {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Destroy(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Freed<EVP_PKEY_CTX_free>>;
-using Cipher = std::unique_ptr<EVP_CIPHER_CTX, Freed<EVP_CIPHER_CTX_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Releaser<EVP_PKEY_free>>;
+using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Releaser<EVP_PKEY_CTX_free>>;
+using Cipher = std::unique_ptr<EVP_CIPHER_CTX, Releaser<EVP_CIPHER_CTX_free>>;
 
 unsigned char* bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 const unsigned char* bytes(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }

@@ -1,16 +1,15 @@
 #include <dtrain/base/ask_program.hpp>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cerrno>
-#include <cstring>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/wait_status.hpp>
 
 namespace dtrain {
 namespace {
@@ -19,13 +18,6 @@ using namespace std::chrono_literals;
 constexpr auto kPoll = 5ms;
 constexpr auto kGrace = 20ms;  // for one that was killed
 constexpr off_t kLongest = off_t{1} << 20;
-
-// In memory rather than a pipe: the child never waits for its reader.
-FileDescriptor memory() {
-  FileDescriptor file(::memfd_create("dtrain answer", MFD_CLOEXEC));
-  if (!file) throw Error(fmt::format("cannot hold an answer: {}", std::strerror(errno)));
-  return file;
-}
 
 std::string content_of(const FileDescriptor& file) { return read_file(fmt::format("/proc/self/fd/{}", file.get())); }
 
@@ -43,7 +35,8 @@ void end(pid_t process) {
 }  // namespace
 
 std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline) {
-  const FileDescriptor output = memory(), errors = memory();
+  // In memory rather than a pipe: the child never waits for its reader.
+  const FileDescriptor output = memory_file(), errors = memory_file();
   if (child.output < 0) child.output = output.get();
   if (child.error < 0) child.error = errors.get();
   const auto until = std::chrono::steady_clock::now() + deadline;
@@ -54,10 +47,7 @@ std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds d
       return std::nullopt;
     }
   }
-  int status = 0;
-  ::waitpid(process, &status, 0);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return ProgramAnswer{code, content_of(output), content_of(errors)};
+  return ProgramAnswer{wait_for_end(process).shell_code(), content_of(output), content_of(errors)};
 }
 
 ProgramAnswer ask_program(const std::vector<std::string>& command, std::chrono::milliseconds deadline) {

@@ -56,17 +56,17 @@ std::vector<std::vector<int>> numa_nodes(const Path& root) {
   return nodes;
 }
 
-std::vector<int> cpus_of_worker(const std::vector<std::vector<int>>& nodes, int seat, int threads) {
+std::vector<int> cpus_of_worker(const std::vector<std::vector<int>>& nodes, int slot, int threads) {
   std::size_t all = 0;
   for (const std::vector<int>& node : nodes) all += node.size();
   const auto each = static_cast<std::size_t>(std::max(1, threads));
-  const std::vector<int>& node = nodes[static_cast<std::size_t>(seat) % nodes.size()];
+  const std::vector<int>& node = nodes[static_cast<std::size_t>(slot) % nodes.size()];
   const bool is_even = all / each % nodes.size() == 0;
   return nodes.size() > 1 && is_even && each <= node.size() ? node : std::vector<int>{};
 }
 
-// A name in the kernel alone: nobody has to clear it away.
-Seat take_seat() {
+// An abstract socket address is a name in the kernel only, which disappears with its socket.
+MachineSlot take_machine_slot() {
   for (int number = 0;; ++number) {
     FileDescriptor held(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};

@@ -4,14 +4,15 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/base/wait_status.hpp>
 
 namespace dtrain {
 namespace {
@@ -107,18 +108,15 @@ int wait_for_exec(int pipe) {
 }  // namespace
 
 pid_t spawn(const Spawn& child) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  const FileDescriptor read_end(ends[0]);
-  FileDescriptor write_end(ends[1]);
-  Plan plan{.child = child, .report = write_end.get()};
+  Pipe report = make_pipe();
+  Plan plan{.child = child, .report = report.write_end.get()};
   const pid_t process = ::fork();
   if (process == 0) become_child(plan);
   if (process < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  write_end = FileDescriptor();
-  const int error = wait_for_exec(read_end.get());
+  report.write_end = FileDescriptor();
+  const int error = wait_for_exec(report.read_end.get());
   if (error == 0) return process;
-  ::waitpid(process, nullptr, 0);
+  wait_for_end(process);
   throw Error(fmt::format("cannot start {}: {}", child.executable.string(), std::strerror(error)));
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include <dtrain/base/text.hpp>
 
@@ -85,6 +86,15 @@ std::string synopsis(const Command& command) {
   return text + ".Op Ar options\n" + words;
 }
 
+// "text (default the newest)" -> "text", "the newest"; the second is empty where the text names no default.
+std::pair<std::string, std::string> without_default(const std::string& help) {
+  constexpr std::string_view kLead = " (default ";
+  const std::size_t at = help.rfind(kLead);
+  if (at == std::string::npos || !help.ends_with(')')) return {help, ""};
+  const std::size_t begin = at + kLead.size();
+  return {help.substr(0, at), help.substr(begin, help.size() - 1 - begin)};
+}
+
 std::string item(const config::Option& option) {
   std::string text = ".It";
   if (option.positional()) {
@@ -97,8 +107,10 @@ std::string item(const config::Option& option) {
     }
     if (!option.is_switch()) text += fmt::format(" Ar {}", argument(option.value));
   }
-  text += "\n" + sentences(plain(capitalised(option.help))) + ".\n";
-  const std::string value = option.is_switch() || option.positional() || option.by_machine ? "" : option.show();
+  const auto [help, fallback] = without_default(option.help);
+  text += fmt::format("\n{}.\n", sentences(plain(capitalised(help))));
+  const bool shows_value = !option.is_switch() && !option.positional() && !option.by_machine;
+  const std::string value = fallback.empty() && shows_value ? option.show() : fallback;
   if (option.required) text += "Required.\n";
   if (!value.empty() && !option.required) text += fmt::format("Default: {}.\n", plain(value));
   if (!option.legacy_variable.empty()) text += fmt::format("Also read from\n.Ev {} .\n", option.legacy_variable);
@@ -159,7 +171,7 @@ std::string command_list(const CommandTree& tree) {
 Document manual_page(const CommandTree& tree, const Command& command) {
   std::string text = head(command.path, command.sentence) + synopsis(command);
   text += fmt::format(
-      ".Sh DESCRIPTION\n{}.\nOptions that all commands take, exit codes and the environment are told in\n.Xr dtrain 1 "
+      ".Sh DESCRIPTION\n{}.\nCommon options, exit codes and environment variables are described in\n.Xr dtrain 1 "
       ".\n",
       plain(capitalised(command.sentence)));
   text += option_lists(command.options) + examples(command.examples);
@@ -170,10 +182,10 @@ Document manual_page(const CommandTree& tree, const Command& command) {
 }
 
 Document manual_page(const CommandTree& tree) {
-  std::string text = head("", "train image models with workers that come and go");
+  std::string text = head("", "train image models on hosts that can join and leave");
   text += ".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n.Sh DESCRIPTION\n";
-  text += "Trains image models, and adds and removes machines while it trains, without changing a bit of the result.\n";
-  text += command_list(tree) + ".Sh OPTIONS\nEvery command takes these.\n" + option_lists(tree.global_options);
+  text += "Trains image models, and adds and removes machines during training without changing a bit of the result.\n";
+  text += command_list(tree) + ".Sh OPTIONS\nAll commands accept these options.\n" + option_lists(tree.global_options);
   for (const std::string& topic : topic_names()) text += verbatim(upper(topic), *topic_text(tree, topic));
   text += examples({"dtrain data prepare shapes --out d",
                     "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --num-epochs 4"});

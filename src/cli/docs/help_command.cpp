@@ -18,13 +18,14 @@ struct HelpCommand {
 };
 
 void bind(config::OptionSet& set, HelpCommand& options) {
-  set.group("What").add("NAME", options.about, "NAME", "a command, or a topic: " + join(topic_names(), ", ")).many =
-      true;
+  set.group("Options")
+      .add("NAME", options.about, "NAME", "a command or a topic. Topics: " + join(topic_names(), ", "))
+      .many = true;
   for (config::Option* option :
-       {&set.add("--generate", options.generate, "DIR", "write completions and manual pages below DIR"),
-        &set.add("--complete", options.complete, "KIND", "what a shell offers for a value"),
-        &set.add("--word", options.word, "WORD", "the value as far as it was typed"),
-        &set.add("--complete-job", options.complete_job, "DIR", "--job-dir as it was typed")})
+       {&set.add("--generate", options.generate, "DIR", "write completions and manual pages to DIR"),
+        &set.add("--complete", options.complete, "KIND", "kind of value that the shell completes"),
+        &set.add("--word", options.word, "WORD", "beginning of the value, as typed"),
+        &set.add("--complete-job", options.complete_job, "DIR", "value of --job-dir, as typed")})
     option->hidden = option->flag_only = true;
 }
 
@@ -33,7 +34,7 @@ void bind(config::OptionSet& set, HelpCommand& options) {
   for (const auto& command : tree.commands) known.push_back(command->path);
   const auto near = nearest_name(about, known);
   throw UsageError(
-      fmt::format("help: nothing is called '{}'", about),
+      fmt::format("help: '{}' is neither a command nor a topic", about),
       near ? fmt::format("did you mean `dtrain help {}`?", *near) : "`dtrain help` lists commands and topics");
 }
 
@@ -41,7 +42,7 @@ void answer_help(const CommandTree& tree, const std::string& about, Reporter& re
   const auto topic = topic_text(tree, about);
   const bool known = about.empty() || topic || tree.find(about) || tree.find_group(about);
   if (!known) refuse(tree, about);
-  std::string text = topic ? *topic : long_help(tree, about, reporter);
+  std::string text = topic ? *topic : short_help(tree, about, reporter);
   text.pop_back();
   reporter.answer(text);
 }
@@ -66,7 +67,7 @@ std::unique_ptr<Command> make_help(const CommandTree& tree) {
   auto command = std::make_unique<Command>();
   auto options = std::make_shared<HelpCommand>();
   command->path = "help";
-  command->sentence = "explain a command or a topic";
+  command->sentence = "show the help of a command or a topic";
   command->examples = {"dtrain help train", "dtrain help exit-codes"};
   bind(command->options, *options);
   command->run = [&tree, options = options.get()](Reporter& reporter) {

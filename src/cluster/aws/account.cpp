@@ -7,6 +7,7 @@
 #include <future>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/http_exchange.hpp>
 
@@ -14,7 +15,6 @@
 #include "file_systems.hpp"
 #include "head_role.hpp"
 #include "images.hpp"
-#include "own_key.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -31,7 +31,7 @@ std::string default_vpc(net::AwsCalls& aws) {
   const auto found = aws.query_all(net::kEc2, "DescribeVpcs", filtered({{"isDefault", "true"}}), "vpcSet");
   if (!found.empty()) return found.front().value("vpcId");
   throw UsageError(fmt::format("region {} of this account has no default VPC", aws.region()),
-                   "say --vpc or --subnet, or run: aws ec2 create-default-vpc");
+                   "give --vpc or --subnet, or run: aws ec2 create-default-vpc");
 }
 
 std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
@@ -56,7 +56,7 @@ std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
   std::vector<Subnet> subnets;
   for (const auto& [zone, subnet] : by_zone) subnets.push_back(subnet);
   if (subnets.empty()) {
-    throw UsageError("the VPC has no subnets", "say --vpc or --subnet with one that has");
+    throw UsageError("the VPC has no subnets", "give --vpc or --subnet with one that has");
   }
   return subnets;
 }
@@ -75,7 +75,7 @@ MachineType type_of(const net::Element& found) {
   return type;
 }
 
-// Which zones have which types.
+// The zones in which each type is offered.
 std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws,
                                                              const std::vector<std::string>& names) {
   Fields fields{{"LocationType", "availability-zone"}, {"Filter.1.Name", "instance-type"}};
@@ -106,18 +106,17 @@ void check_types(const Account& account, const Spec& spec) {
   }
 }
 
-// The address that AWS sees us at.
+// The public address of this machine.
 std::string own_source(net::AwsCalls& aws) {
-  if (aws.talks_to_another()) return "127.0.0.1/32";  // a stand-in of AWS on this machine or near it
+  if (aws.talks_to_another()) return "127.0.0.1/32";  // the endpoint is a stand-in of AWS on this machine or near it
   try {
     const net::HttpAnswer answer = net::exchange_http({.url = kAddressService, .deadline = kAddressPatience});
     const std::string address(trim(answer.body));
     if (answer.status == 200 && !address.empty()) return address + (address.find(':') == address.npos ? "/32" : "/128");
-  } catch (const RemoteError&) {
-    // said below
+  } catch (const RemoteError&) {  // reported below
   }
-  throw RemoteError(fmt::format("{} does not tell this machine's public address", kAddressService),
-                    "say --ssh-from with it, such as 203.0.113.7/32");
+  throw RemoteError(fmt::format("{} does not return this machine's public address", kAddressService),
+                    "give --ssh-from with it, such as 203.0.113.7/32");
 }
 
 std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types) {
@@ -131,7 +130,7 @@ std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<
           aws.json(net::kQuotas, "GetServiceQuota", Json::object({{"ServiceCode", "ec2"}, {"QuotaCode", quota.code}}));
       quotas[quota.name] = answer.at("Quota").at("Value").as_number();
     } catch (const RemoteError&) {
-      // only advice: many people may not read their quotas
+      // the quota is only advice, and many identities may not read quotas
     } catch (const DataError&) {
     }
   }
@@ -144,12 +143,23 @@ void read_identity(net::AwsCalls& aws, Account& account) {
   account.person = answer.value("Arn");
 }
 
+// The first ~/.ssh/id_*.pub of a kind that EC2 accepts, as one line; nullopt: there is none.
+std::optional<std::string> own_public_key() {
+  const char* home = std::getenv("HOME");
+  if (!home) return std::nullopt;
+  for (const char* name : {"id_ed25519.pub", "id_rsa.pub"}) {
+    const Path file = Path(home) / ".ssh" / name;
+    if (std::filesystem::exists(file)) return std::string(trim(read_file(file)));
+  }
+  return std::nullopt;
+}
+
 void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, Account& account) {
   account.key = spec.key;
   if (!spec.key.empty()) {
     Fields fields;
     add_list(fields, "KeyName", {spec.key});
-    aws.query_all(net::kEc2, "DescribeKeyPairs", fields, "keySet");  // refuses one that is not there
+    aws.query_all(net::kEc2, "DescribeKeyPairs", fields, "keySet");  // throws for a key pair that does not exist
     return;
   }
   const auto own = own_public_key();
@@ -176,7 +186,7 @@ std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vec
 Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) {
   const std::vector<std::string> names = types_of(spec);
   Account account{.region = aws.region(), .credentials = aws.credentials_source()};
-  // Each reads by itself; what is wrong with one of them is told in the order of the code.
+  // The reads run in parallel; errors are reported in the order of the code below.
   auto subnets = std::async(std::launch::async, [&] { return read_subnets(aws, spec); });
   auto types = std::async(std::launch::async, [&] { return read_types(aws, names); });
   auto offers = std::async(std::launch::async, [&] { return read_offers(aws, names); });

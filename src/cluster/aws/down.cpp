@@ -20,7 +20,7 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr std::size_t kMostIds = 500;  // in one call
-// After the last instance is gone its group may be in use for a while.
+// The security group may stay in use for a while after the last instance is gone.
 constexpr std::chrono::minutes kUntilUnused{5};
 
 std::map<std::string, std::string> states_of(net::AwsCalls& aws, const std::string& name) {
@@ -32,7 +32,7 @@ std::map<std::string, std::string> states_of(net::AwsCalls& aws, const std::stri
   return states;
 }
 
-// "i-1: no such": what is gone already needs no ending.
+// An instance that is gone already is no error.
 void terminate(net::AwsCalls& aws, const std::vector<std::string>& ids) {
   for (std::size_t at = 0; at < ids.size(); at += kMostIds) {
     const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + kMostIds, ids.size()));
@@ -47,16 +47,16 @@ void terminate(net::AwsCalls& aws, const std::vector<std::string>& ids) {
 }
 
 bool is_over(const std::string& state) { return state == "terminated"; }
-// One removal: what is gone already is removed, what is in use is tried again for a while.
+// Removes one resource: a resource that is gone counts as removed; one in use is retried for a while.
 class Removal {
  public:
-  Removal(const Work& work, DownResult& result) : work_(work), result_(result) {}
+  Removal(const AwsContext& context, DownResult& result) : context_(context), result_(result) {}
 
   void remove(const std::string& kind, const std::string& id, const std::function<void()>& call,
               std::chrono::milliseconds patience = kUntilUnused) {
     try {
       wait_until(patience, id, [&] { return is_removed(call); });
-      work_.say(fmt::format("removed {} {}", kind, id));
+      context_.say(fmt::format("removed {} {}", kind, id));
       result_.removed.push_back(id);
     } catch (const Stopped&) {
       throw;
@@ -76,63 +76,65 @@ class Removal {
     return false;
   }
 
-  const Work& work_;
+  const AwsContext& context_;
   DownResult& result_;
   std::optional<net::AwsError> last_;
 };
 
-// A service may show the tags of what is gone for a while; without them a sweep by tag tells of what is there.
+// A service may list the tags of a removed resource for a while; without its tags, a sweep by tag finds only what
+// exists.
 void forget_tags(net::AwsCalls& aws, const std::vector<std::string>& gone) {
   for (const std::string& id : gone) {
-    if (id.starts_with("fs")) continue;  // of another service
+    if (id.starts_with("fs")) continue;  // EFS has its own tagging calls
     try {
       aws.query(net::kEc2, "DeleteTags", {{"ResourceId.1", id}, {"Tag.1.Key", tag::kCluster}});
     } catch (const net::AwsError&) {
-      // most often it is not known any more
+      // usually the resource is not known any more
     }
   }
 }
 
-void remove_by(const Work& work, DownResult& result, const std::string& kind, const std::string& action,
+void remove_by(const AwsContext& context, DownResult& result, const std::string& kind, const std::string& action,
                const std::string& field, const std::string& id) {
-  Removal(work, result).remove(kind, id, [&] { work.aws.query(net::kEc2, action, {{field, id}}); });
+  Removal(context, result).remove(kind, id, [&] { context.aws.query(net::kEc2, action, {{field, id}}); });
 }
 
-void remove_mount_targets(const Work& work, const FileSystem& system, const std::string& group, DownResult& result) {
+void remove_mount_targets(const AwsContext& context, const FileSystem& system, const std::string& group,
+                          DownResult& result) {
   std::vector<FileSystem::MountTarget> ours;
   for (const auto& target : system.mount_targets) {
-    if (system.own || (!group.empty() && uses_group(work.aws, target.id, group))) ours.push_back(target);
+    if (system.own || (!group.empty() && uses_group(context.aws, target.id, group))) ours.push_back(target);
   }
   for (const auto& target : ours) {
-    Removal(work, result).remove("mount target", target.id, [&] { delete_mount_target(work.aws, target.id); });
+    Removal(context, result).remove("mount target", target.id, [&] { delete_mount_target(context.aws, target.id); });
   }
   if (ours.empty()) return;
-  wait_until(work.patience, fmt::format("the mount targets of {} are gone", system.id), [&] {
-    const auto left = read_file_system(work.aws, system.id, {}).mount_targets;
+  wait_until(context.patience, fmt::format("the mount targets of {} are gone", system.id), [&] {
+    const auto left = read_file_system(context.aws, system.id, {}).mount_targets;
     return std::ranges::none_of(left, [&](const auto& one) {
       return std::ranges::any_of(ours, [&](const auto& our) { return our.id == one.id; });
     });
   });
 }
 
-void remove_storage(const Work& work, const Fleet& fleet, bool delete_storage, DownResult& result) {
+void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_storage, DownResult& result) {
   const std::string group = fleet.group ? fleet.group->id : "";
-  std::vector<FileSystem> systems = own_file_systems(work.aws, fleet.name);
+  std::vector<FileSystem> systems = own_file_systems(context.aws, fleet.name);
   if (const auto shared = fleet.options.find("shared");
       shared != fleet.options.end() && shared->second.starts_with("efs:")) {
-    systems.push_back(read_file_system(work.aws, shared->second.substr(4), {}));
+    systems.push_back(read_file_system(context.aws, shared->second.substr(4), {}));
   }
   for (const FileSystem& system : systems) {
-    remove_mount_targets(work, system, group, result);
+    remove_mount_targets(context, system, group, result);
     if (system.own && delete_storage) {
-      Removal(work, result).remove("file system", system.id, [&] { delete_file_system(work.aws, system.id); });
+      Removal(context, result).remove("file system", system.id, [&] { delete_file_system(context.aws, system.id); });
     } else if (system.own) {
       result.kept.push_back({system.id, monthly_price(system)});
     }
   }
 }
 
-// nullopt: this person may not know.
+// nullopt: these keys may not read IAM.
 std::optional<OwnRoles> roles_if_allowed(net::AwsCalls& aws, const std::string& cluster) {
   try {
     return own_roles(aws, cluster);
@@ -142,19 +144,19 @@ std::optional<OwnRoles> roles_if_allowed(net::AwsCalls& aws, const std::string& 
   }
 }
 
-// What holds on to a role, such as a policy that a person attached, lets go only when that person does.
-void remove_roles(const Work& work, const Fleet& fleet, DownResult& result) {
-  const auto own = roles_if_allowed(work.aws, fleet.name);
+// A role that something else uses, such as a policy that a user attached, stays and is listed.
+void remove_roles(const AwsContext& context, const Fleet& fleet, DownResult& result) {
+  const auto own = roles_if_allowed(context.aws, fleet.name);
   const auto wanted = fleet.options.find("elastic-role");
   if (!own && wanted != fleet.options.end() && wanted->second == "own") {
-    result.leftover.push_back({"role", role_name(work.aws.region(), fleet.name), "these keys may not read IAM"});
+    result.leftover.push_back({"role", role_name(context.aws.region(), fleet.name), "these keys may not read IAM"});
   }
   if (!own) return;
   for (const std::string& name : own->profiles) {
-    Removal(work, result).remove("instance profile", name, [&] { remove_profile(work.aws, name); }, {});
+    Removal(context, result).remove("instance profile", name, [&] { remove_profile(context.aws, name); }, {});
   }
   for (const std::string& name : own->roles) {
-    Removal(work, result).remove("role", name, [&] { remove_role(work.aws, name); }, {});
+    Removal(context, result).remove("role", name, [&] { remove_role(context.aws, name); }, {});
   }
 }
 
@@ -171,13 +173,13 @@ std::vector<std::string> tagged(net::AwsCalls& aws, const std::string& action, c
   return names;
 }
 
-// Kinds of which ids_there() knows all that are there.
+// Kinds of resources that ids_there() lists completely.
 bool is_looked_for(const std::string& kind) {
   constexpr std::array kKinds{"instance", "volume", "security-group", "launch-template", "key-pair"};
   return std::ranges::find(kKinds, kind) != kKinds.end();
 }
 
-// What really is there, whatever tags say; but not instances that end, nor their disks.
+// The resources that exist, whatever tags say, except for terminating instances and their disks.
 std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
   const Fleet fleet = read_fleet(aws, name);
   std::set<std::string> ids;
@@ -192,31 +194,31 @@ std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
   return ids;
 }
 
-void end_all_instances(const Work& work, const Fleet& fleet, DownResult& result) {
+void end_all_instances(const AwsContext& context, const Fleet& fleet, DownResult& result) {
   std::vector<std::string> ids;
   for (const Node& node : fleet.nodes) ids.push_back(node.instance_id);
   result.instances += static_cast<int>(ids.size());
-  if (!ids.empty()) work.say(fmt::format("ending {} instances", ids.size()));
-  terminate(work.aws, ids);
-  // Also those that ended before: the group is in use until they are gone.
-  wait_until(work.patience, fmt::format("the instances of cluster {} are gone", fleet.name), [&] {
-    const auto states = states_of(work.aws, fleet.name);
+  if (!ids.empty()) context.say(fmt::format("ending {} instances", ids.size()));
+  terminate(context.aws, ids);
+  // Includes instances that were terminated earlier: the group is in use until they are gone.
+  wait_until(context.patience, fmt::format("the instances of cluster {} are gone", fleet.name), [&] {
+    const auto states = states_of(context.aws, fleet.name);
     return std::ranges::all_of(states, [](const auto& one) { return is_over(one.second); });
   });
 }
 
 }  // namespace
 
-void end_instances(const Work& work, const std::vector<std::string>& instance_ids) {
+void end_instances(const AwsContext& context, const std::vector<std::string>& instance_ids) {
   if (instance_ids.empty()) return;
-  terminate(work.aws, instance_ids);
-  if (!work.wait) return;
+  terminate(context.aws, instance_ids);
+  if (!context.wait) return;
   Fields fields;
   add_list(fields, "InstanceId", instance_ids);
-  wait_until(work.patience, "the instances are gone", [&] {
+  wait_until(context.patience, "the instances are gone", [&] {
     try {
       for (const net::Element& reservation :
-           work.aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
+           context.aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
         for (const net::Element& one : reservation.list("instancesSet")) {
           if (!is_over(node_of(one).state)) return false;
         }
@@ -228,40 +230,41 @@ void end_instances(const Work& work, const std::vector<std::string>& instance_id
   });
 }
 
-void end_node(const Work& work, const Node& node) {
-  set_tags(work.aws, {node.instance_id}, {{tag::kStatus, "REMOVAL_QUEUED"}});
-  end_instances(work, {node.instance_id});
-  set_tags(work.aws, {node.instance_id}, {{tag::kStatus, "REMOVED"}});
+void end_node(const AwsContext& context, const Node& node) {
+  set_tags(context.aws, {node.instance_id}, {{tag::kStatus, "REMOVAL_QUEUED"}});
+  end_instances(context, {node.instance_id});
+  set_tags(context.aws, {node.instance_id}, {{tag::kStatus, "REMOVED"}});
 }
 
-DownResult bring_down(const Work& work, const std::string& name, bool delete_storage) {
+DownResult bring_down(const AwsContext& context, const std::string& name, bool delete_storage) {
   DownResult result;
-  Fleet fleet = read_fleet(work.aws, name);
+  Fleet fleet = read_fleet(context.aws, name);
   if (fleet.emr) {
     result.instances = static_cast<int>(fleet.nodes.size());
-    end_emr(work, *fleet.emr);
-    fleet = read_fleet(work.aws, name);
+    end_emr(context, *fleet.emr);
+    fleet = read_fleet(context.aws, name);
   }
-  // A template that is gone starts nothing more while the instances end.
+  // Without the template, no further instance can start while the instances end.
   if (fleet.launch_template) {
-    remove_by(work, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId", fleet.launch_template->id);
+    remove_by(context, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId",
+              fleet.launch_template->id);
   }
-  end_all_instances(work, fleet, result);
-  remove_storage(work, fleet, delete_storage, result);
+  end_all_instances(context, fleet, result);
+  remove_storage(context, fleet, delete_storage, result);
   if (fleet.options.contains("placement")) {
     for (const std::string& group :
-         tagged(work.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", name)) {
-      remove_by(work, result, "placement group", "DeletePlacementGroup", "GroupName", group);
+         tagged(context.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", name)) {
+      remove_by(context, result, "placement group", "DeletePlacementGroup", "GroupName", group);
     }
   }
-  for (const std::string& key : tagged(work.aws, "DescribeKeyPairs", "keySet", "keyName", name)) {
-    remove_by(work, result, "key pair", "DeleteKeyPair", "KeyName", key);
+  for (const std::string& key : tagged(context.aws, "DescribeKeyPairs", "keySet", "keyName", name)) {
+    remove_by(context, result, "key pair", "DeleteKeyPair", "KeyName", key);
   }
-  // Last of those with tags: its own are what is known of the cluster.
-  if (fleet.group) remove_by(work, result, "security group", "DeleteSecurityGroup", "GroupId", fleet.group->id);
-  forget_tags(work.aws, result.removed);
-  remove_roles(work, fleet, result);
-  for (Leftover& left : sweep(work.aws, name)) {
+  // The group is removed last: its tags hold the state of the cluster.
+  if (fleet.group) remove_by(context, result, "security group", "DeleteSecurityGroup", "GroupId", fleet.group->id);
+  forget_tags(context.aws, result.removed);
+  remove_roles(context, fleet, result);
+  for (Leftover& left : sweep(context.aws, name)) {
     const bool is_kept = std::ranges::any_of(result.kept, [&](const Kept& one) { return one.file_system == left.id; });
     const bool is_known = std::ranges::any_of(result.leftover, [&](const Leftover& one) { return one.id == left.id; });
     const bool is_removed = std::ranges::find(result.removed, left.id) != result.removed.end();

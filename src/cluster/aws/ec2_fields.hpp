@@ -1,4 +1,4 @@
-// How EC2 wants lists written: "Filter.1.Name", "Filter.1.Value.1", "TagSpecification.1.Tag.2.Key".
+// Lists in the form of EC2's query parameters: "Filter.1.Name", "Filter.1.Value.1", "TagSpecification.1.Tag.2.Key".
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ using Fields = std::vector<net::HttpField>;
 
 // Appends Filter.N; N goes on from those that are there.
 Fields filtered(std::vector<std::pair<std::string, std::string>> filters);
-// "InstanceId.1=..." for each.
+// Appends "InstanceId.1=...", "InstanceId.2=..." and so on.
 void add_list(Fields& fields, const std::string& name, const std::vector<std::string>& values);
-// TagSpecification.N for resources of that kind; `prefix` as "LaunchTemplateData.".
+// Appends TagSpecification.N for resources of that kind; `prefix` is for instance "LaunchTemplateData.".
 void add_tags(Fields& fields, const std::string& prefix, int number, const std::string& kind, const Tags& tags);
 
 }  // namespace dtrain::cluster

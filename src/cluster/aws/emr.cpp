@@ -74,7 +74,7 @@ Node node_of(const EmrInstance& instance, Role role) {
           .private_ip = instance.private_ip,
           .public_ip = instance.public_ip,
           .type = instance.type,
-          .market = instance.market == "SPOT" ? "spot" : "on-demand",
+          .market = instance.market == "SPOT" ? Market::spot : Market::on_demand,
           .launch_time = instance.launch_time};
 }
 
@@ -146,14 +146,14 @@ std::vector<Node> emr_nodes(net::AwsCalls& aws, const EmrCluster& emr) {
   return nodes;
 }
 
-void end_emr(const Work& work, const EmrCluster& emr) {
-  work.say(fmt::format("ending EMR cluster {}", emr.id));
-  work.aws.json(net::kEmr, "TerminateJobFlows", Json::object({{"JobFlowIds", Json::array({emr.id})}}));
-  wait_until(work.patience, fmt::format("EMR cluster {} has ended", emr.id),
-             [&] { return text_of(describe(work.aws, emr.id).at("Status"), "State").starts_with("TERMINATED"); });
+void end_emr(const AwsContext& context, const EmrCluster& emr) {
+  context.say(fmt::format("ending EMR cluster {}", emr.id));
+  context.aws.json(net::kEmr, "TerminateJobFlows", Json::object({{"JobFlowIds", Json::array({emr.id})}}));
+  wait_until(context.patience, fmt::format("EMR cluster {} has ended", emr.id),
+             [&] { return text_of(describe(context.aws, emr.id).at("Status"), "State").starts_with("TERMINATED"); });
 }
 
-// The group's size is said as a number, so that a call that is made again changes nothing more.
+// The new size is given as a number, so a repeated call changes nothing more.
 int grow_emr(net::AwsCalls& aws, const EmrCluster& emr, int more) {
   const WorkerGroup group = worker_group(aws, emr);
   modify(aws, emr, Json::object({{"InstanceGroupId", group.id}, {"InstanceCount", group.wanted + more}}));
@@ -162,8 +162,8 @@ int grow_emr(net::AwsCalls& aws, const EmrCluster& emr, int more) {
 
 void shrink_emr(net::AwsCalls& aws, const EmrCluster& emr, const std::string& instance_id) {
   const WorkerGroup group = worker_group(aws, emr);
-  if (group.state == "RESIZING") {  // perhaps this very worker goes already, and one more would with it
-    throw UsageError(fmt::format("EMR cluster {} still changes its size", emr.id), "run the same command again later");
+  if (group.state == "RESIZING") {  // this worker may be leaving already, and another call would remove one more
+    throw UsageError(fmt::format("EMR is still resizing cluster {}", emr.id), "run the same command again later");
   }
   const Json chosen = Json::object({{"InstancesToTerminate", Json::array({instance_id})}});
   modify(aws, emr,

@@ -12,7 +12,7 @@
 namespace dtrain::cluster {
 namespace {
 
-// Needs no script in S3. A node on which it fails is no node: EMR gives the cluster up, and its logs say why.
+// A command that needs no script in S3. If it fails on a node, EMR terminates the cluster, and the logs show why.
 std::string mount_script(const Spec& spec, const std::string& region) {
   const std::string folder = net::shell_quoted(spec.mount);
   return fmt::format(
@@ -31,55 +31,56 @@ Json group_of(const char* role, const std::string& type, int count) {
                        {"Market", "ON_DEMAND"}});
 }
 
-Json instances_of(const Wish& wish, const Account& account, const SecurityGroup& group) {
-  const std::string& workers = wish.spec.instance_types.front();
-  const std::string& head = wish.spec.head_type.empty() ? workers : wish.spec.head_type;
+Json instances_of(const ClusterRequest& request, const Account& account, const SecurityGroup& group) {
+  const std::string& workers = request.spec.instance_types.front();
+  const std::string& head = request.spec.head_type.empty() ? workers : request.spec.head_type;
   Json groups = Json::array({group.id});
-  if (!wish.spec.security_group.empty()) groups.push_back(wish.spec.security_group);
+  if (!request.spec.security_group.empty()) groups.push_back(request.spec.security_group);
   Json instances = Json::object(
-      {{"InstanceGroups", Json::array({group_of("MASTER", head, 1), group_of("CORE", workers, wish.spec.workers)})},
+      {{"InstanceGroups", Json::array({group_of("MASTER", head, 1), group_of("CORE", workers, request.spec.workers)})},
        {"KeepJobFlowAliveWhenNoSteps", true},
        {"TerminationProtected", false},
        {"AdditionalMasterSecurityGroups", groups},
        {"AdditionalSlaveSecurityGroups", groups}});
-  const std::vector<Pool> pools = worker_pools(wish.spec, account, {});
+  const std::vector<Pool> pools = worker_pools(request.spec, account, {});
   if (!pools.empty()) instances["Ec2SubnetId"] = pools.front().subnet_id;
   if (!account.key.empty()) instances["Ec2KeyName"] = account.key;
   return instances;
 }
 
-EmrCluster run(const Work& work, const Wish& wish, const Json& order) {
+EmrCluster run(const AwsContext& context, const ClusterRequest& request, const Json& order) {
   try {
-    const Json answer = work.aws.json(net::kEmr, "RunJobFlow", order, net::LostReply::tell);
+    const Json answer = context.aws.json(net::kEmr, "RunJobFlow", order, net::LostReply::tell);
     return {.id = answer.at("JobFlowId").as_string(), .state = "STARTING"};
   } catch (const net::AwsError& problem) {
     if (problem.facts().problem != net::AwsProblem::transient) throw;
-    // It may have happened: EMR knows no client tokens.
-    if (auto there = find_emr(work.aws, wish.name)) return *there;
+    // The call may have succeeded: EMR has no client tokens.
+    if (auto there = find_emr(context.aws, request.name)) return *there;
     throw;
   }
 }
 
-void wait_for_work(const Work& work, const std::string& name, const std::string& id) {
-  wait_until(work.patience, fmt::format("EMR cluster {} takes work", id), [&] {
-    const auto emr = find_emr(work.aws, name);
+void wait_until_ready(const AwsContext& context, const std::string& name, const std::string& id) {
+  wait_until(context.patience, fmt::format("EMR cluster {} accepts steps", id), [&] {
+    const auto emr = find_emr(context.aws, name);
     if (emr && emr->state != "TERMINATING") return emr->takes_work();
-    throw Error(fmt::format("EMR gave cluster {} up", id),
-                fmt::format("aws emr describe-cluster --cluster-id {} says why, and its logs do; then dtrain cluster "
-                            "down {}",
-                            id, name));
+    throw Error(
+        fmt::format("EMR terminated cluster {}", id),
+        fmt::format("aws emr describe-cluster --cluster-id {} shows why, and so do its logs; then run dtrain cluster "
+                    "down {}",
+                    id, name));
   });
 }
 
 }  // namespace
 
-Json emr_order(const Wish& wish, const Account& account, const SecurityGroup& group) {
-  const Spec& spec = wish.spec;
+Json emr_order(const ClusterRequest& request, const Account& account, const SecurityGroup& group) {
+  const Spec& spec = request.spec;
   Json tags = Json::array();
-  for (const auto& [key, value] : common_tags(wish.name, account)) {
+  for (const auto& [key, value] : common_tags(request.name, account)) {
     tags.push_back(Json::object({{"Key", key}, {"Value", value}}));
   }
-  Json order = Json::object({{"Name", wish.name},
+  Json order = Json::object({{"Name", request.name},
                              {"ReleaseLabel", spec.release},
                              {"Applications", Json::array({Json::object({{"Name", "Hadoop"}})})},
                              {"ServiceRole", spec.service_role},
@@ -87,7 +88,7 @@ Json emr_order(const Wish& wish, const Account& account, const SecurityGroup& gr
                              {"EbsRootVolumeSize", spec.root_gb},
                              {"VisibleToAllUsers", true},
                              {"Tags", std::move(tags)},
-                             {"Instances", instances_of(wish, account, group)}});
+                             {"Instances", instances_of(request, account, group)}});
   if (!spec.log_uri.empty()) order["LogUri"] = spec.log_uri;
   if (!spec.image.empty()) order["CustomAmiId"] = account.image.id;
   if (shared_kind(spec) != SharedKind::given_efs) return order;
@@ -97,23 +98,24 @@ Json emr_order(const Wish& wish, const Account& account, const SecurityGroup& gr
   return order;
 }
 
-UpResult bring_up_emr(const Work& work, const Wish& wish, const Account& account, Fleet fleet, const Plan& plan) {
+UpResult bring_up_emr(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
+                      const Plan& plan) {
   if (fleet.emr && fleet.emr->state == "TERMINATING") {
     throw UsageError(fmt::format("EMR cluster {} is ending", fleet.emr->id), "run the same command again later");
   }
-  if (plan.has(Step::key_pair)) import_key(work.aws, wish, account);
+  if (plan.has(Step::key_pair)) import_key(context.aws, request, account);
   if (!fleet.group) {
-    fleet.group = make_group(work.aws, wish, account).group;
-    work.say("security group " + fleet.group->id);
+    fleet.group = make_group(context.aws, request, account).group;
+    context.say("security group " + fleet.group->id);
   }
-  if (plan.has(Step::ssh_rule)) set_ssh_rule(work.aws, *fleet.group, account.ssh_source);
-  if (plan.has(Step::own_rules)) set_own_rules(work.aws, *fleet.group, false);
-  if (plan.has(Step::options)) set_tags(work.aws, {fleet.group->id}, option_tags(wish.options));
-  if (!fleet.emr) fleet.emr = run(work, wish, emr_order(wish, account, *fleet.group));
-  work.say("EMR cluster " + fleet.emr->id);
-  if (work.wait) wait_for_work(work, wish.name, fleet.emr->id);
-  Launched all{.wanted = wish.spec.workers, .got = wish.spec.workers};
-  return {read_fleet(work.aws, wish.name), std::move(all), !plan.actions.empty()};
+  if (plan.has(Step::ssh_rule)) set_ssh_rule(context.aws, *fleet.group, account.ssh_source);
+  if (plan.has(Step::own_rules)) set_own_rules(context.aws, *fleet.group, false);
+  if (plan.has(Step::options)) set_tags(context.aws, {fleet.group->id}, option_tags(request.options));
+  if (!fleet.emr) fleet.emr = run(context, request, emr_order(request, account, *fleet.group));
+  context.say("EMR cluster " + fleet.emr->id);
+  if (context.wait) wait_until_ready(context, request.name, fleet.emr->id);
+  Launched all{.wanted = request.spec.workers, .got = request.spec.workers};
+  return {read_fleet(context.aws, request.name), std::move(all), !plan.actions.empty()};
 }
 
 }  // namespace dtrain::cluster

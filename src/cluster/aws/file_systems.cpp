@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kRoot = "/2015-02-01";
 constexpr std::chrono::minutes kPatience{5};
-// Other clusters, or no cluster of ours, may have taken a creation token.
+// Other users of the account may have used a creation token.
 constexpr int kMostTokens = 5;
 
 std::string path_of(const std::string& rest) { return fmt::format("{}/{}", kRoot, rest); }
@@ -126,14 +126,14 @@ FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, co
 
 FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem& system, const Subnet& subnet,
                                             const std::string& group) {
-  const Json wish =
+  const Json body =
       Json::object({{"FileSystemId", system.id}, {"SubnetId", subnet.id}, {"SecurityGroups", Json::array({group})}});
   std::optional<FileSystem::MountTarget> made;
   wait_until(kPatience, fmt::format("file system {} takes a mount target", system.id), [&] {
     try {
-      made = target_of(aws.rest(net::kEfs, "POST", path_of("mount-targets"), {}, wish));
+      made = target_of(aws.rest(net::kEfs, "POST", path_of("mount-targets"), {}, body));
     } catch (const net::AwsError& problem) {
-      if (problem.facts().problem == net::AwsProblem::in_use) return false;  // it is being created itself
+      if (problem.facts().problem == net::AwsProblem::in_use) return false;  // the file system is still being created
       if (problem.facts().problem != net::AwsProblem::exists) throw;
       for (const auto& one : targets_of(aws, system.id)) {
         if (one.subnet_id == subnet.id || one.zone == subnet.zone) made = one;

@@ -8,11 +8,12 @@
 
 namespace dtrain::cluster {
 
-// The one that `--shared` means, where it is there already: the given one, or this cluster's own.
+// The file system that `--shared` names, if it exists: the given one, or this cluster's own.
 std::optional<FileSystem> find_file_system(net::AwsCalls& aws, const Spec& spec, const std::string& cluster);
-// By its creation token, so that it is made once however often this is called.
+// Creates it with a creation token, so that repeated calls create it once.
 FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, const Tags& tags);
-// Waits until the file system takes it. One that is in that zone already is taken.
+// Creates a mount target, and waits until the file system accepts that. A mount target that exists in the zone is
+// returned.
 FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem& system, const Subnet& subnet,
                                             const std::string& group);
 void delete_mount_target(net::AwsCalls& aws, const std::string& id);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLongestValue = 256;
 constexpr const char* kElasticEnd = "-aws-dl-cfn-elastic-worker";
-// A page's size must be asked for, else EC2 answers with as many as it likes and may time out.
+// Without a page size EC2 chooses one, and may time out.
 const net::HttpField kPage{"MaxResults", "1000"};
 
 std::vector<Node> read_nodes(net::AwsCalls& aws, const std::string& name) {
@@ -114,7 +114,7 @@ Node node_of(const net::Element& instance) {
             .subnet_id = instance.value("subnetId"),
             .type = instance.value("instanceType"),
             .image_id = instance.value("imageId"),
-            .market = instance.value("instanceLifecycle") == "spot" ? "spot" : "on-demand",
+            .market = instance.value("instanceLifecycle") == "spot" ? Market::spot : Market::on_demand,
             .launch_time = instance.value("launchTime"),
             .tags = tags_of(instance)};
   node.name = value_of(node.tags, tag::kNode);
@@ -155,11 +155,11 @@ std::map<std::string, std::string> options_of(const Tags& tags) {
   return options;
 }
 
-std::string Fleet::told_head() const { return group ? value_of(group->tags, tag::kHead) : std::string(); }
+std::string Fleet::tagged_head() const { return group ? value_of(group->tags, tag::kHead) : std::string(); }
 
 bool Fleet::on_emr() const {
   const auto on = options.find("on");
-  return on != options.end() && on->second == "emr";
+  return on != options.end() && enum_value(kServiceNames, on->second) == Service::emr;
 }
 
 const Node* Fleet::head() const {

@@ -40,7 +40,7 @@ Fields tagged(Fields fields, const Tags& tags) {
   return fields;
 }
 
-// The entries of a list of IAM's under the path, of all pages.
+// The entries of an IAM list under the path, from all pages.
 std::vector<net::Element> all_under(net::AwsCalls& aws, const std::string& action, const std::string& list,
                                     const std::string& path) {
   std::vector<net::Element> all;
@@ -50,7 +50,7 @@ std::vector<net::Element> all_under(net::AwsCalls& aws, const std::string& actio
     if (!marker.empty()) fields.emplace_back("Marker", marker);
     const net::Element result = aws.query(net::kIam, action, std::move(fields)).at(action + "Result");
     for (net::Element& one : result.list(list)) {
-      if (one.value("Path") == path) all.push_back(std::move(one));  // what is listed may be removed
+      if (one.value("Path") == path) all.push_back(std::move(one));  // checked, because what is listed may be removed
     }
     marker = result.value("IsTruncated") == "true" ? result.value("Marker") : "";
   } while (!marker.empty());
@@ -63,7 +63,7 @@ net::Element profile_named(net::AwsCalls& aws, const std::string& name) {
       .at("InstanceProfile");
 }
 
-// False: it is there already.
+// Returns false if it exists already.
 bool makes(net::AwsCalls& aws, const std::string& action, Fields fields) {
   try {
     aws.query(net::kIam, action, std::move(fields));
@@ -99,9 +99,9 @@ std::string role_path(const std::string& region, const std::string& cluster) {
   return fmt::format("/dtrain/{}/{}/", region, cluster);
 }
 
-std::string profile_of_head(const Wish& wish, const Account& account) {
-  if (!wants_own_role(wish.spec)) return wish.spec.elastic_role;
-  return role_name(account.region, wish.name);
+std::string profile_of_head(const ClusterRequest& request, const Account& account) {
+  if (!wants_own_role(request.spec)) return request.spec.elastic_role;
+  return role_name(account.region, request.name);
 }
 
 Json role_trust() {
@@ -115,11 +115,11 @@ Json role_rights(const std::string& cluster, const Account& account) {
       fmt::format("arn:{}:ec2:{}:{}:instance/*", partition_of(account), account.region, account.number);
   const std::string of_cluster = fmt::format("aws:ResourceTag/{}", tag::kCluster);
   const std::string of_role = fmt::format("aws:ResourceTag/{}", tag::kRole);
-  // EC2 has no narrower right to read than all of a region.
+  // EC2's narrowest right to describe instances covers a whole region.
   const Json read =
       statement(Json::array({"ec2:DescribeInstances", "ec2:DescribeSecurityGroups", "ec2:DescribeLaunchTemplates"}),
                 "*", Json::object({{"StringEquals", Json::object({{"aws:RequestedRegion", account.region}})}}));
-  // With that key alone, so that no other machine can be made one of the cluster, nor the head a worker.
+  // The right covers this one tag key, so that the head cannot make another machine a node or change roles.
   const Json set_status = statement(
       "ec2:CreateTags", instances,
       Json::object({{"StringEquals", Json::object({{of_cluster, cluster}})},
@@ -144,19 +144,20 @@ bool has_role(net::AwsCalls& aws, const std::string& cluster) try {
   return false;
 }
 
-void make_role(net::AwsCalls& aws, const Wish& wish, const Account& account) {
-  const std::string name = role_name(account.region, wish.name), path = role_path(account.region, wish.name);
-  const Tags tags = common_tags(wish.name, account);
+void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
+  const std::string name = role_name(account.region, request.name), path = role_path(account.region, request.name);
+  const Tags tags = common_tags(request.name, account);
   const Fields role{{"RoleName", name},
                     {"Path", path},
-                    {"Description", fmt::format("the head of dtrain cluster {}", wish.name)},
+                    {"Description", fmt::format("the head of dtrain cluster {}", request.name)},
                     {"AssumeRolePolicyDocument", role_trust().dump()}};
   if (!makes(aws, "CreateRole", tagged(role, tags))) {
     refuse_another("role", name, path,
                    aws.query(net::kIam, "GetRole", {{"RoleName", name}}).at("GetRoleResult").at("Role"));
   }
-  aws.query(net::kIam, "PutRolePolicy",
-            {{"RoleName", name}, {"PolicyName", kPolicy}, {"PolicyDocument", role_rights(wish.name, account).dump()}});
+  aws.query(
+      net::kIam, "PutRolePolicy",
+      {{"RoleName", name}, {"PolicyName", kPolicy}, {"PolicyDocument", role_rights(request.name, account).dump()}});
   if (!makes(aws, "CreateInstanceProfile", tagged({{"InstanceProfileName", name}, {"Path", path}}, tags))) {
     const net::Element there = profile_named(aws, name);
     refuse_another("instance profile", name, path, there);
@@ -165,7 +166,7 @@ void make_role(net::AwsCalls& aws, const Wish& wish, const Account& account) {
   try {
     aws.query(net::kIam, "AddRoleToInstanceProfile", {{"InstanceProfileName", name}, {"RoleName", name}});
   } catch (const net::AwsError&) {
-    // One role is the limit: the other one of two that run at once, or a call whose answer was lost, has added it.
+    // A profile holds one role: a concurrent `up`, or an earlier call whose reply was lost, has added it.
     if (profile_named(aws, name).list("Roles").empty()) throw;
   }
 }

@@ -1,6 +1,6 @@
-// The role by which the head of a cluster may follow the tags of its instances (`--elastic-role`), and the instance
-// profile in which an instance gets it. IAM knows no regions, so names and paths tell which one is meant; whatever is
-// under the cluster's path is the cluster's.
+// The IAM role with which the head of a cluster follows the tags of its instances (`--elastic-role`), and the instance
+// profile through which an instance gets it. IAM has no regions, so names and paths contain the region. Everything
+// under the cluster's path belongs to the cluster.
 #pragma once
 
 #include <string>
@@ -12,22 +12,24 @@ namespace dtrain::cluster {
 
 std::string role_name(const std::string& region, const std::string& cluster);
 std::string role_path(const std::string& region, const std::string& cluster);
-// What the head is launched with; empty: nothing.
-std::string profile_of_head(const Wish& wish, const Account& account);
+// The instance profile of the head; empty: none.
+std::string profile_of_head(const ClusterRequest& request, const Account& account);
 
-// Who may take the role, and what it may do: read what instances there are, set the status tag of this cluster's, and
-// end its workers.
+// The trust policy of the role, and its rights: describe instances, set the status tag of this cluster's instances, and
+// terminate its workers.
 Json role_trust();
 Json role_rights(const std::string& cluster, const Account& account);
 
-// Who may not read IAM is believed; EC2 will tell. Throws AwsError: there is none of that name.
+// Throws AwsError if there is no such instance profile. Without the right to read IAM the check passes; EC2 checks
+// again.
 void check_profile(net::AwsCalls& aws, const std::string& name);
-// The last thing that make_role() does is done. Not so for who may not read IAM.
+// Whether make_role() has completed its last step. false without the right to read IAM.
 bool has_role(net::AwsCalls& aws, const std::string& cluster);
-// Goes on from what is there. Throws RemoteError: somebody else has the name.
-void make_role(net::AwsCalls& aws, const Wish& wish, const Account& account);
+// Creates the role and its profile, continuing from what exists. Throws RemoteError if the name belongs to something
+// else.
+void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
 
-// Under the cluster's path, by name. What is gone already is removed. AwsError.
+// The roles and profiles under the cluster's path, by name. Removing one that is gone is no error. Throws AwsError.
 struct OwnRoles {
   std::vector<std::string> profiles{}, roles{};
 };

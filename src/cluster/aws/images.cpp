@@ -13,7 +13,7 @@
 namespace dtrain::cluster {
 namespace {
 
-// Names that AWS and Canonical keep pointing at their newest image.
+// Parameters by which AWS and Canonical publish their newest images.
 struct Known {
   const char* image;
   bool gpus;

@@ -5,8 +5,8 @@
 
 namespace dtrain::cluster {
 
-// The newest one of a known name, or the one that has the id. `gpus`: with drivers for them. Throws UsageError: there
-// is no such image.
+// The newest image of a known name, or the image with this id. `gpus`: with drivers for GPUs. Throws UsageError if
+// there is no such image.
 Image find_image(net::AwsCalls& aws, const Spec& spec, bool gpus);
 
 }  // namespace dtrain::cluster

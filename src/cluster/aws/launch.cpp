@@ -17,7 +17,7 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr std::size_t kTokenSize = 32;
-// A call whose reply was lost is made again so often; each time it is first asked whether it happened.
+// Limit of repetitions of a call whose reply was lost. Before each, EC2 is asked whether the call succeeded.
 constexpr int kMostReplies = 5;
 constexpr std::chrono::milliseconds kAfterALostReply{500};
 constexpr std::chrono::seconds kUntilKnown{60}, kBetweenAsking{1};
@@ -36,7 +36,7 @@ std::vector<Node> nodes_of_launch(net::AwsCalls& aws, const std::string& launch)
   return nodes;
 }
 
-// call() as often as its reply gets lost, but not once what it was to make is there.
+// Repeats call() while its reply is lost, until find() finds what it was to create.
 template <typename Call, typename Find>
 auto call_once(const Call& call, const Find& find) {
   for (int lost = 0;; ++lost) {
@@ -50,20 +50,20 @@ auto call_once(const Call& call, const Find& find) {
   }
 }
 
-// Another pool may help.
+// Whether another pool may have capacity.
 bool is_for_the_next_pool(net::AwsProblem problem) {
   return problem == net::AwsProblem::capacity || problem == net::AwsProblem::transient ||
          problem == net::AwsProblem::throttled;
 }
 
-void note(const Work& work, Launched& launched, Attempt attempt) {
+void note(const AwsContext& context, Launched& launched, Attempt attempt) {
   const std::string why = attempt.code.empty() ? "" : fmt::format(": {}: {}", attempt.code, attempt.message);
-  work.say(fmt::format("{}: {} of {}{}", attempt.pool.text(), attempt.got, attempt.wanted, why));
+  context.say(fmt::format("{}: {} of {}{}", attempt.pool.text(), attempt.got, attempt.wanted, why));
   launched.attempts.push_back(std::move(attempt));
 }
 
 Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& pool, const std::string& address) {
-  Fields fields = instance_fields("", head.wish, head.account, head.group, head.user_data, pool.subnet_id);
+  Fields fields = instance_fields("", head.request, head.account, head.group, head.user_data, pool.subnet_id);
   fields.insert(fields.end(), {{"InstanceType", pool.type},
                                {"MinCount", "1"},
                                {"MaxCount", "1"},
@@ -73,13 +73,13 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
         fields, [](const net::HttpField& one) { return one.first.starts_with("NetworkInterface."); });
     fields.emplace_back(has_interface ? "NetworkInterface.1.PrivateIpAddress" : "PrivateIpAddress", address);
   }
-  if (const std::string profile = profile_of_head(head.wish, head.account); !profile.empty()) {
+  if (const std::string profile = profile_of_head(head.request, head.account); !profile.empty()) {
     fields.emplace_back("IamInstanceProfile.Name", profile);
   }
-  if (pool.market == "spot") fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
-  Tags tags = common_tags(head.wish.name, head.account);
+  if (pool.market == Market::spot) fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
+  Tags tags = common_tags(head.request.name, head.account);
   add_tags(fields, "", 2, "volume", tags);
-  tags.insert({{tag::kName, fmt::format("dtrain-{}-head", head.wish.name)},
+  tags.insert({{tag::kName, fmt::format("dtrain-{}-head", head.request.name)},
                {tag::kRole, "head"},
                {tag::kNode, "head"},
                {tag::kNodeType, "Master"},
@@ -88,21 +88,21 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
   return fields;
 }
 
-// EC2 learns of a profile that was made just now only after a while.
+// EC2 sees a new instance profile only after a while.
 bool is_about_the_profile(const net::AwsError& problem) {
   const net::AwsError::Facts& facts = problem.facts();
   return facts.code == "InvalidParameterValue" && facts.message.find("nstance Profile") != std::string::npos;
 }
 
-Node run_head(const Work& work, const LaunchOrder& order, const Fields& fields) {
+Node run_head(const AwsContext& context, const LaunchOrder& order, const Fields& fields) {
   const auto call = [&] {
-    const net::Element answer = work.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
+    const net::Element answer = context.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
     const auto made = answer.list("instancesSet");
     if (made.empty()) throw DataError("the answer to ec2 RunInstances names no instance");
     return node_of(made.front());
   };
   const auto find = [&]() -> std::optional<Node> {
-    auto there = nodes_of_launch(work.aws, order.launch_tag());
+    auto there = nodes_of_launch(context.aws, order.launch_tag());
     if (there.empty()) return std::nullopt;
     return std::move(there.front());
   };
@@ -115,32 +115,32 @@ Node run_head(const Work& work, const LaunchOrder& order, const Fields& fields) 
   }
 }
 
-// Another address may do where this one is taken, or is of another subnet. A service that fails over it has started
-// nothing: run_head looked.
+// Whether another private address may work: this one is taken, or belongs to another subnet. A service error that
+// concerns the address has started nothing; run_head() checked that.
 bool is_about_the_address(const net::AwsError& problem) {
   const net::AwsError::Facts& facts = problem.facts();
   return facts.code.starts_with("InvalidIPAddress") || facts.code == "InvalidParameterValue" ||
          (facts.problem == net::AwsProblem::transient && facts.status != 0);
 }
 
-Node run_head_at(const Work& work, const LaunchOrder& order, const HeadOrder& head, const Pool& pool) {
-  if (head.address.empty()) return run_head(work, order, head_fields(order, head, pool, {}));
+Node run_head_at(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, const Pool& pool) {
+  if (head.address.empty()) return run_head(context, order, head_fields(order, head, pool, {}));
   try {
-    return run_head(work, order, head_fields(order, head, pool, head.address));
+    return run_head(context, order, head_fields(order, head, pool, head.address));
   } catch (const net::AwsError& problem) {
     if (!is_about_the_address(problem)) throw;
-    return run_head(work, order, head_fields(order, head, pool, {}));
+    return run_head(context, order, head_fields(order, head, pool, {}));
   }
 }
 
 Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool, const Tags& tags,
                     int least) {
-  const std::string options = pool.market == "spot" ? "SpotOptions." : "OnDemandOptions.";
+  const std::string options = pool.market == Market::spot ? "SpotOptions." : "OnDemandOptions.";
   const std::string config = "LaunchTemplateConfigs.1.";
   Fields fields{{"Type", "instant"},
                 {"ClientToken", order.client_token(pool)},
                 {"TargetCapacitySpecification.TotalTargetCapacity", std::to_string(order.names.size())},
-                {"TargetCapacitySpecification.DefaultTargetCapacityType", pool.market},
+                {"TargetCapacitySpecification.DefaultTargetCapacityType", enum_name(kMarketNames, pool.market)},
                 {options + "MinTargetCapacity", std::to_string(least)},
                 {options + "SingleAvailabilityZone", "true"},
                 {options + "SingleInstanceType", "true"},
@@ -154,7 +154,7 @@ Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const 
 
 struct FleetAnswer {
   std::vector<std::string> ids;
-  std::string code, message;  // why not all
+  std::string code, message;  // why fewer were granted
 };
 
 FleetAnswer read_fleet_answer(const net::Element& answer) {
@@ -169,13 +169,13 @@ FleetAnswer read_fleet_answer(const net::Element& answer) {
   return told;
 }
 
-FleetAnswer ask_pool(const Work& work, const LaunchOrder& order, const Fields& fields) try {
+FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const Fields& fields) try {
   const auto call = [&] {
-    return read_fleet_answer(work.aws.query(net::kEc2, "CreateFleet", fields, net::LostReply::tell));
+    return read_fleet_answer(context.aws.query(net::kEc2, "CreateFleet", fields, net::LostReply::tell));
   };
   const auto find = [&]() -> std::optional<FleetAnswer> {
     FleetAnswer there;
-    for (const Node& node : nodes_of_launch(work.aws, order.launch_tag())) there.ids.push_back(node.instance_id);
+    for (const Node& node : nodes_of_launch(context.aws, order.launch_tag())) there.ids.push_back(node.instance_id);
     if (there.ids.empty()) return std::nullopt;
     return there;
   };
@@ -195,36 +195,36 @@ std::string LaunchOrder::launch_tag() const {
   return fmt::format("{}.{}", number, digest(group_id + join(names, ",")).substr(0, 12));
 }
 
-Node launch_head(const Work& work, const LaunchOrder& order, const HeadOrder& head, Launched& launched) {
-  for (const Pool& pool : head_pools(head.wish.spec, head.account)) {
+Node launch_head(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, Launched& launched) {
+  for (const Pool& pool : head_pools(head.request.spec, head.account)) {
     try {
-      Node node = run_head_at(work, order, head, pool);
-      note(work, launched, {.pool = pool, .wanted = 1, .got = 1});
+      Node node = run_head_at(context, order, head, pool);
+      note(context, launched, {.pool = pool, .wanted = 1, .got = 1});
       if (node.zone.empty()) node.zone = pool.zone;
       return node;
     } catch (const net::AwsError& problem) {
       if (problem.facts().problem != net::AwsProblem::capacity) throw;
-      note(work, launched, {pool, 1, 0, problem.facts().code, problem.facts().message});
+      note(context, launched, {pool, 1, 0, problem.facts().code, problem.facts().message});
     }
   }
   throw NoCapacity("no pool has a machine for the head",
                    "wait, or give more choice: --instance-type A,B, --spot prefer", launched);
 }
 
-std::vector<std::string> launch_workers(const Work& work, const LaunchOrder& order, const LaunchTemplate& from,
+std::vector<std::string> launch_workers(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from,
                                         const std::vector<Pool>& pools, const Tags& tags, int least,
                                         Launched& launched) {
   const int wanted = static_cast<int>(order.names.size());
   launched.wanted = wanted;
   for (const Pool& pool : pools) {
-    FleetAnswer told = ask_pool(work, order, fleet_fields(order, from, pool, tags, least));
+    FleetAnswer told = ask_pool(context, order, fleet_fields(order, from, pool, tags, least));
     const int got = static_cast<int>(told.ids.size());
-    note(work, launched, {pool, wanted, got, told.code, told.message});
+    note(context, launched, {pool, wanted, got, told.code, told.message});
     if (got >= least && got > 0) {
       launched.got = got;
       return told.ids;
     }
-    if (got > 0) end_instances(work, told.ids);
+    if (got > 0) end_instances(context, told.ids);
     const net::AwsProblem problem = net::problem_of_code(told.code);
     if (!told.code.empty() && !is_for_the_next_pool(problem)) {
       throw net::refusal("ec2 CreateFleet", told.code, told.message);

@@ -13,27 +13,27 @@ void name_node(net::AwsCalls& aws, const Fleet& fleet, const Node& node, const s
 
 }  // namespace
 
-Node start_replacement(const Work& work, const Wish& wish, const Account& account, const Fleet& fleet,
-                       const Node& bad) {
+Node start_replacement(const AwsContext& context, const ClusterRequest& request, const Account& account,
+                       const Fleet& fleet, const Node& bad) {
   if (const auto before = bad.tags.find(tag::kReplaced); before != bad.tags.end()) {
     if (const Node* there = fleet.find(before->second)) return *there;
   }
-  const Belonging belonging = bad.base ? Belonging::base : Belonging::elastic;
-  AddResult result = add_workers(work, wish, account, fleet, 1, 1, belonging);
+  const NodeLifecycle lifecycle = bad.base ? NodeLifecycle::base : NodeLifecycle::elastic;
+  AddResult result = add_workers(context, request, account, fleet, 1, 1, lifecycle);
   Node fresh = std::move(result.added.at(0));
-  set_tags(work.aws, {bad.instance_id}, {{tag::kReplaced, fresh.instance_id}});
+  set_tags(context.aws, {bad.instance_id}, {{tag::kReplaced, fresh.instance_id}});
   return fresh;
 }
 
-// At no moment a name that `up` counts on is missing, so that it starts nobody in between. Names that were exchanged
-// before this was cut short stay.
-std::string replace_node(const Work& work, const Fleet& fleet, const Node& bad, const Node& fresh) {
+// The names of base workers exist at every moment, so that a concurrent `up` starts no further worker. If this is
+// interrupted, names that were exchanged stay so.
+std::string replace_node(const AwsContext& context, const Fleet& fleet, const Node& bad, const Node& fresh) {
   const bool takes_name = bad.base && worker_number(bad.name) < worker_number(fresh.name);
   if (takes_name) {
-    name_node(work.aws, fleet, fresh, bad.name);
-    name_node(work.aws, fleet, bad, fresh.name);
+    name_node(context.aws, fleet, fresh, bad.name);
+    name_node(context.aws, fleet, bad, fresh.name);
   }
-  end_node(work, bad);
+  end_node(context, bad);
   return takes_name ? bad.name : fresh.name;
 }
 

@@ -15,7 +15,7 @@
 namespace dtrain::cluster {
 namespace {
 
-// Names that others may have taken; the next one is tried.
+// Limit of names that are tried when others have taken them.
 constexpr int kMostNames = 5;
 constexpr int kLooks = 4;
 constexpr std::size_t kTokenSize = 32;
@@ -36,7 +36,7 @@ bool is_ours(const Tags& tags, const std::string& cluster) {
                     "choose another name for the cluster");
 }
 
-// Calls make(name) with one name after the other; where one is taken, find(name) says whether it is ours.
+// Calls make() with one name after the other; if a name is taken, find() decides whether the resource is ours.
 template <typename Found, typename Make, typename Find>
 Found make_or_take(const std::string& kind, const std::string& cluster, const Make& make, const Find& find) {
   for (int number = 0; number < kMostNames; ++number) {
@@ -51,7 +51,7 @@ Found make_or_take(const std::string& kind, const std::string& cluster, const Ma
   names_are_taken(kind, cluster);
 }
 
-// Rules that are there already are as good as new ones; that they were to be removed, as gone.
+// An existing rule counts as added, a missing one as removed.
 void change_rules(net::AwsCalls& aws, const std::string& action, const std::string& group, Fields rule) {
   rule.emplace_back("GroupId", group);
   try {
@@ -98,12 +98,12 @@ void set_tags(net::AwsCalls& aws, const std::vector<std::string>& resources, con
   aws.query(net::kEc2, "CreateTags", std::move(fields));
 }
 
-GroupMade make_group(net::AwsCalls& aws, const Wish& wish, const Account& account) {
-  Tags tags = common_tags(wish.name, account);
-  tags.merge(option_tags(wish.options));
+GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
+  Tags tags = common_tags(request.name, account);
+  tags.merge(option_tags(request.options));
   const auto make = [&](const std::string& name) {
     Fields fields{{"GroupName", name},
-                  {"GroupDescription", fmt::format("dtrain cluster {}", wish.name)},
+                  {"GroupDescription", fmt::format("dtrain cluster {}", request.name)},
                   {"VpcId", account.vpc_id}};
     Tags named = tags;
     named[tag::kName] = name;
@@ -114,11 +114,11 @@ GroupMade make_group(net::AwsCalls& aws, const Wish& wish, const Account& accoun
   const auto look = [&](const std::string& name) -> std::optional<GroupMade> {
     const auto found = aws.query_all(net::kEc2, "DescribeSecurityGroups",
                                      filtered({{"group-name", name}, {"vpc-id", account.vpc_id}}), "securityGroupInfo");
-    if (found.empty() || !is_ours(tags_of(found.front()), wish.name)) return std::nullopt;
+    if (found.empty() || !is_ours(tags_of(found.front()), request.name)) return std::nullopt;
     const net::Element& one = found.front();
     return GroupMade{{.id = one.value("groupId"), .name = name, .vpc_id = account.vpc_id, .tags = tags_of(one)}};
   };
-  // Tags may be seen a moment after what carries them, where another `up` made it just now.
+  // A resource that a concurrent `up` made just now may show its tags a moment later.
   const auto find = [&](const std::string& name) {
     auto group = look(name);
     for (int looks = 1; !group && looks < kLooks; ++looks) {
@@ -127,7 +127,7 @@ GroupMade make_group(net::AwsCalls& aws, const Wish& wish, const Account& accoun
     }
     return group;
   };
-  return make_or_take<GroupMade>("security group", wish.name, make, find);
+  return make_or_take<GroupMade>("security group", request.name, make, find);
 }
 
 void set_ssh_rule(net::AwsCalls& aws, const SecurityGroup& group, const std::string& source) {
@@ -140,26 +140,26 @@ void set_ssh_rule(net::AwsCalls& aws, const SecurityGroup& group, const std::str
 
 void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa) {
   if (!group.lets_own_in) change_rules(aws, "AuthorizeSecurityGroupIngress", group.id, own_rule(group.id));
-  // EFA's packets pass only by a rule that names the group, whatever else is open.
+  // EFA traffic passes only by a rule that names the group, whatever else is open.
   if (efa && !group.lets_own_out) change_rules(aws, "AuthorizeSecurityGroupEgress", group.id, own_rule(group.id));
 }
 
-void import_key(net::AwsCalls& aws, const Wish& wish, const Account& account) {
+void import_key(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
   Fields fields{{"KeyName", account.key}, {"PublicKeyMaterial", base64(account.public_key)}};
-  add_tags(fields, "", 1, "key-pair", common_tags(wish.name, account));
+  add_tags(fields, "", 1, "key-pair", common_tags(request.name, account));
   try {
     aws.query(net::kEc2, "ImportKeyPair", std::move(fields));
   } catch (const net::AwsError& problem) {
-    // Of the same name, made by the other one of two that run at once; another person's key would be refused at login.
+    // A concurrent `up` of the same user made it; the key of another user would be refused at login.
     if (problem.facts().problem != net::AwsProblem::exists) throw;
   }
 }
 
 std::string placement_group_name(const std::string& cluster) { return resource_name(cluster, 0); }
 
-void make_placement_group(net::AwsCalls& aws, const Wish& wish, const Account& account) {
-  Fields fields{{"GroupName", placement_group_name(wish.name)}, {"Strategy", "cluster"}};
-  add_tags(fields, "", 1, "placement-group", common_tags(wish.name, account));
+void make_placement_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
+  Fields fields{{"GroupName", placement_group_name(request.name)}, {"Strategy", "cluster"}};
+  add_tags(fields, "", 1, "placement-group", common_tags(request.name, account));
   try {
     aws.query(net::kEc2, "CreatePlacementGroup", std::move(fields));
   } catch (const net::AwsError& problem) {
@@ -167,8 +167,8 @@ void make_placement_group(net::AwsCalls& aws, const Wish& wish, const Account& a
   }
 }
 
-Fields instance_fields(const std::string& prefix, const Wish& wish, const Account& account, const SecurityGroup& group,
-                       const std::string& user_data, const std::string& subnet_id) {
+Fields instance_fields(const std::string& prefix, const ClusterRequest& request, const Account& account,
+                       const SecurityGroup& group, const std::string& user_data, const std::string& subnet_id) {
   Fields fields{{"ImageId", account.image.id},
                 {"UserData", base64(user_data)},
                 {"InstanceInitiatedShutdownBehavior", "terminate"},
@@ -180,18 +180,18 @@ Fields instance_fields(const std::string& prefix, const Wish& wish, const Accoun
                 {"BlockDeviceMapping.1.Ebs.Encrypted", "true"},
                 {"BlockDeviceMapping.1.Ebs.VolumeType", "gp3"},
                 {"BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"}};
-  if (const int size = std::max(wish.spec.root_gb, account.image.disk_gb); size > 0) {
+  if (const int size = std::max(request.spec.root_gb, account.image.disk_gb); size > 0) {
     fields.emplace_back("BlockDeviceMapping.1.Ebs.VolumeSize", std::to_string(size));
   }
   if (!account.key.empty()) fields.emplace_back("KeyName", account.key);
-  if (wish.spec.placement) fields.emplace_back("Placement.GroupName", placement_group_name(wish.name));
-  if (needs_interface(wish.spec, account)) {
+  if (request.spec.placement) fields.emplace_back("Placement.GroupName", placement_group_name(request.name));
+  if (needs_interface(request.spec, account)) {
     fields.insert(fields.end(),
                   {{"NetworkInterface.1.DeviceIndex", "0"},
-                   {"NetworkInterface.1.AssociatePublicIpAddress", wish.spec.private_addresses ? "false" : "true"},
+                   {"NetworkInterface.1.AssociatePublicIpAddress", request.spec.private_addresses ? "false" : "true"},
                    {"NetworkInterface.1.DeleteOnTermination", "true"},
                    {"NetworkInterface.1.SecurityGroupId.1", group.id}});
-    if (wish.spec.efa) fields.emplace_back("NetworkInterface.1.InterfaceType", "efa");
+    if (request.spec.efa) fields.emplace_back("NetworkInterface.1.InterfaceType", "efa");
     if (!subnet_id.empty()) fields.emplace_back("NetworkInterface.1.SubnetId", subnet_id);
   } else {
     fields.emplace_back("SecurityGroupId.1", group.id);
@@ -201,31 +201,31 @@ Fields instance_fields(const std::string& prefix, const Wish& wish, const Accoun
   return fields;
 }
 
-// Without names and tags of the template itself.
-static Fields template_fields(const Wish& wish, const Account& account, const TemplateContent& content) {
+// The fields of the template, without names and tags of the template itself.
+static Fields template_fields(const ClusterRequest& request, const Account& account, const TemplateContent& content) {
   const std::string data = "LaunchTemplateData.";
-  Fields fields = instance_fields(data, wish, account, content.group, content.user_data, {});
-  fields.emplace_back(data + "InstanceType", wish.spec.instance_types.front());
-  const Tags tags = common_tags(wish.name, account);
+  Fields fields = instance_fields(data, request, account, content.group, content.user_data, {});
+  fields.emplace_back(data + "InstanceType", request.spec.instance_types.front());
+  const Tags tags = common_tags(request.name, account);
   Tags worker = tags;
-  worker.insert({{tag::kName, fmt::format("dtrain-{}-worker", wish.name)},
+  worker.insert({{tag::kName, fmt::format("dtrain-{}-worker", request.name)},
                  {tag::kRole, "worker"},
                  {tag::kNodeType, "Worker"},
-                 {elastic_tag(wish.name), ""}});
+                 {elastic_tag(request.name), ""}});
   add_tags(fields, data, 1, "instance", worker);
   add_tags(fields, data, 2, "volume", tags);
   return fields;
 }
 
-// What is said of one group's nodes is said by one call, however often it is made.
+// The client token: the same content for the same group's nodes gives the same token, so a repeated call has no effect.
 static std::string token_of(const TemplateContent& content, const std::string& name) {
   return sha256_hex(bytes_of(content.group.id + name + content.user_data)).substr(0, kTokenSize);
 }
 
-LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account& account,
+LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
                              const TemplateContent& content) {
-  const Tags tags = common_tags(wish.name, account);
-  Fields common = template_fields(wish, account, content);
+  const Tags tags = common_tags(request.name, account);
+  Fields common = template_fields(request, account, content);
   add_tags(common, "", 1, "launch-template", tags);
   const auto make = [&](const std::string& name) {
     Fields fields = common;
@@ -238,15 +238,15 @@ LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account
     Fields fields;
     add_list(fields, "LaunchTemplateName", {name});
     const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", fields, "launchTemplates");
-    if (found.empty() || !is_ours(tags_of(found.front()), wish.name)) return std::nullopt;
+    if (found.empty() || !is_ours(tags_of(found.front()), request.name)) return std::nullopt;
     return LaunchTemplate{found.front().value("launchTemplateId"), name, tags_of(found.front())};
   };
-  return make_or_take<LaunchTemplate>("launch template", wish.name, make, find);
+  return make_or_take<LaunchTemplate>("launch template", request.name, make, find);
 }
 
-void renew_template(net::AwsCalls& aws, const Wish& wish, const Account& account, const TemplateContent& content,
-                    const LaunchTemplate& there) {
-  Fields fields = template_fields(wish, account, content);
+void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
+                    const TemplateContent& content, const LaunchTemplate& there) {
+  Fields fields = template_fields(request, account, content);
   fields.emplace_back("LaunchTemplateId", there.id);
   fields.emplace_back("ClientToken", token_of(content, there.id));
   const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplateVersion", std::move(fields));

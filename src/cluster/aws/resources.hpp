@@ -1,4 +1,4 @@
-// The resources around a cluster's instances: each function makes one, or takes the one that is there.
+// The resources around a cluster's instances: each function creates one, or returns the existing one.
 #pragma once
 
 #include <string>
@@ -12,29 +12,30 @@ Tags common_tags(const std::string& cluster, const Account& account);
 
 struct GroupMade {
   SecurityGroup group;
-  bool is_new = false;  // false: another `up` made it meanwhile
+  bool is_new = false;  // false: a concurrent `up` made it
 };
-GroupMade make_group(net::AwsCalls& aws, const Wish& wish, const Account& account);
-// Port 22 is then open to `source` alone.
+GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
+// Opens port 22 to `source` and to nothing else.
 void set_ssh_rule(net::AwsCalls& aws, const SecurityGroup& group, const std::string& source);
 void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa);
-void import_key(net::AwsCalls& aws, const Wish& wish, const Account& account);
+void import_key(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
 std::string placement_group_name(const std::string& cluster);
-void make_placement_group(net::AwsCalls& aws, const Wish& wish, const Account& account);
-// What a launch template is made from.
+void make_placement_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
+// The content of a launch template.
 struct TemplateContent {
   const SecurityGroup& group;
-  std::string user_data;  // as a script
+  std::string user_data;  // the script
 };
-LaunchTemplate make_template(net::AwsCalls& aws, const Wish& wish, const Account& account,
+LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
                              const TemplateContent& content);
-// Its nodes start by this from now on.
-void renew_template(net::AwsCalls& aws, const Wish& wish, const Account& account, const TemplateContent& content,
-                    const LaunchTemplate& there);
-// The parameters that RunInstances and a launch template have in common; `prefix` as "LaunchTemplateData.".
-std::vector<net::HttpField> instance_fields(const std::string& prefix, const Wish& wish, const Account& account,
-                                            const SecurityGroup& group, const std::string& user_data,
-                                            const std::string& subnet_id);
+// Makes this content the default of the launch template.
+void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
+                    const TemplateContent& content, const LaunchTemplate& there);
+// The parameters that RunInstances and a launch template have in common; `prefix` is for instance
+// "LaunchTemplateData.".
+std::vector<net::HttpField> instance_fields(const std::string& prefix, const ClusterRequest& request,
+                                            const Account& account, const SecurityGroup& group,
+                                            const std::string& user_data, const std::string& subnet_id);
 void set_tags(net::AwsCalls& aws, const std::vector<std::string>& resources, const Tags& tags);
 
 }  // namespace dtrain::cluster

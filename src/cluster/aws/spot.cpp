@@ -7,6 +7,7 @@
 #include <chrono>
 #include <ctime>
 
+#include <dtrain/base/stats.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "ec2_fields.hpp"
@@ -16,12 +17,6 @@ namespace {
 
 std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 }  // namespace
 
 std::optional<double> SpotPrices::of(const std::string& type, const std::string& zone) const {
@@ -30,7 +25,7 @@ std::optional<double> SpotPrices::of(const std::string& type, const std::string&
   if (const auto there = zones->second.find(zone); there != zones->second.end()) return there->second;
   std::vector<double> all;
   for (const auto& [name, dollars] : zones->second) all.push_back(dollars);
-  return median(std::move(all));
+  return interpolated_median(std::move(all));
 }
 
 SpotPrices spot_prices_in(const std::vector<net::Element>& history) {
@@ -44,11 +39,11 @@ SpotPrices spot_prices_in(const std::vector<net::Element>& history) {
     time = one.value("timestamp");
     prices.by_type[type][zone] = *dollars;
   }
-  if (prices.by_type.empty()) prices.why_not = "EC2 tells no price";
+  if (prices.by_type.empty()) prices.why_not = "EC2 lists no prices";
   return prices;
 }
 
-// A history that begins now holds the price of now, for each type and zone.
+// A history that begins now holds the present price of each type and zone.
 SpotPrices read_spot_prices(net::AwsCalls& aws, const std::vector<std::string>& types) {
   Fields fields{{"ProductDescription.1", "Linux/UNIX"}, {"StartTime", now_text()}};
   add_list(fields, "InstanceType", types);
@@ -61,14 +56,15 @@ SpotPrices read_spot_prices(net::AwsCalls& aws, const std::vector<std::string>& 
 
 std::vector<Machine> machines_of(const Spec& spec) {
   const std::string& workers = spec.instance_types.front();
-  std::vector<Machine> all{{.type = spec.head_type.empty() ? workers : spec.head_type, .spot = spec.spot == "only"}};
-  all.resize(1 + static_cast<std::size_t>(spec.workers), {.type = workers, .spot = spec.spot != "off"});
+  std::vector<Machine> all{
+      {.type = spec.head_type.empty() ? workers : spec.head_type, .spot = spec.spot == SpotUse::only}};
+  all.resize(1 + static_cast<std::size_t>(spec.workers), {.type = workers, .spot = spec.spot != SpotUse::off});
   return all;
 }
 
 std::vector<Machine> machines_of(const Fleet& fleet) {
   std::vector<Machine> all;
-  for (const Node& node : fleet.nodes) all.push_back({node.type, node.zone, node.market == "spot"});
+  for (const Node& node : fleet.nodes) all.push_back({node.type, node.zone, node.market == Market::spot});
   return all;
 }
 

@@ -18,12 +18,15 @@
 namespace dtrain::cluster {
 namespace {
 
-// One `up`: each step adds to what is there.
-class Building {
+// One `up`. Each step adds to what exists; the steps run one after the other on the caller's thread, and the
+// independent calls of a step in parallel. Every call is idempotent, so an `up` that was interrupted, or runs twice at
+// once, continues from what exists.
+class Provisioner {
  public:
-  Building(const Work& work, const Wish& wish, const Account& account, Fleet fleet, const Plan& plan)
-      : work_(work),
-        wish_(wish),
+  Provisioner(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
+              const Plan& plan)
+      : context_(context),
+        request_(request),
         account_(account),
         fleet_(std::move(fleet)),
         plan_(plan),
@@ -38,29 +41,29 @@ class Building {
     if (!make_workers()) give_up(was_there);
     make_mount_targets();
     write_down();
-    if (work_.wait) wait_for_instances();
-    Fleet fleet = plan_.actions.empty() ? std::move(fleet_) : read_fleet(work_.aws, wish_.name);
+    if (context_.wait) wait_for_instances();
+    Fleet fleet = plan_.actions.empty() ? std::move(fleet_) : read_fleet(context_.aws, request_.name);
     return {std::move(fleet), std::move(launched_), !plan_.actions.empty()};
   }
 
  private:
-  // None of these needs another one of them, but the rules their group.
+  // These steps do not depend on each other, except for the rules, which need their group.
   void make_surroundings() {
     std::vector<std::function<void()>> pieces;
     const auto when = [&](Step step, std::function<void()> piece) {
       if (plan_.has(step)) pieces.push_back(std::move(piece));
     };
-    when(Step::key_pair, [this] { import_key(work_.aws, wish_, account_); });
-    when(Step::placement_group, [this] { make_placement_group(work_.aws, wish_, account_); });
+    when(Step::key_pair, [this] { import_key(context_.aws, request_, account_); });
+    when(Step::placement_group, [this] { make_placement_group(context_.aws, request_, account_); });
     when(Step::file_system, [this] {
-      Tags tags = common_tags(wish_.name, account_);
-      tags[tag::kName] = "dtrain-" + wish_.name;
-      system_ = create_file_system(work_.aws, wish_.name, tags);
-      work_.say("file system " + system_->id);
+      Tags tags = common_tags(request_.name, account_);
+      tags[tag::kName] = "dtrain-" + request_.name;
+      system_ = create_file_system(context_.aws, request_.name, tags);
+      context_.say("file system " + system_->id);
     });
     when(Step::role, [this] {
-      make_role(work_.aws, wish_, account_);
-      work_.say("role and instance profile " + profile_of_head(wish_, account_));
+      make_role(context_.aws, request_, account_);
+      context_.say("role and instance profile " + profile_of_head(request_, account_));
     });
     pieces.push_back([this] { make_security_group(); });
     do_all(pieces);
@@ -68,27 +71,28 @@ class Building {
 
   void make_security_group() {
     if (!fleet_.group) {
-      GroupMade made = make_group(work_.aws, wish_, account_);
-      work_.say("security group " + made.group.id);
+      GroupMade made = make_group(context_.aws, request_, account_);
+      context_.say("security group " + made.group.id);
       fleet_.group = std::move(made.group);
       if (!made.is_new) look_again();
     }
     std::vector<std::function<void()>> rules;
     if (plan_.has(Step::ssh_rule)) {
-      rules.push_back([this] { set_ssh_rule(work_.aws, *fleet_.group, account_.ssh_source); });
+      rules.push_back([this] { set_ssh_rule(context_.aws, *fleet_.group, account_.ssh_source); });
     }
     if (plan_.has(Step::own_rules)) {
-      rules.push_back([this] { set_own_rules(work_.aws, *fleet_.group, wish_.spec.efa); });
+      rules.push_back([this] { set_own_rules(context_.aws, *fleet_.group, request_.spec.efa); });
     }
     do_all(rules);
   }
 
-  // Two run at once: from here on both see the same cluster, and make the same calls, which happen once.
+  // Another `up` runs concurrently: from here on both see the same cluster and make the same calls, which take effect
+  // once.
   void look_again() {
     const SecurityGroup taken = *fleet_.group;
-    fleet_ = read_fleet(work_.aws, wish_.name);
+    fleet_ = read_fleet(context_.aws, request_.name);
     if (!fleet_.group) fleet_.group = taken;
-    plan_ = plan_up(wish_.spec, wish_.options, account_, fleet_);
+    plan_ = plan_up(request_.spec, request_.options, account_, fleet_);
   }
 
   LaunchOrder order_of(std::vector<std::string> names) const {
@@ -97,16 +101,17 @@ class Building {
 
   void make_head() {
     if (fleet_.head()) return;
-    const std::string script = boot_script(wish_, account_, NodeBoot::Role::head, {}, system_);
+    const std::string script = boot_script(request_, account_, NodeBoot::Role::head, {}, system_);
     const LaunchOrder order = order_of({"head"});
     Launched attempts;
-    Node head = launch_head(work_, order, {wish_, account_, *fleet_.group, script, fleet_.told_head()}, attempts);
-    work_.say(fmt::format("head {} at {}", head.instance_id, head.private_ip));
+    Node head =
+        launch_head(context_, order, {request_, account_, *fleet_.group, script, fleet_.tagged_head()}, attempts);
+    context_.say(fmt::format("head {} at {}", head.instance_id, head.private_ip));
     finished_ = std::max(finished_, order.number + 1);
     fleet_.nodes.insert(fleet_.nodes.begin(), std::move(head));
   }
 
-  // One in every zone where there are nodes.
+  // One mount target in every zone with nodes.
   void make_mount_targets() {
     if (!plan_.has(Step::mount_target)) return;
     std::mutex mutex;
@@ -115,8 +120,8 @@ class Building {
       const auto is_in = [&](const auto& one) { return one.zone == subnet.zone; };
       if (std::ranges::none_of(fleet_.nodes, is_in) || std::ranges::any_of(system_->mount_targets, is_in)) continue;
       pieces.push_back([this, &mutex, &subnet] {
-        const auto made = create_mount_target(work_.aws, *system_, subnet, fleet_.group->id);
-        work_.say(fmt::format("mount target {} in {}", made.id, made.zone));
+        const auto made = create_mount_target(context_.aws, *system_, subnet, fleet_.group->id);
+        context_.say(fmt::format("mount target {} in {}", made.id, made.zone));
         const std::lock_guard lock(mutex);
         system_->mount_targets.push_back(made);
       });
@@ -126,27 +131,28 @@ class Building {
 
   void make_template() {
     const std::string head = fleet_.head()->private_ip;
-    if (fleet_.launch_template && fleet_.told_head() == head) return;
-    const TemplateContent content{*fleet_.group, boot_script(wish_, account_, NodeBoot::Role::worker, head, system_)};
+    if (fleet_.launch_template && fleet_.tagged_head() == head) return;
+    const TemplateContent content{*fleet_.group,
+                                  boot_script(request_, account_, NodeBoot::Role::worker, head, system_)};
     if (fleet_.launch_template) {
-      renew_template(work_.aws, wish_, account_, content, *fleet_.launch_template);
+      renew_template(context_.aws, request_, account_, content, *fleet_.launch_template);
     } else {
-      fleet_.launch_template = cluster::make_template(work_.aws, wish_, account_, content);
+      fleet_.launch_template = cluster::make_template(context_.aws, request_, account_, content);
     }
-    work_.say("launch template " + fleet_.launch_template->id);
+    context_.say("launch template " + fleet_.launch_template->id);
   }
 
-  // False: there are too few.
+  // Returns false if there are too few.
   bool make_workers() {
     to_name_ = plan_.to_name;
     if (plan_.to_start.empty()) return true;
     const LaunchOrder order = order_of(plan_.to_start);
-    const int there = wish_.spec.workers - static_cast<int>(plan_.to_start.size());
-    const int least = std::max(least_workers(wish_.spec) - there, 0);
+    const int there = request_.spec.workers - static_cast<int>(plan_.to_start.size());
+    const int least = std::max(least_workers(request_.spec) - there, 0);
     Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kBase, "yes"}};
     auto ids =
-        launch_workers(work_, order, *fleet_.launch_template, worker_pools(wish_.spec, account_, fleet_.head()->zone),
-                       tags, std::max(least, 1), launched_);
+        launch_workers(context_, order, *fleet_.launch_template,
+                       worker_pools(request_.spec, account_, fleet_.head()->zone), tags, std::max(least, 1), launched_);
     std::ranges::sort(ids);
     for (std::size_t at = 0; at < ids.size(); ++at) to_name_[ids[at]] = plan_.to_start[at];
     remember(ids);
@@ -154,7 +160,7 @@ class Building {
     return static_cast<int>(ids.size()) >= least;
   }
 
-  // The zones of new workers, for their mount targets.
+  // Keeps the zones of new workers for their mount targets.
   void remember(const std::vector<std::string>& ids) {
     if (ids.empty() || launched_.attempts.empty()) return;
     for (const std::string& id : ids) {
@@ -167,14 +173,14 @@ class Building {
   }
 
   [[noreturn]] void give_up(bool was_there) {
-    std::string hint = "wait, or give more choice: --instance-type A,B, --spot prefer, a smaller --min-workers";
+    std::string hint = "try later, or allow more: --instance-type A,B, --spot prefer, a smaller --min-workers";
     if (!was_there) {
-      const DownResult down = bring_down(work_, wish_.name, !account_.file_system);
-      if (!down.leftover.empty()) hint += fmt::format("; then dtrain cluster down {}", wish_.name);
+      const DownResult down = bring_down(context_, request_.name, !account_.file_system);
+      if (!down.leftover.empty()) hint += fmt::format("; then dtrain cluster down {}", request_.name);
     }
-    throw NoCapacity(fmt::format("cluster {}: {} of {} workers are to be had, and at least {} are wanted{}", wish_.name,
-                                 launched_.got, launched_.wanted, least_workers(wish_.spec),
-                                 was_there ? "" : "; what was made for it is gone again"),
+    throw NoCapacity(fmt::format("cluster {}: {} of {} workers could be started, and at least {} are required{}",
+                                 request_.name, launched_.got, launched_.wanted, least_workers(request_.spec),
+                                 was_there ? "" : "; everything that was made for it has been removed"),
                      hint, launched_);
   }
 
@@ -184,43 +190,45 @@ class Building {
     for (const auto& [id, name] : to_name_) {
       last = std::max(last, worker_number(name).value_or(0));
       pieces.push_back([this, id, name] {
-        set_tags(work_.aws, {id}, {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", wish_.name, name)}});
+        set_tags(context_.aws, {id},
+                 {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", request_.name, name)}});
       });
     }
     Tags noted;
     if (finished_ > 0) noted = {{tag::kLaunches, std::to_string(finished_)}, {tag::kLastNode, std::to_string(last)}};
-    if (const std::string& head = fleet_.head()->private_ip; fleet_.told_head() != head) noted[tag::kHead] = head;
-    if (plan_.has(Step::options)) noted.merge(option_tags(wish_.options));
-    if (!noted.empty()) pieces.push_back([this, noted] { set_tags(work_.aws, {fleet_.group->id}, noted); });
+    if (const std::string& head = fleet_.head()->private_ip; fleet_.tagged_head() != head) noted[tag::kHead] = head;
+    if (plan_.has(Step::options)) noted.merge(option_tags(request_.options));
+    if (!noted.empty()) pieces.push_back([this, noted] { set_tags(context_.aws, {fleet_.group->id}, noted); });
     do_all(pieces);
   }
 
   void wait_for_instances() {
-    wait_until(work_.patience, fmt::format("the instances of cluster {} run", wish_.name), [&] {
-      const Fleet fleet = read_fleet(work_.aws, wish_.name);
+    wait_until(context_.patience, fmt::format("the instances of cluster {} run", request_.name), [&] {
+      const Fleet fleet = read_fleet(context_.aws, request_.name);
       return std::ranges::none_of(fleet.nodes, [](const Node& node) { return node.state == "pending"; });
     });
   }
 
-  const Work& work_;
-  const Wish& wish_;
+  const AwsContext& context_;
+  const ClusterRequest& request_;
   const Account& account_;
   Fleet fleet_;
   Plan plan_;
   std::optional<FileSystem> system_;
   Launched launched_;
   std::map<std::string, std::string> to_name_;  // instance id -> name
-  int finished_ = 0;                            // the number that the next launch is to have; 0: there was none
+  int finished_ = 0;                            // number of the next launch; 0: no launch was made
 };
 
 }  // namespace
 
-UpResult bring_up(const Work& work, const Wish& wish, const Account& account, Fleet fleet, const Plan& plan) {
-  return Building(work, wish, account, std::move(fleet), plan).run();
+UpResult bring_up(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
+                  const Plan& plan) {
+  return Provisioner(context, request, account, std::move(fleet), plan).run();
 }
 
-AddResult add_workers(const Work& work, const Wish& wish, const Account& account, const Fleet& fleet, int more,
-                      int least, Belonging belonging) {
+AddResult add_workers(const AwsContext& context, const ClusterRequest& request, const Account& account,
+                      const Fleet& fleet, int more, int least, NodeLifecycle lifecycle) {
   const Node* head = fleet.head();
   if (!head || !fleet.group || !fleet.launch_template) {
     throw UsageError(fmt::format("cluster {} is not complete", fleet.name),
@@ -231,28 +239,28 @@ AddResult add_workers(const Work& work, const Wish& wish, const Account& account
   const LaunchOrder order{fleet.group->id, launch_number(fleet, names), std::move(names)};
   AddResult result;
   Tags tags{{tag::kLaunch, order.launch_tag()}};
-  tags.insert(belonging == Belonging::base ? Tags::value_type{tag::kBase, "yes"}
-                                           : Tags::value_type{tag::kStatus, "ADD_QUEUED"});
-  auto ids = launch_workers(work, order, *fleet.launch_template, worker_pools(wish.spec, account, head->zone), tags,
-                            std::max(least, 1), result.workers);
+  tags.insert(lifecycle == NodeLifecycle::base ? Tags::value_type{tag::kBase, "yes"}
+                                               : Tags::value_type{tag::kStatus, "ADD_QUEUED"});
+  auto ids = launch_workers(context, order, *fleet.launch_template, worker_pools(request.spec, account, head->zone),
+                            tags, std::max(least, 1), result.workers);
   if (ids.empty()) {
-    throw NoCapacity(fmt::format("cluster {}: none of {} further workers is to be had", fleet.name, more),
-                     "wait, or ask for fewer", result.workers);
+    throw NoCapacity(fmt::format("cluster {}: none of {} further workers could be started", fleet.name, more),
+                     "try later, or request fewer", result.workers);
   }
   std::ranges::sort(ids);
   std::vector<std::function<void()>> pieces;
   for (std::size_t at = 0; at < ids.size(); ++at) {
     const std::string &id = ids[at], &name = order.names[at];
-    pieces.push_back([&work, &fleet, id, name] {
-      set_tags(work.aws, {id}, {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", fleet.name, name)}});
+    pieces.push_back([&context, &fleet, id, name] {
+      set_tags(context.aws, {id}, {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", fleet.name, name)}});
     });
   }
   pieces.push_back([&] {
-    set_tags(work.aws, {fleet.group->id},
+    set_tags(context.aws, {fleet.group->id},
              {{tag::kLaunches, std::to_string(order.number + 1)}, {tag::kLastNode, std::to_string(last)}});
   });
   do_all(pieces);
-  for (Node& node : read_fleet(work.aws, fleet.name).nodes) {
+  for (Node& node : read_fleet(context.aws, fleet.name).nodes) {
     if (std::ranges::find(ids, node.instance_id) != ids.end()) result.added.push_back(std::move(node));
   }
   return result;

@@ -1,4 +1,4 @@
-// Waiting for what a service does in its own time.
+// Waits for a service to reach a state.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace dtrain::cluster {
 
-// Asks until done() is true, first often, then every few seconds. Throws RemoteError "WHAT: not within ..." after
-// `patience`, Stopped after SIGINT or SIGTERM.
+// Polls until done() is true, first often, then every few seconds. Throws RemoteError "WHAT: not within ..." after
+// `patience`, and Stopped after SIGINT or SIGTERM.
 void wait_until(std::chrono::milliseconds patience, const std::string& what, const std::function<bool()>& done);
 
 // Throws Stopped after SIGINT or SIGTERM.

@@ -26,7 +26,7 @@ Admission admit(const Identity& node, const std::string& peer_address, const Ide
   if (node.instance_id == own.instance_id && node.address == own.address) return {.admitted = true};
   const auto known = announced.find(node.instance_id);
   if (known == announced.end()) {
-    return {.reason = fmt::format("nobody has said yet that {} belongs to the cluster", node.instance_id)};
+    return {.reason = fmt::format("{} is not yet announced as a node of the cluster", node.instance_id)};
   }
   if (known->second != node.address) {
     return {.reason = fmt::format("{} has the address {} in the account", node.instance_id, known->second)};

@@ -1,9 +1,7 @@
 #include "agent_start.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,25 +9,17 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/wait_status.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
 constexpr std::size_t kMostSaid = 4 << 10;
 
-struct Pipe {
-  FileDescriptor out, in;
-  Pipe() {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("cannot make a pipe");
-    out = FileDescriptor(ends[0]);
-    in = FileDescriptor(ends[1]);
-  }
-};
-
-// As the user who logs in, whose files the job's are; the node's own process is root's.
+// The agent runs as the login user, who owns the files of the job; the node's own process runs as root.
 Spawn agent_of(const std::string& login) {
   std::vector<std::string> command = own_command();
   if (command.size() == 1) command[0] = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -61,27 +51,22 @@ std::string all_of(const FileDescriptor& pipe) {
 }  // namespace
 
 std::string start_agent(const std::string& join, const std::string& login) {
-  Pipe input, said;
-  Spawn child = agent_of(login);
-  child.input = input.out.get();
-  child.error = said.in.get();
   pid_t agent = 0;
+  Pipe errors;
   try {
+    errors = make_pipe();
+    const FileDescriptor input = memory_file(join);
+    Spawn child = agent_of(login);
+    child.input = input.get();
+    child.error = errors.write_end.get();
     agent = spawn(child);
   } catch (const Error& error) {
     return error.what();
   }
-  input.out = FileDescriptor();
-  said.in = FileDescriptor();
-  const bool written = ::write(input.in.get(), join.data(), join.size()) == static_cast<ssize_t>(join.size());
-  input.in = FileDescriptor();
-  const std::string words = all_of(said.out);
-  int status = 0;
-  while (::waitpid(agent, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && written) return {};
-  return fmt::format("its agent ended with {}: {}", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-                     trim(words));
+  errors.write_end = FileDescriptor();
+  const std::string words = all_of(errors.read_end);
+  const ProcessEnd end = wait_for_end(agent);
+  return end.ok() ? "" : fmt::format("its agent ended with {}: {}", end.shell_code(), trim(words));
 }
 
 }  // namespace dtrain::cluster

@@ -11,7 +11,7 @@ using State = AgentWord::State;
 constexpr std::array<std::string_view, 7> kNames{"registered", "lost", "failed", "waiting",
                                                  "absent",     "none", "unknown"};
 
-// The entry of that list whose `key` is so; nullptr: there is none.
+// The entry of the list with this value of `key`; nullptr: there is none.
 const Json* entry(const Json& list, const char* name, const char* key, const std::string& value) {
   for (const Json& one : list.at(name).as_array()) {
     if (one.at(key).as_string() == value) return &one;

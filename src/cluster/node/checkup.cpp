@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNanoseconds = 1e9, kMostOffset = 1.0;
 
-// "[N/A]" and "[Not Supported]" tell nothing; what else stands there in brackets is a complaint.
+// "[N/A]" and "[Not Supported]" mean no value; any other text in brackets is a complaint.
 bool tells_nothing(const std::string& word) {
   return word == "[N/A]" || word == "N/A" || word == "[Not Supported]" || word.empty();
 }
@@ -103,7 +103,7 @@ Checkup checkup_from_json(const Json& json) {
 
 bool ClockOffset::is_wrong() const { return std::abs(seconds) - within > kMostOffset; }
 
-// As NTP does it: what was on the way there and back is taken to be half of both.
+// As in NTP: the way to the node and back are taken to be equally long.
 ClockOffset clock_offset(std::int64_t asked, std::int64_t heard, std::int64_t node_clock, std::int64_t took) {
   const double on_the_way = static_cast<double>(std::max<std::int64_t>(heard - asked - took, 0)) / 2;
   return {(static_cast<double>(node_clock - asked) - on_the_way) / kNanoseconds, on_the_way / kNanoseconds};

@@ -29,7 +29,7 @@ void pause() {
   }
 }
 
-// As one of the users that the image may have.
+// Logs in as the first possible user of the image that is accepted.
 net::SshSession log_in(const cluster::Fleet& fleet, const cluster::Node& node, const std::stop_token& stop) {
   const std::vector<std::string> logins = logins_of(fleet);
   net::SshOptions options = cluster_ssh_options(fleet.name);
@@ -109,7 +109,7 @@ void ClusterHead::bring_program() {
   while (!waits_for_program()) pause();
   const std::string wanted(trim(session_.read_file(on_node("incoming/wanted"))));
   const std::string place = on_node(fmt::format("incoming/{}.tar", wanted).c_str());
-  if (session_.stat(place)) return;  // it is about to be unpacked
+  if (session_.stat(place)) return;  // an earlier upload is being unpacked
   const Path file = std::filesystem::temp_directory_path() / fmt::format("dtrain_{}.tar", ::getpid());
   const launcher::ProgramArchive archive = launcher::write_program_archive(file);
   std::error_code ignored;
@@ -119,8 +119,8 @@ void ClusterHead::bring_program() {
   }
   std::filesystem::remove(file, ignored);
   if (archive.sha256 == wanted) return;
-  throw UsageError("the cluster was made by another dtrain than this one, and waits for that",
-                   "run the dtrain that made it, or make the cluster anew");
+  throw UsageError("the cluster was made by another dtrain, and waits for that program",
+                   "run the dtrain that made it, or recreate the cluster");
 }
 
 std::optional<launcher::AgentRegistry> registry_of(const std::string& cluster) {
@@ -173,7 +173,7 @@ ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience
     return ExitCode::ok;
   }
   reporter.warn(
-      fmt::format("not all nodes are there; `dtrain cluster logs {} NODE` shows how far one came", fleet.name));
+      fmt::format("not all nodes are registered; `dtrain cluster logs {} NODE` shows the boot of a node", fleet.name));
   return ExitCode::partly_done;
 }
 

@@ -6,6 +6,7 @@
 #include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/checkup.hpp>
 
@@ -15,12 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::array kPlaces{"/usr/bin/nvidia-smi", "/usr/local/bin/nvidia-smi", "/opt/bin/nvidia-smi"};
 
-int count_devices() {
-  int count = 0;
-  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", count))) ++count;
-  return count;
-}
-
 std::string program() {
   std::error_code ignored;
   for (const char* place : kPlaces) {
@@ -29,7 +24,7 @@ std::string program() {
   return {};
 }
 
-// Fills gpus, or gpu_error.
+// Sets either gpus or gpu_error.
 void ask(const std::string& program, milliseconds patience, Checkup& checkup) {
   Spawn child =
       spawn_of({program, fmt::format("--query-gpu={}", fmt::join(kGpuFields, ",")), "--format=csv,noheader,nounits"});
@@ -48,7 +43,7 @@ void ask(const std::string& program, milliseconds patience, Checkup& checkup) {
 }  // namespace
 
 Checkup look_at_gpus(milliseconds patience) {
-  Checkup checkup{.devices = count_devices()};
+  Checkup checkup{.devices = nvidia_device_count()};
   try {
     const std::string found = program();
     if (!found.empty()) ask(found, patience, checkup);

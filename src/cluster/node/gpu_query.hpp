@@ -1,4 +1,4 @@
-// What nvidia-smi is asked of each GPU.
+// The fields that nvidia-smi is asked for.
 #pragma once
 
 #include <array>

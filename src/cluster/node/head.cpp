@@ -12,16 +12,12 @@
 #include <dtrain/base/sealed.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/stop.hpp>
-#include <dtrain/cluster/admission.hpp>
-#include <dtrain/cluster/compat_files.hpp>
-#include <dtrain/cluster/fleet.hpp>
-#include <dtrain/cluster/registry.hpp>
 #include <dtrain/net/addresses.hpp>
 #include <dtrain/net/channel.hpp>
-#include <dtrain/net/http_door.hpp>
+#include <dtrain/net/http_server.hpp>
+#include <dtrain/net/instance_metadata.hpp>
 
-#include "check_round.hpp"
-#include "metadata.hpp"
+#include "head_state.hpp"
 #include "own_registry.hpp"
 
 namespace dtrain::cluster {
@@ -29,14 +25,14 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 200ms;
-// A node says that it lives every 5 s.
+// Time after which a silent node counts as lost; nodes send a heartbeat every 5 s.
 constexpr auto kSilence = 20s;
 constexpr auto kLongestCheck = 20s;
 constexpr std::size_t kTokenBytes = 32;
 constexpr unsigned kOwnerOnly = 0600;
 constexpr std::string_view kBundlePath = "/bundle/";
 
-// The cluster's secret, which a head that starts again finds again.
+// The secret of the cluster, kept in a file so that a restarted head has the same.
 std::string token_in(const Path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
@@ -45,21 +41,32 @@ std::string token_in(const Path& file) {
   return read_file(file);
 }
 
+Identity own_identity() {
+  net::InstanceMetadata metadata({.url = net::instance_metadata_url(), .deadline = 5s});
+  return identity_from(metadata.get("dynamic/instance-identity/document"));
+}
+
 Json refused(const std::string& reason) { return Json::object({{"error", reason}}); }
 
+// Everything runs on one thread, that of the loop: HTTP requests, frames of channels, and timers, so nothing needs a
+// lock. A session lives from the connection of its channel until that closes or is silent for too long. Callbacks name
+// the session by its key, and requests that wait for a node hold its client weakly, so both may outlive the session:
+// the answer is then dropped. A node that disconnects stays in the registry as lost and keeps its place if it comes
+// again. A damaged message is answered with its error; it ends no session. The cluster's token is in a file, so a head
+// that is started again serves the same nodes.
 class Head {
  public:
   explicit Head(const HeadOptions& options)
       : options_(options),
-        own_(identity_from(Metadata().get("dynamic/instance-identity/document"))),
+        state_(own_identity(), options.order),
         token_(token_in(options.folder / "token")),
         listener_(loop_, net::kAnyAddress, token_, [this](std::shared_ptr<net::Channel> channel) { meet(channel); }),
-        door_(loop_, net::kAnyAddress, options.order.port,
-              [this](const net::DoorRequest& request) { return answer(request); }) {
-    publish_registry(
-        options.folder, options.order.login,
-        {.cluster = options.order.cluster, .address = own_.address, .port = listener_.port(), .token = token_});
-    note(fmt::format("head of cluster {}: {} answers on port {}", options.order.cluster, own_.address, door_.port()));
+        server_(loop_, net::kAnyAddress, options.order.port,
+                [this](const net::HttpRequest& request) { return answer(request); }) {
+    const std::string& own = state_.own().address;
+    publish_registry(options.folder, options.order.login,
+                     {.cluster = options.order.cluster, .address = own, .port = listener_.port(), .token = token_});
+    note(fmt::format("head of cluster {}: {} answers on port {}", options.order.cluster, own, server_.port()));
   }
 
   void run() {
@@ -69,43 +76,43 @@ class Head {
   }
 
  private:
-  // Somebody who knows the token: a node once it registered, else somebody with a question.
-  struct Guest {
+  // A connection that proved the token: of a node once it has registered, otherwise of a client with requests.
+  struct Session {
     std::shared_ptr<net::Channel> channel;
-    std::string address;  // of a node that registered; empty: none did
+    std::string address;  // address of the registered node; empty: a client
     std::chrono::steady_clock::time_point heard = std::chrono::steady_clock::now();
   };
   using Key = net::Channel*;
+  // A start that was forwarded to a node.
+  struct Start {
+    std::weak_ptr<net::Channel> client;
+    Json id;  // the client's
+  };
   struct Round {
-    std::weak_ptr<net::Channel> asker;
+    std::weak_ptr<net::Channel> client;
     CheckRound answers;
   };
 
-  // The door.
+  // HTTP.
 
-  net::DoorAnswer answer(const net::DoorRequest& request) {
+  net::HttpResponse answer(const net::HttpRequest& request) {
     if (request.method == "GET" && request.path.starts_with(kBundlePath)) return bundle(request.path);
     if (request.method == "POST" && request.path == "/join") return join(request);
     if (request.method == "POST" && request.path == "/failure") return failure(request);
     return {.status = 404};
   }
 
-  net::DoorAnswer bundle(const std::string& path) const {
+  net::HttpResponse bundle(const std::string& path) const {
     if (path.substr(kBundlePath.size()) != options_.order.bundle) return {.status = 404};
     return {.file = options_.folder / "incoming" / (options_.order.bundle + ".tar")};
   }
 
-  net::DoorAnswer join(const net::DoorRequest& request) {
+  net::HttpResponse join(const net::HttpRequest& request) {
     try {
       const Json claim = Json::parse(request.body, "a request to join");
-      const Identity node = identity_from(claim.at("document").as_string());
-      const Admission admission = admit(node, request.peer, own_, announced_);
-      if (!admission.admitted) {
-        if (waiting_[node.instance_id] != admission.reason) note("not admitted: " + admission.reason);
-        waiting_[node.instance_id] = admission.reason;
-        return {.status = 403, .body = admission.reason};
-      }
-      waiting_.erase(node.instance_id);
+      const auto [admission, is_news] = state_.admit(identity_from(claim.at("document").as_string()), request.peer);
+      if (is_news) note("not admitted: " + admission.reason);
+      if (!admission.admitted) return {.status = 403, .body = admission.reason};
       const KeyHalf key;
       const std::string sealed = key.seal(token_, claim.at("key").as_string());
       return {.body = Json::object(
@@ -116,122 +123,129 @@ class Head {
     }
   }
 
-  net::DoorAnswer failure(const net::DoorRequest& request) {
+  net::HttpResponse failure(const net::HttpRequest& request) {
     auto found = parse_failure(request.body);
     if (!found || found->address != request.peer) return {.status = 403};
     found->at = std::chrono::system_clock::now();
     note(fmt::format("{} failed: {} ended with exit code {}", found->address, found->stage, found->exit_code));
-    registry_.fail(std::move(*found));
+    state_.registry().fail(std::move(*found));
     return {};
   }
 
-  // Channels.
+  // Sessions.
 
   void meet(const std::shared_ptr<net::Channel>& channel) {
     const Key key = channel.get();
-    guests_[key].channel = channel;
+    sessions_[key].channel = channel;
     channel->listen({.on_frame = [this, key](const std::string& frame) { hear(key, frame); },
                      .on_close = [this, key](const std::string&) { leave(key); }});
   }
 
   void leave(Key key) {
-    const auto guest = guests_.extract(key);
-    if (guest.empty() || guest.mapped().address.empty()) return;
-    const std::string& address = guest.mapped().address;
-    if (channel_of(address)) return;  // it has come again meanwhile
+    const auto session = sessions_.extract(key);
+    if (session.empty() || session.mapped().address.empty()) return;
+    const std::string& address = session.mapped().address;
+    if (channel_of(address)) return;  // the node has connected again meanwhile
     note(fmt::format("lost {}", address));
-    registry_.lose(address, std::chrono::system_clock::now());
+    state_.registry().lose(address, std::chrono::system_clock::now());
   }
 
   void hear(Key key, const std::string& frame) {
-    Guest& guest = guests_[key];
-    guest.heard = std::chrono::steady_clock::now();
+    Session& session = sessions_[key];
+    session.heard = std::chrono::steady_clock::now();
     try {
       const Json message = Json::parse(frame, "a message to the head");
-      if (const Json* started = message.find("started")) return tell_started(started->as_integer(), message);
-      if (const Json* round = message.find("checked")) return hear_checked(guest, round->as_integer(), message);
+      if (const Json* started = message.find("started")) return answer_start(started->as_integer(), message);
+      if (const Json* round = message.find("checked")) return hear_checked(session, round->as_integer(), message);
       const Json* ask = message.find("ask");
       if (!ask) return;
       const std::string& word = ask->as_string();
-      if (word == "register") return take_in(guest, node_facts_from_json(message.at("node")));
-      if (word == "start") return start(guest, message);
-      if (word == "check") return check(guest, message);
-      guest.channel->send(reply_to(word, message).dump());
+      if (word == "register") return register_node(session, node_facts_from_json(message.at("node")));
+      if (word == "start") return start(session, message);
+      if (word == "check") return check(session, message);
+      session.channel->send(reply_to(word, message).dump());
     } catch (const DataError& error) {
-      guest.channel->send(refused(error.what()).dump());
+      session.channel->send(refused(error.what()).dump());
     }
   }
 
   Json reply_to(const std::string& word, const Json& message) {
-    if (word == "list") return list();
+    if (word == "list") return state_.list();
     if (word == "announce") return announce(message);
     if (word == "power-off") return power_off(message.at("host").as_string());
     return refused(fmt::format("the head does not know '{}'", word));
   }
 
-  void take_in(Guest& guest, NodeFacts facts) {
-    const bool is_new = !registry_.find(facts.identity.address);
-    guest.address = facts.identity.address;
-    if (launch_template_.empty()) launch_template_ = facts.launch_template;
-    note(
-        fmt::format("{} registered: {} ({}, {})", facts.name, guest.address, facts.identity.type, facts.identity.zone));
-    registry_.join(std::move(facts), std::chrono::system_clock::now());
-    if (is_new) return tell_all();
-    tell(guest);
+  void register_node(Session& session, NodeFacts facts) {
+    session.address = facts.identity.address;
+    note(fmt::format("{} registered: {} ({}, {})", facts.name, session.address, facts.identity.type,
+                     facts.identity.zone));
+    if (state_.register_node(std::move(facts), std::chrono::system_clock::now())) return send_facts_to_all();
+    send_facts(session);
   }
 
-  ClusterFacts facts() const {
-    return {.cluster = options_.order.cluster,
-            .region = options_.order.region,
-            .head = own_.address,
-            .workers = registry_.addresses(),
-            .shared_folder = options_.order.shared_folder,
-            .launch_template = launch_template_,
-            .elastic_tag = elastic_tag(options_.order.cluster)};
+  void send_facts(const Session& session) {
+    if (session.address.empty()) return;
+    session.channel->send(Json::object({{"facts", to_json(state_.facts())}}).dump());
   }
-
-  void tell(Guest& guest) {
-    if (!guest.address.empty()) guest.channel->send(Json::object({{"facts", to_json(facts())}}).dump());
-  }
-  void tell_all() {
-    for (auto& [key, guest] : guests_) tell(guest);
+  void send_facts_to_all() {
+    for (const auto& [key, session] : sessions_) send_facts(session);
   }
 
   std::shared_ptr<net::Channel> channel_of(const std::string& address) const {
-    for (const auto& [key, guest] : guests_) {
-      if (guest.address == address) return guest.channel;
+    for (const auto& [key, session] : sessions_) {
+      if (session.address == address) return session.channel;
     }
     return nullptr;
   }
 
-  // The node answers with the number that this head gave; the asker's own goes back with it.
-  void start(const Guest& asker, const Json& message) {
+  Json announce(const Json& message) {
+    state_.announce(message);
+    send_facts_to_all();
+    return Json::object({{"ok", true}});
+  }
+
+  Json power_off(const std::string& host) {
+    const auto address = state_.remove(host);
+    if (!address) return refused(no_node(host));
+    if (const auto channel = channel_of(*address)) channel->send(Json::object({{"power_off", true}}).dump());
+    send_facts_to_all();
+    return Json::object({{"ok", true}});
+  }
+
+  std::string no_node(const std::string& host) const {
+    return fmt::format("{}: no node of cluster {}", host, options_.order.cluster);
+  }
+
+  // Requests that nodes answer.
+
+  // The node answers with this head's number for the start; the client gets its own id back.
+  void start(const Session& client, const Json& message) {
     const std::string& host = message.at("host").as_string();
-    const NodeEntry* node = registry_.find(host);
+    const NodeEntry* node = state_.registry().find(host);
     const auto channel = node ? channel_of(node->facts.identity.address) : nullptr;
     if (!channel) {
-      const std::string why = node ? fmt::format("{}: its node is not connected to the head", host)
-                                   : fmt::format("{}: no node of cluster {}", host, options_.order.cluster);
-      return asker.channel->send(Json::object({{"id", message.at("id")}, {"error", why}}).dump());
+      const std::string why = node ? fmt::format("{}: its node is not connected to the head", host) : no_node(host);
+      return client.channel->send(Json::object({{"id", message.at("id")}, {"error", why}}).dump());
     }
-    starts_[++last_start_] = {asker.channel, message.at("id")};
+    starts_[++last_start_] = {client.channel, message.at("id")};
     channel->send(Json::object({{"start", message.at("join")}, {"id", last_start_}}).dump());
   }
 
-  void tell_started(std::int64_t number, const Json& message) {
+  void answer_start(std::int64_t number, const Json& message) {
     const auto start = starts_.extract(number);
     if (start.empty()) return;
-    Json answer = Json::object({{"id", start.mapped().second}});
+    Json answer = Json::object({{"id", start.mapped().id}});
     if (const std::string& error = message.at("error").as_string(); !error.empty()) answer["error"] = error;
-    if (const auto asker = start.mapped().first.lock()) asker->send(answer.dump());
+    if (const auto client = start.mapped().client.lock()) client->send(answer.dump());
   }
 
-  // All at the same time; the answer goes back with the last of theirs, or when the time is over.
-  void check(const Guest& asker, const Json& message) {
+  // Asks all nodes at once. The client is answered after the last node, or when the time is over.
+  void check(const Session& client, const Json& message) {
     const std::int64_t number = ++last_round_;
     Round& round = rounds_[number];
-    round.asker = asker.channel;
-    for (const NodeEntry& node : registry_.nodes()) {
+    round.client = client.channel;
+    for (const NodeEntry& node : state_.registry().nodes()) {
       const auto channel = channel_of(node.facts.identity.address);
       if (!channel) continue;
       round.answers.ask(node.facts.identity.instance_id, nanoseconds_now());
@@ -242,9 +256,9 @@ class Head {
                 [this, number] { end_round(number); });
   }
 
-  void hear_checked(const Guest& guest, std::int64_t number, const Json& message) {
+  void hear_checked(const Session& session, std::int64_t number, const Json& message) {
     const auto round = rounds_.find(number);
-    const NodeEntry* node = registry_.find(guest.address);
+    const NodeEntry* node = state_.registry().find(session.address);
     if (round == rounds_.end() || !node) return;
     round->second.answers.hear(node->facts.identity.instance_id, message, nanoseconds_now());
     if (round->second.answers.is_over()) end_round(number);
@@ -253,81 +267,21 @@ class Head {
   void end_round(std::int64_t number) {
     const auto round = rounds_.extract(number);
     if (round.empty()) return;
-    Json answer = list();
+    Json answer = state_.list();
     answer["reports"] = round.mapped().answers.reports();
-    if (const auto asker = round.mapped().asker.lock()) asker->send(answer.dump());
+    if (const auto client = round.mapped().client.lock()) client->send(answer.dump());
   }
 
   static std::int64_t nanoseconds_now() {
     return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
-  Json list() const {
-    Json nodes = Json::array(), failures = Json::array(), waiting = Json::array();
-    for (std::size_t i = 0; i < registry_.nodes().size(); ++i) {
-      const NodeEntry& entry = registry_.nodes()[i];
-      Json node = to_json(entry.facts);
-      node["connected"] = entry.connected;
-      node["since"] = seconds_of(entry.since);
-      nodes.push_back(std::move(node));
-    }
-    for (const NodeFailure& failure : registry_.failures()) {
-      failures.push_back(Json::object({{"address", failure.address},
-                                       {"stage", failure.stage},
-                                       {"exit_code", failure.exit_code},
-                                       {"log", failure.log},
-                                       {"at", seconds_of(failure.at)}}));
-    }
-    for (const auto& [id, reason] : waiting_) {
-      waiting.push_back(Json::object({{"instance_id", id}, {"reason", reason}}));
-    }
-    return Json::object({{"schema", "dtrain.cluster-nodes/1"},
-                         {"facts", to_json(facts())},
-                         {"nodes", std::move(nodes)},
-                         {"failures", std::move(failures)},
-                         {"waiting", std::move(waiting)}});
-  }
-
-  static std::int64_t seconds_of(std::chrono::system_clock::time_point time) {
-    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-  }
-
-  // Whoever is not in the account any more is no node any more.
-  Json announce(const Json& message) {
-    announced_.clear();
-    for (const auto& [id, instance] : message.at("instances").as_object()) {
-      announced_[id] = instance.at("address").as_string();
-      registry_.rename(id, instance.at("name").as_string());
-    }
-    if (const Json* id = message.find("launch_template")) launch_template_ = id->as_string();
-    const std::vector<NodeEntry> known = registry_.nodes();
-    for (const NodeEntry& node : known) {
-      const Identity& identity = node.facts.identity;
-      if (identity.instance_id != own_.instance_id && !announced_.contains(identity.instance_id) && !node.connected) {
-        registry_.forget(identity.address);
-      }
-    }
-    tell_all();
-    return Json::object({{"ok", true}});
-  }
-
-  Json power_off(const std::string& host) {
-    const NodeEntry* node = registry_.find(host);
-    if (!node) return refused(fmt::format("{}: no node of cluster {}", host, options_.order.cluster));
-    const std::string address = node->facts.identity.address;
-    if (const auto channel = channel_of(address)) channel->send(Json::object({{"power_off", true}}).dump());
-    announced_.erase(node->facts.identity.instance_id);
-    registry_.forget(address);
-    tell_all();
-    return Json::object({{"ok", true}});
-  }
-
   void tick() {
     if (stop_signal() != 0) return loop_.stop();
     const auto now = std::chrono::steady_clock::now();
     std::vector<Key> silent;
-    for (const auto& [key, guest] : guests_) {
-      if (!guest.address.empty() && now - guest.heard > kSilence) silent.push_back(key);
+    for (const auto& [key, session] : sessions_) {
+      if (!session.address.empty() && now - session.heard > kSilence) silent.push_back(key);
     }
     for (const Key key : silent) leave(key);
     loop_.after(kTick, [this] { tick(); });
@@ -338,20 +292,16 @@ class Head {
   }
 
   const HeadOptions& options_;
-  const Identity own_;
+  HeadState state_;
   const std::string token_;
-  std::string launch_template_;
-  std::map<std::string, std::string> announced_;  // {instance id: address}
-  std::map<std::string, std::string> waiting_;    // {instance id: why it is not admitted}
-  Registry registry_;
   net::Loop loop_;
-  std::map<Key, Guest> guests_;
-  std::map<std::int64_t, std::pair<std::weak_ptr<net::Channel>, Json>> starts_;  // that were passed on
+  std::map<Key, Session> sessions_;
+  std::map<std::int64_t, Start> starts_;
   std::int64_t last_start_ = 0;
   std::map<std::int64_t, Round> rounds_;
   std::int64_t last_round_ = 0;
   net::Listener listener_;
-  net::HttpDoor door_;
+  net::HttpServer server_;
 };
 
 }  // namespace

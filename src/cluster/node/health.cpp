@@ -16,13 +16,13 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::size_t kMostIds = 100;  // of one call that names instances
-// Until a node is registered: the deadlines of NodeBoot for the bundle, and for a prepare command.
+constexpr std::size_t kMostIds = 100;  // in one call that names instances
+// Time until a node is registered: the deadlines of NodeBoot for the bundle, and for a prepare command.
 constexpr double kHoursToBoot = 0.5, kHoursToPrepare = 1;
 
 bool is_bad(const std::string& status) { return status == "impaired" || status == "insufficient-data"; }
 
-// Each piece of work has nodes of its own.
+// Reads the status of some nodes; calls in parallel have different nodes.
 void read_some(net::AwsCalls& aws, const std::vector<std::string>& ids,
                const std::map<std::string, NodeHealth*>& by_id) {
   Fields fields{{"IncludeAllInstances", "true"}};
@@ -37,7 +37,7 @@ void read_some(net::AwsCalls& aws, const std::vector<std::string>& ids,
   }
 }
 
-// Only advice: what a person may not read is not known.
+// The types are only advice: without the right to read them they are unknown.
 std::map<std::string, MachineType> types_in(net::AwsCalls& aws, const Fleet& fleet) {
   std::set<std::string> names;
   for (const Node& node : fleet.nodes) names.insert(node.type);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/sealed.hpp>
 #include <dtrain/base/stop.hpp>
@@ -18,9 +19,9 @@
 #include <dtrain/cluster/registry.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/http_exchange.hpp>
+#include <dtrain/net/instance_metadata.hpp>
 
 #include "agent_start.hpp"
-#include "metadata.hpp"
 #include "own_registry.hpp"
 
 namespace dtrain::cluster {
@@ -30,29 +31,24 @@ using namespace std::chrono_literals;
 constexpr auto kDeadline = 10s;
 constexpr auto kHeartbeat = 5s;
 constexpr auto kTick = 200ms;
-constexpr auto kPause = 2s;  // before it tries again
+constexpr auto kPause = 2s;  // before the next attempt
 constexpr auto kForGpus = 8s;
 
-struct Door {  // what /join gave
+struct HeadEndpoint {  // the answer to /join
   std::uint16_t port = 0;
   std::string token;
 };
 
-int count_gpus() {
-  int count = 0;
-  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", count))) ++count;
-  return count;
-}
-
-NodeFacts own_facts(const Metadata& metadata) {
-  NodeFacts facts{.identity = identity_from(metadata.get("dynamic/instance-identity/document")), .gpus = count_gpus()};
+NodeFacts own_facts(net::InstanceMetadata& metadata) {
+  NodeFacts facts{.identity = identity_from(metadata.get("dynamic/instance-identity/document")),
+                  .gpus = nvidia_device_count()};
   facts.name =
       metadata.find(fmt::format("meta-data/tags/instance/{}", tag::kNode)).value_or(facts.identity.instance_id);
   facts.launch_template = metadata.find("meta-data/tags/instance/aws:ec2launchtemplate:id").value_or("");
   return facts;
 }
 
-Door knock(const std::string& head, std::uint16_t port, const Metadata& metadata) {
+HeadEndpoint request_join(const std::string& head, std::uint16_t port, net::InstanceMetadata& metadata) {
   const KeyHalf key;
   const Json claim =
       Json::object({{"document", metadata.get("dynamic/instance-identity/document")}, {"key", key.public_part()}});
@@ -66,15 +62,20 @@ Door knock(const std::string& head, std::uint16_t port, const Metadata& metadata
           key.open(reply.at("sealed").as_string(), reply.at("key").as_string())};
 }
 
-// One connection to the head, from registration until it is lost.
-class Visit {
+// One connection to the head, from registration until it is lost. Threads: connect() runs in one of its own before
+// frames are handled; the loop runs in the caller's thread and handles every frame; each agent start, and the GPU
+// check, has a thread, because both may take long. These threads send on the channel, which is safe from any thread, or
+// post to the loop; `checks_` and `lost_` belong to the loop (`lost_` also to connect(), before the loop has frames).
+// run() joins all of them before it returns, so nothing outlives the session. A lost connection ends the loop; run()
+// then throws RemoteError, and run_node() connects again after a pause.
+class HeadSession {
  public:
-  Visit(const NodeOptions& options, const std::string& head, NodeFacts facts)
+  HeadSession(const NodeOptions& options, const std::string& head, NodeFacts facts)
       : options_(options), head_(head), facts_(std::move(facts)) {}
 
-  void run(const Door& door) {
-    // The connection is made before the loop runs; frames wait until then.
-    std::thread connecting([&] { connect(door); });
+  void run(const HeadEndpoint& endpoint) {
+    // Frames that arrive before the loop runs wait in the channel.
+    std::thread connecting([&] { connect(endpoint); });
     loop_.run();
     connecting.join();
     for (std::thread& start : starts_) start.join();
@@ -83,9 +84,9 @@ class Visit {
   }
 
  private:
-  void connect(const Door& door) {
+  void connect(const HeadEndpoint& endpoint) {
     try {
-      channel_ = net::connect_channel(loop_, head_, door.port, door.token, kDeadline);
+      channel_ = net::connect_channel(loop_, head_, endpoint.port, endpoint.token, kDeadline);
     } catch (const Error& error) {
       lost_ = error.what();
       return loop_.stop();
@@ -100,7 +101,7 @@ class Visit {
   }
 
   void lose(const std::string& reason) {
-    lost_ = "the head was lost: " + reason;
+    lost_ = "the connection to the head was lost: " + reason;
     loop_.stop();
   }
 
@@ -112,16 +113,17 @@ class Visit {
     if (message.find("power_off")) power_off();
   }
 
-  // In a thread, as the driver of a broken GPU takes its time. Who asks meanwhile gets the same answer.
+  // The query runs in a thread, because the driver of a broken GPU may block for long. Checks that arrive meanwhile get
+  // the same answer.
   void check(std::int64_t round) {
     checks_.push_back({round, std::chrono::system_clock::now(), std::chrono::steady_clock::now()});
     if (checks_.size() > 1) return;
     if (check_.joinable()) check_.join();
     check_ =
-        std::thread([this] { loop_.post([this, report = to_json(look_at_gpus(kForGpus))] { tell_checked(report); }); });
+        std::thread([this] { loop_.post([this, report = to_json(look_at_gpus(kForGpus))] { send_report(report); }); });
   }
 
-  void tell_checked(const Json& report) {
+  void send_report(const Json& report) {
     const auto now = std::chrono::steady_clock::now();
     for (const Check& check : checks_) {
       const std::chrono::nanoseconds clock = check.clock.time_since_epoch(), took = now - check.begin;
@@ -147,7 +149,7 @@ class Visit {
     }
   }
 
-  // In a thread of its own: an agent may take half a minute to join.
+  // In a thread of its own: joining may take an agent half a minute.
   void start(const std::string& join, std::int64_t number) {
     starts_.emplace_back([this, join, number] {
       const std::string error = start_agent(join, options_.order.login);
@@ -157,7 +159,7 @@ class Visit {
   }
 
   void power_off() {
-    note("powers off, as the head says");
+    note("powers off on request of the head");
     Spawn child = spawn_of({"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; shutdown -h now || poweroff -f"});
     child.environment = own_environment();
     spawn(child);
@@ -188,19 +190,19 @@ class Visit {
     std::chrono::system_clock::time_point clock{};
     std::chrono::steady_clock::time_point begin{};
   };
-  std::vector<Check> checks_;  // that wait for what check_ finds
+  std::vector<Check> checks_;  // checks that wait for the result of check_
   std::thread check_;
   std::string lost_;
 };
 
-void visit_once(const NodeOptions& options) {
-  const Metadata metadata;
+void serve_head_once(const NodeOptions& options) {
+  net::InstanceMetadata metadata({.url = net::instance_metadata_url(), .deadline = 5s});
   NodeFacts facts = own_facts(metadata);
   const std::string head = options.order.head.empty() ? facts.identity.address : options.order.head;
-  const Door door = knock(head, options.order.port, metadata);
+  const HeadEndpoint endpoint = request_join(head, options.order.port, metadata);
   publish_registry(options.folder, options.order.login,
-                   {.cluster = options.order.cluster, .address = head, .port = door.port, .token = door.token});
-  Visit(options, head, std::move(facts)).run(door);
+                   {.cluster = options.order.cluster, .address = head, .port = endpoint.port, .token = endpoint.token});
+  HeadSession(options, head, std::move(facts)).run(endpoint);
 }
 
 }  // namespace
@@ -210,7 +212,7 @@ void run_node(const NodeOptions& options) {
   std::string said;
   while (stop_signal() == 0) {
     try {
-      visit_once(options);
+      serve_head_once(options);
     } catch (const Error& error) {
       if (options.on_note && said != error.what()) options.on_note(error.what());
       said = error.what();

@@ -1,4 +1,4 @@
-// Where programs of the user who logs in on this node find the cluster's head.
+// The registry file of this node, from which programs of its login user learn the cluster's head.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace dtrain::cluster {
 
-// Into the node's folder, for that user alone. Throws Error.
+// Writes it to the node's folder, readable for that user alone. Throws Error.
 void publish_registry(const Path& folder, const std::string& login, const launcher::AgentRegistry& registry);
 
 }  // namespace dtrain::cluster

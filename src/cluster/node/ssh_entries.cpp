@@ -22,14 +22,14 @@ Path home() { return environment("HOME").value_or("/"); }
 Path clusters() { return home() / ".dtrain" / "clusters"; }
 Path entries_of(const std::string& cluster) { return clusters() / cluster / kFile; }
 
-// As ssh reads a word: blanks stand in quotes, and a percent sign begins nothing.
+// Quotes a word for ssh's configuration: blanks need quotes, and a percent sign is doubled.
 std::string word(const std::string& text) {
   std::string safe;
   for (const char c : text) safe += c == '%' ? "%%" : std::string(1, c);
   return safe.find(' ') == safe.npos ? safe : fmt::format("\"{}\"", safe);
 }
 
-// A whole path: ssh asks the account database for the home, not HOME.
+// An absolute path: ssh takes the home folder from the account database, not from HOME.
 std::string include_line() {
   const std::string files = (clusters() / "*" / kFile).string();
   return fmt::format("Include {}", files.find(' ') == files.npos ? files : fmt::format("\"{}\"", files));
@@ -39,7 +39,7 @@ std::string ssh_name(const cluster::Fleet& fleet, const cluster::Node& node) {
   return fmt::format("{}.{}", fleet.name, node.name);
 }
 
-// Who had the file, and who might read it, stay. A link still leads to it.
+// Keeps owner and permissions of the file. A symbolic link still leads to it.
 void replace(const Path& link, const std::string& text) {
   const Path file = std::filesystem::weakly_canonical(link);
   struct stat before {};
@@ -47,7 +47,7 @@ void replace(const Path& link, const std::string& text) {
   const unsigned mode = was_there ? before.st_mode & 07777 : kMine;
   write_file_atomic(file, text, mode);
   if (!was_there) return;
-  // What the umask took away, and what root took over.
+  // Restores what the umask removed and what root took over.
   if (::chmod(file.c_str(), mode) != 0 ||
       (::geteuid() == 0 && ::chown(file.c_str(), before.st_uid, before.st_gid) != 0))
     throw Error(fmt::format("{}: its owner and mode have changed", file.string()), "look at them with ls -l");
@@ -124,7 +124,7 @@ std::string without_include(std::string_view config, std::string_view line) {
 
 Path write_ssh_entries(const cluster::Fleet& fleet) {
   Path file = entries_of(fleet.name);
-  const Path known_hosts = cluster_ssh_options(fleet.name).known_hosts;  // makes the folder, too
+  const Path known_hosts = cluster_ssh_options(fleet.name).known_hosts;  // also makes the folder
   write_file_atomic(file, ssh_entries(fleet, logins_of(fleet).front(), known_hosts), kMine);
   change_config(with_include);
   return file;

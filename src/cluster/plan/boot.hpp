@@ -1,4 +1,4 @@
-// What a cluster's nodes are told at their start, from what was asked for.
+// The user data of a cluster's nodes for a request.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace dtrain::cluster {
 
-// `head_address`: empty for the head itself. `system`: the shared file system, where there is one.
-std::string boot_script(const Wish& wish, const Account& account, NodeBoot::Role role, const std::string& head_address,
-                        const std::optional<FileSystem>& system);
+// `head_address`: empty for the head itself. `system`: the shared file system, if there is one.
+std::string boot_script(const ClusterRequest& request, const Account& account, NodeBoot::Role role,
+                        const std::string& head_address, const std::optional<FileSystem>& system);
 
 }  // namespace dtrain::cluster

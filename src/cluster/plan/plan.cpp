@@ -14,22 +14,29 @@ namespace {
 constexpr std::array<std::string_view, 14> kStepNames{
     "security-group", "ssh-rule",     "own-rules",       "key-pair", "placement-group", "file-system", "role",
     "head",           "mount-target", "launch-template", "workers",  "names",           "options",     "emr"};
-// Options that an existing cluster follows; the others are in the user data of its nodes.
+// Options that can change on an existing cluster; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
 constexpr double kHoursOfADay = 24;
 
-std::vector<std::string> markets_of(const Spec& spec) {
-  if (spec.spot == "only") return {"spot"};
-  if (spec.spot == "prefer") return {"spot", "on-demand"};
-  return {"on-demand"};
+struct Family {
+  std::string_view begin, quota;
+};
+// The order matters: the first prefix that fits counts.
+constexpr Family kFamilies[] = {{"g", "gpu-g"}, {"vt", "gpu-g"}, {"p", "gpu-p"}, {"trn", ""}, {"inf", ""},
+                                {"dl", ""},     {"hpc", ""},     {"u-", ""},     {"x", ""},   {"f", ""}};
+
+std::vector<Market> markets_of(const Spec& spec) {
+  if (spec.spot == SpotUse::only) return {Market::spot};
+  if (spec.spot == SpotUse::prefer) return {Market::spot, Market::on_demand};
+  return {Market::on_demand};
 }
 
-std::vector<Pool> pools(const std::vector<std::string>& markets, const std::vector<std::string>& types,
+std::vector<Pool> pools(const std::vector<Market>& markets, const std::vector<std::string>& types,
                         const Account& account, const std::string& first_zone) {
   std::vector<Subnet> subnets = account.subnets;
   std::ranges::stable_partition(subnets, [&](const Subnet& one) { return one.zone == first_zone; });
   std::vector<Pool> found;
-  for (const std::string& market : markets) {
+  for (const Market market : markets) {
     for (const std::string& type : types) {
       const auto known = account.types.find(type);
       for (const Subnet& subnet : subnets) {
@@ -56,12 +63,13 @@ void refuse_changes(const std::map<std::string, std::string>& options, const Fle
   }
   if (changed.empty()) return;
   throw UsageError(
-      fmt::format("cluster {} is there with another {}", fleet.name, join(changed, ", ")),
+      fmt::format("cluster {} exists with another {}", fleet.name, join(changed, ", ")),
       fmt::format("dtrain cluster down {} first, or leave {} out", fleet.name, changed.size() > 1 ? "them" : "it"));
 }
 
 std::string what_of_workers(const std::vector<std::string>& names, const std::vector<Pool>& pools) {
-  const std::string kind = pools.empty() ? "" : fmt::format(", {} {}", pools.front().market, pools.front().type);
+  const std::string kind =
+      pools.empty() ? "" : fmt::format(", {} {}", enum_name(kMarketNames, pools.front().market), pools.front().type);
   if (names.size() == 1) return fmt::format("start worker {}{}", names.front(), kind);
   return fmt::format("start {} workers, {} to {}{}", names.size(), names.front(), names.back(), kind);
 }
@@ -109,8 +117,8 @@ void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Pl
     add(Step::mount_target, "give the file system an address in each zone in use");
   }
   if (!fleet.launch_template) add(Step::launch_template, fmt::format("make launch template dtrain-{}", fleet.name));
-  if (head && fleet.launch_template && fleet.told_head() != head->private_ip) {
-    add(Step::launch_template, "tell the launch template where the head is now");
+  if (head && fleet.launch_template && fleet.tagged_head() != head->private_ip) {
+    add(Step::launch_template, "update the address of the head in the launch template");
   }
   plan.to_start = missing_base_workers(spec, fleet);
   if (!plan.to_start.empty()) {
@@ -118,7 +126,7 @@ void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Pl
   }
 }
 
-// Base workers that a launch left without names get the lowest free ones, in the order of their ids.
+// Base workers that an interrupted launch left without names get the lowest free ones, in the order of their ids.
 void plan_names(const Spec& spec, const Fleet& fleet, Plan& plan) {
   int number = 1, next = last_node(fleet);
   for (const Node* node : fleet.workers()) {
@@ -145,7 +153,7 @@ void plan_emr(const Spec& spec, const std::map<std::string, std::string>& option
   };
   for (const char* name : {"workers", "instance-type"}) {
     if (text(options, name) == text(fleet.options, name)) continue;
-    throw UsageError(fmt::format("EMR cluster {} is there with other --{}", fleet.emr->id, name),
+    throw UsageError(fmt::format("EMR cluster {} exists with other --{}", fleet.emr->id, name),
                      fmt::format("dtrain cluster add {0} and remove {0} change how many workers it has", fleet.name));
   }
 }
@@ -173,25 +181,33 @@ void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, P
 
 void add_notes(const Spec& spec, const Account& account, Plan& plan) {
   const auto note = [&](std::string text) { plan.notes.push_back(std::move(text)); };
-  if (shared_kind(spec) == SharedKind::none && spec.on != "emr") {
-    note("without a shared folder the coordinator stays on the head, and nobody takes over when the head is lost");
+  if (shared_kind(spec) == SharedKind::none && spec.on != Service::emr) {
+    note(
+        "without a shared folder the coordinator stays on the head, and no other node can take over when the head is "
+        "lost");
   }
   if (account.key.empty()) {
-    note("no key pair: nobody can log in. Say --key NAME, or make a key with ssh-keygen");
+    note("no key pair: ssh to the nodes is impossible. Give --key NAME, or make a key with ssh-keygen");
   }
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
   if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
-    note(fmt::format("nothing ends it by itself: it costs ${:.2f} a day until `cluster down`{}",
-                     plan.cost.hourly * kHoursOfADay,
-                     spec.on == "emr" ? "" : "; --ttl 12h or --autostop 30m would end it"));
+    note(fmt::format("it runs until `cluster down`, and costs ${:.2f} a day{}", plan.cost.hourly * kHoursOfADay,
+                     spec.on == Service::emr ? "" : "; --ttl 12h or --autostop 30m would end it"));
   }
 }
 
 }  // namespace
 
+std::string quota_of(const std::string& type) {
+  for (const Family& family : kFamilies) {
+    if (type.starts_with(family.begin)) return std::string(family.quota);
+  }
+  return "standard";
+}
+
 std::string_view name_of(Step step) { return kStepNames[static_cast<std::size_t>(step)]; }
 
-std::string Pool::text() const { return fmt::format("{} {} in {}", market, type, zone); }
+std::string Pool::text() const { return fmt::format("{} {} in {}", enum_name(kMarketNames, market), type, zone); }
 
 bool Plan::has(Step step) const {
   return std::ranges::any_of(actions, [&](const Action& action) { return action.step == step; });
@@ -201,10 +217,10 @@ std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const s
   return pools(markets_of(spec), spec.instance_types, account, zone);
 }
 
-// The head holds the cluster together, so it is a spot instance only where that is all one wants.
+// The head holds the cluster together, so it is a spot instance only if the user allows nothing else.
 std::vector<Pool> head_pools(const Spec& spec, const Account& account) {
   const auto types = spec.head_type.empty() ? spec.instance_types : std::vector{spec.head_type};
-  return pools({spec.spot == "only" ? "spot" : "on-demand"}, types, account, {});
+  return pools({spec.spot == SpotUse::only ? Market::spot : Market::on_demand}, types, account, {});
 }
 
 Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,
@@ -213,7 +229,7 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   if (fleet.group) refuse_changes(options, fleet);
   Plan plan;
   plan_surroundings(spec, account, fleet, plan);
-  if (spec.on == "emr") {
+  if (spec.on == Service::emr) {
     plan_emr(spec, options, fleet, plan);
   } else {
     plan_nodes(spec, account, fleet, plan);

@@ -39,25 +39,25 @@ int release_number(const std::string& release) {
   return static_cast<int>(parse_integer(split(release.substr(4), '.').front()).value_or(0));
 }
 
-// What an EMR cluster cannot be, with what to say instead.
+// Refuses what EMR does not support.
 void check_emr(const Spec& spec) {
   const auto refuse = [](const std::string& what, const std::string& hint) { throw UsageError(what, hint); };
   if (release_number(spec.release) < kLeastRelease) {
-    refuse(fmt::format("--release '{}' is none of EMR {} or later", spec.release, kLeastRelease),
+    refuse(fmt::format("--release '{}' is not EMR {} or later", spec.release, kLeastRelease),
            "such as --release emr-7.1.0");
   }
   if (spec.root_gb < kLeastRootGb) {
     refuse(fmt::format("--root-gb {} is too small for EMR", spec.root_gb), fmt::format("{} or more", kLeastRootGb));
   }
   if (!spec.log_uri.empty() && !spec.log_uri.starts_with("s3://")) {
-    refuse(fmt::format("--log-uri {} is no place in S3", spec.log_uri), "it begins with s3://");
+    refuse(fmt::format("--log-uri {} is no S3 URI", spec.log_uri), "it begins with s3://");
   }
   if (!spec.image.empty() && !spec.image.starts_with("ami-")) {
-    refuse(fmt::format("--image {} is nothing that EMR starts from", spec.image), "give ami-..., or leave it out");
+    refuse(fmt::format("--image {} is no image for EMR", spec.image), "give ami-..., or leave it out");
   }
   const SharedKind shared = shared_kind(spec);
   if (shared != SharedKind::none && shared != SharedKind::given_efs) {
-    refuse(fmt::format("--shared {} is not to be had on EMR", spec.shared), "none or efs:ID");
+    refuse(fmt::format("--shared {} is not available on EMR", spec.shared), "none or efs:ID");
   }
   if (spec.private_addresses) {
     refuse("--private is not for EMR, where the subnet decides who has a public address",
@@ -65,13 +65,13 @@ void check_emr(const Spec& spec) {
   }
   if (spec.keep_failed) {
     refuse("--keep-failed is not for EMR, which ends a node that could not start",
-           "give --log-uri, where EMR says what failed");
+           "give --log-uri: EMR writes there what failed");
   }
   if (!spec.elastic_role.empty())
-    refuse("--elastic-role is not for EMR", "--instance-profile says what its nodes may do");
+    refuse("--elastic-role is not for EMR", "--instance-profile sets the rights of its nodes");
   if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give --workers 1 or more");
   if (spec.instance_types.size() > 1) refuse("EMR takes one --instance-type", "give one");
-  if (spec.head_only || spec.placement || spec.efa || spec.spot != "off" || !spec.prepare.empty() ||
+  if (spec.head_only || spec.placement || spec.efa || spec.spot != SpotUse::off || !spec.prepare.empty() ||
       spec.time_to_live.count() > 0 || spec.autostop.count() > 0 || spec.min_workers) {
     refuse("--head-only, --placement, --efa, --spot, --prepare, --ttl, --autostop and --min-workers are not for EMR",
            "leave them out");
@@ -124,7 +124,7 @@ void check_spec(const Spec& spec) {
   if (shared == SharedKind::given_efs && !spec.shared.starts_with("efs:fs-")) {
     refuse(fmt::format("--shared {} names no file system", spec.shared), "such as efs:fs-0123456789abcdef0");
   }
-  if (spec.on == "emr") check_emr(spec);
+  if (spec.on == Service::emr) check_emr(spec);
   if (!spec.mount.starts_with('/')) refuse(fmt::format("--mount {} is no folder", spec.mount), "it begins with /");
 }
 

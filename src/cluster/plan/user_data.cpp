@@ -32,7 +32,7 @@ const char* name_of(SharedFolder::Kind kind) {
 
 const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
 
-// What the node's own processes are told; NodeOrder of node_order.hpp reads it.
+// The settings of the node's processes; NodeOrder of node_order.hpp reads them.
 Json node_order(const NodeBoot& boot) {
   return Json::object({{"schema", "dtrain.node/1"},
                        {"cluster", boot.cluster},

@@ -51,7 +51,7 @@ class GlooReduction final : public Reduction {
     for (const Piece& piece : pieces_) operation_.add(piece);
     for (std::size_t bucket = 0; bucket < joiner_.buckets().size(); ++bucket) receive(bucket, end);
     wire_.wait_until_sent(end);
-    // Gloo disturbs whoever still waits when another leaves.
+    // Gloo disturbs ranks that still wait when another leaves.
     mesh_.all_gather({});
     finished_ = true;
     return {std::move(sum()), operation_.notes()};
@@ -118,7 +118,7 @@ std::shared_ptr<::gloo::Context> connect(Communicator& mesh, const std::string& 
   return connect_gloo(mesh, address, deadline);
 }
 
-class GlooCommunicator final : public Communicator {
+class GlooCommunicator final : public HostCommunicator {
  public:
   GlooCommunicator(std::unique_ptr<Communicator> mesh, const std::string& address,
                    std::chrono::milliseconds connect_deadline, std::chrono::milliseconds operation_deadline,

@@ -45,7 +45,7 @@ class GatheringStore final : public ::gloo::rendezvous::Store {
 
 std::shared_ptr<::gloo::Context> connect_gloo(Communicator& mesh, const std::string& address,
                                               std::chrono::milliseconds deadline) {
-  // Gloo waits five times as long as it is told to for a first connection.
+  // Gloo waits five times its time-out for a first connection.
   constexpr int kConnectFactor = 5;
   ::gloo::transport::tcp::attr attr;
   attr.hostname = address;

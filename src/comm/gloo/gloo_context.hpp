@@ -1,5 +1,5 @@
-// Gloo's connections among the ranks of a mesh of ours. Gloo's ports prove nothing: whoever reaches them can disturb
-// the job, so this is for networks that one trusts.
+// Gloo's connections among the ranks of a mesh of ours. Gloo's ports prove nothing: a process that reaches them can
+// disturb the job, so this is for networks that one trusts.
 #pragma once
 
 #include <gloo/context.h>
@@ -12,7 +12,7 @@
 
 namespace dtrain::comm {
 
-// The ranks tell each other Gloo's addresses over `mesh`: no store, no port that is agreed on before. Throws PeerLost
+// The ranks send each other Gloo's addresses over `mesh`: no store, no port that is agreed on before. Throws PeerLost
 // when a rank does not come by the deadline.
 std::shared_ptr<::gloo::Context> connect_gloo(Communicator& mesh, const std::string& address,
                                               std::chrono::milliseconds deadline);

@@ -90,7 +90,7 @@ class World {
 
   void recycle(std::vector<float> sum) { pool_.give(std::move(sum)); }
 
-  // A rank that leaves can no longer answer: everybody who waits or will wait learns it.
+  // A rank that leaves can no longer answer: the ranks that wait or will wait get PeerLost.
   void leave(int rank) {
     const std::lock_guard lock(mutex_);
     if (lost_.empty()) lost_ = fmt::format("rank {} of this process has left", rank);
@@ -118,7 +118,7 @@ class World {
     });
   }
 
-  // Until `done`, even if somebody left meanwhile.
+  // Until `done`, even if a rank left meanwhile.
   template <typename Done>
   void wait(std::unique_lock<std::mutex>& lock, Done done) {
     const bool in_time = changed_.wait_for(lock, deadline_, [&] { return done() || !lost_.empty(); });
@@ -165,7 +165,7 @@ class LocalReduction final : public Reduction {
   bool finished_ = false;
 };
 
-class LocalRank final : public Communicator {
+class LocalRank final : public HostCommunicator {
  public:
   LocalRank(std::shared_ptr<World> world, int rank) : world_(std::move(world)), rank_(rank) {}
   ~LocalRank() override { world_->leave(rank_); }

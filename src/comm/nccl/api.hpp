@@ -1,5 +1,5 @@
-// What is used of NCCL, found when it is first needed. The declarations are those of nccl.h since 2.18, which promises
-// to keep them; tests compare them with the header where it is installed.
+// The functions of NCCL that dtrain uses, loaded when they are first needed. The declarations are those of nccl.h
+// since 2.18, which promises to keep them; tests compare them with the header where it is installed.
 #pragma once
 
 #include <climits>
@@ -27,7 +27,7 @@ struct UniqueId {
   char bytes[128];
 };
 
-// ncclConfig_t of 2.18; a newer NCCL takes what it does not hold for undefined.
+// ncclConfig_t of 2.18; a newer NCCL treats fields that it lacks as undefined.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;

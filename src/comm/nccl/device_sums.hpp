@@ -1,4 +1,4 @@
-// Where the floats of a reduction are on a rank's GPU, and what is done with them there.
+// Memory of a reduction on a rank's GPU, and the additions there.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class DeviceMemory {
   std::byte* data_;
 };
 
-// The memory of one shape of reductions, used again by each of them. All work is asked for and not waited for.
+// The memory of one shape of reductions, used again by each of them. All work is queued; no call waits for it.
 class DeviceSums {
  public:
   // Rank `rank` of `ranks`. `any_order`: NCCL adds the ranks' sums up as it likes, not by the tree.
@@ -34,7 +34,7 @@ class DeviceSums {
              int ranks, bool any_order);
   bool is_for(const ReductionShape& shape, const std::vector<FloatRange>& ranges) const;
   int parts() const { return static_cast<int>(plans_.size()); }
-  // Whether the rank has all that it can add up of its own once this shard's leaf is there.
+  // Whether this shard is the rank's last one.
   bool is_last(int shard) const { return shard + 1 == span_.last; }
   bool has_leaves() const { return span_.first < span_.last; }
 

@@ -22,7 +22,7 @@ struct Transfer {
   Chunk chunk;    // positions in the contribution
 };
 
-// Of this rank's chunk: node = left + right.
+// An addition in this rank's chunk: node = left + right.
 struct Join {
   int left = -1, right = -1, node = -1;
 };

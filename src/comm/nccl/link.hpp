@@ -1,5 +1,5 @@
-// One NCCL communicator, without a call that can block for ever: it is made non-blocking, looked after until it has
-// taken what it was given, and aborted when it has not by the deadline.
+// One NCCL communicator whose calls never block for ever: it is non-blocking, polled until NCCL has accepted the work,
+// and aborted when NCCL has not done so by the deadline.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace dtrain::comm::nccl {
 
 using Clock = std::chrono::steady_clock;
 
-// One thread calls; it stops waiting when `aborted` becomes true. What throws PeerLost or Error leaves it dead.
+// One thread calls; it stops waiting when `aborted` becomes true. After PeerLost or Error it is dead.
 class Link {
  public:
   // All ranks of `mesh` at once, which carries the name of the communicator from rank 0. Blocks until they have met.

@@ -17,6 +17,15 @@ namespace dtrain::comm {
 namespace nccl {
 namespace {
 
+// Threads: the trainer's thread makes all calls of NCCL and of the accelerator, which queues work on one stream.
+// abort() comes from any thread and sets a flag only; the waits of Link look at it, and the trainer's thread then
+// aborts NCCL.
+// Locks: none, except for the memory of host leaves, which other threads ask for.
+// Lifetime: sums_ holds memory that peers read until all have finished a reduction; so finish() ends with a barrier.
+// The executable may read the sum until the next reduction begins. The last owner destroys the communicator: the
+// trainer's thread, or after a freeze the session's heartbeat thread.
+// Failure: PeerLost from a deadline, an error that NCCL reports, or an abort leaves the communicator dead. die() ends
+// the NCCL communicator before anything waits for the stream, which may hold a transfer to a lost rank.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> mesh, const NcclSite& site, std::chrono::milliseconds connect_deadline,
@@ -38,7 +47,7 @@ class NcclCommunicator final : public Communicator {
   std::vector<std::string> all_gather(ByteView mine) override { return mesh_->all_gather(mine); }
   void send(int to, ByteView bytes) override { mesh_->send(to, bytes); }
   void receive(int from, std::span<std::byte> bytes) override { mesh_->receive(from, bytes); }
-  // The thread that waits for NCCL ends that itself: nothing of it may be called from two threads.
+  // NCCL calls of one communicator must come from one thread, so the waiting thread ends NCCL itself.
   void abort() noexcept override {
     aborted_ = true;
     mesh_->abort();
@@ -49,7 +58,7 @@ class NcclCommunicator final : public Communicator {
     abort();
     link_.reset();
   }
-  // Everybody's note, before NCCL moves a byte: it does not know what the other side takes for the size.
+  // The notes of all ranks, before NCCL moves a byte: it does not know what the other side takes for the size.
   std::vector<Note> agree(const ReductionShape& shape, const Note& note);
   Accelerator& device() { return *device_; }
   DeviceSums& sums(const ReductionShape& shape, const std::vector<FloatRange>& parts);
@@ -80,31 +89,47 @@ class NcclDeviceReduction final : public DeviceReduction {
 
   void begin(DeviceMark mark) override { device_.wait_for(mark); }
 
-  // A part of the last leaf is sent on at once, while the next part is still computed.
+  // The parts of the last leaf wait for exchange(): on the device's queue, the transfer of a part comes before the next
+  // part is taken.
   void take(int shard, int part, const float* values, DeviceMark ready) override {
-    device_.wait_for(ready);
-    sums_.take(shard, part, values);
-    if (sums_.is_last(shard)) exchange(part);
+    if (sums_.is_last(shard)) {
+      last_leaf_.push_back({shard, part, values, ready});
+    } else {
+      add_up({shard, part, values, ready});
+    }
   }
 
   DeviceMark taken() override { return device_.mark(); }
 
-  DeviceSum finish() override {
-    if (notes_.empty() && !sums_.has_leaves()) {
-      for (int part = 0; part < sums_.parts(); ++part) exchange(part);
+  void exchange() override {
+    notes_ = owner_.agree(shape_, note_);
+    for (const TakenPart& taken : last_leaf_) {
+      add_up(taken);
+      sums_.exchange(taken.part, owner_.link(), owner_.deadline());
     }
-    if (notes_.empty()) notes_ = owner_.agree(shape_, note_);
+    if (sums_.has_leaves()) return;
+    for (int part = 0; part < sums_.parts(); ++part) sums_.exchange(part, owner_.link(), owner_.deadline());
+  }
+
+  DeviceSum finish() override {
+    if (notes_.empty()) exchange();
     owner_.link().wait_for_device(owner_.deadline());
-    // Whoever leaves takes memory away that its peers may still read.
+    // A rank that leaves frees memory that its peers may still read.
     owner_.all_gather({});
     finished_ = true;
     return {sums_.sum(), std::move(notes_)};
   }
 
  private:
-  void exchange(int part) {
-    if (notes_.empty()) notes_ = owner_.agree(shape_, note_);
-    sums_.exchange(part, owner_.link(), owner_.deadline());
+  struct TakenPart {
+    int shard = 0, part = 0;
+    const float* values = nullptr;
+    DeviceMark ready;
+  };
+
+  void add_up(const TakenPart& taken) {
+    device_.wait_for(taken.ready);
+    sums_.take(taken.shard, taken.part, taken.values);
   }
 
   NcclCommunicator& owner_;
@@ -112,11 +137,12 @@ class NcclDeviceReduction final : public DeviceReduction {
   DeviceSums& sums_;
   const ReductionShape shape_;
   const Note note_;
+  std::vector<TakenPart> last_leaf_;
   std::vector<Note> notes_;  // of all, once they have agreed
   bool finished_ = false;
 };
 
-// Of leaves that were computed elsewhere: they are brought to the GPU when all of them are there, and the sum back.
+// A reduction of leaves on the host: they are copied to the GPU when all of them are ready, and the sum back.
 class NcclReduction final : public Reduction {
  public:
   NcclReduction(NcclCommunicator& owner, const ReductionShape& shape, const Note& note)

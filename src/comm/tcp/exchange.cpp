@@ -168,7 +168,7 @@ bool Exchange::move_frames() {
   return more;
 }
 
-// A rank may leave once nobody needs it: its end matters to an operation that does.
+// A rank may leave once no operation needs it: its end matters to an operation that does.
 void Exchange::look_for_ends() {
   if (!operation_) return;
   for (std::size_t peer = 0; peer < links_.size(); ++peer) {

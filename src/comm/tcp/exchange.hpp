@@ -1,4 +1,12 @@
 // The thread that moves a communicator's frames, one operation at a time, and the one place where a communicator dies.
+//
+// Threads: the communicator's thread begins an operation and waits in end(); one thread of the exchange owns links,
+// operation and epoll, and only it reads or writes sockets. Other threads reach it through post() and abort(), which
+// wake it by an eventfd.
+// Locks: mutex_ guards the state that both sides share, and is never held during I/O or during an operation's work.
+// Lifetime: an operation and its memory must outlive end() or abandon(): both return when the thread has let go of it.
+// Failure: an exception in a turn (lost peer, damaged frame, deadline, abort) ends in die(): the peers get the reason
+// in a last frame, all connections close, the operation ends, and every later call throws PeerLost with that reason.
 #pragma once
 
 #include <atomic>

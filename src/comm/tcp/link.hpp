@@ -47,7 +47,7 @@ class Link {
   void resume() { stalled_ = false; }  // frames that had no place may have one now
   void note_events(std::uint32_t epoll_events);
   void end(std::string why);  // nothing more is read or written
-  // As the last thing: says why, if a frame fits in now, and closes.
+  // Comes last: sends the reason, if a frame fits in now, and closes.
   void give_up(const std::string& reason) noexcept;
 
  private:

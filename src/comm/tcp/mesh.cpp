@@ -58,7 +58,7 @@ class Call {
     socket_ = std::move(socket);
   }
 
-  // By the Unix socket of a peer on this machine, unless its name led to somebody else.
+  // By the Unix socket of a peer on this machine, unless its name led to another process.
   void connect() {
     if (!near_misleads_) hold(connect_near(to_));
     is_near_ = bool(socket_);

@@ -16,7 +16,7 @@ namespace dtrain::comm::tcp {
 namespace {
 
 // A caller in good faith proves itself within milliseconds, so with more than so many at once the oldest goes.
-constexpr std::size_t kStrangers = 128;
+constexpr std::size_t kMostHandshakes = 128;
 // How long a connection of a generation that is not awaited is kept, and how many of them. One that is older than
 // another that was awaited is hardly to come, unless two are begun at the same time.
 constexpr std::chrono::milliseconds kKeptFor(60'000), kOlderKeptFor(1000);
@@ -67,7 +67,7 @@ Reception::~Reception() {
   reap(true);
 }
 
-// ---- strangers
+// ---- callers that have proved nothing yet
 
 void Reception::serve() {
   // poll() overlooks a listener that is none, which is -1.
@@ -90,42 +90,42 @@ void Reception::serve() {
 
 void Reception::admit(FileDescriptor socket) {
   const std::lock_guard lock(mutex_);
-  if (strangers_.size() >= kStrangers) ::shutdown(strangers_.front().socket.get(), SHUT_RDWR);
-  Stranger& stranger = strangers_.emplace_back();
-  stranger.socket = std::move(socket);
+  if (handshakes_.size() >= kMostHandshakes) ::shutdown(handshakes_.front().socket.get(), SHUT_RDWR);
+  PendingHandshake& pending = handshakes_.emplace_back();
+  pending.socket = std::move(socket);
   try {
-    stranger.thread = std::thread([this, &stranger] { question(stranger); });
+    pending.thread = std::thread([this, &pending] { verify(pending); });
   } catch (const std::system_error&) {
-    strangers_.pop_back();  // no thread to be had: the caller tries again
+    handshakes_.pop_back();  // no thread is free: the caller tries again
   }
 }
 
-void Reception::question(Stranger& stranger) {
+void Reception::verify(PendingHandshake& pending) {
   std::optional<Caller> caller;
   try {
     caller = caller_of(
-        net::prove_and_verify(stranger.socket.get(), net::Role::accepted, secret_, "dtrain data", kProofDeadline));
-  } catch (const Error&) {  // a stranger gets nothing, and nobody is told
+        net::prove_and_verify(pending.socket.get(), net::Role::accepted, secret_, "dtrain data", kProofDeadline));
+  } catch (const Error&) {  // a caller without the token gets no answer, and it is no event for the user
   }
   const std::lock_guard lock(mutex_);
-  if (caller && !closing_) park(*caller, std::move(stranger.socket));
-  stranger.done = true;
+  if (caller && !closing_) park(*caller, std::move(pending.socket));
+  pending.done = true;
 }
 
 // Ends the threads of those who were questioned.
 void Reception::reap(bool all) {
-  std::list<Stranger> gone;
+  std::list<PendingHandshake> gone;
   {
     const std::lock_guard lock(mutex_);
-    for (auto i = strangers_.begin(); i != strangers_.end();) {
+    for (auto i = handshakes_.begin(); i != handshakes_.end();) {
       const auto next = std::next(i);
       if (all && !i->done) ::shutdown(i->socket.get(), SHUT_RDWR);
-      if (all || i->done) gone.splice(gone.end(), strangers_, i);
+      if (all || i->done) gone.splice(gone.end(), handshakes_, i);
       i = next;
     }
     drop_old();
   }
-  for (Stranger& stranger : gone) stranger.thread.join();
+  for (PendingHandshake& pending : gone) pending.thread.join();
 }
 
 // ---- proven callers
@@ -170,8 +170,8 @@ std::map<int, FileDescriptor> Reception::take(const Caller& me, int below, Clock
     for (int rank = 0; rank < below; ++rank) {
       const auto found = parked_.find({me.generation, rank});
       if (found == parked_.end()) continue;
-      // Not a caller with another idea of the generation, nor one that has given up since. Whoever calls again closed
-      // its first call.
+      // Not a caller with another idea of the generation, nor one that has given up since. A peer that calls again
+      // closed its first call.
       if (found->second.ranks == me.ranks && !has_hung_up(found->second.socket.get())) {
         say(found->second.socket.get(), kTaken);
         taken[rank] = std::move(found->second.socket);

@@ -1,4 +1,4 @@
-// The listening port of an endpoint, and the Unix socket beside it. Whoever connects has to prove the job's token and
+// The listening port of an endpoint, and the Unix socket beside it. A caller has to prove the job's token and
 // say which rank of which generation it is; then its connection waits here until the generation's mesh asks for it.
 #pragma once
 
@@ -39,17 +39,17 @@ class Reception {
   ~Reception();
   const PeerAddress& address() const { return address_; }
 
-  // From now on callers of this generation are kept, and those of older ones that nobody awaits are soon sent away.
+  // From now on callers of this generation are kept, and those of older ones that no call awaits are soon closed.
   void await(std::uint64_t generation);
-  void forget(std::uint64_t generation);  // ends await(); connections that nobody took are closed
+  void forget(std::uint64_t generation);  // ends await(); connections that were not taken are closed
   // Waits for a connection from each rank below `below`; gives what came by the deadline, or before `cancelled`.
   std::map<int, FileDescriptor> take(const Caller& me, int below, Clock::time_point deadline,
                                      const std::function<bool()>& cancelled);
   void look_again();  // `cancelled` may have changed
 
  private:
-  // Somebody who has not proved anything yet. Its thread is the only one that reads its socket.
-  struct Stranger {
+  // A caller that has not proved anything yet. Its thread is the only one that reads its socket.
+  struct PendingHandshake {
     FileDescriptor socket;
     bool done = false;
     std::thread thread;
@@ -63,7 +63,7 @@ class Reception {
 
   void serve();
   void admit(FileDescriptor socket);
-  void question(Stranger& stranger);
+  void verify(PendingHandshake& pending);
   void park(const Caller& caller, FileDescriptor socket);
   void reap(bool all);
   void drop_old();
@@ -78,7 +78,7 @@ class Reception {
   std::uint64_t newest_ = 0;  // awaited so far
   std::multiset<std::uint64_t> awaited_;
   std::map<Key, Parked> parked_;
-  std::list<Stranger> strangers_;  // oldest first
+  std::list<PendingHandshake> handshakes_;  // oldest first
   std::thread thread_;
 };
 

@@ -7,7 +7,7 @@
 namespace dtrain::comm::tcp {
 namespace {
 
-// Of what one rank may give to all_gather(): a peer must not make us reserve more.
+// Limit of what one rank may give to all_gather(): a peer must not make us reserve more.
 constexpr std::uint64_t kLargestText = 64 << 20;
 
 }  // namespace

@@ -26,7 +26,7 @@ FileDescriptor accept_from(std::span<const int> listeners, std::chrono::millisec
 
 // By way of listen_near(): at once, or none.
 FileDescriptor connect_near(const PeerAddress& to);
-// None when nobody accepts by the deadline or before `cancelled` says so.
+// None when no peer accepts by the deadline or before `cancelled` says so.
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled);
 
 // No delays, and an end by the kernel when the peer's machine says nothing for so long.

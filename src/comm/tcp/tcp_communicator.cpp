@@ -17,6 +17,10 @@ struct Pools {
   FloatPool chunks;  // of what arrives
 };
 
+// Threads that compute leaves call leaf() and ready(); the joiner adds complete neighbours on these threads and posts
+// pieces to the exchange's thread, which alone touches operation_. The destructor waits, by abandon(), until that
+// thread has let go of the operation, before joiner and operation are destroyed. A reduction without finish() kills the
+// communicator, because its peers wait for the pieces.
 class TcpReduction final : public Reduction {
  public:
   TcpReduction(Exchange& exchange, const MergePlan& plan, Pools& pools, const ReductionShape& shape, const Note& note,
@@ -69,7 +73,7 @@ std::vector<Link> make_links(const MeshPlan& plan, std::vector<FileDescriptor> s
   return links;
 }
 
-class TcpCommunicator final : public Communicator {
+class TcpCommunicator final : public HostCommunicator {
  public:
   TcpCommunicator(const MeshPlan& plan, std::vector<FileDescriptor> sockets, std::chrono::milliseconds deadline,
                   std::function<void(CommPoint)> on_point)

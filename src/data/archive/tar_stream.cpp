@@ -57,7 +57,7 @@ class Header {
     if (error != std::errc() || end != digits.data() + digits.size()) fail("a damaged header");
     return value;
   }
-  // Of the header's bytes, with its own field taken as spaces.
+  // The sum of the header's bytes, with its own field taken as spaces.
   std::uint64_t sum() const {
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < block_.size(); ++i) {

@@ -35,7 +35,7 @@ class Archive {
     }
   }
   std::uint64_t size() const { return state_.size; }
-  // What tells this archive from another of the same name.
+  // Distinguishes this archive from another of the same name.
   std::string version() const { return fmt::format("{} {}", state_.size, state_.etag); }
 
   void read(std::uint64_t offset, std::span<std::byte> into) {

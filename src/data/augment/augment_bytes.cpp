@@ -1,5 +1,5 @@
-// Samples as bytes: what is left to whoever normalises them is cutout, and pad, crop and mirror where nothing else
-// comes before it.
+// Samples as bytes. The backend, which normalises them, also does the cutout, and pad, crop and mirror if no other step
+// comes before them.
 #include <algorithm>
 #include <cstring>
 

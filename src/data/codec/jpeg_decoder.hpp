@@ -11,7 +11,7 @@ namespace dtrain::data {
 
 enum class JpegPixels { grey = 1, rgb = 3, rgbx = 4, inks = 5 };  // bytes a pixel, but 4 for inks: C M Y K, 255 none
 
-// Of the picture at the scale; bottom and right are one behind the last.
+// A part of the image at this scale; bottom and right are exclusive.
 struct JpegPart {
   int scale = 1;  // 1, 2, 4 or 8: the divisor of both sides, which are rounded up
   int top = 0, bottom = 0, left = 0, right = 0;

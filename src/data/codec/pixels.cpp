@@ -8,6 +8,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
+#include <dtrain/base/releaser.hpp>
 
 #include "bytes.hpp"
 #include "codecs.hpp"
@@ -34,7 +35,7 @@ std::uint64_t size_inside(ByteView zstd_frame) {
 
 // One a thread, used again: to make it costs more than to unpack a small image.
 ZSTD_DCtx& decompressor() {
-  thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+  thread_local const std::unique_ptr<ZSTD_DCtx, Releaser<ZSTD_freeDCtx>> context(ZSTD_createDCtx());
   DTRAIN_CHECK(context, "zstd gives a context");
   return *context;
 }

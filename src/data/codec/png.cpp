@@ -5,13 +5,14 @@
 #include <memory>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/releaser.hpp>
 
 #include "codecs.hpp"
 
 namespace dtrain::data {
 namespace {
 
-using Context = std::unique_ptr<spng_ctx, decltype(&spng_ctx_free)>;
+using Context = std::unique_ptr<spng_ctx, Releaser<spng_ctx_free>>;
 
 void check(int error) {
   if (error) throw DataError(fmt::format("PNG: {}", spng_strerror(error)));
@@ -28,7 +29,7 @@ void keep_every_third(Image& image) {
 }  // namespace
 
 void decode_png(ByteView payload, Image& out) {
-  const Context context(spng_ctx_new(0), &spng_ctx_free);
+  const Context context(spng_ctx_new(0));
   DTRAIN_CHECK(context, "libspng gives a context");
   check(spng_set_png_buffer(context.get(), payload.data(), payload.size()));
   spng_ihdr header{};
@@ -42,7 +43,7 @@ void decode_png(ByteView payload, Image& out) {
 }
 
 std::string encode_png(const Image& image) {
-  const Context context(spng_ctx_new(SPNG_CTX_ENCODER), &spng_ctx_free);
+  const Context context(spng_ctx_new(SPNG_CTX_ENCODER));
   DTRAIN_CHECK(context, "libspng gives a context");
   check(spng_set_option(context.get(), SPNG_ENCODE_TO_BUFFER, 1));
   spng_ihdr header{};
@@ -54,8 +55,7 @@ std::string encode_png(const Image& image) {
   check(spng_encode_image(context.get(), image.pixels.data(), image.pixels.size(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE));
   std::size_t size = 0;
   int error = 0;
-  const std::unique_ptr<void, decltype(&std::free)> bytes(spng_get_png_buffer(context.get(), &size, &error),
-                                                          &std::free);
+  const std::unique_ptr<void, Releaser<std::free>> bytes(spng_get_png_buffer(context.get(), &size, &error));
   check(error);
   return {static_cast<const char*>(bytes.get()), size};
 }

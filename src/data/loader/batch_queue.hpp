@@ -33,7 +33,7 @@ struct PendingBatch {
   Slice slice;
   std::shared_ptr<const std::vector<std::uint32_t>> order;  // null: positions are as in the file
   std::shared_ptr<BatchBuffer> buffer;                      // threads write the samples they claimed, without the mutex
-  std::atomic<bool> dropped = false;                        // read without the mutex: nobody wants the rest
+  std::atomic<bool> dropped = false;                        // read without the mutex: the rest is not needed
   int claimed = 0, finished = 0;
   Findings findings;
 
@@ -55,7 +55,7 @@ class BatchQueue {
   bool empty() const { return pending_.empty(); }
   std::size_t size() const { return pending_.size(); }
   bool front_complete() const { return pending_.front()->complete(); }
-  // Nothing was found in it that next() would have to tell.
+  // It has no findings, so that next() returns it as it is.
   bool front_is_good() const {
     const Findings& found = pending_.front()->findings;
     return found.bad.empty() && found.failures.empty();

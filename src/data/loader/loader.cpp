@@ -32,6 +32,15 @@ std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
   return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
 }
 
+// One consumer thread calls start() and next(); `options.threads` workers decode. `mutex` guards the queue of batches
+// and `stopping`. A worker takes the mutex to claim a few samples of the oldest batch that has any left, decodes them
+// into the batch's buffer without it, and takes it again to add its findings. Claims do not overlap, so that writes to
+// a buffer need no lock. `work_there` wakes workers when a batch is opened or the loader stops; `batch_complete` wakes
+// the consumer. Up to `queue_batches` batches are open. A batch that start() drops stays alive while a worker decodes
+// into it, and ends early through its atomic `dropped`. The members before `mutex` belong to the consumer. Workers
+// never throw: errors become findings of the batch, and the consumer examines them in the order of the samples, so that
+// the error of an epoch is the same however the threads raced. The destructor joins the workers before all other
+// members go, as `threads` is the last member.
 struct Loader::State {
   State(const Path& rec, LoaderOptions loader_options);
   ~State();
@@ -95,7 +104,7 @@ Loader::State::~State() {
   work_there.notify_all();
 }
 
-// In the order in which they will be read; none where reading ahead would be of no use.
+// Positions of the records to read, in order; none if all files are local.
 std::vector<std::uint32_t> Loader::State::positions_to_come() const {
   std::vector<std::uint32_t> positions;
   if (!file.is_remote()) return positions;
@@ -168,7 +177,7 @@ Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
   return found;
 }
 
-// The oldest batch, complete; null when there is none.
+// Waits for the oldest batch; null when there is none.
 std::shared_ptr<PendingBatch> Loader::State::take() {
   std::unique_lock lock(mutex);
   if (queue.empty()) return nullptr;

@@ -41,7 +41,7 @@ void check_channels(const RecordSet& file, const nn::Shape& wanted) {
       file.read(position, record);
       decode_image(record.payload, kStoredChannels, image);
     } catch (const DataError&) {
-      continue;  // next() tells about it, when its turn comes
+      continue;  // next() reports it in its turn
     }
     if (image.c == wanted.c) return;
     if (!found) found = nn::Shape{image.c, image.h, image.w};
@@ -81,7 +81,7 @@ nn::Shape stored_shape(const RecordSet& file, const LoaderOptions& options) {
       file.read(position, record);
       return stored_shape(record.payload, options.augment, options.shape);
     } catch (const DataError&) {
-      continue;  // next() tells about it, when its turn comes
+      continue;  // next() reports it in its turn
     }
   }
   return options.shape;

@@ -96,7 +96,7 @@ PackList list_samples(const Archives& archives) {
   return list;
 }
 
-// As a folder with the same files would be.
+// Lists the members in the order of a folder with the same files.
 PackList list_folders(const Archives& archives) {
   const auto& members = archives.members();
   std::map<Path, std::vector<std::size_t>> folders;  // compared part by part, as a walk over them goes

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/releaser.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/record.hpp>
 
@@ -62,7 +63,7 @@ std::vector<Path> far_matches(const std::string& pattern, net::ObjectStore& stor
 std::vector<Path> matches(const std::string& pattern) {
   glob_t found{};
   const int error = ::glob(pattern.c_str(), 0, nullptr, &found);
-  const std::unique_ptr<glob_t, decltype(&::globfree)> owner(&found, &::globfree);
+  const std::unique_ptr<glob_t, Releaser<::globfree>> owner(&found);
   std::vector<Path> files;
   for (std::size_t i = 0; error == 0 && i < found.gl_pathc; ++i) files.emplace_back(found.gl_pathv[i]);
   std::sort(files.begin(), files.end(), naturally_less);

@@ -11,6 +11,11 @@
 
 namespace dtrain::data {
 
+// Nothing changes after the constructor: the offsets and the mapping of a local file are only read, so that any number
+// of threads may read records without a lock. A remote file's reads go through RemoteFile, whose block cache does its
+// own locking. The payload of a local record points into the mapping and ends with the RecordFile; the payload of a
+// remote one is kept alive by Record::owner. A missing or wrong index fails in the constructor. A damaged record or a
+// server that fails is the error of that one read(): other threads and later reads are not affected.
 struct RecordFile::State {
   Path path;
   std::vector<std::uint64_t> offsets;

@@ -19,7 +19,13 @@ struct BlockName {
   std::uint64_t number = 0;
 };
 
-// Safe for concurrent use, by several processes too. Nothing here throws once it is made: a cache that fails is empty.
+// Any number of threads and processes share one folder. A block is written to a temporary name and renamed, so that a
+// reader sees a whole block or none; a block that is removed while it is read stays readable through its descriptor.
+// Locks: claim() holds a lock of one byte of OBJECT/lock (an open-file-description lock, which also excludes threads of
+// this process) while the block is fetched; the kernel releases it if the process dies. Eviction holds `evicting_` and
+// an flock of the file `lock`, without waiting: while another thread or process evicts, this one does not. `used_` is
+// an estimate between evictions. After construction nothing throws: a block that cannot be read counts as missing, and
+// a cache that cannot be written to warns once through `tell` and is only read from then on.
 class BlockCache {
  public:
   // Throws Error when the folder cannot be made.
@@ -52,7 +58,7 @@ class BlockCache {
   std::function<void(const std::string&)> tell_;
   std::atomic<std::uint64_t> writes_{0};
   std::atomic<std::uint64_t> used_{0};  // about: other processes write too
-  std::atomic<bool> broken_{false};     // told already; not written to any more
+  std::atomic<bool> broken_{false};     // the user was warned; not written to any more
   std::mutex evicting_;
 };
 

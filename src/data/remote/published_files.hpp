@@ -1,4 +1,4 @@
-// Files that somebody published, by their name: on this machine or fetched.
+// Published files by name: on this machine, or fetched.
 #pragma once
 
 #include <cstdint>

@@ -11,15 +11,19 @@
 
 namespace dtrain::data {
 
-// Does nothing where all files are local. The set must outlive it.
+// 64 threads fetch blocks, because they wait for the network. One mutex guards the list of positions and both cursors;
+// no thread holds it while it fetches. start() replaces the list: a fetch in flight finishes, and the round number
+// keeps it from being counted for the new list. A fetch that fails stops reading ahead until the next start(): the
+// reader meets the same error and reports it. The destructor waits for fetches in flight. It does nothing if all files
+// are local. The set must outlive it.
 class ReadAhead {
  public:
   ReadAhead(const RecordSet& set, std::uint64_t cache_size);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
-  // Forgets what was to come and begins with these. What cannot be fetched is left to whoever reads it.
+  // Replaces the positions to fetch. A block that cannot be fetched is left to the reader.
   void start(std::vector<std::uint32_t> positions);
-  // So many of them were read: it may go on as far as that and a bounded number more.
+  // The reader has read this many of them: fetching may run a bounded number of records ahead of it.
   void have_read(std::size_t count);
 
  private:

@@ -32,7 +32,7 @@ RemoteFile::RemoteFile(std::string url, const RemoteOptions& options)
       state_(store_->state(url_)),
       checked_((state_.size + kBlock - 1) / kBlock),
       asked_(checked_.size()) {
-  // Without an ETag nothing tells one version of the object from another.
+  // Without an ETag, versions of the object cannot be distinguished.
   if (state_.etag.empty()) return;
   if (state_.size > options.cache_size / 2 && !options.in_runs) {
     if (options.tell) {

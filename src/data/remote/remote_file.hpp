@@ -14,8 +14,9 @@
 
 namespace dtrain::data {
 
-// Safe for concurrent use. Pinned to what the object was when it was opened: a replaced one is a DataError that names
-// both ETags, cached blocks of the old one are never mixed with the new.
+// Safe for concurrent use, with two arrays of atomics in place of a lock. Pinned to the version of the object that was
+// there when it was opened: a replaced object is a DataError that names both ETags, and cached blocks of the old one
+// are never mixed with the new.
 class RemoteFile {
  public:
   RemoteFile(std::string url, const RemoteOptions& options);
@@ -23,7 +24,7 @@ class RemoteFile {
   // Throws what net::ObjectStore::read throws.
   void read(std::uint64_t offset, std::span<std::byte> into);
   // Brings these bytes into the cache, if there is one; a block that was asked for in this round already is left to
-  // whoever fetches it. Rounds are not 0.
+  // the thread that fetches it. Rounds are not 0.
   void fetch_ahead(std::uint64_t offset, std::uint64_t size, std::uint32_t round);
 
  private:

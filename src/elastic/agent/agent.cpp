@@ -1,3 +1,10 @@
+// The agent has one thread, that of its loop: signals, sockets, pipes of workers and timers all arrive there, so there
+// is no lock. Only background tasks of the follower, a spot watch and a final sleep use other threads or block.
+//
+// Workers are shared pointers: a callback may remove a worker from the map while it is in use. The end has three steps:
+// end() asks the workers to stop, the timer after `grace` kills them, and finish() kills and reaps every process of the
+// tree, sends what is left and stops the loop. finish() runs even when a worker does not end. A coordinator that this
+// agent started is spared.
 #include <dtrain/elastic/agent.hpp>
 
 #include <fmt/format.h>
@@ -17,8 +24,8 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/channel.hpp>
 
+#include "admission_check.hpp"
 #include "follower.hpp"
-#include "gate.hpp"
 #include "spot_notice.hpp"
 #include "surroundings.hpp"
 #include "wire.hpp"
@@ -30,12 +37,11 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 100ms;
-// For the last frames to reach the coordinator, and for processes that the kernel is slow to end.
+// Time for the last frames to reach the coordinator, and for the kernel to end processes.
 constexpr auto kLastTime = 3s;
 // A worker's message grows on its way to the coordinator.
 constexpr std::size_t kLongestMessage = net::kMaxFrame - 64;
-// Output is left out, not queued, when the coordinator is so far behind: a worker must not wait for a screen, and the
-// log file has it all.
+// Output is dropped when so much is unsent: a worker must not wait for a slow terminal, and the log file has all of it.
 constexpr std::size_t kMaxBehind = 32 << 20;
 
 int slot_of(const std::string& text) {
@@ -55,7 +61,7 @@ class Agent {
     tick();
     loop_.run();
     if (!follower_.welcomed()) {
-      throw RemoteError(fmt::format("{}: cannot join the job: {}", options_.join.host, end_reason_));
+      throw RemoteError(fmt::format("{}: cannot join the job: {}", options_.order.host, end_reason_));
     }
   }
 
@@ -78,7 +84,7 @@ class Agent {
                 }};
   }
 
-  // A coordinator that does not know them, because it had counted this host as lost, has others in their place.
+  // A coordinator that had counted this host as lost does not know these workers and has started others.
   void end_workers_but(const std::vector<WorkerId>& keep) {
     const auto workers = workers_;
     for (const auto& [id, worker] : workers) {
@@ -86,8 +92,8 @@ class Agent {
     }
   }
 
-  // Blocked for good, and read from a descriptor: they may come more than once, as the signal of a parent's death does
-  // for each of its threads, and none may cut the end short.
+  // Blocks the signals for good and reads them from a descriptor: they may come more than once, as the signal of a
+  // parent's death does for each of its threads, and none may cut the end short.
   void catch_stop_signals() {
     sigset_t signals;
     ::sigemptyset(&signals);
@@ -102,7 +108,7 @@ class Agent {
     });
   }
 
-  // The first one is a notice: the workers leave at the next step. The next one means now.
+  // The first signal is a notice, so that workers leave at the next step. The second one ends the agent at once.
   void on_signal(int signal) {
     const bool first = !std::exchange(noticed_, true);
     if (!first || !joined_ || signal == SIGHUP) return end("a stop signal");
@@ -110,17 +116,17 @@ class Agent {
   }
 
   void give_notice(const SpotNotice& notice) {
-    follower_.tell(Tag::notice, 0, Json::object({{"leave", notice.leave}, {"reason", notice.reason}}).dump());
+    follower_.send(Tag::notice, 0, Json::object({{"leave", notice.leave}, {"reason", notice.reason}}).dump());
   }
 
   void watch_for_the_clouds_notice() {
-    const std::string url = notice_url_of(follower_.welcome().notice_url, options_.join.host);
+    const std::string url = notice_url_of(follower_.welcome().notice_url, options_.order.host);
     if (url.empty() || spot_watch_) return;
     spot_watch_.emplace(loop_, url, [this](const SpotNotice& notice) { give_notice(notice); });
   }
 
   void tick() {
-    if (stop_signal() != 0) end("a stop signal");  // one that came before they were blocked
+    if (stop_signal() != 0) end("a stop signal");  // a signal from before they were blocked
     reap_what_was_adopted();
     loop_.after(kTick, [this] { tick(); });
   }
@@ -128,15 +134,15 @@ class Agent {
   void reap_what_was_adopted() {
     std::vector<pid_t> known;
     for (const auto& [id, worker] : workers_) known.push_back(worker->id());
-    if (gate_) known.push_back(gate_->process());
+    if (admission_check_) known.push_back(admission_check_->process());
     while (reap_adopted(known) > 0) {
     }
   }
 
   void obey(const AgentFrame& frame) {
-    if (frame.tag == Tag::gate) return try_gate(Json::parse(frame.body, "what a host must pass"));
+    if (frame.tag == Tag::check) return run_admission_check(Json::parse(frame.body, "what a host must pass"));
     if (frame.tag == Tag::start) return start_worker(frame.worker, slot_of(frame.body));
-    if (frame.tag == Tag::end) return end("the coordinator said so");
+    if (frame.tag == Tag::end) return end("the coordinator ended it");
     const auto found = workers_.find(frame.worker);
     if (found == workers_.end()) return;
     const auto worker = found->second;
@@ -145,41 +151,43 @@ class Agent {
   }
 
   WorkerJob job_of(WorkerId id, int slot) const {
-    const auto& join = options_.join;
-    return {id, join.host, slot, follower_.local_address(), join.token, join.job_folder, follower_.welcome().document};
+    const auto& order = options_.order;
+    return {
+        id, order.host, slot, follower_.local_address(), order.token, order.job_folder, follower_.welcome().document};
   }
 
-  void try_gate(const Json& options) {
+  void run_admission_check(const Json& options) {
     if (ending_) return;
-    if (!gate_) gate_.emplace(loop_, gate_setting());
-    gate_->run(gate_options_from_json(options),
-               [this](const GateResult& result) { follower_.tell(Tag::gated, 0, to_json(result).dump()); });
+    if (!admission_check_) admission_check_.emplace(loop_, admission_check_setup());
+    admission_check_->run(admission_check_options_from_json(options), [this](const AdmissionCheckResult& result) {
+      follower_.send(Tag::checked, 0, to_json(result).dump());
+    });
   }
 
-  GateSetting gate_setting() const {
-    const auto& join = options_.join;
+  AdmissionCheckSetup admission_check_setup() const {
+    const auto& order = options_.order;
     Json input = to_json(job_of(0, 0));
-    input["coordinator"] = Json::object({{"address", join.address}, {"port", int{join.port}}});
-    return {.host = join.host,
-            .job_folder = join.job_folder,
+    input["coordinator"] = Json::object({{"address", order.address}, {"port", int{order.port}}});
+    return {.host = order.host,
+            .job_folder = order.job_folder,
             .environment = workers_environment(follower_.welcome()),
-            .folder = workers_folder(follower_.welcome(), join),
-            .mark = tree_mark(join) + "gate.",
+            .folder = workers_folder(follower_.welcome(), order),
+            .mark = tree_mark(order) + "gate.",
             .check = options_.check_command,
             .check_input = input.dump()};
   }
 
   void start_worker(WorkerId id, int slot) {
     if (ending_ || workers_.contains(id)) return;
-    const auto& join = options_.join;
+    const auto& order = options_.order;
     const WorkerJob job = job_of(id, slot);
-    const auto worker = std::make_shared<WorkerProcess>(loop_, job, worker_log(join.job_folder, join.host, slot));
+    const auto worker = std::make_shared<WorkerProcess>(loop_, job, worker_log(order.job_folder, order.host, slot));
     try {
       worker->start(options_.worker_command, workers_environment(follower_.welcome()),
-                    workers_folder(follower_.welcome(), join), fmt::format("{}{}.", tree_mark(join), id),
+                    workers_folder(follower_.welcome(), order), fmt::format("{}{}.", tree_mark(order), id),
                     events_of(id));
     } catch (const Error& error) {
-      follower_.tell_kept(Tag::exited, id, to_json(Exited{127, 0, {error.what()}}).dump());
+      follower_.send_kept(Tag::exited, id, to_json(Exited{127, 0, {error.what()}}).dump());
       return;
     }
     workers_[id] = worker;
@@ -198,32 +206,32 @@ class Agent {
       left_out_[id] += std::ranges::count(lines, '\n');
       return;
     }
-    tell_of_left_out(id);
-    follower_.tell(Tag::output, id, lines);
+    report_left_out(id);
+    follower_.send(Tag::output, id, lines);
   }
 
-  void tell_of_left_out(WorkerId id) {
+  void report_left_out(WorkerId id) {
     const auto found = left_out_.extract(id);
-    if (found) follower_.tell(Tag::output, id, fmt::format("dtrain: {} lines are left out here\n", found.mapped()));
+    if (found) follower_.send(Tag::output, id, fmt::format("dtrain: {} lines are left out here\n", found.mapped()));
   }
 
   void pass_on(WorkerId id, const std::string& message) {
     if (message.size() <= kLongestMessage) {
-      // A heartbeat is as good as the next one.
-      if (memory_.said(id, message) == WorkerMemory::Kind::heartbeat) return follower_.tell(Tag::say, id, message);
-      return follower_.tell_kept(Tag::say, id, message);
+      // Heartbeats need not be kept: the next one replaces a lost one.
+      if (memory_.said(id, message) == WorkerMemory::Kind::heartbeat) return follower_.send(Tag::say, id, message);
+      return follower_.send_kept(Tag::say, id, message);
     }
     if (const auto found = workers_.find(id); found != workers_.end()) found->second->kill(false);
   }
 
   void worker_exited(WorkerId id, const Exited& exited) {
-    tell_of_left_out(id);
-    follower_.tell_kept(Tag::exited, id, to_json(exited).dump());
+    report_left_out(id);
+    follower_.send_kept(Tag::exited, id, to_json(exited).dump());
     workers_.erase(id);
     if (ending_ && workers_.empty()) finish();
   }
 
-  // Workers are asked, then killed; then everything goes that this process ever started.
+  // Asks the workers to end, then kills them; then kills every process that this agent started.
   void end(const std::string& reason) {
     if (std::exchange(ending_, true)) return;
     end_reason_ = reason;
@@ -238,9 +246,9 @@ class Agent {
 
   void finish() {
     if (std::exchange(finishing_, true)) return;
-    const std::vector<pid_t> spared = processes_marked(coordinator_mark(options_.join));
-    kill_tree(::getpid(), tree_mark(options_.join), spared);
-    // Those that are not reaped here would be left to whoever adopts this process's children.
+    const std::vector<pid_t> spared = processes_marked(coordinator_mark(options_.order));
+    kill_tree(::getpid(), tree_mark(options_.order), spared);
+    // Reap them here; otherwise this agent's parent would inherit them.
     for (int i = 0; i < 50 && !descendants_of(::getpid(), spared).empty(); ++i) std::this_thread::sleep_for(10ms);
     reap_what_was_adopted();
     if (coordinator_gone_) return loop_.stop();
@@ -251,11 +259,11 @@ class Agent {
   const AgentOptions& options_;
   net::Loop loop_;
   FileDescriptor stop_signals_;
-  std::optional<GateKeeper> gate_;
+  std::optional<AdmissionCheck> admission_check_;
   WorkerMemory memory_;
   Follower follower_;
   std::map<WorkerId, std::shared_ptr<WorkerProcess>> workers_;
-  std::map<WorkerId, std::ptrdiff_t> left_out_;  // lines that were not shown
+  std::map<WorkerId, std::ptrdiff_t> left_out_;  // lines of output that were dropped
   std::optional<SpotWatch> spot_watch_;
   bool noticed_ = false;
   bool joined_ = false, ending_ = false, finishing_ = false, coordinator_gone_ = false;

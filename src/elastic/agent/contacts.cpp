@@ -14,11 +14,11 @@ void Contacts::heard(const std::string& host, Time now) {
   if (const auto found = hosts_.find(host); found != hosts_.end()) found->second.heard = now;
 }
 
-std::vector<CircleAgent> Contacts::agents_of(const std::vector<Member>& members) const {
-  std::vector<CircleAgent> agents;
+std::vector<Voter> Contacts::voters_of(const std::vector<Member>& members) const {
+  std::vector<Voter> agents;
   for (const Member& member : members) {
     const auto host = hosts_.find(member.host);
-    const auto same = [&](const CircleAgent& agent) { return agent.host == member.host; };
+    const auto same = [&](const Voter& agent) { return agent.host == member.host; };
     if (host != hosts_.end() && std::ranges::none_of(agents, same)) agents.push_back(host->second.agent);
   }
   return agents;

@@ -1,4 +1,4 @@
-// Signs of life between a coordinator and its agents, as the coordinator counts them.
+// The coordinator's record of signs of life from its agents. Used by the loop's thread only.
 #pragma once
 
 #include <cstdint>
@@ -6,37 +6,38 @@
 #include <string>
 #include <vector>
 
-#include <dtrain/elastic/state.hpp>
+#include <dtrain/elastic/policy.hpp>
+#include <dtrain/elastic/voters.hpp>
 
 namespace dtrain::elastic {
 
 class Contacts {
  public:
-  // A fresh agent never followed anybody: it has nothing to promise to another coordinator, as if it had answered.
-  void add(const CircleAgent& agent, bool fresh, Time now) {
+  // A fresh agent has never followed a coordinator and cannot have voted for another one, so it counts as answering.
+  void add(const Voter& agent, bool fresh, Time now) {
     hosts_[agent.host] = {.agent = agent, .heard = now, .answered = fresh ? now : Time{}};
   }
   void remove(const std::string& host) { hosts_.erase(host); }
   void heard(const std::string& host, Time now);
 
-  // Of these members, those that are connected, in the order of their first member.
-  std::vector<CircleAgent> agents_of(const std::vector<Member>& members) const;
+  // The connected voters among the hosts of these members, in the order of their first member.
+  std::vector<Voter> voters_of(const std::vector<Member>& members) const;
 
-  // A sign of life goes to everybody now: its number.
+  // Number of the sign of life that is sent to all agents now.
   std::uint64_t beat(Time now);
-  // The host has answered it, so it did not promise itself to another coordinator before `beat` was sent.
+  // The host answered it, so it voted for no other coordinator before `beat` was sent.
   void answered(const std::string& host, std::uint64_t beat);
 
-  // Nothing came from them for so long, this process's own standstills not counted.
+  // Hosts that were silent for so long; time during which this process itself was held up does not count.
   std::vector<std::string> silent(Duration limit, Time now) const;
-  // Of these hosts, how many have answered a sign of life that was sent after `since`.
+  // Number of these hosts that have answered a sign of life sent after `since`.
   std::size_t answered_since(const std::vector<std::string>& hosts, Time since) const;
 
  private:
   struct Host {
-    CircleAgent agent{};
+    Voter agent{};
     Time heard{};
-    Time answered{};  // when the newest beat that it answered was sent
+    Time answered{};  // send time of the newest beat that it answered
   };
   std::map<std::string, Host> hosts_;
   std::map<std::uint64_t, Time> sent_;

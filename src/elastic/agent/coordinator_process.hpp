@@ -1,4 +1,4 @@
-// The process of a new coordinator, started by the agent that the others chose. It outlives the agent.
+// The process of a new coordinator, started by the agent that won the election. It outlives the agent.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace dtrain::elastic {
 
 class CoordinatorProcess {
  public:
-  // Its words for people go to logs/coordinator.log of the job folder. `on_port`: once, 0: it ended before it had one.
-  // Throws Error when it does not start. Borrows the loop.
+  // Its messages for the user go to logs/coordinator.log in the job folder. `on_port` is called once; 0: the process
+  // ended before it had a port. Throws Error when it does not start. `loop` must outlive this.
   CoordinatorProcess(net::Loop& loop, const std::vector<std::string>& command, std::vector<std::string> environment,
                      const Path& folder, const CoordinatorOrder& order,
                      std::function<void(std::uint16_t port)> on_port);

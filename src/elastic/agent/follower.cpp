@@ -1,3 +1,10 @@
+// Keeps an agent connected to the coordinator of the highest term. There is one connection in use (channel_) and at
+// most one that waits for its welcome (joining_); frames of any other channel are ignored. Everything happens on the
+// loop's thread; results of background tasks come back to it, and every such callback checks over_ first.
+//
+// Reports on workers are kept until a coordinator has confirmed them with a sign of life, and are sent again to the
+// next coordinator; other frames are dropped while there is no connection. A lost connection ends the agent, or starts
+// the search for a coordinator when agents outlive it. on_over is called once, for every reason to end.
 #include "follower.hpp"
 
 #include <fmt/format.h>
@@ -15,9 +22,9 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 100ms;
-// Ticks further apart: this process was held up, and what the coordinator sent meanwhile must be read first.
+// Ticks further apart than this: this process was held up, and reads the coordinator's frames before it judges silence.
 constexpr auto kLongTick = 1s;
-// The coordinator answers a join at once, or is not worth waiting for; the first one may be busy starting many.
+// The coordinator answers a join request at once; the first coordinator may be busy starting many agents.
 constexpr auto kWelcomeDeadline = 2s, kFirstWelcomeDeadline = 10s;
 constexpr auto kDialDeadline = 2s;
 constexpr std::size_t kMaxKept = 4096;
@@ -29,15 +36,15 @@ struct Reached {
   comm::PeerAddress address;
 };
 
-// The coordinator, by the first address that leads there; where none does, the first one's reason is what matters.
-Reached reach_coordinator(net::Loop& loop, const AgentJoin& join, std::chrono::milliseconds deadline) {
-  std::vector<std::string> addresses = join.more_addresses;
-  addresses.insert(addresses.begin(), join.address);
+// Connects to the first address that answers; throws the failure of the first address when none does.
+Reached reach_coordinator(net::Loop& loop, const AgentOrder& order, std::chrono::milliseconds deadline) {
+  std::vector<std::string> addresses = order.more_addresses;
+  addresses.insert(addresses.begin(), order.address);
   const auto each = deadline / static_cast<int>(addresses.size());
   std::exception_ptr first;
   for (const std::string& address : addresses) {
     try {
-      return {net::connect_channel(loop, address, join.port, join.token, each), {address, join.port}};
+      return {net::connect_channel(loop, address, order.port, order.token, each), {address, order.port}};
     } catch (const RemoteError&) {
       if (!first) first = std::current_exception();
     }
@@ -48,16 +55,16 @@ Reached reach_coordinator(net::Loop& loop, const AgentJoin& join, std::chrono::m
 }  // namespace
 
 Follower::Follower(net::Loop& loop, const AgentOptions& options, Events events)
-    : loop_(loop), options_(options), events_(std::move(events)), errands_(loop) {}
+    : loop_(loop), options_(options), events_(std::move(events)), tasks_(loop) {}
 
 void Follower::start() {
-  const AgentJoin& join_options = options_.join;
-  auto [channel, address] = reach_coordinator(loop_, join_options, options_.connect_deadline);
+  const AgentOrder& order = options_.order;
+  auto [channel, address] = reach_coordinator(loop_, order, options_.connect_deadline);
   local_address_ = channel->local_address();
-  peers_.emplace(loop_, errands_, local_address_, join_options.token,
-                 Peers::Events{.on_promise_asked = [this](const PromiseAsked& asked) { return answer(asked); },
+  peers_.emplace(loop_, tasks_, local_address_, order.token,
+                 Peers::Events{.on_vote_request = [this](const VoteRequest& asked) { return answer(asked); },
                                .on_leader = [this](const Leader& leader) { feed(LeaderFound{leader}); }});
-  election_.self = {join_options.host, join_options.tree, {local_address_, peers_->port()}};
+  election_.self = {order.host, order.tree, {local_address_, peers_->port()}};
   election_.heard = last_tick_ = now();
   join(std::move(channel), address);
   tick();
@@ -76,17 +83,17 @@ void Follower::tick() {
   if (!over_) loop_.after(kTick, [this] { tick(); });
 }
 
-// What it says.
+// Frames to the coordinator.
 
-void Follower::tell(Tag tag, WorkerId worker, std::string_view body) {
+void Follower::send(Tag tag, WorkerId worker, std::string_view body) {
   if (!channel_) return;
   if (tag == Tag::say || tag == Tag::exited) ++frames_;
   channel_->send(encode(tag, worker, body));
 }
 
-void Follower::tell_kept(Tag tag, WorkerId worker, std::string_view body) {
+void Follower::send_kept(Tag tag, WorkerId worker, std::string_view body) {
   kept_.push_back({.frame = encode(tag, worker, body), .ended = tag == Tag::exited ? worker : 0});
-  if (channel_) send_kept(kept_.back());
+  if (channel_) resend(kept_.back());
   if (!welcome_ || !welcome_->outlive || kept_.size() > kMaxKept) forget_oldest_kept();
 }
 
@@ -95,7 +102,7 @@ void Follower::forget_oldest_kept() {
   kept_.pop_front();
 }
 
-void Follower::send_kept(Kept& kept) {
+void Follower::resend(Kept& kept) {
   kept.number = ++frames_;
   channel_->send(kept.frame);
 }
@@ -107,7 +114,7 @@ void Follower::finish(std::function<void()> done) {
   channel_->close_after_sending();
 }
 
-// A coordinator that may be followed.
+// Joining a coordinator.
 
 void Follower::join(ChannelPtr channel, const comm::PeerAddress& address) {
   joining_ = channel;
@@ -115,13 +122,13 @@ void Follower::join(ChannelPtr channel, const comm::PeerAddress& address) {
   const net::Channel* key = channel.get();
   channel->listen({.on_frame = [this, key](std::string frame) { hear(key, std::move(frame)); },
                    .on_close = [this, key](const std::string& reason) { closed(key, reason); }});
-  const Joined joined{.host = options_.join.host,
-                      .tree = options_.join.tree,
-                      .term = election_.leader ? election_.leader->term : 0,
-                      .port = peers_->port(),
-                      .circles = election_.circles,
-                      .workers = events_.report()};
-  channel->send(encode(Tag::join, 0, to_json(joined).dump()));
+  const JoinRequest request{.host = options_.order.host,
+                            .tree = options_.order.tree,
+                            .term = election_.leader ? election_.leader->term : 0,
+                            .port = peers_->port(),
+                            .voters = election_.voters,
+                            .workers = events_.report()};
+  channel->send(encode(Tag::join, 0, to_json(request).dump()));
   loop_.after(welcome_ ? kWelcomeDeadline : kFirstWelcomeDeadline,
               [this, key] { give_up_joining(key, "the coordinator did not answer"); });
 }
@@ -142,7 +149,7 @@ void Follower::hear(const net::Channel* channel, std::string bytes) {
     if (welcome_->outlive) feed(LeaderHeard{});
     obey(frame);
   } catch (const DataError& error) {
-    over(fmt::format("the coordinator sends what is no message: {}", error.what()));
+    over(fmt::format("the coordinator sent an invalid message: {}", error.what()));
   }
 }
 
@@ -153,7 +160,7 @@ void Follower::hear_first(const AgentFrame& frame) {
 
 void Follower::follow(Welcome welcome) {
   const Leader leader{welcome.term, joining_at_};
-  if (leader.term < election_.promised) return give_up_joining(joining_.get(), "it is an old one");
+  if (leader.term < election_.voted_term) return give_up_joining(joining_.get(), "its term is outdated");
   channel_ = std::exchange(joining_, nullptr);
   welcome_ = std::move(welcome);
   election_.heard = now();
@@ -161,23 +168,23 @@ void Follower::follow(Welcome welcome) {
   if (welcome_->silence > 0ms) election_.times.silence = welcome_->silence;
   frames_ = 0;
   events_.on_welcome(*welcome_);
-  for (Kept& kept : kept_) send_kept(kept);
+  for (Kept& kept : kept_) resend(kept);
   feed(Followed{leader});
 }
 
 void Follower::obey(const AgentFrame& frame) {
   if (frame.tag == Tag::alive) return hear_sign_of_life(frame.body);
-  if (frame.tag != Tag::circle) return events_.on_frame(frame);
-  const CircleNotice notice = circle_notice_from_json(Json::parse(frame.body, "a notice of the coordinator"));
+  if (frame.tag != Tag::voters) return events_.on_frame(frame);
+  const VoterNotice notice = voter_notice_from_json(Json::parse(frame.body, "a notice of the coordinator"));
   feed(notice);
-  tell(Tag::known, 0, std::to_string(notice.circle.generation));
+  send(Tag::known, 0, std::to_string(notice.voter_set.generation));
 }
 
 void Follower::hear_sign_of_life(const std::string& body) {
   const auto space = body.find(' ');
   const std::uint64_t arrived = number_of(space == body.npos ? "" : std::string_view(body).substr(space + 1));
   while (!kept_.empty() && kept_.front().number <= arrived) forget_oldest_kept();
-  tell(Tag::alive, 0, body.substr(0, space));
+  send(Tag::alive, 0, body.substr(0, space));
 }
 
 void Follower::closed(const net::Channel* channel, const std::string& reason) {
@@ -193,10 +200,10 @@ void Follower::over(const std::string& reason) {
   if (!std::exchange(over_, true)) events_.on_over(reason);
 }
 
-// The choice of a coordinator.
+// Elections.
 
-Vote Follower::answer(const PromiseAsked& asked) {
-  last_vote_ = {.voter = election_.self, .granted = false, .term = 0, .leader = {}, .circles = {}};
+Vote Follower::answer(const VoteRequest& asked) {
+  last_vote_ = {.voter = election_.self, .granted = false, .term = 0, .leader = {}, .voters = {}};
   if (welcome_ && welcome_->outlive && !over_) feed(asked);
   return last_vote_;
 }
@@ -211,21 +218,21 @@ void Follower::feed(const ElectEvent& event) {
 
 void Follower::act(const Dial& dial) {
   const comm::PeerAddress address = dial.leader.address;
-  errands_.connect(address.address, address.port, options_.join.token, kDialDeadline,
-                   [this, address](const ChannelPtr& channel) {
-                     if (over_) return;
-                     if (channel) return join(channel, address);
-                     feed(DialFailed{});
-                   });
+  tasks_.connect(address.address, address.port, options_.order.token, kDialDeadline,
+                 [this, address](const ChannelPtr& channel) {
+                   if (over_) return;
+                   if (channel) return join(channel, address);
+                   feed(DialFailed{});
+                 });
 }
 
 void Follower::act(const LookAround&) {
   if (!options_.look_into_folder || std::exchange(looking_, true)) return;
-  errands_.run([this, look = options_.look_into_folder]() -> std::function<void()> {
+  tasks_.run([this, look = options_.look_into_folder]() -> std::function<void()> {
     AgentOptions::FolderNews news;
     try {
       news = look();
-    } catch (const std::exception&) {  // a folder that is not there, or in the middle of a change
+    } catch (const std::exception&) {  // no such folder, or it is being changed
     }
     return [this, news] {
       looking_ = false;
@@ -236,29 +243,29 @@ void Follower::act(const LookAround&) {
   });
 }
 
-void Follower::act(const AskPromises& ask) {
-  for (const CircleAgent& agent : ask.whom) {
-    peers_->ask_promise(agent, {ask.term, ask.trial}, [this, ask, agent](std::optional<Vote> vote) {
+void Follower::act(const RequestVotes& ask) {
+  for (const Voter& agent : ask.whom) {
+    peers_->request_vote(agent, {ask.term, ask.pre_vote}, [this, ask, agent](std::optional<Vote> vote) {
       if (over_) return;
-      Vote none{.voter = agent, .granted = false, .term = 0, .leader = {}, .circles = {}};
-      feed(VoteCame{ask.term, ask.trial, vote ? *vote : none});
+      Vote none{.voter = agent, .granted = false, .term = 0, .leader = {}, .voters = {}};
+      feed(VoteReceived{ask.term, ask.pre_vote, vote ? *vote : none});
     });
   }
 }
 
 void Follower::act(const HangUp& hang_up) {
   if (const ChannelPtr channel = std::exchange(channel_, nullptr)) {
-    channel->send(encode(Tag::deposed, 0, std::to_string(hang_up.term)));
+    channel->send(encode(Tag::stale_term, 0, std::to_string(hang_up.term)));
     channel->close_after_sending();
   }
 }
 
-void Follower::act(const ClaimNext& claim) {
-  const std::string owner = fmt::format("agent {} {}", options_.join.host, options_.join.tree);
-  errands_.run([this, claim, owner, folder = Path(options_.join.job_folder)]() -> std::function<void()> {
+void Follower::act(const AcquireTiebreaker& tiebreaker) {
+  const std::string owner = fmt::format("agent {} {}", options_.order.host, options_.order.tree);
+  tasks_.run([this, tiebreaker, owner, folder = Path(options_.order.job_folder)]() -> std::function<void()> {
     try {
-      const bool won = claim_generation(folder, claim.generation, owner);
-      return [this, claim, won] { feed(ClaimAnswered{claim.generation, won}); };
+      const bool won = acquire_tiebreaker(folder, tiebreaker.generation, owner);
+      return [this, tiebreaker, won] { feed(TiebreakerAnswered{tiebreaker.generation, won}); };
     } catch (const Error& error) {
       return [this, text = std::string(error.what())] { act(Note{text}); };
     }
@@ -267,8 +274,8 @@ void Follower::act(const ClaimNext& claim) {
 
 void Follower::act(const StartCoordinator& start) {
   if (options_.coordinator_command.empty()) return feed(CoordinatorFailed{});
-  Leader leader{start.mandate.term, {local_address_, 0}};
-  const CoordinatorOrder order{start.mandate, options_.join.token, options_.join.job_folder, local_address_,
+  Leader leader{start.election.term, {local_address_, 0}};
+  const CoordinatorOrder order{start.election, options_.order.token, options_.order.job_folder, local_address_,
                                welcome_->document};
   const auto on_port = [this, leader](std::uint16_t port) mutable {
     leader.address.port = port;
@@ -276,10 +283,10 @@ void Follower::act(const StartCoordinator& start) {
     feed(CoordinatorRuns{leader});
   };
   std::vector<std::string> environment = workers_environment(*welcome_);
-  environment.push_back(coordinator_mark(options_.join));
+  environment.push_back(coordinator_mark(options_.order));
   try {
     coordinator_ = std::make_unique<CoordinatorProcess>(loop_, options_.coordinator_command, environment,
-                                                        workers_folder(*welcome_, options_.join), order, on_port);
+                                                        workers_folder(*welcome_, options_.order), order, on_port);
   } catch (const Error& error) {
     act(Note{error.what()});
     feed(CoordinatorFailed{});
@@ -287,11 +294,11 @@ void Follower::act(const StartCoordinator& start) {
 }
 
 void Follower::act(const Announce& announce) {
-  for (const CircleAgent& agent : announce.whom) peers_->tell_leader(agent, announce.leader);
+  for (const Voter& agent : announce.whom) peers_->send_leader(agent, announce.leader);
 }
 
-void Follower::act(const Despair&) {
-  over(fmt::format("no coordinator came for {:.0f} s", std::chrono::duration<double>(welcome_->patience).count()));
+void Follower::act(const GiveUp&) {
+  over(fmt::format("no coordinator was found for {:.0f} s", std::chrono::duration<double>(welcome_->patience).count()));
 }
 
 void Follower::act(const Note& note) {

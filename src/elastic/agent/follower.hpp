@@ -1,4 +1,5 @@
-// An agent's way to the coordinator that it follows, whoever that is now. Carries out what elect() decides.
+// An agent's connection to the coordinator that it follows, through changes of the coordinator. Carries out what
+// elect() decides.
 #pragma once
 
 #include <deque>
@@ -11,33 +12,35 @@
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/net/channel.hpp>
 
+#include "background_tasks.hpp"
 #include "coordinator_process.hpp"
 #include "election/elect.hpp"
-#include "errands.hpp"
 #include "peers.hpp"
 #include "wire.hpp"
 
 namespace dtrain::elastic {
 
-// Everything happens on the loop's thread.
+// Everything happens on the loop's thread. Connects and reads of the job folder run as background tasks, whose results
+// come back to that thread. The loop, the options and the targets of the events must outlive this.
 class Follower {
  public:
   struct Events {
-    std::function<void(const Welcome&)> on_welcome;  // of each coordinator that this agent comes to follow
+    std::function<void(const Welcome&)> on_welcome;  // of each coordinator that this agent follows
     std::function<void(const AgentFrame&)> on_frame;
     std::function<std::vector<WorkerReport>()> report;
     std::function<void(WorkerId)> on_end_known;              // a coordinator has its Exited
-    std::function<void(const std::string& reason)> on_over;  // there is nobody to follow: once
+    std::function<void(const std::string& reason)> on_over;  // once: there is no coordinator to follow
   };
-  // Borrows all.
+  // Keeps references to the loop and the options.
   Follower(net::Loop& loop, const AgentOptions& options, Events events);
 
-  // Blocks until the first coordinator took the connection; its welcome comes later. Throws RemoteError.
+  // Blocks until the first coordinator accepts the connection; its welcome comes later. Throws RemoteError.
   void start();
-  // Reports on workers are kept until a coordinator has them; other frames are for the one that listens now, if any.
-  void tell(Tag tag, WorkerId worker, std::string_view body);
-  void tell_kept(Tag tag, WorkerId worker, std::string_view body);
-  // Nothing is decided any more; `done` once what was sent is let out.
+  // send_kept() keeps a report on a worker until a coordinator has it; send() drops a frame while there is no
+  // connection.
+  void send(Tag tag, WorkerId worker, std::string_view body);
+  void send_kept(Tag tag, WorkerId worker, std::string_view body);
+  // Stops following; calls `done` when all frames are sent.
   void finish(std::function<void()> done);
 
   const Welcome& welcome() const { return *welcome_; }
@@ -49,8 +52,8 @@ class Follower {
   using ChannelPtr = std::shared_ptr<net::Channel>;
   struct Kept {
     std::string frame;
-    WorkerId ended = 0;        // whose Exited it is
-    std::uint64_t number = 0;  // of those that went over this connection
+    WorkerId ended = 0;        // worker whose Exited this is
+    std::uint64_t number = 0;  // among the frames sent over this connection
   };
 
   void tick();
@@ -63,35 +66,35 @@ class Follower {
   void hear_sign_of_life(const std::string& body);
   void closed(const net::Channel* channel, const std::string& reason);
   void over(const std::string& reason);
-  void send_kept(Kept& kept);
+  void resend(Kept& kept);
   void forget_oldest_kept();
 
-  Vote answer(const PromiseAsked& asked);
+  Vote answer(const VoteRequest& asked);
   void feed(const ElectEvent& event);
   void act(const Dial& dial);
   void act(const LookAround&);
-  void act(const AskPromises& ask);
+  void act(const RequestVotes& ask);
   void act(const Answer& given) { last_vote_ = given.vote; }
   void act(const HangUp& hang_up);
-  void act(const ClaimNext& claim);
+  void act(const AcquireTiebreaker& tiebreaker);
   void act(const StartCoordinator& start);
   void act(const Announce& announce);
-  void act(const Despair&);
+  void act(const GiveUp&);
   void act(const Note& note);
 
   net::Loop& loop_;
   const AgentOptions& options_;
   const Events events_;
-  Errands errands_;
+  BackgroundTasks tasks_;
   std::optional<Peers> peers_;
   std::string local_address_;
 
   ChannelPtr channel_;  // to the coordinator that is followed
-  ChannelPtr joining_;  // connected, not welcomed yet
+  ChannelPtr joining_;  // connected, not yet welcomed
   comm::PeerAddress joining_at_;
   std::optional<Welcome> welcome_;
   std::deque<Kept> kept_;
-  std::uint64_t frames_ = 0;  // of that kind over this connection
+  std::uint64_t frames_ = 0;  // kept frames sent over this connection
 
   Election election_;
   Vote last_vote_;

@@ -62,7 +62,7 @@ void LogFile::append(std::string_view lines) {
   if (size_ >= rotate_at_) rotate();
 }
 
-// A disk that fills up may take a part of it.
+// A disk that fills up may take part of the text.
 bool LogFile::write(std::string_view text) {
   while (file_ && !text.empty()) {
     const ssize_t written = ::write(file_.get(), text.data(), text.size());
@@ -83,7 +83,7 @@ void LogFile::rotate() {
   open();
 }
 
-// Also the way back to a file that could not be opened before.
+// Also opens a file again that could not be opened before.
 void LogFile::notice_rename() {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < kLook) return;

@@ -1,7 +1,7 @@
-// A log in the job folder: whole lines, each with its time before it, "2026-01-31T23:59:59.123456Z line". Written by
-// one process. At 64 MiB it becomes NAME.1, and what that was NAME.2, up to NAME.4; when somebody else renames it, a
-// new one is begun. While the disk is full or the folder read-only, lines are counted instead, and a line says how
-// many.
+// A log in the job folder: whole lines, each after its time, "2026-01-31T23:59:59.123456Z line". One process writes it.
+// At 64 MiB it becomes NAME.1, the previous NAME.1 becomes NAME.2, up to NAME.4; after a rename by another process a
+// new file is begun. While the disk is full or the folder read-only, lines are counted, and a later line says how many
+// are missing.
 #pragma once
 
 #include <chrono>

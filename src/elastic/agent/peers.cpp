@@ -10,40 +10,38 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kConnectDeadline = 1000ms;
 constexpr auto kAnswerDeadline = 1000ms;
-// For a peer that connected to ask, and for it to take the answer.
+// Time for a peer to ask, and to take the answer.
 constexpr auto kQuestionDeadline = 5s;
 
 }  // namespace
 
-Peers::Peers(net::Loop& loop, Errands& errands, const std::string& bind_address, const std::string& token,
+Peers::Peers(net::Loop& loop, BackgroundTasks& tasks, const std::string& bind_address, const std::string& token,
              Events events)
     : loop_(loop),
-      errands_(errands),
+      tasks_(tasks),
       token_(token),
       events_(std::move(events)),
       listener_(loop, bind_address, token,
                 [this](std::shared_ptr<net::Channel> channel) { receive(std::move(channel)); }) {}
 
-void Peers::ask_promise(const CircleAgent& whom, const PromiseAsked& question,
-                        std::function<void(std::optional<Vote>)> then) {
-  const Json json = Json::object({{"ask", "promise"}, {"term", question.term}, {"trial", question.trial}});
+void Peers::request_vote(const Voter& whom, const VoteRequest& request, std::function<void(std::optional<Vote>)> then) {
+  const Json json = Json::object({{"ask", "promise"}, {"term", request.term}, {"trial", request.pre_vote}});
   ask(whom, json.dump(), [then = std::move(then)](std::optional<std::string> answer) {
     std::optional<Vote> vote;
     try {
       if (answer) vote = vote_from_json(Json::parse(*answer, "another agent's answer"));
-    } catch (const DataError&) {  // as good as none
+    } catch (const DataError&) {  // counts as no vote
     }
     then(std::move(vote));
   });
 }
 
-void Peers::tell_leader(const CircleAgent& whom, const Leader& leader) {
+void Peers::send_leader(const Voter& whom, const Leader& leader) {
   ask(whom, Json::object({{"ask", "follow"}, {"leader", to_json(leader)}}).dump(), [](const auto&) {});
 }
 
-// The channel lives until it was answered, closed, or too slow.
-void Peers::ask(const CircleAgent& whom, const std::string& text,
-                std::function<void(std::optional<std::string>)> then) {
+// The channel lives until the answer, its close or the deadline.
+void Peers::ask(const Voter& whom, const std::string& text, std::function<void(std::optional<std::string>)> then) {
   const auto connected = [&loop = loop_, text, then](const std::shared_ptr<net::Channel>& channel) {
     if (!channel) return then(std::nullopt);
     struct Call {
@@ -51,7 +49,7 @@ void Peers::ask(const CircleAgent& whom, const std::string& text,
       std::function<void(std::optional<std::string>)> then;
       void end(std::optional<std::string> answer) {
         const auto open = std::exchange(channel, nullptr);
-        if (const auto told = std::exchange(then, nullptr)) told(std::move(answer));
+        if (const auto callback = std::exchange(then, nullptr)) callback(std::move(answer));
       }
     };
     const auto call = std::make_shared<Call>(Call{channel, then});
@@ -60,7 +58,7 @@ void Peers::ask(const CircleAgent& whom, const std::string& text,
     channel->send(text);
     loop.after(kAnswerDeadline, [call] { call->end(std::nullopt); });
   };
-  errands_.connect(whom.address.address, whom.address.port, token_, kConnectDeadline, connected);
+  tasks_.connect(whom.address.address, whom.address.port, token_, kConnectDeadline, connected);
 }
 
 void Peers::receive(std::shared_ptr<net::Channel> channel) {
@@ -83,8 +81,8 @@ std::string Peers::answer(const std::string& text) const {
       events_.on_leader(leader_from_json(json.at("leader")));
       return Json::object({{"ok", true}}).dump();
     }
-    const PromiseAsked asked{static_cast<Term>(json.at("term").as_integer()), json.at("trial").as_bool()};
-    return to_json(events_.on_promise_asked(asked)).dump();
+    const VoteRequest asked{static_cast<Term>(json.at("term").as_integer()), json.at("trial").as_bool()};
+    return to_json(events_.on_vote_request(asked)).dump();
   } catch (const DataError& error) {
     return Json::object({{"error", error.what()}}).dump();
   }

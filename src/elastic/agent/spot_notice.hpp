@@ -1,5 +1,5 @@
-// What EC2 tells an instance about its own end, asked every few seconds over IMDSv2 (a session token, then
-// spot/instance-action and events/recommendations/rebalance). A thread of its own: nobody waits for it.
+// Notices of EC2 about the end of this instance, polled every few seconds with IMDSv2 (a session token, then
+// spot/instance-action and events/recommendations/rebalance). The requests run on a thread of their own.
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,13 @@
 
 namespace dtrain::elastic {
 
-// Where to ask: "auto" (the service's address on EC2, else nowhere), "none", or a URL, in which {host} is replaced.
-// Empty: nowhere.
+// The address to poll: for "auto" that of the service on EC2 (elsewhere none), for "none" none, otherwise a URL in
+// which {host} is replaced. Empty: none.
 std::string notice_url_of(const std::string& choice, const std::string& host);
 
 struct SpotNotice {
-  bool leave = false;  // false: only a recommendation to leave soon
-  std::string reason;  // for people
+  bool leave = false;  // false: a recommendation to leave soon
+  std::string reason;  // for the user
 };
 
 class SpotWatch {

@@ -1,4 +1,4 @@
-// Where the processes run that an agent starts: as the coordinator wants it, as far as this host has it.
+// Environment and folder of the processes that an agent starts: the coordinator's, as far as this host has them.
 #pragma once
 
 #include <dtrain/base/process.hpp>
@@ -11,10 +11,10 @@ inline std::vector<std::string> workers_environment(const Welcome& welcome) {
   return welcome.keep_own ? with_variables(own_environment(), welcome.environment) : welcome.environment;
 }
 
-// What the person's folder was for, relative paths, cannot be had on a machine without it; the job folder is there.
-inline Path workers_folder(const Welcome& welcome, const AgentJoin& join) {
+// A machine without the user's folder cannot resolve the user's relative paths, so the job folder takes its place.
+inline Path workers_folder(const Welcome& welcome, const AgentOrder& order) {
   std::error_code error;
-  return std::filesystem::is_directory(welcome.folder, error) ? welcome.folder : join.job_folder;
+  return std::filesystem::is_directory(welcome.folder, error) ? welcome.folder : order.job_folder;
 }
 
 }  // namespace dtrain::elastic

@@ -6,7 +6,7 @@
 
 namespace dtrain::elastic {
 
-std::string welcome_frame(const NetworkCrewOptions& options, std::vector<WorkerId> keep) {
+std::string welcome_frame(const NetworkAgentPoolOptions& options, std::vector<WorkerId> keep) {
   return encode(Tag::welcome, 0,
                 to_json(Welcome{.environment = options.environment,
                                 .keep_own = options.keep_agents_environment,

@@ -1,14 +1,14 @@
-// What a coordinator answers an agent that joins.
+// The coordinator's answer to an agent that joins.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include <dtrain/elastic/network_crew.hpp>
+#include <dtrain/elastic/network_agent_pool.hpp>
 
 namespace dtrain::elastic {
 
-// `keep`: of the workers that the agent has, those that go on.
-std::string welcome_frame(const NetworkCrewOptions& options, std::vector<WorkerId> keep);
+// `keep`: the agent's workers that continue.
+std::string welcome_frame(const NetworkAgentPoolOptions& options, std::vector<WorkerId> keep);
 
 }  // namespace dtrain::elastic

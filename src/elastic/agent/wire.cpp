@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kHead = 9;
 
-// JSON holds text, an environment holds bytes: each byte travels as the character of that number (Latin-1).
+// JSON holds text, an environment holds bytes: each byte travels as the character with its number (Latin-1).
 std::string text_of_bytes(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) {
@@ -64,7 +64,8 @@ std::string encode(Tag tag, WorkerId worker, std::string_view body) {
 
 AgentFrame decode(std::string frame) {
   constexpr std::string_view kTags = "jwgGNske>oxacnd";
-  if (frame.size() < kHead || kTags.find(frame[0]) == kTags.npos) throw DataError("no frame of an agent");
+  if (frame.size() < kHead || kTags.find(frame[0]) == kTags.npos)
+    throw DataError("an agent or coordinator sent an invalid frame");
   AgentFrame decoded{static_cast<Tag>(frame[0]), 0, frame.substr(kHead)};
   for (std::size_t i = 0; i < 8; ++i) {
     decoded.worker |= WorkerId{static_cast<unsigned char>(frame[1 + i])} << 8 * i;
@@ -72,11 +73,11 @@ AgentFrame decode(std::string frame) {
   return decoded;
 }
 
-std::optional<CrewEvent> event_of_host(const std::string& host, const AgentFrame& frame) {
+std::optional<AgentPoolEvent> event_of_host(const std::string& host, const AgentFrame& frame) {
   const auto report = [&] { return Json::parse(frame.body, "an agent's report"); };
   if (frame.tag == Tag::known) return HostKnows{host, number_of(frame.body)};
-  if (frame.tag == Tag::deposed) return Deposed{number_of(frame.body)};
-  if (frame.tag == Tag::gated) return GateTried{host, gate_result_from_json(report())};
+  if (frame.tag == Tag::stale_term) return StaleTerm{number_of(frame.body)};
+  if (frame.tag == Tag::checked) return AdmissionChecked{host, admission_check_result_from_json(report())};
   if (frame.tag != Tag::notice) return std::nullopt;
   const Json notice = report();
   return HostNotice{host, notice.at("leave").as_bool(), notice.at("reason").as_string()};
@@ -88,21 +89,21 @@ std::uint64_t number_of(std::string_view text) {
   return static_cast<std::uint64_t>(*number);
 }
 
-Json to_json(const Joined& joined) {
-  return Json::object({{"host", joined.host},
-                       {"tree", joined.tree},
-                       {"term", joined.term},
-                       {"port", int{joined.port}},
-                       {"circles", to_json(joined.circles)},
-                       {"workers", to_json(joined.workers)}});
+Json to_json(const JoinRequest& request) {
+  return Json::object({{"host", request.host},
+                       {"tree", request.tree},
+                       {"term", request.term},
+                       {"port", int{request.port}},
+                       {"circles", to_json(request.voters)},
+                       {"workers", to_json(request.workers)}});
 }
 
-Joined joined_from_json(const Json& json) {
+JoinRequest join_request_from_json(const Json& json) {
   return {json.at("host").as_string(),
           json.at("tree").as_string(),
           static_cast<Term>(json.at("term").as_integer()),
           static_cast<std::uint16_t>(json.at("port").as_integer()),
-          circles_from_json(json.at("circles")),
+          known_voters_from_json(json.at("circles")),
           worker_reports_from_json(json.at("workers"))};
 }
 
@@ -171,18 +172,18 @@ WorkerJob worker_job_from_json(const Json& json) {
           json.at("document")};
 }
 
-Json to_json(const AgentJoin& join) {
-  return Json::object({{"address", join.address},
-                       {"more_addresses", json_of(join.more_addresses)},
-                       {"port", int{join.port}},
-                       {"token", join.token},
-                       {"host", join.host},
-                       {"job_folder", text_of_bytes(join.job_folder)},
-                       {"tree", join.tree},
-                       {"term", join.term}});
+Json to_json(const AgentOrder& order) {
+  return Json::object({{"address", order.address},
+                       {"more_addresses", json_of(order.more_addresses)},
+                       {"port", int{order.port}},
+                       {"token", order.token},
+                       {"host", order.host},
+                       {"job_folder", text_of_bytes(order.job_folder)},
+                       {"tree", order.tree},
+                       {"term", order.term}});
 }
 
-AgentJoin agent_join_from_json(const Json& json) {
+AgentOrder agent_order_from_json(const Json& json) {
   return {json.at("address").as_string(),
           texts_of(json.at("more_addresses")),
           static_cast<std::uint16_t>(json.at("port").as_integer()),
@@ -194,7 +195,7 @@ AgentJoin agent_join_from_json(const Json& json) {
 }
 
 Json to_json(const CoordinatorOrder& order) {
-  return Json::object({{"mandate", to_json(order.mandate)},
+  return Json::object({{"mandate", to_json(order.election)},
                        {"token", order.token},
                        {"job_folder", text_of_bytes(order.job_folder)},
                        {"address", order.address},
@@ -202,14 +203,14 @@ Json to_json(const CoordinatorOrder& order) {
 }
 
 CoordinatorOrder coordinator_order_from_json(const Json& json) {
-  return {mandate_from_json(json.at("mandate")), json.at("token").as_string(),
+  return {election_result_from_json(json.at("mandate")), json.at("token").as_string(),
           bytes_of_text(json.at("job_folder").as_string()), json.at("address").as_string(), json.at("document")};
 }
 
-std::string coordinator_mark(const AgentJoin& join) {
-  return std::string(kCoordinatorVariable) + "=" + join.tree + ".";
+std::string coordinator_mark(const AgentOrder& order) {
+  return std::string(kCoordinatorVariable) + "=" + order.tree + ".";
 }
 
-std::string tree_mark(const AgentJoin& join) { return "DTRAIN_TREE=" + join.tree + "."; }
+std::string tree_mark(const AgentOrder& order) { return "DTRAIN_TREE=" + order.tree + "."; }
 
 }  // namespace dtrain::elastic

@@ -1,5 +1,5 @@
-// Frames between an agent and the coordinator: a tag, the worker they are about (u64 little-endian, 0: none), a body.
-// What a worker and the coordinator say to each other is carried as it is.
+// Frames between an agent and the coordinator: a tag, the worker concerned (u64 little-endian, 0: none), a body.
+// Messages between a worker and the coordinator pass through unchanged.
 #pragma once
 
 #include <chrono>
@@ -8,28 +8,28 @@
 #include <string_view>
 #include <vector>
 
-#include <dtrain/elastic/circle.hpp>
-#include <dtrain/elastic/crew.hpp>
+#include <dtrain/elastic/agent_pool.hpp>
+#include <dtrain/elastic/voters.hpp>
 
 namespace dtrain::elastic {
 
 enum class Tag : char {
-  join = 'j',     // agent, its first frame: JSON of Joined
-  welcome = 'w',  // coordinator, its answer: JSON of Welcome
-  gate = 'g',     // coordinator: JSON of GateOptions
-  gated = 'G',    // agent, its answer: JSON of GateResult
-  notice = 'N',   // agent: JSON of a HostNotice, without the host
-  start = 's',    // coordinator: the slot, in decimal
-  kill = 'k',     // coordinator: "dump" or nothing
-  end = 'e',      // coordinator: the agent ends, after all of its workers
-  say = '>',      // either way: a message of elastic/protocol.hpp
-  output = 'o',   // agent: whole lines of what a worker printed
-  exited = 'x',   // agent: JSON of Exited
-  alive = 'a',    // coordinator: a sign of life, "BEAT FRAMES": how many say and exited frames came from this agent
-                  // agent, its answer: "BEAT"
-  circle = 'c',   // coordinator: JSON of CircleNotice
-  known = 'n',    // agent, its answer: the generation, in decimal
-  deposed = 'd',  // agent, its last frame: the higher term that it obeys, in decimal
+  join = 'j',        // agent, its first frame: JSON of JoinRequest
+  welcome = 'w',     // coordinator, its answer: JSON of Welcome
+  check = 'g',       // coordinator: JSON of AdmissionCheckOptions
+  checked = 'G',     // agent, its answer: JSON of AdmissionCheckResult
+  notice = 'N',      // agent: JSON of a HostNotice, without the host
+  start = 's',       // coordinator: the slot, in decimal
+  kill = 'k',        // coordinator: "dump" or nothing
+  end = 'e',         // coordinator: the agent ends, after all of its workers
+  say = '>',         // either way: a message of elastic/protocol.hpp
+  output = 'o',      // agent: whole lines of what a worker printed
+  exited = 'x',      // agent: JSON of Exited
+  alive = 'a',       // coordinator: a sign of life, "BEAT FRAMES": how many say and exited frames came from this agent
+                     // agent, its answer: "BEAT"
+  voters = 'c',      // coordinator: JSON of VoterNotice
+  known = 'n',       // agent, its answer: the generation, in decimal
+  stale_term = 'd',  // agent, its last frame: the higher term that it obeys, in decimal
 };
 
 struct AgentFrame {
@@ -39,29 +39,29 @@ struct AgentFrame {
 };
 std::string encode(Tag tag, WorkerId worker, std::string_view body);
 AgentFrame decode(std::string frame);  // throws DataError
-// What an agent's frame says of its host; nullopt: it is about something else. Throws DataError.
-std::optional<CrewEvent> event_of_host(const std::string& host, const AgentFrame& frame);
+// The event that an agent's frame reports about its host; nullopt: the frame is about something else. Throws DataError.
+std::optional<AgentPoolEvent> event_of_host(const std::string& host, const AgentFrame& frame);
 std::uint64_t number_of(std::string_view text);  // in decimal; throws DataError
 
-struct Joined {
+struct JoinRequest {
   std::string host;
-  std::string tree;        // AgentJoin::tree: an agent of an earlier start is refused
-  Term term = 0;           // the newest coordinator that it followed; 0: this is the first one
+  std::string tree;        // AgentOrder::tree: an agent of an earlier start is refused
+  Term term = 0;           // newest coordinator that it followed; 0: none before
   std::uint16_t port = 0;  // where other agents reach it, at the address of this connection
-  Circles circles{};       // these two are for a coordinator that took over
+  KnownVoters voters{};    // this and the next are for a coordinator that takes over
   std::vector<WorkerReport> workers{};
 };
 struct Welcome {
   std::vector<std::string> environment;  // any bytes
-  bool keep_own = false;                 // the agent's own environment stays, below that
+  bool keep_own = false;                 // add them to the agent's own environment
   std::string folder;
   Json document;
   bool forward_output = false;
   Term term = 0;
   bool outlive = false;                  // keep the workers when the coordinator is lost, and find another
-  std::chrono::milliseconds silence{};   // of a coordinator that is lost; 0: only a closed connection counts
-  std::chrono::milliseconds patience{};  // without a coordinator
-  std::vector<WorkerId> keep{};          // of the workers in Joined; the others end
+  std::chrono::milliseconds silence{};   // after which a coordinator is lost; 0: only a closed connection counts
+  std::chrono::milliseconds patience{};  // without a coordinator, before the agent ends
+  std::vector<WorkerId> keep{};          // workers of the JoinRequest that continue; the others end
   std::string notice_url{};              // see notice_url_of()
 };
 struct Exited {
@@ -69,11 +69,11 @@ struct Exited {
   int signal = 0;
   std::vector<std::string> last_lines;
 };
-Json to_json(const Joined& joined);
+Json to_json(const JoinRequest& request);
 Json to_json(const Welcome& welcome);
 Json to_json(const Exited& exited);
-// Throw DataError.
-Joined joined_from_json(const Json& json);
+// These throw DataError.
+JoinRequest join_request_from_json(const Json& json);
 Welcome welcome_from_json(const Json& json);
 Exited exited_from_json(const Json& json);
 

@@ -1,4 +1,4 @@
-// What an agent remembers of its workers, for a coordinator that takes over.
+// The last messages of each worker, which the agent reports to a coordinator that takes over.
 #pragma once
 
 #include <map>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <dtrain/elastic/circle.hpp>
+#include <dtrain/elastic/voters.hpp>
 
 namespace dtrain::elastic {
 
@@ -15,9 +15,9 @@ class WorkerMemory {
   enum class Kind { heartbeat, other };
 
   void started(WorkerId worker, int slot) { workers_[worker].slot = slot; }
-  // A worker's message on its way to the coordinator. One that means nothing is passed on, too: the coordinator judges.
+  // Records a worker's message on its way to the coordinator. Invalid ones pass too: the coordinator handles them.
   Kind said(WorkerId worker, const std::string& message);
-  // Its end has arrived at a coordinator.
+  // A coordinator knows the end of the worker.
   void forget(WorkerId worker) { workers_.erase(worker); }
   std::vector<WorkerReport> reports() const;
 

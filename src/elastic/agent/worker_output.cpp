@@ -27,8 +27,8 @@ Path prepare_log(const Path& job_folder, const std::string& host) {
   return job_folder / "logs" / fmt::format("prepare_{}.log", file_name_of(host));
 }
 
-Path agent_log(const AgentJoin& join) {
-  return Path(join.job_folder) / "logs" / fmt::format("agent_{}.log", file_name_of(join.host));
+Path agent_log(const AgentOrder& order) {
+  return Path(order.job_folder) / "logs" / fmt::format("agent_{}.log", file_name_of(order.host));
 }
 
 std::string WorkerOutput::add(std::string_view bytes) {

@@ -1,5 +1,4 @@
-// What one worker prints: whole lines, appended to its log at once, and the last ones kept for whoever asks why it
-// ended.
+// Output of one worker: whole lines, appended to its log at once. The last lines are kept for the report of its end.
 #pragma once
 
 #include <deque>
@@ -13,7 +12,7 @@
 
 namespace dtrain::elastic {
 
-// With characters that do not belong into a file name replaced.
+// Replaces characters that do not belong into a file name.
 std::string file_name_of(std::string host);
 // <job folder>/logs/<host>.<slot>.log
 Path worker_log(const Path& job_folder, const std::string& host, int slot);
@@ -23,13 +22,13 @@ Path prepare_log(const Path& job_folder, const std::string& host);
 class WorkerOutput {
  public:
   static constexpr std::size_t kLastLines = 20;
-  static constexpr std::size_t kLongestLine = 64 << 10;  // a longer one is cut into several
+  static constexpr std::size_t kLongestLine = 64 << 10;  // longer lines are split
 
-  // Appends to the file. Where that fails, the lines go to the last ones only: a full disk must not end a worker.
+  // Appends to the file. Where that fails only the last lines are kept: a full disk must not end a worker.
   explicit WorkerOutput(const Path& file) : file_(file) {}
-  // The whole lines, newlines included, that these bytes completed.
+  // Returns the whole lines, newlines included, that these bytes completed.
   std::string add(std::string_view bytes);
-  // Nothing follows: the same of what is left.
+  // The output has ended; returns the rest as lines.
   std::string end();
   std::vector<std::string> last_lines() const { return {last_lines_.begin(), last_lines_.end()}; }
 

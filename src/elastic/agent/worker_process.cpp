@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,25 +12,28 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/stack_dump.hpp>
+#include <dtrain/base/wait_status.hpp>
 
 namespace dtrain::elastic {
 namespace {
 
 using namespace std::chrono_literals;
-// For a worker to write its stacks before it is killed.
+// Time for a worker to write its stacks before it is killed.
 constexpr auto kDumpTime = 300ms;
-// After the process ended, for the last of what it said and printed.
+// Time after the end of the process for the rest of its messages and output.
 constexpr auto kDrainTime = 1000ms;
-// Between looks at a process where the kernel has no pidfd_open (before Linux 5.3) or no descriptor is left.
+// Interval of looks at a process where the kernel has no pidfd_open (before Linux 5.3) or no descriptor is left.
 constexpr auto kPoll = 20ms;
-// A worker that closed its socket cannot be told anything more: it has so long to end by itself.
+// Time for a worker that closed its socket to end by itself.
 constexpr auto kSilentTime = 20s;
 
-std::pair<FileDescriptor, FileDescriptor> make_pair(bool sockets) {
+std::pair<FileDescriptor, FileDescriptor> make_socket_pair() {
   int ends[2];
-  const int made = sockets ? ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : ::pipe2(ends, O_CLOEXEC);
-  if (made != 0) throw Error(fmt::format("cannot connect a worker: {}", std::strerror(errno)));
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw Error(fmt::format("cannot connect a worker: {}", std::strerror(errno)));
+  }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
@@ -41,17 +43,17 @@ void WorkerProcess::start(const std::vector<std::string>& command, std::vector<s
                           const Path& folder, const std::string& mark, Events events) {
   mark_ = mark;
   events_ = std::move(events);
-  auto [read_end, write_end] = make_pair(false);
-  auto [ours, theirs] = make_pair(true);
+  Pipe output = make_pipe();
+  auto [ours, theirs] = make_socket_pair();
   environment.push_back(mark);
   Spawn child = spawn_of(command);
   child.environment = std::move(environment);
   child.folder = folder;
-  child.output = child.error = write_end.get();
+  child.output = child.error = output.write_end.get();
   child.extra = theirs.get();
   child.death_signal = SIGKILL;
   channel_ = net::adopt_channel(loop_, std::move(ours));
-  watch_output(std::move(read_end));
+  watch_output(std::move(output.read_end));
   process_ = spawn(child);
   watch_exit();
   channel_->listen({.on_frame =
@@ -123,15 +125,14 @@ void WorkerProcess::look_again_later() {
 
 bool WorkerProcess::reap() {
   if (!has_ended(process_)) return false;
-  // What it left behind still holds its pipe and its socket; killed, they end. The group's number is safe from use by
-  // others until its leader is reaped.
+  // Processes that it left still hold its pipe and socket; kill them. The number of the group cannot be reused until
+  // its leader is reaped.
   ::kill(-process_, SIGKILL);
   kill_marked(mark_);
-  int status = 0;
-  ::waitpid(process_, &status, WNOHANG);
+  const ProcessEnd end = wait_for_end(process_);
   reaped_ = true;
-  exited_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  exited_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  exited_.exit_code = end.code;
+  exited_.signal = end.signal;
   loop_.after(kDrainTime, [self = shared_from_this()] { self->finish(); });
   finish_if_over();
   return true;

@@ -1,4 +1,5 @@
-// One worker, seen by its agent: the process, its socket, its output, its end. Everything happens on the loop's thread.
+// One worker as its agent sees it: process, socket, output, end. Everything happens on the loop's thread; callbacks
+// keep the object alive until the process has ended.
 #pragma once
 
 #include <sys/types.h>
@@ -23,20 +24,21 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   struct Events {
     std::function<void(std::string message)> on_message;  // from the worker to the coordinator
     std::function<void(std::string lines)> on_output;
-    // Once, last: the process is gone, all that it said and printed was handed on, and what it started is being killed.
+    // Called once, last: the process has ended, its messages and output were passed on, its descendants are being
+    // killed.
     std::function<void(Exited)> on_exit;
   };
 
   WorkerProcess(net::Loop& loop, const WorkerJob& job, const Path& log) : loop_(loop), job_(job), output_(log) {}
-  // `mark`: in its environment, and so in that of its descendants. Throws Error when it does not start.
+  // `mark` is put into its environment, which descendants inherit. Throws Error when the process does not start.
   void start(const std::vector<std::string>& command, std::vector<std::string> environment, const Path& folder,
              const std::string& mark, Events events);
 
   pid_t id() const { return process_; }
   void send(std::string message);
-  // SIGTERM to its process group: a wish.
+  // SIGTERM to its process group; the worker may ignore it.
   void ask_to_end();
-  // SIGKILL to it and all that it started; with dump_stack its log gets its threads' states and stacks first.
+  // SIGKILL to it and its descendants. dump_stack: its log gets the states and stacks of its threads first.
   void kill(bool dump_stack);
 
  private:

@@ -1,3 +1,13 @@
+// The shell around decide(): it turns events, requests, the host file and time into events of decide(), and its actions
+// into calls of the agent pool and into records.
+//
+// One thread makes all calls, so there is no lock. The agent pool may call feed() from within a call of this class;
+// such work waits in the inbox until the item in progress is done. The agent pool must outlive the coordinator.
+//
+// A record is written only while enough agents have answered within the lease (may_write), because otherwise another
+// coordinator may lead and write; until then it waits in `deferred`. A failed write is reported once, kept in memory
+// and repeated; it never ends the job. After step_down() nothing is written or done any more. A failure inside an item
+// throws to the caller and drops the rest of the inbox.
 #include <dtrain/elastic/coordinator.hpp>
 
 #include <fmt/format.h>
@@ -9,11 +19,12 @@
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/secret.hpp>
-#include <dtrain/elastic/orders.hpp>
 
+#include "decide/decide.hpp"
+#include "job_tables.hpp"
 #include "records/host_edit.hpp"
 #include "records/job_meter.hpp"
-#include "records/job_tables.hpp"
+#include "records/pending_requests.hpp"
 
 namespace dtrain::elastic {
 namespace {
@@ -33,30 +44,30 @@ std::string text_or(const Json& body, std::string_view key, const std::string& o
 Moment Moment::now() { return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()}; }
 
 struct Coordinator::Impl {
-  Impl(CoordinatorOptions chosen, Crew& hands, Moment now)
+  Impl(CoordinatorOptions chosen, AgentPool& pool, Moment now)
       : options(std::move(chosen)),
-        crew(hands),
+        agent_pool(pool),
         host_file(options.host_file.empty() ? options.folder / "host_worker" : options.host_file),
         watcher(host_file, options.settle, options.slots),
         member_log(options.folder / "host_worker_log"),
         events(options.folder / "events.jsonl"),
         journal(options.folder / "journal.jsonl"),
         clock(now),
-        claim_owner(fmt::format("coordinator {} {}", options.term, to_hex(unpredictable_bytes(8)))) {
+        tiebreaker_owner(fmt::format("coordinator {} {}", options.term, to_hex(unpredictable_bytes(8)))) {
     journal.begin_term(options.term);
     const Origin origin{journal.next_generation(), journal.next_worker(), member_log.present()};
-    if (options.inheritance) {
-      orders = orders_in(read_events(options.folder / "events.jsonl"));
-      first = inherit(options.policy, origin, *options.inheritance, now.time);
+    if (options.takeover) {
+      pending_requests = pending_requests_in(read_events(options.folder / "events.jsonl"));
+      first = recover_state(options.policy, origin, *options.takeover, now.time);
       state = std::move(first->state);
     } else {
       state = initial_state(options.policy, origin, now.time);
     }
   }
 
-  // What comes in.
+  // Input.
 
-  // One thing after the other, also when the crew answers from within a call.
+  // Works one item after the other, also when the agent pool answers from within a call.
   void serve(std::function<void()> work) {
     inbox.push_back(std::move(work));
     if (busy) return;
@@ -78,7 +89,7 @@ struct Coordinator::Impl {
       begun = true;
       if (first) act_all(first->actions, now);
       read_host_file(false, now);
-      repeat_orders(now);
+      repeat_pending_requests(now);
     } else if (state.policy.elastic) {
       watch_host_file(now);
     }
@@ -87,9 +98,9 @@ struct Coordinator::Impl {
     if (options.prometheus && now.time >= metrics_due) write_metrics(now);
   }
 
-  void repeat_orders(Moment now) {
-    for (const auto& [host, reason] : orders.drained) step(Drain{host, reason}, now);
-    if (orders.stop) step(StopAsked{*orders.stop}, now);
+  void repeat_pending_requests(Moment now) {
+    for (const auto& [host, reason] : pending_requests.drained) step(Drain{host, reason}, now);
+    if (pending_requests.stop) step(StopAsked{*pending_requests.stop}, now);
   }
 
   void hear(const Request& request, Moment now) {
@@ -108,13 +119,12 @@ struct Coordinator::Impl {
     if (const auto* progress = std::get_if<Progress>(&says.message)) measure(says.worker, *progress, now);
   }
 
-  void hear(const Deposed& event, Moment) { step_down(event.term); }
+  void hear(const StaleTerm& event, Moment) { step_down(event.term); }
 
   void step_down(Term higher) {
     if (finished || higher <= options.term) return;
-    deposed = true;
-    finished =
-        Finish{ExitCode::failed, fmt::format("coordinator {} was chosen meanwhile, and goes on with the job", higher)};
+    stepped_down = true;
+    finished = Finish{ExitCode::failed, fmt::format("coordinator {} was elected meanwhile and leads the job", higher)};
   }
 
   void hear(const auto& event, Moment now) { step(event, now); }
@@ -126,10 +136,10 @@ struct Coordinator::Impl {
 
   // The host file.
 
-  // Returns the lines that mean nothing.
+  // Returns the lines that are ignored.
   std::vector<std::string> read_host_file(bool by_person, Moment now) {
     HostList list = parse_host_file(read_file(host_file), options.slots);
-    tell_problems(list);
+    report_problems(list);
     if (list.hosts.empty()) {
       throw UsageError(fmt::format("{} names no host", host_file.string()), "write one host a line into it");
     }
@@ -140,11 +150,11 @@ struct Coordinator::Impl {
   void watch_host_file(Moment now) {
     std::optional<HostList> list = watcher.poll(now.time);
     if (!list) return;
-    tell_problems(*list);
+    report_problems(*list);
     step(HostsWanted{std::move(list->hosts), false, std::move(list->doubtful)}, now);
   }
 
-  void tell_problems(const HostList& list) {
+  void report_problems(const HostList& list) {
     for (const std::string& problem : list.problems) {
       say({Say::Kind::warning, fmt::format("{}: {}", host_file.string(), problem), ""});
     }
@@ -185,7 +195,7 @@ struct Coordinator::Impl {
     throw UsageError("the hosts of this job are fixed", "start it with --elastic to change them while it trains");
   }
 
-  // One writer, so that edits from many machines need no lock.
+  // The coordinator alone writes the file, so edits from many machines need no lock.
   Json edit_hosts(const Json& body, Moment now) {
     require_elastic();
     if (!may_write()) {
@@ -204,7 +214,7 @@ struct Coordinator::Impl {
     return Json::object({{"ok", true}, {"problems", std::move(problems)}});
   }
 
-  // What goes out.
+  // Output.
 
   void step(const Event& event, Moment now) {
     if (finished) return;
@@ -219,19 +229,22 @@ struct Coordinator::Impl {
     }
   }
 
-  void act(const StartHost& start, Moment) { crew.start_host(start.host); }
-  void act(const TryGate& gate, Moment) { crew.try_gate(gate.host); }
-  void act(const StartWorker& start, Moment) { crew.start_worker(start.host, start.slot, start.worker); }
-  void act(const Send& send, Moment) { crew.send_all(send.to, send.message); }
-  void act(const KillWorker& kill, Moment) { crew.kill_worker(kill.worker, kill.dump_stack); }
+  void act(const StartHost& start, Moment) { agent_pool.start_host(start.host); }
+  void act(const RunAdmissionCheck& check, Moment) { agent_pool.run_admission_check(check.host); }
+  void act(const StartWorker& start, Moment) { agent_pool.start_worker(start.host, start.slot, start.worker); }
+  void act(const Send& send, Moment) { agent_pool.send_all(send.to, send.message); }
+  void act(const KillWorker& kill, Moment) { agent_pool.kill_worker(kill.worker, kill.dump_stack); }
   void act(const EndHost& end, Moment) {
     if (state.ending && state.ending->stage == Ending::Stage::agents) leads_to_the_end |= may_write();
-    crew.end_host(end.host);
+    agent_pool.end_host(end.host);
   }
-  void act(const TellCircle& circle, Moment) { crew.tell_circle(circle.generation, circle.committed, circle.members); }
-  void act(const ClaimNext& claim, Moment now) {
+  void act(const AnnounceVoters& voters, Moment) {
+    agent_pool.announce_voters(voters.generation, voters.committed, voters.members);
+  }
+  void act(const AcquireTiebreaker& tiebreaker, Moment now) {
     try {
-      const ClaimAnswered answered{claim.generation, claim_generation(options.folder, claim.generation, claim_owner)};
+      const TiebreakerAnswered answered{tiebreaker.generation,
+                                        acquire_tiebreaker(options.folder, tiebreaker.generation, tiebreaker_owner)};
       inbox.push_back([this, answered, now] { step(answered, now); });
     } catch (const Error& error) {
       complain(error);
@@ -265,12 +278,12 @@ struct Coordinator::Impl {
     if (options.on_say) options.on_say(line);
   }
 
-  // While it is not certain that no other coordinator is in charge, records wait.
+  // Records wait until it is certain that no other coordinator leads.
   bool may_write() const {
-    if (deposed) return false;
+    if (stepped_down) return false;
     if (leads_to_the_end) return true;
     const Time since = clock.time - options.lease;
-    return leads(state, [&](const auto& hosts) { return crew.answered_since(hosts, since); });
+    return leads(state, [&](const auto& hosts) { return agent_pool.answered_since(hosts, since); });
   }
 
   void record(std::function<void()> write) {
@@ -285,7 +298,7 @@ struct Coordinator::Impl {
     for (const auto& write : std::exchange(deferred, {})) write_now(write);
   }
 
-  // A full disk must not end a job that trains: each complaint is said once, and the job goes on.
+  // A full disk must not end a job that trains: each complaint is reported once, and the job continues.
   void write_now(const std::function<void()>& write) {
     try {
       write();
@@ -300,7 +313,7 @@ struct Coordinator::Impl {
   }
 
   void catch_up(Moment now) {
-    if (deposed || now.time < catch_up_due) return;
+    if (stepped_down || now.time < catch_up_due) return;
     catch_up_due = now.time + kCatchUpInterval;
     bool is_behind = false;
     for (GrowingFile* file : {&member_log.file(), &events.file(), &journal.file()}) {
@@ -320,7 +333,7 @@ struct Coordinator::Impl {
   }
 
   const CoordinatorOptions options;
-  Crew& crew;
+  AgentPool& agent_pool;
   const Path host_file;
   HostFileWatcher watcher;
   MemberLog member_log;
@@ -330,25 +343,25 @@ struct Coordinator::Impl {
   JobMeter meter;
   std::optional<Finish> finished;
   std::deque<std::function<void()>> inbox;
-  bool busy = false;  // with the front of the inbox
+  bool busy = false;  // an item of the inbox is in progress
   bool begun = false;
   Time metrics_due{}, catch_up_due{};
-  std::set<std::string> complaints;  // about records
-  bool was_behind = false;           // with writing them
-  Moment clock;                      // of what is being dealt with
-  const std::string claim_owner;
-  std::optional<Decision> first;  // of a takeover
-  Orders orders;                  // to the coordinators before this one
+  std::set<std::string> complaints;  // reported failures to write
+  bool was_behind = false;           // some record could not be written yet
+  Moment clock;                      // time of the item in progress
+  const std::string tiebreaker_owner;
+  std::optional<Decision> first;     // of a takeover
+  PendingRequests pending_requests;  // made to earlier coordinators
   std::deque<std::function<void()>> deferred;
-  bool deposed = false;
-  bool leads_to_the_end = false;  // it was in charge when it ended the agents, so none is left to choose another
+  bool stepped_down = false;
+  bool leads_to_the_end = false;  // it led the job when it ended the agents, so none is left to elect another
 };
 
-Coordinator::Coordinator(CoordinatorOptions options, Crew& crew, Moment now)
-    : impl_(std::make_unique<Impl>(std::move(options), crew, now)) {}
+Coordinator::Coordinator(CoordinatorOptions options, AgentPool& agent_pool, Moment now)
+    : impl_(std::make_unique<Impl>(std::move(options), agent_pool, now)) {}
 Coordinator::~Coordinator() = default;
 
-void Coordinator::feed(CrewEvent event, Moment now) {
+void Coordinator::feed(AgentPoolEvent event, Moment now) {
   impl_->serve([this, event = std::move(event), now] {
     impl_->clock = now;
     std::visit([&](const auto& kind) { impl_->hear(kind, now); }, event);
@@ -361,8 +374,10 @@ void Coordinator::stop(const std::string& reason, bool at_once, Moment now) {
   impl_->serve([this, reason, at_once, now] { impl_->step(StopAsked{reason, at_once}, now); });
 }
 void Coordinator::step_down(Term higher) { impl_->step_down(higher); }
-bool Coordinator::deposed() const { return impl_->deposed; }
+bool Coordinator::stepped_down() const { return impl_->stepped_down; }
 const std::optional<Finish>& Coordinator::finished() const { return impl_->finished; }
+bool Coordinator::is_training() const { return impl_->state.current && impl_->state.current->stepped; }
+const std::optional<Failure>& Coordinator::first_failure() const { return impl_->state.first_failure; }
 const State& Coordinator::state() const { return impl_->state; }
 
 }  // namespace dtrain::elastic

@@ -4,9 +4,9 @@
 namespace dtrain::elastic {
 namespace {
 
-constexpr std::uintmax_t kMaxSize = 16 << 20;  // nobody has so many hosts: it is not a host file
+constexpr std::uintmax_t kMaxSize = 16 << 20;  // no host file is so large
 
-// A new open each time makes NFS ask its server. nullopt: there is no such file now, or none that can be read.
+// Opens the file anew each time, which makes NFS ask its server. nullopt: no such file, or not readable.
 std::optional<std::string> read_now(const Path& path) {
   std::error_code error;
   if (!is_listed(path) || !std::filesystem::is_regular_file(path, error) ||
@@ -20,7 +20,7 @@ std::optional<std::string> read_now(const Path& path) {
   }
 }
 
-// A line that ends in a newline was written to its end; zero bytes are what a crashed machine leaves of a file.
+// False for a text without a final newline (half written) or with zero bytes (left by a crashed machine).
 bool is_whole(const std::string& text) { return text.ends_with('\n') && text.find('\0') == text.npos; }
 
 }  // namespace

@@ -2,14 +2,14 @@
 
 #include <dtrain/comm/tree.hpp>
 
-#include "records/job_tables.hpp"
+#include "job_tables.hpp"
 
 namespace dtrain::elastic {
 namespace {
 
 double rounded(double value, double unit) { return std::round(value / unit) * unit; }
 
-// The part of each step that this rank computes.
+// The fraction of each step that this rank computes.
 double share_of(int rank, int ranks, int shards) {
   if (shards == 0) return 1.0 / ranks;
   const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards);

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "records/job_tables.hpp"
+#include "job_tables.hpp"
 
 namespace dtrain::elastic {
 namespace {
@@ -41,7 +41,7 @@ std::string labels_of(const State& state, WorkerId id, int rank) {
   return fmt::format("{{rank=\"{}\",host=\"{}\"}}", rank, escaped(worker.host));
 }
 
-// One value of each member, by rank.
+// One value for each member, by rank.
 template <typename Value>
 void by_rank(Text& text, const State& state, Value value_of) {
   if (!state.current) return;

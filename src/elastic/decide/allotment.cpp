@@ -1,5 +1,5 @@
-// At most max_workers slots are used. Who trains keeps its slot, then who is nearly there, then hosts in the file's
-// order; a host in quarantine gets what nobody else wants, so that a spare takes its place.
+// Allots at most max_workers slots: first to members, then to processes that may become members, then to hosts in the
+// file's order. A quarantined host gets what is left, so that a spare takes its place.
 #include <algorithm>
 
 #include "steps.hpp"
@@ -7,7 +7,7 @@
 namespace dtrain::elastic {
 namespace {
 
-// Slots up to the last one whose worker passes the test.
+// Number of slots up to the last one whose worker passes the test.
 template <typename Test>
 std::size_t slots_through(const State& state, const Host& host, const Test& test) {
   const std::size_t slots = std::min(host.slots.size(), static_cast<std::size_t>(host.line.slots));

@@ -1,4 +1,4 @@
-// The next generation, from Prepare to the first step.
+// The next generation, from Prepare to its first step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,54 +10,54 @@ namespace {
 
 constexpr int kMeshAttempts = 3;
 
-std::vector<Member> members_of(const State& state, const Roster& roster) {
+std::vector<Member> members_of(const State& state, const GenerationPlan& plan) {
   std::vector<Member> members;
-  members.reserve(roster.members.size());
-  for (const WorkerId id : roster.members) {
+  members.reserve(plan.members.size());
+  for (const WorkerId id : plan.members) {
     const Worker& worker = state.workers.at(id);
     members.push_back({id, worker.host, worker.slot, worker.data});
   }
   return members;
 }
 
-std::vector<WorkerId> with_leaving(const Roster& roster) {
-  std::vector<WorkerId> all = roster.members;
-  all.insert(all.end(), roster.leaving.begin(), roster.leaving.end());
+std::vector<WorkerId> with_leaving(const GenerationPlan& plan) {
+  std::vector<WorkerId> all = plan.members;
+  all.insert(all.end(), plan.leaving.begin(), plan.leaving.end());
   return all;
 }
 
-Timeline times_of_cause(const State& state, const Cast& cast, Time now) {
+Timeline times_of_cause(const State& state, const NextMembership& next, Time now) {
   if (state.freezing) return state.freezing->times;
   Timeline times;
-  times.cause = times.noticed = cast.cause.value_or(now);
+  times.cause = times.noticed = next.cause.value_or(now);
   return times;
 }
 
-void begin_change(Turn& turn, Cast cast) {
-  State& state = turn.state;
-  const Timeline times = times_of_cause(state, cast, turn.now);
-  state.change = Roster{.number = state.next_generation++,
-                        .members = std::move(cast.members),
-                        .leaving = std::move(cast.leaving),
-                        .boundary = cast.boundary,
-                        .reason = std::move(cast.reason),
-                        .times = times};
-  Roster& change = *state.change;
+void begin_change(DecisionContext& context, NextMembership next) {
+  State& state = context.state;
+  const Timeline times = times_of_cause(state, next, context.now);
+  state.change = GenerationPlan{.number = state.next_generation++,
+                                .members = std::move(next.members),
+                                .leaving = std::move(next.leaving),
+                                .boundary = next.boundary,
+                                .reason = std::move(next.reason),
+                                .times = times};
+  GenerationPlan& change = *state.change;
   change.awaited = change.members.size();
-  change.times.begun = state.last_change = turn.now;
+  change.times.begun = state.last_change = context.now;
   for (const WorkerId id : change.members) state.workers.at(id).invited = change.number;
-  turn.add(JournalEntry{change.number, false, state.reserved_workers, {}});
-  turn.emit("prepare", {{"generation", change.number},
-                        {"workers", change.members.size()},
-                        {"leaving", host_names(state, change.leaving)},
-                        {"reason", change.reason}});
+  context.add(JournalEntry{change.number, false, state.reserved_workers, {}});
+  context.emit("prepare", {{"generation", change.number},
+                           {"workers", change.members.size()},
+                           {"leaving", host_names(state, change.leaving)},
+                           {"reason", change.reason}});
   const std::vector<Member> members = members_of(state, change);
-  convene(turn, change.number, false, members);
-  turn.send(with_leaving(change), Prepare{change.number, members});
+  announce_change(context, change.number, false, members);
+  context.send(with_leaving(change), Prepare{change.number, members});
 }
 
-// The host list may have changed since the change was begun.
-bool is_still_wanted(const State& state, const Roster& change) {
+// False when the host list has changed since the change was begun.
+bool is_still_wanted(const State& state, const GenerationPlan& change) {
   if (!state.current || change.boundary == Boundary::now) return true;
   const auto allotted = [&](WorkerId id) { return is_allotted(state, state.workers.at(id)); };
   const auto joins = [&](WorkerId id) { return !is_member(state.workers.at(id)); };
@@ -65,100 +65,102 @@ bool is_still_wanted(const State& state, const Roster& change) {
          std::ranges::all_of(change.members, [&](WorkerId id) { return allotted(id) || !joins(id); });
 }
 
-// Somebody was asked to go at the next step, and still trains.
-bool somebody_is_drained(const State& state) {
+// A member's host was asked to leave at the next step.
+bool any_member_is_drained(const State& state) {
   return state.current && std::ranges::any_of(state.current->members, [&](WorkerId id) {
            return state.hosts.at(state.workers.at(id).host).drained;
          });
 }
 
-// From here on the change is the current generation: its members enter it.
-void switch_over(Turn& turn) {
-  State& state = turn.state;
+// The change becomes the current generation: its members enter it.
+void switch_over(DecisionContext& context) {
+  State& state = context.state;
   std::vector<WorkerId> newcomers;
   for (const WorkerId id : state.change->members) {
     Worker& worker = state.workers.at(id);
     if (is_member(worker)) continue;
     newcomers.push_back(id);
-    turn.enter_phase(worker, WorkerPhase::member);
+    context.enter_phase(worker, WorkerPhase::member);
   }
   for (const WorkerId id : state.change->leaving) {
-    if (Worker* worker = turn.find(id); worker && is_member(*worker)) turn.enter_phase(*worker, WorkerPhase::leaving);
+    if (Worker* worker = context.find(id); worker && is_member(*worker))
+      context.enter_phase(*worker, WorkerPhase::leaving);
   }
-  if (state.change->boundary != Boundary::now) turn.send(newcomers, Commit{state.change->number, Boundary::now});
+  if (state.change->boundary != Boundary::now) context.send(newcomers, Commit{state.change->number, Boundary::now});
   state.current = std::exchange(state.change, std::nullopt);
   state.current->awaited = state.current->members.size();
   state.freezing.reset();
-  turn.settle = true;
+  context.settle = true;
 }
 
-void commit_change(Turn& turn) {
-  State& state = turn.state;
-  Roster& change = *state.change;
-  allot_slots(state, turn.now);
-  if (change.boundary == Boundary::epoch && somebody_is_drained(state))
-    return abandon_change(turn, "a host is drained");
-  if (!is_still_wanted(state, change)) return abandon_change(turn, "the hosts changed meanwhile");
+void commit_change(DecisionContext& context) {
+  State& state = context.state;
+  GenerationPlan& change = *state.change;
+  allot_slots(state, context.now);
+  if (change.boundary == Boundary::epoch && any_member_is_drained(state))
+    return abandon_change(context, "a host is drained");
+  if (!is_still_wanted(state, change)) return abandon_change(context, "the hosts changed meanwhile");
   change.committed = true;
-  change.times.meshed = turn.now;
+  change.times.meshed = context.now;
   state.mesh_attempts = 0;
   const std::vector<Member> members = members_of(state, change);
-  turn.add(JournalEntry{change.number, true, state.reserved_workers, members});
-  convene(turn, change.number, true, members);
+  context.add(JournalEntry{change.number, true, state.reserved_workers, members});
+  announce_change(context, change.number, true, members);
   Json hosts = Json::array();
   for (const Member& member : members) hosts.push_back(member.host);
-  turn.emit("commit", {{"generation", change.number},
-                       {"members", std::move(hosts)},
-                       {"reason", change.reason},
-                       {"prepare_seconds", seconds_between(change.times.begun, turn.now)}});
+  context.emit("commit", {{"generation", change.number},
+                          {"members", std::move(hosts)},
+                          {"reason", change.reason},
+                          {"prepare_seconds", seconds_between(change.times.begun, context.now)}});
   if (change.boundary == Boundary::now) {
-    turn.send(change.members, Commit{change.number, Boundary::now});
-    switch_over(turn);
+    context.send(change.members, Commit{change.number, Boundary::now});
+    switch_over(context);
   } else {
-    turn.send(state.current->members, Commit{change.number, change.boundary});
+    context.send(state.current->members, Commit{change.number, change.boundary});
   }
 }
 
-void all_entered(Turn& turn) {
-  State& state = turn.state;
-  Roster& current = *state.current;
+void all_entered(DecisionContext& context) {
+  State& state = context.state;
+  GenerationPlan& current = *state.current;
   current.awaited = 0;
-  current.times.entered = turn.now;
-  if (!current.times.switched) current.times.switched = turn.now;
-  turn.emit("entered",
-            {{"generation", current.number}, {"sync_seconds", seconds_between(current.times.switched, turn.now)}});
+  current.times.entered = context.now;
+  if (!current.times.switched) current.times.switched = context.now;
+  context.emit("entered", {{"generation", current.number},
+                           {"sync_seconds", seconds_between(current.times.switched, context.now)}});
   for (const WorkerId id : current.leaving) {
-    Worker* worker = turn.find(id);
+    Worker* worker = context.find(id);
     if (worker == nullptr) continue;
-    dismiss(turn, *worker, "removed from the job");
-    note_gone(turn, turn.host_of(*worker));
+    dismiss(context, *worker, "removed from the job");
+    note_gone(context, context.host_of(*worker));
   }
-  turn.settle = true;
+  context.settle = true;
 }
 
-void first_step(Turn& turn) {
-  Roster& current = *turn.state.current;
+void first_step(DecisionContext& context) {
+  GenerationPlan& current = *context.state.current;
   Timeline& times = current.times;
   current.stepped = true;
-  times.stepped = turn.now;
+  times.stepped = context.now;
   const std::optional<Time> paused = current.boundary == Boundary::now ? times.cause : times.switched;
-  turn.emit("generation", {{"generation", current.number},
-                           {"workers", current.members.size()},
-                           {"reason", current.reason},
-                           {"pause_seconds", seconds_between(paused, times.stepped)},
-                           {"seconds", Json::object({{"detect", seconds_between(times.cause, times.noticed)},
-                                                     {"decide", seconds_between(times.noticed, times.begun)},
-                                                     {"prepare", seconds_between(times.begun, times.meshed)},
-                                                     {"commit", seconds_between(times.meshed, times.switched)},
-                                                     {"sync", seconds_between(times.switched, times.entered)},
-                                                     {"first_step", seconds_between(times.entered, times.stepped)}})}});
+  context.emit("generation",
+               {{"generation", current.number},
+                {"workers", current.members.size()},
+                {"reason", current.reason},
+                {"pause_seconds", seconds_between(paused, times.stepped)},
+                {"seconds", Json::object({{"detect", seconds_between(times.cause, times.noticed)},
+                                          {"decide", seconds_between(times.noticed, times.begun)},
+                                          {"prepare", seconds_between(times.begun, times.meshed)},
+                                          {"commit", seconds_between(times.meshed, times.switched)},
+                                          {"sync", seconds_between(times.switched, times.entered)},
+                                          {"first_step", seconds_between(times.entered, times.stepped)}})}});
 }
 
-// Whom to do without. Newcomers that did not manage come first; those that train already are only given up after
-// several attempts, unless they do not answer at all while nothing can go on without them.
-std::vector<WorkerId> whom_to_blame(Turn& turn) {
-  const State& state = turn.state;
-  const Roster& change = *state.change;
+// Workers to evict after a failed attempt to connect. Newcomers that failed come first. Members are evicted only after
+// several attempts, unless they do not answer while nothing can go on without them.
+std::vector<WorkerId> whom_to_blame(DecisionContext& context) {
+  const State& state = context.state;
+  const GenerationPlan& change = *state.change;
   std::vector<WorkerId> silent, failing, newcomers, bad_newcomers;
   for (const WorkerId id : change.members) {
     const Worker& worker = state.workers.at(id);
@@ -186,114 +188,116 @@ std::string why_not_meshed(const Worker& worker, Generation number) {
 
 }  // namespace
 
-void consider_change(Turn& turn) {
-  State& state = turn.state;
+void consider_change(DecisionContext& context) {
+  State& state = context.state;
   if (state.ending || state.edits == 0) return;
   if (state.change) {
     const bool waits_for_epoch = state.change->committed && state.change->boundary == Boundary::epoch;
-    if (waits_for_epoch && somebody_is_drained(state)) begin_freeze(turn, "a host is drained", std::nullopt);
+    if (waits_for_epoch && any_member_is_drained(state)) begin_freeze(context, "a host is drained", std::nullopt);
     return;
   }
-  if (turn.now < state.not_before) return;
+  if (context.now < state.not_before) return;
   if (state.freezing && state.fruitless > state.policy.fruitless_limit) {
-    return begin_stop(turn, "the job keeps failing without getting any further", ExitCode::no_progress);
+    return begin_stop(context, "the job keeps failing without getting any further", ExitCode::no_progress);
   }
   const bool running = state.current && !state.freezing;
   if (state.freezing && !all_frozen(state)) return;
-  if (!has_quorum(turn)) return;
-  if (std::optional<Cast> cast = running ? cast_planned(turn) : cast_fresh(turn)) begin_change(turn, std::move(*cast));
+  if (!has_quorum(context)) return;
+  if (std::optional<NextMembership> next =
+          running ? select_members_for_change(context) : select_members_to_start(context))
+    begin_change(context, std::move(*next));
 }
 
-void on_meshed(Turn& turn, Worker& worker, const Meshed& meshed) {
-  auto& change = turn.state.change;
+void on_meshed(DecisionContext& context, Worker& worker, const Meshed& meshed) {
+  auto& change = context.state.change;
   if (!change || change->committed || meshed.generation != change->number) return;
   if (worker.invited != change->number || worker.meshed == change->number) return;
   worker.meshed = meshed.generation;
   worker.mesh_failure = meshed.failure;
   if (--change->awaited > 0) return;
-  turn.settle = true;
-  const auto failed = [&](WorkerId id) { return !turn.state.workers.at(id).mesh_failure.empty(); };
+  context.settle = true;
+  const auto failed = [&](WorkerId id) { return !context.state.workers.at(id).mesh_failure.empty(); };
   if (std::ranges::any_of(change->members, failed)) {
-    mesh_failed(turn);
+    mesh_failed(context);
   } else {
-    commit_when_known(turn);
+    commit_when_known(context);
   }
 }
 
-void commit_when_known(Turn& turn) {
-  const auto& change = turn.state.change;
-  if (change && !change->committed && change->awaited == 0 && change_is_known(turn.state)) commit_change(turn);
+void commit_when_known(DecisionContext& context) {
+  const auto& change = context.state.change;
+  if (change && !change->committed && change->awaited == 0 && change_is_known(context.state)) commit_change(context);
 }
 
-void mesh_failed(Turn& turn) {
-  State& state = turn.state;
+void mesh_failed(DecisionContext& context) {
+  State& state = context.state;
   const Generation number = state.change->number;
   ++state.mesh_attempts;
-  const std::vector<WorkerId> blamed = whom_to_blame(turn);
-  abandon_change(turn, "not everybody could connect to everybody");
+  const std::vector<WorkerId> blamed = whom_to_blame(context);
+  abandon_change(context, "not everybody could connect to everybody");
   for (const WorkerId id : blamed) {
-    if (const Worker* worker = turn.find(id)) lose_worker(turn, id, {.reason = why_not_meshed(*worker, number)});
+    if (const Worker* worker = context.find(id)) lose_worker(context, id, {.reason = why_not_meshed(*worker, number)});
   }
 }
 
-void abandon_change(Turn& turn, const std::string& reason) {
-  State& state = turn.state;
+void abandon_change(DecisionContext& context, const std::string& reason) {
+  State& state = context.state;
   if (!state.change || state.change->committed) return;
-  turn.emit("abandoned", {{"generation", state.change->number}, {"reason", reason}});
+  context.emit("abandoned", {{"generation", state.change->number}, {"reason", reason}});
   state.change.reset();
-  state.not_before = turn.now + state.policy.between_changes * std::max(1, state.mesh_attempts);
+  state.not_before = context.now + state.policy.between_changes * std::max(1, state.mesh_attempts);
 }
 
-void sign_of(Turn& turn, const Worker& worker, Generation number) {
-  State& state = turn.state;
+void sign_of(DecisionContext& context, const Worker& worker, Generation number) {
+  State& state = context.state;
   const auto& change = state.change;
-  if (change && change->committed && number == change->number && is_member(worker)) switch_over(turn);
+  if (change && change->committed && number == change->number && is_member(worker)) switch_over(context);
   auto& current = state.current;
   if (current && number == current->number && worker.invited == number && !current->times.switched) {
-    current->times.switched = turn.now;
+    current->times.switched = context.now;
   }
 }
 
-void on_entered(Turn& turn, Worker& worker, const Entered& entered) {
-  sign_of(turn, worker, entered.generation);
-  auto& current = turn.state.current;
+void on_entered(DecisionContext& context, Worker& worker, const Entered& entered) {
+  sign_of(context, worker, entered.generation);
+  auto& current = context.state.current;
   if (!current || entered.generation != current->number) return;
   if (!is_member(worker) || worker.invited != current->number || worker.entered == current->number) return;
   worker.entered = entered.generation;
-  worker.standing = entered.standing;
-  current->start = std::max(current->start.value_or(Standing{}), entered.standing);
-  if (current->awaited > 0 && --current->awaited == 0) all_entered(turn);
+  worker.position = entered.position;
+  current->start = std::max(current->start.value_or(TrainingPosition{}), entered.position);
+  if (current->awaited > 0 && --current->awaited == 0) all_entered(context);
 }
 
-// A step needs everybody, so everybody has entered, even if not everybody's word of it is here.
-void on_step(Turn& turn, Worker& worker) {
-  State& state = turn.state;
-  Roster& current = *state.current;
-  if (current.awaited > 0) all_entered(turn);
-  if (!current.stepped) first_step(turn);
-  if (state.furthest < worker.standing) {
-    state.furthest = worker.standing;
+// A step needs all members, so all have entered, even when some of their Entered messages are still on the way.
+void on_step(DecisionContext& context, Worker& worker) {
+  State& state = context.state;
+  GenerationPlan& current = *state.current;
+  if (current.awaited > 0) all_entered(context);
+  if (!current.stepped) first_step(context);
+  if (state.furthest < worker.position) {
+    state.furthest = worker.position;
     state.fruitless = 0;
   }
   if (std::exchange(worker.stepped, true)) return;
-  Host& host = turn.host_of(worker);
+  Host& host = context.host_of(worker);
   if (host.logged || !host.wanted) return;
   host.logged = true;
-  turn.emit("added", {{"host", worker.host}, {"generation", current.number}});
-  turn.add(LogMembership{true, worker.host});
+  context.emit("added", {{"host", worker.host}, {"generation", current.number}});
+  context.add(LogMembership{true, worker.host});
 }
 
-void dismiss(Turn& turn, Worker& worker, const std::string& reason) {
+void dismiss(DecisionContext& context, Worker& worker, const std::string& reason) {
   if (worker.phase == WorkerPhase::ending) return;
-  auto& change = turn.state.change;
-  if (change && contains(change->members, worker.id)) abandon_change(turn, "a newcomer is not needed any more");
+  auto& change = context.state.change;
+  if (change && contains(change->members, worker.id)) abandon_change(context, "a newcomer is not needed any more");
   if (worker.phase == WorkerPhase::starting) {
-    turn.add(KillWorker{worker.id, false});
-    return turn.enter_phase(worker, WorkerPhase::ending);
+    context.add(KillWorker{worker.id, false});
+    return context.enter_phase(worker, WorkerPhase::ending);
   }
-  if (std::exchange(worker.told_leave, true)) return;
-  turn.enter_phase(worker, WorkerPhase::leaving);
-  turn.send(worker.id, Leave{reason});
+  if (std::exchange(worker.sent_leave, true)) return;
+  context.enter_phase(worker, WorkerPhase::leaving);
+  context.send(worker.id, Leave{reason});
 }
 
 }  // namespace dtrain::elastic

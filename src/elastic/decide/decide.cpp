@@ -1,4 +1,4 @@
-#include <dtrain/elastic/decide.hpp>
+#include "decide.hpp"
 
 #include "steps.hpp"
 
@@ -6,39 +6,39 @@ namespace dtrain::elastic {
 namespace {
 
 struct Receive {
-  Turn& turn;
+  DecisionContext& context;
 
-  void operator()(const HostsWanted& event) const { accept_hosts(turn, event); }
-  void operator()(const HostUp& event) const { host_up(turn, event); }
-  void operator()(const HostDown& event) const { host_down(turn, event); }
-  void operator()(const GateTried& event) const { gate_tried(turn, event); }
-  void operator()(const HostKnows& event) const { host_knows(turn, event); }
-  void operator()(const ClaimAnswered& event) const { claim_answered(turn, event); }
-  void operator()(const HostNotice& event) const { take_notice(turn, event); }
-  void operator()(const WorkerSays& event) const { worker_says(turn, event); }
-  void operator()(const WorkerExited& event) const { worker_exited(turn, event); }
-  void operator()(const Drain& event) const { drain_host(turn, event.host, event.reason); }
+  void operator()(const HostsWanted& event) const { accept_hosts(context, event); }
+  void operator()(const HostUp& event) const { host_up(context, event); }
+  void operator()(const HostDown& event) const { host_down(context, event); }
+  void operator()(const AdmissionChecked& event) const { admission_checked(context, event); }
+  void operator()(const HostKnows& event) const { host_knows(context, event); }
+  void operator()(const TiebreakerAnswered& event) const { tiebreaker_answered(context, event); }
+  void operator()(const HostNotice& event) const { take_notice(context, event); }
+  void operator()(const WorkerSays& event) const { worker_says(context, event); }
+  void operator()(const WorkerExited& event) const { worker_exited(context, event); }
+  void operator()(const Drain& event) const { drain_host(context, event.host, event.reason); }
   void operator()(const StopAsked& event) const {
     if (event.at_once) {
-      end_at_once(turn, event.reason, ExitCode::resumable);
+      end_at_once(context, event.reason, ExitCode::resumable);
     } else {
-      begin_stop(turn, event.reason, ExitCode::resumable);
+      begin_stop(context, event.reason, ExitCode::resumable);
     }
   }
-  void operator()(const Tick&) const { watch(turn); }
+  void operator()(const Tick&) const { watch(context); }
 };
 
 }  // namespace
 
 Decision decide(State state, const Event& event, Time now) {
   Decision decision{std::move(state), {}};
-  Turn turn{decision.state, decision.actions, now, !std::holds_alternative<WorkerSays>(event)};
+  DecisionContext context{decision.state, decision.actions, now, !std::holds_alternative<WorkerSays>(event)};
   if (decision.state.ending && decision.state.ending->stage == Ending::Stage::finished) return decision;
-  std::visit(Receive{turn}, event);
-  if (turn.settle) {
-    settle_hosts(turn);
-    consider_change(turn);
-    continue_ending(turn);
+  std::visit(Receive{context}, event);
+  if (context.settle) {
+    settle_hosts(context);
+    consider_change(context);
+    continue_ending(context);
   }
   return decision;
 }

@@ -16,7 +16,7 @@ struct Edit {
   bool lines_changed = false;
 };
 
-// A damaged line may be any host; after a person's command it is one only if it still says so.
+// A damaged line may mean any host; after a command of the user it means a host only if it still contains the name.
 bool may_be_meant(const HostsWanted& wanted, const std::string& name) {
   return std::ranges::any_of(
       wanted.doubtful, [&](const std::string& line) { return !wanted.by_person || line.find(name) != line.npos; });
@@ -45,20 +45,20 @@ Json names_json(const std::vector<std::string>& names) {
   return json;
 }
 
-bool may_edit(Turn& turn, const HostsWanted& wanted, const Edit& edit) {
-  const State& state = turn.state;
+bool may_edit(DecisionContext& context, const HostsWanted& wanted, const Edit& edit) {
+  const State& state = context.state;
   if (state.edits == 0) return true;
   if (!state.policy.elastic) {
-    turn.say("the host list changed, but this job keeps the hosts that it began with",
-             "start a job with --elastic to let workers come and go", Say::Kind::warning);
+    context.say("the host list changed, but this job keeps the hosts that it began with",
+                "start a job with --elastic to let workers come and go", Say::Kind::warning);
     return false;
   }
   if (wanted.by_person || state.policy.allow_mass_remove || edit.removed.size() * 2 <= state.order.size()) return true;
-  turn.emit("hosts_refused", {{"removed", names_json(edit.removed)}, {"reason", "more than half of the hosts"}});
-  turn.say(fmt::format("an edit that removes {} of {} hosts is ignored: it looks like an accident", edit.removed.size(),
-                       state.order.size()),
-           "'dtrain hosts remove NAME' removes any number; --allow-mass-remove lets edits by hand do it too",
-           Say::Kind::warning);
+  context.emit("hosts_refused", {{"removed", names_json(edit.removed)}, {"reason", "more than half of the hosts"}});
+  context.say(fmt::format("an edit that removes {} of {} hosts is ignored: it looks like an accident",
+                          edit.removed.size(), state.order.size()),
+              "'dtrain hosts remove NAME' removes any number; --allow-mass-remove lets edits by hand do it too",
+              Say::Kind::warning);
   return false;
 }
 
@@ -73,84 +73,84 @@ bool is_idle(const Host& host) {
   return std::ranges::all_of(host.slots, [](WorkerId worker) { return worker == 0; });
 }
 
-void say_launching(Turn& turn, const Host& host) {
-  const bool from_the_start = turn.state.edits <= 1 && host.failures == 0;
-  turn.say(
+void say_launching(DecisionContext& context, const Host& host) {
+  const bool from_the_start = context.state.edits <= 1 && host.failures == 0;
+  context.say(
       fmt::format("{}{}", from_the_start ? "Launching worker node at ip: " : "Launching new worker: ", host.line.name));
 }
 
-void start_agent(Turn& turn, Host& host) {
+void start_agent(DecisionContext& context, Host& host) {
   host.agent = AgentState::starting;
-  host.agent_since = turn.now;
-  host.gate = Gate::closed;
-  say_launching(turn, host);
-  turn.emit("host_starting", {{"host", host.line.name}});
-  turn.add(StartHost{host.line});
+  host.agent_since = context.now;
+  host.admission = AdmissionState::unchecked;
+  say_launching(context, host);
+  context.emit("host_starting", {{"host", host.line.name}});
+  context.add(StartHost{host.line});
 }
 
-// The journal says which ids may be in use before one of them is, a thousand at a time.
-WorkerId next_worker_id(Turn& turn) {
-  State& state = turn.state;
+// Worker ids are reserved in the journal before use, a thousand at a time.
+WorkerId next_worker_id(DecisionContext& context) {
+  State& state = context.state;
   if (state.next_worker == state.reserved_workers) {
     state.reserved_workers += kReservedAtOnce;
-    turn.add(JournalEntry{state.next_generation - 1, false, state.reserved_workers, {}});
+    context.add(JournalEntry{state.next_generation - 1, false, state.reserved_workers, {}});
   }
   return state.next_worker++;
 }
 
-void start_worker(Turn& turn, Host& host, std::size_t slot) {
-  const WorkerId id = next_worker_id(turn);
-  Worker& worker = turn.state.workers[id];
+void start_worker(DecisionContext& context, Host& host, std::size_t slot) {
+  const WorkerId id = next_worker_id(context);
+  Worker& worker = context.state.workers[id];
   worker.id = host.slots[slot] = id;
   worker.host = host.line.name;
   worker.slot = static_cast<int>(slot);
-  turn.enter_phase(worker, WorkerPhase::starting);
-  if (host.failures > 0) say_launching(turn, host);
-  turn.emit("worker_starting", worker);
-  turn.add(StartWorker{worker.host, worker.slot, id});
+  context.enter_phase(worker, WorkerPhase::starting);
+  if (host.failures > 0) say_launching(context, host);
+  context.emit("worker_starting", worker);
+  context.add(StartWorker{worker.host, worker.slot, id});
 }
 
-void fill_slots(Turn& turn, Host& host) {
-  if (host.agent == AgentState::none) start_agent(turn, host);
-  if (host.agent != AgentState::up || !pass_gate(turn, host)) return;
+void fill_slots(DecisionContext& context, Host& host) {
+  if (host.agent == AgentState::none) start_agent(context, host);
+  if (host.agent != AgentState::up || !pass_admission_check(context, host)) return;
   for (std::size_t slot = 0; slot < host.allotted; ++slot) {
-    if (host.slots[slot] == 0) start_worker(turn, host, slot);
+    if (host.slots[slot] == 0) start_worker(context, host, slot);
   }
 }
 
-// Members that are too many leave with a change of generation, also those who are about to become members; other
-// processes just go.
-void dismiss_surplus(Turn& turn, Host& host) {
-  const auto& change = turn.state.change;
+// Surplus members, and workers that are about to become members, leave with a change of generation; other processes end
+// at once.
+void dismiss_surplus(DecisionContext& context, Host& host) {
+  const auto& change = context.state.change;
   for (std::size_t slot = host.allotted; slot < host.slots.size(); ++slot) {
-    Worker* worker = turn.find(host.slots[slot]);
+    Worker* worker = context.find(host.slots[slot]);
     if (worker == nullptr || !is_usable(*worker) || is_member(*worker)) continue;
     if (change && change->committed && contains(change->members, worker->id)) continue;
-    dismiss(turn, *worker, "not needed any more");
+    dismiss(context, *worker, "not needed any more");
   }
 }
 
-void announce_spare(Turn& turn, Host& host) {
+void announce_spare(DecisionContext& context, Host& host) {
   const bool spare = host.wanted && !host.drained && host.allotted == 0;
   if (spare && !host.said_spare) {
-    turn.emit("spare", {{"host", host.line.name}, {"max_workers", turn.state.policy.max_workers}});
-    turn.say(fmt::format("{} is a spare: the job has its {} already", host.line.name,
-                         count_of(static_cast<std::size_t>(turn.state.policy.max_workers), "worker")),
-             "a larger --max-workers uses it");
+    context.emit("spare", {{"host", host.line.name}, {"max_workers", context.state.policy.max_workers}});
+    context.say(fmt::format("{} is a spare: the job has its {} already", host.line.name,
+                            count_of(static_cast<std::size_t>(context.state.policy.max_workers), "worker")),
+                "a larger --max-workers uses it");
   }
   host.said_spare = spare;
 }
 
-void settle_host(Turn& turn, Host& host) {
-  dismiss_surplus(turn, host);
-  announce_spare(turn, host);
-  if (host.allotted > 0 && host.quarantined_until <= turn.now) fill_slots(turn, host);
+void settle_host(DecisionContext& context, Host& host) {
+  dismiss_surplus(context, host);
+  announce_spare(context, host);
+  if (host.allotted > 0 && host.quarantined_until <= context.now) fill_slots(context, host);
   if (host.allotted == 0 && is_idle(host) && (host.agent == AgentState::up || host.agent == AgentState::starting)) {
     host.agent = AgentState::ending;
-    host.agent_since = turn.now;
-    turn.add(EndHost{host.line.name});
+    host.agent_since = context.now;
+    context.add(EndHost{host.line.name});
   }
-  note_gone(turn, host);
+  note_gone(context, host);
 }
 
 bool is_forgettable(const Host& host) {
@@ -159,19 +159,19 @@ bool is_forgettable(const Host& host) {
 
 }  // namespace
 
-void accept_hosts(Turn& turn, const HostsWanted& wanted) {
-  State& state = turn.state;
+void accept_hosts(DecisionContext& context, const HostsWanted& wanted) {
+  State& state = context.state;
   if (state.ending) return;
   const Edit edit = compare(state, wanted);
   const bool changed = !edit.added.empty() || !edit.removed.empty() || edit.lines_changed || state.edits == 0;
-  if (!changed || !may_edit(turn, wanted, edit)) return;
+  if (!changed || !may_edit(context, wanted, edit)) return;
   ++state.edits;
   std::vector<std::string> order;
   for (const std::string& name : edit.removed) {
     Host& host = state.hosts.at(name);
     host.wanted = host.drained = host.noticed = false;
     host.edit = state.edits;
-    host.edited = turn.now;
+    host.edited = context.now;
   }
   for (const HostLine& line : wanted.hosts) {
     Host& host = state.hosts[line.name];
@@ -180,85 +180,86 @@ void accept_hosts(Turn& turn, const HostsWanted& wanted) {
     order.push_back(line.name);
     if (std::exchange(host.wanted, true)) continue;
     host.edit = state.edits;
-    host.edited = turn.now;
+    host.edited = context.now;
     forget_failures(host);
   }
-  for (const std::string& name : state.order) {  // those that only seem to be missing
+  for (const std::string& name : state.order) {  // missing only because their line is damaged
     if (state.hosts.at(name).wanted && std::ranges::find(order, name) == order.end()) order.push_back(name);
   }
   state.order = std::move(order);
-  turn.emit("hosts", {{"added", names_json(edit.added)},
-                      {"removed", names_json(edit.removed)},
-                      {"by", wanted.by_person ? "command" : "file"}});
+  context.emit("hosts", {{"added", names_json(edit.added)},
+                         {"removed", names_json(edit.removed)},
+                         {"by", wanted.by_person ? "command" : "file"}});
 }
 
-void drain_host(Turn& turn, const std::string& name, const std::string& reason) {
-  const auto found = turn.state.hosts.find(name);
-  if (turn.state.ending || found == turn.state.hosts.end() || !found->second.wanted || found->second.drained) return;
-  if (!turn.state.policy.elastic) {
-    turn.say(
+void drain_host(DecisionContext& context, const std::string& name, const std::string& reason) {
+  const auto found = context.state.hosts.find(name);
+  if (context.state.ending || found == context.state.hosts.end() || !found->second.wanted || found->second.drained)
+    return;
+  if (!context.state.policy.elastic) {
+    context.say(
         fmt::format("{} is to leave ({}), but this job keeps the hosts that it began with: it stops", name, reason),
         "start a job with --elastic to let workers come and go", Say::Kind::warning);
-    return begin_stop(turn, reason, ExitCode::resumable);
+    return begin_stop(context, reason, ExitCode::resumable);
   }
   Host& host = found->second;
   host.drained = true;
   host.drain_reason = reason;
-  host.edited = turn.now;
-  turn.emit("drain", {{"host", name}, {"reason", reason}});
+  host.edited = context.now;
+  context.emit("drain", {{"host", name}, {"reason", reason}});
 }
 
-void take_notice(Turn& turn, const HostNotice& notice) {
-  const auto found = turn.state.hosts.find(notice.host);
-  if (found == turn.state.hosts.end()) return;
-  turn.emit("notice", {{"host", notice.host}, {"leave", notice.leave}, {"reason", notice.reason}});
+void take_notice(DecisionContext& context, const HostNotice& notice) {
+  const auto found = context.state.hosts.find(notice.host);
+  if (found == context.state.hosts.end()) return;
+  context.emit("notice", {{"host", notice.host}, {"leave", notice.leave}, {"reason", notice.reason}});
   if (!notice.leave) return;
   found->second.noticed = true;
-  drain_host(turn, notice.host, notice.reason);
+  drain_host(context, notice.host, notice.reason);
 }
 
-bool somebody_has_notice(const State& state, std::span<const WorkerId> workers) {
+bool any_has_notice(const State& state, std::span<const WorkerId> workers) {
   return std::ranges::any_of(workers, [&](WorkerId id) { return state.hosts.at(state.workers.at(id).host).noticed; });
 }
 
-void host_up(Turn& turn, const HostUp& up) {
-  const auto found = turn.state.hosts.find(up.host);
-  if (found == turn.state.hosts.end()) return turn.add(EndHost{up.host});  // it was forgotten while it was away
+void host_up(DecisionContext& context, const HostUp& up) {
+  const auto found = context.state.hosts.find(up.host);
+  if (found == context.state.hosts.end()) return context.add(EndHost{up.host});  // forgotten while it was away
   Host& host = found->second;
   if (host.agent == AgentState::up || host.agent == AgentState::ending) return;
-  if (host.agent == AgentState::none) host.agent_since = turn.now;  // it was lost, and comes back by itself
+  if (host.agent == AgentState::none) host.agent_since = context.now;  // it was lost and has reconnected
   host.agent = AgentState::up;
   host.knows = 0;
   host.address = up.address;
-  turn.emit("host_up", {{"host", up.host},
-                        {"address", up.address},
-                        {"seconds", seconds_between(std::exchange(host.agent_since, turn.now), turn.now)}});
+  context.emit("host_up", {{"host", up.host},
+                           {"address", up.address},
+                           {"seconds", seconds_between(std::exchange(host.agent_since, context.now), context.now)}});
 }
 
-void host_down(Turn& turn, const HostDown& down) {
-  const auto found = turn.state.hosts.find(down.host);
-  if (found != turn.state.hosts.end()) lose_host(turn, found->second, down.reason);
+void host_down(DecisionContext& context, const HostDown& down) {
+  const auto found = context.state.hosts.find(down.host);
+  if (found != context.state.hosts.end()) lose_host(context, found->second, down.reason);
 }
 
-void settle_hosts(Turn& turn) {
-  State& state = turn.state;
+void settle_hosts(DecisionContext& context) {
+  State& state = context.state;
   if (state.ending || state.edits == 0) return;
-  allot_slots(state, turn.now);
-  for (auto& [name, host] : state.hosts) settle_host(turn, host);
+  allot_slots(state, context.now);
+  for (auto& [name, host] : state.hosts) settle_host(context, host);
   std::erase_if(state.hosts, [](const auto& entry) { return is_forgettable(entry.second); });
 }
 
-void note_gone(Turn& turn, Host& host) {
+void note_gone(DecisionContext& context, Host& host) {
   if (!host.logged || (host.wanted && !host.drained)) return;
   const auto trains = [&](WorkerId id) {
-    const Worker* worker = turn.find(id);
+    const Worker* worker = context.find(id);
     return worker != nullptr && is_member(*worker);
   };
   if (std::ranges::any_of(host.slots, trains)) return;
   host.logged = false;
-  turn.emit("removed",
-            {{"host", host.line.name}, {"reason", host.drained ? host.drain_reason : "not in the host list"}});
-  turn.add(LogMembership{false, host.line.name});
+  context.emit("removed",
+               {{"host", host.line.name}, {"reason", host.drained ? host.drain_reason : "not in the host list"}});
+  context.add(LogMembership{false, host.line.name});
 }
 
 }  // namespace dtrain::elastic

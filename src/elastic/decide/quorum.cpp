@@ -1,4 +1,4 @@
-// Whether this coordinator may go on: it must have the share of each electorate that another one would need.
+// Whether this coordinator may act: it needs a quorum of each voter set, as another coordinator would to replace it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,88 +11,90 @@ namespace {
 constexpr Duration kAskAgain{2'000};
 
 template <typename Test>
-Share share_where(const State& state, const Electorate& electorate, const Test& test) {
+Quorum quorum_where(const State& state, const VoterHosts& voters, const Test& test) {
   const auto counts = [&](const std::string& name) {
     const auto found = state.hosts.find(name);
     return found != state.hosts.end() && found->second.agent == AgentState::up && test(found->second);
   };
-  return share_of(static_cast<std::size_t>(std::ranges::count_if(electorate.hosts, counts)), electorate.hosts.size());
+  return quorum_of(static_cast<std::size_t>(std::ranges::count_if(voters.hosts, counts)), voters.hosts.size());
 }
 
-bool suffices(const Electorate& electorate, Share share) {
-  return share == Share::majority || (share == Share::half && electorate.claimed);
+bool suffices(const VoterHosts& voters, Quorum quorum) {
+  return quorum == Quorum::majority || (quorum == Quorum::half && voters.has_tiebreaker);
 }
 
-void claim(Turn& turn, Electorate& electorate) {
-  if (electorate.asked != Time{} && turn.now - electorate.asked < kAskAgain) return;
-  electorate.asked = turn.now;
-  turn.add(ClaimNext{electorate.generation + 1});
+void request_tiebreaker(DecisionContext& context, VoterHosts& voters) {
+  if (voters.asked != Time{} && context.now - voters.asked < kAskAgain) return;
+  voters.asked = context.now;
+  context.add(AcquireTiebreaker{voters.generation + 1});
 }
 
-void note_cut_off(Turn& turn, bool cut_off) {
-  State& state = turn.state;
+void note_cut_off(DecisionContext& context, bool cut_off) {
+  State& state = context.state;
   if (cut_off == state.cut_off.has_value()) return;
-  if (!cut_off) return turn.emit("reached", {{"seconds", seconds_between(std::exchange(state.cut_off, {}), turn.now)}});
-  state.cut_off = turn.now;
-  turn.emit("cut_off", {{"generation", state.electorates.front().generation}});
-  turn.say("half or more of the agents do not answer: the job waits for them, or goes on where they are",
-           "see whether their machines and the network between them work", Say::Kind::warning);
+  if (!cut_off)
+    return context.emit("reached", {{"seconds", seconds_between(std::exchange(state.cut_off, {}), context.now)}});
+  state.cut_off = context.now;
+  context.emit("cut_off", {{"generation", state.voter_sets.front().generation}});
+  context.say("half or more of the agents do not answer: the job waits for them, or continues on their side",
+              "check their machines and the network between them", Say::Kind::warning);
 }
 
 }  // namespace
 
-bool has_quorum(Turn& turn) {
+bool has_quorum(DecisionContext& context) {
   bool enough = true;
-  for (Electorate& electorate : turn.state.electorates) {
-    const Share share = share_where(turn.state, electorate, [](const Host&) { return true; });
-    if (share == Share::half && !electorate.claimed) claim(turn, electorate);
-    enough &= suffices(electorate, share);
+  for (VoterHosts& voters : context.state.voter_sets) {
+    const Quorum quorum = quorum_where(context.state, voters, [](const Host&) { return true; });
+    if (quorum == Quorum::half && !voters.has_tiebreaker) request_tiebreaker(context, voters);
+    enough &= suffices(voters, quorum);
   }
-  note_cut_off(turn, !enough);
+  note_cut_off(context, !enough);
   return enough;
 }
 
 bool change_is_known(const State& state) {
   const auto knows = [&](const Host& host) { return host.knows >= state.change->number; };
-  return std::ranges::all_of(state.electorates, [&](const Electorate& electorate) {
-    return suffices(electorate, share_where(state, electorate, knows));
-  });
+  return std::ranges::all_of(
+      state.voter_sets, [&](const VoterHosts& voters) { return suffices(voters, quorum_where(state, voters, knows)); });
 }
 
-void convene(Turn& turn, Generation generation, bool committed, const std::vector<Member>& members) {
-  if (!turn.state.policy.quorum) return;
-  turn.add(TellCircle{generation, committed, members});
+void announce_change(DecisionContext& context, Generation generation, bool committed,
+                     const std::vector<Member>& members) {
+  if (!context.state.policy.quorum) return;
+  context.add(AnnounceVoters{generation, committed, members});
   if (!committed) return;
-  Electorate electorate{.generation = generation, .hosts = {}};
+  VoterHosts voters{.generation = generation, .hosts = {}};
   for (const Member& member : members) {
-    if (std::ranges::find(electorate.hosts, member.host) == electorate.hosts.end()) {
-      electorate.hosts.push_back(member.host);
+    if (std::ranges::find(voters.hosts, member.host) == voters.hosts.end()) {
+      voters.hosts.push_back(member.host);
     }
   }
-  turn.state.electorates = {std::move(electorate)};
+  context.state.voter_sets = {std::move(voters)};
 }
 
-void host_knows(Turn& turn, const HostKnows& knows) {
-  const auto found = turn.state.hosts.find(knows.host);
-  if (found == turn.state.hosts.end()) return;
+void host_knows(DecisionContext& context, const HostKnows& knows) {
+  const auto found = context.state.hosts.find(knows.host);
+  if (found == context.state.hosts.end()) return;
   found->second.knows = std::max(found->second.knows, knows.generation);
-  commit_when_known(turn);
+  commit_when_known(context);
 }
 
-void claim_answered(Turn& turn, const ClaimAnswered& answered) {
-  for (Electorate& electorate : turn.state.electorates) {
-    if (electorate.generation + 1 != answered.generation || electorate.claimed == answered.won) continue;
-    electorate.claimed = answered.won;
-    turn.emit("claimed", {{"generation", answered.generation}});
-    turn.say(fmt::format("half of the agents do not answer; this half has claimed generation {} and goes on",
-                         answered.generation),
-             {}, Say::Kind::warning);
+void tiebreaker_answered(DecisionContext& context, const TiebreakerAnswered& answered) {
+  for (VoterHosts& voters : context.state.voter_sets) {
+    if (voters.generation + 1 != answered.generation || voters.has_tiebreaker == answered.won) continue;
+    voters.has_tiebreaker = answered.won;
+    context.emit("claimed", {{"generation", answered.generation}});
+    context.say(
+        fmt::format("half of the agents do not answer; this half holds the tie-breaker of generation {} and continues",
+                    answered.generation),
+        {}, Say::Kind::warning);
   }
 }
 
 bool leads(const State& state, const std::function<std::size_t(const std::vector<std::string>&)>& answered) {
-  return std::ranges::all_of(state.electorates, [&](const Electorate& electorate) {
-    return suffices(electorate, share_of(answered(electorate.hosts), electorate.hosts.size()));
+  return std::ranges::all_of(state.voter_sets, [&](const VoterHosts& voters) {
+    return suffices(voters, quorum_of(answered(voters.hosts), voters.hosts.size()));
   });
 }
 

@@ -1,14 +1,14 @@
-// What a state means to people.
+// The state as the user sees it.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "turn.hpp"
+#include "decision_context.hpp"
 
 namespace dtrain::elastic {
 namespace {
 
-// Who of this host is furthest on the way to being a member.
+// The most advanced phase of this host's workers.
 std::optional<WorkerPhase> best_worker(const State& state, const Host& host) {
   std::optional<WorkerPhase> best;
   for (const WorkerId id : host.slots) {
@@ -24,7 +24,7 @@ std::string seconds_text(Time::duration duration) {
 }
 
 Time since_of(const State& state, const Host& host) {
-  Time since = std::max(host.agent_since, host.gate_since);
+  Time since = std::max(host.agent_since, host.admission_since);
   for (const WorkerId id : host.slots) {
     if (const auto found = state.workers.find(id); found != state.workers.end()) since = found->second.since;
   }
@@ -69,7 +69,7 @@ HostPhase phase_of(const State& state, const Host& host, Time now) {
   if (host.drained) return HostPhase::drained;
   if (!host.wanted) return HostPhase::absent;
   if (host.quarantined_until > now) return HostPhase::quarantined;
-  if (host.gate == Gate::trying && host.agent == AgentState::up) return HostPhase::preparing;
+  if (host.admission == AdmissionState::checking && host.agent == AgentState::up) return HostPhase::preparing;
   if (best == WorkerPhase::starting || host.agent == AgentState::starting || host.agent == AgentState::up) {
     return HostPhase::starting;
   }
@@ -87,12 +87,13 @@ Explanation explain(const State& state, const Host& host, Time now) {
     case HostPhase::starting:
       return {fmt::format("its agent or process is being started, {}", since), {}};
     case HostPhase::preparing:
-      if (host.gate == Gate::trying) return {fmt::format("is being prepared and checked, {}", since), {}};
+      if (host.admission == AdmissionState::checking)
+        return {fmt::format("is being prepared and checked, {}", since), {}};
       return {fmt::format("builds its model, {}", since), {}};
     case HostPhase::ready:
       return {"is ready, and joins with the next change", {}};
     case HostPhase::leaving:
-      return {host.drained ? fmt::format("is on its way out: {}", host.drain_reason) : "is on its way out", {}};
+      return {host.drained ? fmt::format("is leaving: {}", host.drain_reason) : "is leaving", {}};
     case HostPhase::drained:
       return {fmt::format("drained: {}", host.drain_reason), fmt::format("dtrain hosts remove {}", name)};
     case HostPhase::quarantined:
@@ -102,7 +103,7 @@ Explanation explain(const State& state, const Host& host, Time now) {
     case HostPhase::failed:
       return {fmt::format("failed: {}", host.last_failure), next};
     case HostPhase::spare:
-      return {"the job has as many workers as it may", "a larger --max-workers"};
+      return {"the job has its maximum number of workers", "a larger --max-workers"};
     case HostPhase::absent:
       return {};
   }

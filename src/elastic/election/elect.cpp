@@ -1,3 +1,7 @@
+// elect() has no threads, locks, clock or network: it changes an Election value and returns actions. The agent that
+// feeds it must feed one event after the other, with times that never decrease. Failures of the network are events too
+// (DialFailed, LeaderGone, a vote that is not granted), and every wait has a deadline in ElectionTimes that a Tick
+// checks.
 #include "elect.hpp"
 
 #include <fmt/format.h>
@@ -10,59 +14,60 @@ namespace {
 
 constexpr std::ptrdiff_t kLastStagger = 10;
 
-bool holds(const Circle& circle, const CircleAgent& agent) {
-  return std::ranges::any_of(circle.agents, [&](const CircleAgent& each) { return each.is(agent); });
+bool holds(const VoterSet& voter_set, const Voter& agent) {
+  return std::ranges::any_of(voter_set.voters, [&](const Voter& each) { return each.is(agent); });
 }
 
-// All agents of both circles once, the committed one's first.
-std::vector<CircleAgent> electors(const Circles& circles) {
-  std::vector<CircleAgent> all;
-  for (const auto* circle : {&circles.committed, &circles.prepared}) {
-    if (!*circle) continue;
-    for (const CircleAgent& agent : (*circle)->agents) {
-      if (std::ranges::none_of(all, [&](const CircleAgent& each) { return each.is(agent); })) all.push_back(agent);
+// All agents of both voter sets once, those of the committed one first.
+std::vector<Voter> all_voters(const KnownVoters& voters) {
+  std::vector<Voter> all;
+  for (const auto* voter_set : {&voters.committed, &voters.prepared}) {
+    if (!*voter_set) continue;
+    for (const Voter& agent : (*voter_set)->voters) {
+      if (std::ranges::none_of(all, [&](const Voter& each) { return each.is(agent); })) all.push_back(agent);
     }
   }
   return all;
 }
 
-// The circles whose consent is needed: the newest that was committed, and all that may have been since. Oldest first.
-std::vector<Circle> circles_needed(const std::vector<Vote>& votes) {
-  std::optional<Circle> committed;
+// The voter sets whose consent is needed: of the newest committed generation, and of all that may have been committed
+// since. Oldest first.
+std::vector<VoterSet> needed_voter_sets(const std::vector<Vote>& votes) {
+  std::optional<VoterSet> committed;
   for (const Vote& vote : votes) {
-    const auto& circle = vote.circles.committed;
-    if (circle && (!committed || circle->generation > committed->generation)) committed = circle;
+    const auto& voter_set = vote.voters.committed;
+    if (voter_set && (!committed || voter_set->generation > committed->generation)) committed = voter_set;
   }
-  std::vector<Circle> needed;
+  std::vector<VoterSet> needed;
   if (committed) needed.push_back(*committed);
   for (const Vote& vote : votes) {
-    const auto& circle = vote.circles.prepared;
-    const auto same = [&](const Circle& each) { return circle && each.generation == circle->generation; };
-    const bool old = !circle || (committed && circle->generation <= committed->generation);
-    if (!old && std::ranges::none_of(needed, same)) needed.push_back(*circle);
+    const auto& voter_set = vote.voters.prepared;
+    const auto same = [&](const VoterSet& each) { return voter_set && each.generation == voter_set->generation; };
+    const bool old = !voter_set || (committed && voter_set->generation <= committed->generation);
+    if (!old && std::ranges::none_of(needed, same)) needed.push_back(*voter_set);
   }
-  std::ranges::sort(needed, {}, &Circle::generation);
+  std::ranges::sort(needed, {}, &VoterSet::generation);
   return needed;
 }
 
-struct Verdict {
-  bool enough = false;  // given the claims
-  std::vector<Generation> to_claim;
+struct Tally {
+  bool enough = false;  // given the tie-breakers
+  std::vector<Generation> needed_tiebreakers;
 };
 
-Verdict judge(const std::vector<Vote>& votes) {
-  Verdict verdict{.enough = true, .to_claim = {}};
-  for (const Circle& circle : circles_needed(votes)) {
-    const auto consents = [&](const Vote& vote) { return vote.granted && holds(circle, vote.voter); };
+Tally count_votes(const std::vector<Vote>& votes) {
+  Tally tally{.enough = true, .needed_tiebreakers = {}};
+  for (const VoterSet& voter_set : needed_voter_sets(votes)) {
+    const auto consents = [&](const Vote& vote) { return vote.granted && holds(voter_set, vote.voter); };
     const auto part = static_cast<std::size_t>(std::ranges::count_if(votes, consents));
-    const Share share = share_of(part, circle.agents.size());
-    if (share == Share::minority) verdict.enough = false;
-    if (share == Share::half) verdict.to_claim.push_back(circle.generation + 1);
+    const Quorum quorum = quorum_of(part, voter_set.voters.size());
+    if (quorum == Quorum::none) tally.enough = false;
+    if (quorum == Quorum::half) tally.needed_tiebreakers.push_back(voter_set.generation + 1);
   }
-  return verdict;
+  return tally;
 }
 
-struct Round {
+struct ElectionContext {
   Election& state;
   std::vector<ElectAction>& actions;
   const Time now;
@@ -70,36 +75,36 @@ struct Round {
   void add(ElectAction action) { actions.push_back(std::move(action)); }
   bool hears() const { return hears_leader(state, now); }
 
-  // What happened.
+  // Events.
 
   void operator()(const Tick&) {
     look_around();
-    // A connection that says nothing for so long may be one that only this side still has.
+    // A connection that stays silent for so long may exist on this side only.
     if (state.connected && now - state.heard >= 2 * state.times.silence) hang_up();
     dial();
     if (hears()) return;
-    if (now - state.heard >= state.times.silence + state.times.patience) return add(Despair{});
-    continue_question();
-    begin_question();
+    if (now - state.heard >= state.times.silence + state.times.patience) return add(GiveUp{});
+    continue_ballot();
+    begin_ballot();
   }
 
   void operator()(const Followed& followed) {
     state.dialling = false;
-    if (followed.leader.term < state.promised) return hang_up();
+    if (followed.leader.term < state.voted_term) return hang_up();
     state.connected = true;
     state.leader = followed.leader;
-    state.promised = std::max(state.promised, followed.leader.term);
+    state.voted_term = std::max(state.voted_term, followed.leader.term);
     state.highest = std::max(state.highest, followed.leader.term);
     state.heard = now;
-    state.question.reset();
-    state.to_claim.clear();
+    state.ballot.reset();
+    state.awaited_tiebreakers.clear();
     state.starting.reset();
   }
 
   void operator()(const LeaderHeard&) {
     if (!state.connected) return;
     state.heard = now;
-    if (state.question && state.question->trial) state.question.reset();
+    if (state.ballot && state.ballot->pre_vote) state.ballot.reset();
   }
 
   void operator()(const LeaderGone&) {
@@ -114,47 +119,49 @@ struct Round {
 
   void operator()(const LeaderFound& found) {
     state.highest = std::max(state.highest, found.leader.term);
-    // A coordinator that is known already is known by the address that led to it.
+    // A known coordinator is known by the address at which this agent reached it.
     const bool newer = !state.leader || found.leader.term > state.leader->term;
-    if (found.leader.term < state.promised || !newer) return;
+    if (found.leader.term < state.voted_term || !newer) return;
     if (state.connected) hang_up();
     state.leader = found.leader;
     state.next_dial = now;
   }
 
-  void operator()(const CircleNotice& notice) { learn(state.circles, notice); }
+  void operator()(const VoterNotice& notice) { learn(state.voters, notice); }
 
-  void operator()(const PromiseAsked& asked) {
-    const bool newer = asked.term > state.promised && (!state.leader || asked.term > state.leader->term);
+  void operator()(const VoteRequest& asked) {
+    const bool newer = asked.term > state.voted_term && (!state.leader || asked.term > state.leader->term);
     const bool grant = newer && !hears() && !state.starting;
-    if (grant && !asked.trial) {
-      promise(asked.term);
-      state.question.reset();
-      state.next_question = now + state.times.start;
+    if (grant && !asked.pre_vote) {
+      grant_vote(asked.term);
+      state.ballot.reset();
+      state.next_ballot = now + state.times.start;
     }
-    state.highest = std::max(state.highest, asked.trial ? Term{0} : asked.term);
+    state.highest = std::max(state.highest, asked.pre_vote ? Term{0} : asked.term);
     add(Answer{own_vote(grant)});
   }
 
-  void operator()(const VoteCame& came) {
-    state.highest = std::max(state.highest, came.vote.term);
-    if (came.vote.leader) (*this)(LeaderFound{*came.vote.leader});
-    auto& question = state.question;
-    if (!question || question->term != came.term || question->trial != came.trial || !state.to_claim.empty()) return;
-    const auto same = [&](const Vote& vote) { return vote.voter.is(came.vote.voter); };
-    if (std::ranges::none_of(question->votes, same)) question->votes.push_back(came.vote);
-    continue_question();
+  void operator()(const VoteReceived& received) {
+    state.highest = std::max(state.highest, received.vote.term);
+    if (received.vote.leader) (*this)(LeaderFound{*received.vote.leader});
+    auto& ballot = state.ballot;
+    if (!ballot || ballot->term != received.term || ballot->pre_vote != received.pre_vote ||
+        !state.awaited_tiebreakers.empty())
+      return;
+    const auto same = [&](const Vote& vote) { return vote.voter.is(received.vote.voter); };
+    if (std::ranges::none_of(ballot->votes, same)) ballot->votes.push_back(received.vote);
+    continue_ballot();
   }
 
-  void operator()(const ClaimAnswered& answered) {
-    const bool awaited = std::erase(state.to_claim, answered.generation) > 0;
-    if (answered.won) state.claimed.push_back(answered.generation);
+  void operator()(const TiebreakerAnswered& answered) {
+    const bool awaited = std::erase(state.awaited_tiebreakers, answered.generation) > 0;
+    if (answered.won) state.tiebreakers.push_back(answered.generation);
     if (!awaited) return;
     if (!answered.won) {
-      add(Note{fmt::format("another side of the job has claimed generation {}", answered.generation)});
-      return give_question_up();
+      add(Note{fmt::format("another part of the job holds the tie-breaker of generation {}", answered.generation)});
+      return give_up_ballot();
     }
-    if (state.to_claim.empty() && state.question) ask_for_good();
+    if (state.awaited_tiebreakers.empty() && state.ballot) begin_vote();
   }
 
   void operator()(const CoordinatorRuns& runs) {
@@ -169,7 +176,7 @@ struct Round {
 
   void operator()(const CoordinatorFailed&) {
     state.starting.reset();
-    state.next_question = now + state.times.retry;
+    state.next_ballot = now + state.times.retry;
   }
 
  private:
@@ -179,10 +186,10 @@ struct Round {
     add(LookAround{});
   }
 
-  // The newest coordinator that is known, unless it must not be obeyed.
+  // Dials the newest known coordinator, unless its term is too old.
   void dial() {
     if (state.connected || state.dialling || now < state.next_dial) return;
-    if (!state.leader || state.leader->term < state.promised) return;
+    if (!state.leader || state.leader->term < state.voted_term) return;
     state.dialling = true;
     state.next_dial = now + state.times.retry;
     add(Dial{*state.leader});
@@ -190,11 +197,11 @@ struct Round {
 
   void hang_up() {
     state.connected = false;
-    add(HangUp{std::max(state.promised, state.highest)});
+    add(HangUp{std::max(state.voted_term, state.highest)});
   }
 
-  void promise(Term term) {
-    state.promised = term;
+  void grant_vote(Term term) {
+    state.voted_term = term;
     state.highest = std::max(state.highest, term);
     if (state.connected) hang_up();
   }
@@ -204,84 +211,86 @@ struct Round {
             .granted = granted,
             .term = state.highest,
             .leader = hears() && state.connected ? state.leader : std::nullopt,
-            .circles = state.circles};
+            .voters = state.voters};
   }
 
-  std::vector<CircleAgent> others() const {
-    std::vector<CircleAgent> agents = electors(state.circles);
-    std::erase_if(agents, [&](const CircleAgent& agent) { return agent.is(state.self); });
+  std::vector<Voter> others() const {
+    std::vector<Voter> agents = all_voters(state.voters);
+    std::erase_if(agents, [&](const Voter& agent) { return agent.is(state.self); });
     return agents;
   }
 
-  void begin_question() {
-    if (state.question || now < state.next_question) return;
+  void begin_ballot() {
+    if (state.ballot || now < state.next_ballot) return;
     if (state.starting && now - *state.starting < state.times.start) return;
     state.starting.reset();
-    const std::optional<Duration> turn = own_turn();
-    if (turn && now >= state.heard + state.times.silence + *turn) ask(state.highest + 1, true);
+    const std::optional<Duration> delay = own_delay();
+    if (delay && now >= state.heard + state.times.silence + *delay) request_votes(state.highest + 1, true);
   }
 
-  // Each asks a little later than the one before it, so that they do not ask all at once; nullopt: it has no say.
-  std::optional<Duration> own_turn() const {
-    const std::vector<CircleAgent> all = electors(state.circles);
-    const auto self = std::ranges::find_if(all, [&](const CircleAgent& agent) { return agent.is(state.self); });
+  // Delay before this agent starts a ballot: each voter waits a little longer than the one before it; nullopt: no
+  // voter.
+  std::optional<Duration> own_delay() const {
+    const std::vector<Voter> all = all_voters(state.voters);
+    const auto self = std::ranges::find_if(all, [&](const Voter& agent) { return agent.is(state.self); });
     if (self == all.end()) return std::nullopt;
     return state.times.stagger * std::min(self - all.begin(), kLastStagger);
   }
 
-  void ask(Term term, bool trial) {
-    state.question = Election::Question{.term = term, .trial = trial, .since = now, .asked = others()};
-    state.question->votes.push_back(own_vote(true));
-    if (!state.question->asked.empty()) add(AskPromises{term, trial, state.question->asked});
-    continue_question();
+  void request_votes(Term term, bool pre_vote) {
+    state.ballot = Election::Ballot{.term = term, .pre_vote = pre_vote, .since = now, .asked = others()};
+    state.ballot->votes.push_back(own_vote(true));
+    if (!state.ballot->asked.empty()) add(RequestVotes{term, pre_vote, state.ballot->asked});
+    continue_ballot();
   }
 
-  void continue_question() {
-    if (!state.question) return;
-    const Election::Question& question = *state.question;
-    const bool late = now - question.since >= state.times.answer;
-    if (!state.to_claim.empty() && now - question.since >= 2 * state.times.answer) return give_question_up();
-    if (!state.to_claim.empty()) return;
-    const Verdict verdict = judge(question.votes);
-    const bool over = late || question.votes.size() > question.asked.size();
-    // A claim is for ever: only once it is certain that there is no majority.
-    if (verdict.enough && (verdict.to_claim.empty() || over)) return question.trial ? go_on(verdict) : win(verdict);
-    if (over) give_question_up();
+  void continue_ballot() {
+    if (!state.ballot) return;
+    const Election::Ballot& ballot = *state.ballot;
+    const bool late = now - ballot.since >= state.times.answer;
+    if (!state.awaited_tiebreakers.empty() && now - ballot.since >= 2 * state.times.answer) return give_up_ballot();
+    if (!state.awaited_tiebreakers.empty()) return;
+    const Tally tally = count_votes(ballot.votes);
+    const bool over = late || ballot.votes.size() > ballot.asked.size();
+    // A tie-breaker is held for ever, so it is requested only when a majority is impossible.
+    if (tally.enough && (tally.needed_tiebreakers.empty() || over))
+      return ballot.pre_vote ? pre_vote_won(tally) : elected(tally);
+    if (over) give_up_ballot();
   }
 
-  void give_question_up() {
-    state.question.reset();
-    state.to_claim.clear();
-    state.next_question = now + state.times.retry + own_turn().value_or(Duration{});
+  void give_up_ballot() {
+    state.ballot.reset();
+    state.awaited_tiebreakers.clear();
+    state.next_ballot = now + state.times.retry + own_delay().value_or(Duration{});
   }
 
-  // The trial went well.
-  void go_on(const Verdict& verdict) {
-    for (const Generation generation : verdict.to_claim) {
-      if (std::ranges::find(state.claimed, generation) != state.claimed.end()) continue;
-      state.to_claim.push_back(generation);
-      add(ClaimNext{generation});
+  // Continues after a successful pre-vote.
+  void pre_vote_won(const Tally& tally) {
+    for (const Generation generation : tally.needed_tiebreakers) {
+      if (std::ranges::find(state.tiebreakers, generation) != state.tiebreakers.end()) continue;
+      state.awaited_tiebreakers.push_back(generation);
+      add(AcquireTiebreaker{generation});
     }
-    if (state.to_claim.empty()) ask_for_good();
+    if (state.awaited_tiebreakers.empty()) begin_vote();
   }
 
-  void ask_for_good() {
-    const Term term = std::max(state.question->term, state.highest + 1);
-    promise(term);
-    ask(term, false);
+  void begin_vote() {
+    const Term term = std::max(state.ballot->term, state.highest + 1);
+    grant_vote(term);
+    request_votes(term, false);
   }
 
-  void win(const Verdict& verdict) {
-    const auto is_claimed = [&](Generation generation) {
-      return std::ranges::find(state.claimed, generation) != state.claimed.end();
+  void elected(const Tally& tally) {
+    const auto is_held = [&](Generation generation) {
+      return std::ranges::find(state.tiebreakers, generation) != state.tiebreakers.end();
     };
-    if (!std::ranges::all_of(verdict.to_claim, is_claimed)) return give_question_up();
-    const Term term = state.question->term;
-    add(Note{fmt::format("{} of {} agents want a new coordinator, the {}th: it is started here",
-                         std::ranges::count_if(state.question->votes, &Vote::granted), state.question->asked.size() + 1,
+    if (!std::ranges::all_of(tally.needed_tiebreakers, is_held)) return give_up_ballot();
+    const Term term = state.ballot->term;
+    add(Note{fmt::format("{} of {} agents voted for a new coordinator, of term {}: it is started here",
+                         std::ranges::count_if(state.ballot->votes, &Vote::granted), state.ballot->asked.size() + 1,
                          term)});
-    add(StartCoordinator{{term, circles_needed(state.question->votes), state.claimed}});
-    state.question.reset();
+    add(StartCoordinator{{term, needed_voter_sets(state.ballot->votes), state.tiebreakers}});
+    state.ballot.reset();
     state.starting = now;
   }
 };
@@ -292,8 +301,8 @@ bool hears_leader(const Election& state, Time now) { return now - state.heard < 
 
 ElectDecision elect(Election state, const ElectEvent& event, Time now) {
   ElectDecision decision{std::move(state), {}};
-  Round round{decision.state, decision.actions, now};
-  std::visit(round, event);
+  ElectionContext context{decision.state, decision.actions, now};
+  std::visit(context, event);
   return decision;
 }
 

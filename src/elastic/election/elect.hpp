@@ -1,17 +1,17 @@
-// Which coordinator an agent follows, and how the agents choose a new one. Pure, like decide(): what happened and when
-// -> what to do. The agent feeds it and carries out its actions.
+// The election of a coordinator by the agents, as in Raft: which coordinator an agent follows, and how agents elect a
+// new one. A pure function like decide(): state, event and time -> new state and actions. Follower feeds it.
 //
 // Rules worth knowing:
-// - An agent hears its coordinator a few times a second. Silent for so long that it must count as lost, it is looked
-//   for: at its old address, in the job folder, and with the other agents of the circle.
-// - An agent of the circle that finds none asks for promises: first whether the others would give them (so that one
-//   which alone is cut off disturbs nobody), then for good. Earlier members ask first.
-// - Nobody promises while it hears a coordinator, nor twice for a term. Who promised refuses all older coordinators.
-// - More than half of every circle that may be the current one must promise: of the last committed generation, and of
-//   those that were being prepared after it. Exactly half is enough for whoever claims the next generation's number
-//   in the job folder.
-// - So at any time at most one coordinator can get what it needs to commit a generation: the same shares of the same
-//   circles (decide/quorum.cpp).
+// - An agent hears its coordinator a few times a second. When the coordinator is silent for so long that it counts as
+//   lost, the agent looks for a coordinator at the old address, in the job folder, and at the other voters.
+// - A voter that finds none starts a ballot: first a pre-vote, in which the others only say whether they would vote for
+//   it (so that an agent that alone is cut off disturbs none), then the vote. Voters of lower rank start earlier.
+// - An agent grants no vote while it hears a coordinator, and one vote in a term. After a vote it refuses all older
+//   coordinators.
+// - The winner needs more than half of every voter set that may be the current one: of the last committed generation,
+//   and of those that were prepared after it. Exactly half is enough with the tie-breaker of the next generation.
+// - A coordinator needs the same quorums to commit a generation (decide/quorum.cpp), so at most one coordinator can
+//   commit at any time.
 #pragma once
 
 #include <chrono>
@@ -20,113 +20,114 @@
 #include <variant>
 #include <vector>
 
-#include <dtrain/elastic/circle.hpp>
-#include <dtrain/elastic/decide.hpp>
+#include <dtrain/elastic/voters.hpp>
+
+#include "decide/decide.hpp"
 
 namespace dtrain::elastic {
 
 struct ElectionTimes {
-  Duration silence{3'000};     // of a coordinator that counts as lost
-  Duration stagger{300};       // between the first questions of one agent of the circle and the next
-  Duration answer{1'000};      // to a question
+  Duration silence{3'000};     // silence after which a coordinator counts as lost
+  Duration stagger{300};       // between the first ballots of one voter and the next
+  Duration answer{1'000};      // time for the answers to a ballot
   Duration retry{500};         // between attempts of any kind
-  Duration glance{2'000};      // between looks into the folder while a coordinator is heard
-  Duration start{5'000};       // of a coordinator, from the promises to its first sign of life
+  Duration glance{2'000};      // between looks into the job folder while a coordinator is heard
+  Duration start{5'000};       // from a vote to the first sign of life of the new coordinator
   Duration patience{600'000};  // without a coordinator; then the agent ends
 };
 
-// What an agent answers when it is asked for a promise.
+// An agent's answer to a vote request.
 struct Vote {
-  CircleAgent voter;
+  Voter voter;
   bool granted = false;
-  Term term = 0;                 // the highest that it knows
-  std::optional<Leader> leader;  // whom it hears
-  Circles circles;
+  Term term = 0;                 // the highest that the agent knows
+  std::optional<Leader> leader;  // the coordinator that the agent hears
+  KnownVoters voters;
 };
 
 struct Election {
   ElectionTimes times{};
-  CircleAgent self{};
-  Circles circles{};
-  Term promised = 0;               // nobody below it is obeyed
-  Term highest = 0;                // that was ever heard of
-  std::optional<Leader> leader{};  // newest that is known
-  bool connected = false;          // to it
+  Voter self{};
+  KnownVoters voters{};
+  Term voted_term = 0;             // coordinators of lower terms are refused
+  Term highest = 0;                // the highest known term
+  std::optional<Leader> leader{};  // the newest known coordinator
+  bool connected = false;          // to `leader`
   bool dialling = false;
-  Time heard{};  // of the one that was followed last
-  Time next_dial{}, next_look{}, next_question{};
+  Time heard{};  // last frame of a coordinator
+  Time next_dial{}, next_look{}, next_ballot{};
 
-  // A question to the circle that is under way.
-  struct Question {
+  // A ballot of this agent in progress.
+  struct Ballot {
     Term term = 0;
-    bool trial = true;  // would you?
+    bool pre_vote = true;  // true: would you vote? false: vote
     Time since{};
-    std::vector<CircleAgent> asked{};
-    std::vector<Vote> votes{};  // the own one too
+    std::vector<Voter> asked{};
+    std::vector<Vote> votes{};  // this agent's own vote included
   };
-  std::optional<Question> question{};
-  std::vector<Generation> to_claim{};  // asked for, before the question is asked for good
-  std::vector<Generation> claimed{};   // are this agent's for ever
-  std::optional<Time> starting{};      // a coordinator, since
+  std::optional<Ballot> ballot{};
+  std::vector<Generation> awaited_tiebreakers{};  // requested before the vote
+  std::vector<Generation> tiebreakers{};          // held by this agent for ever
+  std::optional<Time> starting{};                 // since when a coordinator is being started
 };
 
-// What happened.
-struct Followed {  // connected to a coordinator, which welcomed this agent
+// Events.
+struct Followed {  // a coordinator welcomed this agent
   Leader leader;
 };
-struct LeaderHeard {};  // any frame of it
-struct LeaderGone {};   // the connection to it is closed
-struct DialFailed {};   // the coordinator of the last Dial did not answer, or does not want this agent
-struct LeaderFound {    // in the folder, or told by a peer
+struct LeaderHeard {};  // any frame of the coordinator
+struct LeaderGone {};   // the connection to the coordinator is closed
+struct DialFailed {};   // the coordinator of the last Dial did not answer or refused this agent
+struct LeaderFound {    // in the job folder, or named by a peer
   Leader leader;
 };
-struct PromiseAsked {
+struct VoteRequest {
   Term term = 0;
-  bool trial = false;
+  bool pre_vote = false;
 };
-struct VoteCame {
+struct VoteReceived {
   Term term = 0;
-  bool trial = false;
+  bool pre_vote = false;
   Vote vote;
 };
-struct CoordinatorRuns {  // the one that StartCoordinator started
+struct CoordinatorRuns {  // the process of StartCoordinator runs
   Leader leader;
 };
 struct CoordinatorFailed {};
-using ElectEvent = std::variant<Tick, Followed, LeaderHeard, LeaderGone, DialFailed, LeaderFound, CircleNotice,
-                                PromiseAsked, VoteCame, ClaimAnswered, CoordinatorRuns, CoordinatorFailed>;
+using ElectEvent = std::variant<Tick, Followed, LeaderHeard, LeaderGone, DialFailed, LeaderFound, VoterNotice,
+                                VoteRequest, VoteReceived, TiebreakerAnswered, CoordinatorRuns, CoordinatorFailed>;
 
-// What to do.
+// Actions.
 struct Dial {
   Leader leader;
 };
-struct LookAround {  // in the job folder
+struct LookAround {  // into the job folder
 };
-struct AskPromises {
+struct RequestVotes {
   Term term = 0;
-  bool trial = false;
-  std::vector<CircleAgent> whom;
+  bool pre_vote = false;
+  std::vector<Voter> whom;
 };
-struct Answer {  // the question that is being fed
+struct Answer {  // to the vote request that was fed
   Vote vote;
 };
-struct HangUp {  // the connection to a coordinator that must not be obeyed any more; it is told why
+struct HangUp {  // close the connection to an outdated coordinator and report the higher term
   Term term = 0;
 };
 struct StartCoordinator {
-  Mandate mandate;
+  ElectionResult election;
 };
-struct Announce {  // where the new coordinator is
+struct Announce {  // report to the voters where the new coordinator is
   Leader leader;
-  std::vector<CircleAgent> whom;
+  std::vector<Voter> whom;
 };
-struct Despair {  // nobody came for too long: the agent ends
+struct GiveUp {  // no coordinator was found for too long: the agent ends
 };
-struct Note {  // for people
+struct Note {  // for the user
   std::string text;
 };
-using ElectAction =
-    std::variant<Dial, LookAround, AskPromises, Answer, HangUp, ClaimNext, StartCoordinator, Announce, Despair, Note>;
+using ElectAction = std::variant<Dial, LookAround, RequestVotes, Answer, HangUp, AcquireTiebreaker, StartCoordinator,
+                                 Announce, GiveUp, Note>;
 
 struct ElectDecision {
   Election state;
@@ -137,7 +138,7 @@ ElectDecision elect(Election state, const ElectEvent& event, Time now);
 Json to_json(const Vote& vote);
 Vote vote_from_json(const Json& json);  // throws DataError
 
-// The coordinator was heard so lately that no other may come.
+// The coordinator was heard so lately that no other may be elected.
 bool hears_leader(const Election& state, Time now);
 
 }  // namespace dtrain::elastic

@@ -1,4 +1,4 @@
-// One table per message says its name and its fields; writing and reading both follow it.
+// A table for each message lists its name and fields; writing and reading both follow it.
 #include <dtrain/elastic/protocol.hpp>
 
 #include <fmt/format.h>
@@ -26,13 +26,13 @@ struct Field {
 };
 
 template <typename T>
-struct Table;  // kName where it is a message of its own, kFields
+struct Table;  // kFields, and kName for a message of its own
 
 template <>
-struct Table<Standing> {
+struct Table<TrainingPosition> {
   static constexpr auto kFields =
-      std::tuple(Field{"has_state", &Standing::has_state}, Field{"epoch", &Standing::epoch},
-                 Field{"step", &Standing::step}, Field{"samples_seen", &Standing::samples_seen});
+      std::tuple(Field{"has_state", &TrainingPosition::has_state}, Field{"epoch", &TrainingPosition::epoch},
+                 Field{"step", &TrainingPosition::step}, Field{"samples_seen", &TrainingPosition::samples_seen});
 };
 template <>
 struct Table<comm::PeerAddress> {
@@ -74,9 +74,9 @@ struct Table<Stop> {
 };
 
 template <>
-struct Table<Lend> {
+struct Table<UpdateCredentials> {
   static constexpr const char* kName = "lend";
-  static constexpr auto kFields = std::tuple(Field{"credentials", &Lend::credentials});
+  static constexpr auto kFields = std::tuple(Field{"credentials", &UpdateCredentials::credentials});
 };
 
 template <>
@@ -88,7 +88,7 @@ struct Table<Hello> {
 template <>
 struct Table<Ready> {
   static constexpr const char* kName = "ready";
-  static constexpr auto kFields = std::tuple(Field{"standing", &Ready::standing}, Field{"probe", &Ready::probe});
+  static constexpr auto kFields = std::tuple(Field{"standing", &Ready::position}, Field{"probe", &Ready::probe});
 };
 template <>
 struct Table<Meshed> {
@@ -100,26 +100,26 @@ template <>
 struct Table<Frozen> {
   static constexpr const char* kName = "frozen";
   static constexpr auto kFields =
-      std::tuple(Field{"generation", &Frozen::generation}, Field{"standing", &Frozen::standing});
+      std::tuple(Field{"generation", &Frozen::generation}, Field{"standing", &Frozen::position});
 };
 template <>
 struct Table<Lost> {
   static constexpr const char* kName = "lost";
-  static constexpr auto kFields = std::tuple(Field{"generation", &Lost::generation}, Field{"standing", &Lost::standing},
+  static constexpr auto kFields = std::tuple(Field{"generation", &Lost::generation}, Field{"standing", &Lost::position},
                                              Field{"reason", &Lost::reason});
 };
 template <>
 struct Table<Entered> {
   static constexpr const char* kName = "entered";
   static constexpr auto kFields =
-      std::tuple(Field{"generation", &Entered::generation}, Field{"standing", &Entered::standing});
+      std::tuple(Field{"generation", &Entered::generation}, Field{"standing", &Entered::position});
 };
 template <>
 struct Table<Progress> {
   static constexpr const char* kName = "progress";
   static constexpr auto kFields =
       std::tuple(Field{"generation", &Progress::generation}, Field{"phase", &Progress::phase},
-                 Field{"standing", &Progress::standing}, Field{"seconds_in_phase", &Progress::seconds_in_phase},
+                 Field{"standing", &Progress::position}, Field{"seconds_in_phase", &Progress::seconds_in_phase},
                  Field{"step_seconds", &Progress::step_seconds}, Field{"compute_seconds", &Progress::compute_seconds});
 };
 template <>
@@ -136,7 +136,7 @@ template <>
 struct Table<Left> {
   static constexpr const char* kName = "left";
   static constexpr auto kFields =
-      std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::standing},
+      std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::position},
                  Field{"job_exit_code", &Left::job_exit_code});
 };
 
@@ -218,7 +218,7 @@ Json write_message(const std::variant<Kinds...>& message) {
       message);
 }
 
-// The kind that json's "type" names; nothing when it names another.
+// Reads the kind that "type" names; false when it names another.
 template <typename Message, typename Kind>
 bool read_kind(const Json& json, std::optional<Message>& message) {
   if (json.at("type").as_string() != Table<Kind>::kName) return false;

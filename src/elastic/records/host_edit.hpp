@@ -1,4 +1,4 @@
-// What a request "edit-hosts" makes of the host file's text.
+// The request "edit-hosts", applied to the text of the host file.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace dtrain::elastic {
 
-// Lines of "add" are added, hosts of "remove" removed. UsageError: a line that is there already, a host that is not,
-// or more than half of the hosts removed without "any_number".
+// Adds the lines of "add" and removes the hosts of "remove". Throws UsageError for a line that is there already, a host
+// that is not there, or the removal of more than half of the hosts without "any_number".
 std::string edited_hosts(std::string text, const Json& request);
 
 }  // namespace dtrain::elastic

@@ -15,7 +15,7 @@ constexpr int kMaxSlots = 4'096;
 constexpr std::size_t kMaxName = 255;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// What a line of the file says, or why it says nothing.
+// The host of a line, or why there is none.
 struct Reading {
   HostLine host;
   std::string problem;
@@ -43,7 +43,7 @@ std::optional<int> number_in(std::string_view text, int first, int last) {
   return static_cast<int>(*number);
 }
 
-// `host`, `host:port`, `[v6]`, `[v6]:port` or a bare v6 address.
+// Accepts `host`, `host:port`, `[v6]`, `[v6]:port` or a bare v6 address.
 std::string read_address(std::string_view text, HostLine& line) {
   std::string_view port;
   if (text.starts_with('[')) {
@@ -177,7 +177,7 @@ std::string without_host(std::string_view text, const std::string& name) {
   throw UsageError(
       fmt::format("{} is not in the host list", in_quotes(name)),
       nearest ? fmt::format("did you mean {}?", *nearest)
-              : fmt::format("it lists {}", names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "))));
+              : fmt::format("it lists {}", names.empty() ? "no host" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 }  // namespace dtrain::elastic

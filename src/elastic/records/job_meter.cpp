@@ -11,14 +11,14 @@ constexpr std::chrono::seconds kWindow{10};
 }  // namespace
 
 void JobMeter::heard(const Progress& progress, Time now) {
-  const std::uint64_t samples = progress.standing.samples_seen;
+  const std::uint64_t samples = progress.position.samples_seen;
   if (!begun_) {
     if (samples == 0) return;
     begun_ = now;
   } else if (samples == samples_seen()) {
     return;
   } else if (samples < samples_seen()) {
-    seen_.clear();  // what this counted was lost with the worker that had it
+    seen_.clear();  // the counted samples were lost with the worker that had them
   } else {
     const Seconds since_last = now - seen_.back().time;
     const bool undisturbed = progress.generation == generation_;

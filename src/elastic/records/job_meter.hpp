@@ -1,11 +1,11 @@
-// How fast the job trains, and how much of its time counts: from the heartbeats of the rank that speaks for all.
+// Speed and goodput of the job, from the heartbeats of rank 0.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <optional>
 
-#include <dtrain/elastic/state.hpp>
+#include <dtrain/elastic/policy.hpp>
 
 namespace dtrain::elastic {
 
@@ -14,10 +14,10 @@ class JobMeter {
   // A heartbeat of rank 0 of the current generation.
   void heard(const Progress& progress, Time now);
 
-  // Over the last ten seconds; 0 before there is anything to tell.
+  // Over the last ten seconds; 0 before the second heartbeat with progress.
   double samples_per_second(Time now) const;
-  // Of the time since the first step was seen, the part in which steps were made that count: not the waits at changes
-  // of generation, not the steps that were begun and lost. 0 ... 1; 1 before there is anything to tell.
+  // Goodput: fraction of the wall time since the first step that was spent in committed steps, without waits at changes
+  // of generation and without lost steps. 0 to 1; 1 before the first step.
   double goodput(Time now) const;
   std::uint64_t samples_seen() const { return seen_.empty() ? 0 : seen_.back().samples; }
 
@@ -26,7 +26,7 @@ class JobMeter {
     Time time{};
     std::uint64_t samples = 0;
   };
-  std::deque<Sight> seen_;  // when it became more
+  std::deque<Sight> seen_;  // times at which the number of samples grew
   std::optional<Time> begun_;
   Generation generation_ = 0;  // of the last sight
   std::chrono::duration<double> useful_{};

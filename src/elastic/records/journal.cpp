@@ -59,7 +59,7 @@ GenerationJournal::GenerationJournal(Path path) : file_(std::move(path)) {
       next_generation_ = std::max(next_generation_, entry.generation + 1);
       next_worker_ = std::max(next_worker_, entry.next_worker);
       if (entry.committed) members_ = std::move(entry.members);
-    } catch (const DataError&) {  // a line that was damaged
+    } catch (const DataError&) {  // a damaged line
     }
   }
 }

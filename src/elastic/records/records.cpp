@@ -13,7 +13,7 @@
 namespace dtrain::elastic {
 namespace {
 
-// All complete lines; a torn one at the end is left out.
+// All complete lines, without a torn one at the end.
 std::vector<std::string> lines_of(const Path& path) {
   if (!file_exists(path)) return {};
   std::vector<std::string> lines = split(read_file(path), '\n');

@@ -12,21 +12,22 @@ class FixedMembership final : public Membership {
  public:
   explicit FixedMembership(std::unique_ptr<comm::Communicator> communicator) : communicator_(std::move(communicator)) {}
 
-  Entry enter(const Standing&) override {
+  void probed(const std::string&) override {}
+  Entry enter(const TrainingPosition&) override {
     DTRAIN_CHECK(communicator_, "a fixed membership is entered once");
     return {.kind = Entry::Kind::train, .generation = 0, .communicator = std::move(communicator_), .reason = {}};
   }
-  void entered(const Standing&) override {}
+  void entered(const TrainingPosition&) override {}
 
   std::uint64_t vote() override { return stop_signal() == 0 ? 0 : kStopPlease; }
-  // One rank's signal is enough: the others may never get one.
+  // One rank's signal is enough, because the others may never get one.
   Verdict judge(std::span<const std::uint64_t> votes, bool) override {
     const bool stop = std::any_of(votes.begin(), votes.end(), [](std::uint64_t vote) { return vote == kStopPlease; });
     return stop ? Verdict::stop : Verdict::go_on;
   }
 
   void begin_apply() override {}
-  void end_apply(const Standing&) override {}
+  void end_apply(const TrainingPosition&) override {}
   void lost(const PeerLost& error) override { throw error; }
   void progress(Phase) override {}
   void report(const Json&) override {}

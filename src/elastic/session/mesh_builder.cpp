@@ -1,3 +1,5 @@
+// mesh_builder.hpp explains the thread. mutex_ is never held while a mesh is built or `done` runs, so `done` may take
+// the session's lock, and the session may call build() while it holds that lock.
 #include "mesh_builder.hpp"
 
 #include <exception>

@@ -1,4 +1,8 @@
-// Builds the mesh of the newest generation that was asked for, on a thread of its own.
+// Builds the mesh of the newest requested generation on a thread of its own.
+//
+// The thread takes the newest plan under mutex_, and connects and calls `done` without it. build() and cancel_through()
+// may come from any thread and never wait for the network. A cancelled build reports nothing; a failed one reports its
+// reason. The destructor cancels and joins, so `done` is never called after it.
 #pragma once
 
 #include <condition_variable>
@@ -16,14 +20,14 @@ namespace dtrain::elastic {
 
 class MeshBuilder {
  public:
-  // Called on the builder's thread: the communicator, or why there is none.
+  // Called on the builder's thread with the communicator, or with the reason why there is none.
   using Done =
       std::function<void(Generation generation, std::unique_ptr<comm::Communicator> mesh, const std::string& failure)>;
 
   MeshBuilder(MeshMaker make_mesh, std::chrono::milliseconds deadline, Done done);
   ~MeshBuilder();  // cancels, and waits for a call of `done` in progress
 
-  // Cancels what is under way; of that nothing is told.
+  // Cancels a build in progress, which then reports nothing.
   void build(comm::MeshPlan plan);
   void cancel_through(Generation generation);
 
@@ -38,7 +42,7 @@ class MeshBuilder {
   std::condition_variable_any changed_;
   std::optional<comm::MeshPlan> wanted_;
   Generation under_way_ = 0;  // 0: none
-  std::stop_source cancel_;   // of what is under way
+  std::stop_source cancel_;   // of the build in progress
   std::jthread thread_;       // last: it uses all of the above
 };
 

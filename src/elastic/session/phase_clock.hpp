@@ -1,4 +1,4 @@
-// How long a worker has been in its phase, and what its last step took with and without waiting for others.
+// Time that a worker has spent in its phase, and in its last step with and without waiting for others.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@ class PhaseClock {
 
   explicit PhaseClock(Time now) : since_(now) {}
 
-  // Also when it is the same phase: each call is a sign of progress.
+  // Also for the same phase: each call is a sign of progress.
   void enter(Phase phase, Time now);
-  // A step ended. The first one after start_steps() has no beginning, so it counts for nothing.
+  // A step ended. The first one after start_steps() is not measured, because its beginning is unknown.
   void step_done(Time now);
   void start_steps() { has_step_begin_ = false; }
 
@@ -31,7 +31,7 @@ class PhaseClock {
   bool has_step_begin_ = false;
   Time step_begin_;
   Seconds waiting_{};    // for others, in this step
-  Seconds elsewhere_{};  // evaluating and the like, between the step before and this one
+  Seconds elsewhere_{};  // in evaluation and the like, since the last step
   Seconds step_{}, compute_{};
 };
 

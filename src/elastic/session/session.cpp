@@ -1,3 +1,14 @@
+// Three threads use a session: the trainer's, which calls the Membership functions; the caller of on_message(); and the
+// session's own heartbeat thread. A fourth, the mesh builder's, reports connected meshes. mutex_ guards all state; it
+// is held only for short computations and for ControlLink::send(), never while a mesh is connected or destroyed.
+//
+// The fence: frozen_through_ only grows, and begin_apply() checks it under mutex_. A Freeze that comes during an apply
+// is answered by end_apply(), so a Frozen message always states a position that stays true.
+//
+// A communicator belongs to the trainer, through SharedCommunicator; the session keeps a weak pointer to abort it.
+// Communicators that the session gives up go to discarded_, and the heartbeat thread destroys them without the lock.
+// The destructor stops the heartbeat, aborts the communicator that the trainer may still hold, and joins the builder.
+// After a loss of the coordinator (on_control_lost) nothing is sent any more, and the ranks vote to stop.
 #include <dtrain/elastic/session.hpp>
 
 #include <fmt/format.h>
@@ -23,17 +34,17 @@ using Clock = std::chrono::steady_clock;
 // A generation that the coordinator prepared and this worker has not entered.
 struct Prepared {
   bool member = false;
-  std::unique_ptr<comm::Communicator> mesh;  // once it is built
+  std::unique_ptr<comm::Communicator> mesh;  // set when it is built
 };
 
-// What is no longer needed, and may take a while to destroy: its owner lets it go without the session's lock.
-using Remains = std::vector<std::shared_ptr<comm::Communicator>>;
+// Communicators that are no longer needed. Destroying them may take a while, so their owner does it without the lock.
+using Discarded = std::vector<std::shared_ptr<comm::Communicator>>;
 
 }  // namespace
 
-class WorkerSession::State {
+class WorkerSession::Impl {
  public:
-  State(ControlLink& link, comm::PeerAddress data, MeshMaker make_mesh, SessionOptions options)
+  Impl(ControlLink& link, comm::PeerAddress data, MeshMaker make_mesh, SessionOptions options)
       : options_(std::move(options)),
         link_(link),
         clock_(Clock::now()),
@@ -45,23 +56,23 @@ class WorkerSession::State {
     heart_ = std::jthread([this](std::stop_token stop) { beat(std::move(stop)); });
   }
 
-  ~State() {
+  ~Impl() {
     heart_.request_stop();
     heart_.join();
     if (const auto communicator = communicator_.lock()) communicator->abort();
   }
 
   void on_message(const ToWorker& message) {
-    Remains remains;
+    Discarded discarded;
     const std::lock_guard lock(mutex_);
-    std::visit([&](const auto& kind) { receive(kind, remains); }, message);
-    buried_.insert(buried_.end(), remains.begin(), remains.end());
+    std::visit([&](const auto& kind) { receive(kind, discarded); }, message);
+    discarded_.insert(discarded_.end(), discarded.begin(), discarded.end());
     changed_.notify_all();
   }
 
   void on_control_lost(const std::string& reason) {
     const std::lock_guard lock(mutex_);
-    orphaned_ = reason;
+    coordinator_lost_ = reason;
     changed_.notify_all();
   }
 
@@ -72,7 +83,7 @@ class WorkerSession::State {
 
   void leave(Left::How how, const std::string& reason, int job_exit_code) {
     const std::lock_guard lock(mutex_);
-    send(Left{how, reason, standing_, job_exit_code});
+    send(Left{how, reason, position_, job_exit_code});
     silent_ = true;
   }
 
@@ -81,12 +92,12 @@ class WorkerSession::State {
     probe_ = hash;
   }
 
-  Entry enter(const Standing& standing) {
+  Entry enter(const TrainingPosition& position) {
     std::unique_lock lock(mutex_);
-    standing_ = standing;
+    position_ = position;
     set_phase(Phase::holding);
     clock_.start_steps();
-    if (!std::exchange(announced_, true)) send(Ready{standing, probe_});
+    if (!std::exchange(announced_, true)) send(Ready{position, probe_});
     std::optional<Entry> entry;
     changed_.wait(lock, [&] { return (entry = next_entry()).has_value(); });
     set_phase(Phase::entering);
@@ -94,16 +105,16 @@ class WorkerSession::State {
     return std::move(*entry);
   }
 
-  void entered(const Standing& standing) {
+  void entered(const TrainingPosition& position) {
     const std::lock_guard lock(mutex_);
-    standing_ = standing;
-    if (!frozen()) send(Entered{current_, standing});
+    position_ = position;
+    if (!frozen()) send(Entered{current_, position});
   }
 
   std::uint64_t vote() {
     const std::lock_guard lock(mutex_);
     if (stop_) return kVoteStop;
-    if (orphaned_) return kVoteOrphaned;
+    if (coordinator_lost_) return kVoteCoordinatorLost;
     return commit_ && commit_->boundary != Boundary::now ? vote_for(*commit_) : kVoteGoOn;
   }
 
@@ -123,21 +134,21 @@ class WorkerSession::State {
     set_phase(Phase::applying);
   }
 
-  void end_apply(const Standing& standing) {
+  void end_apply(const TrainingPosition& position) {
     const std::lock_guard lock(mutex_);
     DTRAIN_CHECK(applying_, "end_apply() follows begin_apply()");
     applying_ = false;
-    standing_ = standing;
+    position_ = position;
     set_phase(Phase::applying);
     clock_.step_done(Clock::now());
-    if (const auto generation = std::exchange(freeze_to_answer_, std::nullopt)) send(Frozen{*generation, standing_});
+    if (const auto generation = std::exchange(freeze_to_answer_, std::nullopt)) send(Frozen{*generation, position_});
   }
 
   void lost(const PeerLost& error) {
     const std::lock_guard lock(mutex_);
-    if (frozen()) return;  // the coordinator knows more than this error says
-    freeze_through(current_, buried_);
-    send(Lost{current_, standing_, error.what()});
+    if (frozen()) return;  // the coordinator has ended the generation already
+    freeze_through(current_, discarded_);
+    send(Lost{current_, position_, error.what()});
   }
 
   void progress(Phase phase) {
@@ -151,11 +162,11 @@ class WorkerSession::State {
   }
 
  private:
-  // Everything below is called with mutex_ held, but beat() and on_mesh().
+  // The functions below are called with mutex_ held, except beat() and on_mesh().
 
-  void receive(const Prepare& prepare, Remains& remains) {
+  void receive(const Prepare& prepare, Discarded& discarded) {
     if (prepare.generation <= newest_known()) return;
-    drop_unless_committed(remains);
+    drop_unless_committed(discarded);
     const auto mine =
         std::ranges::find_if(prepare.members, [&](const Member& member) { return member.worker == options_.worker; });
     const bool member = mine != prepare.members.end();
@@ -166,23 +177,23 @@ class WorkerSession::State {
     builder_.build(std::move(plan));
   }
 
-  void receive(const Commit& commit, Remains&) {
+  void receive(const Commit& commit, Discarded&) {
     if (commit.generation > std::max(current_, frozen_through_)) commit_ = commit;
   }
 
-  void receive(const Freeze& freeze, Remains& remains) {
+  void receive(const Freeze& freeze, Discarded& discarded) {
     if (freeze.generation < std::max(current_, frozen_through_)) return;
-    freeze_through(freeze.generation, remains);
+    freeze_through(freeze.generation, discarded);
     if (applying_) {
       freeze_to_answer_ = freeze.generation;
     } else {
-      send(Frozen{freeze.generation, standing_});
+      send(Frozen{freeze.generation, position_});
     }
   }
 
-  void receive(const Leave& leave, Remains&) { leave_ = leave.reason; }
-  void receive(const Stop& stop, Remains&) { stop_ = stop; }
-  void receive(const Lend&, Remains&) {}
+  void receive(const Leave& leave, Discarded&) { leave_ = leave.reason; }
+  void receive(const Stop& stop, Discarded&) { stop_ = stop; }
+  void receive(const UpdateCredentials&, Discarded&) {}
 
   bool frozen() const { return current_ <= frozen_through_; }
 
@@ -191,28 +202,28 @@ class WorkerSession::State {
     return std::max({prepared, current_, frozen_through_});
   }
 
-  // A newer plan replaces the older ones, but what is committed may already be agreed upon.
-  void drop_unless_committed(Remains& remains) {
+  // A newer plan replaces older ones, except a committed one, on which the ranks may have agreed already.
+  void drop_unless_committed(Discarded& discarded) {
     for (auto each = prepared_.begin(); each != prepared_.end();) {
       const bool keep = each->first == agreed_ || (commit_ && each->first == commit_->generation);
-      if (!keep && each->second.mesh) remains.push_back(std::move(each->second.mesh));
+      if (!keep && each->second.mesh) discarded.push_back(std::move(each->second.mesh));
       each = keep ? std::next(each) : prepared_.erase(each);
     }
   }
 
-  void freeze_through(Generation generation, Remains& remains) {
+  void freeze_through(Generation generation, Discarded& discarded) {
     frozen_through_ = std::max(frozen_through_, generation);
     if (auto communicator = communicator_.lock()) {
       communicator->abort();
-      remains.push_back(std::move(communicator));
+      discarded.push_back(std::move(communicator));
     }
     builder_.cancel_through(generation);
-    forget_through(generation, remains);
+    forget_through(generation, discarded);
   }
 
-  void forget_through(Generation generation, Remains& remains) {
+  void forget_through(Generation generation, Discarded& discarded) {
     while (!prepared_.empty() && prepared_.begin()->first <= generation) {
-      if (auto& mesh = prepared_.begin()->second.mesh) remains.push_back(std::move(mesh));
+      if (auto& mesh = prepared_.begin()->second.mesh) discarded.push_back(std::move(mesh));
       prepared_.erase(prepared_.begin());
     }
     if (commit_ && commit_->generation <= generation) commit_.reset();
@@ -229,7 +240,7 @@ class WorkerSession::State {
       if (found->second.mesh) return enter_generation(next, std::move(found->second.mesh));
     }
     if (stop_) return ending(stop_->save ? Entry::Kind::checkpoint : Entry::Kind::stop, stop_->reason);
-    if (orphaned_) return ending(Entry::Kind::stop, "the coordinator is gone: " + *orphaned_);
+    if (coordinator_lost_) return ending(Entry::Kind::stop, "the coordinator is gone: " + *coordinator_lost_);
     return std::nullopt;
   }
 
@@ -239,7 +250,7 @@ class WorkerSession::State {
 
   Entry enter_generation(Generation generation, std::unique_ptr<comm::Communicator> mesh) {
     const std::shared_ptr<comm::Communicator> shared = std::move(mesh);
-    forget_through(generation, buried_);
+    forget_through(generation, discarded_);
     current_ = generation;
     communicator_ = shared;
     return {.kind = Entry::Kind::train,
@@ -252,7 +263,7 @@ class WorkerSession::State {
     const std::lock_guard lock(mutex_);
     const auto found = prepared_.find(generation);
     if (found == prepared_.end()) {
-      if (mesh) buried_.push_back(std::move(mesh));
+      if (mesh) discarded_.push_back(std::move(mesh));
       return;
     }
     found->second.mesh = std::move(mesh);
@@ -268,9 +279,9 @@ class WorkerSession::State {
       if (options_.ask_leave_on_signal && stop_signal() != 0 && !std::exchange(signalled_, true)) {
         send(AskLeave{fmt::format("signal {}", stop_signal())});
       }
-      Remains remains = std::exchange(buried_, {});
+      Discarded discarded = std::exchange(discarded_, {});
       lock.unlock();
-      remains.clear();
+      discarded.clear();
       lock.lock();
     }
   }
@@ -278,49 +289,49 @@ class WorkerSession::State {
   void send_progress() {
     send(Progress{.generation = current_,
                   .phase = clock_.phase(),
-                  .standing = standing_,
+                  .position = position_,
                   .seconds_in_phase = clock_.seconds_in_phase(Clock::now()),
                   .step_seconds = clock_.step_seconds(),
                   .compute_seconds = clock_.compute_seconds()});
   }
 
   void send(const FromWorker& message) {
-    if (!silent_ && !orphaned_) link_.send(message);
+    if (!silent_ && !coordinator_lost_) link_.send(message);
   }
   void set_phase(Phase phase) { clock_.enter(phase, Clock::now()); }
 
   const SessionOptions options_;
   ControlLink& link_;
 
-  std::mutex mutex_;  // guards all that follows, but the threads
+  std::mutex mutex_;  // guards all that follows, except the threads
   std::condition_variable changed_;
-  std::condition_variable_any heartbeat_;  // never notified: a wait that ends at once when the session does
+  std::condition_variable_any heartbeat_;  // never notified: a wait that ends with the session
 
   PhaseClock clock_;
-  Standing standing_;
+  TrainingPosition position_;
   Generation current_ = 0;                          // last entered; 0: none
-  Generation frozen_through_ = 0;                   // it and all older ones are over for this worker
+  Generation frozen_through_ = 0;                   // this generation and all older ones are over for this worker
   std::weak_ptr<comm::Communicator> communicator_;  // of current_
-  bool applying_ = false;                           // the permit is out
-  std::optional<Generation> freeze_to_answer_;      // once the apply in progress ends
+  bool applying_ = false;                           // between begin_apply() and end_apply()
+  std::optional<Generation> freeze_to_answer_;      // to be answered by end_apply()
 
   std::map<Generation, Prepared> prepared_;
-  std::optional<Commit> commit_;  // newest, of a generation that is not entered
-  Generation agreed_ = 0;         // all ranks voted for it
-  std::optional<std::string> leave_, orphaned_;
+  std::optional<Commit> commit_;  // newest, for a generation that is not entered
+  Generation agreed_ = 0;         // all ranks voted for it; 0: none
+  std::optional<std::string> leave_, coordinator_lost_;
   std::optional<Stop> stop_;
   std::string probe_;
-  bool announced_ = false;  // Ready
+  bool announced_ = false;  // Ready was sent
   bool signalled_ = false;
   bool silent_ = false;
-  Remains buried_;
+  Discarded discarded_;
 
   MeshBuilder builder_;
   std::jthread heart_;
 };
 
 WorkerSession::WorkerSession(ControlLink& link, comm::PeerAddress data, MeshMaker make_mesh, SessionOptions options)
-    : state_(std::make_unique<State>(link, std::move(data), std::move(make_mesh), std::move(options))) {}
+    : impl_(std::make_unique<Impl>(link, std::move(data), std::move(make_mesh), std::move(options))) {}
 
 WorkerSession::WorkerSession(ControlLink& link, comm::Endpoint& endpoint, SessionOptions options)
     : WorkerSession(
@@ -332,23 +343,23 @@ WorkerSession::WorkerSession(ControlLink& link, comm::Endpoint& endpoint, Sessio
 
 WorkerSession::~WorkerSession() = default;
 
-void WorkerSession::on_message(const ToWorker& message) { state_->on_message(message); }
-void WorkerSession::on_control_lost(const std::string& reason) { state_->on_control_lost(reason); }
-void WorkerSession::ask_leave(const std::string& reason) { state_->ask_leave(reason); }
+void WorkerSession::on_message(const ToWorker& message) { impl_->on_message(message); }
+void WorkerSession::on_control_lost(const std::string& reason) { impl_->on_control_lost(reason); }
+void WorkerSession::ask_leave(const std::string& reason) { impl_->ask_leave(reason); }
 void WorkerSession::leave(Left::How how, const std::string& reason, int job_exit_code) {
-  state_->leave(how, reason, job_exit_code);
+  impl_->leave(how, reason, job_exit_code);
 }
-void WorkerSession::probed(const std::string& hash) { state_->probed(hash); }
-Entry WorkerSession::enter(const Standing& standing) { return state_->enter(standing); }
-void WorkerSession::entered(const Standing& standing) { state_->entered(standing); }
-std::uint64_t WorkerSession::vote() { return state_->vote(); }
+void WorkerSession::probed(const std::string& hash) { impl_->probed(hash); }
+Entry WorkerSession::enter(const TrainingPosition& position) { return impl_->enter(position); }
+void WorkerSession::entered(const TrainingPosition& position) { impl_->entered(position); }
+std::uint64_t WorkerSession::vote() { return impl_->vote(); }
 Verdict WorkerSession::judge(std::span<const std::uint64_t> votes, bool at_epoch_end) {
-  return state_->judge(votes, at_epoch_end);
+  return impl_->judge(votes, at_epoch_end);
 }
-void WorkerSession::begin_apply() { state_->begin_apply(); }
-void WorkerSession::end_apply(const Standing& standing) { state_->end_apply(standing); }
-void WorkerSession::lost(const PeerLost& error) { state_->lost(error); }
-void WorkerSession::progress(Phase phase) { state_->progress(phase); }
-void WorkerSession::report(const Json& event) { state_->report(event); }
+void WorkerSession::begin_apply() { impl_->begin_apply(); }
+void WorkerSession::end_apply(const TrainingPosition& position) { impl_->end_apply(position); }
+void WorkerSession::lost(const PeerLost& error) { impl_->lost(error); }
+void WorkerSession::progress(Phase phase) { impl_->progress(phase); }
+void WorkerSession::report(const Json& event) { impl_->report(event); }
 
 }  // namespace dtrain::elastic

@@ -1,4 +1,4 @@
-// A communicator that its trainer owns and its session can still abort.
+// A communicator that the trainer owns and the session can still abort.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,11 @@ class SharedCommunicator final : public comm::Communicator {
   int size() const override { return inner_->size(); }
   std::unique_ptr<comm::Reduction> begin_reduction(const comm::ReductionShape& shape, const comm::Note& note) override {
     return inner_->begin_reduction(shape, note);
+  }
+  std::unique_ptr<comm::DeviceReduction> begin_device_reduction(const comm::ReductionShape& shape,
+                                                                const std::vector<FloatRange>& parts,
+                                                                const comm::Note& note) override {
+    return inner_->begin_device_reduction(shape, parts, note);
   }
   void recycle(std::vector<float> sum) override { inner_->recycle(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return inner_->all_gather(mine); }

@@ -12,7 +12,7 @@ constexpr std::uint64_t kFirstGenerationVote = 1 << kBoundaryBits;
 Boundary boundary_of(std::uint64_t vote) { return static_cast<Boundary>(vote % kFirstGenerationVote); }
 
 bool is_stop(std::uint64_t vote) { return vote == kVoteStop; }
-bool is_end(std::uint64_t vote) { return vote == kVoteStop || vote == kVoteOrphaned; }
+bool is_end(std::uint64_t vote) { return vote == kVoteStop || vote == kVoteCoordinatorLost; }
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What ranks vote in a step's notes, as one word, and what all their votes together mean.
+// The votes that ranks put into the notes of steps, one word each, and their combined meaning.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 namespace dtrain::elastic {
 
 constexpr std::uint64_t kVoteGoOn = 0;
-constexpr std::uint64_t kVoteStop = 1;      // one is enough: the others may never hear of it
-constexpr std::uint64_t kVoteOrphaned = 2;  // the coordinator is gone for me: stop if it is for all
+constexpr std::uint64_t kVoteStop = 1;             // one vote is enough: the other ranks may not know of the stop
+constexpr std::uint64_t kVoteCoordinatorLost = 2;  // this rank has lost the coordinator: stop if all have
 
-// A vote for switching to the committed generation.
+// A vote to switch to the committed generation.
 std::uint64_t vote_for(const Commit& commit);
 
 struct Judgement {
   Verdict verdict = Verdict::go_on;
-  Generation next = 0;  // for change
+  Generation next = 0;  // for Verdict::change
 };
-// A function of its arguments alone, so that all ranks come to the same answer.
+// Depends on its arguments alone, so all ranks get the same result.
 Judgement judge_votes(std::span<const std::uint64_t> votes, bool at_epoch_end);
 
 }  // namespace dtrain::elastic

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <fstream>
 
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/external/run_program.hpp>
 
-#include "host_needs.hpp"
 #include "job/spec/data_facts.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/train_run.hpp"
@@ -19,9 +19,9 @@
 namespace dtrain::job {
 namespace {
 
-// With less than this, what a worker exchanges in a step takes minutes.
+// Below this, the exchange of a step takes minutes.
 constexpr double kLeastBandwidth = 128 << 10;  // bytes a second
-// Enough to tell a bad network from a good one; once more where a busy machine may be what was measured.
+// Enough to distinguish a bad network from a good one; repeated, because a busy machine may spoil one measurement.
 constexpr std::size_t kProbeBytes = 256 << 10;
 constexpr int kTries = 3;
 
@@ -32,7 +32,8 @@ double bandwidth_with(const CoordinatorFile& coordinator, std::size_t bytes) {
   return static_cast<double>(bytes) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// To the coordinator's machine, where as a rule a worker is too. Connecting counts, so it is never too high.
+// The bandwidth to the coordinator's machine, which usually has a worker too. The time to connect counts, so the result
+// is never too high.
 double bandwidth_to(const CoordinatorFile& coordinator) {
   double best = 0;
   for (int i = 0; i < kTries && best < 16 * kLeastBandwidth; ++i) {
@@ -41,7 +42,7 @@ double bandwidth_to(const CoordinatorFile& coordinator) {
   return best;
 }
 
-// A coordinator that cannot be asked is no fault of this host: there may be another one by now.
+// A coordinator that cannot be reached is no fault of this host: another one may have taken over.
 void measure_bandwidth(const Json& job, Json& facts) {
   const Json& where = job.at("coordinator");
   CoordinatorFile coordinator;
@@ -64,24 +65,12 @@ std::uint64_t free_disk(const Path& folder) {
   return space.available;
 }
 
-// What the kernel thinks could be had without swapping; 0: it does not say.
-std::uint64_t free_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  std::uint64_t kibibytes = 0;
-  while (file >> name >> kibibytes) {
-    if (name == "MemAvailable:") return kibibytes << 10;
-    std::getline(file, unit);
-  }
-  return 0;
-}
-
 void expect(std::uint64_t have, std::uint64_t need, const std::string& what) {
   if (have >= need) return;
   throw Error(fmt::format("only {} of {} are free, it needs {}", format_bytes(have), what, format_bytes(need)));
 }
 
-// Parameters, gradients and optimizer state, and what is received of them while joining.
+// Memory for parameters, gradients and optimizer state, and for receiving them while joining.
 std::uint64_t memory_of(const TrainRun& run) {
   return kLeastMemory + 6 * sizeof(float) * static_cast<std::uint64_t>(run.graph.parameter_count);
 }
@@ -97,7 +86,7 @@ void measure(const elastic::WorkerJob& job, Json& facts) {
   const auto& training = std::get<config::TrainSpec>(spec.work);
   facts["data"] = check_data_facts(training.data);
   const TrainRun run = run_of(training);
-  const std::uint64_t memory = free_memory();
+  const std::uint64_t memory = memory_info("MemAvailable");
   facts["memory_free_bytes"] = memory;
   if (memory > 0) expect(memory, memory_of(run), "memory");
 }

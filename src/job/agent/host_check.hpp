@@ -1,6 +1,8 @@
-// The first look at a host that wants to join a job: `dtrain agent --check`, a process of its own so that a dead disk
-// or network holds up nobody else.
+// The check of a host that joins a job: `dtrain agent --check`, a process of its own, so that a dead disk or network
+// blocks nothing else.
 #pragma once
+
+#include <cstdint>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
@@ -8,7 +10,14 @@
 
 namespace dtrain::job {
 
-// Answers one line: {"failure": "" or why this host is not fit, ...what was measured}. `job` is an elastic::WorkerJob.
+// The minimum of a host: with less, no worker is started there, and `dtrain doctor` reports a problem.
+// Logs, ledger and a checkpoint of most models; with less the first save fails.
+constexpr std::uint64_t kLeastDisk = 64 << 20;
+// The program, its libraries and a small model; with less the kernel kills processes.
+constexpr std::uint64_t kLeastMemory = 256 << 20;
+
+// Prints one line: {"failure": "" or the reason why this host is unfit, ...measurements}. `job` is an
+// elastic::WorkerJob.
 ExitCode check_host(const Json& job, Reporter& reporter);
 
 }  // namespace dtrain::job

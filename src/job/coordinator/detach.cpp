@@ -1,57 +1,30 @@
 #include "detach.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 
+#include <dtrain/base/daemon.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/wait_status.hpp>
 
 namespace dtrain::job {
 namespace {
 
-struct Pipe {
-  FileDescriptor read, write;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-
-FileDescriptor open_log(const Path& path) {
-  FileDescriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!log) throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
-  return log;
-}
-
-void leave_terminal(const FileDescriptor& log) {
-  ::setsid();
-  const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  ::dup2(nothing.get(), STDIN_FILENO);
-  ::dup2(log.get(), STDOUT_FILENO);
-  ::dup2(log.get(), STDERR_FILENO);
-}
-
-// True: a byte came, false: the other end was closed.
+// Returns true if a byte came, false if the other end was closed.
 bool wait_for_byte(const FileDescriptor& pipe, pid_t child) {
   while (true) {
     pollfd waiting{.fd = pipe.get(), .events = POLLIN, .revents = 0};
     ::poll(&waiting, 1, 200);
     if (stop_signal() != 0) {
       ::kill(child, SIGTERM);
-      throw Interrupted(stop_signal(), "stopped before the job ran; it was told to end");
+      throw Interrupted(stop_signal(), "stopped before the job ran; the job was asked to end");
     }
     if (waiting.revents == 0) continue;
     char byte = 0;
@@ -59,13 +32,6 @@ bool wait_for_byte(const FileDescriptor& pipe, pid_t child) {
     if (got < 0 && errno == EINTR) continue;
     return got == 1;
   }
-}
-
-int exit_code_of(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace
@@ -76,12 +42,11 @@ Detached detach(const JobFolder& folder) {
   const FileDescriptor log = open_log(log_path);
   const auto written_before = std::filesystem::file_size(log_path);
   Pipe pipe = make_pipe();
-  std::fflush(nullptr);  // or both processes would write what is buffered
-  const pid_t child = ::fork();
-  if (child < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  const pid_t child = fork_process();
   if (child == 0) {
-    leave_terminal(log);
-    auto end = std::make_shared<FileDescriptor>(std::move(pipe.write));
+    ::setsid();
+    redirect_streams(log);
+    auto end = std::make_shared<FileDescriptor>(std::move(pipe.write_end));
     return {.tell_running =
                 [end] {
                   if (*end && ::write(end->get(), "r", 1) == 1) *end = FileDescriptor();
@@ -89,9 +54,9 @@ Detached detach(const JobFolder& folder) {
             .outcome = {}};
   }
   watch_stop_signals();
-  pipe.write = FileDescriptor();
-  Detached::Outcome outcome{.runs = wait_for_byte(pipe.read, child), .pid = child, .exit_code = 0, .said = {}};
-  if (!outcome.runs) outcome.exit_code = exit_code_of(child);
+  pipe.write_end = FileDescriptor();
+  Detached::Outcome outcome{.runs = wait_for_byte(pipe.read_end, child), .pid = child, .exit_code = 0, .said = {}};
+  if (!outcome.runs) outcome.exit_code = wait_for_end(child).shell_code();
   outcome.said = read_file(log_path).substr(written_before);
   return {.tell_running = [] {}, .outcome = std::move(outcome)};
 }

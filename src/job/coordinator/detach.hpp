@@ -1,4 +1,4 @@
-// Going on without a terminal.
+// Continues the job in the background, without the terminal.
 #pragma once
 
 #include <functional>
@@ -8,23 +8,23 @@
 
 namespace dtrain::job {
 
-// One of the two processes that detach() returns in.
+// What detach() returns in each of two processes.
 struct Detached {
-  // In the process that goes on: to be called once the job runs; does nothing the second time.
+  // In the background process: called once the job runs; later calls do nothing.
   std::function<void()> tell_running;
-  // In the process that the person started: how the other one did, once it runs or ended.
+  // In the process that the user started: the outcome of the other one, once the job runs or has ended.
   struct Outcome {
     bool runs = false;
     std::int64_t pid = 0;
-    int exit_code = 0;  // where it does not run
-    std::string said;   // what it wrote until then
+    int exit_code = 0;  // if it does not run
+    std::string said;   // its output until then
   };
   std::optional<Outcome> outcome;
 };
 
-// Forks, so no other thread may run yet. The one that goes on has a session of its own, no input, and writes what it
-// says to logs/coordinator.log of the folder. Throws Error when the folder or the process cannot be made, and
-// Interrupted when the person stops waiting: then the other process is told to stop too.
+// Forks, so no other thread may run. The background process has a session of its own, no input, and writes its output
+// to logs/coordinator.log of the folder. Throws Error if the folder or the process cannot be made, and Interrupted if
+// the user stops waiting; the background process is then asked to stop too.
 Detached detach(const JobFolder& folder);
 
 }  // namespace dtrain::job

@@ -13,12 +13,14 @@
 #include "job/spec/host_list.hpp"
 #include "job/spec/job_client.hpp"
 #include "job_run.hpp"
+#include "program_work.hpp"
 #include "resubmit.hpp"
+#include "train_work.hpp"
 
 namespace dtrain::job {
 namespace {
 
-// Its coordinator may be on another machine, where a lock does not reach.
+// The coordinator may be on another machine, where a lock has no effect.
 void refuse_living_job(const JobFolder& folder) {
   if (!is_alive(folder)) return;
   throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
@@ -57,6 +59,16 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
   return ExitCode::ok;
 }
 
+// `document`: result of JobWork::document() in another process of this job.
+std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolder& folder, Reporter& reporter) {
+  const config::RunSpec spec = config::run_spec_from_json(document);
+  enter_folder(spec);
+  if (const auto* program = std::get_if<config::ProgramSpec>(&spec.work)) {
+    return std::make_unique<ProgramWork>(*program, reporter);
+  }
+  return std::make_unique<TrainWork>(run_of(std::get<config::TrainSpec>(spec.work)), folder, reporter);
+}
+
 }  // namespace
 
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& reporter) {
@@ -74,7 +86,7 @@ ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter) {
   watch_stop_signals();
   const JobFolder folder{order.job_folder};
   const std::unique_ptr<JobWork> work = work_from_document(order.document, folder, reporter);
-  // A lost coordinator that is not dead still holds it.
+  // A coordinator that is cut off but alive still holds the lock.
   const std::optional<FileLock> lock = FileLock::take(folder.lock());
   JobRun job(*work, folder, order, reporter);
   return job.until_over([] {});

@@ -1,4 +1,4 @@
-// A job on several workers: this process coordinates, and does none of their work.
+// Runs a job on several workers: this process coordinates, and computes nothing.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ namespace dtrain::job {
 
 struct JobStart {
   const config::JobOptions& job;
-  bool chose_number = false;  // the person gave -n
+  bool chose_number = false;  // the user gave -n
   bool resume = false;
 };
-// Called in the process that coordinates, before anything is written. Throws what a person must know.
+// Called in the coordinating process before anything is written. Throws errors that the user must see first.
 using MakeWork =
     std::function<std::unique_ptr<JobWork>(const elastic::HostList&, const JobFolder& folder, Reporter& reporter)>;
 
-// Until the job is over. Throws Stopped when it can be resumed, Error with the first failure when it cannot go on.
+// Returns when the job is over. Throws Stopped if it can be resumed, and Error with the first failure otherwise.
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& reporter);
-// The same as a job's next coordinator: its port is the answer, and comes first.
+// Runs the job as its next coordinator, which first prints its port.
 ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter);
 
 }  // namespace dtrain::job

@@ -1,4 +1,4 @@
-// The coordinator's process at work: agents and workers on the network, membership decided, what they report shown.
+// Runs the coordinator's process: connects agents and workers, decides on membership, and shows reports.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@ namespace dtrain::job {
 
 class JobRun {
  public:
-  // Borrows all. The folder is there and this process coordinates it. `workers`: of the start.
+  // Borrows everything. The folder exists, and this process holds its lock. `workers`: number at the start.
   JobRun(JobWork& work, int workers, const JobFolder& folder, Reporter& reporter);
-  // Takes over from a coordinator that was lost.
+  // Continues the job of a coordinator that was lost.
   JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Reporter& reporter);
   ~JobRun();
-  // Blocks. `tell_running` is called once the first step is done. Returns ok when training is complete; throws
-  // Stopped when the job can be resumed, else an Error that tells the first failure.
+  // Blocks until the job is over. `tell_running` is called after the first step. Returns ok when training is complete;
+  // throws Stopped if the job can be resumed, otherwise an Error with the first failure.
   ExitCode until_over(const std::function<void()>& tell_running);
 
  private:

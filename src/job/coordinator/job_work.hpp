@@ -1,4 +1,4 @@
-// What the workers of a job do, as far as their coordinator must know: dtrain's own training, or another program.
+// The work of a job as its coordinator sees it: training by dtrain itself, or another program.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/reporter.hpp>
-#include <dtrain/elastic/decide.hpp>
+#include <dtrain/elastic/policy.hpp>
 
 #include "config/job_options.hpp"
 #include "job/spec/job_folder.hpp"
@@ -21,32 +21,29 @@ class JobWork {
   virtual const config::JobOptions& job() const = 0;
   virtual Json document() const = 0;  // for the workers, and for a coordinator that takes over
   virtual int logical_shards() const { return 0; }
-  // Workers of a host that joins by a line that does not say.
+  // Number of workers of a newcomer whose host line gives none.
   virtual int slots() const { return 1; }
   virtual bool uses_s3() const { return false; }
   virtual void adjust(elastic::Policy&) const {}
 
-  // The job begins with so many workers. Not called of a coordinator that takes over.
+  // Called when the job begins with this number of workers; not called for a coordinator that takes over.
   virtual void begin(int workers) = 0;
-  // What the rank that speaks for all reported.
+  // Shows a report of the rank that reports for all.
   virtual void show(const Json& report) = 0;
-  // Lines of the workers' output are wanted as they come; `worker`: its host, and its slot where that has several.
+  // Whether output of the workers is shown as it comes. `worker`: its host, with its slot if the host has several.
   virtual bool shows_output() const { return job().log_per_worker; }
   virtual void show_output(const std::string& worker, std::string_view line) = 0;
-  // All workers are done.
+  // Called when all workers are done.
   virtual void end() = 0;
 
-  virtual std::string first_signal_words() const = 0;  // to the person who asked the job to stop
-  // What is kept when the job stops early, so that the same command goes on from there.
+  virtual std::string first_signal_words() const = 0;  // shown after the first stop signal
+  // Whether a job that stops early keeps enough for the same command to continue.
   virtual bool keeps() const = 0;
   virtual std::string what_next() const = 0;
-  // A stop on request is no failure even where nothing is kept.
+  // A stop on request is no failure even if nothing is kept.
   virtual bool may_go_on() const { return keeps(); }
-  // Of a job that failed.
+  // The exit code of a failed job.
   virtual ExitCode exit_code_of(const elastic::Failure&, ExitCode of_job) const { return of_job; }
 };
-
-// `document` is what JobWork::document() gave another process of this job.
-std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolder& folder, Reporter& reporter);
 
 }  // namespace dtrain::job

@@ -13,7 +13,7 @@
 namespace dtrain::job {
 namespace {
 
-// Every change starts all programs again: what comes within this time is one change.
+// Every change restarts all programs: changes within this time become one.
 constexpr std::chrono::seconds kBetweenChanges{3};
 
 config::LaunchOptions with_most_workers(config::LaunchOptions options, int workers) {
@@ -38,8 +38,8 @@ Json ProgramWork::document() const {
   return to_json(config::make_run_spec(config::ProgramSpec{.options = options_, .program = program_}));
 }
 
-// A rank that ends its program may take the whole grace, while the others wait. That a program fails does not mean that
-// its host is bad: --max-restarts says when to give up.
+// A rank that ends its program may use the whole grace while the others wait. A failed program does not make its host
+// bad: --max-restarts limits the restarts.
 void ProgramWork::adjust(elastic::Policy& policy) const {
   policy.leave_timeout += program_.grace;
   policy.hang_floors.waiting += program_.grace;
@@ -75,7 +75,7 @@ void ProgramWork::tell_failure(const Json& report) {
                              report.at("max_restarts").as_integer()));
 }
 
-// One rank alone speaks as if nobody were between.
+// The output of a single rank is shown without a prefix.
 void ProgramWork::show_output(const std::string& worker, std::string_view line) {
   if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"line", line}}))) return;
   if (workers_ == 1) {
@@ -106,7 +106,7 @@ std::string ProgramWork::first_signal_words() const {
 
 std::string ProgramWork::what_next() const { return "logs/ of the job folder has what every rank printed"; }
 
-// On one machine it is as if the program had been started by hand.
+// On one machine the exit code is that of the program.
 ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {
   const bool several = hosts_ > 1 && options_.job.is_on_other_machines();
   if (several || of_job != ExitCode::failed) return of_job;

@@ -1,4 +1,4 @@
-// Any program as the work of a job.
+// An arbitrary program as the work of a job.
 #pragma once
 
 #include <chrono>
@@ -26,18 +26,18 @@ class ProgramWork final : public JobWork {
   std::string first_signal_words() const override;
   bool keeps() const override { return false; }
   std::string what_next() const override;
-  bool may_go_on() const override { return true; }  // as far as the program itself can
+  bool may_go_on() const override { return true; }  // if the program itself can
   ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
 
  private:
   void tell_start(const Json& report);
   void tell_failure(const Json& report);
-  bool tell_json(const Json& event);  // with --json; false: without it
+  bool tell_json(const Json& event);  // prints the event with --json; false: there is no --json
 
   const config::LaunchOptions options_;
   const external::Program program_;
   Reporter& reporter_;
-  std::size_t hosts_ = 0;  // of the start
+  std::size_t hosts_ = 0;  // at the start
   int workers_ = 0;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };

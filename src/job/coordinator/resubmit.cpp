@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/wait_status.hpp>
 #include <dtrain/launcher/scheduler_job.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
 
@@ -44,7 +44,7 @@ std::vector<std::string> this_command() {
   return command;
 }
 
-// Any hosts, or those of -H.
+// A request for any hosts, or for those of -H.
 std::vector<std::string> slurm_job(const config::JobOptions& options, bool chose_number) {
   launcher::SchedulerJob job{.program = launcher::find_program("salloc", folders(), kSlurmHint),
                              .count = options.hosts,
@@ -59,7 +59,7 @@ std::vector<std::string> slurm_job(const config::JobOptions& options, bool chose
   return launcher::salloc_command(job);
 }
 
-// The environment and the words go through a file: a scheduler shows what it holds of a job to everybody.
+// Environment and command go through a file: a scheduler shows the data of a job to every user.
 Path write_submission(const JobFolder& folder) {
   make_folder(folder.path);
   const Path file = std::filesystem::absolute(folder.path) /
@@ -86,10 +86,10 @@ void check_grid(const config::JobOptions& options) {
   const std::string list =
       known.empty() ? "`qconf -spl` lists none" : fmt::format("there are: {}", fmt::join(known, ", "));
   if (options.hostfile) {
-    throw UsageError("-H: Grid Engine chooses the hosts of a job", "leave it out, or say by --queue where to run");
+    throw UsageError("-H: Grid Engine chooses the hosts of a job", "leave it out, or choose with --queue where to run");
   }
   if (options.sge_pe.empty()) {
-    throw UsageError("--launcher sge: nobody said which parallel environment", "--sge-pe names it; " + list);
+    throw UsageError("--launcher sge needs a parallel environment", "add --sge-pe NAME; " + list);
   }
   if (!known.empty() && std::ranges::find(known, options.sge_pe) == known.end()) {
     throw UsageError(fmt::format("--sge-pe {}: Grid Engine has no such parallel environment", options.sge_pe), list);
@@ -101,12 +101,12 @@ pid_t start(const std::vector<std::string>& words, int death_signal) {
   child.environment = own_environment();
   child.output = STDOUT_FILENO;
   child.error = STDERR_FILENO;
-  child.group = Spawn::Group::session;  // a terminal's Ctrl-C comes to this process alone
+  child.group = Spawn::Group::session;  // Ctrl-C on the terminal reaches this process alone
   child.death_signal = death_signal;
   return spawn(child);
 }
 
-// The job's coordinator if there is one yet, else the scheduler's command.
+// Stops the job's coordinator if it is running, otherwise the scheduler's command.
 class Stopper {
  public:
   Stopper(JobFolder folder, pid_t process) : folder_(std::move(folder)), process_(process) {}
@@ -146,8 +146,8 @@ std::uint64_t last_term(const JobFolder& folder) {
   return file ? file->term : 0;
 }
 
-// salloc and qrsh tell 0 of a command that was killed: only what the coordinator wrote last counts. It may have written
-// it on another machine.
+// salloc and qrsh return 0 for a killed command, so the coordinator's last record decides. It may have been written on
+// another machine.
 bool has_ended_well(const JobFolder& folder, std::uint64_t term_before) {
   const auto until = std::chrono::steady_clock::now() + kNewsTime;
   do {
@@ -164,9 +164,7 @@ int wait_for(pid_t process, const JobFolder& folder) {
     stopper.look();
     std::this_thread::sleep_for(kLook);
   }
-  int status = 0;
-  ::waitpid(process, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return wait_for_end(process).shell_code();
 }
 
 ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, const config::JobOptions& options) {
@@ -180,7 +178,7 @@ ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, con
               "with --model-prefix, the same command with --resume goes on from the last checkpoint");
 }
 
-// What the job has by itself stays, except for where programs are found.
+// The job's own variables stay, except for those that locate programs.
 std::vector<std::string> merged(std::vector<std::string> own, const std::vector<std::string>& submitted) {
   constexpr std::array<std::string_view, 2> kFromSubmitter = {"PATH=", "LD_LIBRARY_PATH="};
   for (const std::string& text : submitted) {
@@ -201,11 +199,11 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }  // namespace
 
 bool needs_scheduler(const config::JobOptions& options) {
-  if (options.launcher == "slurm") return !environment("SLURM_JOB_ID");
-  if (options.launcher != "sge" || environment("PE_HOSTFILE")) return false;
+  if (options.launcher == config::Launcher::slurm) return !environment("SLURM_JOB_ID");
+  if (options.launcher != config::Launcher::sge || environment("PE_HOSTFILE")) return false;
   if (!environment("JOB_ID") || !environment("SGE_ROOT")) return true;
   throw UsageError("--launcher sge: this Grid Engine job has no parallel environment",
-                   "submit it with -pe NAME SLOTS, or say --launcher local");
+                   "submit it with -pe NAME SLOTS, or use --launcher local");
 }
 
 ExitCode run_under_scheduler(const config::JobOptions& options, bool chose_number, Reporter& reporter) {
@@ -214,7 +212,7 @@ ExitCode run_under_scheduler(const config::JobOptions& options, bool chose_numbe
                      "leave it out, and submit the command as a batch script (sbatch, qsub) to let it outlive you");
   }
   watch_stop_signals(2);
-  if (options.launcher == "slurm") return run_job_of(slurm_job(options, chose_number), SIGHUP, options);
+  if (options.launcher == config::Launcher::slurm) return run_job_of(slurm_job(options, chose_number), SIGHUP, options);
   check_grid(options);
   const Path submission = write_submission({options.folder});
   reporter.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));

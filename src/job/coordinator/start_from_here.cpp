@@ -16,7 +16,7 @@ namespace dtrain::job {
 namespace {
 
 using namespace std::chrono_literals;
-// To see whether this machine can log in there at all.
+// Deadline of a trial login from this machine.
 constexpr auto kTryDeadline = 5s;
 
 bool can_log_in(const elastic::HostLine& host, launcher::SshLauncherOptions options, Reporter& reporter) {
@@ -30,7 +30,8 @@ bool can_log_in(const elastic::HostLine& host, launcher::SshLauncherOptions opti
   }
 }
 
-// Also when another coordinator took over: it uses the same job folder. nullopt: agents are not started over ssh.
+// The present coordinator, which may have taken over: it uses the same job folder. nullopt: agents are not started over
+// ssh.
 std::optional<CoordinatorFile> coordinator_over_ssh(const JobFolder& folder) {
   auto file = read_coordinator(folder);
   return file && !file->over() && file->over_ssh ? std::move(file) : std::nullopt;
@@ -63,7 +64,7 @@ bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& r
   const Json* join = answer.find("join");
   if (!join) return true;  // no worker is needed there now
   try {
-    launcher::start_agent_over_ssh(host, elastic::agent_join_from_json(*join), options);
+    launcher::start_agent_over_ssh(host, elastic::agent_order_from_json(*join), options);
   } catch (const Error& error) {
     const std::string reason = launcher::reason_of(host.name, error);
     reporter.warn(fmt::format("{} could not be started from here: {}", host.name, reason));

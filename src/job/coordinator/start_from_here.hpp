@@ -1,5 +1,5 @@
-// A newcomer's agent, started by whoever adds the host: the coordinator may have no key any more, as when the agent
-// that was forwarded to it is gone.
+// Starts the agent of a new host from the machine of the `hosts add` command: the coordinator may have no ssh key, for
+// instance when the ssh agent that was forwarded to it is gone.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace dtrain::job {
 
-// Adds the host of this line of host_worker and starts its agent from here. False, and nothing is done: the job is not
-// one over ssh, or this machine cannot log in there either or lacks the files that hosts get, so that starting it is
-// the coordinator's affair. An agent that does not start is a warning: the coordinator tries by itself.
+// Adds the host of this line of host_worker, and starts its agent from here. Returns false, with nothing done, if the
+// job does not use ssh, or this machine cannot log in there, or it lacks the files that hosts get: then the coordinator
+// starts the agent. If the start fails, a warning is shown and the coordinator retries.
 bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& reporter);
 
 }  // namespace dtrain::job

@@ -1,6 +1,6 @@
-// `steps.jsonl` in the job folder: how the training went, for `dtrain plot`. One object a line, each of the steps of
-// about a second: {"time", "epoch", "step", "steps", "samples", "seconds", "loss", "accuracy", "samples_seen"}; and
-// {"time", "begins": true} where the training begins or goes on.
+// `steps.jsonl` in the job folder: the course of the training, for `dtrain plot`. One object per line, each for the
+// steps of about one second: {"time", "epoch", "step", "steps", "samples", "seconds", "loss", "accuracy",
+// "samples_seen"}; and {"time", "begins": true} where training begins or resumes.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@ namespace dtrain::job {
 class StepsFile final : public train::Observer {
  public:
   explicit StepsFile(Path path);
-  // `resumed`: what is there stays, else it goes away.
+  // `resumed`: existing lines stay; otherwise they are removed.
   void begin(bool resumed);
-  // They throw Error when the disk does not take a line; it is written later then.
+  // Throws Error if the disk does not take a line; the line is written later.
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
-  // Nothing more comes.
+  // Writes the last, unfinished window.
   void end() { write_window(); }
 
  private:
@@ -32,12 +32,12 @@ class StepsFile final : public train::Observer {
   const Path path_;
   std::unique_ptr<elastic::LineFile> file_;  // made by the first line
   std::chrono::steady_clock::time_point since_{};
-  train::StepReport last_;                        // of the window
-  int samples_ = 0;                               // in the window; 0: it is empty
-  double seconds_ = 0, loss_ = 0, accuracy_ = 0;  // sums; the latter two weighted by samples
+  train::StepReport last_;                        // last step of the window
+  int samples_ = 0;                               // in the window; 0: empty
+  double seconds_ = 0, loss_ = 0, accuracy_ = 0;  // sums; loss and accuracy weighted by samples
 };
 
-// The lines that can be read, oldest first. None when there is no such file.
+// The valid lines, oldest first. Empty if the file does not exist.
 std::vector<Json> read_steps(const Path& path);
 
 }  // namespace dtrain::job

@@ -3,15 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/base/wait_status.hpp>
 #include <dtrain/cluster/fleet.hpp>
 
 namespace dtrain::job {
@@ -47,26 +46,24 @@ void TagWatch::tick(Time now) {
     }
   }
   if (process_ == 0) return;
-  const bool over = has_ended(process_);  // before the last look at what it said
+  const bool over = has_ended(process_);  // before the last output is read
   pass_on();
   if (!over) return;
   end();
-  reporter_.warn(fmt::format("the process that followed the tags of cluster {} is gone; another one comes", cluster_));
+  reporter_.warn(fmt::format("the process that follows the tags of cluster {} ended; it will be restarted", cluster_));
 }
 
 void TagWatch::start() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  output_ = FileDescriptor(ends[0]);
-  const FileDescriptor write_end(ends[1]);
+  Pipe pipe = make_pipe();
+  output_ = std::move(pipe.read_end);
   ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
   Spawn child = spawn_of(own_command());
   child.arguments.insert(child.arguments.end(),
                          {"cluster", "watch", cluster_, "--here", "--job-dir", folder_.path.string()});
   if (reporter_.options().quiet) child.arguments.push_back("--quiet");
   child.environment = with_variables(own_environment(), {"TERM=dumb"});
-  child.error = write_end.get();
-  // A signal from the terminal is for the job, whose end is this process's end.
+  child.error = pipe.write_end.get();
+  // In a session of its own: signals of the terminal are for the job, and end this process with it.
   child.group = Spawn::Group::session;
   child.death_signal = SIGKILL;
   process_ = spawn(child);
@@ -84,12 +81,11 @@ void TagWatch::pass_on() {
   }
 }
 
-// What it was about to do, whoever watches next does.
+// An unfinished step is carried out by the next watcher.
 void TagWatch::end() {
   if (process_ == 0) return;
   kill_tree(process_);
-  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for_end(process_);
   process_ = 0;
   output_ = {};
 }

@@ -1,5 +1,8 @@
-// `dtrain cluster watch` beside an elastic job, for as long as its coordinator lives: a process of its own, so that
-// nothing that AWS does, or does not, can delay a step or end the job.
+// Runs `dtrain cluster watch` beside an elastic job, as long as its coordinator lives. It is a process of its own, so
+// slow or failing AWS calls cannot delay a step or end the job. The coordinator's thread calls all members; none of
+// them blocks: tick() reads the process's output without waiting, and starts it again some time after it ended. The
+// process gets a death signal when the coordinator ends, and the destructor kills it; steps that it left undone are
+// decided again by the next watcher.
 #pragma once
 
 #include <sys/types.h>
@@ -16,10 +19,11 @@
 
 namespace dtrain::job {
 
-// Whose tags the coordinator of an elastic job follows: both variables of a cluster's set-up are there. Pure.
+// The cluster whose tags the coordinator of an elastic job follows, chosen by the two variables of a cluster's set-up.
+// Pure.
 struct TagWatchChoice {
-  std::string cluster{};    // empty: nobody's
-  std::string complaint{};  // why not, where a person must have meant it; else empty
+  std::string cluster{};    // empty: none
+  std::string complaint{};  // reason, if a user seems to have meant it; otherwise empty
 };
 TagWatchChoice choose_tag_watch(
     const std::function<std::optional<std::string>(const std::string& variable)>& environment);
@@ -27,13 +31,13 @@ TagWatchChoice choose_tag_watch(
 class TagWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // The folder is a whole path. Borrows the reporter, whose thread calls all of this.
+  // `folder`: an absolute path. Borrows the reporter.
   TagWatch(std::string cluster, JobFolder folder, Reporter& reporter);
-  ~TagWatch();  // nobody watches any more
+  ~TagWatch();  // ends the process
   TagWatch(const TagWatch&) = delete;
   TagWatch& operator=(const TagWatch&) = delete;
 
-  // Passes on what the process says, and starts another one a while after it was lost. Never blocks, never throws.
+  // Forwards output of the process to the reporter, and restarts it some time after it ended. Never blocks or throws.
   void tick(Time now);
 
  private:
@@ -44,9 +48,9 @@ class TagWatch {
   const std::string cluster_;
   const JobFolder folder_;
   Reporter& reporter_;
-  pid_t process_ = 0;  // 0: it does not run
+  pid_t process_ = 0;  // 0: not running
   FileDescriptor output_;
-  std::string unfinished_;  // the begin of a line
+  std::string unfinished_;  // beginning of an incomplete line
   Time next_start_{};
 };
 

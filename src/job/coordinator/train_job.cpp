@@ -17,7 +17,7 @@ void refuse_what_one_process_does(const config::TrainOptions& options) {
   throw UsageError("--test-io: reading is measured in one process", "leave -n, -H and --elastic out");
 }
 
-// Of all workers if they run here, else of one host.
+// The number of workers that share a machine: all of them if they run here, otherwise those of one host.
 int workers_of_a_machine(const elastic::HostList& list, const config::JobOptions& job) {
   if (!job.is_on_other_machines()) return workers_of(list);
   int most = 1;
@@ -25,8 +25,8 @@ int workers_of_a_machine(const elastic::HostList& list, const config::JobOptions
   return most;
 }
 
-// Workers share their machine's processors: more threads than those would only wait for each other. One worker uses all
-// of its own machine's, however many that are.
+// Workers on one machine share its processors: more threads than that would only wait for each other. A worker alone on
+// its machine uses all of its processors.
 void share_processors(int workers, const config::OptionSet& set, config::TrainOptions& options) {
   if (workers == 1) return;
   const int share = std::max(1, usable_cpus() / workers);

@@ -7,7 +7,7 @@
 
 namespace dtrain::job {
 
-// As run_job() of job.hpp.
+// Like run_job() of job.hpp.
 ExitCode train_in_job(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter);
 
 }  // namespace dtrain::job

@@ -21,7 +21,7 @@ TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
       steps_(folder.steps()),
       news_(watch_.observers()) {
   watch_.observers().add(last_);
-  watch_.observers().add(steps_);  // the last: a full disk must keep nothing from the others
+  watch_.observers().add(steps_);  // last, so that a full disk affects no other observer
 }
 
 int TrainWork::logical_shards() const {

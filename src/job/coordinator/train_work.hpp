@@ -10,8 +10,8 @@
 
 namespace dtrain::job {
 
-// What is needed later of what rank 0 reported: the evaluation by the result line, the checkpoint by workers that start
-// after all others died.
+// Keeps the last reports of rank 0: the evaluation for the result line, and the checkpoint for workers that start after
+// all others died.
 class LastReports final : public train::Observer {
  public:
   explicit LastReports(const JobFolder& folder) : folder_(folder) {}

@@ -1,4 +1,4 @@
-// All logs of a job folder as one stream of lines: those that are there, by their times, then what comes.
+// All logs of a job folder as one stream of lines: existing lines in the order of their times, then new ones.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace dtrain::job {
 
-// A POSIX extended regular expression; one without special characters is searched for as it stands.
+// A POSIX extended regular expression; a pattern without special characters is searched literally.
 class LinePattern {
  public:
   explicit LinePattern(const std::string& text);  // throws UsageError
@@ -36,9 +36,9 @@ class LogMerge {
  public:
   LogMerge(Path folder, LogChoice choice) : folder_(std::move(folder)), choice_(std::move(choice)) {}
 
-  // Looks for new logs and hands on every whole line that is there now and was chosen. False: there was none.
+  // Looks for new logs, and passes on every complete line that is selected. Returns false if there was none.
   bool poll(const std::function<void(const LogSource& line)>& take);
-  // Nothing will be written any more.
+  // No more lines will be written.
   void end();
 
  private:

@@ -17,8 +17,8 @@ namespace dtrain::job {
 namespace {
 
 constexpr std::size_t kChunk = 256 << 10;
-constexpr int kOldest = 9;  // as far as any rotation counts that we expect
-// After somebody renamed a log, its writer may write to the old one for so long, see elastic/agent/log_file.
+constexpr int kOldest = 9;  // highest suffix of any rotation scheme
+// After a log was renamed, its writer may write to the old file for this long, see elastic/agent/log_file.
 constexpr std::chrono::milliseconds kLastWords{1'500};
 constexpr std::string_view kSample = "2026-01-31T23:59:59.123456Z ";
 
@@ -27,7 +27,7 @@ bool begins_with_time(std::string_view line) {
          line[27] == ' ';
 }
 
-// "generation 3: rank 1 of 4, ..." is what a worker says when it enters one.
+// Parses "generation 3: rank 1 of 4, ...", which a worker logs when it enters one.
 int rank_in(std::string_view line) {
   constexpr std::string_view kBefore = ": rank ";
   if (!line.starts_with("generation ")) return -1;
@@ -107,19 +107,19 @@ bool LogSource::read_more() {
   return got > 0;
 }
 
-// The file is read to its end.
+// Called at the end of the file.
 bool LogSource::turn_to_next_file() {
   if (begin_again_if_cut()) return true;
   if (waiting_.empty() && is_replaced()) open_newer();
   if (waiting_.empty()) return false;
-  if (read_more()) return true;  // written before it was renamed, but after the last look
+  if (read_more()) return true;  // written before the rename, but after the last read
   file_ = std::move(waiting_.front());
   waiting_.pop_front();
   if (at_ < buffer_.size()) buffer_ += '\n';
   return true;
 }
 
-// Rotated by copying: the file is the same, and shorter than what was read of it.
+// A log rotated by copying keeps its file, which is then shorter than what was read of it.
 bool LogSource::begin_again_if_cut() {
   struct stat status {};
   if (!file_ || ::fstat(file_.get(), &status) != 0 || status.st_size >= ::lseek(file_.get(), 0, SEEK_CUR)) return false;
@@ -141,7 +141,8 @@ bool LogSource::is_replaced() {
   return !mine || ended_ || now - *replaced_since_ >= kLastWords;
 }
 
-// From the newest back to the one that was read last, so that a rename meanwhile only shows a file twice.
+// Opens files from the newest back to the last one read, so that a concurrent rename can only repeat a file, not skip
+// one.
 void LogSource::open_newer() {
   replaced_since_.reset();
   const std::optional<FileId> mine = id_of(file_);

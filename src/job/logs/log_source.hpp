@@ -1,5 +1,5 @@
-// One log of a job folder, read line by line while it grows: through rotation (NAME, NAME.1, ... and files that
-// somebody renamed), and never half a line.
+// One log of a job folder, read line by line while it grows, through rotation (NAME, NAME.1, ... and renamed files),
+// and always whole lines.
 #pragma once
 
 #include <chrono>
@@ -15,21 +15,24 @@ namespace dtrain::job {
 
 class LogSource {
  public:
-  // The older files, ... NAME.2, NAME.1, come first.
+  // Older files, ... NAME.2, NAME.1, come first.
   explicit LogSource(const Path& path);
 
-  // The next whole line is there: time(), line() and rank() tell it until the next call. False: not yet.
+  // Advances to the next whole line; time(), line() and rank() describe it until the next call. Returns false if there
+  // is none yet.
   bool next();
-  // Nothing will be written any more: what stands behind the last newline is a line too.
+  // No more will be written: text behind the last newline counts as a line too.
   void end() { ended_ = true; }
 
-  std::string_view time() const { return time_; }  // as the line began, or of the line before it; empty: none yet
+  std::string_view time() const {
+    return time_;
+  }  // at the beginning of the line, or of an earlier line; empty: none yet
   std::string_view line() const { return line_; }  // without time and newline
-  int rank() const { return rank_; }               // of the worker when it wrote the line; -1: not known
+  int rank() const { return rank_; }               // rank of the worker at that line; -1: unknown
 
   const std::string& name() const { return name_; }  // "w1.0", "prepare_w3", "coordinator"
-  const std::string& host() const { return host_; }  // as in file names; empty: of no host
-  int slot() const { return slot_; }                 // -1: of no worker
+  const std::string& host() const { return host_; }  // as in file names; empty: none
+  int slot() const { return slot_; }                 // -1: not a worker
 
  private:
   bool take_line();
@@ -43,8 +46,8 @@ class LogSource {
   const Path path_;
   std::string name_, host_;
   int slot_ = -1;
-  FileDescriptor file_;                 // that is read
-  std::deque<FileDescriptor> waiting_;  // to be read after it
+  FileDescriptor file_;                 // the file being read
+  std::deque<FileDescriptor> waiting_;  // files to be read next
   std::optional<std::chrono::steady_clock::time_point> replaced_since_;
   std::string buffer_;
   std::size_t at_ = 0;

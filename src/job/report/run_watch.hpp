@@ -1,4 +1,4 @@
-// What a person sees of a training run: how it begins, its log lines, JSON and TensorBoard events, how it ends.
+// The output of a training run for the user: its beginning, log lines, JSON and TensorBoard events, and its end.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace dtrain::job {
 class RunWatch {
  public:
   RunWatch(Reporter& reporter, const TrainRun& run);
-  // Who trains: device, network, G and V; with --json the start event. `workers`: of the start.
+  // Shows device, network, G and V; with --json the start event. `workers`: number at the start.
   void begin(int workers);
   void end(const train::TrainResult& result);
   Observers& observers() { return observers_; }

@@ -23,7 +23,7 @@ class JsonEvents final : public train::EventObserver {
   Reporter& reporter_;
 };
 
-// Scalars over the number of the step in the run; the first batch as one image.
+// Scalars by the number of the step in the run; the first batch as an image.
 class BoardEvents final : public train::Observer {
  public:
   BoardEvents(const Path& folder, const config::DataOptions& data) : writer_(folder), data_(data) {}
@@ -38,7 +38,7 @@ class BoardEvents final : public train::Observer {
   std::uint64_t step_ = 0;
 };
 
-// Tells everything to each of several observers, which it borrows.
+// Forwards every call to several observers, which it borrows.
 class Observers final : public train::Observer {
  public:
   void add(train::Observer& observer) { observers_.push_back(&observer); }

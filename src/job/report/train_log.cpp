@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace dtrain::job {
 
 TrainLog::TrainLog(Reporter& reporter, const config::TrainOptions& options)
@@ -22,8 +24,8 @@ void TrainLog::add(const train::StepReport& report) {
   window_.seconds += report.time.count();
 }
 
-// "Batch [20]" covers 21 batches in the first line of an epoch, as MXNet's Speedometer counts. The time is that of the
-// steps: reports of a job come late and several at once.
+// "Batch [20]" covers 21 batches in the first line of an epoch, as in MXNet's Speedometer. The rate uses the time of
+// the steps, because reports of a job come late and in groups.
 void TrainLog::log_window(const train::StepReport& report) {
   std::string line = fmt::format("Epoch[{}] Batch [{}]\tSpeed: {:.2f} samples/sec\taccuracy={:.6f}", report.epoch,
                                  report.step, window_.samples / window_.seconds, window_.correct / window_.samples);
@@ -56,5 +58,19 @@ void TrainLog::on_checkpoint(const Path& path) {
 void TrainLog::on_warning(const std::string& text) { reporter_.warn(text); }
 
 std::string TrainLog::top_k_name() const { return fmt::format("top_k_accuracy_{}", options_.top_k); }
+
+void TensorLog::on_step(const train::StepReport& report) {
+  if ((report.step + 1) % static_cast<std::uint64_t>(every_) != 0) return;
+  const backend::ModelState state = executable_.read_state();
+  for (const nn::TensorView& tensor : graph_.parameters) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < tensor.size; ++i) {
+      const double value = state.parameters[static_cast<std::size_t>(tensor.offset + i)];
+      sum += value * value;
+    }
+    reporter_.note(fmt::format("Batch: {:7} {:30} {:.6g}", report.step, tensor.name,
+                               std::sqrt(sum / static_cast<double>(tensor.size))));
+  }
+}
 
 }  // namespace dtrain::job

@@ -7,7 +7,7 @@
 #include <dtrain/train/trainer.hpp>
 
 #include "config/train_options.hpp"
-#include "progress.hpp"
+#include "progress_line.hpp"
 
 namespace dtrain::job {
 
@@ -34,9 +34,24 @@ class TrainLog final : public train::Observer {
 
   Reporter& reporter_;
   const config::TrainOptions& options_;
-  Progress progress_;
+  ProgressLine progress_;
   Window window_;
   std::optional<Path> last_checkpoint_;
+};
+
+// --monitor, as MXNet's Monitor prints it: every `every` steps, the norm of each tensor over the square root of its
+// size. Borrows everything; used from the training thread.
+class TensorLog final : public train::Observer {
+ public:
+  TensorLog(Reporter& reporter, int every, const nn::Graph& graph, const backend::Executable& executable)
+      : reporter_(reporter), every_(every), graph_(graph), executable_(executable) {}
+  void on_step(const train::StepReport& report) override;
+
+ private:
+  Reporter& reporter_;
+  int every_;
+  const nn::Graph& graph_;
+  const backend::Executable& executable_;
 };
 
 }  // namespace dtrain::job

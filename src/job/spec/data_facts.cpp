@@ -37,13 +37,13 @@ Json facts_of(const Path& file) {
                        {"index_sha256", indexed ? sha256_hex(bytes_of(read_file(index))) : hash_of_edges(file)}});
 }
 
-// Of one behind a URL its version: none of it is on this machine.
+// The version of a file behind a URL: none of it is on this machine.
 Json far_facts_of(const Path& file, net::ObjectStore& store) {
   const net::ObjectState state = store.state(file.string());
   return Json::object({{"path", file.string()}, {"bytes", state.size}, {"etag", state.etag}});
 }
 
-// The files of a set, or its name alone where they are not on this machine.
+// The files of a set, or its name alone if they are not on this machine.
 std::vector<Path> files_of(const Path& set, const std::shared_ptr<net::ObjectStore>& store = {}) try {
   return data::find_records(set.string(), store);
 } catch (const DataError&) {
@@ -63,7 +63,7 @@ void add_facts(const Path& set, const std::shared_ptr<net::ObjectStore>& store, 
   }
 }
 
-// Throws DataError for a value that is another one here. The name is none: it may be that of a whole set.
+// Throws DataError for a value that differs here. The name is not compared: it may be that of a whole set.
 void compare(const Json& expected, const Json& here) {
   for (const auto& [key, value] : expected.as_object()) {
     if (key == "path" || here.at(key) == value) continue;

@@ -1,4 +1,4 @@
-// What the files of a run must be on every host: as they are where the run was begun.
+// Facts about the data files of a run, by which all hosts check that they have the same files.
 #pragma once
 
 #include <dtrain/base/json.hpp>
@@ -7,8 +7,8 @@
 
 namespace dtrain::job {
 
-// [{"path", "bytes", "index_sha256"}, ...]: of the index, or where there is none of the file's first and last part. Of
-// one behind a URL "path", "bytes" and "etag"; of a file that is not here only its path is known.
+// [{"path", "bytes", "index_sha256"}, ...]: the hash of the index, or without one of the file's first and last part.
+// For a file behind a URL: "path", "bytes" and "etag". For a file that is not here: its path.
 Json data_facts(const config::TrainSources& sources, const std::shared_ptr<net::ObjectStore>& store);
 // Compares the files of this machine with these facts, and returns what was looked at. Throws DataError that names the
 // first file that is missing or another one.

@@ -18,7 +18,7 @@ namespace dtrain::job {
 namespace {
 
 constexpr std::size_t kShown = 8;
-// Libraries whose arithmetic ends up in weights.
+// Libraries whose arithmetic affects weights.
 constexpr std::array<std::string_view, 4> kComputing = {"libdnnl.so", "libcudnn", "libcublas", "libnccl.so"};
 
 struct Image {
@@ -26,7 +26,7 @@ struct Image {
   std::string build;  // hexadecimal; empty: the linker left none
 };
 
-// The note that the linker puts a hash of all it linked into (GNU build ID).
+// The linker's note with a hash of everything linked (GNU build ID).
 std::string build_in(const dl_phdr_info& info, const ElfW(Phdr) & segment) {
   const char* at = reinterpret_cast<const char*>(info.dlpi_addr + segment.p_vaddr);
   const char* const end = at + segment.p_memsz;

@@ -1,5 +1,5 @@
-// What must be equal for workers to compute the same bits, as far as it is known before anything is computed; a probe
-// that every worker computes (Membership::probed) shows the rest.
+// The fingerprint: what must be equal for workers to compute the same bits, as far as it is known before computing; a
+// probe that every worker computes (Membership::probed) covers the rest.
 #pragma once
 
 #include <string>

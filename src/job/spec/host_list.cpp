@@ -27,7 +27,7 @@ elastic::HostList parsed(const Path& file, const std::string& text) {
   return list;
 }
 
-// The first `count` hosts with all lines that stand before them.
+// The first `count` hosts with all lines before them.
 std::string first_hosts(const std::string& text, std::size_t count) {
   std::string kept;
   for (const std::string& line : split(text, '\n')) {
@@ -42,7 +42,7 @@ std::string text_of_host_file(const Path& file) {
   throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
 }
 
-// The first -n of those that `source` has; all of them where nobody chose a number.
+// The first -n hosts of `source`; all of them if the user gave no number.
 StartingHosts chosen_from(const Path& source, std::string text, const config::JobOptions& options, bool chose_number) {
   StartingHosts hosts;
   hosts.text = std::move(text);
@@ -65,20 +65,21 @@ std::size_t slots_of(const launcher::Allocation& allocation) {
   return slots;
 }
 
-// A scheduler that counts slots may have granted the -n that it was asked for on fewer hosts.
+// A scheduler that counts slots may have granted the requested -n on fewer hosts.
 StartingHosts granted(const config::JobOptions& options, bool chose_number) {
   const auto allocation = launcher::find_allocation(environment);
   if (!allocation) {
-    throw UsageError(fmt::format("--launcher {}: nobody said which hosts", options.launcher),
-                     "-H names a file with one host a line; in a job of Slurm, Grid Engine, PBS or LSF its own are "
-                     "taken");
+    throw UsageError(
+        fmt::format("--launcher {} needs hosts", enum_name(config::kLauncherNames, options.launcher)),
+        "add -H FILE, a file with one host per line, or run the command in a job of Slurm, Grid Engine, PBS "
+        "or LSF");
   }
   const bool all = slots_of(*allocation) == static_cast<std::size_t>(options.hosts);
   return chosen_from(fmt::format("this {} job", launcher::scheduler_name(allocation->scheduler)),
                      launcher::host_lines(allocation->hosts), options, chose_number && !all);
 }
 
-// The nodes that are registered now.
+// The nodes that are registered with the head now.
 StartingHosts registered(const config::JobOptions& options, bool chose_number) {
   const launcher::AgentRegistry registry = own_registry();
   const Json answer = launcher::ask_registry(registry, Json::object({{"ask", "list"}}), kListDeadline);
@@ -96,7 +97,7 @@ StartingHosts numbered(int count) {
   return hosts;
 }
 
-// Lines that say how many workers they stand for keep their word.
+// Adds slots= to lines without it.
 void give_slots(StartingHosts& hosts, int slots) {
   std::string text;
   for (const std::string& line : split(hosts.text, '\n')) {

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kConnectDeadline = 3s, kAnswerDeadline = 20s;
-// For another coordinator to take over from one that was lost.
+// Time for another coordinator to take over from a lost one.
 constexpr auto kTakeoverPatience = 15s;
 constexpr auto kBetweenTries = 300ms;
 
@@ -30,17 +30,17 @@ CoordinatorFile running_coordinator(const JobFolder& folder) {
   const auto file = read_coordinator(folder);
   const std::string where = folder.path.string();
   if (!file) {
-    throw UsageError(fmt::format("{}: no job there", where),
-                     "--job-dir names the folder that `dtrain train --job-dir` was given");
+    throw UsageError(fmt::format("{}: no job in this folder", where),
+                     "give --job-dir the folder that was given to `dtrain train --job-dir`");
   }
   if (file->over()) {
-    throw Error(fmt::format("{}: the job is over: {}", where, file->ended),
+    throw Error(fmt::format("{}: the job has already ended: {}", where, file->ended),
                 fmt::format("`dtrain events --job-dir {}` shows what happened", where));
   }
   return *file;
 }
 
-// By the first address that leads to it.
+// Connects through the first address that works.
 std::shared_ptr<net::Channel> connect(net::Loop& loop, const CoordinatorFile& file) {
   std::string reasons;
   for (const std::string& address : file.addresses) {
@@ -58,7 +58,7 @@ std::shared_ptr<net::Channel> connect(net::Loop& loop, const CoordinatorFile& fi
 std::string converse(const CoordinatorFile& file, const std::string& request) {
   std::promise<std::string> promise;
   std::future<std::string> answer = promise.get_future();
-  bool done = false;  // like the promise it outlives the thread that calls back
+  bool done = false;  // outlives the thread that calls back, like the promise
   net::LoopThread thread;
   const auto channel = connect(thread.loop(), file);
   channel->listen({.on_frame =
@@ -81,13 +81,13 @@ std::string name_of(const JobFolder& folder, const CoordinatorFile& file) {
   return fmt::format("the coordinator of {}, process {} on {}", folder.path.string(), file.pid, file.host);
 }
 
-[[noreturn]] void tell_not_reached(const JobFolder& folder, const CoordinatorFile& file, const NotReached& error) {
+[[noreturn]] void throw_not_reached(const JobFolder& folder, const CoordinatorFile& file, const NotReached& error) {
   if (file.host != host_name() || is_coordinated(folder)) {
     throw RemoteError(fmt::format("{}: {}", name_of(folder, file), error.what()), "try again, or from another machine");
   }
-  throw RemoteError(
-      fmt::format("{}: the coordinator, process {}, is gone without a word", folder.path.string(), file.pid),
-      "start the same `dtrain train` again with --resume");
+  throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
+                                folder.path.string(), file.pid),
+                    "repeat the job's command with --resume");
 }
 
 Json ask(const JobFolder& folder, const CoordinatorFile& file, const Json& request) {
@@ -113,7 +113,7 @@ Json ask_coordinator(const JobFolder& folder, const Json& request) {
     try {
       return ask(folder, file, request);
     } catch (const NotReached& error) {
-      if (!file.survives || std::chrono::steady_clock::now() > end) tell_not_reached(folder, file, error);
+      if (!file.survives || std::chrono::steady_clock::now() > end) throw_not_reached(folder, file, error);
       std::this_thread::sleep_for(kBetweenTries);
     }
   }
@@ -139,6 +139,23 @@ bool answers(const CoordinatorFile& file) {
   } catch (const RemoteError&) {
     return false;
   }
+}
+
+namespace {
+
+Json json_of(const std::vector<std::string>& texts) {
+  Json json = Json::array();
+  for (const std::string& text : texts) json.push_back(text);
+  return json;
+}
+
+}  // namespace
+
+void edit_hosts(const JobFolder& folder, const HostEdit& edit) {
+  ask_coordinator(folder, Json::object({{"ask", "edit-hosts"},
+                                        {"add", json_of(edit.add)},
+                                        {"remove", json_of(edit.remove)},
+                                        {"any_number", edit.any_number}}));
 }
 
 }  // namespace dtrain::job

@@ -1,4 +1,4 @@
-// What commands ask the coordinator of a running job.
+// Requests of commands to the coordinator of a running job.
 #pragma once
 
 #include <dtrain/base/json.hpp>
@@ -7,14 +7,26 @@
 
 namespace dtrain::job {
 
-// The answer to {"ask": ..., ...}. Throws UsageError when no job ever ran in the folder or the coordinator refuses,
-// Error when the job is over, RemoteError when the coordinator is gone or does not answer in time.
+// Sends {"ask": ..., ...} and returns the answer. Throws UsageError if the folder never had a job or the coordinator
+// refuses, Error if the job is over, and RemoteError if the coordinator is gone or does not answer in time.
 Json ask_coordinator(const JobFolder& folder, const Json& request);
-// The answer of whoever wrote the file to these bytes. Throws RemoteError.
+// Sends these bytes to the coordinator of the file and returns its answer. Throws RemoteError.
 std::string converse(const CoordinatorFile& file, const std::string& request);
-// Whether the coordinator that wrote the file still answers, from wherever it runs. Blocks for at most some seconds.
+// Whether the coordinator of the file still answers, on whatever machine. Blocks for at most some seconds.
 bool answers(const CoordinatorFile& file);
-// A job that survives its coordinator runs there, or one may be about to take over: waits until it is certain.
+// Whether a job that survives its coordinator runs there, or another coordinator is about to take over: waits until
+// that is certain.
 bool is_alive(const JobFolder& folder);
+
+// An edit of `host_worker` of a running job, for `hosts add` and `hosts remove`.
+struct HostEdit {
+  std::vector<std::string> add{};     // lines
+  std::vector<std::string> remove{};  // names
+  bool any_number = false;            // allows removing more than half of the hosts
+};
+
+// The coordinator applies edits one after the other, replaces host_worker atomically, and acts at once. Throws whatever
+// ask_coordinator() throws: UsageError if the job is not elastic or the edit is invalid.
+void edit_hosts(const JobFolder& folder, const HostEdit& edit);
 
 }  // namespace dtrain::job

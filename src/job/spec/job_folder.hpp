@@ -1,4 +1,4 @@
-// The files of a job that commands know: who coordinates it, and which hosts it has.
+// The files of a job folder that commands use: its coordinator and its hosts.
 #pragma once
 
 #include <cstdint>
@@ -20,42 +20,42 @@ struct JobFolder {
   Path steps() const { return path / "steps.jsonl"; }
   Path logs() const { return path / "logs"; }
   Path ledger() const { return path / "ledger"; }
-  Path latest() const { return path / "latest_checkpoint"; }  // names the manifest of the newest one of this run
+  Path latest() const { return path / "latest_checkpoint"; }  // path of the manifest of this run's newest checkpoint
   Path known_hosts() const { return path / "known_hosts"; }
   Path coordinator() const { return path / "coordinator.json"; }
   Path lock() const { return path / "coordinator.lock"; }
 };
 
-// What every host gets before its agent starts (--sync-dst-dir).
+// The folder that every host gets before its agent starts (--sync-dst-dir).
 struct SyncedFolder {
   std::string to{};     // empty: nothing
   Path from{};          // on the coordinator's machine
-  bool shared = false;  // on the job folder's file system there, which other machines may see as well
+  bool shared = false;  // true: on the file system of the job folder, which other machines may see as well
 };
 
-// What `coordinator.json` says; only its owner may read it, because it holds the token.
+// The content of `coordinator.json`. Only its owner may read it, because it holds the token.
 struct CoordinatorFile {
   std::int64_t pid = 0;
-  std::string host{};                    // the machine's name
-  std::vector<std::string> addresses{};  // numeric, the likeliest first: which of them lead there depends on who asks
+  std::string host{};                    // name of the machine
+  std::vector<std::string> addresses{};  // numeric, the likeliest first: which of them works depends on the client
   std::uint16_t port = 0;
-  bool over_ssh = false;  // how agents are started
+  bool over_ssh = false;  // true: agents are started over ssh
   SyncedFolder sync{};
-  std::string token{};     // empty once the job is over
-  std::uint64_t term = 0;  // of the coordinators of this job, one after the other
-  bool survives = false;   // when it is lost, another one comes
-  std::string ended{};     // how the job ended; empty: it did not, or nobody could say
+  std::string token{};     // empty when the job is over
+  std::uint64_t term = 0;  // term of this coordinator, counted over all coordinators of the job
+  bool survives = false;   // true: another coordinator takes over when this one is lost
+  std::string ended{};     // how the job ended; empty: it runs, or the coordinator was killed
   bool over() const { return !ended.empty(); }
 };
 
-// nullopt: there is no such file. Throws DataError for one that is damaged.
+// Reads coordinator.json. nullopt: there is none. Throws DataError if it is damaged.
 std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder);
 void write_coordinator(const JobFolder& folder, const CoordinatorFile& file);
 
-// Held by one process at a time, and free again when that one ends in whatever way.
+// A lock that one process holds at a time; released when the process ends, in whatever way.
 class FileLock {
  public:
-  // nullopt: another process has it. Throws Error when the file cannot be made.
+  // nullopt: another process holds it. Throws Error if the file cannot be created.
   static std::optional<FileLock> take(const Path& path);
 
  private:
@@ -63,9 +63,9 @@ class FileLock {
   FileDescriptor fd_;
 };
 
-// For as long as it lives this process coordinates the job. Throws Error naming the one that does so already.
+// Makes this process the coordinator of the job while the lock lives. Throws Error that names the present coordinator.
 FileLock coordinate(const JobFolder& folder);
-// A process that lives holds the lock.
+// Whether a live process holds the lock.
 bool is_coordinated(const JobFolder& folder);
 
 }  // namespace dtrain::job

@@ -20,7 +20,7 @@
 namespace dtrain::job {
 namespace {
 
-// Not CUDA_VISIBLE_DEVICES and the like: what a machine has is its own affair. No credentials.
+// Variables that describe a machine, such as CUDA_VISIBLE_DEVICES, and credentials are not passed on.
 constexpr std::array<std::string_view, 13> kTravelling = {"DTRAIN_",
                                                           "DEEPLEARNING_",
                                                           "EFS_MOUNT=",
@@ -88,18 +88,18 @@ namespace {
 
 launcher::StarterProgram starter_of(const config::JobOptions& options) {
   const std::string folders = environment("PATH").value_or("");
-  if (options.launcher == "mpi") return launcher::find_mpirun(folders);
-  if (options.launcher == "slurm")
-    return {launcher::Starter::srun, launcher::find_program("srun", folders, kSlurmHint)};
-  return {launcher::Starter::qrsh, launcher::find_program("qrsh", folders, kGridHint)};
+  if (options.launcher == config::Launcher::mpi) return launcher::find_mpirun(folders);
+  if (options.launcher == config::Launcher::slurm)
+    return {launcher::ProcessStarter::srun, launcher::find_program("srun", folders, kSlurmHint)};
+  return {launcher::ProcessStarter::qrsh, launcher::find_program("qrsh", folders, kGridHint)};
 }
 
-// Under a coordinator that took over from this process's one.
+// Whether another coordinator took over the job of this process.
 bool goes_on(const JobFolder& folder) {
   try {
     const auto file = read_coordinator(folder);
     return file && !file->over();
-  } catch (const Error&) {  // nobody can tell: better a process too many than a job too few
+  } catch (const Error&) {  // unknown: an extra process does less harm than a lost job
     return true;
   }
 }
@@ -136,7 +136,7 @@ launcher::AgentRegistry own_registry() {
 
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const config::JobOptions& options, const JobFolder& folder,
                                                       Note note) {
-  if (options.launcher == "yarn") return make_yarn_launcher(options);
+  if (options.launcher == config::Launcher::yarn) return make_yarn_launcher(options);
   if (options.is_by_agents()) return std::make_unique<launcher::RegistryLauncher>(own_registry(), options.announce);
   if (options.is_by_starter()) return make_starter_launcher(options, folder);
   if (!options.is_over_ssh()) return std::make_unique<launcher::LocalLauncher>();

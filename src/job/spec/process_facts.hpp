@@ -1,4 +1,4 @@
-// What the kernel knows of this process.
+// Facts about this process and machine from the kernel.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 namespace dtrain::job {
 
 std::string host_name();                          // of this machine
-std::uint64_t peak_memory_bytes();                // VmHWM; 0 where /proc does not say
-std::chrono::duration<double> time_since_exec();  // to about 10 ms; 0 where /proc does not say
+std::uint64_t peak_memory_bytes();                // VmHWM; 0: /proc does not have it
+std::chrono::duration<double> time_since_exec();  // to about 10 ms; 0: /proc does not have it
 
 }  // namespace dtrain::job

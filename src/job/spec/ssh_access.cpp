@@ -16,16 +16,17 @@ static constexpr std::chrono::seconds kPatience{30};
 void bind(config::OptionSet& set, SshAccess& access) {
   set.group("Hosts");
   config::bind_hostfile(set, access.hostfile);
-  set.add("--cluster", access.cluster, "NAME", "all nodes of this cluster, in place of -H").flag_only = true;
-  set.add("-j,--parallel", access.parallel, "N", "hosts at once", config::between(1, 1024));
+  set.add("--cluster", access.cluster, "NAME", "use all nodes of this cluster, instead of -H").flag_only = true;
+  set.add("-j,--parallel", access.parallel, "N", "number of hosts to work on at the same time",
+          config::between(1, 1024));
   set.add("--connect-timeout", access.connect_timeout, "S",
-          "a host must be logged in to within; an sshd that is too busy is tried again until then",
+          "time limit for logging in to a host, in seconds; a busy ssh server is retried until then",
           config::more_than(0));
   config::bind_ssh_config(set, access.config);
-  set.add("-i,--identity", access.identity, "private key to try before the user's own");
-  set.add("--known-hosts", access.known_hosts, "file of host keys in place of ~/.ssh/known_hosts");
+  set.add("-i,--identity", access.identity, "private key to try before the user's own keys");
+  set.add("--known-hosts", access.known_hosts, "file of host keys (default ~/.ssh/known_hosts)");
   set.add("--accept-new-hosts", access.accept_new_hosts,
-          "take the key of a host that is not in --known-hosts, once, and write it there");
+          "accept the key of a host that is not yet in --known-hosts, and add it");
 }
 
 namespace {
@@ -46,7 +47,7 @@ ChosenHosts nodes_of(const std::string& cluster) {
 
 ChosenHosts read_hosts(const SshAccess& access) {
   if (!access.cluster.empty()) return nodes_of(access.cluster);
-  if (!access.hostfile) throw UsageError("nobody said which hosts", "-H names a file with one host a line");
+  if (!access.hostfile) throw UsageError("the hosts are missing", "add -H FILE, a file with one host per line");
   ChosenHosts hosts;
   for (const elastic::HostLine& line : read_host_file(*access.hostfile).hosts) {
     hosts.names.push_back(line.name);

@@ -1,4 +1,4 @@
-// Which hosts a command works on, and how it reaches them: the same options for every command that goes over ssh.
+// The hosts of a command and how it reaches them: the same options for every command that uses ssh.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace dtrain::job {
 
 struct SshAccess {
   std::optional<Path> hostfile;
-  std::string cluster;  // its nodes, in place of those of the file
+  std::string cluster;  // its nodes replace those of the file
   int parallel = 32;
   double connect_timeout = 15;  // seconds
   std::optional<Path> config, identity, known_hosts;
@@ -23,10 +23,10 @@ struct SshAccess {
 void bind(config::OptionSet& set, SshAccess& access);
 
 struct ChosenHosts {
-  std::vector<std::string> names;  // as the file says: what messages call them
+  std::vector<std::string> names;  // as in the file: names in messages
   std::vector<net::SshTarget> targets;
 };
-// UsageError: no file, nothing in it, or a line that means nothing.
+// Throws UsageError if there is no file, no host in it, or an invalid line.
 ChosenHosts read_hosts(const SshAccess& access);
 launcher::FanOutOptions fan_out_options(const SshAccess& access, std::stop_token stop);
 

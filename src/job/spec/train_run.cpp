@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/machine.hpp>
 
 #include "config/gpu_choice.hpp"
 #include "config/shard_choice.hpp"
@@ -16,7 +17,7 @@
 namespace dtrain::job {
 namespace {
 
-// A resumed run has the checkpoint's V already.
+// A resumed run has V from its checkpoint.
 void settle_shards(const config::OptionSet& set, bool resumed, int workers, config::TrainOptions& options) {
   config::JobOptions& job = options.job;
   const bool free_choice = !resumed && !set.chosen("logical-shards") && !job.is_per_worker();
@@ -52,21 +53,21 @@ data::RemoteOptions with_cache(const TrainRun& run) {
   return remote;
 }
 
-// A bucket that is not there, or not ours, shows now and not at the end of the first epoch.
+// Finds a missing or forbidden bucket now, and not at the end of the first epoch.
 void check_checkpoint_prefix(const TrainRun& run) {
   if (run.options.model_prefix && data::is_remote(*run.options.model_prefix)) {
     train::list_checkpoints(*run.options.model_prefix, run.remote.store);
   }
 }
 
-// Nobody named them, so an error that follows would come as a surprise.
-void tell_of_counted_gpus(const config::OptionSet& set, const config::ComputeOptions& options, Reporter& reporter) {
+// The user did not name these GPUs, so an error about them would come as a surprise.
+void note_counted_gpus(const config::OptionSet& set, const config::ComputeOptions& options, Reporter& reporter) {
   const config::Option& gpus = *set.find("gpus");
   if (gpus.origin != gpus.legacy_variable || options.gpus.empty()) return;
   reporter.note(fmt::format("{}: training on --gpus {}; --device cpu trains without them", gpus.origin, options.gpus));
 }
 
-// What workers of other machines have, those find out.
+// Workers on other machines check their own machine.
 void check_machine(const config::TrainOptions& options) {
   const std::vector<int> gpus = config::named_gpus(options.compute);
   if (gpus.size() > 1 && !options.job.is_on_other_machines())
@@ -74,27 +75,28 @@ void check_machine(const config::TrainOptions& options) {
 }
 
 void settle_transport(const config::OptionSet& set, config::TrainOptions& options, Reporter& reporter) {
-  const config::TransportWish wish{.chose_transport = set.chosen("transport"),
-                                   .chose_store = set.chosen("kv-store"),
-                                   .on_gpus = config::gpu_of_slot(options.compute, 0).has_value()};
+  const config::TransportRequest request{.chose_transport = set.chosen("transport"),
+                                         .chose_store = set.chosen("kv-store"),
+                                         .on_gpus = config::gpu_of_slot(options.compute, 0).has_value()};
   const backend::CudaReport report =
-      options.job.is_job() && wish.on_gpus ? backend::look_for_cuda() : backend::CudaReport{};
-  options.job.transport = config::choose_transport(options.job, wish, report);
-  if (options.job.transport == "nccl") reporter.note("Gradients are added up on the GPUs and travel by NCCL");
+      options.job.is_job() && request.on_gpus ? backend::look_for_cuda() : backend::CudaReport{};
+  options.job.transport = config::choose_transport(options.job, request, report);
+  if (options.job.transport == comm::Transport::nccl)
+    reporter.note("Gradients are added up on the GPUs and travel by NCCL");
 }
 
-// Looking for libraries takes a while: only where the kernel shows a GPU.
-void tell_of_idle_gpu(const config::ComputeOptions& options, Reporter& reporter) {
-  if (!std::filesystem::exists("/dev/nvidia0")) return;
+// Looks for libraries only if the kernel shows a GPU, because that takes a while.
+void note_idle_gpu(const config::ComputeOptions& options, Reporter& reporter) {
+  if (nvidia_device_count() == 0) return;
   const std::string note = config::idle_gpu_note(options, backend::look_for_cuda());
   if (!note.empty()) reporter.note(note);
 }
 
 }  // namespace
 
-data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::LentCredentials> lent) {
+data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::DelegatedCredentials> delegated) {
   net::AwsSettings settings;
-  settings.lent = std::move(lent);
+  settings.delegated = std::move(delegated);
   net::ObjectLimits limits;
   limits.tries.stop_on_signal = false;
   data::RemoteOptions remote;
@@ -126,11 +128,11 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   TrainRun run;
   run.options = given;
   config::TrainOptions& options = run.options;
-  tell_of_counted_gpus(set, options.compute, reporter);
+  note_counted_gpus(set, options.compute, reporter);
   check_machine(options);
   run.backend = config::backend_of_worker(options.compute, 0);
   run.dtype = config::choose_dtype(options.compute, *run.backend);
-  tell_of_idle_gpu(options.compute, reporter);
+  note_idle_gpu(options.compute, reporter);
   run.remote = remote_of_run(reporter);
   check_checkpoint_prefix(run);
   if (auto start = find_start(options, set, run.remote.store, reporter)) {

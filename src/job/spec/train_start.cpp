@@ -48,7 +48,7 @@ void agree(const config::OptionSet& set, const char* name, Value& mine, const Va
 std::optional<Start> find_start(const config::TrainOptions& options, const config::OptionSet& set,
                                 const train::SharedStore& store, Reporter& reporter) {
   if (options.resume && options.load_epoch) {
-    throw UsageError("--resume and --load-epoch: both say where to begin", "give one of them");
+    throw UsageError("--resume and --load-epoch: both choose where to begin", "give one of them");
   }
   if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), store, reporter);
   if (!options.load_epoch) return std::nullopt;

@@ -1,4 +1,4 @@
-// What a training run begins with: fresh weights, the checkpoint of an epoch, or the newest undamaged one.
+// The start of a training run: fresh weights, the checkpoint of an epoch, or the newest undamaged one.
 #pragma once
 
 #include <optional>
@@ -15,22 +15,22 @@ struct Start {
   Path file;  // the manifest that --resume chose; empty with --load-epoch
 };
 
-// nullopt: fresh weights. With --resume damaged checkpoints are reported and passed over; none at all is a fresh start,
-// all damaged is a DataError.
+// nullopt: fresh weights. With --resume, damaged checkpoints are reported and skipped; if there is none at all the
+// start is fresh, and if all are damaged it throws DataError.
 std::optional<Start> find_start(const config::TrainOptions& options, const config::OptionSet& set,
                                 const train::SharedStore& store, Reporter& reporter);
 
-// With --resume: takes seed, batch and shards of the checkpoint where the person chose none; a choice that differs is a
-// UsageError, because the run would not be the same any more. A job's --batch-size is no such choice: it counts for the
-// hosts of the start, which may be others now.
+// With --resume: takes seed, batch and shards of the checkpoint unless the user chose them; a different choice throws
+// UsageError, because the run would not be the same. --batch-size of a job is exempt: it counts for the initial hosts,
+// which may be others now.
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set, config::TrainOptions& options);
 
-// The checkpoint's graph where the person chose none; else theirs, which must be the same network.
+// The checkpoint's graph unless the user chose one; a chosen graph must be the same network.
 nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                        config::TrainOptions& options);
 
-// Imported weights come without an optimizer, and another rule needs other slots: those begin at zero.
-// True when they did.
+// Adds missing optimizer state, which begins at zero: imported weights have none, and another rule needs other slots.
+// Returns true if it did.
 bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer);
 void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Reporter& reporter);
 

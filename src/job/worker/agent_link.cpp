@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kAssignmentPatience = 30s;
 constexpr auto kFarewellPatience = 5s;
-constexpr auto kLoanPatience = 90s;  // the coordinator may run a credential_process for a minute
+constexpr auto kCredentialPatience = 90s;  // the coordinator may run a credential_process for a minute
 
 }  // namespace
 
@@ -30,20 +30,28 @@ bool AgentLink::wait_until(bool (AgentLink::*done)() const, std::chrono::millise
 Json AgentLink::assignment() {
   wait_until(&AgentLink::has_assignment, kAssignmentPatience);
   std::lock_guard lock(mutex_);
-  if (frames_.empty()) throw RemoteError("the agent did not say what to do", "workers are started by `dtrain train`");
+  if (frames_.empty())
+    throw RemoteError("the agent sent no assignment in time",
+                      "`dtrain train` starts workers itself; there is no need to run one");
   const std::string first = std::move(frames_.front());
   frames_.erase(frames_.begin());
   return Json::parse(first, "the agent's first message");
 }
 
+// The session gets frames from the loop's thread only once all earlier ones have been delivered.
 void AgentLink::connect(elastic::WorkerSession& session) {
   std::unique_lock lock(mutex_);
+  while (!frames_.empty()) {
+    const std::vector<std::string> early = std::exchange(frames_, {});
+    lock.unlock();
+    for (const std::string& frame : early) deliver(frame, session);
+    lock.lock();
+  }
   session_ = &session;
-  const std::vector<std::string> early = std::exchange(frames_, {});
   const bool closed = closed_;
+  const std::string reason = close_reason_;
   lock.unlock();
-  for (const std::string& frame : early) deliver(frame);
-  if (closed) session.on_control_lost(close_reason_);
+  if (closed) session.on_control_lost(reason);
 }
 
 void AgentLink::send(const elastic::FromWorker& message) { channel_->send(elastic::to_json(message).dump()); }
@@ -62,23 +70,23 @@ void AgentLink::on_frame(std::string frame) {
     return;
   }
   lock.unlock();
-  deliver(frame);
+  deliver(frame, *session_);
 }
 
-void AgentLink::deliver(const std::string& frame) {
+void AgentLink::deliver(const std::string& frame, elastic::WorkerSession& session) {
   const elastic::ToWorker message = elastic::to_worker_from_json(Json::parse(frame, "a message of the coordinator"));
-  if (const auto* loan = std::get_if<elastic::Lend>(&message)) return take(*loan);
-  session_->on_message(message);
+  if (const auto* credentials = std::get_if<elastic::UpdateCredentials>(&message)) return take(*credentials);
+  session.on_message(message);
 }
 
-void AgentLink::take(const elastic::Lend& loan) {
-  if (!loan.credentials.empty()) lent_->take(net::credentials_from(loan.credentials, "coordinator"));
+void AgentLink::take(const elastic::UpdateCredentials& message) {
+  if (!message.credentials.empty()) delegated_->take(net::credentials_from(message.credentials, "coordinator"));
   const std::lock_guard lock(mutex_);
-  heard_of_loan_ = true;
+  heard_of_credentials_ = true;
   changed_.notify_all();
 }
 
-bool AgentLink::wait_for_loan() { return wait_until(&AgentLink::heard_of_loan, kLoanPatience); }
+bool AgentLink::wait_for_credentials() { return wait_until(&AgentLink::heard_of_credentials, kCredentialPatience); }
 
 void AgentLink::on_close(const std::string& reason) {
   std::unique_lock lock(mutex_);

@@ -1,4 +1,8 @@
-// A worker's way to its agent, and through it to the coordinator: the socket that it was started with.
+// The connection of a worker to its agent, and through it to the coordinator: the socket that the worker was started
+// with. A loop thread receives frames. mutex_ guards everything that it shares with other threads, and is not held
+// while the session handles a message. Frames that arrive before connect() are kept and delivered first. When the
+// socket closes, on_control_lost() of the session ends the worker. finish() stops delivery, so the
+// session may be destroyed after it; the destructor joins the thread.
 #pragma once
 
 #include <condition_variable>
@@ -13,42 +17,43 @@
 
 namespace dtrain::job {
 
-// send() from any thread, the rest from the worker's main thread.
+// send() may be called from any thread, the other members from the worker's main thread.
 class AgentLink final : public elastic::ControlLink {
  public:
   explicit AgentLink(FileDescriptor socket);
   ~AgentLink() override;
 
-  // The first frame: what this worker is and what it trains. Throws RemoteError when it does not come in time.
+  // Waits for the first frame: the assignment of this worker. Throws RemoteError if it does not come in time.
   Json assignment();
-  // From now on messages go to the session, those that came before first. Until finish() it must live.
+  // Delivers messages to the session from now on, those that arrived before first. The session must live until
+  // finish().
   void connect(elastic::WorkerSession& session);
   void send(const elastic::FromWorker& message) override;
-  // What the coordinator lends this worker, now and later.
-  std::shared_ptr<const net::LentCredentials> lent() const { return lent_; }
-  // Waits until it said whether it lends any. False: it did not in time.
-  bool wait_for_loan();
-  // Waits a little until all that was sent has left, then hears and says nothing any more.
+  // Credentials that the coordinator delegates to this worker, now and later.
+  std::shared_ptr<const net::DelegatedCredentials> delegated() const { return delegated_; }
+  // Waits for the coordinator's message about credentials. Returns false if it does not come in time.
+  bool wait_for_credentials();
+  // Waits for a moment until all messages have been sent, then stops receiving and sending.
   void finish();
 
  private:
   void on_frame(std::string frame);
   void on_close(const std::string& reason);
-  void deliver(const std::string& frame);
+  void deliver(const std::string& frame, elastic::WorkerSession& session);
   bool wait_until(bool (AgentLink::*done)() const, std::chrono::milliseconds patience);
   bool has_assignment() const { return !frames_.empty() || closed_; }
   bool is_closed() const { return closed_; }
-  bool heard_of_loan() const { return heard_of_loan_ || closed_; }
-  void take(const elastic::Lend& loan);
+  bool heard_of_credentials() const { return heard_of_credentials_ || closed_; }
+  void take(const elastic::UpdateCredentials& message);
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards the members below up to close_reason_
   std::condition_variable changed_;
-  std::vector<std::string> frames_;  // that nobody took yet
+  std::vector<std::string> frames_;  // frames that were not delivered yet
   elastic::WorkerSession* session_ = nullptr;
-  bool closed_ = false, heard_of_loan_ = false;
+  bool closed_ = false, heard_of_credentials_ = false;
   std::string close_reason_;
 
-  const std::shared_ptr<net::LentCredentials> lent_ = std::make_shared<net::LentCredentials>();
+  const std::shared_ptr<net::DelegatedCredentials> delegated_ = std::make_shared<net::DelegatedCredentials>();
   net::LoopThread thread_;
   std::shared_ptr<net::Channel> channel_;
 };

@@ -16,7 +16,7 @@ using external::Ended;
 
 // Ranks wait for each other as long as --comm-timeout says, and while one of them uses its grace.
 std::chrono::milliseconds patience_of(const config::LaunchOptions& options) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * (options.job.comm_timeout + options.grace)));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(options.job.comm_timeout + options.grace);
 }
 
 comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const config::LaunchOptions& launch) {
@@ -27,7 +27,7 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const confi
   return options;
 }
 
-external::Workplace workplace(const elastic::WorkerJob& me, const external::Program& program) {
+external::RunContext run_context(const elastic::WorkerJob& me, const external::Program& program) {
   return {.host = me.host,
           .slot = me.slot,
           .address = me.address,
@@ -52,7 +52,7 @@ elastic::Left::How how_of(Ended::How how) {
   return elastic::Left::How::failed;
 }
 
-// How the job ends with this rank; ok: it may go on.
+// The exit code of the job after this rank; ok: the job may go on.
 ExitCode code_of_job(const Ended& ended) {
   if (ended.how == Ended::How::stuck) return ExitCode::no_progress;
   return ended.how == Ended::How::failed ? ExitCode::failed : ExitCode::ok;
@@ -73,7 +73,7 @@ ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramS
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = {}});
   link.connect(session);
   try {
-    const Ended ended = external::run_program(program, workplace(me, program), session);
+    const Ended ended = external::run_program(program, run_context(me, program), session);
     session.leave(how_of(ended.how), ended.reason, static_cast<int>(code_of_job(ended)));
     link.finish();
     return code_of(ended);

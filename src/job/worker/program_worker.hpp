@@ -1,4 +1,4 @@
-// A worker of a job whose program is not dtrain's own: it starts the program, and speaks for it.
+// A worker that starts another program as its rank, and speaks to the coordinator for it.
 #pragma once
 
 #include <dtrain/base/error.hpp>

@@ -8,6 +8,7 @@
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/numa.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
@@ -18,37 +19,31 @@
 #include "agent_link.hpp"
 #include "config/gpu_choice.hpp"
 #include "config/transport_choice.hpp"
-#include "job/report/tensor_log.hpp"
 #include "job/report/train_events.hpp"
+#include "job/report/train_log.hpp"
 #include "job/spec/data_facts.hpp"
 #include "job/spec/fingerprint.hpp"
 #include "job/spec/job_folder.hpp"
 #include "job/spec/train_run.hpp"
 #include "job/spec/train_start.hpp"
-#include "near_memory.hpp"
+#include "logging_membership.hpp"
 #include "program_worker.hpp"
-#include "told_membership.hpp"
 
 namespace dtrain::job {
 namespace {
-
-comm::Transport transport_of(const config::JobOptions& job) {
-  if (job.transport == "nccl") return comm::Transport::nccl;
-  return job.transport == "gloo" ? comm::Transport::gloo : comm::Transport::tcp;
-}
 
 comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const config::TrainOptions& run) {
   const config::JobOptions& job = run.job;
   comm::EndpointOptions options;
   options.bind_address = me.address;
   options.secret = me.token;
-  options.transport = transport_of(job);
+  options.transport = job.transport;
   if (options.transport == comm::Transport::nccl) {
     options.nccl.library = config::found_nccl(backend::look_for_cuda()).file;
     options.nccl.device = backend::open_accelerator(config::gpu_of_slot(run.compute, me.slot).value());
     options.nccl.any_order = !run.compute.cuda.deterministic;
   }
-  options.operation_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * job.comm_timeout));
+  options.operation_deadline = std::chrono::duration_cast<std::chrono::milliseconds>(job.comm_timeout);
   return options;
 }
 
@@ -63,7 +58,7 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
   return options;
 }
 
-// Where nobody has the state in memory any more, this run goes on from its newest checkpoint.
+// If no worker has the state in memory any more, the run continues from its newest checkpoint.
 void prefer_latest(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
   try {
     if (!file_exists(folder.latest())) return;
@@ -75,10 +70,10 @@ void prefer_latest(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
   }
 }
 
-// What the run needs that is not in its document.
+// Opens what the run needs beyond its document: credentials, remote files, the start.
 void open_run(TrainRun& run, const Json& facts, const elastic::WorkerJob& me, AgentLink& link, Reporter& reporter) {
-  if (uses_s3(run) && !link.wait_for_loan()) {
-    reporter.warn("the coordinator did not say which AWS credentials to use: trying this host's own");
+  if (uses_s3(run) && !link.wait_for_credentials()) {
+    reporter.warn("the coordinator sent no AWS credentials in time: using those of this host");
   }
   check_far_facts(facts, *run.remote.store);
   load_start(run);
@@ -113,6 +108,20 @@ train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership
   return result;
 }
 
+// Called before the first thread that computes or loads is made. If workers with this number of threads can be spread
+// evenly over the NUMA nodes of this machine, pins the process to one node. The result holds the slot against other
+// workers until it is closed.
+FileDescriptor pin_to_numa_node(int threads, Reporter& reporter) {
+  const std::vector<std::vector<int>> nodes = numa_nodes();
+  if (nodes.size() == 1) return {};
+  MachineSlot slot = take_machine_slot();
+  const std::vector<int> cpus = cpus_of_worker(nodes, slot.number, threads);
+  if (cpus.empty()) return {};
+  keep_to_cpus(cpus);
+  reporter.note(fmt::format("uses the {} processors of one NUMA node, from {}", cpus.size(), cpus.front()));
+  return std::move(slot.held);
+}
+
 }  // namespace
 
 ExitCode run_worker(Reporter& reporter) {
@@ -126,17 +135,17 @@ ExitCode run_worker(Reporter& reporter) {
   if (const auto* program = std::get_if<config::ProgramSpec>(&spec.work)) return run_program_worker(me, *program, link);
   const auto& training = std::get<config::TrainSpec>(spec.work);
   TrainRun run = run_of(training, me.slot);
-  run.remote = remote_of_run(reporter, link.lent());
+  run.remote = remote_of_run(reporter, link.delegated());
   const train::TrainerOptions options = worker_options(run, me);
   const std::optional<int> gpu = config::gpu_of_slot(run.options.compute, me.slot);
   reporter.note(fmt::format("worker {} on {}, process {}, {}{} threads", me.worker, me.host, ::getpid(),
                             gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
-  const FileDescriptor seat = sit_near_memory(run.options.compute.threads, reporter);
+  const FileDescriptor slot = pin_to_numa_node(run.options.compute.threads, reporter);
 
   comm::Endpoint endpoint(endpoint_options(me, run.options));
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
   link.connect(session);
-  ToldMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, reporter);
+  LoggingMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, reporter);
   try {
     membership.progress(elastic::Phase::building);
     open_run(run, training.data, me, link, reporter);

@@ -1,4 +1,4 @@
-// One worker of a job: a process that an agent started. It asks nobody but the agent: the job comes as a document.
+// One worker of a job: a process that an agent started. All its settings come from the agent, as a document.
 #pragma once
 
 #include <dtrain/base/error.hpp>

@@ -21,8 +21,8 @@ constexpr auto kAskAgainAfter = std::chrono::seconds(30);
 constexpr int kMostRoles = 5;  // that lead to each other
 
 CredentialsFound from_coordinator(const AwsSettings& settings) {
-  if (!settings.lent) return {};
-  auto latest = settings.lent->latest();
+  if (!settings.delegated) return {};
+  auto latest = settings.delegated->latest();
   if (!latest) return {{}, "it has none"};
   if (latest->expires && *latest->expires <= settings.clock()) return {{}, "those that it sent expired"};
   return {std::move(latest), {}};
@@ -158,12 +158,12 @@ AwsCredentials resolve(const AwsSettings& settings) {
 
 }  // namespace
 
-void LentCredentials::take(AwsCredentials credentials) {
+void DelegatedCredentials::take(AwsCredentials credentials) {
   const std::lock_guard lock(mutex_);
   latest_ = std::move(credentials);
 }
 
-std::optional<AwsCredentials> LentCredentials::latest() const {
+std::optional<AwsCredentials> DelegatedCredentials::latest() const {
   const std::lock_guard lock(mutex_);
   return latest_;
 }

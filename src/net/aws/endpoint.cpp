@@ -47,7 +47,7 @@ std::string standard_url(const AwsService& service, const std::string& region, b
   return fmt::format("https://{}.{}.{}", name, region, partition.dual_stack_suffix);
 }
 
-// Empty: nobody chose one.
+// Empty: the user chose none.
 std::string chosen_url(const AwsService& service, const AwsSettings& settings, const AwsProfile& profile) {
   if (!settings.endpoint_url.empty()) return settings.endpoint_url;
   if (is_on(settings, profile, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "ignore_configured_endpoint_urls")) return {};

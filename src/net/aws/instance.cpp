@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/instance_metadata.hpp>
 
 #include "http/exchange.hpp"
 #include "profile.hpp"
@@ -53,47 +54,16 @@ std::optional<std::string> container_token(const AwsSettings& settings) {
   return variable_of(settings, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
 }
 
-// EC2's metadata service, version 2: a token first, then everything with it.
-class InstanceMetadata {
- public:
-  explicit InstanceMetadata(const AwsSettings& settings) : settings_(settings) {
-    base_ = variable_of(settings, "AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("");
-    const bool six = variable_of(settings, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE").value_or("") == "IPv6";
-    if (base_.empty()) base_ = six ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
-    while (base_.ends_with('/')) base_.pop_back();
-  }
+InstanceMetadata metadata_of(const AwsSettings& settings) {
+  std::string url = variable_of(settings, "AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("");
+  const bool six = variable_of(settings, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE").value_or("") == "IPv6";
+  if (url.empty()) url = six ? "http://[fd00:ec2::254]" : kInstanceMetadataUrl;
+  return InstanceMetadata({.url = url, .deadline = kInstanceTimeout, .stop_on_signal = true});
+}
 
-  bool is_off() const { return variable_of(settings_, "AWS_EC2_METADATA_DISABLED").value_or("") == "true"; }
-
-  // The value; nullopt: there is no service, or it has no such value. why_not() then says which.
-  std::optional<std::string> get(const std::string& path) {
-    if (token_.empty()) {
-      const auto token = ask("PUT", "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds", "21600"});
-      if (!token) return std::nullopt;
-      token_ = *token;
-    }
-    return ask("GET", path, {"X-aws-ec2-metadata-token", token_});
-  }
-  const std::string& why_not() const { return why_not_; }
-
- private:
-  std::optional<std::string> ask(const std::string& method, const std::string& path, HttpField header) {
-    const ExchangeResult result = connections_.exchange({.method = method,
-                                                         .url = base_ + path,
-                                                         .headers = {std::move(header)},
-                                                         .connect_timeout = kInstanceTimeout,
-                                                         .whole_timeout = kInstanceTimeout,
-                                                         .direct = true});
-    if (result.failure.empty() && result.answer.status == 200) return result.answer.body;
-    why_not_ = fmt::format("{}{}: {}", base_, path,
-                           result.failure.empty() ? fmt::format("status {}", result.answer.status) : result.failure);
-    return std::nullopt;
-  }
-
-  const AwsSettings& settings_;
-  std::string base_, token_, why_not_;
-  HttpConnections connections_;
-};
+bool metadata_is_off(const AwsSettings& settings) {
+  return variable_of(settings, "AWS_EC2_METADATA_DISABLED").value_or("") == "true";
+}
 
 }  // namespace
 
@@ -163,21 +133,26 @@ CredentialsFound container_credentials(const AwsSettings& settings) {
 }
 
 CredentialsFound instance_credentials(const AwsSettings& settings) {
-  InstanceMetadata metadata(settings);
-  if (metadata.is_off()) return {{}, "AWS_EC2_METADATA_DISABLED is true"};
-  const std::string folder = "/latest/meta-data/iam/security-credentials/";
-  const auto role = metadata.get(folder);
-  if (!role) return {{}, metadata.why_not()};
-  const std::string name(trim(*role));
-  const auto document = metadata.get(folder + name);
-  if (!document) return {{}, metadata.why_not()};
-  return {credentials_from(*document, "instance role " + name), {}};
+  if (metadata_is_off(settings)) return {{}, "AWS_EC2_METADATA_DISABLED is true"};
+  InstanceMetadata metadata = metadata_of(settings);
+  const std::string folder = "meta-data/iam/security-credentials/";
+  std::string name, document;
+  try {
+    name = trim(metadata.get(folder));
+    document = metadata.get(folder + name);
+  } catch (const RemoteError& error) {
+    return {{}, error.what()};
+  }
+  return {credentials_from(document, "instance role " + name), {}};
 }
 
 std::optional<std::string> instance_region(const AwsSettings& settings) {
-  InstanceMetadata metadata(settings);
-  if (metadata.is_off()) return std::nullopt;
-  return metadata.get("/latest/meta-data/placement/region");
+  if (metadata_is_off(settings)) return std::nullopt;
+  try {
+    return metadata_of(settings).get("meta-data/placement/region");
+  } catch (const RemoteError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace dtrain::net

@@ -15,7 +15,7 @@ std::optional<std::string> variable_of(const AwsSettings& settings, const std::s
 
 struct AwsProfile {
   std::string name = "default";
-  bool chosen = false;  // somebody named it: it must exist
+  bool chosen = false;  // the user named it: it must exist
   std::string config_file, credentials_file;
   Ini config, credentials;
 

@@ -35,9 +35,9 @@ AwsCredentials parse_answer(const std::string& xml, const std::string& role) {
 AwsCredentials ask(const AwsSettings& settings, const std::string& role, std::vector<HttpField> parameters,
                    const std::optional<AwsCredentials>& source) {
   AwsSettings asking = settings;
-  const auto lent = std::make_shared<LentCredentials>();
-  if (source) lent->take(*source);
-  asking.lent = lent;
+  const auto delegated = std::make_shared<DelegatedCredentials>();
+  if (source) delegated->take(*source);
+  asking.delegated = delegated;
   AwsClient client(kSts, asking);
   parameters.emplace_back("Version", kVersion);
   parameters.emplace_back("RoleArn", role);

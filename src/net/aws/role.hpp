@@ -10,7 +10,7 @@ namespace dtrain::net {
 // `source`: who asks for the role of the profile. Both throw AwsError for what STS refuses.
 AwsCredentials assume_role(const AwsSettings& settings, const AwsProfile& profile, const AwsCredentials& source);
 
-// Whoever holds the token in the file may have the role, as in Kubernetes.
+// A role for the holder of the token in a file, as in Kubernetes.
 struct WebIdentity {
   std::string token_file, role, session_name;
 };

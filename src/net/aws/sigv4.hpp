@@ -33,8 +33,8 @@ struct RequestToSign {
   std::string payload_hash;  // lower-case hex of SHA-256, or kUnsignedPayload
 };
 
-// Of a path that is encoded once already. Services other than S3 want dots and double slashes resolved and the whole
-// encoded again.
+// The canonical form of a path that is encoded once already. Services other than S3 want dots and double slashes
+// resolved and the whole encoded again.
 std::string canonical_path(std::string_view encoded, bool as_sent);
 std::string canonical_request(const RequestToSign& request);
 std::string string_to_sign(const RequestToSign& request, const SigningKey& key);

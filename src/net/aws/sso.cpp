@@ -126,7 +126,7 @@ bool signs_in_by_sso(const AwsProfile& profile) {
 
 AwsCredentials sso_credentials(const AwsSettings& settings, const AwsProfile& profile) {
   AwsSettings asking = settings;
-  asking.lent = std::make_shared<LentCredentials>();  // these calls need none
+  asking.delegated = std::make_shared<DelegatedCredentials>();  // these calls need none
   const SignIn sign_in = sign_in_of(asking, profile);
   const std::string token = valid_token(asking, profile, sign_in);
   AwsClient client(kPortal, asking);

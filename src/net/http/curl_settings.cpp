@@ -18,23 +18,33 @@ const char* trusted_certificates() {
   return nullptr;
 }
 
-void allow_protocols(CURL* curl) {
+void allow_protocols(CURL* curl, bool files) {
 #if LIBCURL_VERSION_NUM >= 0x075500
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, files ? "http,https,file" : "http,https");
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 #else
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | (files ? CURLPROTO_FILE : 0));
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 #endif
 }
 
 }  // namespace
 
-void set_common_options(CURL* curl) {
-  allow_protocols(curl);
+void set_common_options(CURL* curl, bool files) {
+  allow_protocols(curl, files);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
   if (const char* path = trusted_certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, path);
+}
+
+void set_callbacks(CURL* curl, const CurlCallbacks& callbacks, void* state) {
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, callbacks.header);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, state);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, callbacks.body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, state);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, callbacks.progress);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, state);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 }
 
 }  // namespace dtrain::net

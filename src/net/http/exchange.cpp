@@ -17,10 +17,8 @@
 namespace dtrain::net {
 namespace {
 
-constexpr std::size_t kLargestBody = 64u << 20;
 constexpr long kMaxRedirects = 10;
 constexpr long kReceiveBuffer = 256 << 10;
-using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
 // What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
 struct Running {
@@ -56,7 +54,7 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
       running.request.sink(running.answer, bytes_of({data, size}));
       return size;
     }
-    running.too_long = running.answer.body.size() + size > kLargestBody;
+    running.too_long = running.answer.body.size() + size > running.request.largest_body;
     if (running.too_long) return 0;
     running.answer.body.append(data, size);
     return size;
@@ -82,7 +80,8 @@ int on_seek(void* user, curl_off_t offset, int origin) {
 }
 
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const Running*>(user)->request.stop_on_signal && stop_signal() ? 1 : 0;
+  const Exchange& request = static_cast<const Running*>(user)->request;
+  return (request.stop_on_signal && stop_signal()) || request.cancel.stop_requested() ? 1 : 0;
 }
 
 HeaderList header_list(const Exchange& request) {
@@ -98,7 +97,7 @@ HeaderList header_list(const Exchange& request) {
     });
     if (!given) list = curl_slist_append(list, none);
   }
-  return {list, &curl_slist_free_all};
+  return HeaderList(list);
 }
 
 void set_limits(CURL* curl, const Exchange& request) {
@@ -125,16 +124,6 @@ void set_method(CURL* curl, Running& running) {
   curl_easy_setopt(curl, CURLOPT_READDATA, &running);
   curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
   curl_easy_setopt(curl, CURLOPT_SEEKDATA, &running);
-}
-
-void set_callbacks(CURL* curl, Running& running) {
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &running);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &running);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &running);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 }
 
 }  // namespace
@@ -171,7 +160,7 @@ ExchangeResult HttpConnections::exchange(const Exchange& request) {
   set_common_options(curl);
   set_limits(curl, request);
   set_method(curl, running);
-  set_callbacks(curl, running);
+  set_callbacks(curl, {on_header, on_body, on_progress}, &running);
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());

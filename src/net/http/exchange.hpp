@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ struct Exchange {
   bool fresh = false;
   bool direct = false;  // past any proxy, for addresses of this machine
   std::function<void(const AwsAnswer& head, ByteView piece)>
-      sink{};  // for the body of a 2xx answer; exceptions pass through
+      sink{};                            // for the body of a 2xx answer; exceptions pass through
+  std::size_t largest_body = 64u << 20;  // of an answer that no sink takes; a longer one is a failure
+  std::stop_token cancel{};              // ends the exchange as a failure
 };
 
 struct ExchangeResult {

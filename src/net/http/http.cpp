@@ -86,7 +86,7 @@ void pause_before(int attempt, const Download& request, std::chrono::seconds ret
   throw RemoteError(fmt::format("{}: {}{}", request.url, result.message, tries), hint);
 }
 
-// The size that the body should have had by now; 0 if nobody said.
+// The size that the whole body should have; 0 if it is unknown.
 std::uint64_t expected_size(const Download& request, const TransferResult& result) {
   return request.size ? request.size : result.total;
 }

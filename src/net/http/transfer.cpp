@@ -20,8 +20,6 @@ constexpr long kMaxRedirects = 10;
 constexpr long kStallBytesPerSecond = 100;
 
 using Clock = std::chrono::steady_clock;
-using Handle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
-using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
 // What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
 struct Exchange {
@@ -131,7 +129,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 }
 
 void set_limits(CURL* curl, const Download& download) {
-  set_common_options(curl);
+  set_common_options(curl, true);
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
@@ -140,28 +138,18 @@ void set_limits(CURL* curl, const Download& download) {
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(download.stall_timeout.count()));
 }
 
-void set_callbacks(CURL* curl, Exchange& exchange) {
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &exchange);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &exchange);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &exchange);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-}
-
 }  // namespace
 
 TransferResult transfer(const TransferRequest& request, const BodySink& sink) {
-  const Handle curl(curl_easy_init(), &curl_easy_cleanup);
+  const CurlHandle curl(curl_easy_init());
   if (!curl) throw Error("libcurl does not start: out of memory?");
   Exchange exchange{.request = request, .sink = sink, .curl = curl.get()};
   std::array<char, CURL_ERROR_SIZE> message{};
   set_limits(curl.get(), request.download);
-  set_callbacks(curl.get(), exchange);
+  set_callbacks(curl.get(), {on_header, on_body, on_progress}, &exchange);
   curl_easy_setopt(curl.get(), CURLOPT_URL, request.download.url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, message.data());
-  HeaderList headers(nullptr, &curl_slist_free_all);
+  HeaderList headers;
   if (request.offset > 0) {
     curl_easy_setopt(curl.get(), CURLOPT_RANGE, fmt::format("{}-", request.offset).c_str());
     if (!request.validator.empty()) {

@@ -39,7 +39,7 @@ struct BodySink {
   std::function<void(ByteView)> write;
 };
 
-// Follows redirects. The body of an error status reaches nobody. Throws Stopped, or what the sink throws.
+// Follows redirects. The body of an error status is dropped. Throws Stopped, or what the sink throws.
 TransferResult transfer(const TransferRequest& request, const BodySink& sink);
 // Whether another try can help.
 bool worth_retrying(const TransferResult& result);

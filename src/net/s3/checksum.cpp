@@ -43,7 +43,7 @@ bool ObjectStore::checks(const std::string& url, const ObjectState& pinned, Byte
   if (pinned.checksum.empty()) return true;
   const std::size_t dash = pinned.checksum.find('-');
   if (dash == pinned.checksum.npos) return pinned.checksum == checksum_text(content);
-  // The parts' sizes are not in the checksum: the first one's tells all others' but the last.
+  // The checksum does not hold the parts' sizes: all parts but the last have the size of the first.
   const AwsAnswer first = state_->call(url, {.method = "HEAD", .query = {{"partNumber", "1"}}});
   const auto part_size = parse_integer(first.header("content-length"));
   const auto parts = parse_integer(std::string_view(pinned.checksum).substr(dash + 1));

@@ -9,10 +9,10 @@
 namespace dtrain::net {
 
 std::string checksum_text(ByteView content);
-// Of an object that was sent in parts of part_size, the last one maybe shorter.
+// The checksum of an object that was sent in parts of part_size; the last may be shorter.
 std::string checksum_of_parts(ByteView content, std::uint64_t part_size);
 
-// Of an object in parts of any size, from their own checksums.
+// The checksum of an object in parts of any size, from their own checksums.
 std::string checksum_of_checksums(const std::vector<std::string>& parts);
 
 }  // namespace dtrain::net

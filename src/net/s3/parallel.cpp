@@ -17,9 +17,12 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);
 // More connections are taken while the last ones made the whole so much faster.
 constexpr double kWorthIt = 1.1;
 
-class Crowd {
+// Threads that take pieces in order, each over its own connection. The caller's thread measures the rate and adds
+// threads; it joins all before it returns. The first exception ends the taking of further pieces.
+class AdaptivePool {
  public:
-  Crowd(std::size_t count, const std::function<void(std::size_t, const Came&)>& work) : count_(count), work_(work) {}
+  AdaptivePool(std::size_t count, const std::function<void(std::size_t, const Came&)>& work)
+      : count_(count), work_(work) {}
 
   void run(std::size_t most) {
     double best = 0;
@@ -81,7 +84,7 @@ class Crowd {
 
 void for_each_piece(std::size_t count, std::size_t most, const std::function<void(std::size_t, const Came&)>& work) {
   if (count == 1) return work(0, [](std::uint64_t) {});
-  if (count > 1) Crowd(count, work).run(std::min(count, most));
+  if (count > 1) AdaptivePool(count, work).run(std::min(count, most));
 }
 
 }  // namespace dtrain::net

@@ -18,7 +18,7 @@ bool fits_a_host(std::string_view bucket) {
          });
 }
 
-// Servers other than AWS's rarely care, and nobody who names one thinks of a region.
+// Servers other than AWS's rarely need a region, and users who name one rarely set it.
 std::string region_of(const AwsSettings& settings) {
   try {
     return aws_region(settings);

@@ -10,7 +10,7 @@ namespace dtrain::net {
 struct ByteRange {
   std::uint64_t first = 0, size = 0;
 };
-// Told how far into the range the piece begins. It is gone afterwards.
+// `begin` is where in the range the piece begins. The piece is valid during the call only.
 using TakePiece = std::function<void(std::uint64_t begin, ByteView piece)>;
 
 struct ObjectStore::State {

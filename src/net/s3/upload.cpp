@@ -65,7 +65,7 @@ struct ObjectUpload::State {
   int next_number() const { return static_cast<int>(sent.size() + in_flight.size()) + 1; }
 };
 
-// None where we may not ask: whoever may write need not have the right to list.
+// None without the permission to list, which a user who may write need not have.
 std::vector<UploadEntry> ObjectUpload::State::unfinished_uploads() try {
   const S3Url object = parse_s3_url(url);
   const AwsAnswer answer =

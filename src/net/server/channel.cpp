@@ -6,8 +6,8 @@
 #include <dtrain/base/error.hpp>
 
 #include "connection.hpp"
+#include "pending_handshake.hpp"
 #include "sockets.hpp"
-#include "unproven.hpp"
 
 namespace dtrain::net {
 

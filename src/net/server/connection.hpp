@@ -1,5 +1,12 @@
-// The socket behind a Channel: reads frames, writes a bounded queue. All of it happens on the loop's thread, except
-// what says otherwise.
+// The socket behind a Channel: reads frames, writes a bounded queue.
+//
+// Threads: everything runs on the loop's thread, without locks, except send(), unsent() and on_loop(), which any thread
+// may call: they post work to the loop, and count unsent bytes in an atomic.
+// Life time: the loop owns its open connections (Loop::State::connections). A caller's handle holds a weak pointer, so
+// a handle may outlive the loop, and then does nothing. A connection leaves the loop's set when it has closed and its
+// owner has been informed by on_close or has gone; pending socket operations keep it alive until they are cancelled.
+// Failure: a broken connection, a malformed frame, and a peer that leaves more than kMaxUnsent bytes unread all end in
+// close(), which calls on_close once with the reason. Without a listener the reason is kept until listen().
 #pragma once
 
 #include <array>

@@ -7,16 +7,16 @@
 #include <dtrain/base/error.hpp>
 
 #include "connection.hpp"
+#include "pending_handshake.hpp"
 #include "sockets.hpp"
-#include "unproven.hpp"
 
 namespace dtrain::net {
 namespace {
 
 constexpr std::chrono::seconds kProofDeadline{10};
-constexpr std::size_t kMaxUnproven = 64;
+constexpr std::size_t kMostPending = 64;
 // When all places are taken, one that was held longer goes to the next: a crowd of honest peers is served in turn, and
-// strangers that say nothing cannot keep them out.
+// silent ones cannot keep them out.
 constexpr std::chrono::seconds kUndisturbed{1};
 // Between tries when the process has no descriptor left.
 constexpr std::chrono::milliseconds kPause{100};
@@ -37,8 +37,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     ::shutdown(listening_.get(), SHUT_RDWR);
     listening_ = FileDescriptor();
     on_channel_ = nullptr;
-    const auto unproven = std::exchange(unproven_, {});
-    for (const auto& connection : unproven) connection->give_up();
+    const auto pending = std::exchange(pending_, {});
+    for (const auto& connection : pending) connection->give_up();
   }
 
   Loop& loop() { return loop_; }
@@ -46,7 +46,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
  private:
   bool accept_waiting() {
     while (listening_) {
-      if (unproven_.size() >= kMaxUnproven && !make_room()) return pause(kPause);
+      if (pending_.size() >= kMostPending && !make_room()) return pause(kPause);
       FileDescriptor socket = accept_from(listening_.get());
       if (socket) {
         admit(std::move(socket));
@@ -68,20 +68,20 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   }
 
   bool make_room() {
-    const auto oldest = unproven_.front();
+    const auto oldest = pending_.front();
     if (std::chrono::steady_clock::now() - oldest->since() < kUndisturbed) return false;
     oldest->give_up();
     return true;
   }
 
   void admit(FileDescriptor socket) {
-    auto connection = std::make_shared<Unproven>(loop_.state(), std::move(socket), secret_);
-    unproven_.push_back(connection);
+    auto connection = std::make_shared<PendingHandshake>(loop_.state(), std::move(socket), secret_);
+    pending_.push_back(connection);
     // The connection is this one's: were this one its, too, neither would end with a loop that stops before them.
     connection->start(kProofDeadline, [weak = weak_from_this(), key = connection.get()](FileDescriptor proven) {
       const auto self = weak.lock();
       if (!self) return;
-      self->unproven_.remove_if([key](const auto& entry) { return entry.get() == key; });
+      self->pending_.remove_if([key](const auto& entry) { return entry.get() == key; });
       if (proven && self->on_channel_) self->on_channel_(make_channel(self->loop_.state(), std::move(proven)));
     });
   }
@@ -90,7 +90,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   FileDescriptor listening_;
   std::string secret_;
   std::function<void(std::shared_ptr<Channel>)> on_channel_;
-  std::list<std::shared_ptr<Unproven>> unproven_;  // oldest first
+  std::list<std::shared_ptr<PendingHandshake>> pending_;  // oldest first
 };
 
 }  // namespace

@@ -1,4 +1,8 @@
-// What a Loop is made of, for the files of this folder that put sockets on it.
+// The parts of a Loop, for the files of this folder that put sockets on it.
+//
+// The context runs on one thread, so handlers need no locks against each other. Other threads only post to it. The work
+// guard keeps run() going while nothing is pending. The loop's destructor sets `ending` and drops the connections; the
+// context then destroys all pending handlers, and what they own must not start new work on it.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -15,7 +19,7 @@ namespace dtrain::net {
 class Connection;
 
 struct Loop::State {
-  // Set when the loop goes: what handlers own is destroyed then, and must not begin anything new.
+  // Set by the destructor of the loop.
   std::atomic<bool> ending{false};
   // Open connections; touched on the loop's thread only. Handles from outside hold weak pointers, so that none of them
   // can outlive the context behind its socket.

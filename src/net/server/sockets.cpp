@@ -14,12 +14,13 @@
 #include <memory>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/releaser.hpp>
 
 namespace dtrain::net {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+using AddressList = std::unique_ptr<addrinfo, Releaser<::freeaddrinfo>>;
 
 AddressList parse_address(const std::string& address, std::uint16_t port) {
   addrinfo wanted{}, *found = nullptr;
@@ -28,7 +29,7 @@ AddressList parse_address(const std::string& address, std::uint16_t port) {
   if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) {
     throw UsageError(fmt::format("'{}' is no numeric IP address", address));
   }
-  return {found, &::freeaddrinfo};
+  return AddressList(found);
 }
 
 FileDescriptor open_socket(const addrinfo& address) {

@@ -1,4 +1,9 @@
-// One channel of a connection: what comes in is collected, what goes out waits for the other side's window.
+// One channel of a connection: incoming bytes are collected, outgoing ones wait for the other side's window.
+//
+// All members run on the thread that uses the connection; there are no locks. libssh calls the callbacks inside
+// Connection::pump(), and they only append to strings. The connection must outlive its channels. A channel that the
+// other side closed reports it by has_ended() and is_closed(); only opening one and starting a program throw
+// RemoteError.
 #pragma once
 
 #include <string>
@@ -19,7 +24,8 @@ class Channel {
   void exec(const std::string& line, const Patience& patience);
   void subsystem(const std::string& name, const Patience& patience);
 
-  // Sends from the front of `bytes` what fits now, and takes it off. False: nobody reads there any more.
+  // Sends from the front of `bytes` what fits into the window, and removes it. False: the other side does not read any
+  // more.
   bool send(std::string_view& bytes);
   void send_end();
   void send_signal(const char* name);  // "TERM", to the program's process group

@@ -71,7 +71,7 @@ class Execution {
     if (!error.empty() && command_.on_error) command_.on_error(error);
   }
 
-  // Nobody hears its last words any more; a lost connection ends it as far as anybody can tell.
+  // Its last output is dropped. sshd ends the program of a lost connection.
   void end() {
     for (const std::string signal : {"TERM", "KILL"}) {
       const ssh::Patience grace{ssh::Clock::now() + kGrace, {}};

@@ -1,5 +1,9 @@
-// One libssh session over a socket of ours. It never blocks inside libssh: all waiting happens in pump() and finish(),
-// under a deadline.
+// One libssh session over a socket of this program. It never blocks inside libssh: all waiting happens in pump() and
+// finish(), under a deadline.
+//
+// A libssh session belongs to one thread at a time, so there are no locks: the caller of SshSession, or, once a Tunnel
+// has taken the connection, the tunnel's thread. Channels must be destroyed before their connection. A failure throws
+// RemoteError that begins with the host's name; afterwards is_lost() says whether the connection can be used.
 #pragma once
 
 #include <libssh/callbacks.h>
@@ -11,18 +15,12 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/releaser.hpp>
 
 #include "patience.hpp"
 
 namespace dtrain::net::ssh {
 
-template <auto Release>
-struct Releaser {
-  template <class T>
-  void operator()(T* handle) const {
-    Release(handle);
-  }
-};
 using SessionHandle = std::unique_ptr<ssh_session_struct, Releaser<ssh_free>>;
 using EventHandle = std::unique_ptr<ssh_event_struct, Releaser<ssh_event_free>>;
 using ChannelHandle = std::unique_ptr<ssh_channel_struct, Releaser<ssh_channel_free>>;

@@ -49,7 +49,7 @@ Resolution resolve_now(const std::string& host, int port, int flags) {
   return result;
 }
 
-// getaddrinfo(3) has no deadline and cannot be interrupted: it gets a thread that nobody waits for longer than that.
+// getaddrinfo(3) has no deadline and cannot be interrupted: it runs in a thread that may outlive the wait for it.
 class Resolver {
  public:
   Resolver(std::string host, int port) : shared_(std::make_shared<Shared>()) {

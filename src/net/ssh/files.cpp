@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPiece = 32 << 10;  // what every server takes
 
-// Nobody else's, whoever writes the same file at the same time.
+// A name of its own for each of several writers of the same file.
 std::string temporary_name(const std::string& path) { return path + ".tmp." + to_hex(unpredictable_bytes(6)); }
 
 void put(ssh::Sftp& files, std::string_view content, const std::string& path, unsigned mode) {

@@ -24,12 +24,12 @@ class Pauses {
   std::chrono::milliseconds limit_ = kFirstPause;
 };
 
-ssh::Reached reach_patiently(const SshTarget& target, const SshOptions& options) {
+ssh::Connected connect_patiently(const SshTarget& target, const SshOptions& options) {
   const ssh::Patience patience{ssh::Clock::now() + options.connect_deadline, options.stop};
   Pauses pauses;
   for (;;) {
     try {
-      return ssh::reach(target, options, patience);
+      return ssh::connect(target, options, patience);
     } catch (const SshTurnedAway&) {
       patience.sleep(pauses.next());
       if (patience.is_over()) throw;
@@ -54,7 +54,7 @@ SshSession SshSession::connect(const SshTarget& target, const SshOptions& option
   auto state = std::make_unique<State>();
   state->options = options;
   state->name = to_string(target);
-  state->reached = reach_patiently(target, options);
+  state->connected = connect_patiently(target, options);
   state->connection().begin_events();
   return SshSession(std::move(state));
 }
@@ -65,8 +65,8 @@ SshSession& SshSession::operator=(SshSession&&) noexcept = default;
 SshSession::~SshSession() = default;
 
 const std::string& SshSession::name() const { return state_->name; }
-const std::string& SshSession::user() const { return state_->reached.user; }
-std::string SshSession::local_address() const { return state_->reached.local_address; }
-std::string SshSession::peer_address() const { return state_->reached.peer_address; }
+const std::string& SshSession::user() const { return state_->connected.user; }
+std::string SshSession::local_address() const { return state_->connected.local_address; }
+std::string SshSession::peer_address() const { return state_->connected.peer_address; }
 
 }  // namespace dtrain::net

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <dtrain/base/text.hpp>
+
 #include "sftp_packet.hpp"
 
 namespace dtrain::net::ssh {
@@ -39,7 +41,7 @@ enum Attribute : std::uint32_t { kHasSize = 1, kHasOwner = 2, kHasMode = 4, kHas
 
 constexpr std::uint32_t kProtocol = 3;
 constexpr std::size_t kLargestPacket = 1 << 20;
-constexpr std::size_t kMostWrites = 64;  // under way at once
+constexpr std::size_t kMostWrites = 64;  // in flight
 constexpr auto kStartDeadline = 20s;
 
 SshFile parse_attributes(Unpacker& fields) {
@@ -195,13 +197,13 @@ Sftp::Reply Sftp::receive() {
 }
 
 void Sftp::take_write_answer(const Reply& reply) {
-  if (writing_.erase(reply.id) == 0) return;  // to a question that was given up
+  if (writing_.erase(reply.id) == 0) return;  // the reply to a request that was abandoned
   Status status = status_of(reply);
   if (status.code != kOk && !failed_write_) failed_write_ = std::move(status);
 }
 
 Sftp::Status Sftp::status_of(const Reply& reply) const {
-  if (reply.type != kStatus) return {~0u, "it gave an answer that fits no question"};
+  if (reply.type != kStatus) return {~0u, "its reply fits no request"};
   Unpacker fields(reply.body);
   const std::uint32_t code = fields.u32();
   return {code, fields.empty() ? fmt::format("error {}", code) : std::string(fields.text())};
@@ -228,7 +230,8 @@ void Sftp::transmit(std::string_view packet) {
     if (!channel_.send(left) || connection_.is_lost()) connection_.fail("the connection was lost while a file moved");
     if (left.empty()) return;
     if (left.size() < before) wait = patience();
-    if (wait.is_over()) connection_.fail(fmt::format("it took nothing for {} while a file moved", silence_.count()));
+    if (wait.is_over())
+      connection_.fail(fmt::format("it took nothing for {} while a file moved", format_duration(silence_)));
   }
 }
 

@@ -15,11 +15,15 @@
 
 namespace dtrain::net::ssh {
 
-// One request at a time unless said otherwise. Throws RemoteError: "HOST: cannot WHAT: the host's words"; afterwards,
-// unless the connection is lost, the next request works.
+// It has neither threads nor locks: one thread at a time calls it, and replies are taken while that thread waits for
+// one of them. Each request has a number. All requests but writes wait for their own reply; up to 64 writes are in
+// flight, their replies are matched by number whenever they arrive, and finish_writes() waits for the rest. The
+// connection must outlive it, and serves no other call while one of these members runs. A request that the host refuses
+// throws RemoteError "HOST: cannot WHAT: the host's words", and the next request works. A lost connection, a host that
+// is silent for too long and a packet that is not SFTP also throw RemoteError, and end the session.
 class Sftp {
  public:
-  // A question that stays unanswered for `silence` is a lost host.
+  // A host that sends nothing for `silence` during a request counts as lost.
   Sftp(Connection& connection, std::chrono::milliseconds silence, std::stop_token stop);
 
   std::optional<SshFile> stat(const std::string& path);  // follows links
@@ -32,7 +36,7 @@ class Sftp {
   enum class Open { read, create };                                           // create: empty, whatever was there
   std::string open(const std::string& path, Open how, unsigned mode = 0600);  // a handle
   void close(const std::string& handle);
-  // Many pieces are under way at once.
+  // Returns before the host confirms it, with up to 64 writes in flight.
   void write(const std::string& handle, std::uint64_t offset, std::string_view bytes);
   void finish_writes();  // throws the first failure of all
   std::string read(const std::string& handle, std::uint64_t offset, std::uint32_t most);  // empty: the end

@@ -19,9 +19,9 @@ bool is_for_later(int error) { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
 
-Tunnel::Tunnel(std::unique_ptr<Tunnel> way, std::unique_ptr<Connection> hop, const std::string& host, int port,
+Tunnel::Tunnel(std::unique_ptr<Tunnel> outer, std::unique_ptr<Connection> hop, const std::string& host, int port,
                const Patience& patience)
-    : way_(std::move(way)), hop_(std::move(hop)) {
+    : outer_(std::move(outer)), hop_(std::move(hop)) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(fmt::format("cannot make a pair of sockets: {}", std::strerror(errno)));

@@ -5,16 +5,10 @@
 #include <cmath>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/overloaded.hpp>
 
 namespace dtrain::nn {
 namespace {
-
-template <typename... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <typename... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
 
 void require(bool holds, const std::string& node, const std::string& what, const char* hint = "") {
   if (!holds) throw UsageError(fmt::format("{}: {}", node, what), hint);

@@ -10,7 +10,7 @@
 
 namespace dtrain::nn {
 
-// Of a variable: multiplies the learning rate; 0 freezes it.
+// Attribute of a variable: multiplies the learning rate; 0 freezes it.
 inline constexpr const char* kMxnetRateFactor = "__lr_mult__";
 
 // Every method throws DataError. An attribute that is absent or "None" leaves the default.

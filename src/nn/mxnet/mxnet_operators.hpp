@@ -12,7 +12,7 @@
 
 namespace dtrain::nn {
 
-// As ActivationKind; relu6 is `clip`, gelu is `LeakyReLU`.
+// Same as ActivationKind; relu6 is `clip`, gelu is `LeakyReLU`.
 inline constexpr const char* kMxnetActivations[] = {"relu", "tanh", "sigmoid"};
 inline constexpr const char* kMxnetPoolings[] = {"max", "avg"};        // as PoolingKind
 inline constexpr const char* kMxnetConventions[] = {"valid", "full"};  // as Pooling::full

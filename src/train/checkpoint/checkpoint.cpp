@@ -47,7 +47,7 @@ SafetensorsFile open_near(const Path& path, const Manifest& manifest) {
   return SafetensorsFile(path);
 }
 
-// Checks what can be told before the tensors are read.
+// Checks what can be checked before the tensors are read.
 SafetensorsFile open_data(const Path& path, const Manifest& manifest, const SharedStore& store) {
   SafetensorsFile file = is_far(path) ? open_far(path, manifest, store) : open_near(path, manifest);
   if (sha256_hex(file.header()) != manifest.data.header_sha256) damaged(path, "its table of tensors was changed");

@@ -32,7 +32,7 @@ std::string hash_of_weights(std::span<const TensorHash> parameters);
 std::string hash_of_state(std::span<const TensorHash> tensors, std::uint64_t updates, const Cursor& cursor,
                           const std::optional<backend::LossScale>& loss_scale);
 
-// Of what was trained in float16; other dtypes have none.
+// For a model trained in float16; other dtypes have none.
 std::optional<backend::LossScale> loss_scale_of(const Checkpoint& checkpoint);
 
 }  // namespace dtrain::train

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/overloaded.hpp>
 
 namespace dtrain::train {
 namespace {
@@ -105,13 +106,6 @@ bool replace_by_later(std::optional<Value>& last, const Value& value) {
   last = value;
   return true;
 }
-
-template <typename... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-template <typename... Functions>
-Overloaded(Functions...) -> Overloaded<Functions...>;
 
 }  // namespace
 

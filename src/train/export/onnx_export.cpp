@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/overloaded.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "checkpoint/checkpoint_tensors.hpp"
@@ -37,11 +38,6 @@ constexpr int kIrVersion = 7, kOpset = 13;  // of ONNX 1.8
 constexpr const char* kOutput = "logits";
 constexpr const char* kFreeBatch = "n";
 constexpr std::uint64_t kLargestMessage = std::numeric_limits<std::int32_t>::max();  // what protobuf readers accept
-
-template <typename... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
 
 ProtoMessage integer(const char* name, std::int64_t number) {
   return ProtoMessage().text(attribute_name, name).integer(i, number).integer(attribute_type, type_int);

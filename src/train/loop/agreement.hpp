@@ -1,4 +1,5 @@
-// What the ranks tell each other with every reduction, to notice when one of them is elsewhere or computes other bits.
+// What the ranks send each other with every reduction, to notice when a rank is at another cursor or computes other
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ std::uint64_t place_of(const Cursor& cursor);
 std::uint64_t state_slice(const backend::Executable& executable);
 
 // Throws PeerLost when not all notes come from the same cursor, or when some rank's state is not that of the others;
-// Error when this rank is the one: the largest group of equals is right, among equal groups that of the lowest rank.
+// Error when it is this rank's state that differs: the largest group of equals is right, among equal groups that of the
+// lowest rank.
 void require_agreement(const std::vector<comm::Note>& notes, int rank);
 
 }  // namespace dtrain::train

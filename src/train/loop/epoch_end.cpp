@@ -21,14 +21,14 @@ elastic::Verdict Generation::close_epoch() {
   evaluate();
   const std::vector<std::uint64_t> votes = gather_votes(saved);
 
-  place_.membership.begin_apply();
+  context_.membership.begin_apply();
   run_.begin_next_epoch();
   run_.settled.insert(run_.settled.end(), saved.begin(), saved.end());
-  if (place_.validation) run_.settled.push_back(*run_.evaluation);
-  place_.membership.end_apply(standing_of(run_));
-  if (place_.validation) tell({*run_.evaluation});
+  if (context_.validation) run_.settled.push_back(*run_.evaluation);
+  context_.membership.end_apply(training_position_of(run_));
+  if (context_.validation) tell({*run_.evaluation});
   mark_ = Clock::now();
-  return place_.membership.judge(votes, true);
+  return context_.membership.judge(votes, true);
 }
 
 void Generation::report_epoch() {
@@ -47,28 +47,28 @@ void Generation::report_epoch() {
 std::vector<ReportEvent> Generation::save_next_epoch() {
   RunState next = run_;
   next.begin_next_epoch();
-  if (!speaks() || place_.saver.has_saved(next.cursor)) return {};
-  place_.membership.progress(Phase::saving);
-  std::vector<ReportEvent> reports = place_.saver.save(next, number_);
+  if (!speaks() || context_.saver.has_saved(next.cursor)) return {};
+  context_.membership.progress(Phase::saving);
+  std::vector<ReportEvent> reports = context_.saver.save(next, number_);
   tell(reports);
   return reports;
 }
 
 void Generation::evaluate() {
-  if (!place_.validation) return;
-  const auto sign_of_life = [this] { place_.membership.progress(Phase::evaluating); };
+  if (!context_.validation) return;
+  const auto sign_of_life = [this] { context_.membership.progress(Phase::evaluating); };
   sign_of_life();
-  run_.evaluation = evaluate_blocks({place_.graph, place_.executable, place_.options.test_views}, *place_.validation,
-                                    place_.options.evaluation_block, comm_, sign_of_life);
+  run_.evaluation = evaluate_blocks({context_.graph, context_.executable, context_.options.test_views},
+                                    *context_.validation, context_.options.evaluation_block, comm_, sign_of_life);
   run_.evaluation->epoch = run_.cursor.epoch;
 }
 
 // Also a barrier. `reports` goes in as what rank 0 saved, and comes out so on all ranks.
 std::vector<std::uint64_t> Generation::gather_votes(std::vector<ReportEvent>& reports) {
-  place_.membership.progress(Phase::reducing);
+  context_.membership.progress(Phase::reducing);
   const std::string mine =
       Json::object(
-          {{"vote", place_.membership.vote()}, {"place", place_of(run_.cursor)}, {"reports", to_json(reports)}})
+          {{"vote", context_.membership.vote()}, {"place", place_of(run_.cursor)}, {"reports", to_json(reports)}})
           .dump();
   std::vector<std::uint64_t> votes;
   std::vector<Json> all;

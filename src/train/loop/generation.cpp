@@ -30,25 +30,25 @@ EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int wor
           .workers = workers};
 }
 
-Generation::Generation(const Workplace& place, comm::Communicator& comm, std::uint64_t number, RunState& run)
-    : place_(place),
+Generation::Generation(const RunContext& context, comm::Communicator& comm, std::uint64_t number, RunState& run)
+    : context_(context),
       comm_(comm),
       number_(number),
       run_(run),
-      plan_(plan_for(place.options, place.training.size(), comm.size())),
-      feed_(place.training, place.executable),
-      step_(place.graph, place.executable, comm, plan_.shards, rounded_floats(place.graph, place.options)) {
-  const double share = static_cast<double>(plan_.global_batch) / place.options.global_batch;
-  run_.ramp = aimed_at(run_.ramp, share, place.options.elastic_rate, place.options.ramp_steps);
+      plan_(plan_for(context.options, context.training.size(), comm.size())),
+      feed_(context.training, context.executable),
+      step_(context.graph, context.executable, comm, plan_.shards, rounded_floats(context.graph, context.options)) {
+  const double share = static_cast<double>(plan_.global_batch) / context.options.global_batch;
+  run_.ramp = aimed_at(run_.ramp, share, context.options.elastic_rate, context.options.ramp_steps);
 }
 
 Generation::End Generation::train() {
-  if (place_.ledger) place_.ledger->begin_generation(number_, run_.cursor);
+  if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor);
   tell(run_.settled);
-  while (run_.cursor.epoch < place_.options.epochs) {
+  while (run_.cursor.epoch < context_.options.epochs) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) verdict = close_epoch();
-    if (run_.cursor.epoch >= place_.options.epochs) break;
+    if (run_.cursor.epoch >= context_.options.epochs) break;
     if (verdict == Verdict::change) return End::changed;
     if (verdict == Verdict::stop) {
       stop();
@@ -58,7 +58,7 @@ Generation::End Generation::train() {
   return End::done;
 }
 
-// What is left of it. After the last step there is no verdict: closing the epoch gives one.
+// Trains what is left of the epoch. After the last step there is no verdict: closing the epoch gives one.
 elastic::Verdict Generation::train_epoch() {
   start_loading();
   while (run_.cursor.position < plan_.samples) {
@@ -82,55 +82,62 @@ elastic::Verdict Generation::train_step() {
   step_begin_ = Clock::now();
   const RankStep mine = rank_step(plan_, run_.cursor.position, comm_.rank(), comm_.size());
   const FedBatch batch = load(mine.slice);
-  const std::vector<comm::Note>& notes = contribute(batch, mine.shards, place_.membership.vote());
+  const std::vector<comm::Note>& notes = contribute(batch, mine.shards, context_.membership.vote());
   settle();
   apply();
-  if (comm_.size() > 1) return place_.membership.judge(votes_of(notes), false);
-  // Alone, a step needs nobody's consent, and a wish may still count for the step during which it came.
+  if (comm_.size() > 1) return context_.membership.judge(votes_of(notes), false);
+  // A rank without peers needs no vote, and a request may still count for the step during which it came.
   settle();
-  return place_.membership.judge(std::array{place_.membership.vote()}, false);
+  return context_.membership.judge(std::array{context_.membership.vote()}, false);
 }
 
 FedBatch Generation::load(const data::Slice& slice) {
-  place_.membership.progress(Phase::loading);
+  context_.membership.progress(Phase::loading);
   const std::optional<FedBatch> fed = slice.count > 0 ? feed_.next() : FedBatch{};
   DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
-  if (speaks() && slice.count > 0) place_.voice.show_first(fed->batch);
+  if (speaks() && slice.count > 0) context_.reporter.show_first(fed->batch);
   note_samples(fed->batch);
   return *fed;
 }
 
 void Generation::note_samples(const data::Batch& batch) {
-  if (!place_.ledger) return;
-  place_.ledger->add(run_.cursor, {batch.sample_ids, static_cast<std::size_t>(batch.n)});
-  const std::string complaint = place_.ledger->take_complaint();
-  if (!complaint.empty()) place_.voice.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
+  if (!context_.ledger) return;
+  context_.ledger->add(run_.cursor, {batch.sample_ids, static_cast<std::size_t>(batch.n)});
+  const std::string complaint = context_.ledger->take_complaint();
+  if (!complaint.empty())
+    context_.reporter.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
 }
 
 const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
                                                       const std::vector<backend::ShardRange>& shards,
                                                       std::uint64_t vote) {
-  place_.membership.progress(Phase::computing);
-  const std::uint64_t slice = comm_.size() > 1 ? state_slice(place_.executable) : 0;
-  step_.compute(batch.host(), shards, {place_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
-  place_.membership.progress(Phase::reducing);
+  context_.membership.progress(Phase::computing);
+  const std::uint64_t slice = comm_.size() > 1 ? state_slice(context_.executable) : 0;
+  step_.compute(batch.host(), shards, {context_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
+  context_.membership.progress(Phase::reducing);
+  if (step_.exchange()) {
+    // What the GPU takes is this rank's own time, by which the coordinator finds slow workers.
+    context_.membership.progress(Phase::computing);
+    step_.wait_until_computed();
+    context_.membership.progress(Phase::reducing);
+  }
   const std::vector<comm::Note>& notes = step_.reduce();
   require_agreement(notes, comm_.rank());
   return notes;
 }
 
 void Generation::apply() {
-  const TrainerOptions& options = place_.options;
+  const TrainerOptions& options = context_.options;
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
   refuse_unless_finite(metrics, rate);
 
-  place_.membership.progress(Phase::applying);
-  place_.membership.begin_apply();
+  context_.membership.progress(Phase::applying);
+  context_.membership.begin_apply();
   step_.apply({corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
   note_time();
   advance(metrics, rate);
-  place_.membership.end_apply(standing_of(run_));
+  context_.membership.end_apply(training_position_of(run_));
 }
 
 void Generation::advance(const backend::StepMetrics& m, double rate) {
@@ -161,24 +168,25 @@ void Generation::refuse_unless_finite(const backend::StepMetrics& metrics, doubl
               "the step was not applied and the last checkpoint is good: resume from it with a smaller --lr");
 }
 
-// All ranks have applied the step before the one that is being made, and the state still stands there: it is history.
+// All ranks have applied the step before the one that is being made, and the state still stands there: the step before
+// is final.
 void Generation::settle() {
   if (run_.pending.empty()) return;
   run_.settled = std::exchange(run_.pending, {});
   tell(run_.settled);
   if (!save_is_due()) return;
-  place_.membership.progress(Phase::saving);
-  tell(place_.saver.save(run_, number_));
+  context_.membership.progress(Phase::saving);
+  tell(context_.saver.save(run_, number_));
 }
 
 bool Generation::save_is_due() const {
-  const std::uint64_t every = place_.options.checkpoint_every_steps;
+  const std::uint64_t every = context_.options.checkpoint_every_steps;
   return every > 0 && speaks() && run_.cursor.step % every == 0 && run_.cursor.position < plan_.samples &&
-         !place_.saver.has_saved(run_.cursor);
+         !context_.saver.has_saved(run_.cursor);
 }
 
 void Generation::tell(const std::vector<ReportEvent>& events) {
-  if (speaks()) place_.voice.tell(events);
+  if (speaks()) context_.reporter.tell(events);
 }
 
 void Generation::note_time() {
@@ -190,9 +198,9 @@ void Generation::note_time() {
 // Only between steps, so what is saved is a state that an undisturbed run passes through too.
 void Generation::stop() {
   tell(std::exchange(run_.pending, {}));
-  if (!speaks() || place_.saver.has_saved(run_.cursor)) return;
-  place_.membership.progress(Phase::saving);
-  tell(place_.saver.save(run_, number_));
+  if (!speaks() || context_.saver.has_saved(run_.cursor)) return;
+  context_.membership.progress(Phase::saving);
+  tell(context_.saver.save(run_, number_));
 }
 
 }  // namespace dtrain::train

@@ -4,14 +4,14 @@
 #include <dtrain/train/batch_feed.hpp>
 #include <dtrain/train/ledger.hpp>
 
-#include "events/voice.hpp"
+#include "events/rank_zero_reporter.hpp"
 #include "saver.hpp"
 #include "step.hpp"
 
 namespace dtrain::train {
 
-// What a run works with, whatever the generation; all borrowed.
-struct Workplace {
+// What all generations of a run share; all borrowed.
+struct RunContext {
   const nn::Graph& graph;
   backend::Executable& executable;
   data::Loader& training;
@@ -19,7 +19,7 @@ struct Workplace {
   elastic::Membership& membership;
   const TrainerOptions& options;
   Saver& saver;
-  Voice& voice;
+  RankZeroReporter& reporter;
   LedgerWriter* ledger;
 };
 
@@ -29,7 +29,7 @@ EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int wor
 class Generation {
  public:
   // All must outlive this. `run` is the same on all ranks, and stays so.
-  Generation(const Workplace& place, comm::Communicator& comm, std::uint64_t number, RunState& run);
+  Generation(const RunContext& context, comm::Communicator& comm, std::uint64_t number, RunState& run);
 
   enum class End { done, changed, stopped };
   // Trains until the job is done or all ranks agree to leave. Throws PeerLost; then `run` stands where the executable's
@@ -65,7 +65,7 @@ class Generation {
 
   using Clock = std::chrono::steady_clock;
 
-  const Workplace& place_;
+  const RunContext& context_;
   comm::Communicator& comm_;
   const std::uint64_t number_;
   RunState& run_;

@@ -1,4 +1,4 @@
-// What a network says of images that it sees in several ways: TestViews.
+// Evaluation of images in several views: TestViews.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace dtrain::train {
 class ManyViews {
  public:
   explicit ManyViews(const Evaluated& of) : of_(of) {}
-  // As Executable::evaluate(), of the mean logits.
+  // Same as Executable::evaluate(), from the mean logits.
   backend::StepMetrics evaluate(const backend::HostBatch& batch);
 
  private:

@@ -17,7 +17,7 @@ int EpochPlan::step_size(std::uint64_t position) const {
 
 RankStep rank_step(const EpochPlan& plan, std::uint64_t position, int rank, int ranks) {
   const std::int64_t g = plan.step_size(position), parts = plan.workers > 0 ? plan.workers : plan.shards;
-  // Of p parts the k-th stands in shard floor(k*V/p), so ceil(i*p/V) of them stand before shard i.
+  // The k-th of p parts stands in shard floor(k*V/p), so ceil(i*p/V) of them stand before shard i.
   const auto parts_before = [&](int shard) { return (shard * parts + plan.shards - 1) / plan.shards; };
   const auto boundary = [&](int shard) { return static_cast<int>(parts_before(shard) * g / parts); };
   const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, plan.shards);

@@ -29,7 +29,7 @@ void RunState::begin_next_epoch() {
   epoch_time = {};
 }
 
-elastic::Standing standing_of(const RunState& run) {
+elastic::TrainingPosition training_position_of(const RunState& run) {
   return {
       .has_state = true, .epoch = run.cursor.epoch, .step = run.cursor.step, .samples_seen = run.cursor.samples_seen};
 }

@@ -22,7 +22,7 @@ struct RunState {
   void begin_next_epoch();
 };
 
-elastic::Standing standing_of(const RunState& run);  // of a rank that has state
+elastic::TrainingPosition training_position_of(const RunState& run);  // of a rank that has state
 
 // Exact round trips. Reading throws DataError.
 Json to_json(const std::vector<ReportEvent>& events);

@@ -37,7 +37,7 @@ void Saver::write(const RunState& run, std::uint64_t generation, std::vector<Rep
   const Cursor& cursor = run.cursor;
   last_good_ = save_checkpoint({*options_.checkpoint_prefix, cursor.epoch, cursor.step}, checkpoint, options_.store);
   reports.push_back(SavedReport{last_good_});
-  if (options_.checkpoint_format == "mxnet" && cursor.step == 0) {
+  if (options_.checkpoint_format == CheckpointFormat::mxnet && cursor.step == 0) {
     const auto write = [&](const Path& prefix) { return export_mxnet(checkpoint, prefix, cursor.epoch); };
     for (const Path& path : export_to(*options_.checkpoint_prefix, write, options_.store)) {
       reports.push_back(SavedReport{path});
@@ -54,7 +54,7 @@ Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const 
                   .global_batch = options_.global_batch,
                   .logical_shards = options_.logical_shards,
                   .generation = generation,
-                  .dtype = options_.dtype,
+                  .dtype = backend::dtype_name(options_.dtype),
                   .optimizer = options_.optimizer,
                   .schedule = options_.schedule,
                   .preprocessing = options_.preprocessing},

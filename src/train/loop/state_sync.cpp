@@ -77,10 +77,10 @@ StateSync::StateSync(const nn::Graph& graph, backend::Executable& executable, el
       start_(start),
       fresh_(start_state(graph, options, training, start)) {}
 
-elastic::Standing StateSync::standing(const RunState& run) const {
-  elastic::Standing standing = standing_of(run);
-  standing.has_state = has_state_;
-  return standing;
+elastic::TrainingPosition StateSync::training_position(const RunState& run) const {
+  elastic::TrainingPosition position = training_position_of(run);
+  position.has_state = has_state_;
+  return position;
 }
 
 void StateSync::bring_together(comm::Communicator& comm, RunState& run) {
@@ -104,7 +104,7 @@ void StateSync::bring_together(comm::Communicator& comm, RunState& run) {
   fresh_.reset();
   has_state_ = true;
   run = leader.run;
-  membership_.end_apply(standing(run));
+  membership_.end_apply(training_position(run));
 }
 
 StateSync::Offer StateSync::offer(const RunState& run) {

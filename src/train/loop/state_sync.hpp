@@ -10,6 +10,10 @@
 
 namespace dtrain::train {
 
+// Trainer's thread only. All ranks compute the same roles from the same offers, so no rank decides for another. What is
+// received lies in a buffer of its own until it is complete and checked; it replaces the executable's state between
+// begin_apply() and end_apply(), which a frozen worker does not pass. PeerLost at any point leaves executable and run
+// as they were, and the next generation begins again with offers.
 class StateSync {
  public:
   // What this worker could start with: the checkpoint, or fresh weights where it is null, for which `training` is asked
@@ -18,7 +22,7 @@ class StateSync {
             const TrainerOptions& options, data::Loader& training, const Checkpoint* start);
 
   bool has_state() const { return has_state_; }
-  elastic::Standing standing(const RunState& run) const;
+  elastic::TrainingPosition training_position(const RunState& run) const;
 
   // All ranks call it, each with the run as it stands. Afterwards the executable's state and `run` are the same
   // everywhere; until then both are untouched. Throws PeerLost; DataError when this rank trains another network.

@@ -40,7 +40,7 @@ class Sender {
     comm_.send(transfer.to, digest_);
   }
 
-  std::vector<Piece> take_damaged() { return {}; }
+  std::vector<Delivery> take_damaged() { return {}; }
 
  private:
   comm::Communicator& comm_;
@@ -61,34 +61,34 @@ class Receiver {
     if (xxh128(room_[transfer.chunk]) != claimed) damaged_.push_back({transfer.chunk, transfer.to});
   }
 
-  std::vector<Piece> take_damaged() { return std::exchange(damaged_, {}); }
+  std::vector<Delivery> take_damaged() { return std::exchange(damaged_, {}); }
 
  private:
   comm::Communicator& comm_;
   const std::vector<std::span<std::byte>>& room_;
-  std::vector<Piece> damaged_;
+  std::vector<Delivery> damaged_;
 };
 
-// Everybody's damaged pieces, in an order that is the same on all ranks.
-std::vector<Piece> gather_damaged(comm::Communicator& comm, const std::vector<Piece>& mine) {
+// The damaged chunks of all ranks, in an order that is the same on all ranks.
+std::vector<Delivery> gather_damaged(comm::Communicator& comm, const std::vector<Delivery>& mine) {
   std::vector<std::uint64_t> numbers;
-  for (const Piece& piece : mine) numbers.push_back(piece.chunk);
+  for (const Delivery& delivery : mine) numbers.push_back(delivery.chunk);
   const std::vector<std::string> all = comm.all_gather(std::as_bytes(std::span(numbers)));
-  std::vector<Piece> pieces;
+  std::vector<Delivery> deliveries;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     for (std::size_t at = 0; at + sizeof(std::uint64_t) <= all[rank].size(); at += sizeof(std::uint64_t)) {
       std::uint64_t chunk = 0;
       std::memcpy(&chunk, all[rank].data() + at, sizeof chunk);
-      pieces.push_back({static_cast<std::size_t>(chunk), static_cast<int>(rank)});
+      deliveries.push_back({static_cast<std::size_t>(chunk), static_cast<int>(rank)});
     }
   }
-  std::ranges::stable_sort(pieces, {}, &Piece::chunk);
-  return pieces;
+  std::ranges::stable_sort(deliveries, {}, &Delivery::chunk);
+  return deliveries;
 }
 
-[[noreturn]] void give_up(const comm::Communicator& comm, const std::vector<Piece>& open) {
+[[noreturn]] void give_up(const comm::Communicator& comm, const std::vector<Delivery>& open) {
   const std::string what = fmt::format("the state arrived damaged at rank {}, {} times", open.front().to, kAttempts);
-  const bool mine = std::ranges::any_of(open, [&](const Piece& piece) { return piece.to == comm.rank(); });
+  const bool mine = std::ranges::any_of(open, [&](const Delivery& delivery) { return delivery.to == comm.rank(); });
   if (mine) throw Error(what, "memory or network of this machine may be faulty");
   throw PeerLost(what);
 }
@@ -97,7 +97,7 @@ std::vector<Piece> gather_damaged(comm::Communicator& comm, const std::vector<Pi
 template <typename Side>
 void move_chunks(comm::Communicator& comm, const Roles& roles, std::size_t chunks, Side side,
                  const SignOfLife& sign_of_life) {
-  std::vector<Piece> open = all_pieces(roles, chunks);
+  std::vector<Delivery> open = all_deliveries(roles, chunks);
   for (int attempt = 0; !open.empty(); ++attempt) {
     if (attempt == kAttempts) give_up(comm, open);
     for (const Transfer& transfer : plan_transfers(roles, open, attempt)) {

@@ -9,7 +9,7 @@ namespace dtrain::train {
 namespace {
 
 // Hands contributions to the reduction as they become final. When a peer is lost the shards that are under way still
-// need memory: they get some that nobody reads, and the loss is thrown when they are done.
+// need memory: they get some that is never read, and the loss is thrown when they are done.
 class ReductionSink final : public backend::ContributionSink {
  public:
   ReductionSink(comm::Reduction& reduction, std::int64_t size)
@@ -74,54 +74,52 @@ StepRunner::StepRunner(const nn::Graph& graph, backend::Executable& executable, 
       comm_(comm),
       layout_(graph),
       shape_{.shards = logical_shards, .size = layout_.size(), .rounded = rounded},
-      parts_(executable.parts_here()) {}
+      parts_(executable.device_parts()) {}
 
 void StepRunner::compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                          const backend::StepKey& key, const comm::Note& note) {
   comm_.recycle(std::move(reduced_.sum));
   reduced_ = {};
-  held_.reset();
-  if (comm_.size() == 1 && shape_.rounded == 0) held_ = executable_.sum_here(batch, shards, key);
-  if (held_) {
-    reduced_.notes = {note};
-    return;
+  if (!parts_.empty()) {
+    if (comm_.size() == 1 && shape_.rounded == 0) {
+      executable_.enqueue(batch, shards, key, backend::OwnSum{});
+      reduced_.notes = {note};
+      return;
+    }
+    on_device_ = comm_.begin_device_reduction(shape_, parts_, note);
+    if (on_device_) {
+      DeviceReductionSink sink(*on_device_);
+      return executable_.enqueue(batch, shards, key, sink);
+    }
   }
-  if (compute_there(batch, shards, key, note)) return;
-  reduction_ = comm_.begin_reduction(shape_, note);
-  ReductionSink sink(*reduction_, layout_.size());
+  on_host_ = comm_.begin_reduction(shape_, note);
+  ReductionSink sink(*on_host_, layout_.size());
   executable_.enqueue(batch, shards, key, sink);
   executable_.synchronize();
   sink.rethrow();
 }
 
-// False: not with this executable, or not over this communicator.
-bool StepRunner::compute_there(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
-                               const backend::StepKey& key, const comm::Note& note) {
-  if (parts_.empty()) return false;
-  there_ = comm_.begin_device_reduction(shape_, parts_, note);
-  if (!there_) return false;
-  DeviceReductionSink sink(*there_);
-  executable_.enqueue_here(batch, shards, key, sink);
-  return true;
+bool StepRunner::exchange() {
+  if (on_device_) on_device_->exchange();
+  return on_device_ != nullptr;
 }
+
+void StepRunner::wait_until_computed() { executable_.synchronize(); }
 
 const std::vector<comm::Note>& StepRunner::reduce() {
-  if (there_) {
-    comm::DeviceSum sum = there_->finish();
+  if (on_device_) {
+    comm::DeviceSum sum = on_device_->finish();
     reduced_.notes = std::move(sum.notes);
-    held_ = executable_.take_sum(sum.values);
+    metrics_ = executable_.set_sum(sum.values);
+  } else if (on_host_) {
+    reduced_ = on_host_->finish();
+    metrics_ = executable_.set_sum(reduced_.sum);
+  } else {
+    metrics_ = executable_.set_sum(backend::OwnSum{});
   }
-  if (reduction_) reduced_ = reduction_->finish();
-  there_.reset();
-  reduction_.reset();
+  on_device_.reset();
+  on_host_.reset();
   return reduced_.notes;
-}
-
-backend::StepMetrics StepRunner::metrics() const { return held_ ? *held_ : backend::metrics_of(layout_, reduced_.sum); }
-
-void StepRunner::apply(const backend::Update& update) {
-  if (held_) return executable_.apply_here(update);
-  executable_.apply(reduced_.sum, update);
 }
 
 }  // namespace dtrain::train

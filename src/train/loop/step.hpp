@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
@@ -20,24 +19,28 @@ class StepRunner {
   // a GPU, will be without being waited for. Changes no persistent state.
   void compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                const backend::StepKey& key, const comm::Note& note);
-  // After compute(): everybody's notes; metrics() and apply() know the sum over all shards of all ranks from then on.
+  // After compute(), where gradients stay on a GPU: waits for the other ranks to come to this step, and has the
+  // exchange begin while the GPU still computes. False: they do not, and compute() has waited for all that it computes.
+  bool exchange();
+  // After exchange(): until this rank's own contributions are computed. Waits for no other rank.
+  void wait_until_computed();
+  // After compute(): the notes of all ranks; metrics() and apply() know the sum over all shards of all ranks from then
+  // on.
   const std::vector<comm::Note>& reduce();
-  backend::StepMetrics metrics() const;
-  void apply(const backend::Update& update);
+  backend::StepMetrics metrics() const { return metrics_; }
+  void apply(const backend::Update& update) { executable_.apply(update); }
 
  private:
-  bool compute_there(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
-                     const backend::StepKey& key, const comm::Note& note);
-
   backend::Executable& executable_;
   comm::Communicator& comm_;
   const backend::ContributionLayout layout_;
   const comm::ReductionShape shape_;
-  const std::vector<FloatRange> parts_;  // of a contribution, where the executable leaves it on a GPU
-  std::unique_ptr<comm::Reduction> reduction_;
-  std::unique_ptr<comm::DeviceReduction> there_;  // in its place, between GPUs
+  const std::vector<FloatRange> parts_;  // of a contribution that the executable leaves on a GPU
+  // The reduction under way: between GPUs, or of contributions on the host. Neither: the executable adds up itself.
+  std::unique_ptr<comm::DeviceReduction> on_device_;
+  std::unique_ptr<comm::Reduction> on_host_;
   comm::Reduced reduced_;
-  std::optional<backend::StepMetrics> held_;  // the executable has the sum, and it was this
+  backend::StepMetrics metrics_;  // of the sum
 };
 
 }  // namespace dtrain::train

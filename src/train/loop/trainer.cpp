@@ -38,10 +38,10 @@ class Run {
       : membership_(membership),
         run_(start_of_run(start, training.size())),
         saver_(graph, executable, options, training.size()),
-        voice_(observer),
+        reporter_(observer),
         sync_(graph, executable, membership, options, training, start),
-        place_{graph, executable, training, validation, membership, options, saver_, voice_, nullptr} {
-    if (options.ledger) place_.ledger = &ledger_.emplace(*options.ledger);
+        context_{graph, executable, training, validation, membership, options, saver_, reporter_, nullptr} {
+    if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
       const std::string probe = warm_up(graph, executable, plan_for(options, training.size(), 1), block);
@@ -63,7 +63,7 @@ class Run {
  private:
   TrainResult train_to_its_end() {
     for (;;) {
-      Entry entry = membership_.enter(sync_.standing(run_));
+      Entry entry = membership_.enter(sync_.training_position(run_));
       if (entry.kind != Entry::Kind::train) return leave(entry);
       generation_ = entry.generation;
       const std::optional<Generation::End> end = live_through(*entry.communicator);
@@ -77,10 +77,10 @@ class Run {
     if (!ledger_) return;
     ledger_->finish(patience);
     const std::string complaint = ledger_->take_complaint();
-    if (!complaint.empty()) voice_.tell({WarningReport{complaint}});
+    if (!complaint.empty()) reporter_.tell({WarningReport{complaint}});
   }
 
-  // Behind an error: one try, since the others wait to hear of it, and it is what the run ends with in any case.
+  // After an error: tries once, because the coordinator waits for the error, which ends the run in any case.
   void save_ledger() {
     try {
       finish_ledger({});
@@ -93,8 +93,8 @@ class Run {
     try {
       membership_.progress(elastic::Phase::entering);
       sync_.bring_together(comm, run_);
-      membership_.entered(sync_.standing(run_));
-      return Generation(place_, comm, generation_, run_).train();
+      membership_.entered(sync_.training_position(run_));
+      return Generation(context_, comm, generation_, run_).train();
     } catch (const PeerLost& error) {
       membership_.lost(error);
       return {};
@@ -104,9 +104,9 @@ class Run {
   TrainResult leave(const Entry& entry) {
     if (entry.kind == Entry::Kind::checkpoint && sync_.has_state() && !saver_.has_saved(run_.cursor)) {
       membership_.progress(elastic::Phase::saving);
-      voice_.tell(run_.settled);
-      voice_.tell(run_.pending);
-      voice_.tell(saver_.save(run_, generation_));
+      reporter_.tell(run_.settled);
+      reporter_.tell(run_.pending);
+      reporter_.tell(saver_.save(run_, generation_));
     }
     TrainResult end = result(entry.kind == Entry::Kind::leave ? Ended::removed : Ended::stopped);
     end.reason = entry.reason;
@@ -124,10 +124,10 @@ class Run {
   elastic::Membership& membership_;
   RunState run_;
   Saver saver_;
-  Voice voice_;
+  RankZeroReporter reporter_;
   StateSync sync_;
   std::optional<LedgerWriter> ledger_;
-  Workplace place_;
+  RunContext context_;
   std::uint64_t generation_ = 0;
 };
 

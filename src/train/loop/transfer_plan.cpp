@@ -27,20 +27,20 @@ Roles roles_of(const std::vector<Claim>& claims) {
   return roles;
 }
 
-std::vector<Piece> all_pieces(const Roles& roles, std::size_t chunks) {
-  std::vector<Piece> pieces;
+std::vector<Delivery> all_deliveries(const Roles& roles, std::size_t chunks) {
+  std::vector<Delivery> deliveries;
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    for (const int receiver : roles.receivers) pieces.push_back({chunk, receiver});
+    for (const int receiver : roles.receivers) deliveries.push_back({chunk, receiver});
   }
-  return pieces;
+  return deliveries;
 }
 
-std::vector<Transfer> plan_transfers(const Roles& roles, const std::vector<Piece>& pieces, int attempt) {
+std::vector<Transfer> plan_transfers(const Roles& roles, const std::vector<Delivery>& deliveries, int attempt) {
   std::vector<Transfer> transfers;
-  for (const Piece& piece : pieces) {
-    const auto receiver = std::ranges::find(roles.receivers, piece.to) - roles.receivers.begin();
-    const std::size_t turn = piece.chunk + static_cast<std::size_t>(receiver) + static_cast<std::size_t>(attempt);
-    transfers.push_back({piece.chunk, roles.holders[turn % roles.holders.size()], piece.to});
+  for (const Delivery& delivery : deliveries) {
+    const auto receiver = std::ranges::find(roles.receivers, delivery.to) - roles.receivers.begin();
+    const std::size_t turn = delivery.chunk + static_cast<std::size_t>(receiver) + static_cast<std::size_t>(attempt);
+    transfers.push_back({delivery.chunk, roles.holders[turn % roles.holders.size()], delivery.to});
   }
   return transfers;
 }

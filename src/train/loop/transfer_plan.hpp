@@ -1,4 +1,5 @@
-// Who sends which piece of the state to whom when ranks begin a generation: pure functions of what all ranks said.
+// Which rank sends which chunk of the state to which rank when ranks begin a generation: pure functions of what all
+// ranks said.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,14 @@ struct Roles {
   std::vector<int> holders;    // ranks, ascending, whose weights are the leader's
   std::vector<int> receivers;  // all others
 };
-// Whoever has state is further than all who could only start; then the cursor counts. An epoch that is closed is
+// A rank that has state is further than all that could only start; then the cursor counts. An epoch that is closed is
 // further than one that is not, though the weights are the same.
 Roles roles_of(const std::vector<Claim>& claims);
 
-struct Piece {
+struct Delivery {
   std::size_t chunk = 0;
   int to = 0;
-  friend bool operator==(const Piece&, const Piece&) = default;
+  friend bool operator==(const Delivery&, const Delivery&) = default;
 };
 struct Transfer {
   std::size_t chunk = 0;
@@ -39,10 +40,10 @@ struct Transfer {
 };
 
 // Every chunk once to every receiver.
-std::vector<Piece> all_pieces(const Roles& roles, std::size_t chunks);
+std::vector<Delivery> all_deliveries(const Roles& roles, std::size_t chunks);
 
-// The pieces in their order, spread over the holders; attempt k takes the k-th holder after the first choice. When
-// every rank works through its own transfers in this order, nobody waits for ever.
-std::vector<Transfer> plan_transfers(const Roles& roles, const std::vector<Piece>& pieces, int attempt);
+// The deliveries in their order, spread over the holders; attempt k takes the k-th holder after the first choice. When
+// every rank works through its own transfers in this order, no rank waits for ever.
+std::vector<Transfer> plan_transfers(const Roles& roles, const std::vector<Delivery>& deliveries, int attempt);
 
 }  // namespace dtrain::train

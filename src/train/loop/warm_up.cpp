@@ -12,9 +12,9 @@
 namespace dtrain::train {
 namespace {
 
-class Keeper final : public backend::ContributionSink {
+class RecordingSink final : public backend::ContributionSink {
  public:
-  explicit Keeper(std::int64_t size) : size_(static_cast<std::size_t>(size)) {}
+  explicit RecordingSink(std::int64_t size) : size_(static_cast<std::size_t>(size)) {}
   std::span<float> buffer(const backend::ShardRange& shard) override {
     const std::lock_guard lock(mutex_);
     return kept_[shard.index] = std::vector<float>(size_);
@@ -33,7 +33,7 @@ class Keeper final : public backend::ContributionSink {
   std::map<int, std::vector<float>> kept_;
 };
 
-// Of the first and of the last step of an epoch.
+// Sizes in the first and in the last step of an epoch.
 std::set<int> shard_sizes(const EpochPlan& plan) {
   std::set<int> sizes;
   const std::uint64_t last = (plan.steps_from(0) - 1) * static_cast<std::uint64_t>(plan.global_batch);
@@ -44,10 +44,10 @@ std::set<int> shard_sizes(const EpochPlan& plan) {
   return sizes;
 }
 
-// Images and labels that every machine makes up in the same way; backends want images aligned to 64 bytes.
-class MadeUp {
+// Synthetic images and labels, the same on every machine; backends want images aligned to 64 bytes.
+class SyntheticBatch {
  public:
-  MadeUp(const nn::Graph& graph, int samples)
+  SyntheticBatch(const nn::Graph& graph, int samples)
       : memory_(static_cast<std::size_t>(samples * graph.input().size()) + kSlack),
         labels_(static_cast<std::size_t>(samples)),
         ids_(labels_.size()) {
@@ -59,7 +59,7 @@ class MadeUp {
     for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] = static_cast<std::int32_t>(i) % graph.classes();
     std::iota(ids_.begin(), ids_.end(), 0u);
   }
-  MadeUp(const MadeUp&) = delete;
+  SyntheticBatch(const SyntheticBatch&) = delete;
 
   backend::HostBatch batch(int samples) const { return {samples, images_, labels_.data(), ids_.data()}; }
 
@@ -71,7 +71,7 @@ class MadeUp {
   std::vector<std::uint32_t> ids_;
 };
 
-backend::ModelState made_up_state(const nn::Graph& graph, const backend::ModelState& like) {
+backend::ModelState synthetic_state(const nn::Graph& graph, const backend::ModelState& like) {
   backend::ModelState state = like;
   nn::initialize_parameters(graph, 1, state.parameters);
   nn::initialize_statistics(graph, state.statistics);
@@ -86,13 +86,13 @@ std::string warm_up(const nn::Graph& graph, backend::Executable& executable, con
   std::vector<backend::ShardRange> shards;
   for (const int size : sizes) shards.push_back({static_cast<int>(shards.size()), 0, size});
   const int largest = sizes.empty() ? 0 : *sizes.rbegin();
-  const MadeUp samples(graph, std::max(evaluation_block, largest));
-  Keeper keeper(backend::ContributionLayout(graph).size());
-  executable.write_state(made_up_state(graph, executable.state()));
-  executable.enqueue(samples.batch(largest), shards, {}, keeper);
+  const SyntheticBatch samples(graph, std::max(evaluation_block, largest));
+  RecordingSink sink(backend::ContributionLayout(graph).size());
+  executable.write_state(synthetic_state(graph, executable.state()));
+  executable.enqueue(samples.batch(largest), shards, {}, sink);
   executable.synchronize();
   if (evaluation_block > 0) executable.evaluate(samples.batch(evaluation_block));
-  return keeper.hash();
+  return sink.hash();
 }
 
 }  // namespace dtrain::train

@@ -1,4 +1,4 @@
-// launch() of cuda/gpu: bodies, from the last thread to the first, so that no thread may count on an earlier one.
+// launch() of cuda/gpu: kernels, from the last thread to the first, so that no thread may count on an earlier one.
 #include <cxxabi.h>
 
 #include <cstdlib>
@@ -20,21 +20,21 @@ std::string readable(const std::type_info& type) {
   return text;
 }
 
-template <typename Body>
-Operation operation_of(const Body& body) {
-  return {.name = readable(typeid(Body)), .turns = {[body] {
-                                            for (std::int64_t i = body.threads() - 1; i >= 0; --i) body(i);
-                                          }}};
+template <typename Kernel>
+Operation operation_of(const Kernel& kernel) {
+  return {.name = readable(typeid(Kernel)), .turns = {[kernel] {
+                                              for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
+                                            }}};
 }
 
 // What cudaGetLastError() answers behind a launch: of the launch, or of what went wrong before it.
-template <typename Body>
-cudaError_t launch_body(const Body& body, cudaStream_t handle) {
-  if (body.threads() <= 0) return cudaSuccess;
+template <typename Kernel>
+cudaError_t launch_kernel(const Kernel& kernel, cudaStream_t handle) {
+  if (kernel.threads() <= 0) return cudaSuccess;
   call("launch", [&](Machine& machine) {
     CUstream_st& stream = use(machine, handle);
     if (stream.gpu != Machine::gpu()) throw Refusal{cudaErrorInvalidResourceHandle, "a stream of another GPU"};
-    machine.submit(stream, [body](const CUstream_st&) { return operation_of(body); });
+    machine.submit(stream, [kernel](const CUstream_st&) { return operation_of(kernel); });
   });
   return cudaGetLastError();
 }
@@ -42,17 +42,17 @@ cudaError_t launch_body(const Body& body, cudaStream_t handle) {
 struct Launch {
   cudaStream_t stream;
   cudaError_t operator()(const Convolution&) const { return cudaErrorInvalidValue; }
-  template <typename Body>
-  cudaError_t operator()(const Body& body) const {
-    return launch_body(body, stream);
+  template <typename Kernel>
+  cudaError_t operator()(const Kernel& kernel) const {
+    return launch_kernel(kernel, stream);
   }
 };
 
 }  // namespace
 
 cudaError_t launch(const Work& work, cudaStream_t stream) { return std::visit(Launch{stream}, work); }
-cudaError_t launch(const SumOfTwo& body, cudaStream_t stream) { return launch_body(body, stream); }
-cudaError_t launch(const NarrowFloats& body, cudaStream_t stream) { return launch_body(body, stream); }
-cudaError_t launch(const WidenFloats& body, cudaStream_t stream) { return launch_body(body, stream); }
+cudaError_t launch(const SumOfTwo& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
+cudaError_t launch(const NarrowFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
+cudaError_t launch(const WidenFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 
 }  // namespace dtrain::backend::cuda

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/comm/rival.hpp>
+#include <dtrain/comm/all_reduce_baseline.hpp>
 
 #include "tcp_world.hpp"
 #include "world.hpp"
@@ -64,14 +64,14 @@ TEST(Gloo, LetsARankLeaveRightAfterItsLastReduction) {
   }
 }
 
-TEST(Gloo, SumsAsARivalByEveryAlgorithmThatIsOffered) {
+TEST(Gloo, SumsAsABaselineByEveryAlgorithmThatIsOffered) {
   TcpWorld world(3);
   const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
     std::vector<float> values(1003);
-    const auto rival = make_gloo_rival(comm, "127.0.0.1", values);
+    const auto baseline = make_gloo_baseline(comm, "127.0.0.1", values);
     for (const std::string& algorithm : gloo_algorithms()) {
       values.assign(values.size(), static_cast<float>(comm.rank()));
-      rival->all_reduce(algorithm);
+      baseline->all_reduce(algorithm);
       EXPECT_EQ(values, std::vector<float>(values.size(), 3.0f)) << algorithm;
     }
     comm.all_gather({});

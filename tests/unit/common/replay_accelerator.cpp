@@ -4,19 +4,20 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "bodies/reduction.hpp"
+#include "kernels/reduction.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
 
 // From the last thread to the first: no thread may count on an earlier one.
-template <typename Body>
-void replay(const Body& body) {
-  for (std::int64_t i = body.threads() - 1; i >= 0; --i) body(i);
+template <typename Kernel>
+void replay(const Kernel& kernel) {
+  for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
 class ReplayAccelerator final : public Accelerator {
  public:
+  explicit ReplayAccelerator(AcceleratorWatch watch) : watch_(std::move(watch)) {}
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t step = 256;
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(step, (bytes + step - 1) / step * step));
@@ -24,9 +25,13 @@ class ReplayAccelerator final : public Accelerator {
     return memory;
   }
   void release(std::byte* memory) noexcept override { std::free(memory); }
-  void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    if (watch_.on_host_copy) watch_.on_host_copy();
+    std::memcpy(to, from, bytes);
+  }
+  void download(void* to, const void* from, std::size_t bytes) override { upload(to, from, bytes); }
   void add(float* out, const float* left, const float* right, std::int64_t size, bool rounded) override {
+    if (watch_.on_add) watch_.on_add();
     replay(SumOfTwo{out, left, right, size, rounded});
   }
   void copy(float* to, const float* from, std::int64_t size) override {
@@ -41,10 +46,15 @@ class ReplayAccelerator final : public Accelerator {
   DeviceMark mark() override { return {}; }
   void* stream() override { return nullptr; }
   bool is_idle() override { return true; }
+
+ private:
+  const AcceleratorWatch watch_;
 };
 
 }  // namespace
 
-std::unique_ptr<Accelerator> make_replay_accelerator() { return std::make_unique<ReplayAccelerator>(); }
+std::unique_ptr<Accelerator> make_replay_accelerator(AcceleratorWatch watch) {
+  return std::make_unique<ReplayAccelerator>(std::move(watch));
+}
 
 }  // namespace dtrain::backend::cuda

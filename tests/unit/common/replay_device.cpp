@@ -49,8 +49,8 @@ class Replay final : public Recording {
     for (const Call& call : calls_) {
       replay(call);
       if (ways_.wavers) waver(call);
-      const auto* const milestone = std::get_if<Milestone>(&call.work);
-      if (milestone && ways_.at_milestone) ways_.at_milestone(milestone->number);
+      const auto* const marker = std::get_if<EventMarker>(&call.work);
+      if (marker && ways_.at_marker) ways_.at_marker(marker->number);
     }
   }
   DeviceMark mark(int) const override { return {}; }
@@ -98,7 +98,7 @@ class ReplayDevice final : public Device {
     if (ways_.recordings) ++*ways_.recordings;
     return std::make_unique<Replay>(std::move(calls), ways_);
   }
-  bool joins(const Convolution&) const override { return ways_.joins; }
+  bool fuses(const Convolution&) const override { return ways_.fuses; }
   std::uint64_t workspace_bytes() const override { return 0; }
 
  private:

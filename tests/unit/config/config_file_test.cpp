@@ -40,7 +40,7 @@ TEST(ConfigFile, EveryMistakeIsRefusedWithItsLine) {
   EXPECT_EQ(refusal("lr = # 3"), "f:1: the value is missing");
   EXPECT_EQ(refusal("[train"), "f:1: a section ends with ']'");
   EXPECT_EQ(refusal("[train] x"), "f:1: unexpected 'x'");
-  EXPECT_EQ(refusal("a b = 3"), "f:1: 'a b' is no option's name");
+  EXPECT_EQ(refusal("a b = 3"), "f:1: 'a b' is not the name of an option");
   EXPECT_EQ(refusal("a = \"3"), "f:1: the closing quote is missing");
   EXPECT_EQ(refusal("a = \"\\q\""), "f:1: unknown escape '\\q'");
   EXPECT_EQ(refusal("a = [30, 60]"), "f:1: lists and tables are written as text: \"30,60\"");

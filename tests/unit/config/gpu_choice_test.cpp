@@ -27,10 +27,11 @@ TEST(GpuChoice, ReadsAList) {
 
 TEST(GpuChoice, RefusesListsThatMakeNoSense) {
   for (const char* list : {",", "0,", ",0", "0,,1", "0 1", "0,-1", "x", "0,99999999999"}) {
-    EXPECT_NE(refusal([&] { named_gpus({.gpus = list}); }).find("is no number of a GPU"), std::string::npos) << list;
+    EXPECT_NE(refusal([&] { named_gpus({.gpus = list}); }).find("is not the number of a GPU"), std::string::npos)
+        << list;
   }
   EXPECT_EQ(refusal([] { named_gpus({.gpus = "0,1,0"}); }), "--gpus 0,1,0: GPU 0 is named twice");
-  EXPECT_NE(refusal([] { named_gpus({.device = "cpu", .gpus = "0"}); }), "");
+  EXPECT_NE(refusal([] { named_gpus({.device = Device::cpu, .gpus = "0"}); }), "");
 }
 
 TEST(GpuChoice, ANumberOfGpusMeansTheFirstOnes) {
@@ -44,12 +45,12 @@ TEST(GpuChoice, GivesEachSlotItsGpu) {
   EXPECT_EQ(gpu_of_slot(two, 1), 1);
   EXPECT_EQ(refusal([&] { gpu_of_slot(two, 2); }), "worker 2 of this host has no GPU: --gpus 3,1 names 2");
   EXPECT_EQ(gpu_of_slot({}, 1), std::nullopt);
-  EXPECT_EQ(gpu_of_slot({.device = "cuda"}, 1), 1);
+  EXPECT_EQ(gpu_of_slot({.device = Device::cuda}, 1), 1);
 }
 
 TEST(GpuChoice, AHostHasAWorkerForEachGpu) {
   EXPECT_EQ(workers_of_host({}), 1);
-  EXPECT_EQ(workers_of_host({.device = "cuda"}), 1);
+  EXPECT_EQ(workers_of_host({.device = Device::cuda}), 1);
   EXPECT_EQ(workers_of_host({.gpus = "4,5,6"}), 3);
 }
 
@@ -63,11 +64,14 @@ TEST(GpuChoice, GpusShareTheBatchOfTheirHost) {
 TEST(GpuChoice, NamesAGpuThatTheMachineLacks) {
   const backend::CudaReport two{.gpus = {{.index = 0}, {.index = 1}}};
   EXPECT_EQ(refusal([&] { check_gpus_of_machine({1, 0}, two); }), "");
-  EXPECT_EQ(refusal([&] { check_gpus_of_machine({0, 2}, two); }), "GPU 2 is not there: this machine has GPUs 0 to 1");
+  EXPECT_EQ(refusal([&] {
+              check_gpus_of_machine({0, 2}, two);
+            }),
+            "--gpus: GPU 2 does not exist: this machine has GPUs 0 to 1");
   EXPECT_EQ(refusal([] {
               check_gpus_of_machine({0, 1}, {.gpus = {{}}});
             }),
-            "GPU 1 is not there: this machine has GPU 0 only");
+            "--gpus: GPU 1 does not exist: this machine has GPU 0 only");
   EXPECT_EQ(refusal([] { check_gpus_of_machine({0}, {.problem = "no driver"}); }), "no driver");
   EXPECT_EQ(refusal([] { check_gpus_of_machine({}, {.problem = "no driver"}); }), "");
 }
@@ -77,7 +81,7 @@ TEST(GpuChoice, RefusesHostsWithMoreWorkersThanGpus) {
   EXPECT_EQ(refusal([&] { check_slots({.gpus = "0,1,2"}, hosts); }), "");
   EXPECT_EQ(refusal([&] { check_slots({.gpus = "0,1"}, hosts); }),
             "w2 slots=3: --gpus 0,1 names 2 GPUs, and each worker needs one");
-  EXPECT_EQ(refusal([&] { check_slots({.device = "cuda"}, hosts); }), "");
+  EXPECT_EQ(refusal([&] { check_slots({.device = Device::cuda}, hosts); }), "");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(RunSpec, IsTheSameAfterItTravelled) {
   train.options.data.augment.max_random_scale = 1.1f;
   train.options.job.hostfile = "hosts";
   train.options.job.batch = train::ElasticBatch::per_worker;
-  train.options.job.heartbeat_timeout = 0.25;
+  train.options.job.heartbeat_timeout = Seconds(0.25);
   train.options.job.environment = {"A=1", "B=a b"};
   train.options.optimizer.kind = nn::OptimizerKind::adamw;
   train.options.schedule.kind = nn::ScheduleKind::cosine;

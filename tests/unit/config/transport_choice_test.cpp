@@ -10,7 +10,9 @@ namespace {
 const backend::CudaReport kWithNccl{.libraries = {{.name = "cuDNN"}, {.name = "NCCL", .file = "/lib/libnccl.so.2"}}};
 const backend::CudaReport kWithout{.libraries = {{.name = "NCCL", .problem = "NCCL is missing", .hint = "install it"}}};
 
-JobOptions job_with(const std::string& store, const std::string& transport = "tcp") {
+using comm::Transport;
+
+JobOptions job_with(KvStore store, Transport transport = Transport::tcp) {
   JobOptions job;
   job.kv_store = store;
   job.transport = transport;
@@ -18,22 +20,26 @@ JobOptions job_with(const std::string& store, const std::string& transport = "tc
 }
 
 TEST(TransportChoice, AStoreOnGpusThatWasChosenMeansNccl) {
-  const TransportWish wish{.chose_store = true, .on_gpus = true};
-  EXPECT_EQ(choose_transport(job_with("device"), wish, kWithNccl), "nccl");
-  EXPECT_EQ(choose_transport(job_with("dist_device_sync"), wish, kWithNccl), "nccl");
-  EXPECT_EQ(choose_transport(job_with("dist_sync"), wish, kWithNccl), "tcp");
+  const TransportRequest request{.chose_store = true, .on_gpus = true};
+  EXPECT_EQ(choose_transport(job_with(KvStore::device), request, kWithNccl), Transport::nccl);
+  EXPECT_EQ(choose_transport(job_with(KvStore::dist_device_sync), request, kWithNccl), Transport::nccl);
+  EXPECT_EQ(choose_transport(job_with(KvStore::dist_sync), request, kWithNccl), Transport::tcp);
 }
 
-TEST(TransportChoice, StaysAsItIsWithoutAWishGpusOrNccl) {
-  EXPECT_EQ(choose_transport(job_with("device"), {.on_gpus = true}, kWithNccl), "tcp");
-  EXPECT_EQ(choose_transport(job_with("device"), {.chose_store = true}, kWithNccl), "tcp");
-  EXPECT_EQ(choose_transport(job_with("device"), {.chose_store = true, .on_gpus = true}, kWithout), "tcp");
-  EXPECT_EQ(choose_transport(job_with("device"), {true, true, true}, kWithNccl), "tcp");
+TEST(TransportChoice, StaysAsItIsWithoutARequestGpusOrNccl) {
+  EXPECT_EQ(choose_transport(job_with(KvStore::device), {.on_gpus = true}, kWithNccl), Transport::tcp);
+  EXPECT_EQ(choose_transport(job_with(KvStore::device), {.chose_store = true}, kWithNccl), Transport::tcp);
+  EXPECT_EQ(choose_transport(job_with(KvStore::device), {.chose_store = true, .on_gpus = true}, kWithout),
+            Transport::tcp);
+  EXPECT_EQ(choose_transport(job_with(KvStore::device), {true, true, true}, kWithNccl), Transport::tcp);
 }
 
 TEST(TransportChoice, NcclIsBetweenGpus) {
-  EXPECT_EQ(choose_transport(job_with("device", "nccl"), {.chose_transport = true, .on_gpus = true}, kWithout), "nccl");
-  EXPECT_THROW(choose_transport(job_with("device", "nccl"), {.chose_transport = true}, kWithNccl), UsageError);
+  EXPECT_EQ(choose_transport(job_with(KvStore::device, Transport::nccl), {.chose_transport = true, .on_gpus = true},
+                             kWithout),
+            Transport::nccl);
+  EXPECT_THROW(choose_transport(job_with(KvStore::device, Transport::nccl), {.chose_transport = true}, kWithNccl),
+               UsageError);
 }
 
 TEST(TransportChoice, SaysWhyThereIsNoNccl) {

@@ -1,5 +1,5 @@
 // Every instruction set's kernels give the same bits as the plain ones.
-#include "kernels.hpp"
+#include "kernels/kernels.hpp"
 
 #include <gtest/gtest.h>
 

@@ -205,7 +205,7 @@ TEST_P(CudaDescribedGpu, TakesTheEngineThatWasKeptUnlessItMayNotCompute) {
   EXPECT_EQ(gpu_->choice(work, kRules, "no engine")->engine.name, first);
 }
 
-// Where this begins to fail for a type, may_join() may let that type pass.
+// Where this begins to fail for a type, may_fuse() may let that type pass.
 TEST_P(CudaDescribedGpu, LeavesMomentsInFloat16Only) {
   float moments[2 * 64];
   Convolution work = block(GetParam(), Direction::forward);
@@ -214,13 +214,13 @@ TEST_P(CudaDescribedGpu, LeavesMomentsInFloat16Only) {
 }
 
 // What a norm makes for one convolution alone need not be written where both directions that read it have a plan, the
-// forward one with its moments. Where this begins to fail for a type, may_join() may let that type pass.
+// forward one with its moments. Where this begins to fail for a type, may_fuse() may let that type pass.
 TEST_P(CudaDescribedGpu, ComputesWhatItReadsOfANormInFloat16Only) {
   std::vector<float> moments(2 * 2048);
   int asked = 0;
   for (Convolution work : convolutions_of(networks().front(), GetParam(), 256)) {
     if (!work.normed.x) continue;
-    work.normed.joined = true;
+    work.normed.fused = true;
     if (work.direction == Direction::forward) work.moments = moments.data();
     EXPECT_EQ(gpu_->choice(work, kRules, {}).has_value(), GetParam() == DType::float16) << text_of(work);
     ++asked;
@@ -231,7 +231,7 @@ TEST_P(CudaDescribedGpu, ComputesWhatItReadsOfANormInFloat16Only) {
 TEST_P(CudaDescribedGpu, LeavesTheMomentsOfWhatMayLeaveThem) {
   std::vector<float> moments(2 * 2048);
   for (Convolution work : convolutions_of(networks().front(), GetParam(), 256)) {
-    if (work.direction != Direction::forward || work.shape.out_h == 1 || !may_join(work)) continue;
+    if (work.direction != Direction::forward || work.shape.out_h == 1 || !may_fuse(work)) continue;
     work.moments = moments.data();
     const auto choice = gpu_->choice(work, kRules, {});
     EXPECT_TRUE(choice && choice->engine.same_bits) << text_of(work);

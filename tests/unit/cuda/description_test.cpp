@@ -33,7 +33,7 @@ TEST(CudaDescription, DiffersForEachOptionThatDecidesOnBits) {
   const std::set<std::string> texts{
       describe(kGpu, kReport, {}, {}), describe(kGpu, kReport, with(&CudaOptions::deterministic, false), {}),
       describe(kGpu, kReport, with(&CudaOptions::tf32, true), {}),
-      describe(kGpu, kReport, with(&CudaOptions::joins, false), {}), describe(kGpu, kReport, {}, measured)};
+      describe(kGpu, kReport, with(&CudaOptions::fuses, false), {}), describe(kGpu, kReport, {}, measured)};
   EXPECT_EQ(texts.size(), 5);
 }
 

@@ -66,8 +66,9 @@ TEST(CudaFloat16, AStepThatOverflowedMovesNothingAndHalvesTheScale) {
 TEST(CudaFloat16, SoItIsWhereShardsAreAddedUpOnTheDevice) {
   const Problem problem = layer_problems().back();
   const auto executable = compiled(problem, {0x1p60f, 7});
-  ASSERT_TRUE(executable->sum_here(problem.batch(), split_samples(problem.n, 2), problem.key));
-  executable->apply_here({});
+  executable->enqueue(problem.batch(), split_samples(problem.n, 2), problem.key, backend::OwnSum{});
+  executable->set_sum(backend::OwnSum{});
+  executable->apply({});
   expect_nothing_moved(executable->state(), problem);
   EXPECT_EQ(executable->state().loss_scale, (LossScale{0x1p59f, 0}));
 }

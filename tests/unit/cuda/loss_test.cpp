@@ -1,5 +1,5 @@
 // The loss of many classes, part by part, against its definition.
-#include "bodies/loss.hpp"
+#include "kernels/loss.hpp"
 
 #include <gtest/gtest.h>
 
@@ -34,9 +34,9 @@ struct Found {
   std::vector<float> counts, gradient;
 };
 
-template <typename Body>
-void run(const Body& body) {
-  for (std::int64_t i = body.threads() - 1; i >= 0; --i) body(i);
+template <typename Kernel>
+void run(const Kernel& kernel) {
+  for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
 Found compute(const Batch& b, float smoothing) {

@@ -86,8 +86,8 @@ TEST_P(CudaPartsOf, AreTheContributionThatTheHostGets) {
     executable->write_state(problem.state);
     CollectingSink host(problem.graph, shards);
     executable->enqueue(problem.batch(), shards, problem.key, host);
-    Taker there(executable->parts_here());
-    executable->enqueue_here(problem.batch(), shards, problem.key, there);
+    Taker there(executable->device_parts());
+    executable->enqueue(problem.batch(), shards, problem.key, there);
     EXPECT_EQ(there.begins, 1);
     for (const ShardRange& shard : shards) {
       const auto expected = host.of(shard.index);
@@ -96,7 +96,7 @@ TEST_P(CudaPartsOf, AreTheContributionThatTheHostGets) {
   }
 }
 
-// Runs two steps, and compares each part as it was at its milestone in the second one with what became of it.
+// Runs two steps, and compares each part as it was at its marker in the second one with what became of it.
 void expect_final_parts(const Problem& problem, DType dtype) {
   std::map<int, std::vector<float>> early;
   std::map<int, const float*> places;
@@ -106,15 +106,15 @@ void expect_final_parts(const Problem& problem, DType dtype) {
     const float* const values = places.at(part);
     early[part].assign(values, values + parts[static_cast<std::size_t>(part)].size);
   };
-  const auto executable = make_replay_backend(std::uint64_t{8} << 30, {.at_milestone = keep})
+  const auto executable = make_replay_backend(std::uint64_t{8} << 30, {.at_marker = keep})
                               ->compile(problem.graph, {.dtype = dtype, .max_samples = problem.n});
   executable->write_state(problem.state);
-  parts = executable->parts_here();
+  parts = executable->device_parts();
   const std::vector<ShardRange> all = {{0, 0, problem.n}};
   Taker taker(parts);
-  executable->enqueue_here(problem.batch(), all, problem.key, taker);
+  executable->enqueue(problem.batch(), all, problem.key, taker);
   places = taker.places;
-  executable->enqueue_here(problem.batch(), all, problem.key, taker);
+  executable->enqueue(problem.batch(), all, problem.key, taker);
   for (std::size_t part = 0; part < parts.size(); ++part) {
     const float* const leaf = taker.leaves[0].data() + parts[part].first;
     const std::vector<float> late(leaf, leaf + parts[part].size);
@@ -122,18 +122,18 @@ void expect_final_parts(const Problem& problem, DType dtype) {
   }
 }
 
-TEST_P(CudaPartsOf, AreFinalAtTheirMilestones) { expect_final_parts(GetParam(), DType::float16); }
+TEST_P(CudaPartsOf, AreFinalAtTheirMarkers) { expect_final_parts(GetParam(), DType::float16); }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaPartsOf, ::testing::ValuesIn(layer_problems()),
                          [](const auto& of) { return of.param.name; });
 
-TEST(CudaParts, OfALargerNetworkAreFinalAtTheirMilestones) {
+TEST(CudaParts, OfALargerNetworkAreFinalAtTheirMarkers) {
   const nn::Graph graph = nn::build_network({.name = "resnet", .num_layers = 18, .image = {3, 48, 48}, .classes = 100});
   EXPECT_GE(parts_of(Model(graph, DType::float32, 1)).size(), 5u);
   expect_final_parts(make_problem(graph, 1), DType::float32);
 }
 
-// What take_sum() is given moves the state as what apply() is given.
+// What set_sum() is given moves the state as what apply() is given.
 TEST(CudaParts, ASumOfThePeersIsAppliedWhereItIs) {
   const Problem problem = make_problem(network("resnet", 8), 4);
   const std::vector<ShardRange> all = {{0, 0, problem.n}};
@@ -145,10 +145,10 @@ TEST(CudaParts, ASumOfThePeersIsAppliedWhereItIs) {
   CollectingSink host(problem.graph, all);
   at_host->enqueue(problem.batch(), all, problem.key, host);
   std::vector<float> sum = host.sum();
-  const backend::StepMetrics metrics = there->take_sum(sum.data());
+  const backend::StepMetrics metrics = there->set_sum(sum.data());
   EXPECT_EQ(metrics.count, problem.n);
   EXPECT_EQ(metrics.loss_sum, backend::metrics_of(backend::ContributionLayout(problem.graph), sum).loss_sum);
-  there->apply_here(update);
+  there->apply(update);
   at_host->apply(host.sum(), update);
   EXPECT_EQ(there->state().parameters, at_host->state().parameters);
   EXPECT_EQ(there->state().statistics, at_host->state().statistics);

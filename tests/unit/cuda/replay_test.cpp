@@ -1,12 +1,12 @@
-// The bodies and programs of the cuda backend, replayed on this CPU, against the reference.
+// The kernels and programs of the cuda backend, replayed on this CPU, against the reference.
 #include <gtest/gtest.h>
 
 #include <dtrain/nn/networks.hpp>
 
-#include "bodies/sums.hpp"
 #include "common/matrix_problem.hpp"
 #include "common/replay_device.hpp"
 #include "common/trace.hpp"
+#include "kernels/sums.hpp"
 
 namespace dtrain::testing {
 namespace {
@@ -109,16 +109,16 @@ TEST(CudaReplay, AddsShardsUpWhereTheyAreAsTheTreeDoes) {
     here->write_state(problem.state);
     there->write_state(problem.state);
     const std::vector<backend::ShardRange> ranges = split_samples(problem.n, shards);
-    const auto metrics = here->sum_here(problem.batch(), ranges, problem.key);
-    ASSERT_TRUE(metrics);
-    here->apply_here({muon_of_odd_numbers(), 0.05f});
+    here->enqueue(problem.batch(), ranges, problem.key, backend::OwnSum{});
+    const auto metrics = here->set_sum(backend::OwnSum{});
+    here->apply({muon_of_odd_numbers(), 0.05f});
 
     CollectingSink sink(problem.graph, ranges);
     there->enqueue(problem.batch(), ranges, problem.key, sink);
     const std::vector<float> sum = tree_sum(sink, shards);
     there->apply(sum, {muon_of_odd_numbers(), 0.05f});
-    EXPECT_EQ(metrics->count, problem.n);
-    EXPECT_EQ(static_cast<float>(metrics->loss_sum), sum[sum.size() - 4]);
+    EXPECT_EQ(metrics.count, problem.n);
+    EXPECT_EQ(static_cast<float>(metrics.loss_sum), sum[sum.size() - 4]);
     EXPECT_EQ(here->state().parameters, there->state().parameters) << shards;
     EXPECT_EQ(here->state().statistics, there->state().statistics) << shards;
   }

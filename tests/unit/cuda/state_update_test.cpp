@@ -50,8 +50,9 @@ backend::Update update_of_step(OptimizerKind kind, int step) {
 
 // Shards that are added up on the device leave their sum elsewhere than apply() does.
 void step_by(backend::Executable& executable, const Problem& problem, const backend::Update& update, int shards) {
-  ASSERT_TRUE(executable.sum_here(problem.batch(), split_samples(problem.n, shards), problem.key));
-  executable.apply_here(update);
+  executable.enqueue(problem.batch(), split_samples(problem.n, shards), problem.key, backend::OwnSum{});
+  executable.set_sum(backend::OwnSum{});
+  executable.apply(update);
 }
 
 TEST(CudaStateUpdate, GivesEachStepItsOwnNumbers) {

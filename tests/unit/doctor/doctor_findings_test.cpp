@@ -20,12 +20,12 @@ MachineFacts good_machine() {
   return facts;
 }
 
-// The worst finding about this, which says why and how to mend it where it is not fine.
+// The worst finding about this, which says why and how to fix it where it is not fine.
 Level level_of(const std::vector<Finding>& findings, const std::string& about) {
   Level worst = Level::fine;
   for (const Finding& finding : findings) {
     EXPECT_EQ(finding.level == Level::fine, finding.why.empty()) << finding.what;
-    EXPECT_EQ(finding.level == Level::fine, finding.mend.empty()) << finding.what;
+    EXPECT_EQ(finding.level == Level::fine, finding.fix.empty()) << finding.what;
     if (finding.about == about) worst = std::max(worst, finding.level);
   }
   return worst;
@@ -87,8 +87,8 @@ TEST(DoctorFindings, AGpuWithoutDriverOrLibrariesIsAProblem) {
   EXPECT_EQ(level_of(judge_gpus(facts), "gpu libraries"), Level::note);
 }
 
-ClusterFacts whole_cluster() {
-  ClusterFacts facts;
+ClusterVariables whole_cluster() {
+  ClusterVariables facts;
   for (const std::string& name : cluster_variables()) facts.variables[name] = "x";
   facts.variables["DEEPLEARNING_WORKERS_COUNT"] = "2";
   facts.variables["DEEPLEARNING_WORKER_GPU_COUNT"] = "4";
@@ -104,7 +104,7 @@ TEST(DoctorFindings, TheVariablesOfAClusterAreAllThereAndAgree) {
 }
 
 TEST(DoctorFindings, AMissingOrWrongVariableOfAClusterIsNamed) {
-  ClusterFacts facts = whole_cluster();
+  ClusterVariables facts = whole_cluster();
   facts.variables.erase("AWS_REGION");
   const auto found = judge_cluster_variables(facts, 4);
   EXPECT_EQ(level_of(found, "cluster"), Level::warning);
@@ -138,6 +138,12 @@ TEST(DoctorFindings, AFindingSurvivesItsJson) {
   Json strange = to_json(finding);
   strange["level"] = "odd";
   EXPECT_THROW(finding_from_json(strange), DataError);
+}
+
+TEST(DoctorFindings, TheOldNameOfFixIsRead) {
+  const Json old =
+      Json::object({{"level", "warning"}, {"about", "memory"}, {"what", "little"}, {"why", "slow"}, {"mend", "buy"}});
+  EXPECT_EQ(finding_from_json(old).fix, "buy");
 }
 
 }  // namespace

@@ -65,10 +65,10 @@ TEST(DoctorLinks, AFolderThatIsAnotherOneIsSeen) {
 TEST(DoctorLinks, AFolderWithoutLinksOrLocksIsSeen) {
   auto hosts = good_hosts();
   hosts[1].folder.made_link = true;
-  EXPECT_EQ(bad(judge_folder(hosts, "/j")), Texts{"/j: 2 hosts made a link that one could make only"});
+  EXPECT_EQ(bad(judge_folder(hosts, "/j")), Texts{"/j: 2 hosts succeeded in creating the same link"});
   hosts = good_hosts();
   hosts[1].folder.lock_is_kept = false;
-  EXPECT_EQ(bad(judge_folder(hosts, "/j")), Texts{"h2: /j: a lock that another host holds is not seen"});
+  EXPECT_EQ(bad(judge_folder(hosts, "/j")), Texts{"h2: /j does not show a lock that another host holds"});
 }
 
 }  // namespace

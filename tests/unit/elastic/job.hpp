@@ -1,4 +1,4 @@
-// A job under test: feeds decide() and remembers what it wanted. Time only passes when a test says so.
+// A job under test: feeds decide() and records its actions. Time passes only when a test says so.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <dtrain/elastic/decide.hpp>
+#include "decide/decide.hpp"
 
 namespace dtrain::elastic {
 
@@ -27,14 +27,14 @@ inline Policy elastic_policy() {
 inline WorkerExited exited(WorkerId worker, int exit_code = 0, int signal = 0) {
   return {.worker = worker, .exit_code = exit_code, .signal = signal, .last_lines = {}};
 }
-inline Left left(Left::How how) { return {.how = how, .reason = {}, .standing = {}}; }
+inline Left left(Left::How how) { return {.how = how, .reason = {}, .position = {}}; }
 
 class Job {
  public:
   explicit Job(const Policy& policy = elastic_policy(), const Origin& origin = {})
       : state_(initial_state(policy, origin, now_)) {}
 
-  // What decide() wanted because of this event alone.
+  // Returns the actions that this event alone caused.
   const std::vector<Action>& feed(const Event& event) {
     Decision decision = decide(std::move(state_), event, now_);
     state_ = std::move(decision.state);
@@ -43,7 +43,7 @@ class Job {
     return actions_;
   }
 
-  // Time passes in steps, with a heartbeat of everybody who is not `silent`, and a Tick.
+  // Time passes in steps, each with a heartbeat of every worker that is not `silent`, and a Tick.
   void pass(Duration time) {
     const Time end = now_ + time;
     while (now_ < end) {
@@ -73,14 +73,14 @@ class Job {
     const Worker& worker = state_.workers.at(id);
     Progress progress = worker.progress;
     progress.generation = worker.entered;
-    progress.standing = worker.standing;
+    progress.position = worker.position;
     say(id, progress);
   }
 
   void beat(WorkerId id, Phase phase, double seconds) {
     Progress progress = state_.workers.at(id).progress;
     progress.generation = state_.workers.at(id).entered;
-    progress.standing = state_.workers.at(id).standing;
+    progress.position = state_.workers.at(id).position;
     progress.phase = phase;
     progress.seconds_in_phase = seconds;
     say(id, progress);
@@ -100,16 +100,16 @@ class Job {
                   .fingerprint = "same"});
   }
   void ready(const std::string& host, const std::string& probe = "same") {
-    say(worker_on(host), Ready{.standing = {}, .probe = probe});
+    say(worker_on(host), Ready{.position = {}, .probe = probe});
   }
-  // From nothing to ready.
+  // From start to Ready.
   void prepare_host(const std::string& host) {
     if (state_.hosts.at(host).agent != AgentState::up) host_up(host);
     hello(host);
     ready(host);
   }
 
-  // The agents that are up have heard of a generation.
+  // The agents that are up know a generation.
   void know(Generation generation) {
     std::vector<std::string> up;
     for (const auto& [name, host] : state_.hosts) {
@@ -117,22 +117,22 @@ class Job {
     }
     for (const std::string& name : up) feed(HostKnows{name, generation});
   }
-  // Another coordinator begins, with what the agents of these hosts and their workers know.
+  // Another coordinator takes over with the reports of these hosts' agents.
   const std::vector<Action>& take_over(const std::vector<std::string>& names) {
-    Inheritance inheritance;
-    inheritance.mandate = {.term = 2, .circles = circles(), .claimed = {}};
-    for (const std::string& name : names) inheritance.hosts.push_back(report_of(name));
+    TakeoverState takeover;
+    takeover.election = {.term = 2, .voter_sets = voter_sets(), .tiebreakers = {}};
+    for (const std::string& name : names) takeover.hosts.push_back(report_of(name));
     const Origin origin{
         .next_generation = state_.next_generation, .next_worker = state_.reserved_workers, .logged = {}};
-    Decision decision = inherit(state_.policy, origin, inheritance, now_);
+    Decision decision = recover_state(state_.policy, origin, takeover, now_);
     state_ = std::move(decision.state);
     actions_ = std::move(decision.actions);
     all_.insert(all_.end(), actions_.begin(), actions_.end());
     return actions_;
   }
-  // What an agent reports.
+  // The report of an agent.
   HostReport report_of(const std::string& name) const {
-    HostReport report{.host = name, .address = "10.0.0.1", .circles = {}, .workers = {}};
+    HostReport report{.host = name, .address = "10.0.0.1", .voters = {}, .workers = {}};
     for (const WorkerId id : state_.hosts.at(name).slots) {
       const auto found = state_.workers.find(id);
       if (found == state_.workers.end()) continue;
@@ -144,21 +144,21 @@ class Job {
       told.said.emplace_back(Ready{});
       Progress progress = worker.progress;
       progress.generation = worker.entered;
-      progress.standing = worker.standing;
+      progress.position = worker.position;
       told.said.emplace_back(progress);
     }
     return report;
   }
-  // Of the generations that the agents were told of, the newest that was committed, and a newer one.
-  std::vector<Circle> circles() const {
-    std::vector<Circle> known;
+  // The voter sets that were announced to the agents: of the newest committed generation, and of a newer one.
+  std::vector<VoterSet> voter_sets() const {
+    std::vector<VoterSet> known;
     for (const Action& action : all_) {
-      const auto* told = std::get_if<TellCircle>(&action);
+      const auto* told = std::get_if<AnnounceVoters>(&action);
       if (!told) continue;
       if (told->committed) known.clear();
-      Circle circle{.generation = told->generation, .agents = {}, .members = told->members};
-      for (const Member& member : told->members) circle.agents.push_back({member.host, "tree", {}});
-      known.push_back(std::move(circle));
+      VoterSet voter_set{.generation = told->generation, .voters = {}, .members = told->members};
+      for (const Member& member : told->members) voter_set.voters.push_back({member.host, "tree", {}});
+      known.push_back(std::move(voter_set));
     }
     return known;
   }
@@ -166,41 +166,41 @@ class Job {
   // All members of the change connect.
   void mesh() {
     ASSERT_TRUE(state_.change) << "nothing is being prepared";
-    const Roster change = *state_.change;
+    const GenerationPlan change = *state_.change;
     know(change.number);
     for (const WorkerId id : change.members) say(id, Meshed{change.number, {}});
   }
-  // The old members reach the boundary, the new ones follow.
+  // The old members reach the boundary, and the new ones follow.
   void enter() {
-    const Roster& next = state_.change ? *state_.change : *state_.current;
-    const Roster roster = next;
-    const Standing standing{true, 0, step, step};
-    for (const WorkerId id : roster.members) say(id, Entered{roster.number, standing});
+    const GenerationPlan& next = state_.change ? *state_.change : *state_.current;
+    const GenerationPlan plan = next;
+    const TrainingPosition position{true, 0, step, step};
+    for (const WorkerId id : plan.members) say(id, Entered{plan.number, position});
   }
   // Every member finishes one more step of the current generation.
   void train() {
     ++step;
-    const Roster roster = *state_.current;
-    for (const WorkerId id : roster.members) {
-      say(id, Progress{.generation = roster.number,
+    const GenerationPlan plan = *state_.current;
+    for (const WorkerId id : plan.members) {
+      say(id, Progress{.generation = plan.number,
                        .phase = Phase::computing,
-                       .standing = {true, 0, step, step},
+                       .position = {true, 0, step, step},
                        .seconds_in_phase = 0,
                        .step_seconds = 0.1,
                        .compute_seconds = 0.08});
     }
   }
-  // A change that was begun goes through to its first step.
+  // A change that was begun continues to its first step.
   void complete_change() {
     mesh();
     enter();
     train();
   }
-  // Everybody frozen says so.
+  // Every frozen worker reports it.
   void freeze() {
     const Generation number = state_.freezing->number;
     const std::vector<WorkerId> members = state_.current->members;
-    for (const WorkerId id : members) say(id, Frozen{number, state_.workers.at(id).standing});
+    for (const WorkerId id : members) say(id, Frozen{number, state_.workers.at(id).position});
   }
 
   // A job that trains on these hosts.
@@ -208,7 +208,7 @@ class Job {
     want(names);
     for (const std::string& name : names) prepare_host(name);
     complete_change();
-    std::erase_if(all_, [](const Action& action) { return !std::holds_alternative<TellCircle>(action); });
+    std::erase_if(all_, [](const Action& action) { return !std::holds_alternative<AnnounceVoters>(action); });
   }
 
   const State& state() const { return state_; }
@@ -227,7 +227,7 @@ class Job {
   }
 
   std::vector<WorkerId> silent;
-  std::vector<std::string> deaf;  // their agents hear nothing of generations
+  std::vector<std::string> deaf;  // hosts whose agents miss announcements of voters
   std::uint64_t step = 0;
 
  private:
@@ -246,7 +246,7 @@ std::vector<T> of_kind(const std::vector<Action>& actions) {
   return found;
 }
 
-// Messages of one kind: who gets them, and what.
+// Messages of one kind, with their receivers.
 template <typename T>
 std::vector<std::pair<WorkerId, T>> sent(const std::vector<Action>& actions) {
   std::vector<std::pair<WorkerId, T>> found;

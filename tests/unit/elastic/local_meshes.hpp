@@ -1,4 +1,4 @@
-// Meshes without a network: workers are told apart by the port of their address, and a generation's communicators are
+// Meshes without a network. The port of its address identifies a worker, and the communicators of a generation are
 // those of comm::make_local_world.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A folder for one test, and files in it that are written as people do.
+// A folder for one test, with files written as users write them.
 #pragma once
 
 #include <fstream>
@@ -10,7 +10,7 @@
 
 namespace dtrain::elastic {
 
-// As an editor or a shell writes: in place, not atomically.
+// Writes in place, not atomically, as an editor or a shell does.
 inline void write_in_place(const Path& path, std::string_view text, bool append = false) {
   std::ofstream file(path, append ? std::ios::app | std::ios::binary : std::ios::trunc | std::ios::binary);
   file << text;

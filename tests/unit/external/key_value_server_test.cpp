@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
-#include <dtrain/base/error.hpp>
+#include <chrono>
+#include <thread>
+
+#include <dtrain/base/files.hpp>
 
 #include "key_value_server.hpp"
 
 namespace dtrain::external {
 namespace {
 
-TEST(KeyValues, AreThereOnceSomebodyStoredThem) {
+TEST(KeyValues, AreThereOnceTheyWereStored) {
   KeyValues values;
   EXPECT_EQ(values.answer({"GET", "/global/0", ""}).status, 404);
   EXPECT_EQ(values.answer({"PUT", "/global/0", std::string("a\0b", 3)}).status, 200);
@@ -28,24 +33,55 @@ TEST(KeyValues, TakeNoMoreThanAJobNeeds) {
   EXPECT_GT(stored, 32);
 }
 
-TEST(KeyValueRequest, IsTakenOnceItIsWhole) {
-  const std::string text = "PUT /a/b HTTP/1.1\r\nHost: x\r\ncontent-length: 3\r\n\r\nabcGET /a/b HTTP/1.0\r\n\r\n";
-  HttpRequest request;
-  for (std::size_t size = 0; size < text.find("abc") + 3; ++size) {
-    EXPECT_EQ(take_request(text.substr(0, size), request), 0u) << size;
+class Client {
+ public:
+  explicit Client(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_port = htons(port);
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
   }
-  const std::size_t first = take_request(text, request);
-  EXPECT_EQ(request.method + request.path + request.body, "PUT/a/babc");
-  EXPECT_EQ(take_request(text.substr(first), request), text.size() - first);
-  EXPECT_EQ(request.method, "GET");
+  void send(std::string_view text) { ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL); }
+  // What comes until it holds `wanted`, or the connection is closed.
+  std::string read_until(std::string_view wanted) {
+    std::string text;
+    char chunk[4096];
+    for (ssize_t got = 0;
+         text.find(wanted) == text.npos && (got = ::recv(socket_.get(), chunk, sizeof chunk, 0)) > 0;) {
+      text.append(chunk, static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+  std::string read_all() { return read_until(std::string_view("\0never", 6)); }
+
+ private:
+  FileDescriptor socket_;
+};
+
+TEST(KeyValueServer, AnswersManyRequestsOnOneConnection) {
+  KeyValueServer server("127.0.0.1");
+  Client client(server.port());
+  client.send("PUT /a/b HTTP/1.1\r\nHost: x\r\ncontent-le");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it comes in pieces
+  client.send("ngth: 3\r\n\r\nabcGET /a/b HTTP/1.0\r\n\r\nGET /a/c HTTP/1.1\r\n\r\n");
+  const std::string text = client.read_until("404 Not Found");
+  EXPECT_TRUE(text.starts_with("HTTP/1.1 200 OK\r\n")) << text;
+  EXPECT_NE(text.find("\r\n\r\nabcHTTP/1.1 404 Not Found"), text.npos) << text;
+  Client other(server.port());
+  other.send("GET /a/b HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(other.read_until("\r\n\r\nabc").starts_with("HTTP/1.1 200 OK"));
 }
 
-TEST(KeyValueRequest, WhatIsNoneIsRefused) {
-  HttpRequest request;
-  EXPECT_THROW(take_request("hello\r\n\r\n", request), DataError);
-  EXPECT_THROW(take_request("PUT /a HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", request), DataError);
-  EXPECT_THROW(take_request("PUT /a HTTP/1.1\r\nContent-Length: -1\r\n\r\n", request), DataError);
-  EXPECT_THROW(take_request(std::string(1 << 20, 'x'), request), DataError);
+TEST(KeyValueServer, ClosesOnWhatIsNoRequest) {
+  KeyValueServer server("127.0.0.1");
+  for (const std::string& text :
+       {std::string("hello\r\n\r\n"), std::string("PUT /a HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"),
+        std::string("PUT /a HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), std::string(2 << 20, 'x')}) {
+    Client client(server.port());
+    client.send(text);
+    EXPECT_EQ(client.read_all(), "") << text.substr(0, 80);
+  }
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class ForeignRun : public testing::Test {
     return run_program(program, here(), *membership);
   }
 
-  Workplace here() const {
+  RunContext here() const {
     return {.host = "here",
             .address = "127.0.0.1",
             .job_folder = folder_.path(),

@@ -18,13 +18,13 @@ backend::ModelState train(const backend::Backend& backend, Accelerator& gpu, con
                           const std::vector<std::vector<backend::ShardRange>>& steps) {
   const auto executable = backend.compile(problem.graph, {.max_samples = problem.n});
   executable->write_state(problem.state);
-  AdderUp adder(gpu, executable->parts_here(), backend::ContributionLayout(problem.graph).size());
+  AdderUp adder(gpu, executable->device_parts(), backend::ContributionLayout(problem.graph).size());
   double loss = 0;
   for (const auto& shards : steps) {
     executable->state_floats({0, 1});  // as ranks compare
-    executable->enqueue_here(problem.batch(), shards, problem.key, adder);
-    loss += executable->take_sum(adder.finish()).loss_sum;
-    executable->apply_here({.rule = {.momentum = 0.9f}, .learning_rate = 0.05f});
+    executable->enqueue(problem.batch(), shards, problem.key, adder);
+    loss += executable->set_sum(adder.finish()).loss_sum;
+    executable->apply({.rule = {.momentum = 0.9f}, .learning_rate = 0.05f});
   }
   backend::ModelState state = executable->read_state();
   state.parameters.push_back(static_cast<float>(loss));

@@ -82,8 +82,9 @@ struct Job {
     const std::vector<backend::ShardRange> ranges = split_samples(problem.n, 4);
     const backend::Update update{{.momentum = 0.9f}, 0.05f};
     if (here) {
-      EXPECT_TRUE(executable->sum_here(batch, ranges, problem.key));
-      return executable->apply_here(update);
+      executable->enqueue(batch, ranges, problem.key, backend::OwnSum{});
+      executable->set_sum(backend::OwnSum{});
+      return executable->apply(update);
     }
     CollectingSink sink(problem.graph, ranges);
     executable->enqueue(batch, ranges, problem.key, sink);

@@ -26,7 +26,7 @@ TEST(Agent, JoinsAndLeavesWhenTold) {
   const auto up = world.next<HostUp>();
   EXPECT_EQ(up.host, "w1");
   EXPECT_EQ(up.address, "127.0.0.1");
-  world.act([](auto& crew) { crew.end_host("w1"); });
+  world.act([](auto& agent_pool) { agent_pool.end_host("w1"); });
   EXPECT_EQ(world.next<HostDown>().host, "w1");
   EXPECT_TRUE(holds_soon([&] { return world.agents().empty(); }));
 }
@@ -41,8 +41,8 @@ TEST(Agent, TellsTheWorkerItsJobAndCarriesMessagesBothWays) {
   EXPECT_EQ(std::get<elastic::Hello>(says.message).pid, 7);
   EXPECT_TRUE(holds_soon([&] { return world.printed("w1.3 job w1 3 127.0.0.1 {\"network\":\"res\\\"net\"}"); }));
 
-  world.act([](auto& crew) { crew.send(42, elastic::Freeze{5}); });
-  world.act([](auto& crew) { crew.send(42, elastic::Leave{"by"}); });
+  world.act([](auto& agent_pool) { agent_pool.send(42, elastic::Freeze{5}); });
+  world.act([](auto& agent_pool) { agent_pool.send(42, elastic::Leave{"by"}); });
   EXPECT_EQ(std::get<elastic::Left>(world.next<WorkerSays>().message).reason, "asked");
   const auto exited = world.next<WorkerExited>();
   EXPECT_EQ(exited.worker, 42u);
@@ -165,7 +165,7 @@ struct StubbornWorld : World {
 
 TEST(NoOrphans, WhenAWorkerIsKilledByItsAgent) {
   StubbornWorld world;
-  world.act([](auto& crew) { crew.kill_worker(1, false); });
+  world.act([](auto& agent_pool) { agent_pool.kill_worker(1, false); });
   EXPECT_EQ(world.next<WorkerExited>().signal, SIGKILL);
   EXPECT_TRUE(world.all_gone_in_time());
   EXPECT_EQ(world.agents().size(), 1u);
@@ -181,7 +181,7 @@ TEST(NoOrphans, WhenAWorkerIsKilledByAnybody) {
 
 TEST(NoOrphans, WhenTheHostIsEnded) {
   StubbornWorld world;
-  world.act([](auto& crew) { crew.end_host("w1"); });
+  world.act([](auto& agent_pool) { agent_pool.end_host("w1"); });
   EXPECT_EQ(world.next<WorkerExited>().worker, 1u);
   EXPECT_EQ(world.next<HostDown>().host, "w1");
   EXPECT_TRUE(world.all_gone_in_time());
@@ -197,7 +197,7 @@ TEST(NoOrphans, WhenTheAgentIsKilled) {
 
 TEST(NoOrphans, WhenTheCoordinatorIsGone) {
   StubbornWorld world;
-  world.drop_crew();
+  world.drop_agent_pool();
   EXPECT_TRUE(world.all_gone_in_time());
   EXPECT_TRUE(holds_soon([&] { return world.agents().empty(); }));
 }
@@ -238,7 +238,7 @@ TEST(NoOrphans, WhenTheyClearedTheirEnvironment) {
   world.next<HostUp>();
   world.start_worker("w1", 0, 1);
   ASSERT_TRUE(holds_soon([&] { return sleepers() == 2; }));
-  world.act([](auto& crew) { crew.end_host("w1"); });
+  world.act([](auto& agent_pool) { agent_pool.end_host("w1"); });
   world.next<HostDown>();
   EXPECT_TRUE(holds_soon([&] { return sleepers() == 0; }));
 }
@@ -269,7 +269,7 @@ TEST(NoOrphans, AndABystanderLives) {
   const pid_t bystander = spawn({.executable = "/bin/sleep", .arguments = {"sleep", "600"}});
   {
     StubbornWorld world;
-    world.act([](auto& crew) { crew.end_host("w1"); });
+    world.act([](auto& agent_pool) { agent_pool.end_host("w1"); });
     world.next<HostDown>();
   }
   EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0);
@@ -295,7 +295,7 @@ TEST(StackDump, OfAHungWorkerStandsInItsLog) {
   world.next<HostUp>();
   world.start_worker("w1", 0, 1);
   world.next<WorkerSays>();
-  world.act([](auto& crew) { crew.kill_worker(1, true); });
+  world.act([](auto& agent_pool) { agent_pool.kill_worker(1, true); });
   EXPECT_EQ(world.next<WorkerExited>().signal, SIGKILL);
   EXPECT_NE(world.log("w1.0.log").find("stack of thread"), std::string::npos);
 }
@@ -309,7 +309,7 @@ TEST(StackDump, DoesNotWaitForAStoppedWorker) {
   const pid_t worker = world.worker_processes().at(0);
   ::kill(worker, SIGSTOP);
   ASSERT_TRUE(holds_soon([&] { return describe_threads(worker).at(0).find("state T") != std::string::npos; }));
-  world.act([](auto& crew) { crew.kill_worker(1, true); });
+  world.act([](auto& agent_pool) { agent_pool.kill_worker(1, true); });
   EXPECT_EQ(world.next<WorkerExited>().signal, SIGKILL);
   EXPECT_NE(world.log("w1.0.log").find("state T"), std::string::npos);
 }

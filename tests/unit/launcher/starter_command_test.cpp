@@ -4,7 +4,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/launcher/scheduler_job.hpp>
 
-#include "agent_words.hpp"
+#include "agent_errors.hpp"
 #include "starter_command.hpp"
 
 namespace dtrain::launcher {
@@ -13,47 +13,48 @@ namespace {
 using Words = std::vector<std::string>;
 const Words kAgent = {"/opt/dtrain", "agent", "--join", "/jobs/a b/join_1.json"};
 
-std::string line_for(Starter starter, const std::string& program, const std::string& host, bool as_root = false) {
+std::string line_for(ProcessStarter starter, const std::string& program, const std::string& host,
+                     bool as_root = false) {
   return join(starter_command({starter, program, as_root, "login.site"}, {.name = host, .host = host}, kAgent), "|");
 }
 
 TEST(StarterCommand, OfOpenMpiLeavesAllProcessorsToTheWorkers) {
-  EXPECT_EQ(line_for(Starter::open_mpi, "/usr/bin/mpirun", "h1"),
+  EXPECT_EQ(line_for(ProcessStarter::open_mpi, "/usr/bin/mpirun", "h1"),
             "/usr/bin/mpirun|--host|h1|-np|1|--bind-to|none|/opt/dtrain|agent|--join|/jobs/a b/join_1.json");
-  EXPECT_EQ(line_for(Starter::open_mpi, "/usr/bin/mpirun", "h1", true),
+  EXPECT_EQ(line_for(ProcessStarter::open_mpi, "/usr/bin/mpirun", "h1", true),
             "/usr/bin/mpirun|--host|h1|-np|1|--bind-to|none|--allow-run-as-root|/opt/dtrain|agent|--join|"
             "/jobs/a b/join_1.json");
 }
 
 TEST(StarterCommand, OfMpichNamesTheHostInItsOwnWay) {
-  EXPECT_EQ(line_for(Starter::hydra, "/opt/mpich/bin/mpirun", "h1", true),
+  EXPECT_EQ(line_for(ProcessStarter::hydra, "/opt/mpich/bin/mpirun", "h1", true),
             "/opt/mpich/bin/mpirun|-hosts|h1|-n|1|/opt/dtrain|agent|--join|/jobs/a b/join_1.json");
 }
 
 TEST(StarterCommand, OfSlurmSharesTheNodeAndWaitsForNobody) {
-  EXPECT_EQ(line_for(Starter::srun, "/usr/bin/srun", "n7"),
+  EXPECT_EQ(line_for(ProcessStarter::srun, "/usr/bin/srun", "n7"),
             "/usr/bin/srun|--overlap|--nodes=1|--ntasks=1|--nodelist=n7|--cpu-bind=none|--mpi=none|--input=none|"
             "--kill-on-bad-exit=0|--export=ALL|--immediate=30|--job-name=dtrain-agent|--quiet|/opt/dtrain|agent|--join|"
             "/jobs/a b/join_1.json");
 }
 
 TEST(StarterCommand, OfGridEngineIsNoneOnTheJobsOwnHost) {
-  EXPECT_EQ(line_for(Starter::qrsh, "/usr/bin/qrsh", "h1"),
+  EXPECT_EQ(line_for(ProcessStarter::qrsh, "/usr/bin/qrsh", "h1"),
             "/usr/bin/qrsh|-inherit|-nostdin|-noshell|h1|/opt/dtrain|agent|--join|/jobs/a b/join_1.json");
-  EXPECT_EQ(line_for(Starter::qrsh, "/usr/bin/qrsh", "login"), "/opt/dtrain|agent|--join|/jobs/a b/join_1.json");
+  EXPECT_EQ(line_for(ProcessStarter::qrsh, "/usr/bin/qrsh", "login"), "/opt/dtrain|agent|--join|/jobs/a b/join_1.json");
 }
 
 TEST(StarterCommand, RefusesAUserAndAPort) {
-  const StarterCall call{Starter::srun, "/usr/bin/srun"};
+  const StarterCall call{ProcessStarter::srun, "/usr/bin/srun"};
   EXPECT_THROW(starter_command(call, {.name = "u@h1", .user = "u", .host = "h1"}, kAgent), UsageError);
   EXPECT_THROW(starter_command(call, {.name = "h1:22", .host = "h1", .port = 22}, kAgent), UsageError);
 }
 
 TEST(KindOfMpirun, IsToldByWhatItSays) {
-  EXPECT_EQ(kind_of_mpirun("mpirun (Open MPI) 4.1.4\n\nReport bugs to"), Starter::open_mpi);
-  EXPECT_EQ(kind_of_mpirun("mpirun (Open MPI) 5.0.3"), Starter::open_mpi);
-  EXPECT_EQ(kind_of_mpirun("HYDRA build details:\n    Version: 4.0.2\n"), Starter::hydra);
-  EXPECT_EQ(kind_of_mpirun("Intel(R) MPI Library for Linux* OS, Version 2021.9"), Starter::hydra);
+  EXPECT_EQ(kind_of_mpirun("mpirun (Open MPI) 4.1.4\n\nReport bugs to"), ProcessStarter::open_mpi);
+  EXPECT_EQ(kind_of_mpirun("mpirun (Open MPI) 5.0.3"), ProcessStarter::open_mpi);
+  EXPECT_EQ(kind_of_mpirun("HYDRA build details:\n    Version: 4.0.2\n"), ProcessStarter::hydra);
+  EXPECT_EQ(kind_of_mpirun("Intel(R) MPI Library for Linux* OS, Version 2021.9"), ProcessStarter::hydra);
   EXPECT_THROW(kind_of_mpirun("LAM 7.1.4\n"), UsageError);
 }
 
@@ -69,9 +70,9 @@ TEST(WithoutSecrets, TakesKeysOutAndNothingElse) {
 }
 
 TEST(AgentWords, AreItsOwnWhereOthersSpeakToo) {
-  EXPECT_EQ(agent_words("----\ndtrain: h1: no such folder\nhint: mount it\nmpirun noticed that\n"),
+  EXPECT_EQ(agent_errors("----\ndtrain: h1: no such folder\nhint: mount it\nmpirun noticed that\n"),
             "h1: no such folder; hint: mount it");
-  EXPECT_EQ(agent_words("srun: error: a\n\n  b\n"), "srun: error: a; b");
+  EXPECT_EQ(agent_errors("srun: error: a\n\n  b\n"), "srun: error: a; b");
 }
 
 TEST(SallocCommand, AsksForWholeHostsThatMayFail) {

@@ -22,12 +22,12 @@ struct Script {
     std::filesystem::create_directory(folder / "job");
   }
   StarterLauncherOptions options() const {
-    return {.starter = Starter::hydra,
+    return {.starter = ProcessStarter::hydra,
             .program = folder / "mpirun",
             .environment = {"PATH=/usr/bin:/bin", "SCRIPT_OF=" + folder.path().string()},
             .agent_command = {"agent"}};
   }
-  elastic::AgentJoin join() const {
+  elastic::AgentOrder join() const {
     return {.address = "127.0.0.1",
             .port = 7,
             .token = "secret",
@@ -61,7 +61,7 @@ TEST(StarterLauncher, TellsTheAgentByAFileThatOnlyItsOwnerReads) {
 TEST(StarterLauncher, SaysWhyAnAgentDidNotStart) {
   Script script("echo noise; echo 'dtrain: h1: cannot join the job' >&2; exit 4");
   StarterLauncher launcher(script.options());
-  EXPECT_EQ(script.start(launcher).get(), "mpirun ended with 4: h1: cannot join the job");
+  EXPECT_EQ(script.start(launcher).get(), "mpirun ended with exit code 4: h1: cannot join the job");
 }
 
 TEST(StarterLauncher, GivesAStarterUpThatStartsNothing) {

@@ -8,15 +8,15 @@
 namespace dtrain::launcher {
 namespace {
 
-using elastic::Circle;
 using elastic::HostDown;
 using elastic::HostKnows;
 using elastic::HostUp;
 using elastic::Member;
+using elastic::VoterSet;
 using elastic::WorkerSays;
 
-elastic::NetworkCrewOptions outliving() {
-  elastic::NetworkCrewOptions options;
+elastic::NetworkAgentPoolOptions outliving() {
+  elastic::NetworkAgentPoolOptions options;
   options.outlive = true;
   options.silence = 3s;
   return options;
@@ -30,19 +30,19 @@ void start_one(World& world) {
   world.next<WorkerSays>();
 }
 
-Circle circle_of(const std::string& host) { return {.generation = 1, .agents = {{host, "", {}}}, .members = {}}; }
+VoterSet voter_set_of(const std::string& host) { return {.generation = 1, .voters = {{host, "", {}}}, .members = {}}; }
 
 TEST(Takeover, AgentsKeepTheirWorkersAndTellTheNextCoordinatorAboutThem) {
   World world(agent_with_worker(), outliving());
   start_one(world);
   const auto workers = world.worker_processes();
-  const auto reports = world.take_over({circle_of("w1")});
+  const auto reports = world.take_over({voter_set_of("w1")});
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].host, "w1");
   ASSERT_EQ(reports[0].workers.size(), 1u);
   EXPECT_EQ(reports[0].workers[0].worker, 1u);
   EXPECT_EQ(std::get<elastic::Hello>(reports[0].workers[0].said.at(0)).pid, 7);
-  world.act([](auto& crew) { crew.send(1, elastic::Freeze{9}); });
+  world.act([](auto& agent_pool) { agent_pool.send(1, elastic::Freeze{9}); });
   EXPECT_TRUE(holds_soon([&] { return world.printed("w1.0 told {\"type\":\"freeze\",\"generation\":9}"); }));
   EXPECT_EQ(world.worker_processes(), workers);
 }
@@ -50,10 +50,10 @@ TEST(Takeover, AgentsKeepTheirWorkersAndTellTheNextCoordinatorAboutThem) {
 TEST(Takeover, WhatWorkersSayMeanwhileIsNotLost) {
   World world(agent_with_worker(), outliving());
   start_one(world);
-  world.drop_crew();
+  world.drop_agent_pool();
   for (const pid_t worker : world.worker_processes()) ::kill(worker, SIGKILL);
   holds_soon([&] { return world.worker_processes().empty(); });
-  EXPECT_EQ(world.take_over({circle_of("w1")})[0].workers.size(), 1u) << "it is known until its end is";
+  EXPECT_EQ(world.take_over({voter_set_of("w1")})[0].workers.size(), 1u) << "it is known until its end is";
   EXPECT_EQ(world.next<elastic::WorkerExited>().signal, SIGKILL);
 }
 
@@ -61,22 +61,22 @@ TEST(Takeover, AgentsLearnWhoHasASayAndSaySo) {
   World world(agent_with_worker(), outliving());
   start_one(world);
   const std::vector<Member> members = {{.worker = 1, .host = "w1", .slot = 0, .data = {"127.0.0.1", 5}}};
-  world.act([&](auto& crew) { crew.tell_circle(4, true, members); });
+  world.act([&](auto& agent_pool) { agent_pool.announce_voters(4, true, members); });
   EXPECT_EQ(world.next<HostKnows>().generation, 4u);
-  const auto reports = world.take_over({circle_of("w1")});
-  const auto& committed = reports.at(0).circles.committed;
+  const auto reports = world.take_over({voter_set_of("w1")});
+  const auto& committed = reports.at(0).voters.committed;
   ASSERT_TRUE(committed);
   EXPECT_EQ(committed->members, members);
-  EXPECT_EQ(committed->agents.at(0).host, "w1");
-  EXPECT_NE(committed->agents.at(0).address.port, 0);
+  EXPECT_EQ(committed->voters.at(0).host, "w1");
+  EXPECT_NE(committed->voters.at(0).address.port, 0);
 }
 
 TEST(Takeover, WhoDoesNotComeIsNotWaitedForForEver) {
   World world(agent_with_worker(), outliving());
   start_one(world);
-  Circle circle = circle_of("w1");
-  circle.agents.push_back({"w2", "", {}});
-  EXPECT_EQ(world.take_over({circle}, 5s).size(), 1u);
+  VoterSet voter_set = voter_set_of("w1");
+  voter_set.voters.push_back({"w2", "", {}});
+  EXPECT_EQ(world.take_over({voter_set}, 5s).size(), 1u);
 }
 
 TEST(Takeover, AnAgentThatComesBackTooLateStartsAnew) {
@@ -84,7 +84,7 @@ TEST(Takeover, AnAgentThatComesBackTooLateStartsAnew) {
   start_one(world);
   const auto before = world.worker_processes();
   for (const pid_t agent : world.agents()) ::kill(agent, SIGSTOP);
-  EXPECT_EQ(world.take_over({circle_of("w1")}, 100ms).size(), 0u);
+  EXPECT_EQ(world.take_over({voter_set_of("w1")}, 100ms).size(), 0u);
   for (const pid_t agent : world.agents()) ::kill(agent, SIGCONT);
   EXPECT_EQ(world.next<HostUp>().host, "w1");
   EXPECT_TRUE(holds_soon([&] { return world.worker_processes().empty(); })) << before.size();
@@ -93,7 +93,7 @@ TEST(Takeover, AnAgentThatComesBackTooLateStartsAnew) {
 }
 
 TEST(Takeover, AnAgentThatIsSilentIsLostAndComesBack) {
-  elastic::NetworkCrewOptions options = outliving();
+  elastic::NetworkAgentPoolOptions options = outliving();
   options.silence = 1s;
   World world(agent_with_worker(), options);
   start_one(world);
@@ -106,7 +106,7 @@ TEST(Takeover, AnAgentThatIsSilentIsLostAndComesBack) {
 }
 
 TEST(Takeover, AnAgentThatMayNotOutliveEndsWhenTheCoordinatorIsSilent) {
-  elastic::NetworkCrewOptions options;
+  elastic::NetworkAgentPoolOptions options;
   options.silence = 1s;
   World world(agent_with_worker(), options);
   start_one(world);

@@ -1,4 +1,4 @@
-// A crew with real agents on this machine, driven from the test's thread.
+// An agent pool with real agents on this machine, driven from the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
-#include <dtrain/elastic/network_crew.hpp>
+#include <dtrain/elastic/network_agent_pool.hpp>
 #include <dtrain/launcher/local_launcher.hpp>
 
 namespace dtrain::launcher {
@@ -54,7 +54,7 @@ inline std::string command_line_of(pid_t process) {
 
 class World {
  public:
-  explicit World(std::vector<std::string> agent_command, elastic::NetworkCrewOptions options = {}) {
+  explicit World(std::vector<std::string> agent_command, elastic::NetworkAgentPoolOptions options = {}) {
     std::string name = testing::TempDir() + "dtrain-launch-XXXXXX";
     folder_ = ::mkdtemp(name.data());
     options.job_folder = folder_;
@@ -70,12 +70,12 @@ class World {
     loop_ = std::make_unique<net::Loop>();
     launcher_ = std::make_unique<LocalLauncher>(std::move(agent_command));
     options_ = options;
-    make_crew();
+    make_agent_pool();
     thread_ = std::thread([this] { loop_->run(); });
   }
 
   ~World() {
-    drop_crew();
+    drop_agent_pool();
     launcher_ = nullptr;
     loop_->stop();
     thread_.join();
@@ -83,32 +83,32 @@ class World {
     std::filesystem::remove_all(folder_);
   }
 
-  // Calls on the loop's thread, as the crew wants it.
+  // Calls on the loop's thread, as the agent pool wants it.
   template <typename Act>
   void act(const Act& act) {
-    on_loop([&] { act(*crew_); });
+    on_loop([&] { act(*agent_pool_); });
   }
-  void drop_crew() {
-    on_loop([&] { crew_ = nullptr; });
+  void drop_agent_pool() {
+    on_loop([&] { agent_pool_ = nullptr; });
   }
   // Another coordinator, one term later, which these agents find in the folder; what they report.
-  std::vector<elastic::HostReport> take_over(const std::vector<elastic::Circle>& circles,
+  std::vector<elastic::HostReport> take_over(const std::vector<elastic::VoterSet>& voters,
                                              std::chrono::milliseconds wait = 10s) {
     std::promise<std::vector<elastic::HostReport>> reports;
     ++options_.term;
     on_loop([&] {
-      make_crew();
-      crew_->gather(circles, wait, [&](auto gathered) { reports.set_value(std::move(gathered)); });
-      const elastic::Leader leader{options_.term, {crew_->address(), crew_->port()}};
+      make_agent_pool();
+      agent_pool_->collect_agents(voters, wait, [&](auto gathered) { reports.set_value(std::move(gathered)); });
+      const elastic::Leader leader{options_.term, {agent_pool_->address(), agent_pool_->port()}};
       write_file_atomic(folder_ / "leader.json", elastic::to_json(leader).dump());
     });
     return reports.get_future().get();
   }
   void start_host(const std::string& name) {
-    act([&](auto& crew) { crew.start_host({.name = name, .user = "", .host = name}); });
+    act([&](auto& agent_pool) { agent_pool.start_host({.name = name, .user = "", .host = name}); });
   }
   void start_worker(const std::string& host, int slot, elastic::WorkerId worker) {
-    act([&](auto& crew) { crew.start_worker(host, slot, worker); });
+    act([&](auto& agent_pool) { agent_pool.start_worker(host, slot, worker); });
   }
 
   // The next event of this kind; others before it are dropped.
@@ -151,7 +151,7 @@ class World {
 
   const Path& folder() const { return folder_; }
   const std::string& token() const { return token_; }
-  std::uint16_t port() const { return crew_->port(); }
+  std::uint16_t port() const { return agent_pool_->port(); }
   net::Loop& loop() { return *loop_; }
 
  private:
@@ -164,25 +164,26 @@ class World {
     });
     done.get_future().wait();
   }
-  void make_crew() {
-    crew_ = nullptr;
-    crew_ = std::make_unique<elastic::NetworkCrew>(*loop_, *launcher_, options_, [this](elastic::CrewEvent event) {
-      const std::lock_guard lock(mutex_);
-      events_.push_back(std::move(event));
-      wake_.notify_all();
-    });
+  void make_agent_pool() {
+    agent_pool_ = nullptr;
+    agent_pool_ = std::make_unique<elastic::NetworkAgentPool>(*loop_, *launcher_, options_,
+                                                              [this](elastic::AgentPoolEvent event) {
+                                                                const std::lock_guard lock(mutex_);
+                                                                events_.push_back(std::move(event));
+                                                                wake_.notify_all();
+                                                              });
   }
 
   Path folder_;
-  elastic::NetworkCrewOptions options_;
+  elastic::NetworkAgentPoolOptions options_;
   std::string token_, mark_;
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<LocalLauncher> launcher_;
-  std::unique_ptr<elastic::NetworkCrew> crew_;
+  std::unique_ptr<elastic::NetworkAgentPool> agent_pool_;
   std::thread thread_;
   std::mutex mutex_;  // guards all below
   std::condition_variable wake_;
-  std::vector<elastic::CrewEvent> events_;
+  std::vector<elastic::AgentPoolEvent> events_;
   std::size_t next_ = 0;
   std::vector<std::string> output_;
 };

@@ -70,17 +70,16 @@ struct JobEnd {
 };
 
 // An executable that does as another one does, as far as nothing is overridden.
-class Around : public backend::Executable {
+class Around : public backend::HostExecutable {
  public:
   explicit Around(std::unique_ptr<backend::Executable> inner) : inner_(std::move(inner)) {}
   void enqueue(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
-               const backend::StepKey& key, backend::ContributionSink& sink) override {
+               const backend::StepKey& key, backend::StepSink sink) override {
     inner_->enqueue(batch, shards, key, sink);
   }
   void synchronize() override { inner_->synchronize(); }
-  void apply(std::span<const float> contribution, const backend::Update& update) override {
-    inner_->apply(contribution, update);
-  }
+  backend::StepMetrics set_sum(backend::StepSum sum) override { return inner_->set_sum(sum); }
+  void apply(const backend::Update& update) override { inner_->apply(update); }
   backend::StepMetrics evaluate(const backend::HostBatch& batch, std::span<float> logits) override {
     return inner_->evaluate(batch, logits);
   }
@@ -98,8 +97,8 @@ class Flawed final : public Around {
  public:
   Flawed(std::unique_ptr<backend::Executable> inner, int good_steps)
       : Around(std::move(inner)), good_steps_(good_steps) {}
-  void apply(std::span<const float> contribution, const backend::Update& update) override {
-    inner_->apply(contribution, update);
+  void apply(const backend::Update& update) override {
+    inner_->apply(update);
     if (good_steps_-- > 0) return;
     backend::ModelState state = inner_->read_state();
     state.parameters[5] += 1e-3f;
@@ -115,8 +114,8 @@ class Wavering final : public Around {
  public:
   using Around::Around;
   void enqueue(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
-               const backend::StepKey& key, backend::ContributionSink& sink) override {
-    Sink wavering(sink);
+               const backend::StepKey& key, backend::StepSink sink) override {
+    Sink wavering(sink.require_host());
     inner_->enqueue(batch, shards, key, wavering);
     inner_->synchronize();
   }

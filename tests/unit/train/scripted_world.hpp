@@ -115,8 +115,8 @@ class ScriptedMembership final : public elastic::Membership {
       : world_(world), worker_(worker), on_point_(std::move(on_point)) {}
 
   void probed(const std::string& hash) override { probe = hash; }
-  elastic::Entry enter(const elastic::Standing& standing) override {
-    standing_ = standing;
+  elastic::Entry enter(const elastic::TrainingPosition& position) override {
+    position_ = position;
     const auto next = world_.next_of(worker_, index_);
     if (next && world_.generation(*next).told) {
       index_ = next;
@@ -130,7 +130,7 @@ class ScriptedMembership final : public elastic::Membership {
             .communicator = std::move(communicator),
             .reason = {}};
   }
-  void entered(const elastic::Standing& standing) override { standing_ = standing; }
+  void entered(const elastic::TrainingPosition& position) override { position_ = position; }
 
   std::uint64_t vote() override {
     die_at(Point::voting);
@@ -138,7 +138,7 @@ class ScriptedMembership final : public elastic::Membership {
   }
   elastic::Verdict judge(std::span<const std::uint64_t>, bool at_epoch_end) override {
     const ScriptedGeneration& now = world_.generation(*index_);
-    if (now.killed || now.frozen || standing_.samples_seen < now.until || (now.at_epoch_end && !at_epoch_end)) {
+    if (now.killed || now.frozen || position_.samples_seen < now.until || (now.at_epoch_end && !at_epoch_end)) {
       return elastic::Verdict::go_on;
     }
     return now.stops ? elastic::Verdict::stop : elastic::Verdict::change;
@@ -147,11 +147,11 @@ class ScriptedMembership final : public elastic::Membership {
   void begin_apply() override {
     die_at(Point::before_apply);
     const ScriptedGeneration& now = world_.generation(*index_);
-    if (now.frozen == worker_ && standing_.samples_seen >= now.until) throw PeerLost("frozen");
+    if (now.frozen == worker_ && position_.samples_seen >= now.until) throw PeerLost("frozen");
   }
-  void end_apply(const elastic::Standing& standing) override {
-    standing_ = standing;
-    world_.stands(worker_, standing.samples_seen);
+  void end_apply(const elastic::TrainingPosition& position) override {
+    position_ = position;
+    world_.stands(worker_, position.samples_seen);
     die_at(Point::after_apply);
   }
   void lost(const PeerLost&) override { ++losses; }
@@ -165,9 +165,9 @@ class ScriptedMembership final : public elastic::Membership {
   void report(const Json&) override {}
 
   void die_at(Point point) const {
-    if (on_point_) on_point_(worker_, point, standing_.samples_seen);
+    if (on_point_) on_point_(worker_, point, position_.samples_seen);
     const ScriptedGeneration& now = world_.generation(*index_);
-    if (now.killed == worker_ && now.point == point && standing_.samples_seen >= now.until) throw Killed();
+    if (now.killed == worker_ && now.point == point && position_.samples_seen >= now.until) throw Killed();
   }
 
   bool all_reached(std::uint64_t samples_seen) const {
@@ -182,7 +182,7 @@ class ScriptedMembership final : public elastic::Membership {
   const int worker_;
   const std::function<void(int, Point, std::uint64_t)> on_point_;
   std::optional<std::size_t> index_;
-  elastic::Standing standing_;
+  elastic::TrainingPosition position_;
 };
 
 }  // namespace dtrain::train

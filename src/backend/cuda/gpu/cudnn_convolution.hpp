@@ -39,7 +39,7 @@ class CudnnConvolution {
   bool run();
 
  private:
-  // Of the first ones, all computed; kept for later runs.
+  // Measures the first ones, all computed; kept for later runs.
   std::optional<Plan> fastest();
   std::optional<double> seconds_of(const Plan& plan) const;
   cudnnStatus_t start(const Plan& plan) const;

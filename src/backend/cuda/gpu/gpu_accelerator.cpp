@@ -44,7 +44,7 @@ class GpuAccelerator final : public Accelerator {
     cudaFree(memory);
   }
 
-  // Memory that is not page-locked is copied before this returns; nobody hands out another kind.
+  // Memory that is not page-locked is copied before this returns; callers pass no other kind.
   void upload(void* to, const void* from, std::size_t bytes) override {
     use();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "a copy to the GPU");

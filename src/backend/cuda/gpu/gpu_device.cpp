@@ -70,11 +70,10 @@ struct Step {
   std::unique_ptr<CudnnConvolution> convolution;  // null: by definition, or no convolution
 };
 
-int milestones_in(const std::vector<Call>& calls) {
+int markers_in(const std::vector<Call>& calls) {
   int number = 0;
   for (const Call& call : calls) {
-    if (const auto* const milestone = std::get_if<Milestone>(&call.work))
-      number = std::max(number, milestone->number + 1);
+    if (const auto* const marker = std::get_if<EventMarker>(&call.work)) number = std::max(number, marker->number + 1);
   }
   return number;
 }
@@ -84,7 +83,7 @@ int milestones_in(const std::vector<Call>& calls) {
 class GpuRecording final : public Recording {
  public:
   GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls)
-      : gpu_(gpu), stream_(stream), marks_(static_cast<std::size_t>(milestones_in(calls))) {
+      : gpu_(gpu), stream_(stream), marks_(static_cast<std::size_t>(markers_in(calls))) {
     for (Call& call : calls) {
       const auto* const convolution = std::get_if<Convolution>(&call.work);
       auto plan = convolution ? std::make_unique<CudnnConvolution>(cudnn, *convolution) : nullptr;
@@ -109,7 +108,7 @@ class GpuRecording final : public Recording {
 
  private:
   void start(Step& step) {
-    if (const auto* const milestone = std::get_if<Milestone>(&step.call.work)) return set(mark(milestone->number));
+    if (const auto* const marker = std::get_if<EventMarker>(&step.call.work)) return set(mark(marker->number));
     if (!std::holds_alternative<Convolution>(step.call.work)) {
       return check(launch(step.call.work, stream_), step.call.name);
     }
@@ -158,7 +157,7 @@ class GpuDevice final : public Device {
  public:
   GpuDevice(int index, const std::string& cudnn, const CudaOptions& options, const PlanStore& plans)
       : index_((check(cudaSetDevice(index), "its choice"), index)),
-        joins_(options.joins),
+        fuses_(options.fuses),
         functions_(load_cudnn(cudnn)) {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "the question for its memory");
@@ -244,7 +243,7 @@ class GpuDevice final : public Device {
     use();
     return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, std::move(calls));
   }
-  bool joins(const Convolution& work) const override { return joins_ && may_join(work) && cudnn_->has_plan_for(work); }
+  bool fuses(const Convolution& work) const override { return fuses_ && may_fuse(work) && cudnn_->has_plan_for(work); }
   std::uint64_t workspace_bytes() const override { return workspace_bytes_; }
 
  private:
@@ -257,7 +256,7 @@ class GpuDevice final : public Device {
   }
 
   const int index_;
-  const bool joins_;
+  const bool fuses_;
   const CudnnFunctions functions_;
   Stream stream_, copies_;
   Event mark_;

@@ -1,6 +1,6 @@
 #include "kernels.hpp"
 
-#include "launch_body.cuh"
+#include "launch_kernel.cuh"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -8,10 +8,10 @@ namespace {
 struct Launch {
   cudaStream_t stream;
   cudaError_t operator()(const Convolution&) const { return cudaErrorInvalidValue; }  // a library's work
-  cudaError_t operator()(const Milestone&) const { return cudaErrorInvalidValue; }    // an event
-  template <typename Body>
-  cudaError_t operator()(const Body& body) const {
-    return launch_body(body, stream);
+  cudaError_t operator()(const EventMarker&) const { return cudaErrorInvalidValue; }  // an event
+  template <typename Kernel>
+  cudaError_t operator()(const Kernel& kernel) const {
+    return launch_kernel(kernel, stream);
   }
 };
 

@@ -6,7 +6,7 @@
 
 namespace dtrain::backend::cuda {
 
-// Starts a body on the stream. Not for convolutions and milestones.
+// Starts a kernel on the stream. Not for convolutions and markers.
 cudaError_t launch(const Work& work, cudaStream_t stream);
 
 }  // namespace dtrain::backend::cuda

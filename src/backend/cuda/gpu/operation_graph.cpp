@@ -136,7 +136,7 @@ std::vector<const Descriptor*> OperationGraph::add_operations(const Convolution&
   const Memory memory = memory_of(work);
   std::vector<const Descriptor*> operations;
   const Descriptor& x =
-      work.normed.joined ? add_normed(work, operations) : add_tensor(work.dtype, memory.x, input_sizes(s));
+      work.normed.fused ? add_normed(work, operations) : add_tensor(work.dtype, memory.x, input_sizes(s));
   // Groups follow from the channels that the weights leave out.
   const Descriptor& weights = add_tensor(work.dtype, memory.weights, {s.out, s.group_in(), s.kernel_h, s.kernel_w});
   const Descriptor& y = add_tensor(work.dtype, memory.y, {s.n, s.out, s.out_h, s.out_w});

@@ -30,7 +30,7 @@ class OperationGraph {
   Descriptor& add_tensor(DType dtype, const void* memory, const std::array<std::int64_t, 4>& sizes);
   // One number a channel.
   Descriptor& add_channels(const float* memory, std::int64_t channels);
-  // What an operation hands to the next and nobody keeps; of the same kind as an input.
+  // What an operation hands to the next and then drops; of the same kind as an input.
   Descriptor& add_passing(const Convolution& work);
   // relu(x * factor + offset), and what it takes to compute it.
   const Descriptor& add_normed(const Convolution& work, std::vector<const Descriptor*>& operations);

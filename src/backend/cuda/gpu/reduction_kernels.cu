@@ -1,11 +1,11 @@
 #include "reduction_kernels.hpp"
 
-#include "launch_body.cuh"
+#include "launch_kernel.cuh"
 
 namespace dtrain::backend::cuda {
 
-cudaError_t launch(const SumOfTwo& body, cudaStream_t stream) { return launch_body(body, stream); }
-cudaError_t launch(const NarrowFloats& body, cudaStream_t stream) { return launch_body(body, stream); }
-cudaError_t launch(const WidenFloats& body, cudaStream_t stream) { return launch_body(body, stream); }
+cudaError_t launch(const SumOfTwo& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
+cudaError_t launch(const NarrowFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
+cudaError_t launch(const WidenFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 
 }  // namespace dtrain::backend::cuda

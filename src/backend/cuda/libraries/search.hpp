@@ -44,7 +44,7 @@ struct Probe {
 };
 using ProbeFile = Probe (*)(const Path& file);
 
-// The first file of the folders that is of the wanted version; else the problem tells what was met.
+// The first file of the folders that is of the wanted version; else the problem names what was found.
 CudaLibrary find_library(const LibraryWanted& wanted, const std::vector<std::string>& folders, ProbeFile probe);
 
 }  // namespace dtrain::backend::cuda

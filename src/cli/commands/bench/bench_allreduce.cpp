@@ -4,7 +4,8 @@
 #include <ctime>
 #include <optional>
 
-#include <dtrain/comm/rival.hpp>
+#include <dtrain/base/stats.hpp>
+#include <dtrain/comm/all_reduce_baseline.hpp>
 #include <dtrain/comm/tree.hpp>
 
 #include "bench/forked_ranks.hpp"
@@ -27,14 +28,17 @@ struct BenchOptions {
 };
 
 void bind(config::OptionSet& set, BenchOptions& options) {
-  set.group("Measuring");
-  set.add_numbers("--ranks", options.ranks, "N,N,...", "numbers of ranks, each a process of this machine");
-  set.add("--megabytes", options.megabytes, "MB", "of float32 that every rank brings", config::more_than(0));
-  set.add("--rounds", options.rounds, "N", "times that every algorithm runs, all of them in turn", config::at_least(1));
-  set.add("--mesh-ranks", options.mesh_ranks, "N", "ranks for the time until all are connected; 0: not measured",
-          config::between(0, 64));
-  set.add("--by-tcp", options.by_tcp, "let the tree use TCP, as it does between machines, and no Unix sockets");
-  set.add("--bfloat16", options.rounded, "let the tree round to bfloat16 and send that");
+  set.group("Measurement");
+  set.add_numbers("--ranks", options.ranks, "N,N,...",
+                  "numbers of ranks to measure; each rank is a process on this machine");
+  set.add("--megabytes", options.megabytes, "MB", "size of the float32 array that each rank contributes, in MB",
+          config::more_than(0));
+  set.add("--rounds", options.rounds, "N", "number of rounds; each round runs every algorithm once",
+          config::at_least(1));
+  set.add("--mesh-ranks", options.mesh_ranks, "N",
+          "number of ranks for measuring how long connecting all of them takes; 0 skips this", config::between(0, 64));
+  set.add("--by-tcp", options.by_tcp, "use TCP for dtrain's tree, as between machines, instead of Unix sockets");
+  set.add("--bfloat16", options.rounded, "round values to bfloat16 before dtrain's tree sends them");
 }
 
 // Of the threads of this process.
@@ -50,15 +54,15 @@ struct Cost {
 constexpr std::size_t kNumbersOfCost = 2;
 
 // What a step needs of one rank: its leaves, which are there already, added up here and then over all ranks.
-class Contestant {
+class BenchmarkCase {
  public:
-  Contestant(comm::Communicator& comm, std::int64_t size, bool rounded)
+  BenchmarkCase(comm::Communicator& comm, std::int64_t size, bool rounded)
       : comm_(comm),
         shape_{.shards = comm::power_of_two_at_least(comm.size()), .size = size, .rounded = rounded ? size : 0},
         span_(comm::shards_of_rank(comm.rank(), comm.size(), shape_.shards)),
         sum_(static_cast<std::size_t>(size)),
         leaf_(static_cast<std::size_t>(span_.last - span_.first > 1 ? size : 0)),
-        gloo_(comm::make_gloo_rival(comm, std::string(bench::kLoopback), sum_)) {}
+        gloo_(comm::make_gloo_baseline(comm, std::string(bench::kLoopback), sum_)) {}
 
   Cost cost_of(const std::string& name) {
     comm_.all_gather({});
@@ -112,12 +116,8 @@ class Contestant {
   const comm::ShardSpan span_;
   std::vector<float> sum_;   // Gloo adds up here
   std::vector<float> leaf_;  // every further leaf of a rank that has several
-  const std::unique_ptr<comm::Rival> gloo_;
+  const std::unique_ptr<comm::AllReduceBaseline> gloo_;
 };
-
-double quantile(const std::vector<double>& ascending, double share) {
-  return ascending[static_cast<std::size_t>(share * static_cast<double>(ascending.size() - 1) + 0.5)];
-}
 
 std::vector<std::string> contest_names() {
   std::vector<std::string> names = comm::gloo_algorithms();
@@ -162,10 +162,10 @@ Contest hold(int ranks, const BenchOptions& options) {
         comm::MeshPlan plan;
         const auto endpoint = me.make_endpoint(plan, !options.by_tcp);
         const auto comm = endpoint->connect(plan, kConnectDeadline);
-        Contestant contestant(*comm, size, options.rounded);
-        for (const std::string& name : names) contestant.check(name);
+        BenchmarkCase one(*comm, size, options.rounded);
+        for (const std::string& name : names) one.check(name);
         for (std::size_t run = 0; run < runs; ++run) {
-          const Cost cost = contestant.cost_of(names[run % names.size()]);
+          const Cost cost = one.cost_of(names[run % names.size()]);
           me.numbers()[kNumbersOfCost * run] = cost.seconds;
           me.numbers()[kNumbersOfCost * run + 1] = cost.cpu_seconds;
         }
@@ -255,7 +255,7 @@ ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& re
   std::vector<Contest> contests;
   for (const double ranks : options.ranks) {
     if (ranks < 2 || ranks > 64 || ranks != static_cast<int>(ranks)) {
-      throw UsageError(fmt::format("--ranks: {} is not a number of ranks from 2 to 64", ranks));
+      throw UsageError(fmt::format("--ranks: '{}' is not a whole number from 2 to 64", ranks));
     }
     contests.push_back(hold(static_cast<int>(ranks), options));
     if (!reporter.json()) answer(contests.back(), reporter);
@@ -273,8 +273,8 @@ ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& re
 }  // namespace
 
 std::unique_ptr<Command> make_bench_allreduce() {
-  auto command = make_command<BenchOptions>("bench allreduce",
-                                            "how fast ranks on this machine sum, beside Gloo's algorithms", act);
+  auto command = make_command<BenchOptions>(
+      "bench allreduce", "measure all-reduce between ranks on this machine, beside Gloo's algorithms", act);
   command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json"};
   command->see_also = {"bench train"};
   return command;

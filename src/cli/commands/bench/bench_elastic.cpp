@@ -5,6 +5,7 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/stats.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/networks.hpp>
@@ -12,7 +13,7 @@
 #include "bench/bench_job.hpp"
 #include "cli/command.hpp"
 #include "config/synthetic_data.hpp"
-#include "job/spec/host_edit.hpp"
+#include "job/spec/job_client.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -30,24 +31,24 @@ struct BenchOptions {
 };
 
 void bind(config::OptionSet& set, BenchOptions& options) {
-  set.group("What");
-  set.add("-n,--num-workers", options.workers, "N", "workers of the start", config::at_least(1));
-  set.add("--network", options.network, "NAME", "the network; its size is the state that a newcomer receives").offers =
-      config::Offers::networks;
-  set.add("--num-layers", options.layers, "N", "depth of the network; 0: its own", config::at_least(0));
-  set.add_shape("--image-shape", options.image, "small images keep steps short beside the state");
-  set.add("--global-batch", options.global_batch, "G", "samples of one step", config::at_least(1));
-  set.add("--logical-shards", options.shards, "V", "parts of a step, a power of two", config::at_least(1));
-  set.group("Measuring");
-  set.add("--rounds", options.rounds, "N", "how often everything is measured; the median counts", config::at_least(1));
-  set.add("--seconds", options.seconds, "S", "of steady training, in each round with and without --elastic",
-          config::more_than(0));
-}
-
-double median(std::vector<double> values) {
-  DTRAIN_CHECK(!values.empty(), "something was measured");
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  set.group("Options");
+  set.add("-n,--num-workers", options.workers, "N", "number of workers at the start", config::at_least(1));
+  set.add("--network", options.network, "NAME",
+          "network to train; its size is the size of the state that a joining worker receives")
+      .offers = config::Offers::networks;
+  set.add("--num-layers", options.layers, "N", "number of layers; 0 for the network's usual depth",
+          config::at_least(0));
+  set.add_shape(
+      "--image-shape", options.image,
+      "channels, height and width of the images; small images keep steps short compared with the state transfer");
+  set.add("--global-batch", options.global_batch, "G", "global batch: samples of one step over all workers",
+          config::at_least(1));
+  set.add("--logical-shards", options.shards, "V", "number of logical shards of a step, a power of two",
+          config::at_least(1));
+  set.group("Measurement");
+  set.add("--rounds", options.rounds, "N", "number of repetitions; the report shows the median", config::at_least(1));
+  set.add("--seconds", options.seconds, "S",
+          "seconds of steady training in each round, once with and once without --elastic", config::more_than(0));
 }
 
 // Seconds, one for each round.
@@ -215,7 +216,7 @@ ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& re
 
 std::unique_ptr<Command> make_bench_elastic() {
   auto command = make_command<BenchOptions>(
-      "bench elastic", "how long training pauses when workers come, go and die, on this machine", act);
+      "bench elastic", "measure how long training pauses when workers join, leave or fail, on this machine", act);
   command->examples = {"dtrain bench elastic --num-layers 50 --json", "dtrain bench elastic -n 4 --seconds 10"};
   command->see_also = {"bench train", "train", "events"};
   return command;

@@ -29,23 +29,25 @@ void bind(config::OptionSet& set, BenchOptions& options) {
   options.data.augment.pad_size = 4;
   config::bind_network(set, options.network);
   set.group("Data");
-  set.add("--data-train", options.data.train, "record file; without it random images");
+  set.add("--data-train", options.data.train, "record files to train on (default random images)");
   config::bind_data_threads(set, options.data);
   config::bind_image(set, options.data);
   config::bind_augmentation(set, options.data);
   config::bind_batch(set, options.compute);
   config::bind_device(set, options.compute, 1);
-  set.group("Measuring");
-  set.add("--warmup", options.length.warmup, "STEPS", "steps before measuring begins", config::at_least(0));
-  set.add("--steps", options.length.steps, "N", "steps to measure; 0: as many as fit into --seconds",
+  set.group("Measurement");
+  set.add("--warmup", options.length.warmup, "STEPS", "number of warm-up steps before the measurement",
           config::at_least(0));
-  set.add_zero_or_one("--join-passes", options.compute.cuda.joins,
-                      "on a GPU, let cuDNN compute at once what it can; 0: in passes of their own, to compare");
+  set.add("--steps", options.length.steps, "N", "number of steps to measure; 0 measures for --seconds",
+          config::at_least(0));
+  set.add_zero_or_one("--join-passes", options.compute.cuda.fuses,
+                      "on a GPU, 1 lets cuDNN fuse operations; 0 runs each in a pass of its own, for comparison");
   set.add("--time-plans", options.compute.cuda.plans_to_time, "K",
-          "on a GPU, time K plans of cuDNN for each convolution that no earlier run timed; the fastest is kept in "
-          "~/.cache/dtrain and used by every later run on this kind of GPU, so that all hosts of a job need the same",
+          "on a GPU, number of cuDNN plans to time for each convolution that has no timing yet. The fastest is stored "
+          "in ~/.cache/dtrain, and later runs on this kind of GPU use it; all hosts of a job need the same file",
           config::at_least(0));
-  set.add("--seconds", options.length.seconds, "S", "how long to measure where --steps is 0", config::more_than(0));
+  set.add("--seconds", options.length.seconds, "S", "duration of the measurement in seconds if --steps is 0",
+          config::more_than(0));
 }
 
 struct BenchResult {
@@ -166,7 +168,7 @@ void answer_determinism(const BenchResult& result, Reporter& reporter) {
   reporter.answer(cost.unknown.empty()
                       ? fmt::format("deterministic: {:.3f} x the step of --deterministic off ({:.2f} ms, {:.2f} ms)",
                                     cost.ratio(), 1e3 * cost.seconds_on, 1e3 * cost.seconds_off)
-                      : fmt::format("deterministic: what it costs is unknown: {}", cost.unknown));
+                      : fmt::format("cost of --deterministic on is unknown: {}", cost.unknown));
 }
 
 void answer_summary(const BenchResult& result, Reporter& reporter) {
@@ -213,7 +215,9 @@ ExitCode act(const BenchOptions& options, const config::OptionSet& set, Reporter
 }  // namespace
 
 std::unique_ptr<Command> make_bench_train() {
-  auto command = make_command<BenchOptions>("bench train", "how fast this machine trains, and how near its limit", act);
+  auto command = make_command<BenchOptions>(
+      "bench train", "measure how fast this machine trains, compared with its bare convolutions", act);
+  command->first_options = {"network", "num-layers", "batch-size", "device", "dtype", "seconds"};
   command->examples = {
       "dtrain bench train --network resnet-v1 --num-layers 20 --batch-size 128 --dtype bfloat16 --json",
       "dtrain bench train --threads 2 --logical-shards 4 --steps 50"};

@@ -7,7 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
-#include "job/coordinator/cluster_bridge.hpp"
+#include "job/coordinator/cluster_tag_sync.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -21,11 +21,12 @@ struct AddCommand {
 
 void bind(config::OptionSet& set, AddCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("How many");
-  set.add("COUNT", options.count, "COUNT", "further workers", config::between(1, 1'000)).required = true;
-  set.add("--min-workers", options.least, "M", "fewer are not worth it (all of them)", config::at_least(1));
-  config::bind_yes(set, options.yes, "start them without asking");
-  set.add("--no-wait", options.no_wait, "return when the machines are ordered");
+  set.group("Workers");
+  set.add("COUNT", options.count, "COUNT", "number of workers to add", config::between(1, 1'000)).required = true;
+  set.add("--min-workers", options.least, "M", "add no worker unless at least M can be started (default all of them)",
+          config::at_least(1));
+  config::bind_yes(set, options.yes, "start the machines without asking for confirmation");
+  set.add("--no-wait", options.no_wait, "return once the machines are requested, without waiting until they are ready");
 }
 
 Json document(const cluster::Fleet& fleet, const cluster::AddResult& result) {
@@ -46,7 +47,7 @@ ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Reporter& repo
   const ExitCode settled = cluster::settle_nodes(fleet, patience, reporter);
   cluster::ClusterHead head(fleet, patience);
   const auto note = [&reporter](const std::string& line) { reporter.note(line); };
-  job::bridge_round(cloud.aws(), fleet.name, *job::make_far_job(head, {}), note);
+  job::sync_tags(cloud.aws(), fleet.name, *job::make_remote_job(head, {}), note);
   return settled;
 }
 
@@ -54,7 +55,7 @@ ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Reporter& repo
 ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, Reporter& reporter) {
   if (!fleet.emr) {
     throw UsageError(fmt::format("the EMR cluster of {} has ended", fleet.name),
-                     fmt::format("dtrain cluster up {} makes another", fleet.name));
+                     fmt::format("dtrain cluster up {} creates a new one", fleet.name));
   }
   require_consent(options.yes, fmt::format("cluster {}: start {} more?", fleet.name, options.count), reporter);
   const int wanted = cluster::grow_emr(cloud.aws(), *fleet.emr, options.count);
@@ -72,14 +73,14 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
   if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, reporter);
-  const cluster::Wish wish = wish_of(options.place.name, {}, set, fleet);
-  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
-  const std::vector<std::string> types(static_cast<std::size_t>(options.count), wish.spec.instance_types.front());
+  const cluster::ClusterRequest request = cluster_request(options.place.name, {}, set, fleet);
+  const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
+  const std::vector<std::string> types(static_cast<std::size_t>(options.count), request.spec.instance_types.front());
   require_consent(options.yes,
                   fmt::format("cluster {}: start {} more, for ${:.2f} an hour?", fleet.name, options.count,
                               cluster::cost_of(types).hourly),
                   reporter);
-  const cluster::AddResult result = cluster::add_workers(cloud.work(!options.no_wait), wish, account, fleet,
+  const cluster::AddResult result = cluster::add_workers(cloud.context(!options.no_wait), request, account, fleet,
                                                          options.count, options.least.value_or(options.count));
   cluster::renew_ssh_entries(cloud.aws(), fleet.name, reporter);
   if (reporter.json()) reporter.answer_json(document(fleet, result));
@@ -97,7 +98,7 @@ ExitCode act(const AddCommand& options, const config::OptionSet& set, Reporter& 
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_add() {
-  auto command = make_command<AddCommand>("cluster add", "start further workers of a cluster", act);
+  auto command = make_command<AddCommand>("cluster add", "add workers to a cluster", act);
   command->examples = {"dtrain cluster add demo 2", "dtrain cluster add demo 8 --min-workers 4 --yes"};
   command->see_also = {"cluster remove", "cluster status"};
   return command;

@@ -100,7 +100,7 @@ ExitCode run_on_head(const std::string& name, const std::vector<std::string>& gi
   cluster::ClusterHead head(fleet, kPatience, [&reporter](const std::string& line) { reporter.detail(line); });
   if (!head.has_program()) {
     throw UsageError(fmt::format("cluster {} is not ready", name),
-                     fmt::format("dtrain cluster up {} goes on with it", name));
+                     fmt::format("dtrain cluster up {} completes it", name));
   }
   head.announce(fleet);
   FarProgram program(fleet);

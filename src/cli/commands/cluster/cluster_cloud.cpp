@@ -69,16 +69,17 @@ void ClusterCloud::note(const net::CallRecord& call) {
                                call.problem.empty() ? "" : ", " + call.problem));
 }
 
-cluster::Work ClusterCloud::work(bool wait) {
+cluster::AwsContext ClusterCloud::context(bool wait) {
   return {.aws = aws_,
           .say = [this](const std::string& line) { reporter_.note(line); },
           .wait = wait,
           .patience = std::chrono::seconds(place_.timeout_seconds)};
 }
 
-cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const config::OptionSet& set,
-                      const cluster::Fleet& fleet) {
-  cluster::Wish wish{.name = name, .options = fleet.options, .bundle_sha256 = launcher::program_archive().sha256};
+cluster::ClusterRequest cluster_request(const std::string& name, const cluster::Spec& spec,
+                                        const config::OptionSet& set, const cluster::Fleet& fleet) {
+  cluster::ClusterRequest request{
+      .name = name, .options = fleet.options, .bundle_sha256 = launcher::program_archive().sha256};
   const auto now = texts_of(spec);
   cluster::Spec fresh;
   config::OptionSet known;
@@ -86,42 +87,42 @@ cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const 
   for (const config::Option& option : known.options()) {
     const bool said = set.chosen(option.name()) || (option.name() == "image" && set.chosen("ami"));
     if (!said && fleet.group) continue;
-    wish.options.erase(option.name());
-    if (const auto text = now.find(option.name()); text != now.end()) wish.options.insert(*text);
+    request.options.erase(option.name());
+    if (const auto text = now.find(option.name()); text != now.end()) request.options.insert(*text);
   }
   Json texts = Json::object();
-  for (const auto& [option, text] : wish.options) texts[option] = text;
-  wish.spec = config::options_from<cluster::Spec>(texts);
+  for (const auto& [option, text] : request.options) texts[option] = text;
+  request.spec = config::options_from<cluster::Spec>(texts);
   // EMR has an image of its own.
-  if (wish.spec.on == "emr" && !wish.options.contains("image")) wish.spec.image.clear();
-  return wish;
+  if (request.spec.on == cluster::Service::emr && !request.options.contains("image")) request.spec.image.clear();
+  return request;
 }
 
 void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws) {
   if (fleet.exists()) return;
   throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
-                   fmt::format("dtrain cluster up {} makes it", fleet.name));
+                   fmt::format("dtrain cluster up {} creates it", fleet.name));
 }
 
 void require_consent(bool yes, const std::string& question, Reporter& reporter) {
   if (yes) return;
-  if (!isatty(STDIN_FILENO)) throw UsageError(question, "say --yes");
+  if (!isatty(STDIN_FILENO)) throw UsageError(question, "repeat the command with --yes");
   reporter.note(question + " [y/N]");
   std::string answer;
   std::getline(std::cin, answer);
   if (answer == "y" || answer == "yes") return;
-  throw UsageError("nothing was done");
+  throw UsageError("not confirmed: nothing was changed");
 }
 
 ExitCode change_cluster(const config::ClusterPlace& place, const std::function<ExitCode()>& change) {
   try {
     return change();
   } catch (const Stopped&) {
-    throw Interrupted(
-        stop_signal(), fmt::format("cluster {}: interrupted; what was made so far is still there", place.name),
-        fmt::format("run the same command again to go on, or dtrain cluster down {0}; dtrain cluster status {0} "
-                    "shows what there is",
-                    place.name));
+    throw Interrupted(stop_signal(),
+                      fmt::format("cluster {}: interrupted; the resources created so far remain", place.name),
+                      fmt::format("run the same command again to continue, or dtrain cluster down {0} to remove them; "
+                                  "dtrain cluster status {0} lists them",
+                                  place.name));
   }
 }
 

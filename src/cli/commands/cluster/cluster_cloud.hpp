@@ -22,7 +22,7 @@ class ClusterCloud {
   ClusterCloud(const config::ClusterPlace& place, Reporter& reporter);
   ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
   net::AwsCalls& aws() { return aws_; }
-  cluster::Work work(bool wait);
+  cluster::AwsContext context(bool wait);
 
  private:
   void note(const net::CallRecord& call);
@@ -38,17 +38,17 @@ class ClusterCloud {
 void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws);
 
 // What was asked for: what the person says now, and what `up` was told when the cluster was made.
-cluster::Wish wish_of(const std::string& name, const cluster::Spec& spec, const config::OptionSet& set,
-                      const cluster::Fleet& fleet);
+cluster::ClusterRequest cluster_request(const std::string& name, const cluster::Spec& spec,
+                                        const config::OptionSet& set, const cluster::Fleet& fleet);
 
 // Goes on only when the person agrees: by --yes, or at the terminal. Throws UsageError.
 void require_consent(bool yes, const std::string& question, Reporter& reporter);
 
 Json node_json(const cluster::Node& node);
-Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,
                const cluster::Fleet& fleet);
 Json attempts_json(const cluster::Launched& launched);
-void answer_plan(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+void answer_plan(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,
                  Reporter& reporter);
 
 // Does `change`, and says how it can be gone on with when it is interrupted or fails half-way.

@@ -20,10 +20,10 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
   Json nodes = Json::array(), unpriced = Json::array(), systems = Json::array();
   for (const cluster::Node& node : fleet.nodes) {
     const auto price = cluster::hourly_price(node.type);
-    const auto now = node.market == "spot" ? spot.prices.of(node.type, node.zone) : std::nullopt;
+    const auto now = node.market == cluster::Market::spot ? spot.prices.of(node.type, node.zone) : std::nullopt;
     nodes.push_back(Json::object({{"name", node.name},
                                   {"type", node.type},
-                                  {"market", node.market},
+                                  {"market", enum_name(cluster::kMarketNames, node.market)},
                                   {"hours", cluster::hours_of(node)},
                                   {"dollars_per_hour", price ? Json(*price) : Json()},
                                   {"spot_dollars_per_hour", now ? Json(*now) : Json()}}));
@@ -48,14 +48,14 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
 void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
                   Reporter& reporter) {
   if (fleet.on_emr()) {
-    reporter.answer(fmt::format("{}: these are the prices of its instances; EMR takes one of its own for each, on top",
+    reporter.answer(fmt::format("{}: these are the prices of its instances; EMR charges an extra fee for each instance",
                                 fleet.emr ? fmt::format("EMR cluster {} ({})", fleet.emr->id, fleet.emr->state)
                                           : "an EMR cluster, which has ended"));
   }
   for (const cluster::Node& node : fleet.nodes) {
     const auto price = cluster::hourly_price(node.type);
-    reporter.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type, node.market,
-                                cluster::hours_of(node),
+    reporter.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type,
+                                enum_name(cluster::kMarketNames, node.market), cluster::hours_of(node),
                                 price ? fmt::format("${:.3f} an hour", *price) : "price unknown"));
   }
   for (const cluster::Kept& one : storage) {
@@ -64,7 +64,9 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
   const cluster::Cost cost = cluster::cost_of(fleet);
   reporter.answer(fmt::format("${:.2f} an hour, ${:.2f} a day, ${:.2f} so far", cost.hourly, cost.hourly * kHoursOfADay,
                               cluster::cost_so_far(fleet)));
-  reporter.note("on demand in us-east-1; spot costs less, other regions differ, and disks and traffic come on top");
+  reporter.note(
+      "on-demand prices of us-east-1; spot instances cost less, other regions differ, and disks and traffic cost "
+      "extra");
   answer_spot(spot, reporter);
 }
 
@@ -88,7 +90,8 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_cost() {
-  auto command = make_command<CostCommand>("cluster cost", "what a cluster costs, and has cost so far", act);
+  auto command =
+      make_command<CostCommand>("cluster cost", "show what a cluster costs an hour and has cost so far", act);
   command->examples = {"dtrain cluster cost demo", "dtrain cluster cost demo --json"};
   command->see_also = {"cluster plan", "cluster status"};
   return command;

@@ -15,9 +15,10 @@ struct DownCommand {
 
 void bind(config::OptionSet& set, DownCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("How");
-  config::bind_yes(set, options.yes, "end it without asking");
-  set.add("--delete-storage", options.delete_storage, "also the file system that `up` made, with all that is in it")
+  set.group("Options");
+  config::bind_yes(set, options.yes, "end the machines without asking for confirmation");
+  set.add("--delete-storage", options.delete_storage,
+          "also delete the file system that `up` created, with all its content")
       .flag_only = true;
 }
 
@@ -51,8 +52,11 @@ void answer(const std::string& name, const cluster::DownResult& result, Reporter
 
 ExitCode end(const DownCommand& options, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
-  require_consent(options.yes, fmt::format("cluster {}: end all of it?", options.place.name), reporter);
-  const cluster::DownResult result = cluster::bring_down(cloud.work(true), options.place.name, options.delete_storage);
+  require_consent(options.yes,
+                  fmt::format("cluster {}: end all its machines and delete its resources?", options.place.name),
+                  reporter);
+  const cluster::DownResult result =
+      cluster::bring_down(cloud.context(true), options.place.name, options.delete_storage);
   cluster::remove_ssh_entries(options.place.name, reporter);
   if (reporter.json()) {
     reporter.answer_json(document(options.place.name, result));
@@ -69,7 +73,8 @@ ExitCode act(const DownCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_down() {
-  auto command = make_command<DownCommand>("cluster down", "end a cluster, and look that nothing of it is left", act);
+  auto command =
+      make_command<DownCommand>("cluster down", "end a cluster, and check that none of its resources is left", act);
   command->examples = {"dtrain cluster down demo", "dtrain cluster down demo --delete-storage --yes"};
   command->see_also = {"cluster up", "cluster status"};
   return command;

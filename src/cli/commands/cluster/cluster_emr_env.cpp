@@ -17,7 +17,7 @@
 #include <dtrain/launcher/sync.hpp>
 #include <dtrain/net/addresses.hpp>
 
-#include "job/coordinator/stop_watch.hpp"
+#include "job/report/stop_tokens.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -72,7 +72,7 @@ ExitCode copy_to(const std::vector<net::SshTarget>& targets, const EmrAdoption& 
         if (!failure->hint.empty()) reporter.note("hint: " + failure->hint);
       });
   if (stop_signal() != 0)
-    throw Interrupted(stop_signal(), launcher::stopped_text(endings), "every file there is whole");
+    throw Interrupted(stop_signal(), launcher::stopped_text(endings), "every file there is complete");
   std::vector<std::string> names;
   for (const net::SshTarget& target : targets) names.push_back(target.host);
   return launcher::sum_up(names, endings, reporter);
@@ -81,12 +81,12 @@ ExitCode copy_to(const std::vector<net::SshTarget>& targets, const EmrAdoption& 
 }  // namespace
 
 void bind(config::OptionSet& set, EmrAdoption& adoption) {
-  set.group("A cluster of Amazon EMR");
+  set.group("Amazon EMR");
   set.add("--emr", adoption.id, "ID",
-          "its id, j-..., in place of NAME: writes the addresses of its instances to a file");
-  set.add("--workers-file", adoption.workers_file, "PATH", "that file");
-  set.add("--everywhere", adoption.everywhere, "copy the file to all of its instances over ssh").flag_only = true;
-  set.add("--login", adoption.login, "USER", "of the instances");
+          "id (j-...) of an EMR cluster, given instead of NAME; the addresses of its instances are written to a file");
+  set.add("--workers-file", adoption.workers_file, "PATH", "file for these addresses");
+  set.add("--everywhere", adoption.everywhere, "copy the file to all instances over ssh").flag_only = true;
+  set.add("--login", adoption.login, "USER", "user name on the instances");
 }
 
 AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Reporter& reporter) {

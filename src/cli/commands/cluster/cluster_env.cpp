@@ -19,8 +19,8 @@ struct EnvCommand {
 };
 
 void bind(config::OptionSet& set, EnvCommand& options) {
-  set.group("Which cluster");
-  set.add("NAME", options.place.name, "NAME", "the cluster");
+  set.group("Cluster");
+  set.add("NAME", options.place.name, "NAME", "name of the cluster");
   config::bind_account(set, options.place);
   bind(set, options.emr);
 }
@@ -51,7 +51,8 @@ void answer(const std::string& name, const std::vector<std::string>& variables, 
 
 ExitCode act(const EnvCommand& options, const config::OptionSet&, Reporter& reporter) {
   if (options.place.name.empty() == options.emr.id.empty()) {
-    throw UsageError("which cluster is meant is not clear", "give its NAME, or --emr j-..., and not both");
+    throw UsageError("cluster env: give either NAME or --emr",
+                     "NAME for a cluster of `dtrain cluster up`, --emr j-... for a cluster of Amazon EMR");
   }
   config::ClusterPlace place = options.place;
   if (place.name.empty()) place.name = options.emr.id;
@@ -69,7 +70,7 @@ ExitCode act(const EnvCommand& options, const config::OptionSet&, Reporter& repo
 
 std::unique_ptr<Command> make_cluster_env() {
   auto command = make_command<EnvCommand>(
-      "cluster env", "the export lines by which programs of the CloudFormation templates and EMR know a cluster", act);
+      "cluster env", "print the export lines of a cluster for programs that use CloudFormation templates or EMR", act);
   command->examples = {"dtrain cluster env demo", "dtrain cluster env --emr j-2AXXXXXXGAPLF --everywhere"};
   command->see_also = {"cluster status", "cluster ssh"};
   return command;

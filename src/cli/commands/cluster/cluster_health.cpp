@@ -23,11 +23,12 @@ struct HealthCommand {
 
 void bind(config::OptionSet& set, HealthCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("How");
+  set.group("Options");
   bind_no_head(set, options.no_head);
-  set.add("--replace", options.replace, "start a worker for each impaired one, and end that; never the head")
+  set.add("--replace", options.replace,
+          "start a new worker for each impaired worker, then end the impaired one; the head is never replaced")
       .flag_only = true;
-  config::bind_yes(set, options.yes, "replace without asking");
+  config::bind_yes(set, options.yes, "replace machines without asking for confirmation");
 }
 
 struct Health {
@@ -127,10 +128,10 @@ void replace(const HealthCommand& options, const config::OptionSet& set, Cluster
   std::vector<std::string> names, types;
   for (const cluster::Node& node : bad) names.push_back(node.name), types.push_back(node.type);
   require_consent(options.yes,
-                  fmt::format("cluster {}: replace {} by new ones, for ${:.2f} an hour?", fleet.name,
+                  fmt::format("cluster {}: replace {} with new machines, for ${:.2f} an hour?", fleet.name,
                               fmt::join(names, ", "), cluster::cost_of(types).hourly),
                   reporter);
-  health.replaced = replace_workers(cloud, wish_of(fleet.name, {}, set, fleet), bad, options.no_head, reporter);
+  health.replaced = replace_workers(cloud, cluster_request(fleet.name, {}, set, fleet), bad, options.no_head, reporter);
   for (const Replaced& one : health.replaced) {
     if (!reporter.json())
       reporter.answer(
@@ -150,7 +151,7 @@ ExitCode check(const HealthCommand& options, const config::OptionSet& set, Repor
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
   if (options.replace && fleet.on_emr()) {
-    throw UsageError("EMR replaces its nodes by itself", "leave --replace out");
+    throw UsageError("--replace: Amazon EMR replaces impaired nodes automatically", "leave out --replace");
   }
   Health health = look(options, cloud, fleet);
   if (!health.news.empty()) reporter.note(health.news);
@@ -168,7 +169,7 @@ ExitCode act(const HealthCommand& options, const config::OptionSet& set, Reporte
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_health() {
-  auto command = make_command<HealthCommand>("cluster health", "whether the machines of a cluster are well", act);
+  auto command = make_command<HealthCommand>("cluster health", "check the health of a cluster's machines", act);
   command->examples = {"dtrain cluster health demo", "dtrain cluster health demo --json",
                        "dtrain cluster health demo --replace --yes"};
   command->see_also = {"cluster status", "cluster remove"};

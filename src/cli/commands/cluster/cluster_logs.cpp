@@ -21,7 +21,8 @@ struct LogsCommand {
 
 void bind(config::OptionSet& set, LogsCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("What").add("NODE", options.node, "NODE", "by name or instance id, as `cluster status` shows it");
+  set.group("Options").add("NODE", options.node, "NODE",
+                           "name or instance id of the node, as shown by `dtrain cluster status`");
 }
 
 std::string over_ssh(const cluster::Fleet& fleet, const cluster::Node& node) {
@@ -34,7 +35,8 @@ std::string over_ssh(const cluster::Fleet& fleet, const cluster::Node& node) {
 // EMR writes them every few minutes.
 std::string emr_logs(const cluster::Fleet& fleet, const cluster::Node& node) {
   if (fleet.emr->log_uri.empty()) {
-    throw UsageError(fmt::format("EMR cluster {} keeps no logs", fleet.emr->id), "make it with --log-uri s3://...");
+    throw UsageError(fmt::format("EMR cluster {} keeps no logs", fleet.emr->id),
+                     "create the cluster with --log-uri s3://...");
   }
   const bool slash = fleet.emr->log_uri.ends_with('/');
   return fmt::format("{}{}{}/node/{}/", fleet.emr->log_uri, slash ? "" : "/", fleet.emr->id, node.instance_id);
@@ -62,7 +64,7 @@ ExitCode act(const LogsCommand& options, const config::OptionSet&, Reporter& rep
   try {
     reporter.answer(trim(over_ssh(fleet, *node)));
   } catch (const RemoteError& error) {
-    reporter.warn(fmt::format("{}; this is what its console showed", error.what()));
+    reporter.warn(fmt::format("{}; its console output follows", error.what()));
     reporter.answer(trim(from_console(cloud.aws(), *node)));
   }
   return ExitCode::ok;
@@ -71,7 +73,7 @@ ExitCode act(const LogsCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_logs() {
-  auto command = make_command<LogsCommand>("cluster logs", "what a node said while it booted", act);
+  auto command = make_command<LogsCommand>("cluster logs", "print the boot log of a node", act);
   command->examples = {"dtrain cluster logs demo", "dtrain cluster logs demo w0001"};
   command->see_also = {"cluster ssh", "cluster status", "tail-logs"};
   return command;

@@ -9,7 +9,7 @@
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/launcher/agent_registry.hpp>
 
-#include "job/report/time_limit.hpp"
+#include "job/report/stop_tokens.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -34,17 +34,17 @@ void look(const cluster::Fleet& fleet, const Json& question, job::TimeLimit& lim
   limit.begin_again(kToAsk);
   if (!head.has_program()) {
     if (!head.waits_for_program()) {
-      found.unknown = "the head boots still";
+      found.unknown = "the head is still booting";
       return;
     }
     limit.begin_again(kToBring);
     head.bring_program();
-    found.news = "brought dtrain to the head, which waited for it";
+    found.news = "copied dtrain to the head, which was waiting for it";
     limit.begin_again(kToBegin + kToAsk);
     wait_for_answers(head);
   }
   if (!answers(head)) {
-    found.unknown = "the head has the program, and does not answer yet";
+    found.unknown = "the head has the program but does not answer yet";
     return;
   }
   head.announce(fleet);
@@ -53,7 +53,7 @@ void look(const cluster::Fleet& fleet, const Json& question, job::TimeLimit& lim
 
 // Where there is nothing to ask.
 std::string why_not(const cluster::Fleet& fleet) {
-  if (fleet.on_emr()) return "EMR runs the nodes";
+  if (fleet.on_emr()) return "Amazon EMR runs the nodes";
   const cluster::Node* head = fleet.head();
   if (!head) return "the cluster has no head";
   if (head->state != "running") return fmt::format("the head is {}", head->state);
@@ -78,13 +78,13 @@ HeadLook look_at_head(const cluster::Fleet& fleet, const Json& question) {
 }
 
 cluster::AgentWord HeadLook::agent_of(const cluster::Node& node, const cluster::Fleet& fleet) const {
-  if (fleet.emr) return {cluster::AgentWord::State::none, "EMR runs it"};
+  if (fleet.emr) return {cluster::AgentWord::State::none, "Amazon EMR runs it"};
   if (!unknown.empty()) return {cluster::AgentWord::State::unknown, unknown};
   return cluster::agent_of(node, fleet, answer);
 }
 
 void bind_no_head(config::OptionSet& set, bool& no_head) {
-  set.add("--no-head", no_head, "ask AWS only, and leave the head alone").flag_only = true;
+  set.add("--no-head", no_head, "query AWS only, and do not contact the head").flag_only = true;
 }
 
 }  // namespace dtrain::cli

@@ -27,6 +27,6 @@ HeadLook look_at_head(const cluster::Fleet& fleet, const Json& question);
 // --no-head: no such look.
 void bind_no_head(config::OptionSet& set, bool& no_head);
 // What there is to know without one.
-inline HeadLook no_look() { return {.unknown = "not asked, as --no-head says"}; }
+inline HeadLook no_look() { return {.unknown = "not contacted because of --no-head"}; }
 
 }  // namespace dtrain::cli

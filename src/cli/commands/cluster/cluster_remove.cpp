@@ -8,14 +8,14 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
-#include "job/coordinator/cluster_bridge.hpp"
+#include "job/coordinator/cluster_tag_sync.hpp"
 
 namespace dtrain::cli {
 namespace {
 
 constexpr const char* kEndedByEmr =
-    "is taken out of its group: EMR ends it once YARN's work there is done, and keeps the group smaller by one; "
-    "dtrain cluster status shows when it is gone";
+    "leaves its instance group: EMR ends it when its YARN work is done and reduces the group by one; dtrain cluster "
+    "status shows when it is gone";
 
 struct RemoveCommand {
   config::ClusterPlace place;
@@ -25,21 +25,22 @@ struct RemoveCommand {
 
 void bind(config::OptionSet& set, RemoveCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("Which node");
-  set.add("NODE", options.node, "NODE", "its name or instance id, as `cluster status` shows it").required = true;
-  set.add("--force", options.force, "also the head, a base worker, or below --min-workers").flag_only = true;
-  config::bind_yes(set, options.yes, "end it without asking");
-  set.add("--no-wait", options.no_wait, "return when the machine is told to end");
+  set.group("Node");
+  set.add("NODE", options.node, "NODE", "name or instance id of the node, as shown by `dtrain cluster status`")
+      .required = true;
+  set.add("--force", options.force, "allow ending the head or a base worker, or going below --min-workers").flag_only =
+      true;
+  config::bind_yes(set, options.yes, "end the machines without asking for confirmation");
+  set.add("--no-wait", options.no_wait, "return once the termination is requested");
 }
 
 void check_may_go(const RemoveCommand& options, const cluster::Node& node) {
   if (options.force) return;
-  const char* why = node.role == cluster::Role::head ? "the head, which holds the cluster together"
-                    : node.base ? "one of the workers that `up` started, which it would start again"
-                                : nullptr;
+  const char* why = node.role == cluster::Role::head ? "the head, which the other nodes depend on"
+                    : node.base                      ? "a base worker, which the next `up` would start again"
+                                                     : nullptr;
   if (!why) return;
-  throw UsageError(fmt::format("{} of cluster {} is {}", node.name, options.place.name, why),
-                   "say --force to end it all the same");
+  throw UsageError(fmt::format("{} of cluster {} is {}", node.name, options.place.name, why), "--force ends it anyway");
 }
 
 Json document(const cluster::Fleet& fleet, const std::string& node, const cluster::Node* found) {
@@ -64,26 +65,26 @@ void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster:
   try {
     head.emplace(fleet, std::chrono::seconds(0));
   } catch (const RemoteError& error) {
-    reporter.warn(
-        fmt::format("the head is not reachable, so {} is ended without a word to a job: {}", node.name, error.what()));
+    reporter.warn(fmt::format("the head is unreachable, so {} is ended without removing it from a job first: {}",
+                              node.name, error.what()));
     return;
   }
   const std::chrono::seconds patience(options.place.timeout_seconds);
-  if (job::drain_node(cloud.aws(), fleet, node, *job::make_far_job(*head, {}), patience)) return;
+  if (job::drain_node(cloud.aws(), fleet, node, *job::make_remote_job(*head, {}), patience)) return;
   throw Error(fmt::format("{} has not left the job within {} s", node.name, patience.count()),
-              "say --force to end it all the same");
+              "--force ends it anyway");
 }
 
 void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, const cluster::Node& node,
          Reporter& reporter) {
   if (fleet.emr) return cluster::shrink_emr(cloud.aws(), *fleet.emr, node.instance_id);
   if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, node, reporter);
-  cluster::end_node(cloud.work(!options.no_wait), node);
+  cluster::end_node(cloud.context(!options.no_wait), node);
 }
 
 std::string question(const cluster::Fleet& fleet, const cluster::Node& node) {
   if (!fleet.emr) return fmt::format("cluster {}: end {} ({})?", fleet.name, node.name, node.instance_id);
-  return fmt::format("cluster {}: have EMR end {}? A job of dtrain's there is not asked to let it go first", fleet.name,
+  return fmt::format("cluster {}: let EMR end {}? It is not removed from a running dtrain job first", fleet.name,
                      node.name);
 }
 
@@ -97,7 +98,8 @@ ExitCode remove(const RemoveCommand& options, Reporter& reporter) {
   }
   if (node) {
     if (fleet.emr && node->role == cluster::Role::head) {
-      throw UsageError("EMR ends when its primary node does", fmt::format("dtrain cluster down {}", fleet.name));
+      throw UsageError("the primary node cannot be removed: without it EMR ends the cluster",
+                       fmt::format("dtrain cluster down {}", fleet.name));
     }
     check_may_go(options, *node);
     require_consent(options.yes, question(fleet, *node), reporter);
@@ -108,9 +110,9 @@ ExitCode remove(const RemoveCommand& options, Reporter& reporter) {
     reporter.answer_json(document(fleet, options.node, node));
   } else {
     reporter.answer(fmt::format("{} {}", options.node,
-                                !node       ? "was gone already"
+                                !node       ? "had already ended"
                                 : fleet.emr ? kEndedByEmr
-                                            : "is ended"));
+                                            : "has ended"));
   }
   return ExitCode::ok;
 }
@@ -122,7 +124,7 @@ ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_remove() {
-  auto command = make_command<RemoveCommand>("cluster remove", "end one node of a cluster", act);
+  auto command = make_command<RemoveCommand>("cluster remove", "remove one node from a cluster", act);
   command->examples = {"dtrain cluster remove demo w0003", "dtrain cluster remove demo w0001 --force --yes"};
   command->see_also = {"cluster add", "cluster status", "cluster down"};
   return command;

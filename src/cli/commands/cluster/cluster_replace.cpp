@@ -9,7 +9,7 @@
 #include <dtrain/cluster/agents.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 
-#include "job/coordinator/cluster_bridge.hpp"
+#include "job/coordinator/cluster_tag_sync.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -21,46 +21,45 @@ constexpr std::chrono::seconds kToLeave{60};
 
 class Replacement {
  public:
-  Replacement(ClusterCloud& cloud, const cluster::Wish& wish, Reporter& reporter)
-      : cloud_(cloud), wish_(wish), work_(cloud.work(true)), reporter_(reporter) {}
+  Replacement(ClusterCloud& cloud, const cluster::ClusterRequest& request, Reporter& reporter)
+      : cloud_(cloud), request_(request), context_(cloud.context(true)), reporter_(reporter) {}
 
   Replaced run(const cluster::Account& account, const cluster::Node& bad, bool no_head) {
-    const cluster::Node fresh = start_replacement(work_, wish_, account, fleet(), bad);
-    reporter_.note(fmt::format("{} ({}) is to take the place of {}", fresh.name, fresh.instance_id, bad.name));
+    const cluster::Node fresh = start_replacement(context_, request_, account, fleet(), bad);
+    reporter_.note(fmt::format("{} ({}) will replace {}", fresh.name, fresh.instance_id, bad.name));
     if (!no_head) change_places(bad, fresh);
-    const std::string name = replace_node(work_, fleet(), bad, fresh);
+    const std::string name = replace_node(context_, fleet(), bad, fresh);
     return {bad.name, bad.instance_id, name, fresh.instance_id};
   }
 
  private:
-  cluster::Fleet fleet() { return cluster::read_fleet(cloud_.aws(), wish_.name); }
+  cluster::Fleet fleet() { return cluster::read_fleet(cloud_.aws(), request_.name); }
 
   void change_places(const cluster::Node& bad, const cluster::Node& fresh) {
-    cluster::ClusterHead head(fleet(), work_.patience);
+    cluster::ClusterHead head(fleet(), context_.patience);
     wait_until_registered(head, fresh);
-    const auto job = job::make_far_job(head, {});
+    const auto job = job::make_remote_job(head, {});
     const cluster::Fleet now = fleet();
-    const cluster::BridgeView view = job->look(now);
+    const cluster::TagSyncView view = job->look(now);
     if (!view.job_runs || !view.listed.contains(bad.private_ip)) return;
     if (!view.listed.contains(fresh.private_ip)) job->add(fresh.private_ip);
     if (!job::drain_node(cloud_.aws(), now, bad, *job, kToLeave)) {
-      reporter_.warn(fmt::format("{} does not leave the job, and is ended all the same", bad.name));
+      reporter_.warn(fmt::format("{} has not left the job and is ended anyway", bad.name));
     }
   }
 
   void wait_until_registered(cluster::ClusterHead& head, const cluster::Node& fresh) {
     using State = cluster::AgentWord::State;
-    const auto until = std::chrono::steady_clock::now() + work_.patience;
+    const auto until = std::chrono::steady_clock::now() + context_.patience;
     for (;;) {
       const cluster::Fleet now = fleet();
       head.announce(now);
       const cluster::AgentWord agent = agent_of(fresh, now, head.ask(Json::object({{"ask", "list"}})));
       if (agent.state == State::registered) return;
       if (agent.state == State::failed || std::chrono::steady_clock::now() > until) {
-        throw Error(fmt::format("{} is no node yet: {}", fresh.name, agent.text()),
-                    fmt::format("dtrain cluster logs {} {} shows how far it came; the one that it is to replace is "
-                                "there still",
-                                wish_.name, fresh.name));
+        throw Error(fmt::format("{} has not joined the cluster: {}", fresh.name, agent.text()),
+                    fmt::format("dtrain cluster logs {} {} shows its boot log; the node to be replaced is still there",
+                                request_.name, fresh.name));
       }
       if (stop_signal() != 0) throw Stopped("stopped by a signal");
       std::this_thread::sleep_for(kPause);
@@ -68,17 +67,17 @@ class Replacement {
   }
 
   ClusterCloud& cloud_;
-  const cluster::Wish& wish_;
-  const cluster::Work work_;
+  const cluster::ClusterRequest& request_;
+  const cluster::AwsContext context_;
   Reporter& reporter_;
 };
 
 }  // namespace
 
-std::vector<Replaced> replace_workers(ClusterCloud& cloud, const cluster::Wish& wish,
+std::vector<Replaced> replace_workers(ClusterCloud& cloud, const cluster::ClusterRequest& request,
                                       const std::vector<cluster::Node>& bad, bool no_head, Reporter& reporter) {
-  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
-  Replacement replacement(cloud, wish, reporter);
+  const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
+  Replacement replacement(cloud, request, reporter);
   std::vector<Replaced> all;
   for (const cluster::Node& node : bad) all.push_back(replacement.run(account, node, no_head));
   return all;

@@ -16,7 +16,7 @@ struct Replaced {
 // One after the other: the new one is registered and, where the old one is in the running job, let into it; then the
 // old one leaves the job, if it still can, and is ended. `no_head`: AWS only. Throws NoCapacity and what `add` does;
 // whoever says it again goes on from there.
-std::vector<Replaced> replace_workers(ClusterCloud& cloud, const cluster::Wish& wish,
+std::vector<Replaced> replace_workers(ClusterCloud& cloud, const cluster::ClusterRequest& request,
                                       const std::vector<cluster::Node>& bad, bool no_head, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -63,24 +63,24 @@ Json spot_json(const SpotCost& spot) {
 void answer_spot(const SpotCost& spot, Reporter& reporter) {
   if (!spot.any()) return;
   if (!spot.prices.why_not.empty()) {
-    reporter.answer(fmt::format("spot prices are unknown, so what is said is on demand: {}", spot.prices.why_not));
+    reporter.answer(fmt::format("spot prices are unknown, so on-demand prices are shown: {}", spot.prices.why_not));
     return;
   }
-  reporter.answer(fmt::format("${:.2f} an hour on spot, an estimate by the prices of now", spot.cost().hourly));
+  reporter.answer(fmt::format("${:.2f} an hour on spot, estimated from current prices", spot.cost().hourly));
   for (const std::string& type : spot_types(spot.machines)) {
     reporter.answer(fmt::format("  {}: {}", type, type_text(type, spot)));
   }
 }
 
-void answer_plan_with_spot(net::AwsCalls& aws, const cluster::Wish& wish, const cluster::Account& account,
+void answer_plan_with_spot(net::AwsCalls& aws, const cluster::ClusterRequest& request, const cluster::Account& account,
                            const cluster::Plan& plan, const cluster::Fleet& fleet, Reporter& reporter) {
-  const SpotCost spot = read_spot_cost(aws, cluster::machines_of(wish.spec));
+  const SpotCost spot = read_spot_cost(aws, cluster::machines_of(request.spec));
   if (reporter.json()) {
-    Json document = plan_json(wish, account, plan, fleet);
+    Json document = plan_json(request, account, plan, fleet);
     document["spot"] = spot_json(spot);
     return reporter.answer_json(document);
   }
-  answer_plan(wish, account, plan, reporter);
+  answer_plan(request, account, plan, reporter);
   answer_spot(spot, reporter);
 }
 

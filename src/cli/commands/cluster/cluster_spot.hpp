@@ -23,7 +23,7 @@ Json spot_json(const SpotCost& spot);
 void answer_spot(const SpotCost& spot, Reporter& reporter);
 
 // The end of `plan`, as a document or as lines.
-void answer_plan_with_spot(net::AwsCalls& aws, const cluster::Wish& wish, const cluster::Account& account,
+void answer_plan_with_spot(net::AwsCalls& aws, const cluster::ClusterRequest& request, const cluster::Account& account,
                            const cluster::Plan& plan, const cluster::Fleet& fleet, Reporter& reporter);
 
 }  // namespace dtrain::cli

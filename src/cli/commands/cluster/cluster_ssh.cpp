@@ -34,19 +34,23 @@ void add_forward(config::OptionSet& set, const char* flag, std::vector<std::stri
 
 void bind(config::OptionSet& set, SshCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("What");
-  set.add("NODE", options.node, "NODE", "by name or instance id, as `cluster status` shows it; else the head");
-  set.add_words("COMMAND", options.words, "for the user's shell there, its words joined by blanks; else a shell");
+  set.group("Options");
+  set.add("NODE", options.node, "NODE",
+          "name or instance id of the node, as shown by `dtrain cluster status` (default the head)");
+  set.add_words("COMMAND", options.words,
+                "command for the user's shell on the node, words joined by blanks (default an interactive shell)");
   // Here and not at `up`: how this machine calls the nodes is no property of the cluster, which others use too.
   set.add("--write-config", options.write_config,
-          "log in to nobody, but name the nodes for ssh, scp, rsync and editors: `ssh demo.w0001`. ~/.ssh/config "
-          "gets one Include line, its first, and nothing else of it changes. From then on `cluster up`, add, remove "
-          "and ssh on this machine keep the names as the cluster is; `cluster down` takes them away, with the last "
-          "cluster the line too")
+          "write the nodes' names for ssh, scp, rsync and editors instead of logging in, so that `ssh demo.w0001` "
+          "works. ~/.ssh/config gets one Include line at its top. `cluster up`, add, remove and ssh on this machine "
+          "then keep the names up to date, and `cluster down` removes them")
       .flag_only = true;
-  add_forward(set, "-L,--local-forward", options.local, "PORT:HOST:PORT", "as of ssh; may be given again");
-  add_forward(set, "-R,--remote-forward", options.remote, "PORT:HOST:PORT", "as of ssh; may be given again");
-  add_forward(set, "-D,--dynamic-forward", options.dynamic, "PORT", "as of ssh; may be given again");
+  add_forward(set, "-L,--local-forward", options.local, "PORT:HOST:PORT",
+              "forward a local port, like -L of ssh(1); may be repeated");
+  add_forward(set, "-R,--remote-forward", options.remote, "PORT:HOST:PORT",
+              "forward a port of the node, like -R of ssh(1); may be repeated");
+  add_forward(set, "-D,--dynamic-forward", options.dynamic, "PORT",
+              "forward a local port as a SOCKS proxy, like -D of ssh(1); may be repeated");
 }
 
 // As whom, found out at the head; what is refused is explained by what the account says.
@@ -58,9 +62,9 @@ std::string user_on(const cluster::Fleet& fleet) {
     const std::string sources = fleet.group ? fmt::format("{}", fmt::join(fleet.group->ssh_sources, ", ")) : "nobody";
     throw RemoteError(
         error.what(),
-        fmt::format("port 22 is open to {}; the key is {}; `dtrain cluster up {} --ssh-from me` opens it "
-                    "to the address that you have now",
-                    sources, key == fleet.options.end() ? "your own, ~/.ssh/id_*" : key->second, fleet.name));
+        fmt::format("port 22 is open to {} and the key is {}; `dtrain cluster up {} --ssh-from me` opens the port to "
+                    "your present address",
+                    sources, key == fleet.options.end() ? "one of ~/.ssh/id_*" : key->second, fleet.name));
   }
 }
 
@@ -127,7 +131,7 @@ ExitCode act(const SshCommand& options, const config::OptionSet&, Reporter& repo
   if (!node) {
     throw UsageError(options.node.empty() ? fmt::format("cluster {} has no head", fleet.name)
                                           : fmt::format("cluster {} has no node {}", fleet.name, options.node),
-                     fmt::format("dtrain cluster status {} shows what it has; a command stands after --", fleet.name));
+                     fmt::format("dtrain cluster status {} lists the nodes; put a command after --", fleet.name));
   }
   std::vector<std::string> line = line_of_ssh(options, fleet, *node);
   std::vector<char*> words;
@@ -135,13 +139,13 @@ ExitCode act(const SshCommand& options, const config::OptionSet&, Reporter& repo
   words.push_back(nullptr);
   reporter.flush();
   ::execvp("ssh", words.data());
-  throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install OpenSSH's client");
+  throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install the OpenSSH client");
 }
 
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_ssh() {
-  auto command = make_command<SshCommand>("cluster ssh", "log in to a node of a cluster, or run a command there", act);
+  auto command = make_command<SshCommand>("cluster ssh", "log in to a node of a cluster, or run a command on it", act);
   command->examples = {"dtrain cluster ssh demo", "dtrain cluster ssh demo w0001 -- nvidia-smi -L",
                        "dtrain cluster ssh demo -L 6006:localhost:6006", "dtrain cluster ssh demo --write-config"};
   command->see_also = {"run", "cluster status", "cluster logs"};

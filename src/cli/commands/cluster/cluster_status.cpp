@@ -14,7 +14,7 @@ struct StatusCommand {
 
 void bind(config::OptionSet& set, StatusCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("How");
+  set.group("Options");
   bind_no_head(set, options.no_head);
 }
 
@@ -49,7 +49,7 @@ void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Reporter& r
                               fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
   if (fleet.on_emr()) {
     reporter.answer(fleet.emr ? fmt::format("EMR cluster {} is {}", fleet.emr->id, fleet.emr->state)
-                              : fmt::format("its EMR cluster has ended; dtrain cluster up {0} makes another, "
+                              : fmt::format("its EMR cluster has ended; dtrain cluster up {0} creates a new one, "
                                             "dtrain cluster down {0} removes the rest",
                                             fleet.name));
   }
@@ -58,8 +58,9 @@ void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Reporter& r
                                   "STATE", "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC", "AGENT")));
   for (const cluster::Node& node : fleet.nodes) {
     reporter.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", node.name, node.instance_id,
-                                node.state, node.private_ip, node.public_ip, node.zone, node.type, node.market,
-                                node.elastic_status, look.agent_of(node, fleet).text()));
+                                node.state, node.private_ip, node.public_ip, node.zone, node.type,
+                                enum_name(cluster::kMarketNames, node.market), node.elastic_status,
+                                look.agent_of(node, fleet).text()));
   }
 }
 
@@ -82,7 +83,7 @@ ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_status() {
-  auto command = make_command<StatusCommand>("cluster status", "the nodes of a cluster, and what they cost", act);
+  auto command = make_command<StatusCommand>("cluster status", "list the nodes of a cluster and their cost", act);
   command->examples = {"dtrain cluster status demo", "dtrain cluster status demo --json"};
   command->see_also = {"cluster up", "cluster add", "cluster remove"};
   return command;

@@ -20,12 +20,14 @@ void bind(config::OptionSet& set, TemplateCommand& options) {
 ExitCode act(const TemplateCommand& options, const config::OptionSet& set, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
-  cluster::check_spec(wish.spec);
-  if (wish.spec.on == "emr") throw UsageError("a template makes instances, not a cluster of emr", "leave --on out");
-  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
+  const cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
+  cluster::check_spec(request.spec);
+  if (request.spec.on == cluster::Service::emr)
+    throw UsageError("cluster template: --on emr is not supported, because templates describe EC2 instances",
+                     "leave out --on");
+  const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   constexpr int kIndent = 2;
-  const Json document = cluster::cloud_formation_template(wish, account);
+  const Json document = cluster::cloud_formation_template(request, account);
   reporter.answer(reporter.json() ? document.dump() : document.dump(kIndent));
   return ExitCode::ok;
 }
@@ -35,6 +37,7 @@ ExitCode act(const TemplateCommand& options, const config::OptionSet& set, Repor
 std::unique_ptr<Command> make_cluster_template() {
   auto command = make_command<TemplateCommand>("cluster template",
                                                "print the cluster as a CloudFormation template, for review", act);
+  command->first_options = {"workers", "instance-type", "spot", "shared"};
   command->examples = {"dtrain cluster template demo -w 2 --instance-type c5.2xlarge"};
   command->see_also = {"cluster plan", "cluster up"};
   return command;

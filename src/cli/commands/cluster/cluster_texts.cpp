@@ -14,7 +14,7 @@ Json node_json(const cluster::Node& node) {
                        {"public_ip", node.public_ip},
                        {"zone", node.zone},
                        {"type", node.type},
-                       {"market", node.market},
+                       {"market", enum_name(cluster::kMarketNames, node.market)},
                        {"elastic_status", node.elastic_status},
                        {"launch_time", node.launch_time}});
 }
@@ -22,7 +22,7 @@ Json node_json(const cluster::Node& node) {
 Json attempts_json(const cluster::Launched& launched) {
   Json list = Json::array();
   for (const cluster::Attempt& one : launched.attempts) {
-    list.push_back(Json::object({{"market", one.pool.market},
+    list.push_back(Json::object({{"market", enum_name(cluster::kMarketNames, one.pool.market)},
                                  {"type", one.pool.type},
                                  {"zone", one.pool.zone},
                                  {"wanted", one.wanted},
@@ -33,7 +33,7 @@ Json attempts_json(const cluster::Launched& launched) {
   return list;
 }
 
-Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,
                const cluster::Fleet& fleet) {
   Json actions = Json::array(), notes = Json::array(), zones = Json::array(), quotas = Json::array();
   for (const cluster::Action& one : plan.actions) {
@@ -48,10 +48,10 @@ Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const
                                    {"enough", one.enough()}}));
   }
   Json types = Json::array(), unpriced = Json::array();
-  for (const std::string& type : wish.spec.instance_types) types.push_back(type);
+  for (const std::string& type : request.spec.instance_types) types.push_back(type);
   for (const std::string& type : plan.cost.unpriced) unpriced.push_back(type);
   return Json::object({{"schema", "dtrain.cluster-plan/1"},
-                       {"cluster", wish.name},
+                       {"cluster", request.name},
                        {"region", account.region},
                        {"account", account.number},
                        {"person", account.person},
@@ -61,7 +61,7 @@ Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const
                        {"image", account.image.id},
                        {"image_name", account.image.name},
                        {"instance_types", types},
-                       {"instances", wish.spec.workers + 1},
+                       {"instances", request.spec.workers + 1},
                        {"there", fleet.nodes.size()},
                        {"actions", actions},
                        {"dollars_per_hour", plan.cost.hourly},
@@ -70,9 +70,9 @@ Json plan_json(const cluster::Wish& wish, const cluster::Account& account, const
                        {"notes", notes}});
 }
 
-void answer_plan(const cluster::Wish& wish, const cluster::Account& account, const cluster::Plan& plan,
+void answer_plan(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,
                  Reporter& reporter) {
-  reporter.answer(fmt::format("cluster {}: {} workers and a head in {}, account {}", wish.name, wish.spec.workers,
+  reporter.answer(fmt::format("cluster {}: {} workers and a head in {}, account {}", request.name, request.spec.workers,
                               account.region, account.number));
   if (!account.image.id.empty())
     reporter.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));

@@ -20,27 +20,27 @@ struct UpCommand {
 void bind(config::OptionSet& set, UpCommand& options) {
   config::bind_cluster(set, options.place);
   bind(set, options.spec);
-  set.group("How");
-  config::bind_yes(set, options.yes, "make it without asking");
+  set.group("Options");
+  config::bind_yes(set, options.yes, "create the machines without asking for confirmation");
   set.add("--no-wait", options.no_wait,
-          "return when the machines are ordered; `cluster status` or the same `up` goes on later");
-  set.add("--dry-run", options.dry_run, "only say what would be done, as `cluster plan` does");
+          "return once the machines are requested; `cluster status` or the same `up` continues later");
+  set.add("--dry-run", options.dry_run, "show what would be created, like `cluster plan`");
 }
 
-Json document(const cluster::Wish& wish, const cluster::UpResult& result) {
+Json document(const cluster::ClusterRequest& request, const cluster::UpResult& result) {
   Json nodes = Json::array();
   for (const cluster::Node& node : result.fleet.nodes) nodes.push_back(node_json(node));
   return Json::object({{"schema", "dtrain.cluster-up/1"},
-                       {"cluster", wish.name},
+                       {"cluster", request.name},
                        {"changed", result.changed},
-                       {"wanted", wish.spec.workers},
+                       {"wanted", request.spec.workers},
                        {"workers", result.fleet.workers().size()},
                        {"nodes", nodes},
                        {"attempts", attempts_json(result.workers)}});
 }
 
-void answer(const cluster::Wish& wish, const cluster::UpResult& result, Reporter& reporter) {
-  if (!result.changed) reporter.answer(fmt::format("cluster {} is up to date", wish.name));
+void answer(const cluster::ClusterRequest& request, const cluster::UpResult& result, Reporter& reporter) {
+  if (!result.changed) reporter.answer(fmt::format("cluster {} is up to date", request.name));
   for (const cluster::Node& node : result.fleet.nodes) {
     reporter.answer(fmt::format("{:<8}{:<21}{:<10}{:<16}{:<16}{}", node.name, node.instance_id, node.state,
                                 node.private_ip, node.public_ip, node.zone));
@@ -50,33 +50,35 @@ void answer(const cluster::Wish& wish, const cluster::UpResult& result, Reporter
 ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
   cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  const cluster::Wish wish = wish_of(options.place.name, options.spec, set, fleet);
-  cluster::check_spec(wish.spec);
-  const cluster::Account account = cluster::read_account(cloud.aws(), wish.spec, wish.name);
-  const cluster::Plan plan = cluster::plan_up(wish.spec, wish.options, account, fleet);
+  const cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
+  cluster::check_spec(request.spec);
+  const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
+  const cluster::Plan plan = cluster::plan_up(request.spec, request.options, account, fleet);
   if (options.dry_run) {
-    answer_plan_with_spot(cloud.aws(), wish, account, plan, fleet, reporter);
+    answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, reporter);
     return ExitCode::ok;
   }
   for (const std::string& note : plan.notes) reporter.warn(note);
   if (!plan.actions.empty()) {
-    require_consent(options.yes, fmt::format("cluster {}: make it, for ${:.2f} an hour?", wish.name, plan.cost.hourly),
+    require_consent(options.yes,
+                    fmt::format("cluster {}: create it, for ${:.2f} an hour?", request.name, plan.cost.hourly),
                     reporter);
   }
-  const cluster::UpResult result = (wish.spec.on == "emr" ? cluster::bring_up_emr : cluster::bring_up)(
-      cloud.work(!options.no_wait), wish, account, std::move(fleet), plan);
+  const cluster::UpResult result =
+      (request.spec.on == cluster::Service::emr ? cluster::bring_up_emr : cluster::bring_up)(
+          cloud.context(!options.no_wait), request, account, std::move(fleet), plan);
   cluster::renew_ssh_entries(result.fleet, reporter);
   if (reporter.json()) {
-    reporter.answer_json(document(wish, result));
+    reporter.answer_json(document(request, result));
   } else {
-    answer(wish, result, reporter);
+    answer(request, result, reporter);
   }
   const ExitCode settled =
       options.no_wait || result.fleet.on_emr()
           ? ExitCode::ok
           : cluster::settle_nodes(result.fleet, std::chrono::seconds(options.place.timeout_seconds), reporter);
   if (result.workers.got >= result.workers.wanted) return settled;
-  reporter.warn(fmt::format("only {} of {} workers were to be had; run the same command again later for the rest",
+  reporter.warn(fmt::format("only {} of {} workers could be started; run the same command later for the rest",
                             result.workers.got, result.workers.wanted));
   return ExitCode::partly_done;
 }
@@ -88,7 +90,8 @@ ExitCode act(const UpCommand& options, const config::OptionSet& set, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_up() {
-  auto command = make_command<UpCommand>("cluster up", "make a cluster, or complete the one that is there", act);
+  auto command = make_command<UpCommand>("cluster up", "create a cluster, or complete an existing one", act);
+  command->first_options = {"workers", "instance-type", "key", "spot", "shared", "ttl", "dry-run", "yes"};
   command->examples = {"dtrain cluster up demo -w 2 --instance-type c5.2xlarge --key mine --ttl 12h",
                        "dtrain cluster up demo --workers 8 --min-workers 4 --instance-type g5.xlarge,g4dn.xlarge "
                        "--spot prefer --shared efs --yes"};

@@ -9,7 +9,7 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
-#include "job/coordinator/cluster_bridge.hpp"
+#include "job/coordinator/cluster_tag_sync.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -23,17 +23,16 @@ struct WatchCommand {
 
 void bind(config::OptionSet& set, WatchCommand& options) {
   config::bind_cluster(set, options.place);
-  set.group("How");
-  set.add("--job-dir", options.job_dir, "DIR", "of the job, as the head sees it; else the shared folder").flag_only =
-      true;
-  set.add(
-         "--here", options.here,
-         "the job is coordinated on this machine. A coordinator whose environment has WORKER_LAUNCH_TEMPLATE_ID and "
-         "ELASTIC_WORKER_TAG, as on a cluster's head, starts this itself beside an elastic job. Whatever fails is told "
-         "and tried again, ever more seldom")
+  set.group("Options");
+  set.add("--job-dir", options.job_dir, "DIR", "job folder as seen from the head (default the shared folder)")
       .flag_only = true;
-  set.add("--every", options.every, "SECONDS", "between two looks", config::between(1, 3'600));
-  set.add("--once", options.once, "look once, do what follows, and end").flag_only = true;
+  set.add("--here", options.here,
+          "the job's coordinator runs on this machine. A coordinator starts this watch itself for an elastic job if "
+          "WORKER_LAUNCH_TEMPLATE_ID and ELASTIC_WORKER_TAG are set, as on a cluster's head. Failures are reported and "
+          "retried with increasing delays")
+      .flag_only = true;
+  set.add("--every", options.every, "SECONDS", "seconds between two checks", config::between(1, 3'600));
+  set.add("--once", options.once, "check once, act on the result, and exit").flag_only = true;
 }
 
 // What it takes to see the job, found again when it was lost.
@@ -62,21 +61,21 @@ class Watch {
   void look() {
     if (!cloud_) cloud_.emplace(options_.place, reporter_);
     if (!job_) connect();
-    job::bridge_round(cloud_->aws(), options_.place.name, *job_,
-                      [this](const std::string& line) { reporter_.note(line); });
+    job::sync_tags(cloud_->aws(), options_.place.name, *job_,
+                   [this](const std::string& line) { reporter_.note(line); });
   }
 
   void connect() {
     if (options_.here || cluster::registry_of(options_.place.name)) {
-      job_ = job::make_near_job(options_.job_dir.empty() ? "." : options_.job_dir, options_.place.name);
+      job_ = job::make_local_job(options_.job_dir.empty() ? "." : options_.job_dir, options_.place.name);
       return;
     }
     const cluster::Fleet fleet = cluster::read_fleet(cloud_->aws(), options_.place.name);
     head_.emplace(fleet, std::chrono::seconds(0));
-    job_ = job::make_far_job(*head_, options_.job_dir);
+    job_ = job::make_remote_job(*head_, options_.job_dir);
   }
 
-  // Beside a job nobody is there to mend a command line, but credentials may come.
+  // Beside a job no user can correct the command line, but credentials may arrive later.
   bool may_pass(const Error& error) const {
     return options_.here || dynamic_cast<const RemoteError*>(&error) != nullptr;
   }
@@ -86,12 +85,12 @@ class Watch {
     ++failures_;
     if (said_ == error.what()) return;
     said_ = error.what();
-    reporter_.warn(fmt::format("the tags of cluster {} are not followed now: {}{}", options_.place.name, said_,
+    reporter_.warn(fmt::format("the tags of cluster {} cannot be read at the moment: {}{}", options_.place.name, said_,
                                error.hint().empty() ? "" : fmt::format(" ({})", error.hint())));
   }
 
   void tell_success() {
-    if (failures_ > 0) reporter_.note(fmt::format("the tags of cluster {} are followed again", options_.place.name));
+    if (failures_ > 0) reporter_.note(fmt::format("the tags of cluster {} can be read again", options_.place.name));
     failures_ = 0;
     said_.clear();
   }
@@ -109,7 +108,7 @@ class Watch {
   Reporter& reporter_;
   std::optional<ClusterCloud> cloud_;
   std::optional<cluster::ClusterHead> head_;
-  std::unique_ptr<job::BridgeJob> job_;
+  std::unique_ptr<job::TagSyncJob> job_;
   int failures_ = 0;  // in a row
   std::string said_;  // of the last one
 };
@@ -117,7 +116,8 @@ class Watch {
 ExitCode act(const WatchCommand& options, const config::OptionSet&, Reporter& reporter) {
   watch_stop_signals();
   const ExitCode code = Watch(options, reporter).run();
-  if (stop_signal() != 0) throw Interrupted(stop_signal(), "nobody watches the tags any more; the job goes on");
+  if (stop_signal() != 0)
+    throw Interrupted(stop_signal(), "the watch has ended: tags no longer change the job, which continues");
   return code;
 }
 
@@ -125,7 +125,8 @@ ExitCode act(const WatchCommand& options, const config::OptionSet&, Reporter& re
 
 std::unique_ptr<Command> make_cluster_watch() {
   auto command = make_command<WatchCommand>(
-      "cluster watch", "let machines join and leave the running job as their tags say, and end those that left", act);
+      "cluster watch", "let instances join or leave the running job according to their tags, and end those that left",
+      act);
   command->examples = {"dtrain cluster watch demo", "dtrain cluster watch demo --once --job-dir /myEFSvolume/job"};
   command->see_also = {"cluster add", "cluster remove", "cluster status"};
   return command;

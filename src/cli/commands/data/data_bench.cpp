@@ -24,14 +24,14 @@ struct BenchCommand {
 void bind(config::OptionSet& set, BenchCommand& options) {
   options.data.threads = usable_cpus();
   options.data.classes = 1 << 20;  // labels do not matter here
-  set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix");
-  set.add("--data-train", options.files, "the same, with train's name");
-  set.add("--batch-size", options.batch_size, "N", "samples of one batch", config::at_least(1));
+  set.group("Options").add("FILES", options.files, "record files: a prefix, a pattern, or names separated by commas");
+  set.add("--data-train", options.files, "same as FILES, under the name that `train` uses");
+  set.add("--batch-size", options.batch_size, "N", "samples per batch", config::at_least(1));
   config::bind_data_threads(set, options.data);
-  set.add("--threads", options.data.threads, "N", "the same, shorter", config::at_least(1)).by_machine = true;
+  set.add("--threads", options.data.threads, "N", "short name of --batch-size", config::at_least(1)).by_machine = true;
   config::bind_prefetch(set, options.data);
-  set.add("--seconds", options.seconds, "N", "how long to measure", config::at_least(1));
-  set.add("--seed", options.seed, "N", "order and augmentation depend on it");
+  set.add("--seconds", options.seconds, "N", "duration of the measurement in seconds", config::at_least(1));
+  set.add("--seed", options.seed, "N", "random seed for order and augmentation");
   config::bind_image(set, options.data);
   config::bind_augmentation(set, options.data);
 }
@@ -67,7 +67,9 @@ ExitCode act(const BenchCommand& options, const config::OptionSet&, Reporter& re
 }  // namespace
 
 std::unique_ptr<Command> make_data_bench() {
-  auto command = make_command<BenchCommand>("data bench", "how fast records are read, decoded and augmented", act);
+  auto command =
+      make_command<BenchCommand>("data bench", "measure how fast records are read, decoded and augmented", act);
+  command->first_options = {"batch-size", "image-shape", "data-nthreads", "seconds"};
   command->examples = {"dtrain data bench d/shapes_train.rec --data-nthreads 1"};
   command->see_also = {"bench train", "data ls"};
   return command;

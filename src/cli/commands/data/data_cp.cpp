@@ -4,7 +4,7 @@
 #include <dtrain/data/copy.hpp>
 
 #include "cli/command.hpp"
-#include "job/report/progress.hpp"
+#include "job/report/progress_line.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -15,15 +15,16 @@ struct CopyCommand {
 };
 
 void bind(config::OptionSet& set, CopyCommand& options) {
-  set.group("What");
-  set.add("SRC", options.from, "SRC", "file, s3://BUCKET/KEY or https:// URL").required = true;
-  set.add("DST", options.to, "DST", "file, folder or s3://BUCKET/KEY; a last / keeps the name").required = true;
-  set.add("-r,--recursive", options.recursive, "everything below a folder or a prefix");
+  set.group("Options");
+  set.add("SRC", options.from, "SRC", "source: a file, s3://BUCKET/KEY or https:// URL").required = true;
+  set.add("DST", options.to, "DST", "target: a file, a folder or s3://BUCKET/KEY; a trailing / keeps the file's name")
+      .required = true;
+  set.add("-r,--recursive", options.recursive, "copy everything below a folder or prefix");
 }
 
 // The copying threads tell one at a time, so the line is drawn by one at a time too.
 data::CopyResult copy_with_progress(net::ObjectStore& store, const CopyCommand& options, Reporter& reporter) {
-  job::Progress progress(reporter);
+  job::ProgressLine progress(reporter);
   return data::copy_files(store, {.from = options.from,
                                   .to = options.to,
                                   .recursive = options.recursive,
@@ -49,8 +50,8 @@ ExitCode act(const CopyCommand& options, const config::OptionSet&, Reporter& rep
     reporter.answer_json(document(options, result));
     return ExitCode::ok;
   }
-  if (result.already_there > 0) reporter.note(fmt::format("{} files were there already", result.already_there));
-  if (result.resumed_bytes > 0) reporter.note(fmt::format("{} were sent before", format_bytes(result.resumed_bytes)));
+  if (result.already_there > 0) reporter.note(fmt::format("{} files were already there", result.already_there));
+  if (result.resumed_bytes > 0) reporter.note(fmt::format("{} were already sent", format_bytes(result.resumed_bytes)));
   reporter.answer(fmt::format("{}  {} files, {}", options.to, result.files, format_bytes(result.bytes)));
   return ExitCode::ok;
 }
@@ -58,7 +59,7 @@ ExitCode act(const CopyCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_data_cp() {
-  auto command = make_command<CopyCommand>("data cp", "copy files to and from s3://, and from https://", act);
+  auto command = make_command<CopyCommand>("data cp", "copy files to or from s3://, or from https://", act);
   command->examples = {"dtrain data cp d/shapes_train.rec s3://bucket/shapes/",
                        "dtrain data cp -r s3://bucket/shapes d",
                        "dtrain data cp https://example.org/photos.tar photos.tar"};

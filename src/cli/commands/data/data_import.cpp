@@ -11,11 +11,12 @@ struct ImportCommand : PackCommand {
 void bind(config::OptionSet& set, ImportCommand& options) {
   options.encodings.insert(options.encodings.begin(), "keep");
   options.encoding = "keep";
-  set.group("What");
+  set.group("Options");
   set.add_paths("SOURCE", options.pack.sources,
-                "files of CIFAR (binary), IDX images and labels, .tar and .zip archives, record files")
+                "CIFAR binary files, IDX images and labels, .tar or .zip archives, or record files")
       .required = true;
-  set.add_choice("--format", options.format, data::picture_format_names(), "what SOURCE is; auto: by name and content");
+  set.add_choice("--format", options.format, data::picture_format_names(),
+                 "format of SOURCE; auto detects it from name and content");
   bind_pack(set, options);
 }
 
@@ -28,7 +29,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_data_import() {
-  auto command = make_command<ImportCommand>("data import", "turn other data files into record files", act);
+  auto command = make_command<ImportCommand>("data import", "convert other data files into record files", act);
   command->examples = {"dtrain data import data_batch_1.bin data_batch_2.bin --out c",
                        "dtrain data import train-images-idx3-ubyte.gz --out m --encoding png",
                        "dtrain data import shard-000000.tar shard-000001.tar --out w --resize 256",

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <dtrain/base/text.hpp>
-#include <dtrain/data/survey.hpp>
+#include <dtrain/data/dataset_stats.hpp>
 
 #include "cli/command.hpp"
 #include "config/data_options.hpp"
@@ -17,53 +17,53 @@ struct ListCommand {
 };
 
 void bind(config::OptionSet& set, ListCommand& options) {
-  set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix").required =
-      true;
-  set.add("--sample", options.sample, "N", "images to decode for sizes, mean and deviation; 0: all",
+  set.group("Options")
+      .add("FILES", options.files, "record files: a prefix, a pattern, or names separated by commas")
+      .required = true;
+  set.add("--sample", options.sample, "N", "number of images to decode for sizes, mean and deviation; 0 for all",
           config::at_least(0));
 }
 
 Json numbers(const std::array<double, 3>& values) { return Json::array({values[0], values[1], values[2]}); }
 
-Json document(const Path& path, const data::Survey& survey) {
+Json document(const Path& path, const data::DatasetStats& stats) {
   Json classes = Json::object(), encodings = Json::object();
-  for (const auto& [label, count] : survey.classes) classes[std::to_string(label)] = std::uint64_t{count};
-  for (const auto& [name, count] : survey.encodings) encodings[name] = std::uint64_t{count};
-  return Json::object(
-      {{"schema", "dtrain.data-ls/1"},
-       {"file", path.string()},
-       {"records", std::uint64_t{survey.records}},
-       {"payload_bytes", survey.payload_bytes},
-       {"image_shape", Json::array({survey.first_c, survey.first_h, survey.first_w})},
-       {"decoded", std::uint64_t{survey.decoded}},
-       {"undecodable", std::uint64_t{survey.undecodable}},
-       {"height", Json::object({{"min", survey.min_h}, {"mean", survey.mean_h}, {"max", survey.max_h}})},
-       {"width", Json::object({{"min", survey.min_w}, {"mean", survey.mean_w}, {"max", survey.max_w}})},
-       {"rgb_mean", numbers(survey.mean)},
-       {"rgb_std", numbers(survey.std)},
-       {"encodings", encodings},
-       {"classes", classes}});
+  for (const auto& [label, count] : stats.classes) classes[std::to_string(label)] = std::uint64_t{count};
+  for (const auto& [name, count] : stats.encodings) encodings[name] = std::uint64_t{count};
+  return Json::object({{"schema", "dtrain.data-ls/1"},
+                       {"file", path.string()},
+                       {"records", std::uint64_t{stats.records}},
+                       {"payload_bytes", stats.payload_bytes},
+                       {"image_shape", Json::array({stats.first_c, stats.first_h, stats.first_w})},
+                       {"decoded", std::uint64_t{stats.decoded}},
+                       {"undecodable", std::uint64_t{stats.undecodable}},
+                       {"height", Json::object({{"min", stats.min_h}, {"mean", stats.mean_h}, {"max", stats.max_h}})},
+                       {"width", Json::object({{"min", stats.min_w}, {"mean", stats.mean_w}, {"max", stats.max_w}})},
+                       {"rgb_mean", numbers(stats.mean)},
+                       {"rgb_std", numbers(stats.std)},
+                       {"encodings", encodings},
+                       {"classes", classes}});
 }
 
-void answer_pixels(const data::Survey& survey, Reporter& reporter) {
+void answer_pixels(const data::DatasetStats& stats, Reporter& reporter) {
   const auto channels = [](const std::array<double, 3>& values) {
     return fmt::format("{:.2f},{:.2f},{:.2f}", values[0], values[1], values[2]);
   };
-  reporter.answer(fmt::format("first image: {}x{}x{}", survey.first_c, survey.first_h, survey.first_w));
+  reporter.answer(fmt::format("first image: {}x{}x{}", stats.first_c, stats.first_h, stats.first_w));
   reporter.answer(fmt::format("of {} decoded: height {} to {} (mean {:.0f}), width {} to {} (mean {:.0f})",
-                              survey.decoded, survey.min_h, survey.max_h, survey.mean_h, survey.min_w, survey.max_w,
-                              survey.mean_w));
-  reporter.answer(fmt::format("--rgb-mean {} --rgb-std {}", channels(survey.mean), channels(survey.std)));
-  if (survey.undecodable > 0) reporter.answer(fmt::format("cannot be decoded: {}", survey.undecodable));
+                              stats.decoded, stats.min_h, stats.max_h, stats.mean_h, stats.min_w, stats.max_w,
+                              stats.mean_w));
+  reporter.answer(fmt::format("--rgb-mean {} --rgb-std {}", channels(stats.mean), channels(stats.std)));
+  if (stats.undecodable > 0) reporter.answer(fmt::format("cannot be decoded: {}", stats.undecodable));
 }
 
-void answer_table(const Path& path, const data::Survey& survey, Reporter& reporter) {
-  reporter.answer(fmt::format("{}: {} records, {}", path.string(), survey.records, format_bytes(survey.payload_bytes)));
-  answer_pixels(survey, reporter);
-  for (const auto& [name, count] : survey.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
+void answer_table(const Path& path, const data::DatasetStats& stats, Reporter& reporter) {
+  reporter.answer(fmt::format("{}: {} records, {}", path.string(), stats.records, format_bytes(stats.payload_bytes)));
+  answer_pixels(stats, reporter);
+  for (const auto& [name, count] : stats.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
   std::size_t largest = 1;
-  for (const auto& [label, count] : survey.classes) largest = std::max(largest, count);
-  for (const auto& [label, count] : survey.classes) {
+  for (const auto& [label, count] : stats.classes) largest = std::max(largest, count);
+  for (const auto& [label, count] : stats.classes) {
     reporter.answer(fmt::format("class {:>4} {:>8}  {}", label, count, std::string(40 * count / largest, '#')));
   }
 }
@@ -71,11 +71,11 @@ void answer_table(const Path& path, const data::Survey& survey, Reporter& report
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
   config::require_records(options.files);
   const data::RecordSet set(data::find_records(options.files.string()));
-  const data::Survey survey = data::survey_records(set, static_cast<std::size_t>(options.sample));
+  const data::DatasetStats stats = data::read_dataset_stats(set, static_cast<std::size_t>(options.sample));
   if (reporter.json()) {
-    reporter.answer_json(document(options.files, survey));
+    reporter.answer_json(document(options.files, stats));
   } else {
-    answer_table(options.files, survey, reporter);
+    answer_table(options.files, stats, reporter);
   }
   return ExitCode::ok;
 }
@@ -83,8 +83,8 @@ ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_data_ls() {
-  auto command =
-      make_command<ListCommand>("data ls", "what record files hold: records, sizes, mean and deviation, classes", act);
+  auto command = make_command<ListCommand>(
+      "data ls", "show the content of record files: records, sizes, mean and deviation, classes", act);
   command->examples = {"dtrain data ls d/shapes_train.rec"};
   command->see_also = {"data verify", "data bench"};
   return command;

@@ -10,12 +10,13 @@ struct PackFiles : PackCommand {
 };
 
 void bind(config::OptionSet& set, PackFiles& options) {
-  set.group("What");
-  set.add("SOURCE", options.source, "folder of class folders, .lst file or COCO JSON file").required = true;
+  set.group("Options");
+  set.add("SOURCE", options.source, "folder with one sub-folder per class, .lst file, or COCO JSON file").required =
+      true;
   set.add("--root", options.pack.root,
-          "folder or archive that the names in SOURCE start from; without it, the folder with SOURCE");
+          "folder or archive to which the names in SOURCE are relative (default the folder that holds SOURCE)");
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
-                 "of a COCO picture: the category of its largest box, or all boxes for detection");
+                 "labels of a COCO picture: the category of its largest box, or all boxes for detection");
   bind_pack(set, options);
 }
 
@@ -31,7 +32,7 @@ ExitCode act(const PackFiles& given, const config::OptionSet&, Reporter& reporte
 }  // namespace
 
 std::unique_ptr<Command> make_data_pack() {
-  auto command = make_command<PackFiles>("data pack", "pack pictures into record files, as im2rec does", act);
+  auto command = make_command<PackFiles>("data pack", "pack pictures into record files, like MXNet's im2rec", act);
   command->examples = {"dtrain data pack photos --out p --resize 256 --shards 4 --shuffle",
                        "dtrain data pack instances_train.json --root train --out coco --resize 480"};
   command->see_also = {"data import", "data show", "data verify"};

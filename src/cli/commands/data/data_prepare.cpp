@@ -8,7 +8,7 @@
 
 #include "cli/command.hpp"
 #include "config/synthetic_data.hpp"
-#include "job/report/progress.hpp"
+#include "job/report/progress_line.hpp"
 #include "pack_command.hpp"
 
 namespace dtrain::cli {
@@ -30,31 +30,36 @@ struct PrepareCommand {
 
 void bind(config::OptionSet& set, PrepareCommand& options) {
   set.group("Data set");
-  set.add("NAME", options.name, "NAME", join(data::prepare_names(), ", ")).required = true;
-  set.add("--out", options.out, "folder, or s3:// URL, for NAME_train.rec, NAME_val.rec and their .idx files");
-  set.add("--from", options.from, "FOLDER|URL", "where the published files are; without it they are downloaded");
+  set.add("NAME", options.name, "NAME", "name of the data set: " + join(data::prepare_names(), ", ")).required = true;
+  set.add("--out", options.out, "folder or s3:// URL for NAME_train.rec, NAME_val.rec and their .idx files");
+  set.add("--from", options.from, "FOLDER|URL",
+          "location of the published files (default download from the publisher)");
   std::vector<std::string> encodings = data::encoding_names();
   encodings.insert(encodings.begin(), kAuto);
-  set.add_choice("--encoding", options.encoding, encodings,
-                 "how each image is stored; auto: raw, and photographs as they are published");
-  set.add("--seed", options.seed, "N", "what the drawing of shapes and the order of photographs depend on");
-  set.group("Only for photographs: imagenet, coco");
-  set.add("--resize", options.resize, "PIXELS", "length of the shorter edge; 0: as it is", config::between(0, 65500));
-  set.add("--quality", options.quality, "N", "of JPEG; without it, what needs no change stays byte for byte",
+  set.add_choice(
+      "--encoding", options.encoding, encodings,
+      "encoding of the stored images; auto stores them raw, except photographs, which keep the published encoding");
+  set.add("--seed", options.seed, "N", "random seed for drawing shapes and for the order of photographs");
+  set.group("Photographs: imagenet, coco");
+  set.add("--resize", options.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",
+          config::between(0, 65500));
+  set.add("--quality", options.quality, "N",
+          "JPEG quality for encoding all pictures (default keep the original bytes of unchanged pictures)",
           config::between(1, 100));
-  set.add("--shards", options.shards, "N", "write NAME_train_0.rec to NAME_train_<N-1>.rec, and val likewise",
+  set.add("--shards", options.shards, "N",
+          "number of files per set: NAME_train_0.rec to NAME_train_<N-1>.rec, and the same for val",
           config::between(1, 100000));
-  set.add("--threads", options.threads, "N", "pictures that are worked on at once", config::at_least(1)).by_machine =
-      true;
+  set.add("--threads", options.threads, "N", "number of pictures to process in parallel", config::at_least(1))
+      .by_machine = true;
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
-                 "of a COCO picture: the category of its largest box, or all boxes for detection");
-  set.group("Only for shapes, the data set that dtrain draws itself");
-  set.add("--train-count", options.train_count, "N", "training images", config::at_least(1));
-  set.add("--val-count", options.val_count, "N", "validation images", config::at_least(1));
+                 "labels of a COCO picture: the category of its largest box, or all boxes for detection");
+  set.group("Shapes, which dtrain draws itself");
+  set.add("--train-count", options.train_count, "N", "number of training images", config::at_least(1));
+  set.add("--val-count", options.val_count, "N", "number of validation images", config::at_least(1));
 }
 
 data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporter& reporter) {
-  job::Progress progress(reporter);
+  job::ProgressLine progress(reporter);
   return data::prepare({.name = options.name,
                         .out = options.out,
                         .from = options.from,
@@ -109,7 +114,7 @@ ExitCode act(const PrepareCommand& options, const config::OptionSet&, Reporter& 
     reporter.answer_json(document(options, result));
     return code;
   }
-  if (result.already_there) reporter.note("already complete, nothing was written");
+  if (result.already_there) reporter.note("the files are already complete; nothing was written");
   reporter.answer(fmt::format("{}  {} records", result.train.string(), result.train_records));
   reporter.answer(fmt::format("{}  {} records", result.val.string(), result.val_records));
   return code;

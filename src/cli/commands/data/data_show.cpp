@@ -25,16 +25,20 @@ struct ShowCommand {
 void bind(config::OptionSet& set, ShowCommand& options) {
   options.data.threads = usable_cpus();
   options.data.classes = kMostClasses;
-  set.group("What").add("FILES", options.files, "record files: names with commas, a pattern or a prefix").required =
-      true;
-  set.add("--out", options.out, "the PNG file that is written");
-  set.add("--count", options.count, "N", "images to show", config::between(1, 10000));
-  set.add("--first", options.first, "N", "position of the first image in the files", config::at_least(0));
-  set.add("--columns", options.columns, "N", "images beside each other", config::between(1, 1000));
-  set.add("--zoom", options.zoom, "N", "each pixel becomes a square of so many", config::between(1, 64));
-  set.add("--epoch", options.epoch, "N", "augmentation depends on it", config::at_least(0));
-  set.add("--seed", options.seed, "N", "and on this");
+  set.group("Options")
+      .add("FILES", options.files, "record files: a prefix, a pattern, or names separated by commas")
+      .required = true;
+  set.add("--out", options.out, "PNG file to write");
+  set.add("--count", options.count, "N", "number of images to show", config::between(1, 10000));
+  set.add("--first", options.first, "N", "index of the first image to show, counted from 0", config::at_least(0));
+  set.add("--columns", options.columns, "N", "number of images in a row", config::between(1, 1000));
+  set.add("--zoom", options.zoom, "N", "magnification: side of the square that shows one pixel",
+          config::between(1, 64));
+  set.add("--epoch", options.epoch, "N", "epoch for which the augmentation is drawn", config::at_least(0));
+  set.add("--seed", options.seed, "N", "random seed for the augmentation");
   config::bind_image(set, options.data);
+  set.find("image-shape")->help =
+      "size of the network's input: channels, height, width (default the size of the first image)";
   config::bind_augmentation(set, options.data);
 }
 
@@ -54,7 +58,7 @@ data::Image draw_sheet(const ShowCommand& options, const config::DataOptions& da
   data::Loader loader(options.files, loading);
   const int left = static_cast<int>(loader.size()) - options.first;
   if (left <= 0) {
-    throw UsageError(fmt::format("--first {} is behind the last of {} records", options.first, loader.size()));
+    throw UsageError(fmt::format("--first {}: the files hold only {} records", options.first, loader.size()));
   }
   const auto first = static_cast<std::uint64_t>(options.first);
   loader.start(static_cast<std::uint32_t>(options.epoch), {{first, std::min(left, options.count)}});
@@ -83,8 +87,8 @@ ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter&
 }  // namespace
 
 std::unique_ptr<Command> make_data_show() {
-  auto command =
-      make_command<ShowCommand>("data show", "a picture of augmented samples, as the network will see them", act);
+  auto command = make_command<ShowCommand>("data show", "draw augmented samples as the network sees them", act);
+  command->first_options = {"out", "count", "image-shape", "zoom"};
   command->examples = {"dtrain data show d/shapes_train.rec --out sheet.png --pad-size 4 --zoom 2",
                        "dtrain data show p --image-shape 3,224,224 --random-resized-crop 1"};
   command->see_also = {"data ls", "data verify"};

@@ -4,7 +4,7 @@
 #include <dtrain/data/copy.hpp>
 
 #include "cli/command.hpp"
-#include "job/report/progress.hpp"
+#include "job/report/progress_line.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -15,13 +15,13 @@ struct UnpackCommand {
 };
 
 void bind(config::OptionSet& set, UnpackCommand& options) {
-  set.group("What");
-  set.add("ARCHIVE", options.from, "ARCHIVE", ".tar file: a path, s3://BUCKET/KEY or an https:// URL").required = true;
-  set.add("--out", options.out, "folder for its files; made if missing");
+  set.group("Options");
+  set.add("ARCHIVE", options.from, "ARCHIVE", ".tar file: a path, s3://BUCKET/KEY or https:// URL").required = true;
+  set.add("--out", options.out, "folder for the files; it is created if missing");
 }
 
 data::UnpackResult unpack_with_progress(net::ObjectStore& store, const UnpackCommand& options, Reporter& reporter) {
-  job::Progress progress(reporter);
+  job::ProgressLine progress(reporter);
   return data::unpack_tar(
       store, {.from = options.from, .out = options.out, .progress = [&](std::uint64_t done, std::uint64_t total) {
                 progress.show(options.from, done, total, "bytes");
@@ -40,7 +40,7 @@ ExitCode act(const UnpackCommand& options, const config::OptionSet&, Reporter& r
                                        {"resumed_at", result.resumed_at}}));
     return ExitCode::ok;
   }
-  if (result.resumed_at > 0) reporter.note(fmt::format("went on at {}", format_bytes(result.resumed_at)));
+  if (result.resumed_at > 0) reporter.note(fmt::format("resumed at {}", format_bytes(result.resumed_at)));
   reporter.answer(fmt::format("{}  {} files, {}", options.out.string(), result.files, format_bytes(result.bytes)));
   return ExitCode::ok;
 }
@@ -48,7 +48,7 @@ ExitCode act(const UnpackCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_data_unpack() {
-  auto command = make_command<UnpackCommand>("data unpack", "write the files of a tar archive as it comes", act);
+  auto command = make_command<UnpackCommand>("data unpack", "extract a tar archive while it is downloaded", act);
   command->examples = {"dtrain data unpack s3://bucket/photos.tar --out photos"};
   command->see_also = {"data cp", "data prepare"};
   return command;

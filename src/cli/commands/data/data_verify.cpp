@@ -14,8 +14,8 @@ struct VerifyCommand {
 };
 
 void bind(config::OptionSet& set, VerifyCommand& options) {
-  set.group("What").add_paths("FILE", options.files, "record files, patterns or prefixes").required = true;
-  set.add("--limit", options.limit, "N", "problems to list of each file", config::at_least(1));
+  set.group("Options").add_paths("FILE", options.files, "record files, as names, patterns or prefixes").required = true;
+  set.add("--limit", options.limit, "N", "number of problems to list per file", config::at_least(1));
 }
 
 std::vector<Path> find_all(const std::vector<Path>& named) {
@@ -43,7 +43,7 @@ Json document(const Path& file, const data::VerifyReport& report) {
 void tell(const Path& file, const data::VerifyReport& report, Reporter& reporter) {
   if (reporter.json()) return reporter.answer_json(document(file, report));
   if (report.problems.empty()) {
-    return reporter.answer(fmt::format("{}: {} records, all good", file.string(), report.records));
+    return reporter.answer(fmt::format("{}: {} records, no damage", file.string(), report.records));
   }
   for (const data::VerifyProblem& problem : report.problems) {
     reporter.answer(
@@ -67,7 +67,7 @@ ExitCode act(const VerifyCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_data_verify() {
-  auto command = make_command<VerifyCommand>("data verify", "check every record of the files", act);
+  auto command = make_command<VerifyCommand>("data verify", "check every record of record files for damage", act);
   command->examples = {"dtrain data verify d/shapes_train.rec"};
   command->see_also = {"data ls", "data prepare"};
   return command;

@@ -21,14 +21,15 @@ struct DoctorCommand {
 
 void bind(config::OptionSet& set, DoctorCommand& options) {
   bind(set, options.access);
-  set.group("What");
+  set.group("Options");
   set.add("--job-dir", options.job_folder,
-          "a folder that is to hold a job: there must be room, and with -H all hosts must see the same files in it")
+          "job folder to check for free space; with -H also whether all hosts see the same files in it")
       .legacy_variable = "EFS_MOUNT";
   set.add("--aws", options.ask_aws,
-          "who this machine is on AWS, hosts are not asked; without it that is asked where credentials are set up");
-  config::Option& part =
-      set.add_choice("--part", options.part, {"serve", "reach"}, "what a host does for the doctor elsewhere");
+          "check only the AWS identity of this machine, without the hosts; otherwise it is checked where credentials "
+          "are set up");
+  config::Option& part = set.add_choice("--part", options.part, {"serve", "reach"},
+                                        "part of the check that a host does for a doctor on another machine");
   part.hidden = part.flag_only = true;
 }
 
@@ -48,7 +49,7 @@ void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
   reporter.answer(
       fmt::format("{} {:<14} {}", reporter.paint_answer(style_of(finding.level), level), finding.about, finding.what));
   if (!finding.why.empty()) reporter.answer(fmt::format("{:24}why: {}", "", finding.why));
-  if (!finding.mend.empty()) reporter.answer(fmt::format("{:24}mend: {}", "", finding.mend));
+  if (!finding.fix.empty()) reporter.answer(fmt::format("{:24}fix: {}", "", finding.fix));
 }
 
 void answer_findings(const std::string& who, const std::vector<doctor::Finding>& findings, Reporter& reporter) {
@@ -62,7 +63,7 @@ Json json_of(const std::vector<doctor::Finding>& findings) {
   return rows;
 }
 
-Json links_of(const doctor::HostFacts& facts, const std::vector<doctor::HostReport>& reports) {
+Json links_of(const doctor::HostFacts& facts, const std::vector<doctor::HostDiagnosis>& reports) {
   Json links = Json::object({});
   for (std::size_t to = 0; to < facts.links.size(); ++to) {
     if (&reports[to].facts == &facts || !reports[to].facts.answered) continue;
@@ -74,9 +75,9 @@ Json links_of(const doctor::HostFacts& facts, const std::vector<doctor::HostRepo
   return links;
 }
 
-Json json_of(const std::vector<doctor::HostReport>& reports) {
+Json json_of(const std::vector<doctor::HostDiagnosis>& reports) {
   Json rows = Json::array();
-  for (const doctor::HostReport& report : reports) {
+  for (const doctor::HostDiagnosis& report : reports) {
     rows.push_back(
         Json::object({{"host", report.facts.name},
                       {"answered", report.facts.answered},
@@ -88,9 +89,10 @@ Json json_of(const std::vector<doctor::HostReport>& reports) {
   return rows;
 }
 
-std::vector<doctor::Finding> judge_together(const std::vector<doctor::HostReport>& reports, const std::string& folder) {
+std::vector<doctor::Finding> judge_together(const std::vector<doctor::HostDiagnosis>& reports,
+                                            const std::string& folder) {
   std::vector<doctor::HostFacts> hosts;
-  for (const doctor::HostReport& report : reports) hosts.push_back(report.facts);
+  for (const doctor::HostDiagnosis& report : reports) hosts.push_back(report.facts);
   std::vector<doctor::Finding> found = doctor::judge_clocks(hosts);
   std::ranges::move(doctor::judge_links(hosts), std::back_inserter(found));
   std::ranges::move(doctor::judge_folder(hosts, folder), std::back_inserter(found));
@@ -101,13 +103,13 @@ struct Diagnosis {
   std::string host;
   doctor::MachineFacts facts;
   std::vector<doctor::Finding> here, together;
-  std::vector<doctor::HostReport> hosts;
+  std::vector<doctor::HostDiagnosis> hosts;
 
   bool has(doctor::Level level) const {
     const auto bad = [level](const doctor::Finding& finding) { return finding.level == level; };
     return std::ranges::any_of(here, bad) || std::ranges::any_of(together, bad) ||
            std::ranges::any_of(
-               hosts, [&](const doctor::HostReport& report) { return std::ranges::any_of(report.findings, bad); });
+               hosts, [&](const doctor::HostDiagnosis& report) { return std::ranges::any_of(report.findings, bad); });
   }
 };
 
@@ -135,7 +137,7 @@ void answer(const Diagnosis& diagnosis, Reporter& reporter) {
     return;
   }
   answer_findings(fmt::format("{} (this machine)", diagnosis.host), diagnosis.here, reporter);
-  for (const doctor::HostReport& report : diagnosis.hosts)
+  for (const doctor::HostDiagnosis& report : diagnosis.hosts)
     answer_findings(report.facts.name, report.findings, reporter);
   if (!diagnosis.together.empty()) answer_findings("together", diagnosis.together, reporter);
 }
@@ -143,7 +145,7 @@ void answer(const Diagnosis& diagnosis, Reporter& reporter) {
 ExitCode code_of(const Diagnosis& diagnosis, Reporter& reporter) {
   std::vector<std::string> names;
   std::vector<launcher::HostEnding> endings;
-  for (const doctor::HostReport& report : diagnosis.hosts) {
+  for (const doctor::HostDiagnosis& report : diagnosis.hosts) {
     names.push_back(report.facts.name);
     endings.push_back(report.ending);
   }
@@ -164,7 +166,7 @@ ExitCode act(const DoctorCommand& options, const config::OptionSet&, Reporter& r
 
 std::unique_ptr<Command> make_doctor() {
   auto command = make_command<DoctorCommand>(
-      "doctor", "what is wrong on this machine or on hosts, why it matters, and the command that mends it", act);
+      "doctor", "find problems on this machine or on hosts, with their effect and the command that fixes them", act);
   command->examples = {"dtrain doctor", "dtrain doctor -H hosts --job-dir /efs/job", "dtrain doctor --json --aws"};
   command->see_also = {"run", "train", "hosts list"};
   return command;

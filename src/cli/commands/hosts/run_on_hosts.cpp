@@ -3,15 +3,15 @@
 #include <csignal>
 #include <cstring>
 
-#include <dtrain/base/process_end.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/wait_status.hpp>
 #include <dtrain/launcher/host_endings.hpp>
 
 #include "cli/command.hpp"
 #include "host_lines.hpp"
-#include "job/coordinator/stop_watch.hpp"
+#include "job/report/stop_tokens.hpp"
 #include "job/spec/ssh_access.hpp"
 
 namespace dtrain::cli {
@@ -28,12 +28,12 @@ struct RunCommand {
 
 void bind(config::OptionSet& set, RunCommand& options) {
   bind(set, options.access);
-  set.group("What");
-  set.add_words("COMMAND", options.words,
-                "the program and its arguments: they arrive byte for byte, wherever they have blanks or quotes")
+  set.group("Options");
+  set.add_words("COMMAND", options.words, "program and arguments, passed on unchanged, with all blanks and quotes")
       .required = true;
-  set.add("--shell", options.shell, "COMMAND is text for the user's shell on each host, its words joined by blanks");
-  set.add("--timeout", options.timeout, "S", "the command is ended on a host after so long; 0: never",
+  set.add("--shell", options.shell,
+          "join the words of COMMAND with blanks and run them in the user's shell on each host");
+  set.add("--timeout", options.timeout, "S", "seconds after which the command is ended on a host; 0 for no limit",
           config::at_least(0));
 }
 
@@ -60,7 +60,7 @@ struct Ending {
 
 std::string text_of(const std::string& host, const Ending& ending) {
   if (ending.failure) return ending.failure->what;
-  if (ending.exit->timed_out) return host + ": ended: it took longer than --timeout";
+  if (ending.exit->timed_out) return host + ": ended because it ran longer than --timeout";
   if (!ending.exit->signal.empty()) return fmt::format("{}: ended by SIG{}", host, ending.exit->signal);
   return fmt::format("{}: exit code {}", host, ending.exit->code);
 }
@@ -147,7 +147,7 @@ ExitCode act(const RunCommand& options, const config::OptionSet&, Reporter& repo
 }  // namespace
 
 std::unique_ptr<Command> make_run() {
-  auto command = make_command<RunCommand>("run", "run one command on every host, over ssh", act);
+  auto command = make_command<RunCommand>("run", "run a command on every host over ssh", act);
   command->examples = {"dtrain run -H hosts -- hostname", "dtrain run -H hosts -j 8 --timeout 60 -- nvidia-smi -L",
                        "dtrain run -H hosts --shell -- 'df -h /data | tail -n 1'"};
   command->see_also = {"sync", "hosts list", "train"};

@@ -9,7 +9,7 @@
 #include <dtrain/launcher/sync.hpp>
 
 #include "cli/command.hpp"
-#include "job/coordinator/stop_watch.hpp"
+#include "job/report/stop_tokens.hpp"
 #include "job/spec/ssh_access.hpp"
 
 namespace dtrain::cli {
@@ -22,13 +22,14 @@ struct SyncCommand {
 };
 
 void bind(config::OptionSet& set, SyncCommand& options) {
-  set.group("What");
-  set.add("SRC", options.source, "a file, or a folder: all below it").required = true;
+  set.group("Options");
+  set.add("SRC", options.source, "file, or folder with all its content").required = true;
   set.add("DST", options.destination, "DST",
-          "where on each host: of a folder the content goes there; a file gets this name, or goes into it if it ends "
-          "in / or is a folder. Relative to the user's home")
+          "path on each host, relative to the user's home. A folder's content goes into it; a file gets this name, or "
+          "goes into it if it is a folder or ends in /")
       .required = true;
-  set.add("--exclude", options.exclude, "GLOB,...", "names to leave out; a folder with all below it");
+  set.add("--exclude", options.exclude, "GLOB,...",
+          "patterns of names to leave out; a matching folder is left out with all its content");
   bind(set, options.access);
 }
 
@@ -59,7 +60,7 @@ class Sync {
         },
         [this](std::size_t host, const auto& failure, auto took) { end(host, failure, took); });
     if (stop_signal() != 0)
-      throw Interrupted(stop_signal(), launcher::stopped_text(endings_), "every file there is whole");
+      throw Interrupted(stop_signal(), launcher::stopped_text(endings_), "every file there is complete");
     return launcher::sum_up(hosts_.names, endings_, reporter_);
   }
 
@@ -105,7 +106,8 @@ ExitCode act(const SyncCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_sync() {
-  auto command = make_command<SyncCommand>("sync", "copy files to every host: only what differs, checked", act);
+  auto command =
+      make_command<SyncCommand>("sync", "copy files to every host, only those that differ, and verify them", act);
   command->examples = {"dtrain sync d/cifar10_train.rec /data/ -H hosts",
                        "dtrain sync . job --exclude .git,*.o -H hosts"};
   command->see_also = {"run", "train"};

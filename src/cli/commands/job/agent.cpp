@@ -17,9 +17,9 @@
 
 #include "cli/command.hpp"
 #include "cli/console.hpp"
-#include "job/agent/agent_apart.hpp"
-#include "job/agent/agent_kept.hpp"
+#include "job/agent/detached_agent.hpp"
 #include "job/agent/host_check.hpp"
+#include "job/agent/supervised_agent.hpp"
 #include "job/coordinator/job.hpp"
 #include "job/coordinator/resubmit.hpp"
 #include "job/spec/job_folder.hpp"
@@ -37,24 +37,29 @@ struct AgentCommand {
 };
 
 void bind(config::OptionSet& set, AgentCommand& options) {
-  set.group("What").add("--worker", options.worker, "be a worker of the agent that started this").flag_only = true;
-  set.add("--check", options.check, "say whether this host is fit for the job on standard input").flag_only = true;
+  set.group("Options")
+      .add("--worker", options.worker, "run as a worker of the agent that started this process")
+      .flag_only = true;
+  set.add("--check", options.check, "check whether this host meets the needs of the job on standard input").flag_only =
+      true;
   set.add("--coordinator", options.coordinator, "take over from the coordinator that the agents lost").flag_only = true;
-  set.add("--apart", options.apart, "outlive the connection that started this: return once the job is joined")
+  set.add("--apart", options.apart, "return once the agent has joined the job, and keep it running in the background")
       .flag_only = true;
-  set.add("--join", options.join, "join the job that this file tells of, and remove it").flag_only = true;
-  set.add("--head", options.head, "be the head of the cluster that this file tells of");
-  set.add("--node", options.node, "register this machine with the head of the cluster that this file tells of");
-  set.add("--ask", options.ask, "put the question on standard input to the head of the cluster that this machine is in")
-      .flag_only = true;
-  set.add("--submitted", options.submitted, "be the command that this file holds, and remove it").flag_only = true;
+  set.add("--join", options.join, "read the job to join from this file, and remove the file").flag_only = true;
+  set.add("--head", options.head, "run as the head of the cluster described in this file");
+  set.add("--node", options.node, "register this machine with the head of the cluster described in this file");
+  set.add("--ask", options.ask, "send the request on standard input to the head of this machine's cluster").flag_only =
+      true;
+  set.add("--submitted", options.submitted, "run the command in this file, and remove the file").flag_only = true;
 }
 
 // The token comes through a pipe, so nobody else can read it.
 Json document_from_input() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   if (text.empty()) {
-    throw UsageError("agent: nobody said which job to join", "`dtrain train` starts agents and workers by itself");
+    throw UsageError(
+        "agent: the job to join is missing",
+        "`dtrain train` and `dtrain launch` start agents themselves; there is no need to run this command");
   }
   return Json::parse(text, "standard input");
 }
@@ -63,8 +68,8 @@ Json document_from_input() {
 Json document_from_file(const Path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
-    throw RemoteError(fmt::format("{} is not there", file.string()),
-                      "hosts of a job share its folder: mount it there, or choose another --job-dir");
+    throw RemoteError(fmt::format("{} does not exist", file.string()),
+                      "all hosts of a job need its folder: mount it on this host, or choose another --job-dir");
   }
   const std::string text = read_file(file);
   std::filesystem::remove(file, error);
@@ -77,11 +82,11 @@ std::vector<std::string> own_command_with(const std::string& option) {
   return command;
 }
 
-void require_job_folder(const elastic::AgentJoin& join) {
+void require_job_folder(const elastic::AgentOrder& join) {
   std::error_code error;
   if (std::filesystem::is_directory(join.job_folder, error)) return;
-  throw RemoteError(fmt::format("{}: the job folder {} is not there", join.host, join.job_folder),
-                    "hosts of a job share its folder: mount it there, or choose another --job-dir");
+  throw RemoteError(fmt::format("{}: the job folder {} does not exist", join.host, join.job_folder),
+                    "all hosts of a job need its folder: mount it on this host, or choose another --job-dir");
 }
 
 elastic::AgentOptions::FolderNews look_into(const job::JobFolder& folder) {
@@ -93,14 +98,15 @@ elastic::AgentOptions::FolderNews look_into(const job::JobFolder& folder) {
 }
 
 // A coordinator that was replaced, and does not know it yet, must not win agents where the new one is known.
-void refuse_old_coordinator(const elastic::AgentJoin& join) {
+void refuse_old_coordinator(const elastic::AgentOrder& join) {
   std::optional<elastic::Leader> leader;
   try {
     leader = look_into(job::JobFolder{join.job_folder}).leader;
   } catch (const DataError&) {  // damaged: nobody can be found by it
   }
   if (!leader || leader->term <= join.term) return;
-  throw RemoteError(fmt::format("{}: coordinator {} has the job now, not {}", join.host, leader->term, join.term));
+  throw RemoteError(
+      fmt::format("{}: the job now belongs to coordinator {}, not {}", join.host, leader->term, join.term));
 }
 
 ExitCode serve_cluster(const AgentCommand& options, Reporter& reporter) {
@@ -115,7 +121,7 @@ ExitCode serve_cluster(const AgentCommand& options, Reporter& reporter) {
 
 ExitCode ask_head(Reporter& reporter) {
   const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
-  if (!registry) throw UsageError("agent --ask: this machine is no node of a cluster");
+  if (!registry) throw UsageError("agent --ask: this machine is not a node of a cluster");
   reporter.answer_json(launcher::ask_registry(*registry, document_from_input(), kAskDeadline));
   return ExitCode::ok;
 }
@@ -130,34 +136,35 @@ ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& re
   if (options.submitted) job::run_submitted(*options.submitted);
   if (options.head || options.node) return serve_cluster(options, reporter);
   if (options.ask) return ask_head(reporter);
-  const elastic::AgentJoin join =
-      elastic::agent_join_from_json(options.join ? document_from_file(*options.join) : document_from_input());
+  const elastic::AgentOrder join =
+      elastic::agent_order_from_json(options.join ? document_from_file(*options.join) : document_from_input());
   require_job_folder(join);
   refuse_old_coordinator(join);
-  job::Apart apart;
+  job::DetachedAgent apart;
   if (options.apart)
-    apart = job::go_apart(elastic::tree_mark(join), elastic::coordinator_mark(join), elastic::agent_log(join));
+    apart = job::detach_agent(elastic::tree_mark(join), elastic::coordinator_mark(join), elastic::agent_log(join));
   if (apart.outcome) return *apart.outcome;
   if (options.join) {
-    if (const auto outcome = job::keep_agent(elastic::tree_mark(join), elastic::coordinator_mark(join)))
+    if (const auto outcome = job::supervise_agent(elastic::tree_mark(join), elastic::coordinator_mark(join)))
       return *outcome;
     for (const std::string& name : launcher::variables_of_starters(own_environment())) ::unsetenv(name.c_str());
   }
   watch_stop_signals();
-  elastic::run_agent({.join = join,
+  elastic::run_agent({.order = join,
                       .worker_command = own_command_with("--worker"),
                       .check_command = own_command_with("--check"),
                       .coordinator_command = own_command_with("--coordinator"),
                       .look_into_folder = [folder = job::JobFolder{join.job_folder}] { return look_into(folder); },
                       .on_note = [&reporter](const std::string& line) { reporter.note(line); },
-                      .on_joined = apart.tell_joined});
+                      .on_joined = apart.report_joined});
   return ExitCode::ok;
 }
 
 }  // namespace
 
 std::unique_ptr<Command> make_agent() {
-  auto command = make_command<AgentCommand>("agent", "started by dtrain itself, once on every host of a job", act);
+  auto command = make_command<AgentCommand>(
+      "agent", "run the agent of a host; dtrain starts it itself, once on every host of a job", act);
   command->examples = {"dtrain agent"};
   command->see_also = {"train", "hosts list"};
   return command;

@@ -20,8 +20,8 @@ struct EventsCommand {
 void bind(config::OptionSet& set, EventsCommand& options) {
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
-  set.group("What").add("--ledger", options.ledger,
-                        "which samples every step consumed, of a job that was started with --sample-ledger");
+  set.group("Options").add("--ledger", options.ledger,
+                           "print the samples that each step consumed, for a job started with --sample-ledger");
 }
 
 std::string text_of(const Json& value) { return value.is_string() ? value.as_string() : value.dump(); }
@@ -61,8 +61,8 @@ std::string details_of(const Json& event) {
 void answer_events(const job::JobFolder& job, Reporter& reporter) {
   const std::vector<Json> events = elastic::read_events(job.events());
   if (events.empty()) {
-    throw UsageError(fmt::format("{}: no job ran there", job.path.string()),
-                     "--job-dir names the folder that `dtrain train --job-dir` was given");
+    throw UsageError(fmt::format("{}: no job in this folder", job.path.string()),
+                     "give --job-dir the folder that was given to `dtrain train --job-dir`");
   }
   for (const Json& event : events) {
     if (reporter.json()) {
@@ -77,8 +77,8 @@ void answer_events(const job::JobFolder& job, Reporter& reporter) {
 // One object a step: {"epoch", "step", "samples": [ids]}.
 void answer_ledger(const job::JobFolder& job, Reporter& reporter) {
   if (!std::filesystem::exists(job.ledger())) {
-    throw UsageError(fmt::format("{}: no ledger there", job.path.string()),
-                     "`dtrain train --sample-ledger` writes one");
+    throw UsageError(fmt::format("{}: the job has no sample ledger", job.path.string()),
+                     "`dtrain train --sample-ledger` writes it");
   }
   const train::Ledger ledger = train::read_ledger(job.ledger());
   for (const auto& [step, ids] : ledger.steps) {
@@ -104,7 +104,7 @@ ExitCode act(const EventsCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_events() {
-  auto command = make_command<EventsCommand>("events", "what happened to a job, and how long it took", act);
+  auto command = make_command<EventsCommand>("events", "show the events of a job and how long changes took", act);
   command->examples = {"dtrain events --job-dir job", "dtrain events --job-dir job --ledger --json"};
   command->see_also = {"hosts list", "train"};
   return command;

@@ -5,7 +5,7 @@
 #include "cli/command.hpp"
 #include "config/job_options.hpp"
 #include "job/coordinator/start_from_here.hpp"
-#include "job/spec/host_edit.hpp"
+#include "job/spec/job_client.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -16,8 +16,8 @@ struct AddCommand {
 };
 
 void bind(config::OptionSet& set, AddCommand& options) {
-  config::Option& hosts =
-      set.group("What").add("HOST", options.hosts, "HOST", "hosts that join: name, user@host:port, slots=n");
+  config::Option& hosts = set.group("Options").add(
+      "HOST", options.hosts, "HOST", "hosts to add: name, or user@host:port, each optionally with slots=n");
   hosts.required = true;
   hosts.many = true;
   set.group("Job");
@@ -43,15 +43,15 @@ ExitCode act(const AddCommand& options, const config::OptionSet&, Reporter& repo
   std::vector<std::string> others = lines;
   std::erase_if(others, [&](const std::string& line) { return job::add_and_start(options.job, line, reporter); });
   if (!others.empty()) job::edit_hosts(options.job, {.add = others});
-  reporter.note(fmt::format("Added {} to {}; `dtrain hosts list --job-dir {}` shows how far they are",
-                            join(lines, ", "), options.job.hosts().string(), options.job.path.string()));
+  reporter.note(fmt::format("Added {} to {}; `dtrain hosts list --job-dir {}` shows their state", join(lines, ", "),
+                            options.job.hosts().string(), options.job.path.string()));
   return ExitCode::ok;
 }
 
 }  // namespace
 
 std::unique_ptr<Command> make_hosts_add() {
-  auto command = make_command<AddCommand>("hosts add", "let hosts join a running job", act);
+  auto command = make_command<AddCommand>("hosts add", "add hosts to a running job", act);
   command->examples = {"dtrain hosts add w3 --job-dir job", "dtrain hosts add gpu7 slots=2 gpu8 --job-dir job"};
   command->see_also = {"hosts list", "hosts remove", "events"};
   return command;

@@ -12,15 +12,15 @@ namespace {
 struct DrainCommand {
   job::JobFolder job{"."};
   std::string hosts;
-  std::string reason = "asked by a person";
+  std::string reason = "requested by the user";
 };
 
 void bind(config::OptionSet& set, DrainCommand& options) {
-  config::Option& hosts = set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave at the next step");
+  config::Option& hosts = set.group("Options").add("HOST", options.hosts, "HOST", "hosts to drain at the next step");
   hosts.required = true;
   hosts.many = true;
   hosts.offers = config::Offers::hosts;
-  set.add("--reason", options.reason, "TEXT", "what the list and the events say");
+  set.add("--reason", options.reason, "TEXT", "reason shown in the list of hosts and in the events");
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
 }
@@ -37,7 +37,7 @@ ExitCode act(const DrainCommand& options, const config::OptionSet&, Reporter& re
 
 std::unique_ptr<Command> make_hosts_drain() {
   auto command = make_command<DrainCommand>(
-      "hosts drain", "let hosts leave at the next step and stay away, with their lines kept", act);
+      "hosts drain", "take hosts out of a job at the next step, but keep their lines in host_worker", act);
   command->examples = {"dtrain hosts drain w2 --job-dir job",
                        "dtrain hosts drain w2 --reason \"new disk\" --job-dir job"};
   command->see_also = {"hosts list", "hosts remove"};

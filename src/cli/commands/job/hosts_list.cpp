@@ -61,7 +61,8 @@ ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_hosts_list() {
-  auto command = make_command<ListCommand>("hosts list", "the hosts of a running job: what each does, and why", act);
+  auto command =
+      make_command<ListCommand>("hosts list", "list the hosts of a running job with their state and its reason", act);
   command->examples = {"dtrain hosts list --job-dir job", "dtrain hosts list --job-dir job --json"};
   command->see_also = {"hosts add", "hosts remove", "hosts drain", "events"};
   return command;

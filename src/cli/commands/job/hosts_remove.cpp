@@ -4,7 +4,7 @@
 
 #include "cli/command.hpp"
 #include "config/job_options.hpp"
-#include "job/spec/host_edit.hpp"
+#include "job/spec/job_client.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -17,12 +17,12 @@ struct RemoveCommand {
 
 void bind(config::OptionSet& set, RemoveCommand& options) {
   config::Option& hosts =
-      set.group("What").add("HOST", options.hosts, "HOST", "hosts that leave, as host_worker calls them");
+      set.group("Options").add("HOST", options.hosts, "HOST", "hosts to remove, named as in host_worker");
   hosts.required = true;
   hosts.many = true;
   hosts.offers = config::Offers::hosts;
-  set.add("--yes", options.yes, "also more than half of the hosts");
-  set.add("--allow-mass-remove", options.allow_mass_remove, "the same as --yes");
+  set.add("--yes", options.yes, "allow removing more than half of the hosts");
+  set.add("--allow-mass-remove", options.allow_mass_remove, "same as --yes");
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
 }
@@ -37,7 +37,7 @@ ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_hosts_remove() {
-  auto command = make_command<RemoveCommand>("hosts remove", "let hosts leave a running job", act);
+  auto command = make_command<RemoveCommand>("hosts remove", "remove hosts from a running job", act);
   command->examples = {"dtrain hosts remove w1 --job-dir job"};
   command->see_also = {"hosts list", "hosts add", "hosts drain"};
   return command;

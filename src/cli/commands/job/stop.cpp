@@ -26,7 +26,7 @@ struct StopCommand {
 void bind(config::OptionSet& set, StopCommand& options) {
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
-  set.add("--now", options.now, "end all processes at once, without a checkpoint");
+  set.add("--now", options.now, "kill all processes at once, without a checkpoint");
 }
 
 // A coordinator that was killed writes nothing any more. One that cannot be reached may be replaced by another.
@@ -52,10 +52,10 @@ void wait_until_over(const job::JobFolder& folder) {
   for (;;) {
     const job::CoordinatorFile file = job::read_coordinator(folder).value_or(job::CoordinatorFile{});
     if (file.over() || coordinator.is_gone(folder, file)) return;
-    if (stop_signal() != 0) throw Interrupted(stop_signal(), "the job goes on ending; nobody waits for it any more");
+    if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped waiting; the job is still ending");
     if (std::chrono::steady_clock::now() > end) {
-      throw Error(fmt::format("{}: the job does not end", folder.path.string()),
-                  "`dtrain stop --now` ends all processes at once");
+      throw Error(fmt::format("{}: the job has not ended in time", folder.path.string()),
+                  "`dtrain stop --now` kills all processes at once");
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -64,14 +64,14 @@ void wait_until_over(const job::JobFolder& folder) {
 ExitCode act(const StopCommand& options, const config::OptionSet&, Reporter& reporter) {
   watch_stop_signals();
   job::ask_coordinator(options.job,
-                       Json::object({{"ask", "stop"}, {"now", options.now}, {"reason", "asked by `dtrain stop`"}}));
+                       Json::object({{"ask", "stop"}, {"now", options.now}, {"reason", "requested by `dtrain stop`"}}));
   wait_until_over(options.job);
   const std::string ended = job::read_coordinator(options.job).value_or(job::CoordinatorFile{}).ended;
   if (reporter.json()) {
     reporter.answer_json(
         Json::object({{"schema", "dtrain.stop/1"}, {"job_dir", options.job.path.string()}, {"ended", ended}}));
   } else {
-    reporter.answer(ended.empty() ? "the job is over" : ended);
+    reporter.answer(ended.empty() ? "the job has already ended" : ended);
   }
   return ExitCode::ok;
 }
@@ -80,7 +80,7 @@ ExitCode act(const StopCommand& options, const config::OptionSet&, Reporter& rep
 
 std::unique_ptr<Command> make_stop() {
   auto command =
-      make_command<StopCommand>("stop", "end a job everywhere: it saves a checkpoint and exits with 75", act);
+      make_command<StopCommand>("stop", "stop a job on all hosts; it saves a checkpoint and exits with code 75", act);
   command->examples = {"dtrain stop --job-dir job", "dtrain stop --job-dir job --now"};
   command->see_also = {"hosts list", "events", "train"};
   return command;

@@ -33,13 +33,16 @@ struct TailCommand {
 void bind(config::OptionSet& set, TailCommand& options) {
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
-  set.group("What");
-  set.add("--rank", options.rank, "R", "only what the worker wrote that was rank R then", config::at_least(0));
-  set.add("--host", options.host, "HOST", "only this host's workers and its preparation").offers =
+  set.group("Options");
+  set.add("--rank", options.rank, "R", "show only lines of the worker that had rank R at that time",
+          config::at_least(0));
+  set.add("--host", options.host, "HOST", "show only the workers and the preparation of this host").offers =
       config::Offers::hosts;
-  set.add("--since", options.since, "TIME", "only later lines: 90s, 10m, 2h, 1d ago, or 2026-01-31T12:00:00Z");
-  set.add("--grep", options.grep, "PATTERN", "only lines that match it, as of grep -E");
-  set.add("--no-follow", options.no_follow, "end with what is there; else: with the job");
+  set.add("--since", options.since, "TIME",
+          "show only lines written later: since 90s, 10m, 2h or 1d ago, or since 2026-01-31T12:00:00Z");
+  set.add("--grep", options.grep, "PATTERN", "show only lines that match this extended regular expression");
+  set.add("--no-follow", options.no_follow,
+          "print the existing lines and exit, instead of following until the job ends");
 }
 
 // "10m" -> 600 s.
@@ -58,7 +61,8 @@ std::string since_time(const std::string& text) {
   if (const auto span = span_of(text)) return elastic::format_time(std::chrono::system_clock::now() - *span);
   const bool is_date = text.size() >= 10 && text[4] == '-' && text[7] == '-' && parse_integer(text.substr(0, 4));
   if (is_date) return text.back() == 'Z' ? text.substr(0, text.size() - 1) : text;
-  throw UsageError(fmt::format("--since {}: no time", text), "10m, 2h, or 2026-01-31T12:00:00Z (UTC)");
+  throw UsageError(fmt::format("--since {}: not a time", text),
+                   "give a duration as 10m or 2h, or a time as 2026-01-31T12:00:00Z (UTC)");
 }
 
 job::LogChoice choice_of(const TailCommand& options) {
@@ -116,9 +120,9 @@ class JobLife {
     look_ = now + kLook;
     if ((file->host == job::host_name() && job::is_coordinated(folder_)) || job::answers(*file)) alive_ = now;
     if (now - alive_ < kSuccession) return true;
-    throw RemoteError(
-        fmt::format("{}: the coordinator, process {}, is gone without a word", folder_.path.string(), file->pid),
-        "start the same `dtrain train` again with --resume");
+    throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
+                                  folder_.path.string(), file->pid),
+                      "repeat the job's command with --resume");
   }
   bool is_over() const {
     const auto file = read();
@@ -136,8 +140,8 @@ class JobLife {
 
 void expect_logs(const job::JobFolder& job) {
   if (is_listed(job.logs()) || is_listed(job.coordinator())) return;
-  throw UsageError(fmt::format("{}: no job there", job.path.string()),
-                   "--job-dir names the folder that `dtrain train --job-dir` was given");
+  throw UsageError(fmt::format("{}: no job in this folder", job.path.string()),
+                   "give --job-dir the folder that was given to `dtrain train --job-dir`");
 }
 
 ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& reporter) {
@@ -164,7 +168,7 @@ ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_tail_logs() {
-  auto command = make_command<TailCommand>("tail-logs", "every worker's log, merged, until the job ends", act);
+  auto command = make_command<TailCommand>("tail-logs", "print the merged logs of all workers until the job ends", act);
   command->examples = {"dtrain tail-logs --job-dir job", "dtrain tail-logs --job-dir job --rank 0 --since 10m",
                        "dtrain tail-logs --job-dir job --host w3 --grep 'error|warning' --no-follow --json"};
   command->see_also = {"events", "hosts list", "train"};

@@ -23,11 +23,13 @@ void bind(config::OptionSet& set, EvalCommand& options) {
   config::bind_validation_data(set, options.data);
   config::bind_test_views(set, options.data);
   set.find("data-val")->required = true;
-  set.add_shape("--image-shape", options.data.image, "only for MXNet's files, which do not hold it");
-  set.add_channels("--rgb-mean", options.data.augment.mean, "instead of the checkpoint's");
-  set.add_channels("--rgb-std", options.data.augment.std, "instead of the checkpoint's");
-  set.add("--batch-size", options.compute.batch_size, "N", "samples of one block", config::at_least(1));
-  set.add("--top-k", options.top_k, "K", "count also labels among the K best", config::at_least(1));
+  set.add_shape("--image-shape", options.data.image,
+                "size of the network's input; needed only for MXNet files, which do not store it");
+  set.add_channels("--rgb-mean", options.data.augment.mean, "mean of each channel (default the checkpoint's)");
+  set.add_channels("--rgb-std", options.data.augment.std,
+                   "standard deviation of each channel (default the checkpoint's)");
+  set.add("--batch-size", options.compute.batch_size, "N", "samples per batch", config::at_least(1));
+  set.add("--top-k", options.top_k, "K", "K of the reported top-K accuracy", config::at_least(1));
   config::bind_device(set, options.compute, 1);
 }
 
@@ -79,7 +81,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_eval() {
-  auto command = make_command<EvalCommand>("eval", "accuracy and loss of a checkpoint on a record file", act);
+  auto command = make_command<EvalCommand>("eval", "compute accuracy and loss of a checkpoint on record files", act);
   command->examples = {"dtrain eval m/r8 --load-epoch 1 --data-val d/cifar10_val.rec",
                        "dtrain eval m/r8-0001.safetensors --data-val d/cifar10_val.rec --json"};
   command->see_also = {"train", "inspect"};

@@ -17,9 +17,9 @@ struct ExportCommand {
 void bind(config::OptionSet& set, ExportCommand& options) {
   config::bind_checkpoint(set, options.checkpoint);
   set.group("Result");
-  set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"}, "format").required = true;
+  set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"}, "format to write").required = true;
   set.add("--out", options.out,
-          "file to write, or s3:// URL; mxnet: the prefix of PATH-symbol.json and PATH-0001.params")
+          "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params")
       .required = true;
 }
 
@@ -38,7 +38,8 @@ ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& r
     if (!reporter.json()) reporter.answer(file.string());
   }
   if (reporter.json()) {
-    reporter.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
+    reporter.answer_json(
+        Json::object({{"schema", "dtrain.export/1"}, {"format to write", options.to}, {"files", files}}));
   }
   return ExitCode::ok;
 }
@@ -46,7 +47,7 @@ ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_export() {
-  auto command = make_command<ExportCommand>("export", "write a checkpoint in another format", act);
+  auto command = make_command<ExportCommand>("export", "convert a checkpoint to another format", act);
   command->examples = {"dtrain export m/r8 --load-epoch 1 --to onnx --out r8.onnx",
                        "dtrain export m/r8 --load-epoch 1 --to mxnet --out x/r8"};
   command->see_also = {"inspect", "eval"};

@@ -15,7 +15,8 @@ struct InspectCommand {
 
 void bind(config::OptionSet& set, InspectCommand& options) {
   config::bind_checkpoint(set, options.checkpoint);
-  set.group("What").add("--graph", options.graph, "print the network alone, as `train --network FILE.json` reads it");
+  set.group("Options").add("--graph", options.graph,
+                           "print only the network, in the form that `train --network FILE.json` reads");
 }
 
 Json tensors_json(const std::vector<nn::TensorView>& tensors) {
@@ -80,7 +81,7 @@ ExitCode act(const InspectCommand& options, const config::OptionSet&, Reporter& 
 }  // namespace
 
 std::unique_ptr<Command> make_inspect() {
-  auto command = make_command<InspectCommand>("inspect", "what a checkpoint holds: facts, hashes and tensors", act);
+  auto command = make_command<InspectCommand>("inspect", "show the facts, hashes and tensors of a checkpoint", act);
   command->examples = {"dtrain inspect m/r8 --load-epoch 1", "dtrain inspect m/r8-0001.safetensors --json",
                        "dtrain inspect m/r8 --load-epoch 1 --graph"};
   command->see_also = {"eval", "export"};

@@ -23,7 +23,8 @@ ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, R
 
 std::unique_ptr<Command> make_launch() {
   auto command = make_command<config::LaunchOptions>(
-      "launch", "run any training program as the ranks of a job, that may come and go", act);
+      "launch", "run any training program as the ranks of a job; hosts can join and leave", act);
+  command->first_options = {"num-workers", "hostfile", "nproc-per-host", "elastic", "job-dir", "env", "max-restarts"};
   command->examples = {
       "dtrain launch -n 4 -- python3 train.py --epochs 10",
       "dtrain launch -H hosts --nproc-per-host 8 --elastic --job-dir /efs/job -- python3 train.py",

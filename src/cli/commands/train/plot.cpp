@@ -21,11 +21,11 @@ struct PlotCommand {
 };
 
 void bind(config::OptionSet& set, PlotCommand& options) {
-  set.group("What");
-  config::Option& job = set.add("JOB", options.job.path, "the folder of the job, running or over");
+  set.group("Options");
+  config::Option& job = set.add("JOB", options.job.path, "job folder of a running or finished job");
   job.required = true;
   job.offers = config::Offers::jobs;
-  set.add("--out", options.out, "the picture: NAME.svg or NAME.png").required = true;
+  set.add("--out", options.out, "picture to write, NAME.svg or NAME.png").required = true;
 }
 
 std::string picture_of(const plot::Drawing& drawing, const Path& out) {
@@ -35,13 +35,13 @@ std::string picture_of(const plot::Drawing& drawing, const Path& out) {
 
 ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& reporter) {
   if (options.out.extension() != ".svg" && options.out.extension() != ".png") {
-    throw UsageError(fmt::format("--out {}: neither .svg nor .png", options.out.string()),
-                     "the ending says which it becomes");
+    throw UsageError(fmt::format("--out {}: the file name must end in .svg or .png", options.out.string()),
+                     "the ending chooses the format");
   }
   const std::vector<Json> steps = job::read_steps(options.job.steps());
   if (steps.empty()) {
-    throw UsageError(fmt::format("{}: no record of a training there", options.job.steps().string()),
-                     "JOB is the folder that `dtrain train --job-dir` was given, with -n, -H or --elastic");
+    throw UsageError(fmt::format("{}: no record of a training run", options.job.steps().string()),
+                     "JOB is the --job-dir of a `dtrain train` with -n, -H or --elastic");
   }
   const plot::RunCurves curves = plot::curves_of(steps, elastic::read_events(options.job.events()));
   const std::string title = std::filesystem::absolute(options.job.path).lexically_normal().filename().string();
@@ -60,7 +60,7 @@ ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_plot() {
-  auto command = make_command<PlotCommand>("plot", "a picture of a run: its curves, and who joined and left", act);
+  auto command = make_command<PlotCommand>("plot", "draw a run: its curves, and the hosts that joined and left", act);
   command->examples = {"dtrain plot job --out run.png", "dtrain plot /efs/job --out run.svg"};
   command->see_also = {"events", "train"};
   return command;

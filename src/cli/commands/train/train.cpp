@@ -9,7 +9,7 @@
 #include "config/gpu_choice.hpp"
 #include "job/coordinator/train_job.hpp"
 #include "job/report/run_watch.hpp"
-#include "job/report/tensor_log.hpp"
+#include "job/report/train_log.hpp"
 #include "job/spec/train_run.hpp"
 
 namespace dtrain::cli {
@@ -17,7 +17,7 @@ namespace {
 
 void say_what_is_accepted(const config::TrainOptions& options, Reporter& reporter) {
   if (options.job.servers)
-    reporter.note("-s is not needed: the workers add their gradients themselves, there are no servers");
+    reporter.note("-s has no effect: the workers add their gradients themselves, without servers");
 }
 
 ExitCode test_io(const config::TrainOptions& options, data::Loader& loader, Reporter& reporter) {
@@ -43,8 +43,8 @@ void throw_if_stopped(const train::TrainResult& result) {
   if (result.ended != train::TrainResult::Ended::stopped) return;
   const std::string where =
       fmt::format("stopped by a signal at epoch {} step {}", result.cursor.epoch, result.cursor.step);
-  if (result.saved) throw Stopped(where + ", checkpoint saved", "the same command with --resume goes on from here");
-  throw Interrupted(stop_signal(), where + ", nothing saved", "give --model-prefix to keep what was trained");
+  if (result.saved) throw Stopped(where + ", checkpoint saved", "the same command with --resume continues from here");
+  throw Interrupted(stop_signal(), where + ", nothing saved", "--model-prefix saves checkpoints");
 }
 
 // An error that comes with a signal is of less interest than the signal.
@@ -94,7 +94,8 @@ ExitCode act(const config::TrainOptions& given, const config::OptionSet& set, Re
 
 std::unique_ptr<Command> make_train() {
   auto command = make_command<config::TrainOptions>(
-      "train", "train a model, alone or on several workers that may come and go", act);
+      "train", "train a model on this machine or on several hosts; hosts can join and leave", act);
+  command->first_options = {"network", "num-layers", "data-train", "data-val", "num-epochs", "model-prefix"};
   command->examples = {
       "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
       "--num-epochs 4 --model-prefix m/shapes",

@@ -48,14 +48,14 @@ TEST(Numa, BindsNobodyWhereANodeWouldHaveMoreWorkersThanAnother) {
 TEST(Numa, BindsNobodyOnOneNode) { EXPECT_TRUE(cpus_of_worker({{0, 1}}, 1, 1).empty()); }
 
 TEST(Numa, GivesTheLowestSeatThatIsFree) {
-  const Seat first = take_seat();
-  auto second = std::make_unique<Seat>(take_seat());
-  const Seat third = take_seat();
+  const MachineSlot first = take_machine_slot();
+  auto second = std::make_unique<MachineSlot>(take_machine_slot());
+  const MachineSlot third = take_machine_slot();
   EXPECT_LT(first.number, second->number);
   EXPECT_LT(second->number, third.number);
   const int left = second->number;
   second.reset();
-  EXPECT_EQ(take_seat().number, left);
+  EXPECT_EQ(take_machine_slot().number, left);
 }
 
 TEST(Numa, KeepsToItsProcessors) {

@@ -21,7 +21,7 @@ TEST(Fleet, ReadsANodeFromItsTags) {
   EXPECT_TRUE(node.elastic && !node.base && node.alive());
   EXPECT_EQ(node.private_ip, "10.0.0.5");
   EXPECT_EQ(node.zone, "us-east-1b");
-  EXPECT_EQ(node.market, "spot");
+  EXPECT_EQ(node.market, Market::spot);
   EXPECT_EQ(node.elastic_status, "ADDED");
 }
 

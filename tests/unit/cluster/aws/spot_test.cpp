@@ -34,13 +34,13 @@ TEST(Spot, TheMedianOfTwoZonesLiesBetweenThem) {
 
 TEST(Spot, OnlySpotMachinesHaveThatPrice) {
   const SpotPrices prices{.by_type = {{"c5.large", {{"a", 0.02}}}}};
-  Spec spec{.workers = 2, .instance_types = {"c5.large"}, .spot = "prefer"};
+  Spec spec{.workers = 2, .instance_types = {"c5.large"}, .spot = SpotUse::prefer};
   EXPECT_NEAR(cost_of(machines_of(spec), prices).hourly, 0.085 + 2 * 0.02, 1e-9);
-  spec.spot = "only";
+  spec.spot = SpotUse::only;
   EXPECT_NEAR(cost_of(machines_of(spec), prices).hourly, 3 * 0.02, 1e-9);
-  spec.spot = "off";
+  spec.spot = SpotUse::off;
   EXPECT_NEAR(cost_of(machines_of(spec), prices).hourly, 3 * 0.085, 1e-9);
-  spec.spot = "only";
+  spec.spot = SpotUse::only;
   EXPECT_NEAR(cost_of(machines_of(spec), {}).hourly, 3 * 0.085, 1e-9);
 }
 

@@ -160,7 +160,7 @@ TEST(PlanUp, WarnsOfWhatCostsAndOfQuotasThatAreTooSmall) {
 
 TEST(Pools, AreTriedByZoneThenTypeThenMarket) {
   Spec spec = some_spec();
-  spec.spot = "prefer";
+  spec.spot = SpotUse::prefer;
   EXPECT_EQ(texts(worker_pools(spec, some_account(), "b")),
             (Words{"spot c5.large in b", "spot c5.large in a", "spot m5.large in b", "on-demand c5.large in b",
                    "on-demand c5.large in a", "on-demand m5.large in b"}));

@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/coordinator.hpp>
 
+#include "decide/state.hpp"
 #include "elastic/temporary_folder.hpp"
 
 namespace dtrain::elastic {
@@ -13,13 +14,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Keeps what it was asked to do; hosts answer from within the call, as a launcher that fails at once does.
-struct FakeCrew final : Crew {
+// Records the calls; hosts answer from within the call, as a launcher that fails at once does.
+struct FakeAgentPool final : AgentPool {
   void start_host(const HostLine& host) override {
     hosts.push_back(host.name);
     if (coordinator) coordinator->feed(HostUp{host.name, "10.0.0.1"}, now);
   }
-  void try_gate(const std::string&) override {}
+  void run_admission_check(const std::string&) override {}
   void start_worker(const std::string& host, int slot, WorkerId worker) override {
     workers.push_back(worker);
     EXPECT_EQ(hosts.empty(), false) << host << slot;
@@ -43,29 +44,31 @@ struct FakeCrew final : Crew {
 class CoordinatorTest : public testing::Test {
  protected:
   CoordinatorTest() {
-    crew_.now = {Time{1h}, WallTime{1000h}};
+    agent_pool_.now = {Time{1h}, WallTime{1000h}};
     write_file_atomic(folder_ / "host_worker", "w1\n");
     options_.folder = folder_ / "";
     options_.policy.elastic = true;
     options_.on_say = [this](const Say& line) { said_.push_back(line.text); };
   }
   Coordinator& begin() {
-    coordinator_.emplace(options_, crew_, crew_.now);
-    crew_.coordinator = &*coordinator_;
-    coordinator_->tick(crew_.now);
+    coordinator_.emplace(options_, agent_pool_, agent_pool_.now);
+    agent_pool_.coordinator = &*coordinator_;
+    coordinator_->tick(agent_pool_.now);
     return *coordinator_;
   }
   void pass(std::chrono::milliseconds time) {
     for (; time > 0ms; time -= 50ms) {
-      crew_.now.time += 50ms;
-      crew_.now.wall += 50ms;
-      coordinator_->tick(crew_.now);
+      agent_pool_.now.time += 50ms;
+      agent_pool_.now.wall += 50ms;
+      coordinator_->tick(agent_pool_.now);
     }
   }
-  void says(FromWorker message, WorkerId worker = 1) { coordinator_->feed(WorkerSays{worker, message}, crew_.now); }
+  void says(FromWorker message, WorkerId worker = 1) {
+    coordinator_->feed(WorkerSays{worker, message}, agent_pool_.now);
+  }
   Json ask(Json body) {
     Json answer;
-    coordinator_->feed(Request{std::move(body), [&](Json json) { answer = std::move(json); }}, crew_.now);
+    coordinator_->feed(Request{std::move(body), [&](Json json) { answer = std::move(json); }}, agent_pool_.now);
     return answer;
   }
   int said(std::string_view part) const {
@@ -85,7 +88,7 @@ class CoordinatorTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  FakeCrew crew_;
+  FakeAgentPool agent_pool_;
   CoordinatorOptions options_;
   std::vector<std::string> said_;
   std::optional<Coordinator> coordinator_;
@@ -94,8 +97,8 @@ class CoordinatorTest : public testing::Test {
 TEST_F(CoordinatorTest, StartsTheHostsOfTheFileAndAWorkerInEverySlot) {
   write_file_atomic(folder_ / "host_worker", "w1\nw2 slots=2\n");
   begin();
-  EXPECT_EQ(crew_.hosts, (std::vector<std::string>{"w1", "w2"}));
-  EXPECT_EQ(crew_.workers.size(), 3u);
+  EXPECT_EQ(agent_pool_.hosts, (std::vector<std::string>{"w1", "w2"}));
+  EXPECT_EQ(agent_pool_.workers.size(), 3u);
 }
 
 TEST_F(CoordinatorTest, KnowsWhatTheOneBeforeItWasAskedFor) {
@@ -103,7 +106,7 @@ TEST_F(CoordinatorTest, KnowsWhatTheOneBeforeItWasAskedFor) {
   begin();
   EXPECT_EQ(ask(Json::object({{"ask", "drain"}, {"host", "w2"}})), Json::object({{"ok", true}}));
   options_.term = 2;
-  options_.inheritance.emplace();
+  options_.takeover.emplace();
   begin();
   EXPECT_TRUE(coordinator_->state().hosts.at("w2").drained);
   EXPECT_FALSE(coordinator_->state().hosts.at("w1").drained);
@@ -124,16 +127,16 @@ TEST_F(CoordinatorTest, FollowsAnEditOfTheFileByHandAfterItSettled) {
   begin();
   write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
   pass(1500ms);
-  EXPECT_EQ(crew_.hosts.size(), 1u);
+  EXPECT_EQ(agent_pool_.hosts.size(), 1u);
   pass(1500ms);
-  EXPECT_EQ(crew_.hosts.size(), 2u);
+  EXPECT_EQ(agent_pool_.hosts.size(), 2u);
 }
 
 TEST_F(CoordinatorTest, FollowsItsOwnCommandsAtOnceAndTellsOfBadLines) {
   begin();
   write_file_atomic(folder_ / "host_worker", "w1\nw2\n-x\n");
   const Json answer = ask(Json::object({{"ask", "hosts-changed"}}));
-  EXPECT_EQ(crew_.hosts.size(), 2u);
+  EXPECT_EQ(agent_pool_.hosts.size(), 2u);
   EXPECT_EQ(answer.at("problems").as_array().size(), 1u);
   EXPECT_EQ(said("host_worker: "), 1);
 }
@@ -142,7 +145,7 @@ TEST_F(CoordinatorTest, EditsTheFileForWhoeverAsksAndRefusesToLoseMostHosts) {
   begin();
   const auto edit = [&](const char* text) { return ask(Json::parse(text, "an edit")); };
   edit(R"({"ask": "edit-hosts", "add": ["w2", "w3 slots=2"]})");
-  EXPECT_EQ(crew_.hosts.size(), 3u);
+  EXPECT_EQ(agent_pool_.hosts.size(), 3u);
   EXPECT_TRUE(edit(R"({"ask": "edit-hosts", "add": ["w2"]})").find("error"));
   const Json refused = edit(R"({"ask": "edit-hosts", "remove": ["w1", "w2"]})");
   EXPECT_NE(refused.at("error").at("hint").as_string().find("--yes"), std::string::npos);
@@ -156,7 +159,7 @@ TEST_F(CoordinatorTest, TheHostsOfAJobThatIsNotElasticAreFixed) {
   write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
   EXPECT_EQ(ask(Json::object({{"ask", "hosts-changed"}})).at("error").at("kind").as_string(), "usage");
   pass(5s);
-  EXPECT_EQ(crew_.hosts.size(), 1u);
+  EXPECT_EQ(agent_pool_.hosts.size(), 1u);
 }
 
 TEST_F(CoordinatorTest, HandsOnWhatMembersReport) {
@@ -165,7 +168,7 @@ TEST_F(CoordinatorTest, HandsOnWhatMembersReport) {
   begin();
   train_one();
   says(Report{Json::object({{"event", "step"}})});
-  says(Report{Json::object({{"event", "step"}})}, 77);  // nobody
+  says(Report{Json::object({{"event", "step"}})}, 77);  // an unknown worker
   EXPECT_EQ(reports.size(), 1u);
 }
 
@@ -184,7 +187,7 @@ TEST_F(CoordinatorTest, ContinuesTheNumbersOfTheCoordinatorBefore) {
   coordinator_.reset();
   const Coordinator& second = begin();
   EXPECT_EQ(second.state().next_generation, 2u);
-  EXPECT_GT(crew_.workers.back(), crew_.workers.front());
+  EXPECT_GT(agent_pool_.workers.back(), agent_pool_.workers.front());
 }
 
 TEST_F(CoordinatorTest, GoesOnWhenItsRecordsCannotBeWritten) {
@@ -234,10 +237,10 @@ TEST_F(CoordinatorTest, ListsAHostWithWhatItsWorkersDo) {
 TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone) {
   begin();
   train_one();
-  coordinator_->stop("enough", true, crew_.now);
-  EXPECT_EQ(crew_.killed, std::vector<WorkerId>{1});
-  coordinator_->feed(WorkerExited{1, 0, 9, {}}, crew_.now);
-  coordinator_->feed(HostDown{"w1", "ended"}, crew_.now);
+  coordinator_->stop("enough", true, agent_pool_.now);
+  EXPECT_EQ(agent_pool_.killed, std::vector<WorkerId>{1});
+  coordinator_->feed(WorkerExited{1, 0, 9, {}}, agent_pool_.now);
+  coordinator_->feed(HostDown{"w1", "ended"}, agent_pool_.now);
   ASSERT_TRUE(coordinator_->finished());
   EXPECT_EQ(coordinator_->finished()->exit_code, ExitCode::resumable);
   EXPECT_EQ(read_events(folder_ / "events.jsonl").back().at("event").as_string(), "goodput");
@@ -252,32 +255,32 @@ class CoordinatorOfAQuorumTest : public CoordinatorTest {
   }
   std::string last_event() const { return read_events(folder_ / "events.jsonl").back().at("event").as_string(); }
   void end_all() {
-    coordinator_->stop("enough", true, crew_.now);
-    coordinator_->feed(WorkerExited{1, 0, 9, {}}, crew_.now);
-    coordinator_->feed(HostDown{"w1", "ended"}, crew_.now);
+    coordinator_->stop("enough", true, agent_pool_.now);
+    coordinator_->feed(WorkerExited{1, 0, 9, {}}, agent_pool_.now);
+    coordinator_->feed(HostDown{"w1", "ended"}, agent_pool_.now);
     ASSERT_TRUE(coordinator_->finished());
   }
 };
 
 TEST_F(CoordinatorOfAQuorumTest, WritesHowTheJobEndedThoughNoAgentIsLeftToAnswer) {
   end_all();
-  EXPECT_TRUE(crew_.silent);
+  EXPECT_TRUE(agent_pool_.silent);
   EXPECT_EQ(last_event(), "goodput");
 }
 
 TEST_F(CoordinatorOfAQuorumTest, WritesNothingWhileAnotherMayBeInCharge) {
   const std::string before = read_file(folder_ / "events.jsonl");
-  crew_.silent = true;
+  agent_pool_.silent = true;
   end_all();
   EXPECT_EQ(read_file(folder_ / "events.jsonl"), before);
 }
 
 TEST_F(CoordinatorOfAQuorumTest, WritesInOrderWhatHadToWait) {
-  crew_.silent = true;
+  agent_pool_.silent = true;
   write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
   ask(Json::object({{"ask", "hosts-changed"}}));
   const std::string waiting = read_file(folder_ / "events.jsonl");
-  crew_.silent = false;
+  agent_pool_.silent = false;
   pass(100ms);
   const std::string written = read_file(folder_ / "events.jsonl");
   EXPECT_TRUE(written.starts_with(waiting));

@@ -10,10 +10,10 @@ namespace {
 using namespace std::chrono_literals;
 using Names = std::vector<std::string>;
 
-// A watcher that is polled twice a second of a clock of its own.
+// A watcher that is polled twice a second of its own clock.
 class Watch : public testing::Test {
  protected:
-  // Names of every list that was accepted within this time.
+  // The names of every list that was accepted within this time.
   std::vector<Names> pass(std::chrono::milliseconds time) {
     std::vector<Names> accepted;
     for (const auto end = now_ + time; now_ < end; now_ += 100ms) {

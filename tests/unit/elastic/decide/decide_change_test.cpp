@@ -29,7 +29,7 @@ TEST(DecideChange, OldMembersGetTheBoundaryAndNewcomersFollowTheFirstWhoSwitched
   EXPECT_EQ(commits[0].second.boundary, Boundary::step);
   EXPECT_EQ(job.ranks(), (Names{"w1", "w2"}));
 
-  job.say(job.worker_on("w2"), Progress{.generation = 2, .phase = Phase::entering, .standing = {true, 0, 1, 1}});
+  job.say(job.worker_on("w2"), Progress{.generation = 2, .phase = Phase::entering, .position = {true, 0, 1, 1}});
   EXPECT_EQ(receivers<Commit>(job.actions()), std::vector<WorkerId>{job.worker_on("w3")});
   EXPECT_EQ(sent<Commit>(job.actions())[0].second.boundary, Boundary::now);
   EXPECT_EQ(job.ranks(), (Names{"w1", "w2", "w3"}));
@@ -73,9 +73,9 @@ TEST(DecideChange, AStepProvesThatAllHaveEnteredSoRemovedComesFirstEvenIfNewsIsL
   job.prepare_host("d");
   job.mesh();
   const WorkerId d = job.worker_on("d");
-  job.say(job.worker_on("a"), Progress{.generation = 2, .phase = Phase::entering, .standing = {true, 0, 1, 1}});
+  job.say(job.worker_on("a"), Progress{.generation = 2, .phase = Phase::entering, .position = {true, 0, 1, 1}});
   job.say(d, Entered{2, {true, 0, 1, 1}});
-  job.say(d, Progress{.generation = 2, .phase = Phase::computing, .standing = {true, 0, 2, 2}});
+  job.say(d, Progress{.generation = 2, .phase = Phase::computing, .position = {true, 0, 2, 2}});
   EXPECT_EQ(logged(job.all()), "-b +d");
   job.say(job.worker_on("a"), Entered{2, {true, 0, 1, 1}});
   EXPECT_EQ(job.state().current->awaited, 0u);

@@ -43,7 +43,7 @@ TEST(DecideEnding, WhoStillPreparesWhenTrainingIsCompleteMayGo) {
   EXPECT_EQ(of_kind<KillWorker>(job.actions()).at(0).worker, starting);
 }
 
-// The checkpoint was written before anybody could be done: rank 0, w1, is not needed either.
+// The checkpoint is written before any rank can be done, so rank 0, w1, is not needed either.
 TEST(DecideEnding, ARankThatDiesAfterTheFirstIsDoneDoesNotSpoilTheResult) {
   for (const auto& [done, dies] : {std::pair("w1", "w3"), std::pair("w3", "w1")}) {
     Job job;

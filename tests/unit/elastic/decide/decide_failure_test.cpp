@@ -148,7 +148,7 @@ TEST(DecideFailure, TheSlotIsNotUsedAgainWhileTheOldProcessLives) {
   Job job;
   job.run_on({"w1", "w2"});
   const WorkerId lost = job.worker_on("w2");
-  job.say(lost, Left{.how = Left::How::failed, .reason = "disk full", .standing = {}});
+  job.say(lost, Left{.how = Left::How::failed, .reason = "disk full", .position = {}});
   job.freeze();
   job.complete_change();
   job.take_all();
@@ -206,10 +206,10 @@ TEST(DecideFailure, MessagesFromEvictedUnknownAndPastChangeNothing) {
   job.pass(4s);
   job.freeze();
   job.complete_change();
-  const Standing far{true, 9, 9, 9};
+  const TrainingPosition far{true, 9, 9, 9};
   for (const FromWorker& message :
        std::vector<FromWorker>{Ready{far}, Meshed{2, {}}, Frozen{2, far}, Lost{2, far, "?"}, Entered{2, far},
-                               Progress{.generation = 2, .standing = far}, AskLeave{"?"}, left(Left::How::done)}) {
+                               Progress{.generation = 2, .position = far}, AskLeave{"?"}, left(Left::How::done)}) {
     for (const WorkerId nobody : {dead, WorkerId{77}}) {
       job.say(nobody, message);
       EXPECT_TRUE(job.actions().empty());
@@ -218,7 +218,7 @@ TEST(DecideFailure, MessagesFromEvictedUnknownAndPastChangeNothing) {
   job.say(job.worker_on("w1"), Lost{1, far, "an echo of generation 1"});
   job.say(job.worker_on("w1"), Frozen{1, far});
   EXPECT_FALSE(job.state().freezing);
-  EXPECT_EQ(job.worker("w1").standing, (Standing{true, 0, 2, 2}));
+  EXPECT_EQ(job.worker("w1").position, (TrainingPosition{true, 0, 2, 2}));
 }
 
 TEST(DecideFailure, BelowTheMinimumThoseLeftHoldTheirStateUntilSomebodyComes) {

@@ -77,15 +77,15 @@ TEST(DecideHealth, WhoIsLetInAndDoesNotComeIsEvicted) {
   job.feed(exited(job.worker_on("w3"), 0, 9));
   job.freeze();
   job.mesh();
-  job.say(job.worker_on("w1"), Progress{.generation = 2, .phase = Phase::entering, .standing = {true, 0, 1, 1}});
-  job.silent = {job.worker_on("w1")};  // its heartbeats would tell of the old generation
+  job.say(job.worker_on("w1"), Progress{.generation = 2, .phase = Phase::entering, .position = {true, 0, 1, 1}});
+  job.silent = {job.worker_on("w1")};  // its heartbeats would report the old generation
   const WorkerId absent = job.worker_on("w2");
   job.pass(2s);
   for (int i = 0; i < 32; ++i) {
     if (i < 28) {
       EXPECT_EQ(job.state().workers.at(absent).phase, WorkerPhase::member);
     }
-    job.say(job.worker_on("w1"), Progress{.generation = 2, .phase = Phase::entering, .standing = {true, 0, 1, 1}});
+    job.say(job.worker_on("w1"), Progress{.generation = 2, .phase = Phase::entering, .position = {true, 0, 1, 1}});
     job.pass(2s);
   }
   EXPECT_EQ(job.state().workers.at(absent).phase, WorkerPhase::ending);
@@ -103,11 +103,11 @@ TEST(DecideHealth, ANewcomerThatWaitsForTheOneWhoDoesNotComeIsNotToBlame) {
   job.freeze();
   job.mesh();
   const WorkerId newcomer = job.worker_on("w3"), stuck = job.worker_on("w1");
-  job.silent = {newcomer};  // its heartbeats would tell of no generation
+  job.silent = {newcomer};  // its heartbeats would report no generation
   for (int second = 0; second < 64; second += 2) {
     job.beat(stuck, Phase::reducing, second);
     job.say(newcomer,
-            Progress{.generation = 2, .phase = Phase::entering, .standing = {}, .seconds_in_phase = second + 0.5});
+            Progress{.generation = 2, .phase = Phase::entering, .position = {}, .seconds_in_phase = second + 0.5});
     job.pass(2s);
   }
   EXPECT_EQ(job.state().workers.at(stuck).phase, WorkerPhase::ending);
@@ -156,7 +156,7 @@ TEST(DecideHealth, SlowJobsHaveLongerLimitsByTheirOwnStepTimes) {
     for (const std::string& name : job.ranks()) {
       job.say(job.worker_on(name), Progress{.generation = 1,
                                             .phase = Phase::computing,
-                                            .standing = {true, 0, job.step, job.step},
+                                            .position = {true, 0, job.step, job.step},
                                             .seconds_in_phase = 0,
                                             .step_seconds = 4.0,
                                             .compute_seconds = 3.9});
@@ -173,7 +173,7 @@ TEST(DecideHealth, WhoIsBehindTheOthersWhileAllWaitIsToBlame) {
   job.run_on({"w1", "w2", "w3"});
   ++job.step;
   for (const char* host : {"w1", "w3"}) {
-    job.say(job.worker_on(host), Progress{.generation = 1, .phase = Phase::reducing, .standing = {true, 0, 2, 2}});
+    job.say(job.worker_on(host), Progress{.generation = 1, .phase = Phase::reducing, .position = {true, 0, 2, 2}});
   }
   all_in(job, Phase::reducing, 61, "w2", Phase::reducing, 61);
   EXPECT_EQ(evicted(job), Names{"w2"});
@@ -247,7 +247,7 @@ TEST(DecideHealth, AStragglerIsNamedOnceAndHasAScore) {
     for (const std::string& name : job.ranks()) {
       job.say(job.worker_on(name), Progress{.generation = 1,
                                             .phase = Phase::computing,
-                                            .standing = {true, 0, job.step, job.step},
+                                            .position = {true, 0, job.step, job.step},
                                             .seconds_in_phase = 0,
                                             .step_seconds = 0.3,
                                             .compute_seconds = name == "w2" ? 0.3 : 0.1});

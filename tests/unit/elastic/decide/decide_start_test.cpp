@@ -111,11 +111,11 @@ TEST(DecideStart, AddedIsLoggedOfAJobThatIsOverBeforeAHeartbeatToldOfAStep) {
   for (const char* host : {"w1", "w2", "idle"}) job.prepare_host(host);
   job.mesh();
   job.enter();
-  const Standing end{true, 2, job.step + 9, job.step + 9};
+  const TrainingPosition end{true, 2, job.step + 9, job.step + 9};
   for (const char* host : {"w1", "w2"})
-    job.say(job.worker_on(host), Left{.how = Left::How::done, .reason = {}, .standing = end});
+    job.say(job.worker_on(host), Left{.how = Left::How::done, .reason = {}, .position = end});
   EXPECT_EQ(logged(job.all()), "+w1 +w2");
-  job.say(job.worker_on("idle"), Left{.how = Left::How::done, .reason = {}, .standing = {true, 0, job.step, job.step}});
+  job.say(job.worker_on("idle"), Left{.how = Left::How::done, .reason = {}, .position = {true, 0, job.step, job.step}});
   EXPECT_EQ(logged(job.all()), "+w1 +w2") << "it made no step";
 }
 

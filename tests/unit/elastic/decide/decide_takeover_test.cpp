@@ -1,4 +1,4 @@
-// Agents that outlive their coordinator: what it may do without them, and how another one goes on.
+// Agents that outlive their coordinator: what it may do without them, and how another one continues.
 #include "elastic/job.hpp"
 
 namespace dtrain::elastic {
@@ -25,7 +25,7 @@ TEST(Quorum, AgentsHearOfAGenerationBeforeItsMembersDo) {
   job.hello("w1");
   job.ready("w1");
   ASSERT_TRUE(prepares(job.actions()));
-  EXPECT_LT(place_of<TellCircle>(job.actions()), place_of<Send>(job.actions()));
+  EXPECT_LT(place_of<AnnounceVoters>(job.actions()), place_of<Send>(job.actions()));
 }
 
 TEST(Quorum, AGenerationIsCommittedOnceMostAgentsOfTheLastOneKnowOfIt) {
@@ -58,12 +58,12 @@ TEST(Quorum, WithoutHalfOfTheAgentsTheJobHoldsUntilTheyAreBack) {
 TEST(Quorum, ExactlyHalfGoesOnOnceItHasTheClaim) {
   Job job(lasting_policy());
   job.run_on({"w1", "w2"});
-  const Generation claimed = job.state().current->number + 1;
+  const Generation next = job.state().current->number + 1;
   job.feed(HostDown{"w2", "gone"});
   job.freeze();
   job.feed(Tick{});
   EXPECT_FALSE(job.state().change);
-  job.feed(ClaimAnswered{claimed, true});
+  job.feed(TiebreakerAnswered{next, true});
   ASSERT_TRUE(job.state().change);
   job.mesh();
   job.enter();
@@ -73,14 +73,14 @@ TEST(Quorum, ExactlyHalfGoesOnOnceItHasTheClaim) {
 TEST(Quorum, HalfAsksForTheClaimAndWaitsWhenTheOtherHalfHasIt) {
   Job job(lasting_policy());
   job.run_on({"w1", "w2"});
-  const Generation claimed = job.state().current->number + 1;
+  const Generation next = job.state().current->number + 1;
   job.feed(HostDown{"w2", "gone"});
   job.freeze();
   job.feed(Tick{});
-  const auto asked = of_kind<ClaimNext>(job.all());
+  const auto asked = of_kind<AcquireTiebreaker>(job.all());
   ASSERT_FALSE(asked.empty());
-  EXPECT_EQ(asked.front().generation, claimed);
-  job.feed(ClaimAnswered{claimed, false});
+  EXPECT_EQ(asked.front().generation, next);
+  job.feed(TiebreakerAnswered{next, false});
   job.pass(5s);
   EXPECT_FALSE(job.state().change);
 }
@@ -168,7 +168,7 @@ TEST(Inherit, AChangeThatWasHalfWayIsSettled) {
   const auto freezes = sent<Freeze>(job.take_over({"w1", "w2", "w3"}));
   ASSERT_EQ(freezes.size(), 3u);
   EXPECT_EQ(freezes[0].second.generation, prepared);
-  EXPECT_EQ(job.state().electorates.size(), 2u) << "it may have been committed";
+  EXPECT_EQ(job.state().voter_sets.size(), 2u) << "it may have been committed";
   job.want({"w1", "w2", "w3"});
   job.freeze();
   job.complete_change();

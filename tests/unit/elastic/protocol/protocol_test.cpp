@@ -6,17 +6,13 @@
 namespace dtrain::elastic {
 namespace {
 
-const Standing kStanding{.has_state = true, .epoch = 3, .step = 17, .samples_seen = 12345678901};
+const TrainingPosition kStanding{.has_state = true, .epoch = 3, .step = 17, .samples_seen = 12345678901};
 
 std::vector<ToWorker> one_of_each_to_worker() {
   const Member first{.worker = 7, .host = "w1", .slot = 2, .data = {"10.0.0.1", 65535}};
   const Member second{.worker = 9, .host = "gpu@[::1]:22", .slot = 0, .data = {"::1", 1}};
-  return {Prepare{5, {first, second}},
-          Commit{5, Boundary::epoch},
-          Freeze{4},
-          Leave{"removed"},
-          Stop{false, "asked"},
-          Lend{"{}"}};
+  return {Prepare{5, {first, second}}, Commit{5, Boundary::epoch}, Freeze{4}, Leave{"removed"},
+          Stop{false, "asked"},        UpdateCredentials{"{}"}};
 }
 
 std::vector<FromWorker> one_of_each_from_worker() {

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 Progress at(Generation generation, std::uint64_t samples) {
   return {.generation = generation,
           .phase = Phase::computing,
-          .standing = {.has_state = true, .epoch = 0, .step = samples / 100, .samples_seen = samples},
+          .position = {.has_state = true, .epoch = 0, .step = samples / 100, .samples_seen = samples},
           .seconds_in_phase = 0,
           .step_seconds = 1,
           .compute_seconds = 1};
@@ -41,7 +41,7 @@ TEST(JobMeter, WaitsAtAChangeOfGenerationDoNotCountAsGood) {
   EXPECT_EQ(meter.goodput(begin), 1);
   for (int second = 0; second <= 5; ++second) meter.heard(at(1, 100 * (second + 1)), begin + second * 1s);
   EXPECT_DOUBLE_EQ(meter.goodput(begin + 5s), 1);
-  meter.heard(at(2, 700), begin + 10s);  // of these five seconds a step took one
+  meter.heard(at(2, 700), begin + 10s);  // a step took one of these five seconds
   EXPECT_DOUBLE_EQ(meter.goodput(begin + 10s), 0.6);
 }
 

@@ -6,51 +6,18 @@
 
 #include <dtrain/elastic/session.hpp>
 
+#include "elastic/inbox.hpp"
 #include "elastic/local_meshes.hpp"
 
 namespace dtrain::elastic {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kLong = 20s;  // for what must happen, on however busy a machine
+constexpr auto kLong = kPatience;
 
-// Keeps what a session sends.
-class Inbox final : public ControlLink {
- public:
-  void send(const FromWorker& message) override {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(message);
-    changed_.notify_all();
-  }
-  // Waits for the next message of that kind, passing over others.
-  template <typename Kind>
-  Kind next() {
-    std::unique_lock lock(mutex_);
-    std::optional<Kind> found;
-    const bool came = changed_.wait_for(lock, kLong, [&] {
-      for (; !found && read_ < messages_.size(); ++read_) {
-        if (const auto* kind = std::get_if<Kind>(&messages_[read_])) found = *kind;
-      }
-      return found.has_value();
-    });
-    if (!came) throw Error("the message did not come");
-    return *found;
-  }
-  template <typename Kind>
-  int count() {
-    const std::lock_guard lock(mutex_);
-    return static_cast<int>(std::ranges::count_if(
-        messages_, [](const FromWorker& message) { return std::holds_alternative<Kind>(message); }));
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<FromWorker> messages_;
-  std::size_t read_ = 0;
-};
-
-Standing at(std::uint64_t step) { return {.has_state = true, .epoch = 0, .step = step, .samples_seen = 16 * step}; }
+TrainingPosition at(std::uint64_t step) {
+  return {.has_state = true, .epoch = 0, .step = step, .samples_seen = 16 * step};
+}
 comm::PeerAddress data_of(WorkerId worker) { return {"127.0.0.1", static_cast<std::uint16_t>(worker)}; }
 
 // A worker whose trainer is the test.
@@ -130,7 +97,7 @@ TEST(Session, AFrozenWorkerCanNoLongerApply) {
   const Entry first = rig.enter_alone(1);
   rig.session.entered(at(3));
   rig.session.on_message(Freeze{1});
-  EXPECT_EQ(rig.inbox.next<Frozen>().standing, at(3)) << "it answers although its trainer is busy";
+  EXPECT_EQ(rig.inbox.next<Frozen>().position, at(3)) << "it answers although its trainer is busy";
   EXPECT_THROW(rig.session.begin_apply(), PeerLost);
   EXPECT_THROW(first.communicator->all_gather({}), PeerLost);
 }
@@ -144,7 +111,7 @@ TEST(Session, AnswersAFreezeOnlyAfterTheApplyInProgress) {
   for (int i = 0; i < 3; ++i) rig.inbox.next<Progress>();
   EXPECT_EQ(rig.inbox.count<Frozen>(), 0);
   rig.session.end_apply(at(1));
-  EXPECT_EQ(rig.inbox.next<Frozen>().standing, at(1));
+  EXPECT_EQ(rig.inbox.next<Frozen>().position, at(1));
   EXPECT_THROW(rig.session.begin_apply(), PeerLost);
 }
 
@@ -197,7 +164,7 @@ TEST(Session, AFreezeForgetsACommitThatNobodyAgreedTo) {
 TEST(Session, ANewerPrepareCancelsTheOneUnderWay) {
   LocalMeshes meshes;
   Rig rig(meshes);
-  rig.session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}, {2, "w2", 0, data_of(2)}}});  // nobody else will come
+  rig.session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}, {2, "w2", 0, data_of(2)}}});  // worker 2 does not exist
   rig.session.on_message(Prepare{2, {{1, "w1", 0, data_of(1)}}});
   const Meshed meshed = rig.inbox.next<Meshed>();
   EXPECT_EQ(meshed.generation, 2u);
@@ -251,9 +218,50 @@ TEST(Session, HeartbeatsTellPhaseStandingAndTheTimeOfASteps) {
   rig.session.progress(Phase::evaluating);
   Progress progress = rig.inbox.next<Progress>();
   while (progress.phase != Phase::evaluating) progress = rig.inbox.next<Progress>();
-  EXPECT_EQ(progress.standing, at(2));
+  EXPECT_EQ(progress.position, at(2));
   EXPECT_GE(progress.step_seconds, 0.004);
   EXPECT_LE(progress.compute_seconds, progress.step_seconds - 0.002);
+}
+
+// Answers a device reduction, which no communicator of LocalMeshes does, and counts what reaches it.
+class DeviceWorld final : public comm::Communicator {
+ public:
+  explicit DeviceWorld(int& calls) : calls_(calls) {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::unique_ptr<comm::Reduction> begin_reduction(const comm::ReductionShape&, const comm::Note&) override {
+    return nullptr;
+  }
+  std::unique_ptr<comm::DeviceReduction> begin_device_reduction(const comm::ReductionShape&,
+                                                                const std::vector<FloatRange>&,
+                                                                const comm::Note&) override {
+    ++calls_;
+    return nullptr;
+  }
+  void recycle(std::vector<float>) override {}
+  std::vector<std::string> all_gather(ByteView) override { return {}; }
+  void send(int, ByteView) override {}
+  void receive(int, std::span<std::byte>) override {}
+  void abort() noexcept override {}
+
+ private:
+  int& calls_;
+};
+
+TEST(Session, HandsDeviceReductionsToTheTransport) {
+  int calls = 0;
+  Inbox inbox;
+  WorkerSession session(inbox, data_of(1),
+                        [&](const comm::MeshPlan&, std::chrono::milliseconds, const std::stop_token&) {
+                          return std::make_unique<DeviceWorld>(calls);
+                        },
+                        {.worker = 1, .fingerprint = "f", .heartbeat = 10ms, .mesh_deadline = kLong});
+  session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}}});
+  inbox.next<Meshed>();
+  session.on_message(Commit{1, Boundary::now});
+  const Entry entry = session.enter(at(0));
+  entry.communicator->begin_device_reduction({}, {}, {});
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(Session, NothingIsSentAfterTheLastMessage) {

@@ -28,12 +28,12 @@ TEST(Vote, AnEpochsChangeWaitsForItsEnd) {
 
 TEST(Vote, OneRankIsEnoughToStop) {
   EXPECT_EQ(verdict({kStepTo7, kVoteStop}), Verdict::stop);
-  EXPECT_EQ(verdict({kVoteGoOn, kVoteStop, kVoteOrphaned}), Verdict::stop);
+  EXPECT_EQ(verdict({kVoteGoOn, kVoteStop, kVoteCoordinatorLost}), Verdict::stop);
 }
 
 TEST(Vote, ALostCoordinatorStopsTheJobOnlyWhenItIsLostForAll) {
-  EXPECT_EQ(verdict({kVoteOrphaned, kVoteGoOn}), Verdict::go_on);
-  EXPECT_EQ(verdict({kVoteOrphaned, kVoteOrphaned}), Verdict::stop);
+  EXPECT_EQ(verdict({kVoteCoordinatorLost, kVoteGoOn}), Verdict::go_on);
+  EXPECT_EQ(verdict({kVoteCoordinatorLost, kVoteCoordinatorLost}), Verdict::stop);
 }
 
 TEST(Vote, WithoutAnyoneToVoteItGoesOn) { EXPECT_EQ(verdict({}), Verdict::go_on); }

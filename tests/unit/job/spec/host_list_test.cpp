@@ -71,7 +71,7 @@ TEST_F(HostListTest, AResumedJobKeepsItsHosts) {
 class GrantedHostsTest : public HostListTest {
  protected:
   GrantedHostsTest() {
-    options_.launcher = "sge";
+    options_.launcher = config::Launcher::sge;
     write_file_atomic(folder_ / "granted", "h1 2 all.q@h1 UNDEFINED\nh2 2 all.q@h2 UNDEFINED\n");
     ::unsetenv("SLURM_JOB_NODELIST");
     ::setenv("PE_HOSTFILE", (folder_ / "granted").c_str(), 1);
@@ -99,7 +99,7 @@ TEST_F(GrantedHostsTest, AreNotAskedForWhereAFileNamesHosts) {
 
 TEST_F(GrantedHostsTest, AreMissedOutsideOfAJob) {
   ::unsetenv("PE_HOSTFILE");
-  options_.launcher = "mpi";
+  options_.launcher = config::Launcher::mpi;
   EXPECT_THROW(chosen(), UsageError);
 }
 

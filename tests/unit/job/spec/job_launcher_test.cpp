@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "coordinator/lent_starts.hpp"
+#include "coordinator/client_side_starts.hpp"
 #include "spec/job_launcher.hpp"
 
 namespace dtrain::job {
@@ -24,13 +24,13 @@ TEST(TravellingEnvironment, WhatThePersonNamesComesTooAndWins) {
 // Remembers what it was asked to start.
 class Recorder final : public elastic::AgentLauncher {
  public:
-  void start(const elastic::HostLine& host, const elastic::AgentJoin&, Failed) override {
+  void start(const elastic::HostLine& host, const elastic::AgentOrder&, Failed) override {
     started.push_back(host.name);
   }
   Strings started;
 };
 
-class LentStartsTest : public ::testing::Test {
+class ClientSideStartsTest : public ::testing::Test {
  protected:
   // True when the request was the starts' alone; what was answered is in answers_.
   bool ask(Json body) {
@@ -46,19 +46,19 @@ class LentStartsTest : public ::testing::Test {
   }
 
   Recorder inner_;
-  LentStarts starts_{inner_};
+  ClientSideStarts starts_{inner_};
   std::chrono::steady_clock::time_point now_ = std::chrono::steady_clock::now();
   Json edited_ = Json::object({{"ok", true}});
   std::vector<Json> answers_;
   Strings failures_;
 };
 
-TEST_F(LentStartsTest, AStartThatNobodyOfferedIsTheLaunchers) {
+TEST_F(ClientSideStartsTest, AStartThatNobodyOfferedIsTheLaunchers) {
   start("a");
   EXPECT_EQ(inner_.started, Strings{"a"});
 }
 
-TEST_F(LentStartsTest, WhoeverOfferedGetsTheJoinWithAnAddressThatCanBeReached) {
+TEST_F(ClientSideStartsTest, WhoeverOfferedGetsTheJoinWithAnAddressThatCanBeReached) {
   offer("a");
   start("a");
   ASSERT_EQ(answers_.size(), 1u);
@@ -68,7 +68,7 @@ TEST_F(LentStartsTest, WhoeverOfferedGetsTheJoinWithAnAddressThatCanBeReached) {
   EXPECT_EQ(inner_.started, Strings{"a"});
 }
 
-TEST_F(LentStartsTest, AnEditThatIsRefusedEndsTheOffer) {
+TEST_F(ClientSideStartsTest, AnEditThatIsRefusedEndsTheOffer) {
   edited_ = Json::object({{"error", "no"}});
   offer("a");
   EXPECT_TRUE(answers_.at(0).find("error"));
@@ -76,13 +76,13 @@ TEST_F(LentStartsTest, AnEditThatIsRefusedEndsTheOffer) {
   EXPECT_EQ(inner_.started, Strings{"a"});
 }
 
-TEST_F(LentStartsTest, AnOfferThatIsNotNeededIsAnswered) {
+TEST_F(ClientSideStartsTest, AnOfferThatIsNotNeededIsAnswered) {
   offer("a");
   starts_.tick(now_ + 1min);
   EXPECT_TRUE(answers_.at(0).at("ok").as_bool());
 }
 
-TEST_F(LentStartsTest, AStartThatFailedOrNeverCameIsAFailureOfTheHost) {
+TEST_F(ClientSideStartsTest, AStartThatFailedOrNeverCameIsAFailureOfTheHost) {
   offer("a");
   offer("b");
   offer("c");
@@ -90,7 +90,7 @@ TEST_F(LentStartsTest, AStartThatFailedOrNeverCameIsAFailureOfTheHost) {
   EXPECT_TRUE(ask(Json::object({{"ask", "start-failed"}, {"start", "a"}, {"reason", "no key"}})));
   starts_.joined("b");
   starts_.tick(std::chrono::steady_clock::now() + 1h);
-  EXPECT_EQ(failures_, (Strings{"no key", "whoever was to start its agent did not"}));
+  EXPECT_EQ(failures_, (Strings{"no key", "the client that offered to start its agent did not"}));
 }
 
 }  // namespace

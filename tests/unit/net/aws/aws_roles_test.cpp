@@ -89,12 +89,12 @@ TEST_F(AwsRoles, OfACommandThatFailsNameIt) {
 TEST_F(AwsRoles, OfTheCoordinatorGoBeforeAllOthersWhileTheyLive) {
   variables["AWS_ACCESS_KEY_ID"] = "own";
   variables["AWS_SECRET_ACCESS_KEY"] = "secret";
-  const auto lent = std::make_shared<LentCredentials>();
-  settings.lent = lent;
+  const auto delegated = std::make_shared<DelegatedCredentials>();
+  settings.delegated = delegated;
   EXPECT_EQ(credentials().access_key, "own");
-  lent->take({.access_key = "lent", .secret_key = "s", .expires = settings.clock() + std::chrono::hours(1)});
-  EXPECT_EQ(credentials().access_key, "lent");
-  lent->take({.access_key = "late", .secret_key = "s", .expires = settings.clock() - std::chrono::hours(1)});
+  delegated->take({.access_key = "delegated", .secret_key = "s", .expires = settings.clock() + std::chrono::hours(1)});
+  EXPECT_EQ(credentials().access_key, "delegated");
+  delegated->take({.access_key = "late", .secret_key = "s", .expires = settings.clock() - std::chrono::hours(1)});
   EXPECT_EQ(credentials().access_key, "own");
 }
 

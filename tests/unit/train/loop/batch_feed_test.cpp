@@ -9,7 +9,7 @@ namespace dtrain::train {
 namespace {
 
 // Knows only what was staged.
-class Stage final : public backend::Executable {
+class Stage final : public backend::HostExecutable {
  public:
   explicit Stage(bool stages) : stages_(stages) {}
   std::uint64_t stage(const backend::HostBatch& batch) override {
@@ -18,9 +18,10 @@ class Stage final : public backend::Executable {
     return firsts.size();
   }
   void enqueue(const backend::HostBatch&, std::span<const backend::ShardRange>, const backend::StepKey&,
-               backend::ContributionSink&) override {}
+               backend::StepSink) override {}
   void synchronize() override {}
-  void apply(std::span<const float>, const backend::Update&) override {}
+  backend::StepMetrics set_sum(backend::StepSum) override { return {}; }
+  void apply(const backend::Update&) override {}
   backend::StepMetrics evaluate(const backend::HostBatch&, std::span<float>) override { return {}; }
   const backend::ModelState& state() const override { return state_; }
   void write_state(backend::ModelState) override {}

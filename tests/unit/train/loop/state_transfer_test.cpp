@@ -20,6 +20,12 @@ class Damaging final : public comm::Communicator {
   std::unique_ptr<comm::Reduction> begin_reduction(const comm::ReductionShape& shape, const comm::Note& note) override {
     return inner_->begin_reduction(shape, note);
   }
+  std::unique_ptr<comm::DeviceReduction> begin_device_reduction(const comm::ReductionShape& shape,
+                                                                const std::vector<FloatRange>& parts,
+                                                                const comm::Note& note) override {
+    return inner_->begin_device_reduction(shape, parts, note);
+  }
+  void recycle(std::vector<float> sum) override { inner_->recycle(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return inner_->all_gather(mine); }
   void send(int to, ByteView bytes) override {
     std::string copy(text_of(bytes));

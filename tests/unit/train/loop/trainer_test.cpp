@@ -128,7 +128,7 @@ TEST_F(Trainer, EndsWithTheErrorThatEndedItWhereTheLedgerIsLostToo) {
 // Gradients of float16 overflow at first: all ranks must judge so, and halve the scale together.
 TEST_F(Trainer, GivesTheSameBitsInFloat16WithOneAndTwoRanksThroughOverflows) {
   dtype_ = backend::DType::float16;
-  options_.dtype = "float16";
+  options_.dtype = backend::DType::float16;
   Checkpoint start;
   start.graph = tiny_network();
   start.state.parameters.resize(static_cast<std::size_t>(start.graph.parameter_count));

@@ -49,7 +49,7 @@ TEST(Roles, AreThoseOfTheTable) {
 
 TEST(Transfers, SpreadTheChunksOfEveryReceiverOverAllHolders) {
   const Roles roles{.leader = 0, .holders = {0, 2, 3}, .receivers = {1, 4}};
-  const std::vector<Transfer> transfers = plan_transfers(roles, all_pieces(roles, 30), 0);
+  const std::vector<Transfer> transfers = plan_transfers(roles, all_deliveries(roles, 30), 0);
   ASSERT_EQ(transfers.size(), 60u);
   std::map<std::pair<int, int>, int> chunks;  // from, to
   for (const Transfer& transfer : transfers) ++chunks[{transfer.from, transfer.to}];
@@ -57,9 +57,9 @@ TEST(Transfers, SpreadTheChunksOfEveryReceiverOverAllHolders) {
   for (const auto& [pair, count] : chunks) EXPECT_EQ(count, 10);
 }
 
-TEST(Transfers, GoToTheNextHolderAfterADamagedPiece) {
+TEST(Transfers, GoToTheNextHolderAfterADamagedChunk) {
   const Roles roles{.leader = 0, .holders = {0, 1}, .receivers = {2}};
-  const std::vector<Piece> damaged{{5, 2}};
+  const std::vector<Delivery> damaged{{5, 2}};
   const Transfer first = plan_transfers(roles, damaged, 0).at(0), second = plan_transfers(roles, damaged, 1).at(0);
   EXPECT_EQ(first.chunk, 5u);
   EXPECT_EQ(first.to, 2);

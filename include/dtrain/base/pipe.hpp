@@ -1,0 +1,25 @@
+// Descriptors that a process hands to its children: pipes, texts in memory, log files. All close on exec, so that only
+// the child gets them for whom spawn() places them. Every failure is an Error.
+#pragma once
+
+#include <string_view>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain {
+
+struct Pipe {
+  FileDescriptor read_end, write_end;
+};
+Pipe make_pipe();
+
+// A file without a name that holds the text, of any size, and is read from its start. No other process can see it.
+FileDescriptor memory_file(std::string_view text = {});
+
+// Opens a log file for appending, and creates it if needed.
+FileDescriptor open_log(const Path& path, unsigned permissions = 0666);
+
+// Blocks until a byte arrives (true) or the other end is closed (false).
+bool wait_for_byte(const FileDescriptor& read_end);
+
+}  // namespace dtrain

@@ -1,0 +1,30 @@
+// Statistics of record files, by which users choose options.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <dtrain/data/record.hpp>
+
+namespace dtrain::data {
+
+struct DatasetStats {
+  std::size_t records = 0;
+  std::uint64_t payload_bytes = 0;
+  std::map<std::int64_t, std::size_t> classes;   // records by their only label
+  std::map<std::string, std::size_t> encodings;  // "unknown" where no decoder takes the payload
+  // These describe the images that were decoded.
+  std::size_t decoded = 0, undecodable = 0;
+  int first_c = 0, first_h = 0, first_w = 0;  // of the first record; 0 when it cannot be decoded
+  int min_h = 0, max_h = 0, min_w = 0, max_w = 0;
+  double mean_h = 0, mean_w = 0;
+  std::array<double, 3> mean{}, std{};  // of R, G, B over all their pixels, in 0 to 255; grey counts as three
+};
+
+// Reads every record's header and decodes `sample` of them, spread evenly (0: all), on as many threads as there are
+// processors. Damaged frames throw DataError, undecodable pictures are counted.
+DatasetStats read_dataset_stats(const RecordSet& set, std::size_t sample);
+
+}  // namespace dtrain::data

@@ -1,0 +1,90 @@
+// How the coordinator of a job decides, and what it reports to the program that runs it.
+#pragma once
+
+#include <chrono>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/elastic/protocol.hpp>
+
+namespace dtrain::elastic {
+
+using Time = std::chrono::steady_clock::time_point;
+using Duration = std::chrono::milliseconds;
+
+// Minimum time before a member counts as hung in a phase. When the job's own times are known, the limit is at least
+// hang_factor median steps, or hang_factor / 4 times its longest evaluation or save.
+struct HangFloors {
+  Duration loading{20'000};
+  Duration computing{20'000};    // and applying
+  Duration first_step{120'000};  // instead of the two above, until the worker has finished a step
+  Duration evaluating{60'000};
+  Duration saving{300'000};
+  Duration waiting{60'000};  // in a phase that waits for others: then the one that is behind is to blame
+};
+
+// Which hosts must pass the admission check: none, hosts that join while the job runs, or all.
+enum class AdmissionCheckFor { none, new_hosts, all_hosts };
+
+// The same for the whole job.
+struct Policy {
+  bool elastic = false;                 // false: the first failure ends the job, and the host file is read once
+  Boundary boundary = Boundary::epoch;  // for joins and leaves; failures and drains act at the next step
+  int min_workers = 1;                  // with fewer, the members hold their state and wait
+  int max_workers = std::numeric_limits<int>::max();  // further hosts are spares
+  bool allow_mass_remove = false;                     // an edit by hand may remove more than half of the hosts
+  bool allow_mixed_hardware = false;                  // workers with another fingerprint may join
+  AdmissionCheckFor admission_check = AdmissionCheckFor::none;
+  int failure_limit = 100;   // failed workers before the job stops
+  int fruitless_limit = 10;  // recoveries in a row without a step between them before the job stops
+
+  Duration between_changes{250};          // minimum time between generations: edits within it are one change
+  Duration start_wait{30'000};            // wait of the first generation for slow workers, once there are enough
+  Duration replace_wait{120'000};         // wait of a replaced host for its replacement
+  Duration host_timeout{60'000};          // StartHost to HostUp
+  Duration admission_timeout{3'700'000};  // RunAdmissionCheck to AdmissionChecked
+  Duration hello_timeout{30'000};         // StartWorker to Hello
+  Duration prepare_timeout{600'000};      // Hello to Ready
+  Duration mesh_timeout{15'000};          // Prepare to the last Meshed
+  Duration freeze_timeout{5'000};         // Freeze to the last Frozen
+  Duration heartbeat_timeout{3'000};      // silence of a worker that sent Hello
+  Duration leave_timeout{30'000};         // Leave, or Left{done}, to the end of the process
+  Duration stop_timeout{300'000};         // Stop to the end of the last process
+  Duration kill_timeout{15'000};          // KillWorker to WorkerExited, EndHost to HostDown: then the host is lost
+  Duration hold_timeout{600'000};         // below min_workers: then a checkpoint and exit 75
+  bool quorum = false;                    // agents outlive their coordinator: see VoterHosts
+
+  double hang_factor = 20;
+  HangFloors hang_floors;
+  Duration quarantine_base{5'000};  // after a host's first failure; doubles with each
+  Duration quarantine_cap{600'000};
+  Duration forgive_after{600'000};  // time as a member after which the failures of its host are forgotten
+  double straggler_factor = 1.5;    // times the median compute time of a step
+};
+
+struct Say {  // a line for the user
+  enum class Kind { note, warning, error };
+  Kind kind = Kind::note;
+  std::string text;
+  std::string hint;  // what to do next; may be empty
+};
+struct Finish {  // the job is over and no process of it runs; the last action
+  ExitCode exit_code = ExitCode::ok;
+  std::string reason;
+};
+
+// The first failure of the job, which the user is shown as its cause.
+struct Failure {
+  WorkerId worker = 0;  // 0: the host itself
+  std::string host;
+  int rank = -1;  // -1: it was no member
+  Generation generation = 0;
+  std::string reason;  // with signal or exit code
+  std::vector<std::string> last_lines{};
+  int exit_code = 0, signal = 0;  // of its process, once known; 0 and 0: not yet
+  bool unreachable = false;       // no agent could be started there
+};
+
+}  // namespace dtrain::elastic

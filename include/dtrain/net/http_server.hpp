@@ -1,0 +1,52 @@
+// A small HTTP server for clients that are no part of dtrain, such as curl: it sends files and takes short messages.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/net/channel.hpp>
+
+namespace dtrain::net {
+
+struct HttpRequest {
+  std::string method, path;  // "GET", "/bundle/…": as they were sent
+  std::string body{};
+  std::string peer{};  // numeric address
+};
+struct HttpResponse {
+  int status = 200;
+  std::string body{};
+  Path file{};  // sent in place of the body, unless empty
+};
+
+struct HttpServerOptions {
+  std::size_t most_body = 64 << 10;         // bytes of a request's body
+  std::size_t most_connections = 256;       // further ones wait in the listen queue
+  bool keep_alive = false;                  // serve the next request of a connection; else close it
+  std::chrono::seconds read_deadline{30};   // for a whole request; 0: none
+  std::chrono::seconds write_deadline{30};  // for each piece of a response
+};
+
+// Calls `answer` on the loop's thread; it must not block. A connection that misses a deadline, sends no HTTP request or
+// one whose head or body is too long is closed without a response. The loop must outlive the server; once the
+// destructor's close has run on the loop, `answer` is not called any more. Throws Error if the port cannot be bound.
+class HttpServer {
+ public:
+  using Answer = std::function<HttpResponse(const HttpRequest&)>;
+  // Port 0: any free one.
+  HttpServer(Loop& loop, const std::string& bind_address, std::uint16_t port, Answer answer,
+             const HttpServerOptions& options = {});
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  std::uint16_t port() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace dtrain::net

@@ -1,0 +1,59 @@
+#include "thread_pool.hpp"
+
+#include <omp.h>
+
+#include <utility>
+
+namespace dtrain::backend::cpu {
+
+ThreadPool::ThreadPool(int threads) {
+  for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { serve(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return busy_ == 0; });
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::start(std::function<void(int)> work) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return busy_ == 0; });
+  work_ = std::move(work);
+  busy_ = size();
+  ++round_;
+  changed_.notify_all();
+}
+
+void ThreadPool::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return busy_ == 0; });
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void ThreadPool::serve(int thread) {
+  omp_set_num_threads(1);  // of this thread only: the library asks for it at each primitive
+  std::uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || round_ != seen; });
+    if (stopping_) return;
+    seen = round_;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      work_(thread);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure && !failure_) failure_ = failure;
+    if (--busy_ == 0) changed_.notify_all();
+  }
+}
+
+}  // namespace dtrain::backend::cpu

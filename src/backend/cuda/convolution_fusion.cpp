@@ -1,0 +1,120 @@
+#include "convolution_fusion.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+using Calls = std::vector<Call>;
+using Fuses = std::function<bool(const Convolution&)>;
+
+template <typename Kernel>
+constexpr bool kIsSums = false;
+template <typename T>
+constexpr bool kIsSums<NormSums<T>> = true;
+template <typename Kernel>
+constexpr bool kIsApply = false;
+template <typename T>
+constexpr bool kIsApply<NormApply<T>> = true;
+
+// NormFromBatch by the moments of all rows.
+template <typename T>
+NormFromBatch<T> by_moments(NormFromBatch<T> norm, const float* moments) {
+  norm.sums = moments;
+  norm.x = nullptr;
+  norm.cut = {.rows = norm.cut.rows};
+  return norm;
+}
+
+// What becomes of a convolution and of the calls that sum its result up for a norm.
+struct Fusion {
+  Convolution convolution;
+  Work norm;
+  std::size_t calls;  // that the two replace
+};
+
+template <typename T>
+std::optional<Fusion> fuse_as(const Calls& calls, std::size_t at) {
+  Convolution convolution = std::get<Convolution>(calls[at].work);
+  const auto* const sums = std::get_if<NormSums<T>>(&calls[at + 1].work);
+  if (!sums || sums->x != convolution.result) return std::nullopt;
+  const std::size_t norm_at = std::holds_alternative<FoldParts>(calls[at + 2].work) ? at + 3 : at + 2;
+  if (norm_at >= calls.size()) return std::nullopt;
+  const auto* const norm = std::get_if<NormFromBatch<T>>(&calls[norm_at].work);
+  if (!norm || norm->x != sums->x) return std::nullopt;
+  // Until backward fills them, the rows for the gradient's sums are free, and no other tensor ever lies there.
+  convolution.moments = &norm->coefficients.gradient_mean(0);
+  return Fusion{convolution, by_moments(*norm, convolution.moments), norm_at + 1 - at};
+}
+
+std::optional<Fusion> fuse_at(const Calls& calls, std::size_t at) {
+  const auto* const convolution = std::get_if<Convolution>(&calls[at].work);
+  if (!convolution || convolution->direction != Direction::forward || at + 2 >= calls.size()) return std::nullopt;
+  return std::visit(
+      [&]<typename Next>(const Next& next) -> std::optional<Fusion> {
+        if constexpr (kIsSums<Next>) return fuse_as<std::remove_cvref_t<decltype(*next.x)>>(calls, at);
+        return std::nullopt;
+      },
+      calls[at + 1].work);
+}
+
+// The factors that a norm's pass would compute by; null: no such pass.
+const void* factors_of(const Call& call) {
+  return std::visit(
+      []<typename Kernel>(const Kernel& kernel) -> const void* {
+        if constexpr (kIsApply<Kernel>)
+          return kernel.coefficients.template factors<std::remove_cvref_t<decltype(*kernel.y)>>();
+        return nullptr;
+      },
+      call.work);
+}
+
+using Readers = std::vector<std::pair<std::size_t, Convolution>>;
+
+// The convolutions of what a norm with these factors makes, fused with it; empty where one of them cannot be.
+Readers fused_readers(const Calls& calls, const void* factors, const Fuses& fuses) {
+  Readers readers;
+  for (std::size_t at = 0; at < calls.size(); ++at) {
+    const auto* const convolution = std::get_if<Convolution>(&calls[at].work);
+    if (!convolution || !convolution->normed.x || convolution->normed.factors != factors) continue;
+    readers.emplace_back(at, *convolution);
+    readers.back().second.normed.fused = true;
+    if (!fuses(readers.back().second)) return {};
+  }
+  return readers;
+}
+
+// Leaves out the passes of norms that their readers compute themselves.
+Calls without_passes(Calls calls, const Fuses& fuses) {
+  Calls result;
+  for (std::size_t at = 0; at < calls.size(); ++at) {
+    const void* const factors = factors_of(calls[at]);
+    const Readers readers = factors ? fused_readers(calls, factors, fuses) : Readers{};
+    for (const auto& [reader, convolution] : readers) calls[reader].work = convolution;
+    if (readers.empty()) result.push_back(calls[at]);
+  }
+  return result;
+}
+
+}  // namespace
+
+Calls fused(Calls calls, const Fuses& fuses) {
+  Calls result;
+  for (std::size_t at = 0; at < calls.size();) {
+    const std::optional<Fusion> fusion = fuse_at(calls, at);
+    if (fusion && fuses(fusion->convolution)) {
+      result.push_back({calls[at].name, fusion->convolution});
+      result.push_back({calls[at + fusion->calls - 1].name, fusion->norm});
+      at += fusion->calls;
+    } else {
+      result.push_back(std::move(calls[at++]));
+    }
+  }
+  return without_passes(std::move(result), fuses);
+}
+
+}  // namespace dtrain::backend::cuda

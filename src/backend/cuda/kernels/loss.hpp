@@ -1,0 +1,140 @@
+// Softmax cross-entropy with what is counted beside it. A sample's classes are cut into parts, so that a thousand
+// classes of a few samples keep more than one corner of a GPU busy.
+#pragma once
+
+#include "elementwise.hpp"
+#include "sums.hpp"
+
+namespace dtrain::backend::cuda {
+
+struct Classes {
+  static constexpr std::int32_t kInPart = 32;
+  std::int32_t number;
+  DTRAIN_KERNEL std::int32_t parts() const { return (number + kInPart - 1) / kInPart; }
+  DTRAIN_KERNEL std::int32_t first(std::int32_t part) const { return part * kInPart; }
+  DTRAIN_KERNEL std::int32_t end(std::int32_t part) const {
+    return first(part) + kInPart < number ? first(part) + kInPart : number;
+  }
+};
+
+// What the classes of a part say of a sample.
+struct SoftmaxPart {
+  double sum;     // of exp(logit - largest)
+  double logits;  // their sum
+  float largest;
+  std::int32_t before;  // how many of them come before the label: greater logits, and equal ones of smaller index
+};
+
+// Thread = sample and part.
+template <typename T>
+struct SoftmaxParts {
+  const T* logits;
+  const std::int32_t* labels;
+  SoftmaxPart* parts;
+  std::int64_t n;
+  Classes classes;
+  DTRAIN_KERNEL std::int64_t threads() const { return n * classes.parts(); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const std::int64_t sample = i / classes.parts();
+    const auto part = static_cast<std::int32_t>(i - sample * classes.parts());
+    const T* const of = logits + sample * classes.number;
+    SoftmaxPart result{0, 0, widen(of[classes.first(part)]), 0};
+    for (std::int32_t k = classes.first(part); k < classes.end(part); ++k) {
+      result.largest = widen(of[k]) > result.largest ? widen(of[k]) : result.largest;
+      result.logits += widen(of[k]);
+      result.before += comes_before(of, k, labels[sample]);
+    }
+    for (std::int32_t k = classes.first(part); k < classes.end(part); ++k) {
+      if (widen(of[k]) != result.largest || result.largest != result.largest) {
+        result.sum += exponential(widen(of[k]) - static_cast<double>(result.largest));
+      } else {
+        result.sum += 1;  // also where both are infinite
+      }
+    }
+    parts[i] = result;
+  }
+
+ private:
+  // NaN never counts in the label's favour.
+  DTRAIN_KERNEL bool comes_before(const T* of, std::int32_t k, std::int32_t label) const {
+    const float mine = widen(of[label]), other = widen(of[k]);
+    return k < label ? !(other < mine) : k > label && !(other <= mine);
+  }
+};
+
+// counts[sample] = {loss, label first, label among the first top_k, 1}; normalisers[sample] = log of the sum of
+// exp(logits). top_k is at most the number of classes. Thread = sample.
+template <typename T>
+struct SoftmaxLoss {
+  const T* logits;
+  const std::int32_t* labels;
+  const SoftmaxPart* parts;
+  double* normalisers;
+  float* counts;
+  std::int64_t n;
+  Classes classes;
+  std::int32_t top_k;
+  float label_smoothing;
+  static constexpr int kCounts = 4;
+
+  DTRAIN_KERNEL std::int64_t threads() const { return n; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const SoftmaxPart* const of = parts + i * classes.parts();
+    const double normaliser = log_sum_exp(of), smoothing = label_smoothing;
+    double total = 0;
+    std::int32_t rank = 0;
+    for (std::int32_t part = 0; part < classes.parts(); ++part) {
+      total += of[part].logits;
+      rank += of[part].before;
+    }
+    double loss = (1 - smoothing) * (normaliser - widen(logits[i * classes.number + labels[i]]));
+    if (smoothing != 0) loss += smoothing * (normaliser - total / classes.number);
+    normalisers[i] = normaliser;
+    counts[i * kCounts] = static_cast<float>(loss);
+    counts[i * kCounts + 1] = rank < 1 ? 1 : 0;
+    counts[i * kCounts + 2] = rank < top_k ? 1 : 0;
+    counts[i * kCounts + 3] = 1;
+  }
+
+ private:
+  // Shifted by the largest, so that nothing overflows.
+  DTRAIN_KERNEL double log_sum_exp(const SoftmaxPart* of) const {
+    double largest = of[0].largest, sum = 0;
+    for (std::int32_t k = 1; k < classes.parts(); ++k) largest = of[k].largest > largest ? of[k].largest : largest;
+    for (std::int32_t k = 0; k < classes.parts(); ++k) sum += of[k].sum * exponential(of[k].largest - largest);
+    return sum != sum ? sum : largest + portable_log(sum);
+  }
+};
+
+// Gradient of the loss by the logits, times *scale (null: 1). Thread = sample and class.
+template <typename T>
+struct SoftmaxGradient {
+  const T* logits;
+  const std::int32_t* labels;
+  const double* normalisers;
+  T* gradient;
+  std::int64_t n;
+  Classes classes;
+  float label_smoothing;
+  const float* scale;
+  DTRAIN_KERNEL std::int64_t threads() const { return n * classes.number; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const std::int64_t sample = i / classes.number;
+    const double smoothing = label_smoothing, share = smoothing / classes.number;
+    const double target = share + (i - sample * classes.number == labels[sample] ? 1 - smoothing : 0);
+    const auto value = static_cast<float>(exponential(widen(logits[i]) - normalisers[sample]) - target);
+    narrow(value * (scale ? *scale : 1), gradient[i]);
+  }
+};
+
+// Any tensor as float32. Thread = element.
+template <typename T>
+struct Widen {
+  const T* x;
+  float* y;
+  std::int64_t total;
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const { y[i] = widen(x[i]); }
+};
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,370 @@
+// Batch norm over the rows of [rows, c]. A layer's coefficients are eight rows of c floats: see NormCoefficients.
+#pragma once
+
+#include <cmath>
+
+#include "sums.hpp"
+
+namespace dtrain::backend::cuda {
+
+struct NormCoefficients {
+  float* base;
+  std::int32_t c;
+  static constexpr int rows = 8;
+  DTRAIN_KERNEL float& mean(std::int64_t channel) const { return base[channel]; }
+  DTRAIN_KERNEL float& inverse(std::int64_t channel) const { return base[c + channel]; }  // 1 / standard deviation
+  DTRAIN_KERNEL float& scale(std::int64_t channel) const { return base[2 * std::int64_t{c} + channel]; }  // x gamma
+  DTRAIN_KERNEL float& shift(std::int64_t channel) const { return base[3 * std::int64_t{c} + channel]; }  // beta
+  // Means over the rows of the gradient, and of its product with the normalised input.
+  DTRAIN_KERNEL float& gradient_mean(std::int64_t channel) const { return base[4 * std::int64_t{c} + channel]; }
+  DTRAIN_KERNEL float& product_mean(std::int64_t channel) const { return base[5 * std::int64_t{c} + channel]; }
+  // norm(x) = x * factor + offset, in the type of values, for who computes it so: [2][c]. Their rounding shows in such
+  // values as that of the values themselves would; gradients are by the numbers above, as everywhere.
+  template <typename T>
+  DTRAIN_KERNEL T* factors() const {
+    return reinterpret_cast<T*>(base + 6 * std::int64_t{c});
+  }
+};
+
+// Sums of x - s and of its square, [part][2][c], where s is the channel's first element: near the mean, so the
+// difference of squares loses little. Thread = part and Pack of channels.
+template <typename T>
+struct NormSums {
+  const T* x;
+  float* out;
+  RowParts cut;
+  std::int32_t c;
+  DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    constexpr int kMoreAtOnce = 8;
+    const ChannelsOfPart<T> at(i, c);
+    const Pack<T> start = at.channels.load(x, 0);
+    float sums[Pack<T>::size] = {}, squares[Pack<T>::size] = {};
+    Pack<T> packs[kMoreAtOnce];
+    for_rows<kMoreAtOnce>(
+        cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
+        [&](int k, std::int64_t) {
+          DTRAIN_UNROLL
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float value = widen(packs[k].values[j]) - widen(start.values[j]);
+            sums[j] += value;
+            squares[j] += value * value;
+          }
+        });
+    at.channels.store_words(sums, out + at.part * 2 * c);
+    at.channels.store_words(squares, out + at.part * 2 * c + c);
+  }
+};
+
+// Sums of x and of its square over all rows, [2][c]: by definition what a convolution leaves of its result. Thread =
+// channel.
+template <typename T>
+struct ColumnMoments {
+  const T* x;
+  float* out;
+  std::int64_t rows;
+  std::int32_t c;
+  DTRAIN_KERNEL std::int64_t threads() const { return c; }
+  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+    double sum = 0, squares = 0;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const double value = widen(x[row * c + channel]);
+      sum += value;
+      squares += value * value;
+    }
+    out[channel] = static_cast<float>(sum);
+    out[c + channel] = static_cast<float>(squares);
+  }
+};
+
+// What a norm computes with. gamma is null where it is held at 1.
+struct NormParameters {
+  const float* gamma;
+  const float* beta;
+  float epsilon;
+  DTRAIN_KERNEL void set(const NormCoefficients& to, std::int64_t channel, double mean, double variance) const {
+    const double inverse = 1.0 / sqrt(variance + static_cast<double>(epsilon));
+    to.mean(channel) = static_cast<float>(mean);
+    to.inverse(channel) = static_cast<float>(inverse);
+    to.scale(channel) = static_cast<float>((gamma ? static_cast<double>(gamma[channel]) : 1.0) * inverse);
+    to.shift(channel) = beta[channel];
+  }
+};
+
+// From the folded sums to coefficients, and the shard's part of the batch statistics: mean and biased variance, times
+// its samples. Where x is null, the sums are of x and not of x - s. Thread = channel.
+template <typename T>
+struct NormFromBatch {
+  const float* sums;
+  const T* x;
+  RowParts cut;
+  NormParameters parameters;
+  NormCoefficients coefficients;
+  float* mean_out;
+  float* variance_out;
+  float samples;
+  DTRAIN_KERNEL std::int64_t threads() const { return coefficients.c; }
+  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+    const std::int32_t c = coefficients.c;
+    const auto rows = static_cast<double>(cut.rows);
+    const double first = sum_of_parts(sums, cut.folded_parts, 2 * c, channel) / rows;
+    const double second = sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel) / rows;
+    const double mean = (x ? widen(x[channel]) : 0.0f) + first;
+    double variance = second - first * first;
+    if (variance < 0) variance = 0;
+    parameters.set(coefficients, channel, mean, variance);
+    const float scale = coefficients.scale(channel);
+    narrow(scale, coefficients.factors<T>()[channel]);
+    narrow(coefficients.shift(channel) - coefficients.mean(channel) * scale, coefficients.factors<T>()[c + channel]);
+    mean_out[channel] = static_cast<float>(mean) * samples;
+    variance_out[channel] = static_cast<float>(variance) * samples;
+  }
+};
+
+// From the running statistics. Thread = channel.
+struct NormFromRunning {
+  const float* mean;
+  const float* variance;
+  NormParameters parameters;
+  NormCoefficients coefficients;
+  DTRAIN_KERNEL std::int64_t threads() const { return coefficients.c; }
+  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+    parameters.set(coefficients, channel, mean[channel], variance[channel]);
+  }
+};
+
+// What forward computes a channel's values with.
+template <int Size>
+struct NormLines {
+  float mean[Size], scale[Size], shift[Size];
+  // norm(x), by one rounding that no compiler may part in two: so backward finds the very number that forward found.
+  DTRAIN_KERNEL float at(int k, float x) const { return fmaf(x - mean[k], scale[k], shift[k]); }
+};
+
+template <typename T>
+DTRAIN_KERNEL NormLines<Pack<T>::size> load_lines(const NormCoefficients& from, const Channels<T>& channels) {
+  NormLines<Pack<T>::size> lines;
+  channels.load_words(&from.mean(0), lines.mean);
+  channels.load_words(&from.scale(0), lines.scale);
+  channels.load_words(&from.shift(0), lines.shift);
+  return lines;
+}
+
+// Whether a ReLU lets a value pass, as it is stored.
+template <typename T>
+DTRAIN_KERNEL bool passes(float value) {
+  T stored;
+  narrow(value, stored);
+  return widen(stored) > 0;
+}
+
+// A few rows for each thread of a kernel that writes as many values as it reads; what it reads of kAtOnce of them is
+// under way at the same time.
+constexpr int kFewRows = 8, kAtOnce = 2;
+inline RowParts few_rows(std::int64_t rows) {
+  return {.rows = rows, .parts = static_cast<std::int32_t>(packs_of(rows, kFewRows))};
+}
+
+// y = relu(norm(x) + residual); residual may be null. `passed` (may be null) takes what the ReLU lets pass: a byte for
+// each Pack of channels of each row, a bit for each of its values. Thread = Pack of channels in a few rows.
+template <typename T>
+struct NormApply {
+  const T* x;
+  const T* residual;
+  T* y;
+  std::uint8_t* passed;
+  NormCoefficients coefficients;
+  RowParts cut;
+  bool relu;
+  DTRAIN_KERNEL std::int64_t packs() const { return packs_of(coefficients.c, Pack<T>::size); }
+  DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs(); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, coefficients.c);
+    const auto lines = load_lines(coefficients, at.channels);
+    Pack<T> inputs[kAtOnce], others[kAtOnce];
+    for_rows<kAtOnce>(
+        cut, at.part,
+        [&](int k, std::int64_t row) {
+          inputs[k] = at.channels.load(x, row);
+          if (residual) others[k] = at.channels.load(residual, row);
+        },
+        [&](int k, std::int64_t row) {
+          unsigned bits = 0;
+          DTRAIN_UNROLL
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            float value = lines.at(j, widen(inputs[k].values[j]));
+            if (residual) value += widen(others[k].values[j]);
+            if (relu && value < 0) value = 0;
+            narrow(value, inputs[k].values[j]);
+            bits |= unsigned{widen(inputs[k].values[j]) > 0} << j;
+          }
+          at.channels.store(inputs[k], y, row);
+          if (passed) passed[row * packs() + at.pack] = static_cast<std::uint8_t>(bits);
+        });
+  }
+};
+
+// y = relu(x * factor + offset), with [2][c] of these: by definition what a convolution does to what it reads where a
+// norm's output is not written at all. Thread = Pack of channels in a few rows.
+template <typename T>
+struct ScaleShiftRelu {
+  const T* x;
+  const T* factors;
+  T* y;
+  RowParts cut;
+  std::int32_t c;
+  DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, c);
+    const Pack<T> factor = at.channels.load(factors, 0), offset = at.channels.load(factors, 1);
+    Pack<T> packs[kAtOnce];
+    for_rows<kAtOnce>(
+        cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
+        [&](int k, std::int64_t row) {
+          DTRAIN_UNROLL
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float value = fmaf(widen(packs[k].values[j]), widen(factor.values[j]), widen(offset.values[j]));
+            narrow(value < 0 ? 0.0f : value, packs[k].values[j]);
+          }
+          at.channels.store(packs[k], y, row);
+        });
+  }
+};
+
+// What reaches a norm's output from behind: one or two parts (dy2 may be null), through a ReLU where one follows. What
+// that let pass says `passed` of NormApply; where it was not kept, x, since nothing was added to norm(x).
+template <typename T>
+struct NormIncoming {
+  const T* dy;
+  const T* dy2;
+  const std::uint8_t* passed;
+  bool relu;
+  struct Read {
+    Pack<T> dy, dy2;
+    unsigned bits;
+  };
+  DTRAIN_KERNEL Read read(const ChannelsOfPart<T>& at, std::int64_t row) const {
+    Read read;
+    read.dy = at.channels.load(dy, row);
+    if (dy2) read.dy2 = at.channels.load(dy2, row);
+    if (passed) read.bits = passed[row * packs_of(at.channels.c, Pack<T>::size) + at.pack];
+    return read;
+  }
+  // The gradient by norm(x), given x.
+  DTRAIN_KERNEL float gradient(const Read& read, int k, float x, const NormLines<Pack<T>::size>& lines) const {
+    float sum = widen(read.dy.values[k]);
+    if (dy2) sum += widen(read.dy2.values[k]);
+    if (!relu) return sum;
+    return (passed ? (read.bits >> k & 1) != 0 : passes<T>(lines.at(k, x))) ? sum : 0.0f;
+  }
+};
+
+// Sums of the gradient, and of its product with the normalised input: [part][2][c]. `kept` (may be null) takes the
+// gradient as it is stored, and the sums are of what is stored: a later kernel reads one tensor for all of
+// `incoming`, and the means of it are taken from it. Thread = part and Pack of channels.
+template <typename T>
+struct NormGradientSums {
+  NormIncoming<T> incoming;
+  const T* x;
+  T* kept;
+  float* out;
+  RowParts cut;
+  NormCoefficients coefficients;
+  DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, coefficients.c);
+    const auto lines = load_lines(coefficients, at.channels);
+    float sums[Pack<T>::size] = {}, products[Pack<T>::size] = {};
+    typename NormIncoming<T>::Read behind[kAtOnce];
+    Pack<T> inputs[kAtOnce];
+    for_rows<kAtOnce>(
+        cut, at.part,
+        [&](int k, std::int64_t row) {
+          behind[k] = incoming.read(at, row);
+          inputs[k] = at.channels.load(x, row);
+        },
+        [&](int k, std::int64_t row) {
+          Pack<T> stored;
+          DTRAIN_UNROLL
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float input = widen(inputs[k].values[j]);
+            float gradient = incoming.gradient(behind[k], j, input, lines);
+            narrow(gradient, stored.values[j]);
+            if (kept) gradient = widen(stored.values[j]);
+            sums[j] += gradient;
+            products[j] += gradient * (input - lines.mean[j]);
+          }
+          if (kept) at.channels.store(stored, kept, row);
+        });
+    float inverse[Pack<T>::size];
+    at.channels.load_words(&coefficients.inverse(0), inverse);
+    DTRAIN_UNROLL
+    for (int j = 0; j < Pack<T>::size; ++j) products[j] *= inverse[j];
+    at.channels.store_words(sums, out + at.part * 2 * coefficients.c);
+    at.channels.store_words(products, out + at.part * 2 * coefficients.c + coefficients.c);
+  }
+};
+
+// From the folded sums to dgamma (null where gamma is held), dbeta and the means that NormGradient needs.
+struct NormGradientFinish {
+  const float* sums;
+  RowParts cut;
+  NormCoefficients coefficients;
+  float* dgamma;
+  float* dbeta;
+  DTRAIN_KERNEL std::int64_t threads() const { return coefficients.c; }
+  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+    const std::int32_t c = coefficients.c;
+    const double sum = sum_of_parts(sums, cut.folded_parts, 2 * c, channel);
+    const double products = sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel);
+    coefficients.gradient_mean(channel) = static_cast<float>(sum / static_cast<double>(cut.rows));
+    coefficients.product_mean(channel) = static_cast<float>(products / static_cast<double>(cut.rows));
+    if (dgamma) dgamma[channel] = static_cast<float>(products);
+    dbeta[channel] = static_cast<float>(sum);
+  }
+};
+
+// dx, plus `addend` (may be null). Thread = Pack of channels in a few rows.
+template <typename T>
+struct NormGradient {
+  NormIncoming<T> incoming;
+  const T* x;
+  const T* addend;
+  T* dx;
+  NormCoefficients coefficients;
+  RowParts cut;
+  DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, coefficients.c);
+    const auto lines = load_lines(coefficients, at.channels);
+    float mean_gradient[Pack<T>::size], slope[Pack<T>::size], inverse[Pack<T>::size];
+    at.channels.load_words(&coefficients.gradient_mean(0), mean_gradient);
+    at.channels.load_words(&coefficients.product_mean(0), slope);
+    at.channels.load_words(&coefficients.inverse(0), inverse);
+    DTRAIN_UNROLL
+    for (int j = 0; j < Pack<T>::size; ++j) slope[j] *= inverse[j];
+    typename NormIncoming<T>::Read behind[kAtOnce];
+    Pack<T> inputs[kAtOnce], others[kAtOnce];
+    for_rows<kAtOnce>(
+        cut, at.part,
+        [&](int k, std::int64_t row) {
+          behind[k] = incoming.read(at, row);
+          inputs[k] = at.channels.load(x, row);
+          if (addend) others[k] = at.channels.load(addend, row);
+        },
+        [&](int k, std::int64_t row) {
+          DTRAIN_UNROLL
+          for (int j = 0; j < Pack<T>::size; ++j) {
+            const float input = widen(inputs[k].values[j]);
+            const float gradient = incoming.gradient(behind[k], j, input, lines);
+            const float of_means = mean_gradient[j] + (input - lines.mean[j]) * slope[j];
+            float value = lines.scale[j] * (gradient - of_means);
+            if (addend) value += widen(others[k].values[j]);
+            narrow(value, inputs[k].values[j]);
+          }
+          at.channels.store(inputs[k], dx, row);
+        });
+  }
+};
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,177 @@
+// Pooling of [n, h, w, c]. Thread = Pack of channels of one pixel of the result: where it is costs more than what is
+// done there. Backward, each input element gathers from the windows that cover it, so nothing is added by two threads.
+#pragma once
+
+#include <cstdint>
+
+#include "sums.hpp"
+
+namespace dtrain::backend::cuda {
+
+// One axis of a pooling: windows of `kernel` elements, `stride` apart, over a padded line.
+struct PoolAxis {
+  std::int32_t size, out, kernel, stride, pad;
+  DTRAIN_KERNEL std::int32_t first(std::int32_t window) const {
+    const std::int32_t start = window * stride - pad;
+    return start > 0 ? start : 0;
+  }
+  DTRAIN_KERNEL std::int32_t end(std::int32_t window) const {
+    const std::int32_t end = window * stride - pad + kernel;
+    return end < size ? end : size;
+  }
+  // Elements spanned, padding included; what lies beyond the padded line never counts (MXNet, Caffe).
+  DTRAIN_KERNEL std::int32_t padded(std::int32_t window) const {
+    const std::int32_t start = window * stride - pad, end = start + kernel;
+    return (end < size + pad ? end : size + pad) - start;
+  }
+  // The windows that cover an element: [first_window, end_window).
+  DTRAIN_KERNEL std::int32_t first_window(std::int32_t element) const {
+    const std::int32_t before = element + pad - kernel;  // the last element that ends before a window at 0 would cover
+    return before < 0 ? 0 : before / stride + 1;
+  }
+  DTRAIN_KERNEL std::int32_t end_window(std::int32_t element) const {
+    const std::int32_t last = (element + pad) / stride + 1;
+    return last < out ? last : out;
+  }
+};
+
+struct PoolShape {
+  std::int64_t n;
+  std::int32_t c;
+  PoolAxis h, w;
+  bool count_include_pad;
+  // Rows of c: pixels of the input and of the output.
+  DTRAIN_KERNEL std::int64_t inputs() const { return n * h.size * w.size; }
+  DTRAIN_KERNEL std::int64_t outputs() const { return n * h.out * w.out; }
+  DTRAIN_KERNEL std::int64_t input_at(std::int64_t sample, std::int32_t y, std::int32_t x) const {
+    return (sample * h.size + y) * w.size + x;
+  }
+  DTRAIN_KERNEL std::int64_t output_at(std::int64_t sample, std::int32_t y, std::int32_t x) const {
+    return (sample * h.out + y) * w.out + x;
+  }
+  DTRAIN_KERNEL float divisor(std::int32_t y, std::int32_t x) const {
+    if (count_include_pad) return static_cast<float>(h.padded(y) * w.padded(x));
+    return static_cast<float>((h.end(y) - h.first(y)) * (w.end(x) - w.first(x)));
+  }
+};
+
+// What thread i has of [n, height, width, c].
+template <typename T>
+struct PoolPlace {
+  std::int64_t row, sample;
+  std::int32_t y, x;
+  Channels<T> channels;
+  DTRAIN_KERNEL PoolPlace(std::int64_t i, std::int32_t height, std::int32_t width, std::int32_t c) {
+    const ChannelsOfPart<T> at(i, c);
+    row = at.part;
+    channels = at.channels;
+    const std::int64_t line = row / width;
+    sample = line / height;
+    x = static_cast<std::int32_t>(row - line * width);
+    y = static_cast<std::int32_t>(line - sample * height);
+  }
+};
+
+// The first largest element in h, w order; its pixel is kept for the backward pass (positions may be null).
+template <typename T>
+struct MaxPool {
+  const T* x;
+  T* y;
+  std::int32_t* positions;
+  PoolShape shape;
+  DTRAIN_KERNEL std::int64_t threads() const { return shape.outputs() * packs_of(shape.c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const PoolPlace<T> at(i, shape.h.out, shape.w.out, shape.c);
+    const std::int32_t top = shape.h.first(at.y), left = shape.w.first(at.x);
+    Pack<T> best = at.channels.load(x, shape.input_at(at.sample, top, left));
+    std::int32_t pixels[Pack<T>::size];
+    DTRAIN_UNROLL
+    for (std::int32_t& pixel : pixels) pixel = top * shape.w.size + left;
+    for (std::int32_t py = top; py < shape.h.end(at.y); ++py) {
+      for (std::int32_t px = left; px < shape.w.end(at.x); ++px) {
+        const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        DTRAIN_UNROLL
+        for (int k = 0; k < Pack<T>::size; ++k) {
+          if (!(widen(pack.values[k]) > widen(best.values[k]))) continue;
+          best.values[k] = pack.values[k];
+          pixels[k] = py * shape.w.size + px;
+        }
+      }
+    }
+    at.channels.store(best, y, at.row);
+    if (positions) at.channels.store_words(pixels, positions + at.row * shape.c);
+  }
+};
+
+template <typename T>
+struct MaxPoolGradient {
+  const T* dy;
+  const std::int32_t* positions;
+  T* dx;
+  PoolShape shape;
+  DTRAIN_KERNEL std::int64_t threads() const { return shape.inputs() * packs_of(shape.c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const PoolPlace<T> at(i, shape.h.size, shape.w.size, shape.c);
+    const std::int32_t mine = at.y * shape.w.size + at.x;
+    float sums[Pack<T>::size] = {};
+    std::int32_t pixels[Pack<T>::size];
+    for (std::int32_t wy = shape.h.first_window(at.y); wy < shape.h.end_window(at.y); ++wy) {
+      for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
+        const std::int64_t window = shape.output_at(at.sample, wy, wx);
+        const Pack<T> gradient = at.channels.load(dy, window);
+        at.channels.load_words(positions + window * shape.c, pixels);
+        DTRAIN_UNROLL
+        for (int k = 0; k < Pack<T>::size; ++k) {
+          if (pixels[k] == mine) sums[k] += widen(gradient.values[k]);
+        }
+      }
+    }
+    store_narrow(at.channels, sums, dx, at.row);
+  }
+};
+
+template <typename T>
+struct AveragePool {
+  const T* x;
+  T* y;
+  PoolShape shape;
+  DTRAIN_KERNEL std::int64_t threads() const { return shape.outputs() * packs_of(shape.c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const PoolPlace<T> at(i, shape.h.out, shape.w.out, shape.c);
+    float sums[Pack<T>::size] = {};
+    for (std::int32_t py = shape.h.first(at.y); py < shape.h.end(at.y); ++py) {
+      for (std::int32_t px = shape.w.first(at.x); px < shape.w.end(at.x); ++px) {
+        const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        DTRAIN_UNROLL
+        for (int k = 0; k < Pack<T>::size; ++k) sums[k] += widen(pack.values[k]);
+      }
+    }
+    const float divisor = shape.divisor(at.y, at.x);
+    DTRAIN_UNROLL
+    for (float& sum : sums) sum /= divisor;
+    store_narrow(at.channels, sums, y, at.row);
+  }
+};
+
+template <typename T>
+struct AveragePoolGradient {
+  const T* dy;
+  T* dx;
+  PoolShape shape;
+  DTRAIN_KERNEL std::int64_t threads() const { return shape.inputs() * packs_of(shape.c, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const PoolPlace<T> at(i, shape.h.size, shape.w.size, shape.c);
+    float sums[Pack<T>::size] = {};
+    for (std::int32_t wy = shape.h.first_window(at.y); wy < shape.h.end_window(at.y); ++wy) {
+      for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
+        const Pack<T> gradient = at.channels.load(dy, shape.output_at(at.sample, wy, wx));
+        const float divisor = shape.divisor(wy, wx);
+        DTRAIN_UNROLL
+        for (int k = 0; k < Pack<T>::size; ++k) sums[k] += widen(gradient.values[k]) / divisor;
+      }
+    }
+    store_narrow(at.channels, sums, dx, at.row);
+  }
+};
+
+}  // namespace dtrain::backend::cuda

@@ -1,0 +1,167 @@
+// What moves weights: the rules of <dtrain/nn/optimizer_rule.hpp> on flat buffers, running statistics, and the copies
+// of weights that convolutions read.
+#pragma once
+
+#include <cmath>
+
+#include <dtrain/nn/optimizer_rule.hpp>
+
+#include "../kernel.hpp"
+
+namespace dtrain::backend::cuda {
+
+// Per parameter: what an update does with it.
+enum ParameterFlag : std::uint8_t { kDecays = 1, kHeld = 2, kVector = 4, kHead = 8, kMatrix = 16 };
+
+// What changes from step to step, where kernels can read it while recorded work stays as it is.
+struct UpdateStep {
+  nn::Optimizer rule;
+  float learning_rate;
+  float count;                     // samples of the step
+  float correction1, correction2;  // 1 - beta^t
+  float* sum;                      // see ContributionLayout
+  float* slot1;
+  float* slot2;  // adam and adamw only
+};
+
+// One step of all parameters; with muon, matrices leave the direction that is made orthogonal later in place of their
+// gradient. Thread = parameter.
+struct UpdateParameters {
+  const UpdateStep* step;
+  float* values;
+  const std::uint8_t* flags;
+  std::int64_t total;
+
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    if (flags[i] & kHeld) return;
+    const UpdateStep s = *step;
+    const nn::Optimizer& rule = s.rule;
+    const float value = values[i], bare = s.sum[i] / s.count;
+    const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
+    const float factor = factor_of(rule, flags[i]), gradient = factor * bare + decay * value;
+    switch (rule.kind) {
+      case nn::OptimizerKind::sgd: {
+        const float m = rule.momentum * s.slot1[i] - s.learning_rate * gradient;
+        s.slot1[i] = m;
+        values[i] = value + m;
+        return;
+      }
+      case nn::OptimizerKind::nag:
+        return look_ahead(s, i, gradient, rule.momentum);
+      case nn::OptimizerKind::adam: {
+        const float rate = factor * s.learning_rate * sqrtf(s.correction2) / s.correction1;
+        move_moments(s, i, bare + decay * value);
+        values[i] = value - rate * s.slot1[i] / (sqrtf(s.slot2[i]) + rule.epsilon);
+        return;
+      }
+      case nn::OptimizerKind::adamw: {
+        move_moments(s, i, bare);
+        const float mean = s.slot1[i] / s.correction1, square = s.slot2[i] / s.correction2;
+        values[i] = value - s.learning_rate * (factor * (mean / (sqrtf(square) + rule.epsilon)) + decay * value);
+        return;
+      }
+      case nn::OptimizerKind::muon: {
+        if (!(flags[i] & kMatrix)) return look_ahead(s, i, gradient, rule.rest_momentum);
+        const float m = rule.momentum * s.slot1[i] + bare;
+        s.slot1[i] = m;
+        s.sum[i] = bare + rule.momentum * m;
+        return;
+      }
+    }
+  }
+
+ private:
+  DTRAIN_KERNEL static float factor_of(const nn::Optimizer& rule, std::uint8_t flag) {
+    if (flag & kHead) return rule.head_lr_factor;
+    return flag & kVector ? rule.bias_lr_factor : 1.0f;
+  }
+  DTRAIN_KERNEL void look_ahead(const UpdateStep& s, std::int64_t i, float gradient, float momentum) const {
+    const float m = momentum * s.slot1[i] + gradient;
+    s.slot1[i] = m;
+    values[i] -= s.learning_rate * (gradient + momentum * m);
+  }
+  DTRAIN_KERNEL static void move_moments(const UpdateStep& s, std::int64_t i, float gradient) {
+    s.slot1[i] = s.rule.beta1 * s.slot1[i] + (1 - s.rule.beta1) * gradient;
+    s.slot2[i] = s.rule.beta2 * s.slot2[i] + (1 - s.rule.beta2) * gradient * gradient;
+  }
+};
+
+// Running statistics take the weighted mean of the batch's. Thread = statistic.
+struct UpdateStatistics {
+  const UpdateStep* step;
+  std::int64_t first;  // of the statistics in the sum
+  float* values;
+  const float* momenta;  // per statistic
+  std::int64_t total;
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    values[i] = momenta[i] * values[i] + (1 - momenta[i]) * (step->sum[first + i] / step->count);
+  }
+};
+
+// A weight [out, in, kernel_h, kernel_w] of the flat buffer, and its copy [out, kernel_h, kernel_w, in].
+struct PackedWeight {
+  std::int64_t first;  // in the copies
+  std::int64_t flat;   // in the flat buffer
+  std::int64_t size;
+  std::int32_t in, kernel_h, kernel_w;
+  bool frozen;  // has no gradient
+  // In 32 bits, which a GPU divides several times as fast: no weight has more elements.
+  DTRAIN_KERNEL std::int64_t flat_of(std::int64_t copied) const {
+    const auto channels = static_cast<std::uint32_t>(in), width = static_cast<std::uint32_t>(kernel_w),
+               height = static_cast<std::uint32_t>(kernel_h);
+    const auto e = static_cast<std::uint32_t>(copied - first);
+    const std::uint32_t place = e / channels, k = e - place * channels;
+    const std::uint32_t line = place / width, x = place - line * width;
+    const std::uint32_t to = line / height, y = line - to * height;
+    return flat + (((to * channels + k) * height + y) * width + x);
+  }
+};
+
+// Ascending by `first`; between two weights there may be a gap.
+struct PackedWeights {
+  const PackedWeight* weights;
+  std::int32_t number;
+  std::int64_t total;  // elements of the copies, gaps included
+  // The weight that element i of the copies belongs to; null in a gap.
+  DTRAIN_KERNEL const PackedWeight* find(std::int64_t i) const {
+    std::int32_t low = 0, high = number;
+    while (high - low > 1) {
+      const std::int32_t middle = (low + high) / 2;
+      (weights[middle].first <= i ? low : high) = middle;
+    }
+    const PackedWeight* const found = weights + low;
+    return number > 0 && i >= found->first && i - found->first < found->size ? found : nullptr;
+  }
+};
+
+// Copies of all weights, from the flat buffer. Thread = element of the copies.
+template <typename T>
+struct PackWeights {
+  PackedWeights table;
+  const float* parameters;
+  T* copies;
+  DTRAIN_KERNEL std::int64_t threads() const { return table.total; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    if (const PackedWeight* weight = table.find(i)) narrow(parameters[weight->flat_of(i)], copies[i]);
+  }
+};
+
+// And the way back, for the gradients of those that are not frozen, from element `first` of the copies on. Thread =
+// element.
+template <typename T>
+struct UnpackGradients {
+  PackedWeights table;
+  const T* copies;
+  float* gradients;
+  std::int64_t first, number;
+  DTRAIN_KERNEL std::int64_t threads() const { return number; }
+  DTRAIN_KERNEL void operator()(std::int64_t thread) const {
+    const std::int64_t i = first + thread;
+    const PackedWeight* const weight = table.find(i);
+    if (weight && !weight->frozen) gradients[weight->flat_of(i)] = widen(copies[i]);
+  }
+};
+
+}  // namespace dtrain::backend::cuda

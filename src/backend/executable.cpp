@@ -1,0 +1,43 @@
+// What all executables do alike, and those that compute on the host.
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+#include "state_row.hpp"
+
+namespace dtrain::backend {
+
+ContributionSink* StepSink::host() const {
+  const auto* const sink = std::get_if<ContributionSink*>(&to_);
+  return sink ? *sink : nullptr;
+}
+
+DeviceSink* StepSink::device() const {
+  const auto* const sink = std::get_if<DeviceSink*>(&to_);
+  return sink ? *sink : nullptr;
+}
+
+ContributionSink& StepSink::require_host() const {
+  DTRAIN_CHECK(host(), "this executable leaves contributions on the host");
+  return *host();
+}
+
+void Executable::apply(std::span<const float> sum, const Update& update) {
+  set_sum(sum);
+  apply(update);
+}
+
+std::uint64_t HostExecutable::stage(const HostBatch&) { return 0; }
+std::vector<FloatRange> HostExecutable::device_parts() const { return {}; }
+std::int64_t HostExecutable::state_size() const { return row_size(state()); }
+StateNumbers HostExecutable::state_numbers() const { return {state().updates, state().loss_scale}; }
+
+std::vector<float> HostExecutable::state_floats(FloatRange range) const {
+  std::vector<float> floats(static_cast<std::size_t>(range.size));
+  visit_row(state(), range, [&](const std::vector<float>& buffer, auto first, auto size, auto done) {
+    std::copy_n(buffer.begin() + first, size, floats.begin() + done);
+  });
+  return floats;
+}
+
+}  // namespace dtrain::backend

@@ -1,0 +1,48 @@
+#include <dtrain/base/pipe.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain {
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+FileDescriptor memory_file(std::string_view text) {
+  FileDescriptor file(::memfd_create("dtrain", MFD_CLOEXEC));
+  for (std::size_t done = 0; file && done < text.size();) {
+    const ssize_t written = ::write(file.get(), text.data() + done, text.size() - done);
+    if (written > 0) done += static_cast<std::size_t>(written);
+    if (written < 0 && errno != EINTR) file = FileDescriptor();
+  }
+  if (!file || ::lseek(file.get(), 0, SEEK_SET) != 0) {
+    throw Error(fmt::format("cannot hold {} bytes for a process: {}", text.size(), std::strerror(errno)));
+  }
+  return file;
+}
+
+FileDescriptor open_log(const Path& path, unsigned permissions) {
+  FileDescriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, permissions));
+  if (!log) throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
+  return log;
+}
+
+bool wait_for_byte(const FileDescriptor& read_end) {
+  char byte = 0;
+  ssize_t got = 0;
+  while ((got = ::read(read_end.get(), &byte, 1)) < 0 && errno == EINTR) {
+  }
+  return got == 1;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,54 @@
+#include "background_tasks.hpp"
+
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::elastic {
+namespace {
+
+// Longer than any deadline of a connect, because connects use the loop itself.
+constexpr std::chrono::seconds kLastWait{6};
+
+}  // namespace
+
+BackgroundTasks::~BackgroundTasks() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->ended.wait_for(lock, kLastWait, [&] { return shared_->running == 0; });
+  shared_->loop = nullptr;
+}
+
+void BackgroundTasks::run(std::function<std::function<void()>()> work) {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    ++shared_->running;
+  }
+  std::thread([shared = shared_, work = std::move(work)] {
+    std::function<void()> then;
+    try {
+      then = work();
+    } catch (const std::exception&) {  // a task reports failures itself
+    }
+    const std::lock_guard lock(shared->mutex);
+    if (shared->loop && then) shared->loop->post(std::move(then));
+    --shared->running;
+    shared->ended.notify_all();
+  }).detach();
+}
+
+void BackgroundTasks::connect(const std::string& address, std::uint16_t port, const std::string& secret,
+                              std::chrono::milliseconds deadline,
+                              std::function<void(std::shared_ptr<net::Channel>)> then) {
+  net::Loop* loop = shared_->loop;
+  run([=, then = std::move(then)]() -> std::function<void()> {
+    std::shared_ptr<net::Channel> channel;
+    try {
+      channel = net::connect_channel(*loop, address, port, secret, deadline);
+    } catch (const Error&) {
+    }
+    return [then, channel] { then(channel); };
+  });
+}
+
+}  // namespace dtrain::elastic

@@ -1,0 +1,41 @@
+// Slow work (connects, reads of shared folders) on detached threads, for the owner of a loop that must not block.
+//
+// Threads share `Shared`, which outlives this object: a task that ends after the destruction finds `loop` empty and
+// drops its result. The mutex guards all of Shared. A task that throws counts as ended without a result.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include <dtrain/net/channel.hpp>
+
+namespace dtrain::elastic {
+
+class BackgroundTasks {
+ public:
+  explicit BackgroundTasks(net::Loop& loop) : shared_(std::make_shared<Shared>(loop)) {}
+  // Waits a few seconds for running tasks, then leaves them: they cannot reach the loop any more.
+  ~BackgroundTasks();
+  BackgroundTasks(const BackgroundTasks&) = delete;
+
+  // Runs `work` on a thread. The function that it returns is called on the loop's thread, unless this is destroyed by
+  // then.
+  void run(std::function<std::function<void()>()> work);
+  // Connects to another agent or a coordinator; nullptr: no answer.
+  void connect(const std::string& address, std::uint16_t port, const std::string& secret,
+               std::chrono::milliseconds deadline, std::function<void(std::shared_ptr<net::Channel>)> then);
+
+ private:
+  struct Shared {
+    explicit Shared(net::Loop& where) : loop(&where) {}
+    std::mutex mutex;  // guards all below
+    std::condition_variable ended;
+    net::Loop* loop;  // nullptr: destroyed
+    int running = 0;
+  };
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace dtrain::elastic

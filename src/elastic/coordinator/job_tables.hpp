@@ -1,0 +1,19 @@
+// The coordinator's tables for the user: `dtrain hosts list` and Prometheus text.
+#pragma once
+
+#include <string>
+
+#include <dtrain/base/json.hpp>
+
+#include "decide/state.hpp"
+#include "records/job_meter.hpp"
+
+namespace dtrain::elastic {
+
+// dtrain.hosts-list/1: every line of the host file, and removed hosts until they are gone. logical_shards: V, or 0.
+Json hosts_list(const State& state, const JobMeter& meter, int logical_shards, Time now);
+
+// Text exposition format 0.0.4.
+std::string prometheus_text(const State& state, const JobMeter& meter, Time now);
+
+}  // namespace dtrain::elastic

@@ -1,0 +1,143 @@
+// The state of a coordinator that takes over, recovered from the reports of the agents.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "steps.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+struct StateRecovery {
+  DecisionContext& context;
+  const TakeoverState& takeover;
+
+  State& state() const { return context.state; }
+
+  void take_host(const HostReport& report) const {
+    Host& host = state().hosts[report.host];
+    host.line.name = host.line.host = report.host;
+    host.agent = AgentState::up;
+    host.agent_since = context.now;
+    host.address = report.address;
+    host.admission = report.workers.empty() ? AdmissionState::unchecked : AdmissionState::passed;
+    for (const WorkerReport& each : report.workers) take_worker(host, each);
+  }
+
+  void take_worker(Host& host, const WorkerReport& report) const {
+    const auto slot = static_cast<std::size_t>(report.slot);
+    host.slots.resize(std::max(host.slots.size(), slot + 1));
+    host.line.slots = std::max(host.line.slots, report.slot + 1);
+    host.slots[slot] = report.worker;
+    Worker& worker = state().workers[report.worker];
+    worker.id = report.worker;
+    worker.host = host.line.name;
+    worker.slot = report.slot;
+    worker.heard = context.now;
+    context.enter_phase(worker, WorkerPhase::starting);
+    for (const FromWorker& message : report.said)
+      std::visit([&](const auto& kind) { remember(worker, kind); }, message);
+    state().next_worker = std::max(state().next_worker, report.worker + 1);
+  }
+
+  void remember(Worker& worker, const Hello& hello) const {
+    note_hello(context, worker, hello);
+    if (state().fingerprint.empty()) state().fingerprint = hello.fingerprint;
+    context.enter_phase(worker, WorkerPhase::preparing);
+  }
+  void remember(Worker& worker, const Ready& ready) const {
+    worker.position = ready.position;
+    context.enter_phase(worker, WorkerPhase::ready);
+  }
+  void remember(Worker& worker, const Progress& progress) const {
+    worker.progress = progress;
+    worker.progress_at = context.now;
+    worker.position = progress.position;
+    worker.entered = progress.generation;
+  }
+  void remember(Worker&, const auto&) const {}
+
+  // The newest of all generations that are known. Members of any generation freeze in it.
+  Generation newest_generation() const {
+    Generation newest = state().next_generation - 1;
+    for (const VoterSet& voter_set : all_voter_sets()) newest = std::max(newest, voter_set.generation);
+    for (const auto& [id, worker] : state().workers) newest = std::max(newest, worker.entered);
+    return newest;
+  }
+
+  std::vector<VoterSet> all_voter_sets() const {
+    std::vector<VoterSet> voters = takeover.election.voter_sets;
+    for (const HostReport& report : takeover.hosts) {
+      if (report.voters.committed) voters.push_back(*report.voters.committed);
+      if (report.voters.prepared) voters.push_back(*report.voters.prepared);
+    }
+    std::ranges::stable_sort(voters, std::greater{}, &VoterSet::generation);
+    return voters;
+  }
+
+  // Workers that train or were to train: in the order of the newest generation, then the others.
+  std::vector<WorkerId> members() const {
+    std::vector<WorkerId> members;
+    const auto add = [&](WorkerId id) {
+      const Worker* worker = context.find(id);
+      if (worker && worker->phase == WorkerPhase::ready && !contains(members, id)) members.push_back(id);
+    };
+    for (const VoterSet& voter_set : all_voter_sets()) {
+      for (const Member& member : voter_set.members) add(member.worker);
+    }
+    for (const auto& [id, worker] : state().workers) {
+      if (worker.entered > 0) add(id);
+    }
+    return members;
+  }
+
+  void freeze_members(Generation number) const {
+    std::vector<WorkerId> ids = members();
+    if (ids.empty()) return;
+    for (const WorkerId id : ids) {
+      Worker& worker = state().workers.at(id);
+      worker.invited = number;
+      worker.stepped = worker.position.has_state;
+      context.enter_phase(worker, WorkerPhase::member);
+      state().furthest = std::max(state().furthest, worker.position);
+    }
+    state().current.emplace();
+    state().current->number = number;
+    state().current->members = std::move(ids);
+    state().current->committed = state().current->stepped = true;
+    begin_freeze(context, "a new coordinator took over", std::nullopt);
+  }
+
+  void take_voter_sets() const {
+    const ElectionResult& election = takeover.election;
+    for (const VoterSet& voter_set : election.voter_sets) {
+      VoterHosts voters{.generation = voter_set.generation, .hosts = {}};
+      for (const Voter& agent : voter_set.voters) voters.hosts.push_back(agent.host);
+      voters.has_tiebreaker =
+          std::ranges::find(election.tiebreakers, voter_set.generation + 1) != election.tiebreakers.end();
+      state().voter_sets.push_back(std::move(voters));
+    }
+  }
+};
+
+}  // namespace
+
+Decision recover_state(const Policy& policy, const Origin& origin, const TakeoverState& takeover, Time now) {
+  Decision decision{initial_state(policy, origin, now), {}};
+  DecisionContext context{decision.state, decision.actions, now};
+  const StateRecovery recovery{context, takeover};
+  for (const HostReport& report : takeover.hosts) recovery.take_host(report);
+  const Generation number = recovery.newest_generation();
+  decision.state.next_generation = number + 1;
+  Json hosts = Json::array();
+  for (const HostReport& report : takeover.hosts) hosts.push_back(report.host);
+  context.emit(
+      "takeover",
+      {{"term", takeover.election.term}, {"hosts", std::move(hosts)}, {"workers", decision.state.workers.size()}});
+  recovery.take_voter_sets();
+  recovery.freeze_members(number);
+  return decision;
+}
+
+}  // namespace dtrain::elastic

@@ -1,0 +1,22 @@
+// Requests of the user and notices that the next coordinator must know. They are recorded in the events only.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::elastic {
+
+struct PendingRequests {
+  std::map<std::string, std::string> drained;  // hosts to keep out, with the reason
+  std::optional<std::string> stop;             // set: the job is to end, with the reason
+};
+
+// Requests that are still valid after these events of the job (read_events() of elastic/records.hpp). Listing a host
+// again, or beginning the job again, clears its request.
+PendingRequests pending_requests_in(const std::vector<Json>& events);
+
+}  // namespace dtrain::elastic

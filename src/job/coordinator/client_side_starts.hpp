@@ -1,0 +1,50 @@
+// Agents that a client starts for the coordinator: `dtrain hosts add`, with keys that the coordinator may not have.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/elastic/agent_pool.hpp>
+
+namespace dtrain::job {
+
+// All members run on the coordinator's thread. Starts that no client offered to do go to the wrapped launcher.
+class ClientSideStarts final : public elastic::AgentLauncher {
+ public:
+  // Borrows the launcher. `announce`: where hosts reach this machine; empty: at all of its addresses.
+  explicit ClientSideStarts(elastic::AgentLauncher& launcher, std::string announce = {})
+      : launcher_(launcher), announce_(std::move(announce)) {}
+
+  // Handles requests with a "start": HOST. "edit-hosts": the client offers the next start of this host, which the edit
+  // leads to; the answer is {"join": an AgentOrder} when the start comes, or {"ok": true} if no worker is needed there.
+  // "start-failed" {"reason"}: the client could not start it. Returns true if the request is completely handled;
+  // otherwise the coordinator handles it too, and its answer counts only if it is an error.
+  bool hear(elastic::Request& request, std::chrono::steady_clock::time_point now);
+  void joined(const std::string& host) { pending_.erase(host); }
+  // Ends offers and starts whose time is over.
+  void tick(std::chrono::steady_clock::time_point now);
+
+  void start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) override;
+
+ private:
+  void give_up(const std::string& host, const std::string& reason);
+
+  struct Offer {
+    std::function<void(Json)> answer;
+    std::chrono::steady_clock::time_point until;
+  };
+  struct PendingStart {
+    Failed failed;
+    std::chrono::steady_clock::time_point until;
+  };
+  elastic::AgentLauncher& launcher_;
+  const std::string announce_;
+  std::map<std::string, Offer> offers_;
+  std::map<std::string, PendingStart> pending_;
+};
+
+}  // namespace dtrain::job

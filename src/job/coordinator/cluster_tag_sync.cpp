@@ -1,0 +1,195 @@
+#include "cluster_tag_sync.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/user_data.hpp>
+
+#include "job/spec/job_client.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using Kind = cluster::TagSyncStep::Kind;
+constexpr std::chrono::seconds kDeadline{30};
+constexpr std::chrono::seconds kLook{1};
+constexpr std::size_t kMostLog = 16 << 20;
+
+Json question(const char* ask) { return Json::object({{"ask", ask}}); }
+
+std::set<std::string> connected_in(const Json& list) {
+  std::set<std::string> found;
+  for (const Json& node : list.at("nodes").as_array()) {
+    if (node.at("connected").as_bool()) found.insert(node.at("address").as_string());
+  }
+  return found;
+}
+
+// Reads the host file, because hosts that left stay in the list of the job for a while.
+std::set<std::string> listed_in(const std::string& host_file) {
+  std::set<std::string> found;
+  for (const elastic::HostLine& line : elastic::parse_host_file(host_file).hosts) found.insert(line.name);
+  return found;
+}
+
+std::set<std::string> running_in(const cluster::Fleet& fleet) {
+  std::set<std::string> found;
+  for (const cluster::Node& node : fleet.nodes) {
+    if (node.state == "running") found.insert(node.private_ip);
+  }
+  return found;
+}
+
+class LocalTagSyncJob final : public TagSyncJob {
+ public:
+  LocalTagSyncJob(const Path& folder, const std::string& cluster)
+      : folder_{folder}, registry_(cluster::registry_of(cluster)) {}
+
+  cluster::TagSyncView look(const cluster::Fleet& fleet) override {
+    cluster::TagSyncView view;
+    view.ready = registry_ ? registered(fleet) : running_in(fleet);
+    const auto file = read_coordinator(folder_);
+    view.job_runs = file && !file->over() && answers(*file);
+    if (file_exists(folder_.hosts())) view.listed = listed_in(read_file(folder_.hosts()));
+    if (file_exists(folder_.log())) view.log = cluster::last_words(read_file(folder_.log()));
+    return view;
+  }
+  void add(const std::string& host) override { edit_hosts(folder_, {.add = {host}}); }
+  void remove(const std::string& host) override { edit_hosts(folder_, {.remove = {host}}); }
+
+ private:
+  std::set<std::string> registered(const cluster::Fleet& fleet) const {
+    launcher::ask_registry(*registry_, cluster::announcement(fleet), kDeadline);
+    return connected_in(launcher::ask_registry(*registry_, question("list"), kDeadline));
+  }
+
+  const JobFolder folder_;
+  const std::optional<launcher::AgentRegistry> registry_;
+};
+
+class RemoteTagSyncJob final : public TagSyncJob {
+ public:
+  RemoteTagSyncJob(cluster::ClusterHead& head, const std::string& folder) : head_(head), folder_(folder) {}
+
+  cluster::TagSyncView look(const cluster::Fleet& fleet) override {
+    head_.announce(fleet);
+    const Json list = head_.ask(question("list"));
+    if (folder_.empty()) folder_ = list.at("facts").at("shared_folder").as_string();
+    cluster::TagSyncView view;
+    view.ready = connected_in(list);
+    const JobFolder folder{folder_};
+    view.job_runs = !folder_.empty() && head_.session().stat(folder.coordinator()) && run({"hosts", "list"}).empty();
+    view.listed = listed_in(read(folder.hosts()));
+    view.log = cluster::last_words(read(folder.log()));
+    return view;
+  }
+  void add(const std::string& host) override { run_or_throw({"hosts", "add", host}); }
+  void remove(const std::string& host) override { run_or_throw({"hosts", "remove", host, "--yes"}); }
+
+ private:
+  std::string read(const Path& file) {
+    return head_.session().stat(file) ? head_.session().read_file(file, kMostLog) : std::string();
+  }
+
+  // Runs `dtrain` on the head. Returns its error; empty: it succeeded.
+  std::string run(std::vector<std::string> words) {
+    words.insert(words.begin(), fmt::format("{}/bundle/dtrain", cluster::kNodeFolder));
+    words.insert(words.end(), {"--job-dir", folder_});
+    std::string said;
+    net::SshCommand command{.argv = std::move(words)};
+    command.on_error = [&said](std::string_view text) { said += text; };
+    if (head_.session().run(command).ok()) return {};
+    return said.empty() ? "it failed" : std::string(trim(said));
+  }
+  void run_or_throw(std::vector<std::string> words) {
+    if (const std::string said = run(std::move(words)); !said.empty()) throw Error(said);
+  }
+
+  cluster::ClusterHead& head_;
+  std::string folder_;
+};
+
+void set_status(net::AwsCalls& aws, const std::string& instance_id, const std::string& status) {
+  aws.query(net::kEc2, "CreateTags",
+            {{"ResourceId.1", instance_id}, {"Tag.1.Key", cluster::tag::kStatus}, {"Tag.1.Value", status}});
+}
+
+void do_step(net::AwsCalls& aws, const cluster::TagSyncStep& step, TagSyncJob& job) {
+  switch (step.kind) {
+    case Kind::add_host:
+      return job.add(step.host);
+    case Kind::remove_host:
+      return job.remove(step.host);
+    case Kind::set_status:
+      return set_status(aws, step.instance_id, step.status);
+    case Kind::end_instance:
+      return cluster::end_instances({.aws = aws, .wait = false}, {step.instance_id});
+  }
+}
+
+std::string words_of(const cluster::TagSyncStep& step) {
+  switch (step.kind) {
+    case Kind::add_host:
+      return fmt::format("{} ({}) joins the job", step.host, step.instance_id);
+    case Kind::remove_host:
+      return fmt::format("{} ({}) leaves the job", step.host, step.instance_id);
+    case Kind::set_status:
+      return fmt::format("{} ({}): {}", step.host, step.instance_id, step.status);
+    case Kind::end_instance:
+      return fmt::format("{} ({}) is ended", step.host, step.instance_id);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<TagSyncJob> make_local_job(const Path& job_folder, const std::string& cluster) {
+  return std::make_unique<LocalTagSyncJob>(job_folder, cluster);
+}
+
+std::unique_ptr<TagSyncJob> make_remote_job(cluster::ClusterHead& head, const std::string& job_folder) {
+  return std::make_unique<RemoteTagSyncJob>(head, job_folder);
+}
+
+int sync_tags(net::AwsCalls& aws, const std::string& cluster, TagSyncJob& job, const cluster::ClusterHead::Note& note) {
+  const cluster::Fleet fleet = cluster::read_fleet(aws, cluster);
+  int done = 0;
+  for (const cluster::TagSyncStep& step : cluster::decide_tag_sync(fleet, job.look(fleet))) {
+    try {
+      do_step(aws, step, job);
+      note(words_of(step));
+      ++done;
+    } catch (const Stopped&) {
+      throw;
+    } catch (const Error& error) {
+      note(fmt::format("not done: {}: {}", words_of(step), error.what()));
+    }
+  }
+  return done;
+}
+
+bool drain_node(net::AwsCalls& aws, const cluster::Fleet& fleet, const cluster::Node& node, TagSyncJob& job,
+                std::chrono::seconds patience) {
+  const std::string& host = node.private_ip;
+  cluster::TagSyncView view = job.look(fleet);
+  if (!view.job_runs || !view.listed.contains(host)) return true;
+  set_status(aws, node.instance_id, "REMOVAL_QUEUED");
+  job.remove(host);
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < until) {
+    view = job.look(fleet);
+    const auto word = view.log.find(host);
+    if (!view.job_runs || word == view.log.end() || word->second == "REMOVED") return true;
+    if (stop_signal() != 0) throw Stopped("stopped by a signal");
+    std::this_thread::sleep_for(kLook);
+  }
+  return false;
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,37 @@
+// Carries out the steps of cluster/tag_sync.hpp: reads the account and the job, and does what is decided.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/tag_sync.hpp>
+
+#include "job/spec/job_folder.hpp"
+
+namespace dtrain::job {
+
+// The job, on this machine, or on the head over ssh.
+class TagSyncJob {
+ public:
+  virtual ~TagSyncJob() = default;
+  virtual cluster::TagSyncView look(
+      const cluster::Fleet& fleet) = 0;           // also announces the cluster's instances to the head
+  virtual void add(const std::string& host) = 0;  // throws Error if the job refuses
+  virtual void remove(const std::string& host) = 0;
+};
+// On a machine that is no node of that cluster, any running instance may join.
+std::unique_ptr<TagSyncJob> make_local_job(const Path& job_folder, const std::string& cluster);
+// `job_folder`: path on the head; empty: the shared folder. The head must outlive the job.
+std::unique_ptr<TagSyncJob> make_remote_job(cluster::ClusterHead& head, const std::string& job_folder);
+
+// One round: reads, decides, carries out. Returns the number of steps done; a step that fails is reported and decided
+// again in the next round.
+int sync_tags(net::AwsCalls& aws, const std::string& cluster, TagSyncJob& job, const cluster::ClusterHead::Note& note);
+
+// Drains a node from its job, and waits until it has left, for at most `patience`. Returns false if it has not.
+bool drain_node(net::AwsCalls& aws, const cluster::Fleet& fleet, const cluster::Node& node, TagSyncJob& job,
+                std::chrono::seconds patience);
+
+}  // namespace dtrain::job

@@ -1,0 +1,69 @@
+#include "job_end.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <dtrain/base/signals.hpp>
+
+namespace dtrain::job {
+namespace {
+
+// The job failed, with the exit code for the kind of failure.
+class JobFailed : public Error {
+ public:
+  JobFailed(ExitCode code, const std::string& what, std::string hint) : Error(what, std::move(hint)), code_(code) {}
+  ExitCode exit_code() const override { return code_; }
+  std::string_view kind() const override { return "job-failed"; }
+
+ private:
+  ExitCode code_;
+};
+
+ExitCode exit_code_of(const JobEnd& end, const JobWork& work) {
+  const ExitCode code = end.finish.exit_code == ExitCode::resumable ? ExitCode::failed : end.finish.exit_code;
+  return end.first_failure ? work.exit_code_of(*end.first_failure, code) : code;
+}
+
+std::string what_next(ExitCode code, const JobWork& work) {
+  if (code == ExitCode::refused && work.job().is_over_ssh()) {
+    return fmt::format("`dtrain run -H {} -- true` tries the hosts alone", work.job().hostfile->string());
+  }
+  return work.what_next();
+}
+
+void report(const elastic::Failure& failure, const JobFolder& folder, Reporter& reporter) {
+  reporter.warn(fmt::format("the first failure was {}{}: {}", failure.host,
+                            failure.rank >= 0 ? fmt::format(" (rank {})", failure.rank) : "", failure.reason));
+  for (const std::string& line : failure.last_lines) reporter.warn("  " + line);
+  reporter.note(fmt::format("Its output is in {}", folder.logs().string()));
+}
+
+}  // namespace
+
+ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Reporter& reporter) {
+  const elastic::Finish& finish = end.finish;
+  if (finish.exit_code == ExitCode::ok) {
+    work.end();
+    return ExitCode::ok;
+  }
+  if (end.signals > 1) {
+    throw Interrupted(end.signal, "all processes of the job were ended at once", work.keeps() ? work.what_next() : "");
+  }
+  const bool resumable = finish.exit_code == ExitCode::resumable;
+  if (resumable && work.keeps()) {
+    throw Stopped(finish.reason, "run the same command with --resume to continue, with any number of workers");
+  }
+  if (resumable && end.signal != 0) {
+    throw Interrupted(end.signal, finish.reason + ", nothing saved", work.what_next());
+  }
+  if (resumable && work.may_go_on()) throw Stopped(finish.reason, work.what_next());
+  if (end.first_failure) report(*end.first_failure, folder, reporter);
+  throw JobFailed(exit_code_of(end, work), finish.reason, what_next(finish.exit_code, work));
+}
+
+void give_way(const elastic::Finish& finish, const JobFolder& folder) {
+  throw JobFailed(finish.exit_code, finish.reason, fmt::format("dtrain hosts list --job-dir {}", folder.path.string()));
+}
+
+}  // namespace dtrain::job

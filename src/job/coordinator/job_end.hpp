@@ -1,0 +1,30 @@
+// How a job ends for the user: the exit code, the error and the hint that follow from the coordinator's last decision.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/elastic/policy.hpp>
+
+#include "job/spec/job_folder.hpp"
+#include "job_work.hpp"
+
+namespace dtrain::job {
+
+struct JobEnd {
+  elastic::Finish finish;
+  std::optional<elastic::Failure> first_failure;
+  int signals = 0;  // stop signals received
+  int signal = 0;   // the first of them; 0: none
+};
+
+// Returns ok for a complete job, after JobWork::end(). Throws Stopped if the job can be resumed, Interrupted if a
+// signal ended it and nothing was saved, and otherwise an Error with the exit code of the failure; reports the first
+// failure.
+ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Reporter& reporter);
+
+// Throws the Error of a coordinator that another one has replaced.
+[[noreturn]] void give_way(const elastic::Finish& finish, const JobFolder& folder);
+
+}  // namespace dtrain::job

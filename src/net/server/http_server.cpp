@@ -1,0 +1,251 @@
+#include <dtrain/net/http_server.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
+#include <asio/read.hpp>
+#include <asio/read_until.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/streambuf.hpp>
+#include <asio/write.hpp>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "loop_state.hpp"
+
+namespace dtrain::net {
+namespace {
+
+using asio::ip::tcp;
+constexpr std::size_t kMostHead = 16 << 10, kPiece = 256 << 10;
+
+constexpr std::string_view kLength = "content-length:";
+
+struct RequestHead {
+  std::string method, path;  // as they were sent
+  std::size_t body = 0;      // bytes that follow
+};
+
+// Reads the lines of `text` up to the blank one. nullopt for what is no request of HTTP/1, or has a longer body.
+std::optional<RequestHead> parse_request_head(std::string_view text, std::size_t most_body) {
+  const std::vector<std::string> lines = split(text, '\n');
+  const std::vector<std::string> words = split(trim(lines.front()), ' ');
+  if (words.size() != 3 || !words[2].starts_with("HTTP/1.")) return std::nullopt;
+  RequestHead head{.method = words[0], .path = words[1]};
+  for (const std::string& line : lines) {
+    if (!starts_with_ignoring_case(line, kLength)) continue;
+    const auto length = parse_integer(trim(std::string_view(line).substr(kLength.size())));
+    if (!length || *length < 0 || static_cast<std::size_t>(*length) > most_body) return std::nullopt;
+    head.body = static_cast<std::size_t>(*length);
+  }
+  return head;
+}
+
+const char* reason_of(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 413:
+      return "Payload Too Large";
+    default:
+      return "Error";
+  }
+}
+
+}  // namespace
+
+// All of this runs on the loop's thread. A session and its pending handler on the loop keep each other alive until the
+// peer, a deadline or close() ends it; the session's pointer to the state is weak, so that a server that is destroyed
+// does not wait for its peers.
+struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
+  class Session;
+  State(Loop& chosen, Answer answering, const HttpServerOptions& limits)
+      : loop(chosen), options(limits), acceptor(chosen.state().context), answer(std::move(answering)) {}
+  void accept_next();
+  void leave(const std::shared_ptr<Session>& session);
+  void close();
+
+  Loop& loop;
+  const HttpServerOptions options;
+  tcp::acceptor acceptor;
+  Answer answer;
+  std::set<std::shared_ptr<Session>> sessions;
+  bool accepting = false;
+};
+
+// One connection.
+class HttpServer::State::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(const std::shared_ptr<State>& server, tcp::socket socket)
+      : server_(server),
+        options_(server->options),
+        timer_(socket.get_executor()),
+        socket_(std::move(socket)),
+        incoming_(kMostHead + options_.most_body) {}
+
+  void serve() {
+    limit(options_.read_deadline);
+    asio::async_read_until(socket_, incoming_, "\r\n\r\n",
+                           [self = shared_from_this()](asio::error_code error, std::size_t size) {
+                             if (error) return self->end();
+                             self->take_head(size);
+                           });
+  }
+
+  void end() {
+    timer_.cancel();
+    asio::error_code ignored;
+    socket_.close(ignored);
+    if (const auto server = server_.lock()) server->leave(shared_from_this());
+  }
+
+ private:
+  void limit(std::chrono::seconds time) {
+    timer_.cancel();
+    if (time == time.zero()) return;
+    timer_.expires_after(time);
+    timer_.async_wait([self = shared_from_this()](asio::error_code error) {
+      if (!error) self->end();
+    });
+  }
+
+  std::string take(std::size_t size) {
+    std::string text(asio::buffers_begin(incoming_.data()),
+                     asio::buffers_begin(incoming_.data()) + static_cast<long>(size));
+    incoming_.consume(size);
+    return text;
+  }
+
+  void take_head(std::size_t size) {
+    if (size > kMostHead) return end();
+    const auto head = parse_request_head(take(size), options_.most_body);
+    if (!head) return end();
+    asio::error_code error;
+    request_ = {.method = head->method,
+                .path = head->path,
+                .body = {},
+                .peer = socket_.remote_endpoint(error).address().to_string()};
+    if (error) return end();
+    const std::size_t missing = head->body - std::min(head->body, incoming_.size());
+    asio::async_read(socket_, incoming_, asio::transfer_exactly(missing),
+                     [self = shared_from_this(), size = head->body](asio::error_code failed, std::size_t) {
+                       if (failed) return self->end();
+                       self->request_.body = self->take(size);
+                       self->answer();
+                     });
+  }
+
+  void answer() {
+    const auto server = server_.lock();
+    if (!server || !server->answer) return end();
+    HttpResponse answer = server->answer(request_);
+    std::uint64_t size = answer.body.size();
+    if (!answer.file.empty()) {
+      file_.open(answer.file, std::ios::binary);
+      std::error_code error;
+      size = std::filesystem::file_size(answer.file, error);
+      if (!file_ || error) answer = {.status = 404};
+      if (answer.status == 404) size = 0;
+    }
+    outgoing_ = fmt::format(
+        "HTTP/1.1 {} {}\r\nContent-Length: {}\r\nContent-Type: application/octet-stream\r\nConnection: {}\r\n\r\n{}",
+        answer.status, reason_of(answer.status), size, options_.keep_alive ? "keep-alive" : "close", answer.body);
+    send();
+  }
+
+  void send() {
+    limit(options_.write_deadline);
+    asio::async_write(socket_, asio::buffer(outgoing_),
+                      [self = shared_from_this()](asio::error_code error, std::size_t) {
+                        if (error) return self->end();
+                        self->send_more();
+                      });
+  }
+
+  void send_more() {
+    outgoing_.resize(kPiece);
+    if (file_.is_open()) file_.read(outgoing_.data(), static_cast<std::streamsize>(kPiece));
+    outgoing_.resize(file_.is_open() ? static_cast<std::size_t>(file_.gcount()) : 0);
+    if (!outgoing_.empty()) return send();
+    if (!options_.keep_alive) return end();
+    if (file_.is_open()) file_.close();
+    serve();
+  }
+
+  std::weak_ptr<State> server_;
+  const HttpServerOptions options_;
+  asio::steady_timer timer_;
+  tcp::socket socket_;
+  asio::streambuf incoming_;
+  HttpRequest request_;
+  std::ifstream file_;
+  std::string outgoing_;
+};
+
+void HttpServer::State::accept_next() {
+  if (accepting || !acceptor.is_open() || sessions.size() >= options.most_connections) return;
+  accepting = true;
+  acceptor.async_accept([self = shared_from_this()](asio::error_code error, tcp::socket socket) {
+    self->accepting = false;
+    if (!self->acceptor.is_open()) return;
+    if (error) {
+      return self->loop.after(std::chrono::milliseconds(100), [self] { self->accept_next(); });
+    }
+    const auto session = std::make_shared<Session>(self, std::move(socket));
+    self->sessions.insert(session);
+    session->serve();
+    self->accept_next();
+  });
+}
+
+void HttpServer::State::leave(const std::shared_ptr<Session>& session) {
+  sessions.erase(session);
+  accept_next();
+}
+
+void HttpServer::State::close() {
+  asio::error_code ignored;
+  acceptor.close(ignored);
+  answer = nullptr;
+  for (const auto& session : std::exchange(sessions, {})) session->end();
+}
+
+HttpServer::HttpServer(Loop& loop, const std::string& bind_address, std::uint16_t port, Answer answer,
+                       const HttpServerOptions& options)
+    : state_(std::make_shared<State>(loop, std::move(answer), options)) {
+  asio::error_code error;
+  const auto address = asio::ip::make_address(bind_address, error);
+  const tcp::endpoint place(address, port);
+  if (!error) state_->acceptor.open(place.protocol(), error);
+  if (!error) state_->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) state_->acceptor.bind(place, error);
+  if (!error) state_->acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) throw Error(fmt::format("cannot listen on port {} of {}: {}", port, bind_address, error.message()));
+  loop.post([state = state_] { state->accept_next(); });
+}
+
+HttpServer::~HttpServer() {
+  if (!state_->loop.state().ending) state_->loop.post([state = state_] { state->close(); });
+}
+
+std::uint16_t HttpServer::port() const {
+  asio::error_code error;
+  return state_->acceptor.local_endpoint(error).port();
+}
+
+}  // namespace dtrain::net

@@ -1,0 +1,139 @@
+#include "connect.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <dtrain/base/text.hpp>
+
+#include "authenticate.hpp"
+#include "config.hpp"
+#include "dial.hpp"
+#include "host_key.hpp"
+#include "server/sockets.hpp"
+#include "user.hpp"
+
+namespace dtrain::net::ssh {
+namespace {
+
+constexpr std::string_view kGreeting = "agreeing on keys";
+constexpr int kMostHops = 8;
+
+// A target with everything that the configuration adds to it.
+struct Destination {
+  std::string name;  // for messages
+  std::string host, user;
+  int port = 22;
+  std::vector<Path> keys;
+  bool may_ask_agent = true;
+  std::string jump;
+};
+
+Destination look_up(const SshTarget& target, const SshOptions& options) {
+  const HostConfig config = read_config(options.config, target.host);
+  Destination to;
+  to.name = to_string(target);
+  to.host = config.host_name.empty() ? target.host : config.host_name;
+  to.user = !target.user.empty() ? target.user : !config.user.empty() ? config.user : local_user().name;
+  to.port = target.port != 0 ? target.port : config.port != 0 ? config.port : 22;
+  to.keys = config.identities;
+  to.keys.insert(to.keys.end(), options.identities.begin(), options.identities.end());
+  to.may_ask_agent = !config.identities_only;
+  to.jump = config.jump;
+  return to;
+}
+
+// "user@host:port", "ssh://..." is not followed.
+SshTarget parse_hop(std::string_view text) {
+  SshTarget hop;
+  if (const auto at = text.rfind('@'); at != std::string_view::npos) {
+    hop.user = text.substr(0, at);
+    text.remove_prefix(at + 1);
+  }
+  const bool bracketed = text.starts_with('[');
+  const auto end = bracketed ? text.find(']') : text.find(':');
+  hop.host = text.substr(bracketed ? 1 : 0, bracketed && end != std::string_view::npos ? end - 1 : end);
+  const auto colon = end == std::string_view::npos ? end : text.find(':', end);
+  const auto port = colon == std::string_view::npos ? 0 : parse_integer(text.substr(colon + 1)).value_or(-1);
+  if (hop.host.empty() || port < 0 || port > 65535) {
+    throw UsageError(fmt::format("'{}' is no host to jump over", text), "write ProxyJump user@host:port");
+  }
+  hop.port = static_cast<int>(port);
+  return hop;
+}
+
+class JumpChain {
+ public:
+  JumpChain(const SshOptions& options, const Patience& patience) : options_(options), patience_(patience) {}
+
+  // `jump` in place of what the configuration says, when it is given.
+  Connected to(const SshTarget& target, const std::string* jump = nullptr) {
+    if (++hops_ > kMostHops) {
+      throw UsageError(fmt::format("the path to {} has more than {} hops", to_string(target), kMostHops),
+                       fmt::format("look for a circle of ProxyJump in {}", options_.config.string()));
+    }
+    const Destination there = look_up(target, options_);
+    Connected connected;
+    FileDescriptor socket = open_socket(there, jump == nullptr ? there.jump : *jump, connected);
+    connected.connection = std::make_unique<Connection>(there.name, std::move(socket));
+    connected.user = there.user;
+    log_in(*connected.connection, there);
+    return connected;
+  }
+
+ private:
+  FileDescriptor open_socket(const Destination& there, const std::string& jump, Connected& connected) {
+    if (jump.empty()) {
+      FileDescriptor socket = dial(there.name, there.host, there.port, options_.silence, patience_);
+      connected.local_address = local_name(socket.get()).address;
+      connected.peer_address = peer_name(socket.get()).address;
+      return socket;
+    }
+    const auto comma = jump.rfind(',');  // the last hop is reached over those before it
+    const std::string before = comma == std::string::npos ? "" : jump.substr(0, comma);
+    const SshTarget last = parse_hop(trim(std::string_view(jump).substr(comma == std::string::npos ? 0 : comma + 1)));
+    Connected hop = to(last, comma == std::string::npos ? nullptr : &before);
+    connected.local_address = hop.local_address;
+    connected.peer_address = hop.peer_address;
+    connected.tunnel =
+        std::make_unique<Tunnel>(std::move(hop.tunnel), std::move(hop.connection), there.host, there.port, patience_);
+    return connected.tunnel->take_socket();
+  }
+
+  void log_in(Connection& connection, const Destination& there) {
+    const ssh_session session = connection.get();
+    const int no = 0, socket = connection.lend_socket();
+    const auto port = static_cast<unsigned>(there.port);
+    ssh_options_set(session, SSH_OPTIONS_PROCESS_CONFIG, &no);  // it would read ~/.ssh/config by itself
+    ssh_options_set(session, SSH_OPTIONS_HOST, there.host.c_str());
+    ssh_options_set(session, SSH_OPTIONS_PORT, &port);
+    ssh_options_set(session, SSH_OPTIONS_USER, there.user.c_str());
+    ssh_options_set(session, SSH_OPTIONS_FD, &socket);
+    name_host_key_files(session, options_);
+    agree_on_keys(connection);
+    check_host_key(connection, options_, there.host, there.port);
+    authenticate(connection, {there.user, there.may_ask_agent ? options_.agent_socket : "", there.keys}, patience_);
+  }
+
+  void agree_on_keys(Connection& connection) {
+    const int result =
+        connection.finish(kGreeting, SSH_AGAIN, patience_, [&] { return ssh_connect(connection.get()); });
+    connection.never_block();
+    if (result == SSH_OK) return;
+    if (ssh_get_serverbanner(connection.get()) != nullptr) connection.fail(kGreeting);
+    throw SshTurnedAway(fmt::format("{}: sshd closed the connection before it said a word", connection.name()),
+                        "too many logins at once: raise MaxStartups in its sshd_config, or lower -j");
+  }
+
+  const SshOptions& options_;
+  const Patience& patience_;
+  int hops_ = 0;
+};
+
+}  // namespace
+
+Connected connect(const SshTarget& target, const SshOptions& options, const Patience& patience) {
+  return JumpChain(options, patience).to(target);
+}
+
+}  // namespace dtrain::net::ssh

@@ -1,0 +1,24 @@
+// From a target to a connection that is logged in, over any hops.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <dtrain/net/ssh.hpp>
+
+#include "connection.hpp"
+#include "tunnel.hpp"
+
+namespace dtrain::net::ssh {
+
+struct Connected {
+  std::unique_ptr<Tunnel> tunnel;  // behind the connection's socket; null: none needed. Outlives the connection.
+  std::unique_ptr<Connection> connection;
+  std::string user;
+  std::string local_address, peer_address;  // numeric, of the TCP connection
+};
+
+// One try of everything.
+Connected connect(const SshTarget& target, const SshOptions& options, const Patience& patience);
+
+}  // namespace dtrain::net::ssh

@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+
+#include <dtrain/base/text.hpp>
+
+#include "console.hpp"
+#include "help.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+// More options than this need first options.
+constexpr std::ptrdiff_t kManyOptions = 30;
+
+class Help : public ::testing::Test {
+ protected:
+  std::string in_short(std::string_view path) const { return short_help(tree_, path, console_); }
+  std::string in_full(std::string_view path) const { return long_help(tree_, path, console_); }
+
+  CommandTree tree_;
+
+ private:
+  Console console_{ReportOptions{.color = "never"}};
+};
+
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0;
+  for (const std::string& line : split(text, '\n')) longest = std::max(longest, line.size());
+  return longest;
+}
+
+TEST_F(Help, FirstOptionsAreOptionsOfTheirCommand) {
+  for (const auto& command : tree_.commands) {
+    for (const std::string& name : command->first_options) {
+      EXPECT_TRUE(command->options.find(name)) << command->path << " " << name;
+    }
+  }
+}
+
+TEST_F(Help, CommandsWithManyOptionsHaveFirstOptions) {
+  for (const auto& command : tree_.commands) {
+    const auto shown =
+        std::ranges::count_if(command->options.options(), [](const config::Option& option) { return !option.hidden; });
+    EXPECT_EQ(shown > kManyOptions, !command->first_options.empty()) << command->path << " has " << shown;
+  }
+}
+
+TEST_F(Help, ShortHelpNamesEveryOption) {
+  for (const auto& command : tree_.commands) {
+    const std::string text = in_short(command->path);
+    for (const config::Option& option : command->options.options()) {
+      if (option.hidden) continue;
+      EXPECT_NE(text.find(option.shown_name()), text.npos) << command->path << " " << option.name();
+    }
+  }
+}
+
+TEST_F(Help, OnlyTheFullHelpExplainsTheOtherOptions) {
+  const std::string& text = tree_.find("train")->options.find("seed")->help;
+  EXPECT_NE(in_full("train").find(text.substr(0, 20)), std::string::npos);
+  EXPECT_EQ(in_short("train").find(text.substr(0, 20)), std::string::npos);
+}
+
+TEST_F(Help, OptionsAreFirstAndInTheOrderOfTheCommand) {
+  const std::string text = in_short("train");
+  std::size_t last = text.find("First options:");
+  for (const char* flag : {"--network ", "--num-layers ", "--data-train ", "--data-val ", "--num-epochs ",
+                           "--model-prefix ", "Examples:", "More options:"}) {
+    const std::size_t at = text.find(flag);
+    ASSERT_NE(at, text.npos) << flag;
+    EXPECT_GT(at, last) << flag;
+    last = at;
+  }
+}
+
+TEST_F(Help, LinesFollowTheTerminalUpTo100Columns) {
+  setenv("COLUMNS", "72", 1);
+  EXPECT_LE(longest_line(in_full("sync")), 72U);
+  setenv("COLUMNS", "300", 1);
+  EXPECT_LE(longest_line(in_full("sync")), 100U);
+  EXPECT_GT(longest_line(in_full("sync")), 80U);
+  unsetenv("COLUMNS");
+}
+
+// One form for all: a phrase without a full stop, which names the actor.
+TEST_F(Help, TextsHaveOneForm) {
+  const auto check = [](const config::Option& option, const std::string& where) {
+    EXPECT_FALSE(option.help.empty()) << where;
+    EXPECT_TRUE(!option.help.ends_with('.') || option.help.ends_with("...")) << where;
+    for (const char* begin : {"of ", "as ", "that ", "whose "}) EXPECT_FALSE(option.help.starts_with(begin)) << where;
+    for (const char* word : {"nobody", "whoever", "somebody", " told ", " tells "}) {
+      EXPECT_EQ(option.help.find(word), std::string::npos) << where << ": " << word;
+    }
+  };
+  for (const auto& command : tree_.commands) {
+    for (const config::Option& option : command->options.options()) check(option, command->path + " " + option.name());
+  }
+  for (const config::Option& option : tree_.global_options.options()) check(option, option.name());
+}
+
+}  // namespace
+}  // namespace dtrain::cli

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include "node/head_state.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+const NodeOrder kOrder{.cluster = "demo", .bundle = "b", .region = "us-east-1"};
+const Registry::WallTime kNow{std::chrono::seconds(1000)};
+
+Identity identity(const std::string& id, const std::string& address) {
+  return {.account = "1", .region = "us-east-1", .instance_id = id, .address = address, .zone = "a", .type = "c5"};
+}
+
+class HeadStateTest : public ::testing::Test {
+ protected:
+  void announce(const std::string& id, const std::string& address) {
+    state.announce(
+        Json::object({{"instances", Json::object({{id, Json::object({{"address", address}, {"name", "w0001"}})}})}}));
+  }
+
+  HeadState state{identity("i-head", "10.0.0.1"), kOrder};
+};
+
+TEST_F(HeadStateTest, AdmitsAnAnnouncedInstanceAndListsTheReasonUntilThen) {
+  const Identity node = identity("i-1", "10.0.0.2");
+  const auto refused = state.admit(node, "10.0.0.2");
+  EXPECT_FALSE(refused.admission.admitted);
+  EXPECT_TRUE(refused.is_news);
+  EXPECT_FALSE(state.admit(node, "10.0.0.2").is_news) << "the log has one line for the same reason";
+  EXPECT_EQ(state.list().at("waiting").as_array().size(), 1u);
+  announce("i-1", "10.0.0.2");
+  EXPECT_TRUE(state.admit(node, "10.0.0.2").admission.admitted);
+  EXPECT_TRUE(state.list().at("waiting").as_array().empty());
+}
+
+TEST_F(HeadStateTest, ForgetsALostNodeThatIsNoLongerAnnounced) {
+  EXPECT_TRUE(state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "i-1"}, kNow));
+  EXPECT_FALSE(state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "i-1"}, kNow));
+  announce("i-2", "10.0.0.3");
+  EXPECT_EQ(state.registry().nodes().size(), 1u) << "it is connected";
+  state.registry().lose("10.0.0.2", kNow);
+  announce("i-2", "10.0.0.3");
+  EXPECT_TRUE(state.registry().nodes().empty());
+}
+
+TEST_F(HeadStateTest, RemovesANodeByNameSoThatItMayNotJoinAgain) {
+  announce("i-1", "10.0.0.2");
+  state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "w0001"}, kNow);
+  EXPECT_EQ(state.remove("w0001"), "10.0.0.2");
+  EXPECT_EQ(state.remove("w0001"), std::nullopt);
+  EXPECT_FALSE(state.admit(identity("i-1", "10.0.0.2"), "10.0.0.2").admission.admitted);
+}
+
+TEST_F(HeadStateTest, TellsNodesTheLaunchTemplateOfTheFirstOne) {
+  state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "w0001", .launch_template = "lt-1"}, kNow);
+  EXPECT_EQ(state.facts().launch_template, "lt-1");
+  EXPECT_EQ(state.facts().workers, std::vector<std::string>{"10.0.0.2"});
+  EXPECT_EQ(state.list().at("nodes").as_array().at(0).at("since").as_integer(), 1000);
+}
+
+TEST(CheckRound, EndsWithTheLastAnswer) {
+  CheckRound round;
+  round.ask("i-1", 0);
+  round.ask("i-2", 0);
+  const Json answer = Json::object({{"time_ns", 5}, {"took_ns", 2}, {"report", "fine"}});
+  round.hear("i-1", answer, 10);
+  EXPECT_FALSE(round.is_over());
+  round.hear("i-3", answer, 10);
+  round.hear("i-2", answer, 10);
+  EXPECT_TRUE(round.is_over());
+  EXPECT_EQ(round.reports().as_object().size(), 2u);
+}
+
+}  // namespace
+}  // namespace dtrain::cluster

@@ -1,0 +1,39 @@
+#include <gtest/gtest.h>
+
+#include "records/pending_requests.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+Json drain(const char* host) { return Json::object({{"event", "drain"}, {"host", host}, {"reason", "asked for"}}); }
+Json stop() { return Json::object({{"event", "stop"}, {"reason", "enough"}}); }
+Json hosts(Json added, Json removed) {
+  return Json::object({{"event", "hosts"}, {"added", std::move(added)}, {"removed", std::move(removed)}});
+}
+
+TEST(PendingRequests, AreWhatWasAskedFor) {
+  const PendingRequests pending_requests =
+      pending_requests_in({hosts(Json::array({"a", "b"}), Json::array()), drain("a"), stop()});
+  EXPECT_EQ(pending_requests.drained, (std::map<std::string, std::string>{{"a", "asked for"}}));
+  EXPECT_EQ(pending_requests.stop, "enough");
+}
+
+TEST(PendingRequests, OfAHostEndWithItsLine) {
+  EXPECT_TRUE(pending_requests_in({drain("a"), hosts(Json::array(), Json::array({"a"}))}).drained.empty());
+  EXPECT_EQ(pending_requests_in({drain("a"), hosts(Json::array({"b"}), Json::array())}).drained.size(), 1u);
+}
+
+TEST(PendingRequests, OfAnEarlierRunOfTheJobAreForgotten) {
+  const Json again = hosts(Json::array({"a"}), Json::array());
+  EXPECT_FALSE(pending_requests_in({stop(), Json::object({{"event", "finish"}})}).stop);
+  EXPECT_FALSE(pending_requests_in({drain("a"), stop(), again}).stop)
+      << "the coordinator was killed before it could finish";
+  EXPECT_TRUE(pending_requests_in({drain("a"), stop(), again}).drained.empty());
+}
+
+TEST(PendingRequests, DamagedEventsAreNone) {
+  EXPECT_TRUE(pending_requests_in({Json::object({{"event", "drain"}}), Json(3), Json::object({})}).drained.empty());
+}
+
+}  // namespace
+}  // namespace dtrain::elastic

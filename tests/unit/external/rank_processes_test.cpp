@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "rank_processes.hpp"
+#include "some_placement.hpp"
+
+namespace dtrain::external {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+const RunContext kHere{.host = "host0",
+                       .address = "10.0.0.1",
+                       .processors = 8,
+                       .job_folder = "/job",
+                       .environment = {"PATH=/bin", "LANG=C"},
+                       .mark = "DTRAIN_PROGRAM=x.1."};
+
+Environment environment_of(const RankProcess& process) {
+  Environment environment;
+  for (const std::string& variable : process.environment) {
+    const std::size_t end = variable.find('=');
+    EXPECT_TRUE(environment.emplace(variable.substr(0, end), variable.substr(end + 1)).second) << variable << " twice";
+  }
+  return environment;
+}
+
+Environment worker_environment(const Program& program, const RankPlacement& placement, int rank) {
+  return environment_of(processes_of(program, placement, rank, kHere).front());
+}
+
+const Program kProgram{.command = {"train", "a b"}, .max_restarts = 3, .job = "x"};
+
+TEST(ForeignParts, AWorkerIsToldWhatTorchrunTells) {
+  RankPlacement placement = some_placement({2, 2});
+  placement.failures = 1;
+  const Environment got = worker_environment(kProgram, placement, 3);
+  const Environment wanted = {{"RANK", "3"},
+                              {"LOCAL_RANK", "1"},
+                              {"WORLD_SIZE", "4"},
+                              {"LOCAL_WORLD_SIZE", "2"},
+                              {"GROUP_RANK", "1"},
+                              {"GROUP_WORLD_SIZE", "2"},
+                              {"NODE_RANK", "1"},
+                              {"ROLE_RANK", "3"},
+                              {"ROLE_WORLD_SIZE", "4"},
+                              {"ROLE_NAME", "default"},
+                              {"MASTER_ADDR", "10.0.0.1"},
+                              {"MASTER_PORT", "998"},
+                              {"TORCHELASTIC_RESTART_COUNT", "1"},
+                              {"TORCHELASTIC_MAX_RESTARTS", "3"},
+                              {"TORCHELASTIC_RUN_ID", "x"},
+                              {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                              {"TORCHELASTIC_ERROR_FILE", "/job/run/3/error.json"},
+                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
+  for (const auto& [name, value] : wanted) EXPECT_EQ(got.at(name), value) << name;
+}
+
+TEST(ForeignParts, AWorkerIsToldWhatHorovodrunTells) {
+  const Environment got = worker_environment(kProgram, some_placement({2, 1}), 1);
+  const Environment wanted = {{"HOROVOD_RANK", "1"},
+                              {"HOROVOD_SIZE", "3"},
+                              {"HOROVOD_LOCAL_RANK", "1"},
+                              {"HOROVOD_LOCAL_SIZE", "2"},
+                              {"HOROVOD_CROSS_RANK", "0"},
+                              {"HOROVOD_CROSS_SIZE", "1"},
+                              {"HOROVOD_HOSTNAME", "10.0.0.1"},
+                              {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1"},
+                              {"HOROVOD_GLOO_RENDEZVOUS_PORT", "999"},
+                              {"HOROVOD_CONTROLLER", "gloo"},
+                              {"HOROVOD_CPU_OPERATIONS", "gloo"},
+                              {"HOROVOD_GLOO_IFACE", "eth0"}};
+  for (const auto& [name, value] : wanted) EXPECT_EQ(got.at(name), value) << name;
+}
+
+TEST(ForeignParts, TensorFlowAndJaxFindTheirPeers) {
+  const Environment got = worker_environment(kProgram, some_placement({1, 1}), 1);
+  EXPECT_EQ(got.at("TF_CONFIG"),
+            R"({"cluster":{"worker":["10.0.0.1:1003","10.0.0.2:2003"]},"task":{"type":"worker","index":1}})");
+  EXPECT_EQ(got.at("JAX_COORDINATOR_ADDRESS"), "10.0.0.1:1002");
+}
+
+TEST(ForeignParts, ProcessorsAreSharedUnlessThePersonSaysOtherwise) {
+  EXPECT_EQ(worker_environment(kProgram, some_placement({4}), 0).at("OMP_NUM_THREADS"), "2");
+  RunContext here = kHere;
+  here.environment = {"OMP_NUM_THREADS=5", "GLOO_SOCKET_IFNAME=lo"};
+  const Environment got = environment_of(processes_of(kProgram, some_placement({4}), 0, here).front());
+  EXPECT_EQ(got.at("OMP_NUM_THREADS"), "5");
+  EXPECT_EQ(got.at("GLOO_SOCKET_IFNAME"), "lo");
+  EXPECT_EQ(got.at("NCCL_SOCKET_IFNAME"), "eth0");
+}
+
+TEST(ForeignParts, WithoutServersNothingMakesMxnetStartOne) {
+  const Environment got = worker_environment(kProgram, some_placement({2}), 0);
+  EXPECT_TRUE(std::ranges::none_of(got, [](const auto& entry) { return entry.first.starts_with("DMLC_"); }));
+}
+
+TEST(ForeignParts, MxnetGetsASchedulerBesideRankZeroAndServersInTurn) {
+  Program program = kProgram;
+  program.servers = 2;
+  const RankPlacement placement = some_placement({1, 1}, 2);
+  const std::vector<RankProcess> first = processes_of(program, placement, 0, kHere),
+                                 second = processes_of(program, placement, 1, kHere);
+  ASSERT_EQ(first.size(), 3u);
+  ASSERT_EQ(second.size(), 2u);
+  EXPECT_EQ(environment_of(first[0]).at("DMLC_ROLE"), "worker");
+  EXPECT_EQ(environment_of(first[1]).at("DMLC_ROLE"), "scheduler");
+  EXPECT_EQ(environment_of(first[2]).at("DMLC_ROLE"), "server");
+  const Environment server = environment_of(second[1]);
+  EXPECT_EQ(server.at("DMLC_SERVER_ID"), "1");
+  EXPECT_EQ(server.at("DMLC_PS_ROOT_URI"), "10.0.0.1");
+  EXPECT_EQ(server.at("DMLC_PS_ROOT_PORT"), "1001");
+  EXPECT_EQ(server.at("DMLC_NUM_WORKER"), "2");
+  EXPECT_EQ(server.at("DMLC_NUM_SERVER"), "2");
+  EXPECT_EQ(server.at("CUDA_VISIBLE_DEVICES"), "");
+  EXPECT_FALSE(server.contains("RANK")) << "a server is no rank of PyTorch";
+}
+
+TEST(ForeignParts, OnlyTheRolesOfOtherLaunchersAreForgotten) {
+  RunContext here = kHere;
+  here.environment = {"DMLC_ROLE=server", "LOCAL_RANK=7", "SLURM_PROCID=1", "LOCAL_DATA=/data", "GROUP_NAME=mine"};
+  Program program = kProgram;
+  program.servers = 1;
+  const Environment server = environment_of(processes_of(program, some_placement({1}, 1), 0, here)[2]);
+  EXPECT_EQ(server.at("DMLC_ROLE"), "server");
+  EXPECT_FALSE(server.contains("LOCAL_RANK"));
+  EXPECT_FALSE(server.contains("SLURM_PROCID"));
+  EXPECT_EQ(server.at("LOCAL_DATA"), "/data");
+  EXPECT_EQ(server.at("GROUP_NAME"), "mine");
+}
+
+TEST(ForeignParts, VariablesOfThePersonHoldForTheRoleThatTheyAreFor) {
+  Program program = kProgram;
+  program.servers = 1;
+  program.environment = {"A=1", "RANK=own"};
+  program.worker_environment = {"B=w"};
+  program.server_environment = {"B=s"};
+  const std::vector<RankProcess> processes = processes_of(program, some_placement({1}, 1), 0, kHere);
+  EXPECT_EQ(environment_of(processes[0]).at("RANK"), "own");
+  EXPECT_EQ(environment_of(processes[0]).at("B"), "w");
+  EXPECT_EQ(environment_of(processes[2]).at("B"), "s");
+  EXPECT_EQ(environment_of(processes[2]).at("A"), "1");
+}
+
+TEST(ForeignParts, PlaceholdersSayWhoAProcessIs) {
+  Program program = kProgram;
+  program.fills_placeholders = true;
+  program.servers = 1;
+  program.command = {"train", "--job={role}:{task_index}", "{ps_hosts}/{worker_hosts}", "{rank}{other}{"};
+  const std::vector<RankProcess> processes = processes_of(program, some_placement({1, 1}, 1), 0, kHere);
+  ASSERT_EQ(processes.size(), 2u) << "no scheduler for scripts that take arguments";
+  const std::vector<std::string> worker = {"train", "--job=worker:0", "10.0.0.1:1004/10.0.0.1:1003,10.0.0.2:2003",
+                                           "0{other}{"};
+  EXPECT_EQ(processes[0].command, worker);
+  EXPECT_EQ(processes[1].command[1], "--job=ps:0");
+}
+
+TEST(ForeignParts, BracesStayWithoutTheOption) {
+  Program program = kProgram;
+  program.command = {"train", "{rank}"};
+  EXPECT_EQ(processes_of(program, some_placement({1}), 0, kHere).front().command, program.command);
+}
+
+}  // namespace
+}  // namespace dtrain::external

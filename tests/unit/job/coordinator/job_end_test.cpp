@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include <dtrain/base/signals.hpp>
+
+#include "coordinator/job_end.hpp"
+#include "coordinator/job_policy.hpp"
+
+namespace dtrain::job {
+namespace {
+
+class FakeWork final : public JobWork {
+ public:
+  const config::JobOptions& job() const override { return options; }
+  Json document() const override { return {}; }
+  void adjust(elastic::Policy& policy) const override { policy.failure_limit = 7; }
+  void begin(int) override {}
+  void show(const Json&) override {}
+  void show_output(const std::string&, std::string_view) override {}
+  void end() override { ended = true; }
+  std::string first_signal_words() const override { return ""; }
+  bool keeps() const override { return keeps_state; }
+  std::string what_next() const override { return "start again"; }
+  ExitCode exit_code_of(const elastic::Failure&, ExitCode) const override { return ExitCode::no_progress; }
+
+  config::JobOptions options;
+  bool keeps_state = false, ended = false;
+};
+
+class RecordingReporter final : public Reporter {
+ public:
+  const ReportOptions& options() const override { return options_; }
+  void answer(std::string_view) override {}
+  void answer_json(const Json&) override {}
+  void flush() override {}
+  void finish() override {}
+  void note(std::string_view) override {}
+  void detail(std::string_view) override {}
+  void warn(std::string_view what) override { warnings.emplace_back(what); }
+  void pass_on(std::string_view) override {}
+  void progress(std::string_view) override {}
+  bool draws_progress() const override { return false; }
+  std::string paint_answer(Style, std::string_view text) const override { return std::string(text); }
+  int columns() const override { return 80; }
+  std::unique_ptr<Reporter> reopened() const override { return nullptr; }
+
+  std::vector<std::string> warnings;
+
+ private:
+  ReportOptions options_;
+};
+
+class JobEndTest : public ::testing::Test {
+ protected:
+  ExitCode conclude(const JobEnd& end) { return job::conclude(end, work_, {"folder"}, reporter_); }
+
+  FakeWork work_;
+  RecordingReporter reporter_;
+};
+
+TEST_F(JobEndTest, ACompleteJobIsOk) {
+  EXPECT_EQ(conclude({.finish = {ExitCode::ok, ""}, .first_failure = {}}), ExitCode::ok);
+  EXPECT_TRUE(work_.ended);
+}
+
+TEST_F(JobEndTest, AStopWithACheckpointIsResumable) {
+  const JobEnd end{
+      .finish = {ExitCode::resumable, "stopped by SIGTERM"}, .first_failure = {}, .signals = 1, .signal = 15};
+  EXPECT_THROW(conclude(end), Interrupted) << "nothing is saved";
+  work_.keeps_state = true;
+  EXPECT_THROW(conclude(end), Stopped);
+}
+
+TEST_F(JobEndTest, ASecondSignalEndsAtOnce) {
+  work_.keeps_state = true;
+  EXPECT_THROW(
+      conclude({.finish = {ExitCode::resumable, "stopped"}, .first_failure = {}, .signals = 2, .signal = SIGINT}),
+      Interrupted);
+}
+
+TEST_F(JobEndTest, AFailureIsReportedAndGivesTheExitCodeOfTheWork) {
+  elastic::Failure failure;
+  failure.host = "w1";
+  failure.rank = 2;
+  failure.reason = "exit code 7";
+  failure.last_lines = {"last words"};
+  try {
+    conclude({.finish = {ExitCode::failed, "too many failures"}, .first_failure = failure});
+    FAIL() << "it must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::no_progress);
+    EXPECT_EQ(error.hint(), "start again");
+  }
+  EXPECT_EQ(reporter_.warnings,
+            (std::vector<std::string>{"the first failure was w1 (rank 2): exit code 7", "  last words"}));
+}
+
+TEST_F(JobEndTest, RefusedHostsOfSshHaveAHintOfTheirOwn) {
+  work_.options.launcher = config::Launcher::ssh;
+  work_.options.hostfile = "hosts.txt";
+  try {
+    conclude({.finish = {ExitCode::refused, "no host"}, .first_failure = {}});
+    FAIL() << "it must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "`dtrain run -H hosts.txt -- true` tries the hosts alone");
+  }
+}
+
+TEST(JobPolicy, TakesTheChangesOfTheWork) { EXPECT_EQ(policy_of(FakeWork()).failure_limit, 7); }
+
+TEST(JobPolicy, NoHoldTimeoutMeansYears) {
+  config::JobOptions job;
+  EXPECT_EQ(policy_of(job).hold_timeout, elastic::Policy{}.hold_timeout);
+  job.hold_timeout = config::Seconds(0);
+  EXPECT_GT(policy_of(job).hold_timeout, std::chrono::hours(24 * 365));
+  job.hold_timeout = config::Seconds(0.25);
+  EXPECT_EQ(policy_of(job).hold_timeout, std::chrono::milliseconds(250));
+}
+
+TEST(JobPolicy, AgentsAreSilentForThreeSecondsAtLeast) {
+  elastic::Policy policy;
+  policy.heartbeat_timeout = std::chrono::milliseconds(100);
+  EXPECT_EQ(agent_silence(policy), std::chrono::seconds(3));
+  policy.heartbeat_timeout = std::chrono::seconds(9);
+  EXPECT_EQ(agent_silence(policy), std::chrono::seconds(9));
+}
+
+}  // namespace
+}  // namespace dtrain::job

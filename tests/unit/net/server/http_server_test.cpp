@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/net/http_exchange.hpp>
+#include <dtrain/net/http_server.hpp>
+
+namespace dtrain::net {
+namespace {
+
+// A server that sends one file and echoes what it gets.
+class HttpServerTest : public testing::Test {
+ protected:
+  HttpServerTest() : file_(std::filesystem::temp_directory_path() / ("http_door_" + std::to_string(::getpid()))) {
+    write_file_atomic(file_, std::string(700'000, 'x') + "end");
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~HttpServerTest() override {
+    loop_.stop();
+    thread_.join();
+    std::filesystem::remove(file_);
+  }
+
+  HttpResponse answer(const HttpRequest& request) const {
+    if (request.path == "/file") return {.file = file_};
+    if (request.path == "/gone") return {.file = "/nowhere"};
+    if (request.path == "/no") return {.status = 403, .body = "not you"};
+    return {.body = request.method + " " + request.peer + " " + request.body};
+  }
+
+  HttpAnswer ask(const std::string& path, const std::string& method = "GET", const std::string& body = "") {
+    return exchange_http({.url = "http://127.0.0.1:" + std::to_string(server_.port()) + path,
+                          .method = method,
+                          .deadline = std::chrono::seconds(60),
+                          .body = body});
+  }
+
+  Path file_;
+  Loop loop_;
+  HttpServer server_{loop_, "127.0.0.1", 0, [this](const HttpRequest& request) { return answer(request); }};
+  std::thread thread_;
+};
+
+TEST_F(HttpServerTest, GivesAFileAway) {
+  const HttpAnswer got = ask("/file");
+  EXPECT_EQ(got.status, 200);
+  EXPECT_EQ(got.body, read_file(file_));
+  EXPECT_EQ(ask("/gone").status, 404);
+}
+
+TEST_F(HttpServerTest, TakesAMessageAndSaysNo) {
+  EXPECT_EQ(ask("/", "POST", "words").body, "POST 127.0.0.1 words");
+  EXPECT_EQ(ask("/no").status, 403);
+  EXPECT_EQ(ask("/no").body, "not you");
+}
+
+TEST_F(HttpServerTest, ClosesOnWhoSaysTooMuch) {
+  EXPECT_THROW(ask("/", "POST", std::string(100'000, 'x')), RemoteError);
+  EXPECT_EQ(ask("/", "POST", "still there").status, 200);
+}
+
+}  // namespace
+}  // namespace dtrain::net
