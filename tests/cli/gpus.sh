@@ -41,7 +41,7 @@ check "--device cpu trains without them" exits 0
 check "and says nothing of them" says_not "GPU"
 DEEPLEARNING_WORKER_GPU_COUNT=3 run "${training[@]}" --job-dir nowhere
 check "more GPUs than there are is a usage error" exits 2
-check "and says which is missing" says "GPU 2 is not there"
+check "and says which is missing" says "GPU 2 does not exist"
 
 run "${training[@]}" --gpus 0,1 --kv-store dist_device_sync --model-prefix m/nccl --job-dir nccl
 check "a job whose gradients are added on the GPUs trains" exits 0

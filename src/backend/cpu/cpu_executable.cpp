@@ -165,7 +165,7 @@ void CpuExecutable::serve(Step& step, int thread) {
 // False when the lane has failed.
 bool CpuExecutable::compute_shard(Step& step, Lane& lane, int member) {
   const ShardRange& shard = step.shards[static_cast<std::size_t>(lane.shard)];
-  Worker& worker = workers_[static_cast<std::size_t>(lane.first_thread + member)];
+  Worker& worker = workers_[static_cast<std::size_t>(lane.first_thread) + static_cast<std::size_t>(member)];
   Context& context = lane.contexts[static_cast<std::size_t>(member)];
   lane.attempt([&] {
     context = {};

@@ -1,6 +1,7 @@
 // How a channels-last tensor looks to the kernels: see kernels.hpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 
@@ -9,9 +10,9 @@
 namespace dtrain::backend::cpu {
 
 // Channels repeated until they fill whole vectors, and at least four of them, so that sums run in independent
-// registers.
+// registers. channels >= 1.
 inline int row_width(int channels) {
-  const int whole = std::lcm(channels, 16);
+  const int whole = std::lcm(std::max(channels, 1), 16);
   const int repeat = (64 + whole - 1) / whole;
   return whole * repeat;
 }

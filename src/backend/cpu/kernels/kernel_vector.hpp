@@ -59,6 +59,7 @@ inline void store(Bfloat16* p, float v) {
 inline void store(Bfloat16* p, Vector v) {
   const Words bits = (Words)v;
   const Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  // A lane is unequal to itself where it is a NaN.  NOLINTNEXTLINE(misc-redundant-expression)
   const Words chosen = v != v ? (bits >> 16) | 0x40u : rounded;
   const Halves h = __builtin_convertvector(chosen, Halves);
   __builtin_memcpy(p, &h, sizeof h);
