@@ -65,7 +65,7 @@ make_launcher() {
 copy_licences() {  # the licences of dtrain and of each distribution package that has a library in the bundle
   local path package file
   install -m 644 "$source_dir/LICENSE" "$tree/LICENSE"
-  install -D -m 644 "$source_dir/src/cli/font/LICENSE" "$tree/share/licenses/dejavu-font"
+  install -D -m 644 "$source_dir/src/plot/font/LICENSE" "$tree/share/licenses/dejavu-font"
   command -v dpkg-query >/dev/null || return 0
   while read -r _ path; do
     package=$(owner_of "$path")

@@ -31,9 +31,12 @@ endfunction()
 
 # dtrain_folder(NAME SOURCES ... PARTS sub-folders ... LINK other folders ... PRIVATE_LINK third-party ...)
 # PARTS: the order in which sub-folders may know each other; tests/lint reads it, CMake does not.
+# ALONE: sources that a unity build (preset quick) compiles by themselves, because names that are internal to them are
+# internal to another source too.
 function(dtrain_folder name)
-  cmake_parse_arguments(arg "" "" "SOURCES;PARTS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;ALONE;PARTS;LINK;PRIVATE_LINK" ${ARGN})
   add_library(dtrain_${name} STATIC ${arg_SOURCES})
+  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   list(TRANSFORM arg_LINK PREPEND dtrain_)
   target_link_libraries(dtrain_${name} PUBLIC dtrain_settings ${arg_LINK} PRIVATE dtrain_warnings fmt::fmt ${arg_PRIVATE_LINK})
   # Quoted includes name a file of this folder, or of an application folder to its left (tests/lint/check_direction.py).

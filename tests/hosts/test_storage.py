@@ -80,7 +80,7 @@ def test_the_coordinator_loses_network_and_folder(world: Cluster):
     wait_for_term(job, 2)
     assert job.process.poll() is None, "it ended without knowing of another"
     world.lab["h1"].heal()
-    assert job.wait() == 1 and "goes on with the job" in job.said(), job.said()[-500:]
+    assert job.wait() == 1 and "was elected meanwhile and leads the job" in job.said(), job.said()[-500:]
     without_first(job)
     expect_nothing_written(job, "h1", since, before["h1"])
     assert job.training() == before | {"h1": job.training()["h1"]}, "a worker was restarted"

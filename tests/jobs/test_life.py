@@ -24,7 +24,7 @@ def test_detached_job(world: World):
     eventually(lambda: not world.processes(), "the job is gone", 20)
     assert list((world.folder / "m").glob("job-*.json")), "no checkpoint"
     answer = job.hosts_command("list", check=False)
-    assert answer.returncode != 0 and "over" in answer.stderr, answer.stderr
+    assert answer.returncode != 0 and "already ended" in answer.stderr, answer.stderr
 
 
 def test_detached_job_that_cannot_run(world: World):

@@ -16,7 +16,7 @@ ROW = re.compile(r"dtrain_folder\((\w+)(.*?)\)", re.S)
 ORDER = re.compile(r"foreach\(folder ([\w ]+)\)")
 APPLICATION = {"config", "job", "doctor", "plot", "bench", "cli"}
 GENERATED = re.compile(r"configure_file\(\S+ \S*?([\w.]+) @ONLY\)")
-KEYWORDS = ("SOURCES", "PARTS", "LINK", "PRIVATE_LINK")
+KEYWORDS = ("SOURCES", "ALONE", "PARTS", "LINK", "PRIVATE_LINK")
 
 CLEAN = {
     "CMakeLists.txt": "foreach(folder base data config job)\n",

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
 constexpr std::string_view kTree = "tree";
 
-struct BenchOptions {
+struct AllReduceBenchOptions {
   std::vector<double> ranks{2, 3, 4};
   double megabytes = 100;
   int rounds = 10;
@@ -27,7 +27,7 @@ struct BenchOptions {
   bool by_tcp = false;
 };
 
-void bind(config::OptionSet& set, BenchOptions& options) {
+void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
   set.group("Measurement");
   set.add_numbers("--ranks", options.ranks, "N,N,...",
                   "numbers of ranks to measure; each rank is a process on this machine");
@@ -153,7 +153,7 @@ double byte_ratio(int ranks) {
   return static_cast<double>(pieces + 1) / 2;
 }
 
-Contest hold(int ranks, const BenchOptions& options) {
+Contest hold(int ranks, const AllReduceBenchOptions& options) {
   const std::vector<std::string> names = contest_names();
   const auto size = static_cast<std::int64_t>(options.megabytes * 1e6 / sizeof(float));
   const std::size_t runs = names.size() * static_cast<std::size_t>(options.rounds);
@@ -190,7 +190,7 @@ Contest hold(int ranks, const BenchOptions& options) {
 }
 
 // Median over the rounds of the slowest rank's time from knowing all addresses to being connected to all.
-double mesh_seconds(const BenchOptions& options) {
+double mesh_seconds(const AllReduceBenchOptions& options) {
   const auto results = bench::run_forked(options.mesh_ranks, options.rounds, kDeadline, [&](bench::ForkedRank& me) {
     comm::MeshPlan plan;
     const auto endpoint = me.make_endpoint(plan, !options.by_tcp);
@@ -215,7 +215,7 @@ double mesh_seconds(const BenchOptions& options) {
   return quantile(seconds, 0.5);
 }
 
-Json document(const std::vector<Contest>& contests, std::optional<double> mesh, const BenchOptions& options) {
+Json document(const std::vector<Contest>& contests, std::optional<double> mesh, const AllReduceBenchOptions& options) {
   Json json = Json::object(
       {{"schema", "dtrain.bench-allreduce/1"}, {"megabytes", options.megabytes}, {"by_unix_sockets", !options.by_tcp}});
   Json rows = Json::array();
@@ -251,7 +251,7 @@ void answer(const Contest& contest, Reporter& reporter) {
                               contest.ratio(), contest.best_of_gloo().name, byte_ratio(contest.ranks)));
 }
 
-ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet&, Reporter& reporter) {
   std::vector<Contest> contests;
   for (const double ranks : options.ranks) {
     if (ranks < 2 || ranks > 64 || ranks != static_cast<int>(ranks)) {
@@ -273,7 +273,7 @@ ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& re
 }  // namespace
 
 std::unique_ptr<Command> make_bench_allreduce() {
-  auto command = make_command<BenchOptions>(
+  auto command = make_command<AllReduceBenchOptions>(
       "bench allreduce", "measure all-reduce between ranks on this machine, beside Gloo's algorithms", act);
   command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json"};
   command->see_also = {"bench train"};

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kWarmUpSteps = 5;
 
-struct BenchOptions {
+struct ElasticBenchOptions {
   int workers = 2;
   std::string network = "resnet-v1";
   int layers = 50;
@@ -30,7 +30,7 @@ struct BenchOptions {
   double seconds = 5;
 };
 
-void bind(config::OptionSet& set, BenchOptions& options) {
+void bind(config::OptionSet& set, ElasticBenchOptions& options) {
   set.group("Options");
   set.add("-n,--num-workers", options.workers, "N", "number of workers at the start", config::at_least(1));
   set.add("--network", options.network, "NAME",
@@ -61,7 +61,7 @@ struct Measured {
   Failures kill, hang;
 };
 
-std::vector<std::string> arguments_of(const BenchOptions& options, bool elastic) {
+std::vector<std::string> arguments_of(const ElasticBenchOptions& options, bool elastic) {
   std::vector<std::string> words = {"--benchmark", "1", "--launcher", "local", "--num-epochs", "1000000"};
   const auto add = [&](const char* name, const std::string& value) { words.insert(words.end(), {name, value}); };
   add("--network", options.network);
@@ -104,7 +104,7 @@ double pause_of_edit(const bench::BenchJob& job, double step, const job::HostEdi
 }
 
 // Sends the signal to the last worker, once all are there.
-void measure_failure(const bench::BenchJob& job, const BenchOptions& options, double step, int signal,
+void measure_failure(const bench::BenchJob& job, const ElasticBenchOptions& options, double step, int signal,
                      Failures& failures) {
   const auto all = static_cast<std::size_t>(options.workers);
   job.wait_until([&] { return job.workers().size() == all; }, "have all of its workers");
@@ -114,7 +114,7 @@ void measure_failure(const bench::BenchJob& job, const BenchOptions& options, do
   failures.detect.push_back(generation.at("seconds").at("detect").as_number());
 }
 
-void measure_changes(const bench::BenchJob& job, const BenchOptions& options, double step, Measured& measured) {
+void measure_changes(const bench::BenchJob& job, const ElasticBenchOptions& options, double step, Measured& measured) {
   const std::string newcomer = "newcomer";
   measured.join.push_back(pause_of_edit(job, step, {.add = {newcomer}}));
   measured.leave.push_back(pause_of_edit(job, step, {.remove = {newcomer}}));
@@ -123,7 +123,7 @@ void measure_changes(const bench::BenchJob& job, const BenchOptions& options, do
   measure_failure(job, options, step, SIGSTOP, measured.hang);
 }
 
-Measured measure(const BenchOptions& options, const Path& folder) {
+Measured measure(const ElasticBenchOptions& options, const Path& folder) {
   Measured measured;
   const auto measure_fixed = [&](int round) {
     const bench::BenchJob job(folder / fmt::format("fixed{}", round), arguments_of(options, false));
@@ -152,7 +152,7 @@ double median_overhead(const Measured& measured) {
   return median(overheads);
 }
 
-std::uint64_t state_bytes(const BenchOptions& options) {
+std::uint64_t state_bytes(const ElasticBenchOptions& options) {
   nn::NetworkOptions network{.name = options.network};
   network.num_layers = options.layers;
   network.image = options.image;
@@ -161,7 +161,7 @@ std::uint64_t state_bytes(const BenchOptions& options) {
   return sizeof(float) * static_cast<std::uint64_t>(2 * graph.parameter_count + graph.statistic_count);
 }
 
-Json document(const BenchOptions& options, const Measured& measured) {
+Json document(const ElasticBenchOptions& options, const Measured& measured) {
   Json json = Json::object({{"schema", "dtrain.bench-elastic/1"},
                             {"network", options.network},
                             {"num_layers", options.layers},
@@ -200,7 +200,7 @@ void answer_table(const Json& result, Reporter& reporter) {
                               seconds("hang_pause_seconds"), seconds("hang_detect_seconds")));
 }
 
-ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const ElasticBenchOptions& options, const config::OptionSet&, Reporter& reporter) {
   watch_stop_signals();
   const config::TemporaryFolder folder;
   const Json result = document(options, measure(options, folder.path()));
@@ -215,7 +215,7 @@ ExitCode act(const BenchOptions& options, const config::OptionSet&, Reporter& re
 }  // namespace
 
 std::unique_ptr<Command> make_bench_elastic() {
-  auto command = make_command<BenchOptions>(
+  auto command = make_command<ElasticBenchOptions>(
       "bench elastic", "measure how long training pauses when workers join, leave or fail, on this machine", act);
   command->examples = {"dtrain bench elastic --num-layers 50 --json", "dtrain bench elastic -n 4 --seconds 10"};
   command->see_also = {"bench train", "train", "events"};

@@ -15,14 +15,14 @@
 namespace dtrain::cli {
 namespace {
 
-struct BenchOptions {
+struct TrainBenchOptions {
   config::NetworkChoice network;
   config::DataOptions data;
   config::ComputeOptions compute;
   bench::BenchLength length;
 };
 
-void bind(config::OptionSet& set, BenchOptions& options) {
+void bind(config::OptionSet& set, TrainBenchOptions& options) {
   options.network.options.name = "resnet-v1";
   options.network.options.num_layers = 20;
   options.data.image = {3, 32, 32};
@@ -66,7 +66,7 @@ struct BenchResult {
 };
 
 // nullopt: on the CPU there is no other way.
-std::optional<bench::DeterminismCost> measure_determinism(const BenchOptions& options, const nn::Graph& graph,
+std::optional<bench::DeterminismCost> measure_determinism(const TrainBenchOptions& options, const nn::Graph& graph,
                                                           const backend::CompileOptions& compile,
                                                           backend::Executable& asked, const bench::TimeSteps& time) {
   if (!config::gpu_of_slot(options.compute, 0)) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<bench::DeterminismCost> measure_determinism(const BenchOptions& op
   return bench::cost_of_determinism(options.compute.cuda.deterministic, asked, make_other, options.length, time);
 }
 
-BenchResult measure(const BenchOptions& options, const config::OptionSet& set) {
+BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& set) {
   config::DataOptions data = options.data;
   config::NetworkChoice network = options.network;
   // 20 is the depth of the default network only.
@@ -199,7 +199,7 @@ void answer_operations(const BenchResult& result, Reporter& reporter) {
   }
 }
 
-ExitCode act(const BenchOptions& options, const config::OptionSet& set, Reporter& reporter) {
+ExitCode act(const TrainBenchOptions& options, const config::OptionSet& set, Reporter& reporter) {
   config::check_shards(options.compute);
   watch_stop_signals();
   const BenchResult result = measure(options, set);
@@ -215,7 +215,7 @@ ExitCode act(const BenchOptions& options, const config::OptionSet& set, Reporter
 }  // namespace
 
 std::unique_ptr<Command> make_bench_train() {
-  auto command = make_command<BenchOptions>(
+  auto command = make_command<TrainBenchOptions>(
       "bench train", "measure how fast this machine trains, compared with its bare convolutions", act);
   command->first_options = {"network", "num-layers", "batch-size", "device", "dtype", "seconds"};
   command->examples = {
