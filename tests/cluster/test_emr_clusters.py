@@ -136,7 +136,7 @@ def test_cost_says_that_it_is_emr(cloud, emr, up):
     said = cloud.cluster("cost", "demo").stdout
     assert f"EMR cluster {cost['emr']} (WAITING)" in said and "EMR charges an extra fee" in said
     assert cloud.json("status", "demo")["nodes"][0]["agent"] == "none"
-    assert cloud.json("health", "demo", status=None)["nodes"][0]["agent_why"] == "EMR runs it"
+    assert cloud.json("health", "demo", status=None)["nodes"][0]["agent_why"] == "Amazon EMR runs it"
 
 
 def test_add_and_remove_resize_the_group(cloud, emr, up):

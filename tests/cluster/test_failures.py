@@ -234,7 +234,7 @@ def test_r11_ctrl_c_tells_what_stays_and_how_to_go_on(cloud):
     _, err = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGINT
     assert time.monotonic() - begin < 20
-    assert "still there" in err and "dtrain cluster down demo" in err
+    assert "run the same command again" in err and "dtrain cluster down demo" in err
 
 
 @pytest.mark.parametrize("skew", [1200, -1200])

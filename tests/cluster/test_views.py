@@ -87,7 +87,7 @@ def test_status_says_why_it_knows_nothing_of_agents(cloud, up):
     up()
     nodes = cloud.json("status", "demo", "--no-head")["nodes"]
     assert {(node["agent"], node["agent_why"]) for node in nodes} == {("unknown", "not contacted because of --no-head")}
-    assert "unknown: not asked" in cloud.cluster("status", "demo", "--no-head").stdout
+    assert "unknown: not contacted" in cloud.cluster("status", "demo", "--no-head").stdout
 
 
 def spot_prices(**dollars):
@@ -112,7 +112,7 @@ def test_spot_prices_stand_beside_those_on_demand(cloud):
     assert {(one["zone"], one["dollars_per_hour"], one["dollars_per_hour_on_demand"]) for one in told["spot"]["prices"]} == {
         ("us-east-1a", 0.03, 0.085), ("us-east-1b", 0.04, 0.085), ("us-east-1c", 0.05, 0.085)}
     said = cloud.cluster(*plan(cloud, "--spot", "only")).stdout
-    assert "$0.12 an hour on spot, an estimate" in said and "$0.26 an hour on demand" in said
+    assert "$0.12 an hour on spot, estimated from current prices" in said and "$0.26 an hour on demand" in said
     call = next(call.form for call in cloud.proxy.calls if call.action == "DescribeSpotPriceHistory")
     assert (call["InstanceType.1"], call["ProductDescription.1"]) == ("c5.large", "Linux/UNIX")
     assert cloud.json(*plan(cloud))["spot"] is None
