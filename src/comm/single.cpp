@@ -51,8 +51,8 @@ class Single final : public HostCommunicator {
     require_alive();
     return {std::string(text_of(mine))};
   }
-  void send(int, ByteView) override { DTRAIN_CHECK(false, "a rank alone has nobody to send to"); }
-  void receive(int, std::span<std::byte>) override { DTRAIN_CHECK(false, "a rank alone has nobody to hear from"); }
+  void send(int, ByteView) override { DTRAIN_CHECK(false, "a rank alone has no peer to send to"); }
+  void receive(int, std::span<std::byte>) override { DTRAIN_CHECK(false, "a rank alone has no peer to receive from"); }
   void abort() noexcept override { dead_ = true; }
 
  private:

@@ -114,7 +114,7 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
   set.add("--min-random-scale", augment.min_random_scale, "SCALE", "smallest random scale factor", more_than(0));
 }
 
-// As short as the float itself, not as long as its double.
+// Writes the digits of the float, not the longer ones of its value as a double.
 static Json channels(const std::array<float, 3>& values) {
   Json list = Json::array();
   for (float value : values) list.push_back(parse_number(fmt::format("{}", value)).value());

@@ -90,8 +90,8 @@ struct JobOptions {
   // Processes that wait on the nodes of the cluster that this machine is in start the agents.
   bool is_by_agents() const { return launcher == Launcher::agents; }
   bool is_on_other_machines() const { return is_over_ssh() || is_by_starter() || is_by_agents(); }
-  // Agents may choose another coordinator when theirs is lost. Hosts that a scheduler granted are its again once the
-  // job's first process has ended: nobody may go on there.
+  // Agents may choose another coordinator when theirs is lost. A scheduler takes its hosts back once the job's first
+  // process has ended, so no agent may go on there.
   bool outlives_coordinator() const {
     return elastic && (is_over_ssh() || is_by_agents() || (launcher == Launcher::mpi && hostfile));
   }

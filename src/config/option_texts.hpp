@@ -1,5 +1,5 @@
-// Options as a document for other processes of a job: the texts of those that are not their default. Neither the
-// reader's environment nor its configuration files can change anything.
+// Options as texts by name, of those that differ from their default: the tags in which a cluster keeps what it was
+// created with. What travels within a job is a RunSpec (run_spec.hpp).
 #pragma once
 
 #include <fmt/format.h>
@@ -35,16 +35,10 @@ Options options_from(const Json& changed) {
   for (const auto& [name, text] : changed.as_object()) {
     Option* option = set.find(name);
     if (!option)
-      throw DataError(fmt::format("the job has an option '{}', which this version of dtrain does not know", name));
+      throw DataError(fmt::format("the stored options name '{}', which this version of dtrain does not know", name));
     option->set(text.as_string());
   }
   return options;
 }
-
-// Refuses a document of another version, and goes to the folder in which the person started the job where there is such
-// a one: paths are as the person wrote them, so they mean the same in messages and here.
-void enter_document(const Json& document);
-// What such a document begins with. `copied_to`: where hosts have what is here; empty: here.
-Json begin_document(const std::string& copied_to);
 
 }  // namespace dtrain::config

@@ -256,9 +256,9 @@ void require_same_version(const Json& document) {
   const std::string& schema = document.at("schema").as_string();
   const std::string& version = document.at("version").as_string();
   if (schema == kRunSpecSchema && version == DTRAIN_VERSION) return;
-  throw DataError(fmt::format("the job is of dtrain {} ({}), this is dtrain {} ({})", version, schema, DTRAIN_VERSION,
-                              kRunSpecSchema),
-                  "use the same dtrain on all hosts");
+  throw DataError(fmt::format("the job was started by dtrain {} ({}), but this is dtrain {} ({})", version, schema,
+                              DTRAIN_VERSION, kRunSpecSchema),
+                  "install the same dtrain on all hosts");
 }
 
 }  // namespace

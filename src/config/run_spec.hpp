@@ -41,7 +41,7 @@ struct RunSpec {
   const JobOptions& job() const;
 };
 
-// Of this process: the current folder, unless the options of the job copy it elsewhere.
+// The spec of a job that this process begins: its folder is the current one, unless the options copy that elsewhere.
 RunSpec make_run_spec(std::variant<TrainSpec, ProgramSpec> work);
 
 Json to_json(const RunSpec& spec);

@@ -3,7 +3,7 @@
 
 namespace dtrain::config {
 
-// How many workers an elastic job takes at most where nobody says: twice those of the start, at least 8.
+// How many workers an elastic job takes at most without --max-workers: twice those of the start, at least 8.
 int default_max_workers(int hosts);
 
 struct ShardNeeds {

@@ -10,10 +10,10 @@
 namespace dtrain {
 
 struct ProcessEnd {
-  int code = 0;  // of exit(), when signal is 0
+  int code = 0;  // argument of exit(), when signal is 0
   int signal = 0;
   bool ok() const { return code == 0 && signal == 0; }
-  // As shells say it: 128 and the signal.
+  // The exit code that a shell reports: 128 + signal for a signal.
   int shell_code() const { return signal == 0 ? code : 128 + signal; }
 };
 

@@ -29,7 +29,7 @@ struct MachineType {
 struct Image {
   std::string id{}, name{}, root_device{}, architecture{};
   std::string login{};  // the user that the image creates
-  int disk_gb = 0;      // of its root device; 0: unknown
+  int disk_gb = 0;      // size of its root device; 0: unknown
 };
 
 struct FileSystem {

@@ -43,7 +43,7 @@ struct ClusterRequest {
   std::string name{};
   Spec spec{};
   std::map<std::string, std::string> options{};  // the texts of the options behind `spec`
-  std::string bundle_sha256{};                   // of the program archive that nodes fetch
+  std::string bundle_sha256{};                   // hash of the program archive that nodes fetch
 };
 
 // Creates the cluster as the plan says. Throws AwsError, or NoCapacity if fewer than the minimum number of workers

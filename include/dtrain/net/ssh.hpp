@@ -69,7 +69,7 @@ struct SshCommand {
 };
 
 struct SshExit {
-  int code = 0;            // of exit(), when there is no signal
+  int code = 0;            // argument of exit(), when there is no signal
   std::string signal{};    // "KILL", "TERM", ...: the program was ended by it
   bool timed_out = false;  // the deadline passed; signal says what ended it; empty if that is unknown
   bool ok() const { return code == 0 && signal.empty() && !timed_out; }

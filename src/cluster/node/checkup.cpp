@@ -103,7 +103,7 @@ Checkup checkup_from_json(const Json& json) {
 
 bool ClockOffset::is_wrong() const { return std::abs(seconds) - within > kMostOffset; }
 
-// As in NTP: the way to the node and back are taken to be equally long.
+// Assumes, as NTP does, that the way to the node and the way back take equally long.
 ClockOffset clock_offset(std::int64_t asked, std::int64_t heard, std::int64_t node_clock, std::int64_t took) {
   const double on_the_way = static_cast<double>(std::max<std::int64_t>(heard - asked - took, 0)) / 2;
   return {(static_cast<double>(node_clock - asked) - on_the_way) / kNanoseconds, on_the_way / kNanoseconds};

@@ -121,7 +121,7 @@ class Sender {
     if (member.head.folder) return;
     const MappedFile file(member.path);
     if (file.bytes().size() != member.head.size) {
-      throw DataError(fmt::format("{}: changed while it was sent", name), "send it again when nobody writes there");
+      throw DataError(fmt::format("{}: changed while it was sent", name), "send it again when no program writes there");
     }
     for (std::uint64_t at = 0; at < member.head.size; at += kPiece) {
       write(upload, name, file.bytes().subspan(at, std::min(kPiece, member.head.size - at)));

@@ -12,7 +12,7 @@ namespace dtrain::data {
 namespace {
 
 constexpr const char* kCocoHome = "http://images.cocodataset.org";
-constexpr std::array<const char*, 3> kYears{"2017", "2014", ""};  // the last: a subset that somebody made
+constexpr std::array<const char*, 3> kYears{"2017", "2014", ""};  // the last: a subset of the user
 struct CocoFile {
   const char* folder;  // at home; others have all files in one
   PublishedFile file;

@@ -12,7 +12,7 @@ class ProgramWork final : public JobWork {
  public:
   ProgramWork(config::LaunchOptions options, external::Program program, const elastic::HostList& hosts,
               Reporter& reporter);
-  // Of a coordinator that takes over.
+  // For a coordinator that takes over.
   ProgramWork(const config::ProgramSpec& spec, Reporter& reporter);
 
   const config::JobOptions& job() const override { return options_.job; }

@@ -70,7 +70,7 @@ std::string_view hint_of(AwsProblem problem) {
     case AwsProblem::credentials:
       return "check the keys: AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws/credentials";
     case AwsProblem::exists:
-      return "somebody else has made one of that name: choose another name";
+      return "that name is taken by another user: choose another name";
     case AwsProblem::in_use:
       return "wait until what uses it is gone, then run the same command again";
     case AwsProblem::bad_request:

@@ -81,7 +81,7 @@ void check_host_key(Connection& connection, const SshOptions& options, const std
     case SSH_KNOWN_HOSTS_CHANGED:
     case SSH_KNOWN_HOSTS_OTHER:
       throw RemoteError(fmt::format("{}: its host key is not the one in {}: it offers {}; it was installed anew, or "
-                                    "somebody stands between",
+                                    "another machine answers in its place",
                                     connection.name(), file, fingerprint_of(connection.get())),
                         "if the new key is right, forget the old one: " + forget_command(options, host, port));
     case SSH_KNOWN_HOSTS_UNKNOWN:

@@ -41,7 +41,7 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
   set.add("--bfloat16", options.rounded, "round values to bfloat16 before dtrain's tree sends them");
 }
 
-// Of the threads of this process.
+// Processor time of all threads of this process.
 double cpu_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -125,7 +125,8 @@ std::vector<std::string> contest_names() {
   return names;
 }
 
-// Of an algorithm, each in ascending order: of each round the slowest rank's seconds, and the processor time of all.
+// Results of one algorithm, each list in ascending order: for every round the seconds of the slowest rank, and the
+// processor time of all ranks.
 struct Times {
   std::string name;
   std::vector<double> seconds, cpu_seconds;

@@ -143,7 +143,7 @@ Measured measure(const ElasticBenchOptions& options, const Path& folder) {
   return measured;
 }
 
-// Of neighbours in time, since the machine's speed drifts more than the two differ.
+// Compares neighbours in time, because the machine's speed drifts more than the two differ.
 double median_overhead(const Measured& measured) {
   std::vector<double> overheads;
   for (std::size_t round = 0; round < measured.fixed_step.size(); ++round) {

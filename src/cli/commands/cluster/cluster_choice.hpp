@@ -9,10 +9,10 @@
 
 namespace dtrain::cli {
 
-// nullopt: the command is to go on here, because nobody named a cluster, or this machine is a node of it; its jobs run
-// on the registered nodes then. Else what became of it on the head: what it says there is passed on, as is its exit
-// code, and a signal here is one there. `given`: the command line. Before options take their values.
-// only_shown: nothing is to run, here or there.
+// Runs the command on the head of the cluster that --cluster names, passes on its output and forwards signals, and
+// returns its exit code. Returns nullopt if the command continues here: no cluster is named, or this machine is one of
+// its nodes; jobs then run on the registered nodes. `given`: the command line. Call it before options take their
+// values. only_shown: nothing is to run, here or there.
 std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, bool only_shown,
                                        Reporter& reporter);
 

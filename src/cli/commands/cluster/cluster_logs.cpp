@@ -42,7 +42,7 @@ std::string emr_logs(const cluster::Fleet& fleet, const cluster::Node& node) {
   return fmt::format("{}{}{}/node/{}/", fleet.emr->log_uri, slash ? "" : "/", fleet.emr->id, node.instance_id);
 }
 
-// What EC2 kept of its reporter: all that there is of a machine that lets nobody in.
+// The console output that EC2 keeps: the only log of a machine that accepts no ssh connection.
 std::string from_console(net::AwsCalls& aws, const cluster::Node& node) {
   const std::string text =
       aws.query(net::kEc2, "GetConsoleOutput", {{"InstanceId", node.instance_id}, {"Latest", "true"}}).value("output");

@@ -16,7 +16,7 @@ struct HeadLook {
   std::string news{};     // what was done for the head, for a person; empty: nothing
   Json answer{};          // to the question
 
-  // As the answer tells; it has to be a list of nodes.
+  // The state of the node's agent according to `answer`, which must be a list of nodes.
   cluster::AgentWord agent_of(const cluster::Node& node, const cluster::Fleet& fleet) const;
 };
 

@@ -58,7 +58,7 @@ bool is_ending(const cluster::Fleet& fleet, const std::string& node) {
   return false;
 }
 
-// Without a head nobody can tell the job: it will notice.
+// Without a head the job is not informed; it notices the loss by itself.
 void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
                const cluster::Node& node, Reporter& reporter) {
   std::optional<cluster::ClusterHead> head;

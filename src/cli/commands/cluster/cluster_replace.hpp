@@ -13,9 +13,9 @@ struct Replaced {
   std::string new_node{}, new_instance_id{};
 };
 
-// One after the other: the new one is registered and, where the old one is in the running job, let into it; then the
-// old one leaves the job, if it still can, and is ended. `no_head`: AWS only. Throws NoCapacity and what `add` does;
-// whoever says it again goes on from there.
+// Replaces one worker after the other: the new one registers and joins the running job if the old one is in it; then
+// the old one leaves the job, if it still can, and is terminated. `no_head`: uses AWS only. Throws NoCapacity and what
+// `add` does; a repeated call continues from there.
 std::vector<Replaced> replace_workers(ClusterCloud& cloud, const cluster::ClusterRequest& request,
                                       const std::vector<cluster::Node>& bad, bool no_head, Reporter& reporter);
 

@@ -53,7 +53,7 @@ void bind(config::OptionSet& set, SshCommand& options) {
               "forward a local port as a SOCKS proxy, like -D of ssh(1); may be repeated");
 }
 
-// As whom, found out at the head; what is refused is explained by what the account says.
+// The login user, asked for at the head. The error of a refused connection adds what the account says about it.
 std::string user_on(const cluster::Fleet& fleet) {
   try {
     return cluster::ClusterHead(fleet, std::chrono::seconds(0)).session().user();

@@ -53,7 +53,7 @@ void bind(config::OptionSet& set, AgentCommand& options) {
   set.add("--submitted", options.submitted, "run the command in this file, and remove the file").flag_only = true;
 }
 
-// The token comes through a pipe, so nobody else can read it.
+// The token comes through a pipe, so no other process can read it.
 Json document_from_input() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   if (text.empty()) {
@@ -64,7 +64,7 @@ Json document_from_input() {
   return Json::parse(text, "standard input");
 }
 
-// As the other way to keep the token from everybody: the folder is the job's, and only its owner may read the file.
+// Keeps the token secret as the pipe does: the file is in the job folder, and only its owner may read it.
 Json document_from_file(const Path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
@@ -102,7 +102,7 @@ void refuse_old_coordinator(const elastic::AgentOrder& join) {
   std::optional<elastic::Leader> leader;
   try {
     leader = look_into(job::JobFolder{join.job_folder}).leader;
-  } catch (const DataError&) {  // damaged: nobody can be found by it
+  } catch (const DataError&) {  // damaged: it leads to no coordinator
   }
   if (!leader || leader->term <= join.term) return;
   throw RemoteError(

@@ -55,7 +55,7 @@ std::optional<std::chrono::seconds> span_of(const std::string& text) {
   return std::chrono::seconds(*count * kSeconds[unit]);
 }
 
-// As times stand in the logs, so that they compare as texts.
+// Writes a time as the logs do, so that both compare as texts.
 std::string since_time(const std::string& text) {
   if (text.empty()) return text;
   if (const auto span = span_of(text)) return elastic::format_time(std::chrono::system_clock::now() - *span);
