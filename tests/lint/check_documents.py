@@ -25,8 +25,11 @@ PLANTED = {
 def check(tree: Tree) -> list[Finding]:
     found = []
     for path in tree.select(".md"):
+        is_code = False
         for number, line in tree.lines(path):
-            found += [Finding(path, number, f"{target} is not there") for target in missing(tree, path, line)]
+            is_code ^= line.lstrip().startswith("```")
+            gone = missing(tree, path, line) + (commands(line) if is_code else [])
+            found += [Finding(path, number, f"{target} is not there") for target in gone]
     return found
 
 
@@ -37,7 +40,11 @@ def missing(tree: Tree, path: str, line: str) -> list[str]:
              if not (tree.root / name).exists() and not (tree.root / folder / name).exists()]
     presets = tree.text("CMakePresets.json") if "CMakePresets.json" in tree.files else ""
     presets = [f"preset {name}" for name in PRESET.findall(line) if f'"name": "{name}"' not in presets]
-    return files + presets + [f"dtrain {name}" for name in COMMAND.findall(line) if not is_command(name)]
+    return files + presets
+
+
+def commands(line: str) -> list[str]:
+    return [f"dtrain {name}" for name in COMMAND.findall(line) if not is_command(name)]
 
 
 @functools.cache

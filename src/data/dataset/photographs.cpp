@@ -33,7 +33,7 @@ struct CocoFolder {
 
 CocoFolder find_coco(const Path& from) {
   for (const char* year : kYears) {
-    const CocoFolder folder{from, year};
+    CocoFolder folder{from, year};
     if (std::filesystem::exists(folder.json("train")) || std::filesystem::exists(folder.archive())) return folder;
   }
   throw DataError(

@@ -120,7 +120,8 @@ AwsError error_of(const std::string& what, AwsError::Facts facts) {
     text += fmt::format(" ({}, status {}, request {})", cause, facts.status, facts.request_id);
   }
   if (facts.tries > 1) text += fmt::format(" ({} tries)", facts.tries);
-  return AwsError(text, std::string(hint_of(facts.problem)), std::move(facts));
+  std::string hint(hint_of(facts.problem));
+  return AwsError(text, std::move(hint), std::move(facts));
 }
 
 }  // namespace dtrain::net

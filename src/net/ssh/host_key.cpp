@@ -28,7 +28,7 @@ std::string fingerprint_of(ssh_session session) {
   if (ssh_get_publickey_hash(key.get(), SSH_PUBLICKEY_HASH_SHA256, &hash, &size) != SSH_OK) return {};
   char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, size);
   ssh_clean_pubkey_hash(&hash);
-  const std::string result = text == nullptr ? "" : text;
+  std::string result = text == nullptr ? "" : text;
   ssh_string_free_char(text);
   return result;
 }

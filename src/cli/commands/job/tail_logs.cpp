@@ -66,10 +66,9 @@ std::string since_time(const std::string& text) {
 }
 
 job::LogChoice choice_of(const TailCommand& options) {
-  return {.rank = options.rank,
-          .host = options.host,
-          .since = since_time(options.since),
-          .pattern = options.grep.empty() ? nullptr : std::make_unique<job::LinePattern>(options.grep)};
+  job::LogChoice choice{.rank = options.rank, .host = options.host, .since = since_time(options.since)};
+  if (!options.grep.empty()) choice.pattern = std::make_unique<job::LinePattern>(options.grep);
+  return choice;
 }
 
 Json line_json(const job::LogSource& line) {
