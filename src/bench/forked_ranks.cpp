@@ -103,6 +103,19 @@ std::unique_ptr<comm::Endpoint> ForkedRank::make_endpoint(comm::MeshPlan& plan, 
   return endpoint;
 }
 
+std::unique_ptr<comm::Endpoint> ForkedRank::make_plain_endpoint(comm::MeshPlan& plan, comm::Communicator& comm) {
+  auto endpoint = std::make_unique<comm::Endpoint>(comm::EndpointOptions{
+      .bind_address = std::string(kLoopback), .secret = secret_, .plain_data = true, .by_unix_sockets = false});
+  const std::uint16_t mine = endpoint->address().port;
+  for (const std::string& port : comm.all_gather(std::as_bytes(std::span(&mine, 1)))) {
+    std::uint16_t number = 0;
+    std::memcpy(&number, port.data(), sizeof number);
+    plan.ranks.push_back({std::string(kLoopback), number});
+  }
+  plan.rank = rank_;
+  return endpoint;
+}
+
 std::vector<std::vector<double>> run_forked(int ranks, int numbers, std::chrono::seconds deadline,
                                             const std::function<void(ForkedRank&)>& work) {
   const auto count = static_cast<std::size_t>(ranks), each = static_cast<std::size_t>(numbers);

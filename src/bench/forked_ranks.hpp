@@ -26,6 +26,8 @@ class ForkedRank {
   std::span<double> numbers() { return numbers_; }  // returned by run_forked()
   // Makes this rank's endpoint, and the plan of all once every rank has one.
   std::unique_ptr<comm::Endpoint> make_endpoint(comm::MeshPlan& plan, bool by_unix_sockets = true);
+  // Another one, whose TCP connections carry plain bytes; the ranks of `comm` make it together.
+  std::unique_ptr<comm::Endpoint> make_plain_endpoint(comm::MeshPlan& plan, comm::Communicator& comm);
 
  private:
   int rank_, ranks_;

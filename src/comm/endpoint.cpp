@@ -12,7 +12,7 @@ namespace dtrain::comm {
 
 struct Endpoint::State {
   explicit State(EndpointOptions o)
-      : options(std::move(o)), reception(options.bind_address, options.secret, options.by_unix_sockets) {}
+      : options(std::move(o)), reception(options.bind_address, options.secret, options.by_unix_sockets, options.plain_data) {}
   const EndpointOptions options;
   tcp::Reception reception;
 };
@@ -26,11 +26,11 @@ std::unique_ptr<Communicator> Endpoint::connect(const MeshPlan& plan, std::chron
                                                 std::stop_token cancel) {
   const EndpointOptions& options = state_->options;
   DTRAIN_CHECK(plan.rank >= 0 && plan.rank < static_cast<int>(plan.ranks.size()), "a rank that the plan does not have");
-  std::vector<FileDescriptor> sockets = tcp::form_mesh(state_->reception, options.secret, plan, deadline, cancel);
-  for (const FileDescriptor& socket : sockets) {
-    if (socket) tcp::prepare_for_data(socket.get(), options.operation_deadline);
+  std::vector<net::Stream> streams = tcp::form_mesh(state_->reception, plan, deadline, cancel);
+  for (const net::Stream& stream : streams) {
+    if (stream) tcp::prepare_for_data(stream.socket(), options.operation_deadline);
   }
-  auto mesh = tcp::make_communicator(plan, std::move(sockets), options.operation_deadline, options.on_point);
+  auto mesh = tcp::make_communicator(plan, std::move(streams), options.operation_deadline, options.on_point);
   if (options.transport == Transport::tcp || mesh->size() == 1) return mesh;
   if (options.transport == Transport::nccl) {
     return make_nccl_communicator(std::move(mesh), options.nccl, deadline, options.operation_deadline);

@@ -104,9 +104,13 @@ void bind_sums(OptionSet& set, JobOptions& options) {
       "dist_device_sync select --transport nccl for workers on GPUs where NCCL is available",
       [&options](const std::string& text) { options.kv_store = known_store(text); },
       [&options] { return enum_name(kKvStoreNames, options.kv_store); });
-  add_choice(set, "--transport", options.transport, kTransportNames,
-             "transport of gradients: tcp authenticates every connection. nccl adds gradients on the GPUs, for "
-             "workers with one GPU each, without authentication. gloo is for comparison");
+  add_choice(
+      set, "--transport", options.transport, kTransportNames,
+      "transport of gradients: tcp encrypts and authenticates every connection. nccl adds gradients on the GPUs, "
+      "for workers with one GPU each, without either. gloo is for comparison, without either");
+  set.add("--plain-data", options.plain_data,
+          "send gradients and states between machines unencrypted, for closed networks; connections are still opened "
+          "only with the job's token");
   add_choice(
       set, "--gradient-dtype", options.gradient_dtype, kGradientDTypeNames,
       "number format in which gradients are added and sent; bfloat16 halves the traffic and changes the result's bits");

@@ -56,6 +56,7 @@ struct JobOptions {
   std::optional<int> servers;
   KvStore kv_store = KvStore::device;
   comm::Transport transport = comm::Transport::tcp;
+  bool plain_data = false;  // of transport tcp between machines
   backend::DType gradient_dtype = backend::DType::float32;
   Path folder = ".";
   bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;

@@ -139,6 +139,7 @@ static void fields(Fields& each, JobOptions& job) {
   each("servers", job.servers);
   each.named("kv_store", job.kv_store, kKvStoreNames);
   each.named("transport", job.transport, kTransportNames);
+  each("plain_data", job.plain_data);
   each.named("gradient_dtype", job.gradient_dtype, kGradientDTypeNames);
   each("folder", job.folder);
   each("detach", job.detach);

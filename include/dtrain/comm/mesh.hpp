@@ -43,6 +43,9 @@ enum class CommPoint { before_send, after_send, before_receive, after_receive, b
 struct EndpointOptions {
   std::string bind_address = "127.0.0.1";
   std::string secret{};  // the job's token: both sides of every connection prove that they know it, and never send it
+  // After that proof the bytes between machines travel as they are, not encrypted: for closed networks. All ranks of a
+  // mesh must agree. Unix sockets are plain in either case.
+  bool plain_data = false;
   Transport transport = Transport::tcp;
   NcclSite nccl{};              // of Transport::nccl; its device serves one communicator at a time
   bool by_unix_sockets = true;  // between processes of this machine, which is faster; else by TCP as between machines

@@ -1,13 +1,9 @@
 #include "link.hpp"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 
 #include <dtrain/base/error.hpp>
@@ -20,8 +16,10 @@ constexpr std::size_t kLongestReason = 1000;
 
 }  // namespace
 
-Link::Link(FileDescriptor socket, int peer, std::string name)
-    : socket_(std::move(socket)), peer_(peer), name_(std::move(name)) {}
+Link::Link(net::Stream stream, int peer, std::string name)
+    : stream_(std::move(stream)), peer_(peer), name_(std::move(name)) {
+  stream_.expect_bulk();
+}
 
 void Link::note_events(std::uint32_t epoll_events) {
   if (epoll_events & EPOLLIN) readable_ = true;
@@ -39,18 +37,26 @@ void Link::end(std::string why) {
 void Link::queue(Outgoing frame) {
   auto place = output_.end();
   if (frame.header.kind == FrameKind::final) {
-    const auto first = output_.begin() + (front_sent_ > 0 ? 1 : 0);
-    while (place != output_.begin() && place != first && std::prev(place)->header.kind == FrameKind::piece) --place;
+    const auto first = output_.begin() + begun();
+    while (place != first && std::prev(place)->header.kind == FrameKind::piece) --place;
   }
   output_.insert(place, std::move(frame));
+}
+
+// Frames of which something was handed over.
+std::ptrdiff_t Link::begun() const {
+  std::ptrdiff_t count = 0;
+  for (std::size_t end = 0; end < front_sent_; ++count) {
+    end += sizeof(FrameHeader) + output_[static_cast<std::size_t>(count)].header.bytes;
+  }
+  return count;
 }
 
 // Together with the rest of a frame's bytes the next header is read, so that a frame costs one system call.
 bool Link::read(FrameSink& sink) {
   if (!readable_ || stalled_ || ended_) return false;
   std::array<iovec, 2> parts{};
-  msghdr message{};
-  message.msg_iov = parts.data();
+  std::size_t count = 1;
   if (header_got_ == sizeof(FrameHeader) && !payload_) {
     payload_ = sink.place(peer_, incoming_);
     if (!payload_) {
@@ -67,16 +73,14 @@ bool Link::read(FrameSink& sink) {
   if (payload_) {
     parts[0] = {payload_->data() + payload_got_, payload_->size() - payload_got_};
     parts[1] = {&next, sizeof next};
-    message.msg_iovlen = 2;
+    count = 2;
   } else {
     parts[0] = {reinterpret_cast<std::byte*>(&incoming_) + header_got_, sizeof incoming_ - header_got_};
-    message.msg_iovlen = 1;
   }
-  const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
-  if (got <= 0) return after_read(got);
+  const net::Moved moved = stream_.read({parts.data(), count});
+  if (moved.bytes == 0) return after_read(moved);
 
-  const auto bytes = static_cast<std::size_t>(got);
-  const bool drained = bytes < parts[0].iov_len + parts[1].iov_len;
+  const std::size_t bytes = moved.bytes;
   if (payload_) {
     const std::size_t mine = std::min(bytes, parts[0].iov_len);
     payload_got_ += mine;
@@ -88,7 +92,8 @@ bool Link::read(FrameSink& sink) {
   } else {
     header_got_ += bytes;
   }
-  if (drained && !hung_up_) readable_ = false;  // more of it, or its end, is a new event
+  // More of it, or its end, is a new event.
+  if (moved.state == net::Moved::State::blocked && !hung_up_) readable_ = false;
   return true;
 }
 
@@ -99,19 +104,23 @@ void Link::complete(FrameSink& sink) {
   sink.arrived(peer_, header);
 }
 
-bool Link::after_read(ssize_t got) {
-  if (got < 0 && errno == EINTR) return true;
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+bool Link::after_read(const net::Moved& moved) {
+  if (moved.state == net::Moved::State::open) return true;
+  if (moved.state == net::Moved::State::blocked) {
     readable_ = false;
     return false;
   }
-  end(got == 0 ? name_ + " has closed its connection"
-               : "the connection to " + name_ + " broke: " + std::strerror(errno));
+  end(why(moved));
   return true;
 }
 
+std::string Link::why(const net::Moved& moved) const {
+  return moved.state == net::Moved::State::ended ? name_ + " has closed its connection"
+                                                 : "the connection to " + name_ + " broke: " + moved.error;
+}
+
 bool Link::write(FrameSink& sink) {
-  if (!writable_ || ended_ || output_.empty()) return false;
+  if (!writable_ || ended_ || !has_output()) return false;
   std::array<iovec, 2 * kFramesPerWrite> parts;
   std::size_t count = 0, skip = front_sent_;
   const auto append = [&](const void* data, std::size_t size) {
@@ -127,41 +136,39 @@ bool Link::write(FrameSink& sink) {
     append(output_[i].bytes, output_[i].header.bytes);
   }
   sink.before_write();
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent < 0) {
-    if (errno == EINTR) return true;
-    writable_ = false;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-    write_error_ = "the connection to " + name_ + " broke: " + std::strerror(errno);
-    hung_up_ = readable_ = true;  // what the peer said before is still there to read
-    return true;
-  }
-  front_sent_ += static_cast<std::size_t>(sent);
+  const net::Moved moved = count == 0 ? stream_.flush() : stream_.write({parts.data(), count});
+  front_sent_ += moved.bytes;
+  release_sent(sink);
+  if (moved.state == net::Moved::State::open) return true;
+  writable_ = false;
+  if (moved.state == net::Moved::State::blocked) return moved.bytes > 0;
+  write_error_ = why(moved);
+  hung_up_ = readable_ = true;  // what the peer said before is still there to read
+  return true;
+}
+
+// Under TLS the bytes that were taken over may wait for the kernel; then the frame counts as gone with the last of
+// them.
+void Link::release_sent(FrameSink& sink) {
+  if (stream_.unsent() > 0) return;
   while (!output_.empty() && front_sent_ >= sizeof(FrameHeader) + output_.front().header.bytes) {
     const FrameHeader header = output_.front().header;
     front_sent_ -= sizeof(FrameHeader) + header.bytes;
     output_.pop_front();
     sink.gone(header);
   }
-  return true;
 }
 
 void Link::give_up(const std::string& reason) noexcept {
-  if (front_sent_ == 0 && !ended_ && socket_) {
+  if (front_sent_ == 0 && !ended_ && stream_) {
     FrameHeader header{.kind = FrameKind::lost};
     header.bytes = std::min(reason.size(), kLongestReason);
     std::array<iovec, 2> parts{iovec{&header, sizeof header}, iovec{const_cast<char*>(reason.data()), header.bytes}};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = parts.size();
-    ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    stream_.write(parts);
   }
   output_.clear();
   ended_ = true;
-  socket_ = FileDescriptor();
+  stream_ = net::Stream();
 }
 
 }  // namespace dtrain::comm::tcp

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <dtrain/base/files.hpp>
+#include <dtrain/net/stream.hpp>
 
 #include "wire.hpp"
 
@@ -29,13 +29,13 @@ class Link {
  public:
   Link() = default;
   // `name` is for messages.
-  Link(FileDescriptor socket, int peer, std::string name);
+  Link(net::Stream stream, int peer, std::string name);
 
-  int socket() const { return socket_.get(); }
+  int socket() const { return stream_.socket(); }
   const std::string& name() const { return name_; }
   bool has_ended() const { return ended_; }  // the peer will say nothing more
   const std::string& why_ended() const { return why_ended_; }
-  bool has_output() const { return !output_.empty(); }
+  bool has_output() const { return !output_.empty() || stream_.unsent() > 0; }
   // Nothing can be sent any more, and all that the peer said and that has a place was read.
   bool cannot_send() const { return !write_error_.empty() && !(readable_ && !stalled_); }
   const std::string& write_error() const { return write_error_; }
@@ -52,9 +52,12 @@ class Link {
 
  private:
   void complete(FrameSink& sink);
-  bool after_read(ssize_t got);
+  bool after_read(const net::Moved& moved);
+  std::string why(const net::Moved& moved) const;
+  std::ptrdiff_t begun() const;
+  void release_sent(FrameSink& sink);
 
-  FileDescriptor socket_;
+  net::Stream stream_;
   int peer_ = -1;
   std::string name_;
   bool readable_ = true, writable_ = true, hung_up_ = false, stalled_ = false, ended_ = false;
@@ -65,7 +68,7 @@ class Link {
   std::optional<std::span<std::byte>> payload_;
 
   std::deque<Outgoing> output_;
-  std::size_t front_sent_ = 0;  // of the first frame, header included
+  std::size_t front_sent_ = 0;  // bytes of the first frames, headers included, that the stream took over
 };
 
 }  // namespace dtrain::comm::tcp

@@ -12,7 +12,6 @@
 #include <mutex>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/net/handshake.hpp>
 
 namespace dtrain::comm::tcp {
 namespace {
@@ -23,16 +22,16 @@ constexpr std::chrono::milliseconds kFirstPause(5), kLongestPause(200);  // betw
 // One rank's call to another, in a thread of its own.
 class Call {
  public:
-  Call(const Caller& me, int peer, const PeerAddress& to, const std::string& secret, Clock::time_point deadline,
+  Call(const Caller& me, const PeerAddress& to, const Reception& own, Clock::time_point deadline,
        std::function<bool()> cancelled)
-      : me_(me), peer_(peer), to_(to), secret_(secret), deadline_(deadline), cancelled_(std::move(cancelled)) {}
+      : me_(me), to_(to), own_(own), deadline_(deadline), cancelled_(std::move(cancelled)) {}
 
-  int peer() const { return peer_; }
+  int peer() const { return me_.called; }
   const std::string& problem() const { return problem_; }
   bool is_over() const { return over_; }  // the peer says that the generation is
-  FileDescriptor take_socket() {
+  net::Stream take_stream() {
     const std::lock_guard lock(mutex_);
-    return std::move(socket_);
+    return std::move(stream_);
   }
 
   void run() {
@@ -47,35 +46,39 @@ class Call {
   // From any thread: what waits for the peer's proof ends.
   void interrupt() {
     const std::lock_guard lock(mutex_);
-    if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
+    if (stream_) ::shutdown(stream_.socket(), SHUT_RDWR);
   }
 
  private:
   bool go_on() const { return !over_ && !cancelled_() && Clock::now() < deadline_; }
 
-  void hold(FileDescriptor socket) {
+  void hold(net::Stream stream) {
     const std::lock_guard lock(mutex_);
-    socket_ = std::move(socket);
+    stream_ = std::move(stream);
   }
 
   // By the Unix socket of a peer on this machine, unless its name led to another process.
-  void connect() {
-    if (!near_misleads_) hold(connect_near(to_));
-    is_near_ = bool(socket_);
-    if (!is_near_) hold(connect_to(to_, deadline_, cancelled_));
+  FileDescriptor connect() {
+    FileDescriptor socket = near_misleads_ ? FileDescriptor() : connect_near(to_);
+    is_near_ = bool(socket);
+    return is_near_ ? std::move(socket) : connect_to(to_, deadline_, cancelled_);
   }
 
   bool try_once() {
     try {
-      connect();
-      if (!socket_) {
+      FileDescriptor socket = connect();
+      if (!socket) {
         problem_ = "does not accept connections";
         return false;
       }
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-      net::prove_and_verify(socket_.get(), net::Role::connected, secret_, hello_of(me_),
-                            std::min(left, kProofDeadline));
-      return is_taken();
+      me_.plain = is_near_ || own_.is_plain();
+      hold({std::move(socket), net::Role::connected, own_.key(), kDataLimits});
+      const auto deadline = std::min(deadline_, Clock::now() + kProofDeadline);
+      net::shake_hands(stream_, deadline);
+      net::write_all(stream_, hello_of(me_), deadline);
+      if (!is_taken()) return false;
+      if (me_.plain) stream_.continue_plain();
+      return true;
     } catch (const Error& error) {
       problem_ = error.what();
       near_misleads_ |= is_near_;
@@ -87,27 +90,27 @@ class Call {
   bool is_taken() {
     problem_ = "has not come to this generation";
     while (go_on()) {
-      pollfd entry{socket_.get(), POLLIN, 0};
+      pollfd entry{stream_.socket(), POLLIN, 0};
       if (::poll(&entry, 1, static_cast<int>(kLook.count())) <= 0) continue;
       char word = 0;
-      const ssize_t got = ::recv(socket_.get(), &word, 1, MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      if (got == 1 && word == kTaken) return true;
-      over_ = got == 1 && word == kOver;
+      const iovec part{&word, 1};
+      const net::Moved moved = stream_.read({&part, 1});
+      if (moved.bytes == 0 && moved.state == net::Moved::State::blocked) continue;
+      if (moved.bytes == 1 && word == kTaken) return true;
+      over_ = moved.bytes == 1 && word == kOver;
       if (over_) problem_ = "is in a newer generation";
       return false;
     }
     return false;
   }
 
-  const Caller me_;
-  const int peer_;
+  Caller me_;
   const PeerAddress to_;
-  const std::string& secret_;
+  const Reception& own_;
   const Clock::time_point deadline_;
   const std::function<bool()> cancelled_;
-  std::mutex mutex_;  // guards the life of socket_
-  FileDescriptor socket_;
+  std::mutex mutex_;  // guards the life of stream_
+  net::Stream stream_;
   bool is_near_ = false, near_misleads_ = false;
   std::string problem_;
   bool over_ = false;
@@ -134,11 +137,11 @@ std::string name_of(const MeshPlan& plan, int peer, const std::string& problem) 
 
 }  // namespace
 
-std::vector<FileDescriptor> form_mesh(Reception& reception, const std::string& secret, const MeshPlan& plan,
-                                      std::chrono::milliseconds deadline, std::stop_token cancel) {
+std::vector<net::Stream> form_mesh(Reception& reception, const MeshPlan& plan, std::chrono::milliseconds deadline,
+                                   std::stop_token cancel) {
   const int ranks = static_cast<int>(plan.ranks.size());
   const Clock::time_point end = Clock::now() + deadline;
-  const Caller me{plan.generation, plan.rank, ranks};
+  const Caller me{.generation = plan.generation, .rank = plan.rank, .ranks = ranks};
   const Awaiting awaiting(reception, plan.generation);
   // One rank that says that the generation is over is enough to stop trying.
   std::atomic<bool> over{false};
@@ -146,7 +149,9 @@ std::vector<FileDescriptor> form_mesh(Reception& reception, const std::string& s
 
   std::deque<Call> calls;  // to the ranks above
   for (int peer = plan.rank + 1; peer < ranks; ++peer) {
-    calls.emplace_back(me, peer, plan.ranks[static_cast<std::size_t>(peer)], secret, end, cancelled);
+    Caller caller = me;
+    caller.called = peer;
+    calls.emplace_back(caller, plan.ranks[static_cast<std::size_t>(peer)], reception, end, cancelled);
   }
   const std::stop_callback on_cancel(cancel, [&] {
     for (Call& call : calls) call.interrupt();
@@ -161,20 +166,20 @@ std::vector<FileDescriptor> form_mesh(Reception& reception, const std::string& s
       reception.look_again();
     });
   }
-  std::map<int, FileDescriptor> called = reception.take(me, plan.rank, end, cancelled);
+  std::map<int, net::Stream> called = reception.take(me, plan.rank, end, cancelled);
   threads.clear();
 
-  std::vector<FileDescriptor> sockets(static_cast<std::size_t>(ranks));
+  std::vector<net::Stream> streams(static_cast<std::size_t>(ranks));
   std::vector<std::string> missing;
   for (int peer = 0; peer < plan.rank; ++peer) {
-    sockets[static_cast<std::size_t>(peer)] = std::move(called[peer]);
-    if (!sockets[static_cast<std::size_t>(peer)]) missing.push_back(name_of(plan, peer, "has not called"));
+    streams[static_cast<std::size_t>(peer)] = std::move(called[peer]);
+    if (!streams[static_cast<std::size_t>(peer)]) missing.push_back(name_of(plan, peer, "has not called"));
   }
   for (Call& call : calls) {
-    FileDescriptor& socket = sockets[static_cast<std::size_t>(call.peer())] = call.take_socket();
-    if (!socket) missing.push_back(name_of(plan, call.peer(), call.problem()));
+    net::Stream& stream = streams[static_cast<std::size_t>(call.peer())] = call.take_stream();
+    if (!stream) missing.push_back(name_of(plan, call.peer(), call.problem()));
   }
-  if (missing.empty()) return sockets;
+  if (missing.empty()) return streams;
   throw PeerLost(fmt::format("{} the mesh of generation {}: missing {}",
                              cancel.stop_requested() ? "gave up" : "could not make", plan.generation,
                              fmt::join(missing, ", ")));

@@ -10,7 +10,7 @@ namespace dtrain::comm::tcp {
 
 // [rank], none for this one. Lower ranks call higher ones, all at the same time, and again until they are taken. Throws
 // PeerLost naming the ranks that are missing at the deadline, or at once when cancelled.
-std::vector<FileDescriptor> form_mesh(Reception& reception, const std::string& secret, const MeshPlan& plan,
-                                      std::chrono::milliseconds deadline, std::stop_token cancel);
+std::vector<net::Stream> form_mesh(Reception& reception, const MeshPlan& plan, std::chrono::milliseconds deadline,
+                                   std::stop_token cancel);
 
 }  // namespace dtrain::comm::tcp

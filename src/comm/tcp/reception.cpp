@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/net/handshake.hpp>
 
 namespace dtrain::comm::tcp {
 namespace {
@@ -23,33 +22,47 @@ constexpr std::chrono::milliseconds kKeptFor(60'000), kOlderKeptFor(1000);
 constexpr std::chrono::milliseconds kTick(250);  // how often that is looked at
 constexpr std::size_t kParked = 1024;
 
-constexpr std::string_view kHello = "dtrain data 1";
+constexpr std::size_t kLongestHello = 100;
 
 bool has_hung_up(int socket) {
   char byte = 0;
   return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-void say(int socket, char word) { ::send(socket, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
+// Whether the kernel took the word, as it does on a connection on which nothing was sent yet.
+bool say(net::Stream& stream, char word) {
+  const iovec part{&word, 1};
+  return stream.write({&part, 1}).bytes == 1 && stream.unsent() == 0;
+}
+
+std::string read_hello(net::Stream& stream, Clock::time_point deadline) {
+  const auto size = static_cast<unsigned char>(net::read_exactly(stream, 1, deadline)[0]);
+  return net::read_exactly(stream, size, deadline);
+}
 
 }  // namespace
 
 std::string hello_of(const Caller& caller) {
-  return fmt::format("{} {} {} {}", kHello, caller.generation, caller.rank, caller.ranks);
+  const std::string text = fmt::format("{} {} {} {} {}", caller.generation, caller.rank, caller.ranks, caller.called,
+                                       caller.plain ? "plain" : "encrypted");
+  return static_cast<char>(text.size()) + text;
 }
 
 std::optional<Caller> caller_of(const std::string& hello) {
-  if (hello.size() > 100 || !hello.starts_with(kHello)) return std::nullopt;
+  if (hello.size() > kLongestHello) return std::nullopt;
   Caller caller;
-  std::istringstream words(hello.substr(kHello.size()));
-  std::string rest;
-  if (!(words >> caller.generation >> caller.rank >> caller.ranks) || words >> rest) return std::nullopt;
-  if (caller.rank < 0 || caller.rank >= caller.ranks) return std::nullopt;
+  std::istringstream words(hello);
+  std::string form, rest;
+  if (!(words >> caller.generation >> caller.rank >> caller.ranks >> caller.called >> form)) return std::nullopt;
+  caller.plain = form == "plain";
+  if (words >> rest || (!caller.plain && form != "encrypted")) return std::nullopt;
+  if (caller.rank < 0 || caller.rank >= caller.called || caller.called >= caller.ranks) return std::nullopt;
   return caller;
 }
 
-Reception::Reception(const std::string& bind_address, std::string secret, bool near)
-    : secret_(std::move(secret)),
+Reception::Reception(const std::string& bind_address, const std::string& secret, bool near, bool plain)
+    : key_{secret, kDataPurpose},
+      plain_(plain),
       listener_(listen_on(bind_address)),
       address_(address_of(listener_.get())),
       near_listener_(near ? listen_near(address_) : FileDescriptor()) {
@@ -89,10 +102,14 @@ void Reception::serve() {
 }
 
 void Reception::admit(FileDescriptor socket) {
+  const bool near = is_near(socket.get());
+  if (near && !net::is_same_user(socket.get())) return;  // the caller comes again by TCP
+  net::Stream stream(std::move(socket), net::Role::accepted, key_, kDataLimits);
   const std::lock_guard lock(mutex_);
-  if (handshakes_.size() >= kMostHandshakes) ::shutdown(handshakes_.front().socket.get(), SHUT_RDWR);
+  if (handshakes_.size() >= kMostHandshakes) ::shutdown(handshakes_.front().stream.socket(), SHUT_RDWR);
   PendingHandshake& pending = handshakes_.emplace_back();
-  pending.socket = std::move(socket);
+  pending.stream = std::move(stream);
+  pending.near = near;
   try {
     pending.thread = std::thread([this, &pending] { verify(pending); });
   } catch (const std::system_error&) {
@@ -103,12 +120,14 @@ void Reception::admit(FileDescriptor socket) {
 void Reception::verify(PendingHandshake& pending) {
   std::optional<Caller> caller;
   try {
-    caller = caller_of(
-        net::prove_and_verify(pending.socket.get(), net::Role::accepted, secret_, "dtrain data", kProofDeadline));
+    const auto deadline = Clock::now() + kProofDeadline;
+    net::shake_hands(pending.stream, deadline);
+    caller = caller_of(read_hello(pending.stream, deadline));
   } catch (const Error&) {  // a caller without the token gets no answer, and it is no event for the user
   }
   const std::lock_guard lock(mutex_);
-  if (caller && !closing_) park(*caller, std::move(pending.socket));
+  const bool agrees = caller && caller->plain == (pending.near || plain_);
+  if (agrees && !closing_) park(*caller, std::move(pending.stream));
   pending.done = true;
 }
 
@@ -119,7 +138,7 @@ void Reception::reap(bool all) {
     const std::lock_guard lock(mutex_);
     for (auto i = handshakes_.begin(); i != handshakes_.end();) {
       const auto next = std::next(i);
-      if (all && !i->done) ::shutdown(i->socket.get(), SHUT_RDWR);
+      if (all && !i->done) ::shutdown(i->stream.socket(), SHUT_RDWR);
       if (all || i->done) gone.splice(gone.end(), handshakes_, i);
       i = next;
     }
@@ -131,22 +150,26 @@ void Reception::reap(bool all) {
 // ---- proven callers
 
 // mutex_ is held.
-void Reception::park(const Caller& caller, FileDescriptor socket) {
+void Reception::park(const Caller& caller, net::Stream stream) {
   if (!awaited_.contains(caller.generation) && parked_.size() >= kParked) return;
-  parked_[{caller.generation, caller.rank}] = {std::move(socket), caller.ranks, Clock::now()};
+  parked_[{caller.generation, caller.rank}] = {std::move(stream), caller, Clock::now()};
   changed_.notify_all();
 }
 
 // mutex_ is held.
 void Reception::drop_old() {
-  std::erase_if(parked_, [&](const auto& entry) {
-    const auto& [generation, rank] = entry.first;
-    const Parked& parked = entry.second;
+  for (auto entry = parked_.begin(); entry != parked_.end();) {
+    const std::uint64_t generation = entry->first.first;
+    Parked& parked = entry->second;
     const bool older = generation < newest_;
-    if (awaited_.contains(generation) || Clock::now() - parked.since < (older ? kOlderKeptFor : kKeptFor)) return false;
-    if (older) say(parked.socket.get(), kOver);
-    return true;
-  });
+    const auto kept_for = older ? kOlderKeptFor : kKeptFor;
+    if (awaited_.contains(generation) || Clock::now() - parked.since < kept_for) {
+      ++entry;
+    } else {
+      if (older) say(parked.stream, kOver);
+      entry = parked_.erase(entry);
+    }
+  }
 }
 
 void Reception::await(std::uint64_t generation) {
@@ -162,9 +185,9 @@ void Reception::forget(std::uint64_t generation) {
   std::erase_if(parked_, [&](const auto& entry) { return entry.first.first == generation; });
 }
 
-std::map<int, FileDescriptor> Reception::take(const Caller& me, int below, Clock::time_point deadline,
-                                              const std::function<bool()>& cancelled) {
-  std::map<int, FileDescriptor> taken;
+std::map<int, net::Stream> Reception::take(const Caller& me, int below, Clock::time_point deadline,
+                                           const std::function<bool()>& cancelled) {
+  std::map<int, net::Stream> taken;
   std::unique_lock lock(mutex_);
   const auto take_what_came = [&] {
     for (int rank = 0; rank < below; ++rank) {
@@ -172,9 +195,11 @@ std::map<int, FileDescriptor> Reception::take(const Caller& me, int below, Clock
       if (found == parked_.end()) continue;
       // Not a caller with another idea of the generation, nor one that has given up since. A peer that calls again
       // closed its first call.
-      if (found->second.ranks == me.ranks && !has_hung_up(found->second.socket.get())) {
-        say(found->second.socket.get(), kTaken);
-        taken[rank] = std::move(found->second.socket);
+      auto& [stream, caller, since] = found->second;
+      if (caller.ranks == me.ranks && caller.called == me.rank && !has_hung_up(stream.socket()) &&
+          say(stream, kTaken)) {
+        if (caller.plain) stream.continue_plain();
+        taken[rank] = std::move(stream);
       }
       parked_.erase(found);
     }

@@ -1,5 +1,10 @@
 // The listening port of an endpoint, and the Unix socket beside it. A caller has to prove the job's token and
 // say which rank of which generation it is; then its connection waits here until the generation's mesh asks for it.
+//
+//   caller -> reception   TLS 1.3 handshake with the job's token
+//   caller -> reception   u8 size, and the hello: "generation rank ranks rank-called plain|encrypted"
+//   reception -> caller   kTaken or kOver
+//   both                  frames; as plain bytes by Unix sockets, or where both say so
 #pragma once
 
 #include <condition_variable>
@@ -13,18 +18,26 @@
 #include <string>
 #include <thread>
 
+#include <dtrain/net/stream.hpp>
+
 #include "sockets.hpp"
 
 namespace dtrain::comm::tcp {
 
-// What a connecting rank says of itself, covered by its proof.
+// What a connecting rank says of itself and of whom it calls.
 struct Caller {
   std::uint64_t generation = 0;
-  int rank = 0;   // of the caller
-  int ranks = 0;  // of the generation
+  int rank = 0;    // of the caller
+  int ranks = 0;   // of the generation
+  int called = 0;  // the rank that it calls: a call that was led to another one is not taken
+  bool plain = false;
 };
 std::string hello_of(const Caller& caller);
 std::optional<Caller> caller_of(const std::string& hello);
+
+constexpr const char* kDataPurpose = "data";
+// Reductions send megabytes at once.
+constexpr net::StreamLimits kDataLimits{.batch = 64 << 10};
 
 // Longer than any honest peer takes to prove itself, even on a busy machine.
 constexpr std::chrono::milliseconds kProofDeadline(3000);
@@ -35,28 +48,31 @@ constexpr char kTaken = 'T', kOver = 'O';
 // All members may be called from any thread.
 class Reception {
  public:
-  Reception(const std::string& bind_address, std::string secret, bool near);
+  Reception(const std::string& bind_address, const std::string& secret, bool near, bool plain);
   ~Reception();
   const PeerAddress& address() const { return address_; }
+  const net::StreamKey& key() const { return key_; }
+  bool is_plain() const { return plain_; }  // between machines
 
   // From now on callers of this generation are kept, and those of older ones that no call awaits are soon closed.
   void await(std::uint64_t generation);
   void forget(std::uint64_t generation);  // ends await(); connections that were not taken are closed
   // Waits for a connection from each rank below `below`; gives what came by the deadline, or before `cancelled`.
-  std::map<int, FileDescriptor> take(const Caller& me, int below, Clock::time_point deadline,
-                                     const std::function<bool()>& cancelled);
+  std::map<int, net::Stream> take(const Caller& me, int below, Clock::time_point deadline,
+                                  const std::function<bool()>& cancelled);
   void look_again();  // `cancelled` may have changed
 
  private:
   // A caller that has not proved anything yet. Its thread is the only one that reads its socket.
   struct PendingHandshake {
-    FileDescriptor socket;
+    net::Stream stream;
+    bool near = false;
     bool done = false;
     std::thread thread;
   };
   struct Parked {
-    FileDescriptor socket;
-    int ranks = 0;
+    net::Stream stream;
+    Caller caller;
     Clock::time_point since;
   };
   using Key = std::pair<std::uint64_t, int>;  // generation, rank
@@ -64,11 +80,12 @@ class Reception {
   void serve();
   void admit(FileDescriptor socket);
   void verify(PendingHandshake& pending);
-  void park(const Caller& caller, FileDescriptor socket);
+  void park(const Caller& caller, net::Stream stream);
   void reap(bool all);
   void drop_old();
 
-  const std::string secret_;
+  const net::StreamKey key_;
+  const bool plain_;
   FileDescriptor listener_;
   const PeerAddress address_;
   const FileDescriptor near_listener_;  // none: not wanted, or not to be had

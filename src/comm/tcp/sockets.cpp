@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/stream.hpp>
 
 namespace dtrain::comm::tcp {
 namespace {
@@ -125,8 +126,14 @@ FileDescriptor accept_from(std::span<const int> listeners, std::chrono::millisec
 FileDescriptor connect_near(const PeerAddress& to) {
   const SocketAddress name = near_name(to);
   FileDescriptor socket = make_socket(name, SOCK_NONBLOCK);
-  if (::connect(socket.get(), name.get(), name.size) == 0) return socket;
-  return {};
+  const bool connected = ::connect(socket.get(), name.get(), name.size) == 0;
+  return connected && net::is_same_user(socket.get()) ? std::move(socket) : FileDescriptor();
+}
+
+bool is_near(int socket) {
+  int family = 0;
+  socklen_t size = sizeof family;
+  return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
 }
 
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled) {

@@ -24,8 +24,9 @@ FileDescriptor listen_near(const PeerAddress& address);
 // The next connection to one of the listeners, or none when none came within `patience` or they were shut down.
 FileDescriptor accept_from(std::span<const int> listeners, std::chrono::milliseconds patience);
 
-// By way of listen_near(): at once, or none.
+// By way of listen_near(): at once, or none. None also when the process that listens there runs as another user.
 FileDescriptor connect_near(const PeerAddress& to);
+bool is_near(int socket);  // whether it is a Unix socket
 // None when no peer accepts by the deadline or before `cancelled` says so.
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled);
 

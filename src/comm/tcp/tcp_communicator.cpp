@@ -62,12 +62,12 @@ class TcpReduction final : public Reduction {
   bool ended_ = false;
 };
 
-std::vector<Link> make_links(const MeshPlan& plan, std::vector<FileDescriptor> sockets) {
-  std::vector<Link> links(sockets.size());
-  for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
-    if (!sockets[peer]) continue;
+std::vector<Link> make_links(const MeshPlan& plan, std::vector<net::Stream> streams) {
+  std::vector<Link> links(streams.size());
+  for (std::size_t peer = 0; peer < streams.size(); ++peer) {
+    if (!streams[peer]) continue;
     const PeerAddress& address = plan.ranks[peer];
-    links[peer] = Link(std::move(sockets[peer]), static_cast<int>(peer),
+    links[peer] = Link(std::move(streams[peer]), static_cast<int>(peer),
                        fmt::format("rank {} at {} port {}", peer, address.address, address.port));
   }
   return links;
@@ -75,9 +75,9 @@ std::vector<Link> make_links(const MeshPlan& plan, std::vector<FileDescriptor> s
 
 class TcpCommunicator final : public HostCommunicator {
  public:
-  TcpCommunicator(const MeshPlan& plan, std::vector<FileDescriptor> sockets, std::chrono::milliseconds deadline,
+  TcpCommunicator(const MeshPlan& plan, std::vector<net::Stream> streams, std::chrono::milliseconds deadline,
                   std::function<void(CommPoint)> on_point)
-      : exchange_(plan.rank, make_links(plan, std::move(sockets)), deadline, std::move(on_point)) {}
+      : exchange_(plan.rank, make_links(plan, std::move(streams)), deadline, std::move(on_point)) {}
 
   int rank() const override { return exchange_.rank(); }
   int size() const override { return exchange_.ranks(); }
@@ -114,10 +114,10 @@ class TcpCommunicator final : public HostCommunicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_communicator(const MeshPlan& plan, std::vector<FileDescriptor> sockets,
+std::unique_ptr<Communicator> make_communicator(const MeshPlan& plan, std::vector<net::Stream> streams,
                                                 std::chrono::milliseconds operation_deadline,
                                                 std::function<void(CommPoint)> on_point) {
-  return std::make_unique<TcpCommunicator>(plan, std::move(sockets), operation_deadline, std::move(on_point));
+  return std::make_unique<TcpCommunicator>(plan, std::move(streams), operation_deadline, std::move(on_point));
 }
 
 }  // namespace dtrain::comm::tcp

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include <dtrain/base/files.hpp>
 #include <dtrain/comm/mesh.hpp>
+#include <dtrain/net/stream.hpp>
 
 namespace dtrain::comm::tcp {
 
-// sockets[rank] of every peer; that of `rank` itself is none.
-std::unique_ptr<Communicator> make_communicator(const MeshPlan& plan, std::vector<FileDescriptor> sockets,
+// streams[rank] of every peer; that of `rank` itself is none.
+std::unique_ptr<Communicator> make_communicator(const MeshPlan& plan, std::vector<net::Stream> streams,
                                                 std::chrono::milliseconds operation_deadline,
                                                 std::function<void(CommPoint)> on_point);
 

@@ -74,6 +74,16 @@ void check_machine(const config::TrainOptions& options) {
     config::check_gpus_of_machine(gpus, backend::look_for_cuda());
 }
 
+void warn_of_plain_data(const config::JobOptions& job, Reporter& reporter) {
+  if (!job.is_on_other_machines()) return;
+  if (job.transport != comm::Transport::tcp) {
+    reporter.warn(fmt::format("gradients travel between machines unencrypted and unauthenticated (--transport {})",
+                              enum_name(config::kTransportNames, job.transport)));
+  } else if (job.plain_data) {
+    reporter.warn("gradients and states travel between machines unencrypted (--plain-data)");
+  }
+}
+
 void settle_transport(const config::OptionSet& set, config::TrainOptions& options, Reporter& reporter) {
   const config::TransportRequest request{.chose_transport = set.chosen("transport"),
                                          .chose_store = set.chosen("kv-store"),
@@ -83,6 +93,7 @@ void settle_transport(const config::OptionSet& set, config::TrainOptions& option
   options.job.transport = config::choose_transport(options.job, request, report);
   if (options.job.transport == comm::Transport::nccl)
     reporter.note("Gradients are added up on the GPUs and travel by NCCL");
+  if (options.job.is_job()) warn_of_plain_data(options.job, reporter);
 }
 
 // Looks for libraries only if the kernel shows a GPU, because that takes a while.

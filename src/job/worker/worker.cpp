@@ -38,6 +38,7 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const confi
   options.bind_address = me.address;
   options.secret = me.token;
   options.transport = job.transport;
+  options.plain_data = job.plain_data;
   if (options.transport == comm::Transport::nccl) {
     options.nccl.library = config::found_nccl(backend::look_for_cuda()).file;
     options.nccl.device = backend::open_accelerator(config::gpu_of_slot(run.compute, me.slot).value());

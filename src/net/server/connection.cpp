@@ -1,10 +1,10 @@
 #include "connection.hpp"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 
 #include <asio/steady_timer.hpp>
-#include <asio/write.hpp>
+
+#include <algorithm>
 
 #include <dtrain/base/error.hpp>
 
@@ -16,12 +16,27 @@ namespace {
 // How long a peer may take to close after we said that nothing follows.
 constexpr std::chrono::seconds kLastWait{2};
 
-std::string reason_of(asio::error_code error) {
-  if (error == asio::error::eof || error == asio::error::connection_reset) return "the peer closed the connection";
-  return "the connection broke: " + error.message();
+// One connection reads so much before others get their turn.
+constexpr int kChunksPerTurn = 8;
+constexpr std::size_t kFramesPerWrite = 16;
+
+std::string reason_of(const Moved& moved) {
+  if (moved.state == Moved::State::ended) return "the peer closed the connection";
+  return "the connection broke: " + moved.error;
 }
 
 }  // namespace
+
+Connection::Connection(Loop::State& loop, Stream stream)
+    : loop_(loop), stream_(std::move(stream)), watch_(loop.context) {
+  asio::error_code error;
+  watch_.assign(stream_.socket(), error);
+  if (error) throw Error("cannot serve a connection: " + error.message());
+}
+
+Connection::~Connection() {
+  if (watch_.is_open()) watch_.release();
+}
 
 void Connection::send(std::string frame) {
   std::string trouble;
@@ -32,9 +47,13 @@ void Connection::send(std::string frame) {
   if (trouble.empty()) {
     on_loop([bytes = std::move(bytes)](Connection& self) mutable { self.queue(std::move(bytes)); });
   } else {
-    // Posted: on_close must not run inside the caller's send().
-    asio::post(loop_.context, [self = shared_from_this(), trouble] { self->close(trouble); });
+    close_later(trouble);
   }
+}
+
+// on_close must not run inside the caller's send().
+void Connection::close_later(const std::string& reason) {
+  asio::post(loop_.context, [self = shared_from_this(), reason] { self->close(reason); });
 }
 
 void Connection::queue(std::string bytes) {
@@ -43,23 +62,38 @@ void Connection::queue(std::string bytes) {
     return;
   }
   queued_.push_back(std::move(bytes));
-  if (writing_.empty()) write_queued();
+  if (!waiting_to_write_) write_queued();
 }
 
 void Connection::write_queued() {
-  writing_ = std::exchange(queued_, {});
-  std::vector<asio::const_buffer> buffers;
-  for (const std::string& frame : writing_) buffers.push_back(asio::buffer(frame));
-  asio::async_write(socket_, buffers, [self = shared_from_this()](asio::error_code error, std::size_t size) {
-    if (self->ended_) return;
-    self->unsent_ -= size;
-    if (error) return self->close(reason_of(error));
-    self->writing_.clear();
-    if (!self->queued_.empty()) {
-      self->write_queued();
-    } else if (self->finishing_) {
-      self->say_that_nothing_follows();
-    }
+  while (!queued_.empty() || stream_.unsent() > 0) {
+    const Moved moved = write_some();
+    if (moved.state == Moved::State::blocked) return wait_to_write();
+    if (moved.state != Moved::State::open) return close_later(reason_of(moved));
+  }
+  if (finishing_) say_that_nothing_follows();
+}
+
+Moved Connection::write_some() {
+  if (queued_.empty()) return stream_.flush();
+  std::array<iovec, kFramesPerWrite> parts;
+  const std::size_t count = std::min(queued_.size(), parts.size());
+  for (std::size_t i = 0; i < count; ++i) parts[i] = {queued_[i].data(), queued_[i].size()};
+  parts[0] = {queued_[0].data() + front_sent_, queued_[0].size() - front_sent_};
+  Moved moved = stream_.write({parts.data(), count});
+  unsent_ -= moved.bytes;
+  front_sent_ += moved.bytes;
+  for (; !queued_.empty() && front_sent_ >= queued_.front().size(); queued_.pop_front()) {
+    front_sent_ -= queued_.front().size();
+  }
+  return moved;
+}
+
+void Connection::wait_to_write() {
+  waiting_to_write_ = true;
+  watch_.async_wait(watch_.wait_write, [self = shared_from_this()](asio::error_code error) {
+    self->waiting_to_write_ = false;
+    if (!self->ended_ && !error) self->write_queued();
   });
 }
 
@@ -68,20 +102,31 @@ void Connection::listen(Channel::Events events) {
   if (ended_) {
     asio::post(loop_.context, [self = shared_from_this()] { self->close(*self->ended_); });
   } else if (!reading_) {
-    read_more();
+    wait_to_read();
   }
 }
 
-void Connection::read_more() {
+void Connection::wait_to_read() {
   reading_ = true;
-  socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](asio::error_code error, std::size_t size) {
-    if (self->ended_) return;
-    if (error) return self->close(self->finishing_ ? "closed" : reason_of(error));
-    if (!self->finishing_) {
-      self->frames_.add({self->chunk_.data(), size});
-      self->deliver_frames();
+  watch_.async_wait(watch_.wait_read, [self = shared_from_this()](asio::error_code error) {
+    if (!self->ended_ && !error) self->read_some();
+  });
+}
+
+void Connection::read_some() {
+  for (int chunk = 0; chunk < kChunksPerTurn; ++chunk) {
+    const iovec part{chunk_.data(), chunk_.size()};
+    const Moved moved = stream_.read({&part, 1});
+    if (moved.bytes > 0 && !finishing_) {
+      frames_.add({chunk_.data(), moved.bytes});
+      deliver_frames();
     }
-    if (!self->ended_) self->read_more();
+    if (ended_) return;
+    if (moved.state == Moved::State::blocked) return wait_to_read();
+    if (moved.state != Moved::State::open) return close(finishing_ ? "closed" : reason_of(moved));
+  }
+  asio::post(loop_.context, [self = shared_from_this()] {
+    if (!self->ended_) self->read_some();
   });
 }
 
@@ -106,13 +151,12 @@ std::optional<std::string> Connection::next_frame() {
 void Connection::finish() {
   if (ended_ || finishing_) return;
   finishing_ = true;
-  if (writing_.empty()) say_that_nothing_follows();
+  if (!waiting_to_write_) write_queued();
 }
 
 void Connection::say_that_nothing_follows() {
-  asio::error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
-  if (!reading_) read_more();  // to see the peer's end
+  stream_.end_writing();
+  if (!reading_) wait_to_read();  // to see the peer's end
   auto timer = std::make_shared<asio::steady_timer>(loop_.context, kLastWait);
   timer->async_wait([timer, self = shared_from_this()](asio::error_code error) {
     if (!error) self->close("closed");
@@ -130,8 +174,8 @@ void Connection::close(const std::string& reason) {
   const auto self = shared_from_this();
   if (!ended_) {
     ended_ = reason;
-    asio::error_code ignored;
-    socket_.close(ignored);
+    watch_.release();
+    stream_ = Stream();
   }
   const auto events = std::exchange(events_, nullptr);
   if (events || abandoned_) loop_.connections.erase(self);
@@ -171,18 +215,10 @@ class Handle final : public Channel {
 
 }  // namespace
 
-std::shared_ptr<Channel> make_channel(Loop::State& loop, FileDescriptor socket) {
-  prepare_control_socket(socket.get());
-  const std::string local = local_name(socket.get()).address, peer = peer_name(socket.get()).address;
-  int family = AF_UNIX;
-  socklen_t size = sizeof family;
-  ::getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &size);
-  Connection::Socket served(loop.context);
-  asio::error_code error;
-  served.assign(asio::generic::stream_protocol(family, 0), socket.get(), error);
-  if (error) throw Error("cannot serve a connection: " + error.message());
-  socket.release();
-  auto connection = std::make_shared<Connection>(loop, std::move(served));
+std::shared_ptr<Channel> make_channel(Loop::State& loop, Stream stream) {
+  prepare_control_socket(stream.socket());
+  const std::string local = local_name(stream.socket()).address, peer = peer_name(stream.socket()).address;
+  auto connection = std::make_shared<Connection>(loop, std::move(stream));
   connection->on_loop([](Connection& self) { self.keep(); });
   return std::make_shared<Handle>(connection, local, peer);
 }

@@ -11,15 +11,17 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <asio/dispatch.hpp>
-#include <asio/generic/stream_protocol.hpp>
+#include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
+
+#include <dtrain/net/stream.hpp>
 
 #include "frames.hpp"
 #include "loop_state.hpp"
@@ -28,8 +30,9 @@ namespace dtrain::net {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Socket = asio::generic::stream_protocol::socket;
-  Connection(Loop::State& loop, Socket socket) : loop_(loop), socket_(std::move(socket)) {}
+  // Throws Error when the loop cannot watch the stream's socket.
+  Connection(Loop::State& loop, Stream stream);
+  ~Connection();
 
   // Any thread.
   void send(std::string frame);
@@ -48,24 +51,30 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   void queue(std::string bytes);
   void write_queued();
-  void read_more();
+  void wait_to_write();
+  Moved write_some();
+  void read_some();
+  void wait_to_read();
   void deliver_frames();
   std::optional<std::string> next_frame();
   void say_that_nothing_follows();
   void close(const std::string& reason);
+  void close_later(const std::string& reason);
 
   Loop::State& loop_;
-  Socket socket_;
+  Stream stream_;
+  asio::posix::stream_descriptor watch_;     // lends the stream's socket, released before the stream goes
   std::shared_ptr<Channel::Events> events_;  // null before listen() and after the end
   FrameReader frames_;
   std::array<char, 16 << 10> chunk_;
-  std::vector<std::string> queued_, writing_;
+  std::deque<std::string> queued_;
+  std::size_t front_sent_ = 0;  // of the first
   std::atomic<std::size_t> unsent_{0};
-  bool reading_ = false, finishing_ = false, abandoned_ = false;
+  bool reading_ = false, waiting_to_write_ = false, finishing_ = false, abandoned_ = false;
   std::optional<std::string> ended_;  // why
 };
 
-// A channel over a connected, proven socket. Any thread. Throws Error when the loop cannot serve the socket.
-std::shared_ptr<Channel> make_channel(Loop::State& loop, FileDescriptor socket);
+// A channel over a stream whose peer is proven. Any thread. Throws Error when the loop cannot serve the socket.
+std::shared_ptr<Channel> make_channel(Loop::State& loop, Stream stream);
 
 }  // namespace dtrain::net

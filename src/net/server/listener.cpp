@@ -24,9 +24,9 @@ constexpr std::chrono::milliseconds kPause{100};
 // Lives as long as its handlers on the loop, which end once close() was called.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
-  Acceptor(Loop& loop, FileDescriptor listening, std::string secret,
+  Acceptor(Loop& loop, FileDescriptor listening, StreamKey key,
            std::function<void(std::shared_ptr<Channel>)> on_channel)
-      : loop_(loop), listening_(std::move(listening)), secret_(std::move(secret)), on_channel_(std::move(on_channel)) {}
+      : loop_(loop), listening_(std::move(listening)), key_(std::move(key)), on_channel_(std::move(on_channel)) {}
 
   void watch() {
     loop_.when_readable(listening_.get(), [self = shared_from_this()] { return self->accept_waiting(); });
@@ -75,10 +75,10 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   }
 
   void admit(FileDescriptor socket) {
-    auto connection = std::make_shared<PendingHandshake>(loop_.state(), std::move(socket), secret_);
+    auto connection = std::make_shared<PendingHandshake>(loop_.state(), std::move(socket), key_);
     pending_.push_back(connection);
     // The connection is this one's: were this one its, too, neither would end with a loop that stops before them.
-    connection->start(kProofDeadline, [weak = weak_from_this(), key = connection.get()](FileDescriptor proven) {
+    connection->start(kProofDeadline, [weak = weak_from_this(), key = connection.get()](Stream proven) {
       const auto self = weak.lock();
       if (!self) return;
       self->pending_.remove_if([key](const auto& entry) { return entry.get() == key; });
@@ -88,7 +88,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   Loop& loop_;
   FileDescriptor listening_;
-  std::string secret_;
+  const StreamKey key_;
   std::function<void(std::shared_ptr<Channel>)> on_channel_;
   std::list<std::shared_ptr<PendingHandshake>> pending_;  // oldest first
 };
@@ -106,7 +106,8 @@ Listener::Listener(Loop& loop, const std::string& bind_address, std::string secr
   if (secret.empty()) throw UsageError("the shared secret of a port is empty");
   FileDescriptor listening = listen_on(bind_address);
   state_->name = local_name(listening.get());
-  auto acceptor = std::make_shared<Acceptor>(loop, std::move(listening), std::move(secret), std::move(on_channel));
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(listening), StreamKey{std::move(secret), kControlPurpose},
+                                             std::move(on_channel));
   state_->acceptor = acceptor;
   acceptor->watch();
 }

@@ -1,21 +1,19 @@
 #include "pending_handshake.hpp"
 
-#include <sys/socket.h>
-
-#include <asio/read.hpp>
-#include <asio/write.hpp>
-
 #include <utility>
 
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::net {
 
-PendingHandshake::PendingHandshake(Loop::State& loop, FileDescriptor socket, std::string_view secret)
-    : socket_(loop.context), timer_(loop.context), handshake_(Role::accepted, secret, kControlHello) {
-  asio::error_code failed;  // then the first read or write fails too
-  socket_.assign(asio::generic::stream_protocol(AF_INET, 0), socket.get(), failed);
-  if (!failed) socket.release();
+PendingHandshake::PendingHandshake(Loop::State& loop, FileDescriptor socket, const StreamKey& key)
+    : stream_(std::move(socket), Role::accepted, key), watch_(loop.context), timer_(loop.context) {
+  asio::error_code failed;  // then the first wait fails too
+  watch_.assign(stream_.socket(), failed);
+}
+
+PendingHandshake::~PendingHandshake() {
+  if (watch_.is_open()) watch_.release();
 }
 
 void PendingHandshake::start(std::chrono::milliseconds deadline, Done done) {
@@ -28,37 +26,25 @@ void PendingHandshake::start(std::chrono::milliseconds deadline, Done done) {
 }
 
 void PendingHandshake::go_on() {
-  outgoing_ = handshake_.take_output();
-  if (outgoing_.empty()) return read_wanted();
-  asio::async_write(socket_, asio::buffer(outgoing_), [self = shared_from_this()](asio::error_code error, std::size_t) {
-    if (error) return self->give_up();
-    self->read_wanted();
-  });
-}
-
-void PendingHandshake::read_wanted() {
   if (!done_) return;
-  if (handshake_.wanted() == 0) return finish(FileDescriptor(socket_.release()));
-  incoming_.resize(handshake_.wanted());
-  asio::async_read(socket_, asio::buffer(incoming_), [self = shared_from_this()](asio::error_code error, std::size_t) {
-    if (error) return self->give_up();
-    try {
-      self->handshake_.receive(self->incoming_);
-      const bool proven = self->handshake_.wanted() == 0;
-      if (proven && self->handshake_.peer_hello() != kControlHello) return self->give_up();
-    } catch (const RemoteError&) {
-      return self->give_up();
-    }
-    self->go_on();
-  });
+  Stream::Handshake next;
+  try {
+    next = stream_.shake_hands();
+  } catch (const RemoteError&) {  // a peer without the secret is no event for the user
+    return give_up();
+  }
+  if (next == Stream::Handshake::done) return finish(std::move(stream_));
+  const bool reads = next == Stream::Handshake::wants_read;
+  watch_.async_wait(reads ? watch_.wait_read : watch_.wait_write,
+                    [self = shared_from_this()](asio::error_code error) { error ? self->give_up() : self->go_on(); });
 }
 
-void PendingHandshake::give_up() { finish(FileDescriptor()); }
+void PendingHandshake::give_up() { finish(Stream()); }
 
-void PendingHandshake::finish(FileDescriptor proven) {
+void PendingHandshake::finish(Stream proven) {
   timer_.cancel();
-  asio::error_code ignored;
-  socket_.close(ignored);
+  if (watch_.is_open()) watch_.release();
+  stream_ = Stream();
   if (const Done done = std::exchange(done_, nullptr)) done(std::move(proven));
 }
 

@@ -1,27 +1,28 @@
-// An accepted connection until it proves the secret: the asynchronous driver of the handshake.
+// An accepted connection until its peer proves the secret: drives the handshake of a Stream on the loop.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <string>
 
-#include <asio/generic/stream_protocol.hpp>
+#include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "handshake_steps.hpp"
+#include <dtrain/net/stream.hpp>
+
 #include "loop_state.hpp"
 
 namespace dtrain::net {
 
-// What both sides of a control connection say of themselves; another kind of port of the same job says something else.
-constexpr std::string_view kControlHello = "dtrain control 1";
+// The purpose of control connections; other ports of a job have other ones.
+constexpr const char* kControlPurpose = "control";
 
 class PendingHandshake : public std::enable_shared_from_this<PendingHandshake> {
  public:
-  using Done = std::function<void(FileDescriptor proven)>;  // without a descriptor: it failed, and is closed
+  using Done = std::function<void(Stream proven)>;  // an empty stream: it failed, and is closed
 
-  PendingHandshake(Loop::State& loop, FileDescriptor socket, std::string_view secret);
+  PendingHandshake(Loop::State& loop, FileDescriptor socket, const StreamKey& key);
+  ~PendingHandshake();
   // `done` comes once, within the deadline.
   void start(std::chrono::milliseconds deadline, Done done);
   void give_up();
@@ -29,14 +30,12 @@ class PendingHandshake : public std::enable_shared_from_this<PendingHandshake> {
 
  private:
   void go_on();
-  void read_wanted();
-  void finish(FileDescriptor proven);
+  void finish(Stream proven);
 
-  asio::generic::stream_protocol::socket socket_;
+  Stream stream_;
+  asio::posix::stream_descriptor watch_;  // lends the stream's socket, released before the stream goes
   asio::steady_timer timer_;
-  Handshake handshake_;
   Done done_;
-  std::string outgoing_, incoming_;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 

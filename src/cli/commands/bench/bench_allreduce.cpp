@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
-constexpr std::string_view kTree = "tree";
+constexpr std::string_view kTree = "tree", kPlainTree = "plain tree";
 
 struct AllReduceBenchOptions {
   std::vector<double> ranks{2, 3, 4};
@@ -37,9 +37,14 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
           config::at_least(1));
   set.add("--mesh-ranks", options.mesh_ranks, "N",
           "number of ranks for measuring how long connecting all of them takes; 0 skips this", config::between(0, 64));
-  set.add("--by-tcp", options.by_tcp, "use TCP for dtrain's tree, as between machines, instead of Unix sockets");
+  set.add(
+      "--by-tcp", options.by_tcp,
+      "use TCP for dtrain's tree, as between machines, instead of Unix sockets: with the encryption that a job has, "
+      "and without it (--plain-data of a job)");
   set.add("--bfloat16", options.rounded, "round values to bfloat16 before dtrain's tree sends them");
 }
+
+bool is_tree(std::string_view name) { return name == kTree || name == kPlainTree; }
 
 // Processor time of all threads of this process.
 double cpu_seconds() {
@@ -56,8 +61,10 @@ constexpr std::size_t kNumbersOfCost = 2;
 // What a step needs of one rank: its leaves, which are there already, added up here and then over all ranks.
 class BenchmarkCase {
  public:
-  BenchmarkCase(comm::Communicator& comm, std::int64_t size, bool rounded)
+  // `plain`: null, or of the same ranks without encryption.
+  BenchmarkCase(comm::Communicator& comm, comm::Communicator* plain, std::int64_t size, bool rounded)
       : comm_(comm),
+        plain_(plain),
         shape_{.shards = comm::power_of_two_at_least(comm.size()), .size = size, .rounded = rounded ? size : 0},
         span_(comm::shards_of_rank(comm.rank(), comm.size(), shape_.shards)),
         sum_(static_cast<std::size_t>(size)),
@@ -68,8 +75,8 @@ class BenchmarkCase {
     comm_.all_gather({});
     const double cpu_begin = cpu_seconds();
     const Clock::time_point begin = Clock::now();
-    if (name == kTree) {
-      reduce_by_tree(false);
+    if (is_tree(name)) {
+      reduce_by_tree(name, false);
     } else {
       reduce_by_gloo(name);
     }
@@ -80,8 +87,8 @@ class BenchmarkCase {
   void check(const std::string& name) {
     std::ranges::fill(sum_, 1.0f);
     std::ranges::fill(leaf_, 1.0f);
-    if (name == kTree) {
-      reduce_by_tree(true);
+    if (is_tree(name)) {
+      reduce_by_tree(name, true);
     } else {
       reduce_by_gloo(name);
     }
@@ -92,8 +99,9 @@ class BenchmarkCase {
   }
 
  private:
-  void reduce_by_tree(bool of_ones) {
-    const auto reduction = comm_.begin_reduction(shape_, {});
+  void reduce_by_tree(const std::string& name, bool of_ones) {
+    comm::Communicator& comm = name == kPlainTree ? *plain_ : comm_;
+    const auto reduction = comm.begin_reduction(shape_, {});
     for (int shard = span_.first; shard < span_.last; ++shard) {
       const std::span<float> leaf = reduction->leaf(shard);
       if (of_ones) std::ranges::fill(leaf, 1.0f);
@@ -101,7 +109,7 @@ class BenchmarkCase {
     }
     std::vector<float> sum = reduction->finish().sum;
     if (of_ones) std::ranges::copy(sum, sum_.begin());
-    comm_.recycle(std::move(sum));
+    comm.recycle(std::move(sum));
   }
 
   void reduce_by_gloo(const std::string& name) {
@@ -112,6 +120,7 @@ class BenchmarkCase {
   }
 
   comm::Communicator& comm_;
+  comm::Communicator* const plain_;
   const comm::ReductionShape shape_;
   const comm::ShardSpan span_;
   std::vector<float> sum_;   // Gloo adds up here
@@ -119,9 +128,10 @@ class BenchmarkCase {
   const std::unique_ptr<comm::AllReduceBaseline> gloo_;
 };
 
-std::vector<std::string> contest_names() {
-  std::vector<std::string> names = comm::gloo_algorithms();
-  names.insert(names.begin(), std::string(kTree));
+std::vector<std::string> contest_names(bool by_tcp) {
+  std::vector<std::string> names{std::string(kTree)};
+  if (by_tcp) names.emplace_back(kPlainTree);
+  for (const std::string& name : comm::gloo_algorithms()) names.push_back(name);
   return names;
 }
 
@@ -135,9 +145,10 @@ struct Times {
 
 struct Contest {
   int ranks = 0;
-  std::vector<Times> times;  // the tree first
+  std::vector<Times> times;  // the tree first, then perhaps the plain tree
+  const Times* plain_tree() const { return times[1].name == kPlainTree ? &times[1] : nullptr; }
   const Times& best_of_gloo() const {
-    return *std::ranges::min_element(times.begin() + 1, times.end(), {}, &Times::median);
+    return *std::ranges::min_element(times.begin() + (plain_tree() ? 2 : 1), times.end(), {}, &Times::median);
   }
   // Above 1: the tree is faster.
   double ratio() const { return best_of_gloo().median() / times.front().median(); }
@@ -155,7 +166,7 @@ double byte_ratio(int ranks) {
 }
 
 Contest hold(int ranks, const AllReduceBenchOptions& options) {
-  const std::vector<std::string> names = contest_names();
+  const std::vector<std::string> names = contest_names(options.by_tcp);
   const auto size = static_cast<std::int64_t>(options.megabytes * 1e6 / sizeof(float));
   const std::size_t runs = names.size() * static_cast<std::size_t>(options.rounds);
   const auto results =
@@ -163,7 +174,14 @@ Contest hold(int ranks, const AllReduceBenchOptions& options) {
         comm::MeshPlan plan;
         const auto endpoint = me.make_endpoint(plan, !options.by_tcp);
         const auto comm = endpoint->connect(plan, kConnectDeadline);
-        BenchmarkCase one(*comm, size, options.rounded);
+        std::unique_ptr<comm::Endpoint> plain_endpoint;
+        std::unique_ptr<comm::Communicator> plain;
+        if (options.by_tcp) {
+          comm::MeshPlan plain_plan;
+          plain_endpoint = me.make_plain_endpoint(plain_plan, *comm);
+          plain = plain_endpoint->connect(plain_plan, kConnectDeadline);
+        }
+        BenchmarkCase one(*comm, plain.get(), size, options.rounded);
         for (const std::string& name : names) one.check(name);
         for (std::size_t run = 0; run < runs; ++run) {
           const Cost cost = one.cost_of(names[run % names.size()]);
@@ -216,6 +234,11 @@ double mesh_seconds(const AllReduceBenchOptions& options) {
   return quantile(seconds, 0.5);
 }
 
+// Relative to the plain tree, which was measured.
+double speed_of_encrypted(const Contest& contest) {
+  return contest.plain_tree()->median() / contest.times.front().median();
+}
+
 Json document(const std::vector<Contest>& contests, std::optional<double> mesh, const AllReduceBenchOptions& options) {
   Json json = Json::object(
       {{"schema", "dtrain.bench-allreduce/1"}, {"megabytes", options.megabytes}, {"by_unix_sockets", !options.by_tcp}});
@@ -233,6 +256,7 @@ Json document(const std::vector<Contest>& contests, std::optional<double> mesh, 
                                  {"algorithms", algorithms},
                                  {"best_of_gloo", contest.best_of_gloo().name},
                                  {"ratio", contest.ratio()},
+                                 {"encrypted_speed", contest.plain_tree() ? Json(speed_of_encrypted(contest)) : Json()},
                                  {"byte_ratio", byte_ratio(contest.ranks)}}));
   }
   json["contests"] = rows;
@@ -243,13 +267,16 @@ Json document(const std::vector<Contest>& contests, std::optional<double> mesh, 
 void answer(const Contest& contest, Reporter& reporter) {
   reporter.answer(fmt::format("{:>2} ranks{:>34}{:>10}{:>10}{:>10}", contest.ranks, "ms", "10 %", "90 %", "cpu ms"));
   for (const Times& times : contest.times) {
-    const std::string name = times.name == kTree ? "dtrain tree" : "gloo " + times.name;
+    const std::string name = (is_tree(times.name) ? "dtrain " : "gloo ") + times.name;
     reporter.answer(fmt::format("  {:<30}{:>10.1f}{:>10.1f}{:>10.1f}{:>10.1f}", name, 1e3 * times.median(),
                                 1e3 * quantile(times.seconds, 0.1), 1e3 * quantile(times.seconds, 0.9),
                                 1e3 * quantile(times.cpu_seconds, 0.5)));
   }
   reporter.answer(fmt::format("  the tree is {:.2f} times as fast as Gloo's best ({}), with {:.2f} times the bytes",
                               contest.ratio(), contest.best_of_gloo().name, byte_ratio(contest.ranks)));
+  if (contest.plain_tree() == nullptr) return;
+  reporter.answer(
+      fmt::format("  with encryption it has {:.2f} times the speed of the plain tree", speed_of_encrypted(contest)));
 }
 
 ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet&, Reporter& reporter) {

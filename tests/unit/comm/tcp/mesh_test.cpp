@@ -5,11 +5,13 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <list>
+#include <mutex>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/mesh.hpp>
-#include <dtrain/net/handshake.hpp>
+#include <dtrain/net/stream.hpp>
 
 #include "comm/tcp_world.hpp"
 #include "comm/world.hpp"
@@ -186,9 +188,11 @@ TEST(Mesh, FormsWhileStrangersKnock) {
         const std::string words = kind == 0 ? std::string(5000, '\xff') : std::string("dtrain\0\1", 8) + "half";
         if (kind <= 1) ::send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL);
         if (kind == 3) {
-          EXPECT_THROW(net::prove_and_verify(socket.get(), net::Role::connected, "guess", "", 1s), RemoteError);
+          net::Stream guess(std::move(socket), net::Role::connected, {"guess", tcp::kDataPurpose});
+          EXPECT_THROW(net::shake_hands(guess, Clock::now() + 1s), RemoteError);
+        } else {
+          open.push_back(std::move(socket));
         }
-        open.push_back(std::move(socket));
         if (open.size() > 40) open.clear();
         std::this_thread::sleep_for(1ms);
       }
@@ -198,13 +202,112 @@ TEST(Mesh, FormsWhileStrangersKnock) {
   expect_to_work(world.communicators);
 }
 
+TEST(Mesh, CarriesPlainDataWhereAllRanksSaySo) {
+  TcpWorld world(3, {.plain_data = true, .by_unix_sockets = false});
+  expect_to_work(world.communicators);
+}
+
+TEST(Mesh, IsNotMadeBetweenPlainAndEncryptedRanks) {
+  TcpWorld world(2, {.by_unix_sockets = false});
+  Endpoint plain({.secret = "the token of this job", .plain_data = true, .by_unix_sockets = false});
+  const std::vector<PeerAddress> ranks{plain.address(), world.plan.ranks[1]};
+  std::jthread other([&] { EXPECT_THROW(world.endpoints[1]->connect({2, 1, ranks}, 300ms), PeerLost); });
+  EXPECT_THROW(plain.connect({2, 0, ranks}, 300ms), PeerLost);
+}
+
+// Passes bytes on between a port of its own and another one, both ways, and keeps what it saw.
+class Detour {
+ public:
+  explicit Detour(const PeerAddress& to) : listening_(tcp::listen_on("127.0.0.1")) {
+    thread_ = std::jthread([this, to](const std::stop_token& stop) { carry(stop, to); });
+  }
+  PeerAddress address() const { return tcp::address_of(listening_.get()); }
+  std::string seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  void carry(const std::stop_token& stop, const PeerAddress& to) {
+    std::list<std::array<FileDescriptor, 2>> ways;
+    while (!stop.stop_requested()) {
+      if (FileDescriptor caller = tcp::accept_from(std::array{listening_.get()}, 1ms)) {
+        ways.push_back({std::move(caller), call(to)});
+      }
+      for (auto& way : ways) {
+        for (const int side : {0, 1})
+          pass(way[static_cast<std::size_t>(side)].get(), way[static_cast<std::size_t>(1 - side)].get());
+      }
+    }
+  }
+
+  void pass(int from, int to) {
+    std::string bytes(1 << 20, '\0');
+    const ssize_t got = ::recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got == 0) ::shutdown(to, SHUT_WR);
+    if (got <= 0) return;
+    bytes.resize(static_cast<std::size_t>(got));
+    for (std::size_t done = 0; done < bytes.size();) {
+      const ssize_t sent = ::send(to, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+      if (sent < 0 && errno != EAGAIN) return;
+      if (sent > 0) done += static_cast<std::size_t>(sent);
+    }
+    const std::lock_guard lock(mutex_);
+    seen_ += bytes;
+  }
+
+  FileDescriptor listening_;
+  std::mutex mutex_;
+  std::string seen_;
+  std::jthread thread_;
+};
+
+// Two ranks of which the lower one reaches the other by a detour. What the detour saw.
+std::string reduce_by_detour(bool plain_data, std::string_view message) {
+  TcpWorld world(2, {.plain_data = plain_data, .by_unix_sockets = false});
+  Detour detour(world.plan.ranks[1]);
+  const std::vector<PeerAddress> ranks{world.plan.ranks[0], detour.address()};
+  std::unique_ptr<Communicator> first, second;
+  {
+    std::jthread other([&] { second = world.endpoints[1]->connect({2, 1, ranks}, 10s); });
+    first = world.endpoints[0]->connect({2, 0, ranks}, 10s);
+  }
+  std::jthread other([&] { second->all_gather(std::as_bytes(std::span(message))); });
+  first->all_gather(std::as_bytes(std::span(message)));
+  other.join();
+  return detour.seen();
+}
+
+TEST(Mesh, HidesWhatRanksSendFromAListener) {
+  const std::string_view message = "the weights of a model that is worth something";
+  EXPECT_NE(reduce_by_detour(true, message).find(message), std::string::npos);
+  EXPECT_EQ(reduce_by_detour(false, message).find(message), std::string::npos);
+}
+
+TEST(Mesh, TakesNoCallThatWasLedToAnotherRank) {
+  TcpWorld world(3, {.by_unix_sockets = false});
+  Detour detour(world.plan.ranks[2]);
+  const std::vector<PeerAddress> led{world.plan.ranks[0], detour.address(), world.plan.ranks[2]};
+  std::vector<std::jthread> others;
+  others.emplace_back([&] { EXPECT_THROW(world.endpoints[1]->connect({2, 1, world.plan.ranks}, 300ms), PeerLost); });
+  others.emplace_back([&] {  // which both reach
+    try {
+      world.endpoints[2]->connect({2, 2, world.plan.ranks}, 300ms);
+    } catch (const PeerLost&) {
+    }
+  });
+  EXPECT_THROW(world.endpoints[0]->connect({2, 0, led}, 300ms), PeerLost);
+}
+
 TEST(Mesh, OpensNothingForAStrangerWhoSaysThatItIsARank) {
-  const std::string hello = tcp::hello_of({7, 2, 3});
-  EXPECT_EQ(tcp::caller_of(hello)->rank, 2);
+  const std::string hello = tcp::hello_of({.generation = 7, .rank = 1, .ranks = 3, .called = 2}).substr(1);
+  EXPECT_EQ(tcp::caller_of(hello)->called, 2);
   EXPECT_FALSE(tcp::caller_of(hello + " 1"));
-  EXPECT_FALSE(tcp::caller_of(tcp::hello_of({7, 3, 3})));
-  EXPECT_FALSE(tcp::caller_of(tcp::hello_of({7, -1, 3})));
-  EXPECT_FALSE(tcp::caller_of("dtrain data 1 7 2"));
+  EXPECT_FALSE(tcp::caller_of("7 2 3 2 encrypted"));
+  EXPECT_FALSE(tcp::caller_of("7 1 3 3 encrypted"));
+  EXPECT_FALSE(tcp::caller_of("7 -1 3 2 encrypted"));
+  EXPECT_FALSE(tcp::caller_of("7 1 3 2 hidden"));
+  EXPECT_FALSE(tcp::caller_of("7 1 3 2"));
   EXPECT_FALSE(tcp::caller_of(""));
 }
 

@@ -3,7 +3,7 @@
 #include <random>
 
 #include <dtrain/net/channel.hpp>
-#include <dtrain/net/handshake.hpp>
+#include <dtrain/net/stream.hpp>
 
 #include "net/running_port.hpp"
 #include "server/frames.hpp"
@@ -147,12 +147,19 @@ TEST(Connect, GivesUpAtItsDeadlineWhenTheOtherSideSaysNothing) {
 // A peer that knows the secret and then breaks the rules.
 struct Proven : Port {
   Ear ear;
-  FileDescriptor socket = connect_as_stranger();
+  Stream stream{connect_as_stranger(), Role::connected, {"token", "control"}};
   ChannelPtr theirs;
   Proven() {
-    prove_and_verify(socket.get(), Role::connected, "token", "dtrain control 1", 10s);
+    shake_hands(stream, soon());
     theirs = accepted.take();
     theirs->listen(ear.events());
+  }
+  static StreamClock::time_point soon() { return StreamClock::now() + 10s; }
+  void write(std::string_view bytes) {
+    try {
+      write_all(stream, bytes, soon());
+    } catch (const RemoteError&) {  // the other side has had enough
+    }
   }
 };
 
@@ -161,7 +168,7 @@ TEST(Channel, PutsTornFramesTogether) {
   const std::string frame = frame_header(5) + "hello";
   for (int round = 0; round < 3; ++round) {
     for (char byte : frame) {
-      write_raw(peer.socket, {&byte, 1});
+      peer.write({&byte, 1});
       if (round == 0) std::this_thread::sleep_for(1ms);
     }
     EXPECT_EQ(peer.ear.frames.take(), "hello");
@@ -170,16 +177,16 @@ TEST(Channel, PutsTornFramesTogether) {
 
 TEST(Channel, ClosesWhenAFrameIsTooLargeAndKeepsWhatCameBefore) {
   Proven peer;
-  write_raw(peer.socket, frame_header(2) + "ok" + frame_header(kMaxFrame + 1) + "xxxx");
+  peer.write(frame_header(2) + "ok" + frame_header(kMaxFrame + 1) + "xxxx");
   EXPECT_EQ(peer.ear.frames.take(), "ok");
   EXPECT_NE(peer.ear.ends.take().find("announces a frame"), std::string::npos);
-  EXPECT_EQ(read_raw(peer.socket), "");
+  EXPECT_THROW(read_exactly(peer.stream, 1, peer.soon()), RemoteError);
 }
 
 TEST(Channel, GivesNoHalfFrame) {
   Proven peer;
-  write_raw(peer.socket, frame_header(10) + "half");
-  peer.socket = FileDescriptor();
+  peer.write(frame_header(10) + "half");
+  peer.stream = Stream();
   EXPECT_EQ(peer.ear.ends.take(), "the peer closed the connection");
   EXPECT_TRUE(peer.ear.frames.stays_empty());
 }
@@ -188,8 +195,8 @@ TEST(Channel, SurvivesAnyBytesAfterTheProof) {
   std::mt19937 random(2);
   for (int i = 0; i < 50; ++i) {
     Proven peer;
-    write_raw(peer.socket, random_bytes(random));
-    peer.socket = FileDescriptor();
+    peer.write(random_bytes(random));
+    peer.stream = Stream();
     peer.ear.ends.take();
   }
 }

@@ -1,0 +1,242 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/net/stream.hpp>
+
+namespace dtrain::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+const StreamKey kKey{"the token of this job", "data"};
+
+struct Sockets {
+  FileDescriptor connected, accepted;
+  Sockets() {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    connected = FileDescriptor(ends[0]);
+    accepted = FileDescriptor(ends[1]);
+  }
+};
+
+StreamClock::time_point soon() { return StreamClock::now() + 10s; }
+
+struct Pair {
+  Stream connected, accepted;
+};
+
+// Both ends after their handshake, over sockets that may lead through a relay.
+Pair shake_hands_of(FileDescriptor connected, FileDescriptor accepted, const StreamLimits& limits = {}) {
+  Pair pair{Stream(std::move(connected), Role::connected, kKey, limits),
+            Stream(std::move(accepted), Role::accepted, kKey, limits)};
+  auto peer = std::async(std::launch::async, [&] { shake_hands(pair.connected, soon()); });
+  shake_hands(pair.accepted, soon());
+  peer.get();
+  return pair;
+}
+
+Pair make_pair_of(const StreamLimits& limits = {}) {
+  Sockets sockets;
+  return shake_hands_of(std::move(sockets.connected), std::move(sockets.accepted), limits);
+}
+
+// Why each side gave up; empty: it did not.
+std::pair<std::string, std::string> refusals(const StreamKey& connected_key, const StreamKey& accepted_key) {
+  Sockets sockets;
+  const auto try_it = [](FileDescriptor socket, Role role, const StreamKey& key) -> std::string {
+    try {
+      Stream stream(std::move(socket), role, key);
+      shake_hands(stream, soon());
+      return {};
+    } catch (const RemoteError& error) {
+      return error.what();
+    }
+  };
+  auto peer = std::async(std::launch::async, try_it, std::move(sockets.connected), Role::connected, connected_key);
+  std::string accepted = try_it(std::move(sockets.accepted), Role::accepted, accepted_key);
+  return {peer.get(), accepted};
+}
+
+std::string pattern(std::size_t size) {
+  std::string bytes(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 + i / 253);
+  return bytes;
+}
+
+// Carries bytes between an outer and an inner pair of sockets, and lets a test look at them and change them.
+class Relay {
+ public:
+  using Touch = std::function<void(std::string& bytes, bool from_connected)>;
+  explicit Relay(Touch touch) : touch_(std::move(touch)) {
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested() && carry()) {
+      }
+    });
+  }
+  Pair shake_hands() { return shake_hands_of(std::move(left_.connected), std::move(right_.accepted)); }
+  void inject(const std::string& bytes) { ::send(right_.connected.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+
+ private:
+  bool carry() {
+    pollfd entries[2] = {{left_.accepted.get(), POLLIN, 0}, {right_.connected.get(), POLLIN, 0}};
+    ::poll(entries, 2, 20);
+    for (int side = 0; side < 2; ++side) {
+      if ((entries[side].revents & (POLLIN | POLLHUP)) == 0) continue;
+      std::string bytes(64 << 10, '\0');
+      const ssize_t got = ::recv(entries[side].fd, bytes.data(), bytes.size(), 0);
+      if (got <= 0) return false;
+      bytes.resize(static_cast<std::size_t>(got));
+      touch_(bytes, side == 0);
+      ::send(entries[1 - side].fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    }
+    return true;
+  }
+
+  Touch touch_;
+  Sockets left_, right_;
+  std::jthread thread_;
+};
+
+TEST(Stream, CarriesBytesBothWays) {
+  Pair pair = make_pair_of();
+  EXPECT_TRUE(pair.accepted.is_encrypted());
+  write_all(pair.connected, "from connected", soon());
+  write_all(pair.accepted, "from accepted", soon());
+  EXPECT_EQ(read_exactly(pair.accepted, 14, soon()), "from connected");
+  EXPECT_EQ(read_exactly(pair.connected, 13, soon()), "from accepted");
+}
+
+TEST(Stream, CarriesMegabytesInOrderWhateverTheBatch) {
+  const std::string sent = pattern(9'000'001);
+  for (const std::size_t batch : {std::size_t{20} << 10, std::size_t{256} << 10}) {
+    Pair pair = make_pair_of({.batch = batch});
+    pair.accepted.expect_bulk();
+    auto peer = std::async(std::launch::async, [&] { write_all(pair.connected, sent, soon()); });
+    EXPECT_TRUE(read_exactly(pair.accepted, sent.size(), soon()) == sent);
+    peer.get();
+  }
+}
+
+TEST(Stream, ChangesItsKeysWithoutLosingAByte) {
+  Pair pair = make_pair_of({.records_of_one_key = 3});
+  const std::string sent = pattern(2'000'000);
+  for (Stream* from : {&pair.connected, &pair.accepted}) {
+    Stream& to = from == &pair.connected ? pair.accepted : pair.connected;
+    auto peer = std::async(std::launch::async, [&] { write_all(*from, sent, soon()); });
+    EXPECT_TRUE(read_exactly(to, sent.size(), soon()) == sent);
+    peer.get();
+  }
+}
+
+TEST(Stream, GoesOnPlainWithoutLosingAByte) {
+  Pair pair = make_pair_of();
+  write_all(pair.connected, "?", soon());
+  EXPECT_EQ(read_exactly(pair.accepted, 1, soon()), "?");
+  write_all(pair.accepted, "!", soon());
+  pair.accepted.continue_plain();
+  write_all(pair.accepted, "plain", soon());
+  EXPECT_EQ(read_exactly(pair.connected, 1, soon()), "!");
+  pair.connected.continue_plain();
+  EXPECT_EQ(read_exactly(pair.connected, 5, soon()), "plain");
+  EXPECT_FALSE(pair.connected.is_encrypted());
+}
+
+TEST(Stream, RefusesAnotherSecretAndSaysSoToBothSides) {
+  const auto [connected, accepted] = refusals({"guess", "data"}, kKey);
+  EXPECT_NE(accepted.find("does not know the job's token"), std::string::npos) << accepted;
+  EXPECT_NE(connected.find("another token"), std::string::npos) << connected;
+}
+
+TEST(Stream, RefusesAnotherPurpose) {
+  const auto [connected, accepted] = refusals({kKey.secret, "control"}, kKey);
+  EXPECT_NE(accepted, "");
+  EXPECT_NE(connected.find("another kind of port"), std::string::npos) << connected;
+  EXPECT_THROW(Stream(FileDescriptor(), Role::accepted, {"", "data"}), UsageError);
+}
+
+TEST(Stream, RefusesAPeerThatSpeaksSomethingElse) {
+  for (const Role role : {Role::accepted, Role::connected}) {
+    Sockets sockets;
+    const std::string request = "GET / HTTP/1.1\r\nHost: somewhere.example\r\nAccept: */*\r\n\r\n";
+    ASSERT_GT(::send(sockets.connected.get(), request.data(), request.size(), 0), 0);
+    Stream stream(std::move(sockets.accepted), role, kKey);
+    EXPECT_THROW(shake_hands(stream, soon()), RemoteError);
+  }
+}
+
+TEST(Stream, EndsAtTheDeadlineWhenThePeerIsSilentAndAtOnceWhenItIsGone) {
+  Sockets silent, gone;
+  Stream stream(std::move(silent.accepted), Role::accepted, kKey);
+  EXPECT_THROW(shake_hands(stream, StreamClock::now() + 50ms), RemoteError);
+  gone.connected = FileDescriptor();
+  Stream lonely(std::move(gone.accepted), Role::connected, kKey);
+  EXPECT_THROW(shake_hands(lonely, soon()), RemoteError);
+}
+
+TEST(Stream, HidesWhatItCarriesFromAListener) {
+  std::string seen;
+  Relay relay([&](std::string& bytes, bool) { seen += bytes; });
+  Pair pair = relay.shake_hands();
+  const std::string secret = "aws_secret_access_key=wJalrXUtnFEMI";
+  write_all(pair.connected, secret, soon());
+  EXPECT_EQ(read_exactly(pair.accepted, secret.size(), soon()), secret);
+  EXPECT_EQ(seen.find("aws_secret"), std::string::npos);
+  EXPECT_EQ(seen.find(kKey.secret), std::string::npos);
+}
+
+TEST(Stream, EndsWhenARelayChangesAByte) {
+  std::atomic<bool> change{false};
+  Relay relay([&](std::string& bytes, bool from_connected) {
+    if (change && from_connected) bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  });
+  Pair pair = relay.shake_hands();
+  change = true;
+  write_all(pair.connected, "launch nothing", soon());
+  EXPECT_THROW(read_exactly(pair.accepted, 1, soon()), RemoteError);
+}
+
+TEST(Stream, EndsWhenARelayAddsAFrameOrRepeatsOne) {
+  std::string last;
+  for (const bool repeats : {false, true}) {
+    Relay relay([&](std::string& bytes, bool from_connected) {
+      if (from_connected) last = bytes;
+    });
+    Pair pair = relay.shake_hands();
+    write_all(pair.connected, "first", soon());
+    EXPECT_EQ(read_exactly(pair.accepted, 5, soon()), "first");
+    relay.inject(repeats ? last : std::string("\x04\0\0\0gate", 8));
+    EXPECT_THROW(read_exactly(pair.accepted, 1, soon()), RemoteError);
+  }
+}
+
+TEST(Stream, RefusesARecordedConnection) {
+  std::string recorded;
+  {
+    Relay relay([&](std::string& bytes, bool from_connected) {
+      if (from_connected) recorded += bytes;
+    });
+    Pair pair = relay.shake_hands();
+    write_all(pair.connected, "add a worker", soon());
+    EXPECT_EQ(read_exactly(pair.accepted, 12, soon()), "add a worker");
+  }
+  Sockets sockets;
+  ASSERT_GT(::send(sockets.connected.get(), recorded.data(), recorded.size(), 0), 0);
+  Stream stream(std::move(sockets.accepted), Role::accepted, kKey);
+  EXPECT_THROW(shake_hands(stream, soon()), RemoteError);
+}
+
+TEST(Stream, KnowsTheUserAtTheOtherEndOfAUnixSocket) {
+  Sockets sockets;
+  EXPECT_TRUE(is_same_user(sockets.accepted.get()));
+}
+
+}  // namespace
+}  // namespace dtrain::net
