@@ -12,7 +12,8 @@ if(DTRAIN_SANITIZE)
 endif()
 
 add_library(dtrain_warnings INTERFACE)
-target_compile_options(dtrain_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+target_compile_options(dtrain_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)  # include/dtrain/base/mutex.hpp
 
 # The headers that most sources begin with, compiled once. Parsing them was two thirds of the time of a build.
 option(DTRAIN_PCH "Precompile the standard headers, fmt and base's" ON)

@@ -102,7 +102,7 @@ void Console::error(const Error& error) {
 }
 
 void Console::progress(std::string_view line) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   draw(line);
 }
 
@@ -125,7 +125,7 @@ std::string Console::paint_answer(Style style, std::string_view text) const {
 std::string Console::paint_note(Style style, std::string_view text) const { return paint(color_notes_, style, text); }
 
 void Console::write_line(std::string_view line) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   draw({});
   std::string whole(line);
   whole += '\n';

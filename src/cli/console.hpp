@@ -3,10 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/reporter.hpp>
 
 namespace dtrain::cli {
@@ -36,11 +36,11 @@ class Console final : public Reporter {
  private:
   std::string paint_note(Style style, std::string_view text) const;
   void write_line(std::string_view line);
-  void draw(std::string_view line);  // with the mutex
+  void draw(std::string_view line) DTRAIN_REQUIRES(mutex_);
   ReportOptions options_;
   bool color_answers_ = false, color_notes_ = false, draws_progress_ = false;
-  std::mutex mutex_;
-  bool line_is_drawn_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  bool line_is_drawn_ DTRAIN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dtrain::cli

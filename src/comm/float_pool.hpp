@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
+
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::comm {
 
@@ -12,7 +13,7 @@ class FloatPool {
  public:
   std::vector<float> take(std::int64_t size) {  // any content
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!spare_.empty() && static_cast<std::int64_t>(spare_.back().size()) == size) {
         std::vector<float> buffer = std::move(spare_.back());
         spare_.pop_back();
@@ -24,13 +25,13 @@ class FloatPool {
   }
   void give(std::vector<float>&& buffer) {
     if (buffer.empty()) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     spare_.push_back(std::move(buffer));
   }
 
  private:
-  std::mutex mutex_;  // guards spare_
-  std::vector<std::vector<float>> spare_;
+  Mutex mutex_;
+  std::vector<std::vector<float>> spare_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace dtrain::comm

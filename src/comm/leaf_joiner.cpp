@@ -31,7 +31,7 @@ LeafJoiner::~LeafJoiner() {
 
 std::span<float> LeafJoiner::leaf(int shard) {
   DTRAIN_CHECK(shard >= span_.first && shard < span_.last, "a shard of another rank");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<float>& memory = leaf_of(shard).memory;
   if (memory.empty()) memory = pool_.take(shape_.size);
   return memory;

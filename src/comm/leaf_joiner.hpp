@@ -5,10 +5,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/comm/tree.hpp>
 
 #include "buckets.hpp"
@@ -62,7 +62,7 @@ class LeafJoiner {
   const std::vector<Bucket> buckets_;
   FloatPool& pool_;
   const std::function<void(const Piece&)> on_piece_;
-  std::mutex mutex_;  // guards the creation of memory
+  Mutex mutex_;  // held while the memory of a leaf is created; ready() orders all later accesses
   std::vector<Leaf> leaves_;
   // [bucket][heap number of a node]: the children of the node that are complete.
   std::vector<std::atomic<std::uint8_t>> children_;

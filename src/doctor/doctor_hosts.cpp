@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
@@ -103,7 +102,7 @@ class Rounds {
     const Json answer = Json::parse(said, hosts_.names[host]);
     const double there = static_cast<double>(answer.at("time_ns").as_integer()) * 1e-9;
     HostDiagnosis& report = reports_[host];
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     report.facts.answered = true;
     report.facts.clock_at_least = there - heard;
     report.facts.clock_at_most = there - seconds_since_1970(asked);
@@ -119,7 +118,7 @@ class Rounds {
 
   // A host that answered is asked to stop in the end: that is no failure of it.
   void end_serving(std::size_t host, const std::optional<launcher::HostFailure>& failure) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     HostDiagnosis& report = reports_[host];
     if (report.facts.answered) return;
     report.ending = failure ? launcher::ending_of(failure) : launcher::HostEnding::failed;
@@ -131,8 +130,8 @@ class Rounds {
   }
 
   void wait_for_answers() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return settled_ == reports_.size(); });
+    const MutexLock lock(mutex_);
+    while (settled_ < reports_.size()) changed_.wait(mutex_);
   }
 
   void reach(std::stop_token stop) {
@@ -193,9 +192,9 @@ class Rounds {
   launcher::ProgramCopy program_;
   std::vector<HostDiagnosis> reports_;  // in the first round guarded by mutex_
   std::vector<Json> answers_;           // likewise
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t settled_ = 0;  // hosts that answered or failed; guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::size_t settled_ DTRAIN_GUARDED_BY(mutex_) = 0;  // hosts that answered or failed
 };
 
 }  // namespace

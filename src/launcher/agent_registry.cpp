@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/net/channel.hpp>
 
 namespace dtrain::launcher {
@@ -24,24 +23,24 @@ class OneAnswer {
   }
 
   std::optional<std::string> wait(std::chrono::milliseconds deadline) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, deadline, [&] { return over_; });
+    const MutexLock lock(mutex_);
+    changed_.wait_for(mutex_, deadline, [this]() DTRAIN_REQUIRES(mutex_) { return over_; });
     return frame_.empty() ? std::nullopt : std::optional(frame_);
   }
 
  private:
   void take(std::string frame, const std::string&) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (over_) return;
     frame_ = std::move(frame);
     over_ = true;
     changed_.notify_all();
   }
 
-  std::mutex mutex_;  // guards the members below
-  std::condition_variable changed_;
-  std::string frame_;
-  bool over_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::string frame_ DTRAIN_GUARDED_BY(mutex_);
+  bool over_ DTRAIN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include <dtrain/launcher/fan_out.hpp>
 
 #include <algorithm>
-#include <mutex>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/parallel.hpp>
 
 namespace dtrain::launcher {
@@ -33,12 +33,12 @@ std::optional<HostFailure> work_on(std::size_t host, const net::SshTarget& targe
 
 void fan_out(const std::vector<net::SshTarget>& hosts, const FanOutOptions& options, const HostWork& work,
              const HostEnd& end) {
-  std::mutex mutex;  // guards threw and calls of end
+  Mutex mutex;  // guards threw and calls of end
   bool threw = false;
   try_each_in_parallel(hosts.size(), static_cast<std::size_t>(std::max(1, options.parallel)), [&](std::size_t host) {
     const auto began = std::chrono::steady_clock::now();
     const std::optional<HostFailure> failure = work_on(host, hosts[host], options, work);
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (threw) return;
     threw = true;  // unless it returns
     end(host, failure, std::chrono::steady_clock::now() - began);

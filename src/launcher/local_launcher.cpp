@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <future>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/elastic/agent.hpp>
@@ -84,8 +83,8 @@ struct LocalLauncher::State {
   }
 
   std::vector<Start> wait_for_starts(std::stop_token stop) {
-    std::unique_lock lock(mutex);
-    wake.wait_for(lock, stop, kPoll, [&] { return !starts.empty(); });
+    const MutexLock lock(mutex);
+    wake.wait_for(mutex, stop, kPoll, [this]() DTRAIN_REQUIRES(mutex) { return !starts.empty(); });
     return std::exchange(starts, {});
   }
 
@@ -112,9 +111,9 @@ struct LocalLauncher::State {
 
   std::vector<std::string> command;
   std::vector<Agent> agents;  // used by the thread alone
-  std::mutex mutex;           // guards starts
-  std::condition_variable_any wake;
-  std::vector<Start> starts;
+  Mutex mutex;
+  StoppableCondVar wake;
+  std::vector<Start> starts DTRAIN_GUARDED_BY(mutex);
   std::jthread thread;
 };
 
@@ -134,7 +133,7 @@ void LocalLauncher::start(const elastic::HostLine&, const elastic::AgentOrder& j
   State::Start start([state = state_.get(), join] { state->agents.push_back(state->start_agent(join)); });
   std::future<void> started = start.get_future();
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->starts.push_back(std::move(start));
   }
   state_->wake.notify_one();

@@ -37,7 +37,7 @@ ProgramCopy::Ready ProgramCopy::make_ready(net::SshSession& session) {
 }
 
 const ProgramCopy::Facts& ProgramCopy::facts() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!known_) facts_ = bundle_.empty() ? Facts{hash_of(kSelf), {}} : read_bundle();
   known_ = true;
   return facts_;

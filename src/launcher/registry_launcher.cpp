@@ -1,11 +1,11 @@
 #include <dtrain/launcher/registry_launcher.hpp>
 
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
 #include <dtrain/net/channel.hpp>
@@ -30,13 +30,13 @@ struct RegistryLauncher::State {
   }
 
   void ask(const Json& question, std::uint64_t number, Failed failed) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!channel) connect();
     waiting[number] = std::move(failed);
     channel->send(question.dump());
   }
 
-  void connect() {
+  void connect() DTRAIN_REQUIRES(mutex) {
     channel = net::connect_channel(loop, registry.address, registry.port, registry.token, kConnectDeadline);
     channel->listen({.on_frame = [this](const std::string& frame) { hear(frame); },
                      .on_close = [this](const std::string& reason) { lose(reason); }});
@@ -47,14 +47,14 @@ struct RegistryLauncher::State {
     const Json* number = answer.find("id");
     const Json* error = answer.find("error");
     if (!number) return;
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     auto node = waiting.extract(static_cast<std::uint64_t>(number->as_integer()));
     lock.unlock();
     if (!node.empty() && error) node.mapped()(error->as_string());
   }
 
   void lose(const std::string& reason) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     channel.reset();
     const auto lost = std::exchange(waiting, {});
     lock.unlock();
@@ -63,10 +63,10 @@ struct RegistryLauncher::State {
 
   const AgentRegistry registry;
   const std::string announce;
-  std::mutex mutex;  // guards the next three members
-  std::shared_ptr<net::Channel> channel;
-  std::map<std::uint64_t, Failed> waiting;  // starts without an answer, by number
-  std::uint64_t last = 0;
+  Mutex mutex;
+  std::shared_ptr<net::Channel> channel DTRAIN_GUARDED_BY(mutex);
+  std::map<std::uint64_t, Failed> waiting DTRAIN_GUARDED_BY(mutex);  // starts without an answer, by number
+  std::uint64_t last DTRAIN_GUARDED_BY(mutex) = 0;
   net::Loop loop;
   std::thread thread;
 };
@@ -78,7 +78,7 @@ RegistryLauncher::~RegistryLauncher() = default;
 void RegistryLauncher::start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) {
   std::uint64_t number = 0;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     number = ++state_->last;
   }
   const Json order = Json::object({{"ask", "start"},

@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/launcher/program_copy.hpp>
 #include <dtrain/launcher/sync.hpp>
@@ -68,13 +67,13 @@ class SharedFiles {
 
  private:
   const SyncTree& tree(const SshLauncherOptions& options) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!tree_) tree_ = read_tree(options.copy_from, options.not_copied);
     return *tree_;
   }
 
-  std::mutex mutex_;  // guards the first assignment of tree_
-  std::optional<SyncTree> tree_;
+  Mutex mutex_;
+  std::optional<SyncTree> tree_ DTRAIN_GUARDED_BY(mutex_);  // set once, and never changed afterwards
 };
 
 void start_one(const elastic::HostLine& host, elastic::AgentOrder join, const SshLauncherOptions& options,
@@ -129,7 +128,7 @@ struct SshLauncher::State {
   }
 
   void add(Start start) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     waiting.push_back(std::move(start));
     if (waiting.size() > idle && threads.size() < static_cast<std::size_t>(options.parallel)) {
       threads.emplace_back([this](const std::stop_token& token) { work(token); });
@@ -138,10 +137,10 @@ struct SshLauncher::State {
   }
 
   void work(const std::stop_token& token) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     while (!token.stop_requested()) {
       ++idle;
-      wake.wait(lock, token, [&] { return !waiting.empty(); });
+      wake.wait(mutex, token, [this]() DTRAIN_REQUIRES(mutex) { return !waiting.empty(); });
       --idle;
       if (token.stop_requested()) return;
       const Start start = std::move(waiting.front());
@@ -165,11 +164,11 @@ struct SshLauncher::State {
   ProgramCopy program;
   SharedFiles files;
   std::stop_source stop;
-  std::mutex mutex;  // guards the members below
-  std::condition_variable_any wake;
-  std::deque<Start> waiting;
-  std::size_t idle = 0;               // threads that wait for a start
-  std::vector<std::jthread> threads;  // last: joined before the other members are destroyed
+  Mutex mutex;
+  StoppableCondVar wake;
+  std::deque<Start> waiting DTRAIN_GUARDED_BY(mutex);
+  std::size_t idle DTRAIN_GUARDED_BY(mutex) = 0;               // threads that wait for a start
+  std::vector<std::jthread> threads DTRAIN_GUARDED_BY(mutex);  // last: joined before the other members are destroyed
 };
 
 SshLauncher::SshLauncher(SshLauncherOptions options) : state_(std::make_unique<State>(std::move(options))) {}

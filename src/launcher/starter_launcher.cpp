@@ -9,15 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
@@ -118,14 +117,17 @@ struct StarterLauncher::State {
   }
 
   void work(const std::stop_token& stop) {
-    std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, stop, kPoll, [&] { return stop.stop_requested(); })) {
-      std::vector<Running> looked_at = std::exchange(all, {});
-      lock.unlock();
+    for (; !stop.stop_requested(); sleep_unless_stopped(stop, kPoll)) {
+      std::vector<Running> looked_at = take_all();
       look_at(looked_at);
-      lock.lock();
+      const MutexLock lock(mutex);
       std::ranges::move(looked_at, std::back_inserter(all));
     }
+  }
+
+  std::vector<Running> take_all() {
+    const MutexLock lock(mutex);
+    return std::exchange(all, {});
   }
 
   // Removes the starters that ended.
@@ -172,32 +174,32 @@ struct StarterLauncher::State {
 
   // No `Failed` is called from here on.
   void end_all() {
-    for (Running& running : all) {
+    std::vector<Running> left = take_all();
+    for (Running& running : left) {
       running.failed = nullptr;
       if (running.took_join()) continue;
       forget(running);
       end(running);
     }
     if (options.job_goes_on && options.job_goes_on()) return;
-    if (gone_within(kLastTime)) return;
-    for (Running& running : all) end(running);
-    if (gone_within(kGrace)) return;
-    for (const Running& running : all) {
+    if (gone_within(kLastTime, left)) return;
+    for (Running& running : left) end(running);
+    if (gone_within(kGrace, left)) return;
+    for (const Running& running : left) {
       kill_session(running.process, {});
       wait_for_end(running.process);
     }
   }
 
-  bool gone_within(std::chrono::milliseconds time) {
+  bool gone_within(std::chrono::milliseconds time, std::vector<Running>& left) const {
     const auto until = Clock::now() + time;
-    for (look_at(all); !all.empty() && Clock::now() < until; look_at(all)) std::this_thread::sleep_for(10ms);
-    return all.empty();
+    for (look_at(left); !left.empty() && Clock::now() < until; look_at(left)) std::this_thread::sleep_for(10ms);
+    return left.empty();
   }
 
   StarterLauncherOptions options;
-  std::mutex mutex;  // guards `all` while the thread runs
-  std::condition_variable_any wake;
-  std::vector<Running> all;
+  Mutex mutex;
+  std::vector<Running> all DTRAIN_GUARDED_BY(mutex);
   std::jthread thread;
 };
 
@@ -213,7 +215,7 @@ StarterLauncher::~StarterLauncher() {
 void StarterLauncher::start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) {
   try {
     State::Running running = state_->start(host, join, std::move(failed));
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->all.push_back(std::move(running));
   } catch (const UsageError&) {
     throw;

@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <condition_variable>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
 #include <dtrain/net/http_exchange.hpp>
@@ -144,8 +143,7 @@ struct YarnLauncher::State {
         kill_quietly(id);
         return "";
       }
-      std::unique_lock lock(mutex);
-      wake.wait_for(lock, stop, kLook, [] { return false; });
+      sleep_unless_stopped(stop, kLook);
       if (stopped) std::this_thread::sleep_for(200ms);
     }
   }
@@ -159,8 +157,6 @@ struct YarnLauncher::State {
 
   const YarnLauncherOptions options;
   const ResourceManager manager;
-  std::mutex mutex;  // used with `wake`; guards nothing
-  std::condition_variable_any wake;
   std::list<std::jthread> threads;
 };
 

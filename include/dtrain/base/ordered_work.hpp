@@ -1,14 +1,14 @@
 // Many items that several threads make, and one thread uses in their order.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain {
 
@@ -25,7 +25,7 @@ class OrderedWork {
   }
   ~OrderedWork() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       begun_ = count_;
     }
     room_.notify_all();
@@ -47,9 +47,9 @@ class OrderedWork {
   };
 
   void work() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (;;) {
-      room_.wait(lock, [this] { return begun_ == count_ || begun_ < taken_ + slots_.size(); });
+      while (begun_ < count_ && begun_ >= taken_ + slots_.size()) room_.wait(mutex_);
       if (begun_ == count_) return;
       const std::size_t i = begun_++;
       lock.unlock();
@@ -66,8 +66,8 @@ class OrderedWork {
   }
 
   Slot wait_for(std::size_t i) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return slots_[i % slots_.size()].full(); });
+    MutexLock lock(mutex_);
+    while (!slots_[i % slots_.size()].full()) done_.wait(mutex_);
     Slot slot = std::exchange(slots_[i % slots_.size()], {});
     taken_ = i + 1;
     lock.unlock();
@@ -78,10 +78,10 @@ class OrderedWork {
   const std::size_t count_;
   const Make& make_;
   const Take& take_;
-  std::mutex mutex_;
-  std::condition_variable room_, done_;
-  std::size_t begun_ = 0, taken_ = 0;  // guarded by mutex_, as the slots
-  std::vector<Slot> slots_;
+  Mutex mutex_;
+  CondVar room_, done_;
+  std::size_t begun_ DTRAIN_GUARDED_BY(mutex_) = 0, taken_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  std::vector<Slot> slots_ DTRAIN_GUARDED_BY(mutex_);
   std::vector<std::jthread> threads_;
 };
 

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include <dtrain/base/cpus.hpp>
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain {
 
@@ -27,13 +27,13 @@ template <typename Act>
 void for_each_in_parallel(std::size_t count, const Act& act) {
   std::atomic<std::size_t> next{0};
   std::exception_ptr thrown;
-  std::mutex mutex;  // guards thrown
+  Mutex mutex;  // guards thrown
   run_on_threads(std::min<std::size_t>(count, static_cast<std::size_t>(usable_cpus())), [&] {
     try {
       for (std::size_t i = next++; i < count; i = next++) act(i);
     } catch (...) {
       next = count;
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (!thrown) thrown = std::current_exception();
     }
   });

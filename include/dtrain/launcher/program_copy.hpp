@@ -1,11 +1,11 @@
 // This program on other machines: found there, or copied to them. Members may be called from any thread.
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/launcher/program_files.hpp>
 #include <dtrain/net/ssh.hpp>
 
@@ -40,10 +40,10 @@ class ProgramCopy {
   void check_same(net::SshSession& session);
 
   std::vector<std::string> command_;
-  Path bundle_;         // its folder; empty: no bundle
-  std::mutex mutex_;    // guards the members below
-  bool known_ = false;  // true: facts_ is set
-  Facts facts_;
+  Path bundle_;  // its folder; empty: no bundle
+  Mutex mutex_;
+  bool known_ DTRAIN_GUARDED_BY(mutex_) = false;  // true: facts_ is set
+  Facts facts_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace dtrain::launcher

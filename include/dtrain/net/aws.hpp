@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::net {
 
@@ -41,8 +41,8 @@ class DelegatedCredentials {
   std::optional<AwsCredentials> latest() const;  // nullopt: none came yet
 
  private:
-  mutable std::mutex mutex_;
-  std::optional<AwsCredentials> latest_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::optional<AwsCredentials> latest_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 // What a person said; what is empty comes from the environment, then from the files in ~/.aws.

@@ -12,8 +12,8 @@ ThreadPool::ThreadPool(int threads) {
 
 ThreadPool::~ThreadPool() {
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return busy_ == 0; });
+    const MutexLock lock(mutex_);
+    while (busy_ > 0) changed_.wait(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -21,8 +21,8 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::start(std::function<void(int)> work) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return busy_ == 0; });
+  const MutexLock lock(mutex_);
+  while (busy_ > 0) changed_.wait(mutex_);
   work_ = std::move(work);
   busy_ = size();
   ++round_;
@@ -30,17 +30,17 @@ void ThreadPool::start(std::function<void(int)> work) {
 }
 
 void ThreadPool::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return busy_ == 0; });
+  const MutexLock lock(mutex_);
+  while (busy_ > 0) changed_.wait(mutex_);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void ThreadPool::serve(int thread) {
   omp_set_num_threads(1);  // of this thread only: the library asks for it at each primitive
   std::uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || round_ != seen; });
+    while (!stopping_ && round_ == seen) changed_.wait(mutex_);
     if (stopping_) return;
     seen = round_;
     lock.unlock();

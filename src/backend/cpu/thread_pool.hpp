@@ -7,12 +7,12 @@
 #pragma once
 
 #include <barrier>
-#include <condition_variable>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::backend::cpu {
 
@@ -35,13 +35,13 @@ class ThreadPool {
  private:
   void serve(int thread);
 
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  std::function<void(int)> work_;
-  std::uint64_t round_ = 0;
-  int busy_ = 0;
-  bool stopping_ = false;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::function<void(int)> work_;  // set while no thread is busy, and called without the mutex
+  std::uint64_t round_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  int busy_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  bool stopping_ DTRAIN_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ DTRAIN_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/cluster/change.hpp>
 
 #include "ec2_fields.hpp"
@@ -114,7 +114,7 @@ class Provisioner {
   // One mount target in every zone with nodes.
   void make_mount_targets() {
     if (!plan_.has(Step::mount_target)) return;
-    std::mutex mutex;
+    Mutex mutex;
     std::vector<std::function<void()>> pieces;
     for (const Subnet& subnet : account_.subnets) {
       const auto is_in = [&](const auto& one) { return one.zone == subnet.zone; };
@@ -122,7 +122,7 @@ class Provisioner {
       pieces.push_back([this, &mutex, &subnet] {
         const auto made = create_mount_target(context_.aws, *system_, subnet, fleet_.group->id);
         context_.say(fmt::format("mount target {} in {}", made.id, made.zone));
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         system_->mount_targets.push_back(made);
       });
     }
@@ -189,7 +189,7 @@ class Provisioner {
     int last = last_node(fleet_);
     for (const auto& [id, name] : to_name_) {
       last = std::max(last, worker_number(name).value_or(0));
-      pieces.push_back([this, id, name] {
+      pieces.push_back([this, id = id, name = name] {
         set_tags(context_.aws, {id},
                  {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", request_.name, name)}});
       });

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <mutex>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 
 #include "gloo_context.hpp"
 #include "gloo_wire.hpp"
@@ -31,7 +32,7 @@ class GlooReduction final : public Reduction {
         deadline_(deadline),
         joiner_(shape, shards_of_rank(mesh.rank(), mesh.size(), shape.shards), pools.leaves,
                 [this](const Piece& piece) {
-                  const std::lock_guard lock(mutex_);
+                  const MutexLock lock(mutex_);
                   pieces_.push_back(piece);
                 }),
         has_leaves_(plan.pieces_of(mesh.rank()) > 0),
@@ -48,7 +49,7 @@ class GlooReduction final : public Reduction {
   Reduced finish() override {
     const auto end = GlooWire::Clock::now() + deadline_;
     agree();
-    for (const Piece& piece : pieces_) operation_.add(piece);
+    for (const Piece& piece : take_pieces()) operation_.add(piece);
     for (std::size_t bucket = 0; bucket < joiner_.buckets().size(); ++bucket) receive(bucket, end);
     wire_.wait_until_sent(end);
     // Gloo disturbs ranks that still wait when another leaves.
@@ -58,6 +59,10 @@ class GlooReduction final : public Reduction {
   }
 
  private:
+  std::vector<Piece> take_pieces() {
+    const MutexLock lock(mutex_);
+    return std::exchange(pieces_, {});
+  }
   std::vector<float>& sum() { return has_leaves_ ? joiner_.first_memory() : sum_; }
 
   // Before Gloo moves a byte: it ends the process where two ranks disagree about a size.
@@ -97,8 +102,8 @@ class GlooReduction final : public Reduction {
   Pools& pools_;
   const std::uint64_t sequence_;
   const std::chrono::milliseconds deadline_;
-  std::mutex mutex_;  // guards pieces_ until all leaves are ready
-  std::vector<Piece> pieces_;
+  Mutex mutex_;
+  std::vector<Piece> pieces_ DTRAIN_GUARDED_BY(mutex_);
   LeafJoiner joiner_;
   const bool has_leaves_;
   std::vector<float> sum_;  // of a rank without leaves

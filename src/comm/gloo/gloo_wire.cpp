@@ -53,14 +53,14 @@ void GlooWire::wait_until_sent(Clock::time_point deadline) {
 template <typename Wait>
 void GlooWire::wait(::gloo::transport::UnboundBuffer& buffer, int peer, Clock::time_point deadline, Wait wait_for) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (aborted_) throw PeerLost("the communicator was aborted");
     waited_for_ = &buffer;
   }
   struct Forget {
     GlooWire& wire;
     ~Forget() {
-      const std::lock_guard lock(wire.mutex_);
+      const MutexLock lock(wire.mutex_);
       wire.waited_for_ = nullptr;
     }
   };
@@ -72,7 +72,7 @@ void GlooWire::wait(::gloo::transport::UnboundBuffer& buffer, int peer, Clock::t
 }
 
 void GlooWire::abort() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   aborted_ = true;
   if (!waited_for_) return;
   waited_for_->abortWaitRecv();

@@ -7,8 +7,9 @@
 
 #include <chrono>
 #include <list>
-#include <mutex>
 #include <span>
+
+#include <dtrain/base/mutex.hpp>
 
 #include "wire.hpp"
 
@@ -44,9 +45,9 @@ class GlooWire final : public Wire {
   const std::shared_ptr<::gloo::Context> context_;
   const std::vector<std::string> names_;
   std::list<Sending> sending_;
-  std::mutex mutex_;  // guards what follows
-  bool aborted_ = false;
-  ::gloo::transport::UnboundBuffer* waited_for_ = nullptr;
+  Mutex mutex_;
+  bool aborted_ DTRAIN_GUARDED_BY(mutex_) = false;
+  ::gloo::transport::UnboundBuffer* waited_for_ DTRAIN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace dtrain::comm

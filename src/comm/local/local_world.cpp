@@ -1,13 +1,12 @@
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/comm/communicator.hpp>
 
 #include "leaf_joiner.hpp"
@@ -35,7 +34,7 @@ class World {
   int ranks() const { return ranks_; }
 
   std::shared_ptr<Round> begin(int rank, const ReductionShape& shape, const Note& note) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::shared_ptr<Round> round = join(rank);
     if (!round->joiner) make_joiner(*round, shape);
     const ReductionShape& agreed = round->shape;
@@ -47,8 +46,8 @@ class World {
   }
 
   Reduced finish(Round& round) {
-    std::unique_lock lock(mutex_);
-    wait(lock, [&] { return round.is_complete(ranks_); });
+    const MutexLock lock(mutex_);
+    wait([&] { return round.is_complete(ranks_); });
     Reduced result{{}, round.notes};
     std::vector<float>& sum = round.joiner->first_memory();
     if (++round.gone == ranks_) {
@@ -61,25 +60,25 @@ class World {
   }
 
   std::vector<std::string> all_gather(int rank, ByteView mine) {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::shared_ptr<Round> round = join(rank);
     round->texts[static_cast<std::size_t>(rank)] = text_of(mine);
     changed_.notify_all();
-    wait(lock, [&] { return round->is_complete(ranks_); });
+    wait([&] { return round->is_complete(ranks_); });
     return round->texts;
   }
 
   void send(int from, int to, ByteView bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     require_alive();
     letters_[{from, to}].emplace_back(text_of(bytes));
     changed_.notify_all();
   }
 
   void receive(int from, int to, std::span<std::byte> bytes) {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     std::deque<std::string>& letters = letters_[{from, to}];
-    wait(lock, [&] { return !letters.empty(); });
+    wait([&] { return !letters.empty(); });
     const std::string letter = std::move(letters.front());
     letters.pop_front();
     if (letter.size() != bytes.size()) {
@@ -92,14 +91,14 @@ class World {
 
   // A rank that leaves can no longer answer: the ranks that wait or will wait get PeerLost.
   void leave(int rank) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (lost_.empty()) lost_ = fmt::format("rank {} of this process has left", rank);
     changed_.notify_all();
   }
 
  private:
   // The round that this rank's turn has come to.
-  std::shared_ptr<Round> join(int rank) {
+  std::shared_ptr<Round> join(int rank) DTRAIN_REQUIRES(mutex_) {
     require_alive();
     const std::uint64_t number = next_round_[static_cast<std::size_t>(rank)]++;
     std::shared_ptr<Round>& place = rounds_[number];
@@ -113,34 +112,36 @@ class World {
   void make_joiner(Round& round, const ReductionShape& shape) {
     round.shape = shape;
     round.joiner = std::make_unique<LeafJoiner>(shape, ShardSpan{0, shape.shards}, pool_, [this, &round](const Piece&) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (++round.roots == round.joiner->buckets().size()) changed_.notify_all();
     });
   }
 
   // Until `done`, even if a rank left meanwhile.
   template <typename Done>
-  void wait(std::unique_lock<std::mutex>& lock, Done done) {
-    const bool in_time = changed_.wait_for(lock, deadline_, [&] { return done() || !lost_.empty(); });
+  void wait(Done done) DTRAIN_REQUIRES(mutex_) {
+    const bool in_time =
+        changed_.wait_for(mutex_, deadline_, [&]() DTRAIN_REQUIRES(mutex_) { return done() || !lost_.empty(); });
     if (done()) return;
     if (!in_time) lost_ = "a rank of this process did not answer in time";
     changed_.notify_all();
     require_alive();
   }
 
-  void require_alive() const {
+  void require_alive() const DTRAIN_REQUIRES(mutex_) {
     if (!lost_.empty()) throw PeerLost(lost_);
   }
 
   const int ranks_;
   const std::chrono::milliseconds deadline_;
   FloatPool pool_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string lost_;                                        // why the world has ended; empty: it has not
-  std::vector<std::uint64_t> next_round_;                   // [rank]
-  std::map<std::uint64_t, std::shared_ptr<Round>> rounds_;  // those that some ranks have not come to
-  std::map<std::pair<int, int>, std::deque<std::string>> letters_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::string lost_ DTRAIN_GUARDED_BY(mutex_);                       // why the world has ended; empty: it has not
+  std::vector<std::uint64_t> next_round_ DTRAIN_GUARDED_BY(mutex_);  // [rank]
+  // Rounds that some ranks have not come to.
+  std::map<std::uint64_t, std::shared_ptr<Round>> rounds_ DTRAIN_GUARDED_BY(mutex_);
+  std::map<std::pair<int, int>, std::deque<std::string>> letters_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 class LocalReduction final : public Reduction {

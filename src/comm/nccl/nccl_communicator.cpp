@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 
 #include "device_sums.hpp"
 #include "float_pool.hpp"
@@ -154,7 +154,7 @@ class NcclReduction final : public Reduction {
         leaves_(static_cast<std::size_t>(span_.last - span_.first)) {}
 
   std::span<float> leaf(int shard) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return leaf_of(shard) = owner_.leaves().take(shape_.size);
   }
   void ready(int, std::int64_t, std::int64_t) override {}
@@ -196,7 +196,7 @@ class NcclReduction final : public Reduction {
   const ShardSpan span_;
   std::optional<DeviceMemory> memory_;  // before on_device_: nothing waits for a GPU that waits for a lost rank
   NcclDeviceReduction on_device_;
-  std::mutex mutex_;  // guards leaves_ until all are ready
+  Mutex mutex_;  // guards leaves_ until all are ready
   std::vector<std::vector<float>> leaves_;
 };
 

@@ -50,7 +50,7 @@ Exchange::Exchange(int rank, std::vector<Link> links, std::chrono::milliseconds 
 
 Exchange::~Exchange() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     leaving_ = true;
   }
   wake();
@@ -59,7 +59,7 @@ Exchange::~Exchange() {
 
 void Exchange::begin(Operation& operation) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     require_alive();
     DTRAIN_CHECK(!busy_, "one operation of a communicator at a time");
     busy_ = true;
@@ -72,9 +72,8 @@ void Exchange::begin(Operation& operation) {
 }
 
 void Exchange::end() {
-  std::unique_lock lock(mutex_);
-  const auto idle = [this] { return !busy_; };
-  if (!changed_.wait_for(lock, deadline_, idle)) {
+  MutexLock lock(mutex_);
+  if (!changed_.wait_for(mutex_, deadline_, [this]() DTRAIN_REQUIRES(mutex_) { return !busy_; })) {
     lock.unlock();
     post([this] {
       if (!operation_) return;
@@ -84,20 +83,20 @@ void Exchange::end() {
                                  fmt::join(names, ", ")));
     });
     lock.lock();
-    changed_.wait(lock, idle);
+    while (busy_) changed_.wait(mutex_);
   }
   require_alive();
 }
 
 void Exchange::abandon() noexcept {
   abort();
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !busy_; });
+  const MutexLock lock(mutex_);
+  while (busy_) changed_.wait(mutex_);
 }
 
 void Exchange::post(std::function<void()> work) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posted_.push_back(std::move(work));
     if (posted_.size() > 1) return;  // the thread was woken for the first
   }
@@ -130,7 +129,7 @@ void Exchange::serve() {
     } catch (...) {
       die("it failed for a reason without a name");
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (leaving_) return;
   }
 }
@@ -150,7 +149,7 @@ void Exchange::turn() {
 bool Exchange::run_posted() {
   std::vector<std::function<void()>> works;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!death_.empty()) posted_.clear();
     works.swap(posted_);
   }
@@ -183,7 +182,7 @@ void Exchange::look_for_ends() {
 void Exchange::finish_if_complete() {
   if (!operation_ || queued_ > 0 || !operation_->is_complete()) return;
   operation_ = nullptr;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   busy_ = false;
   changed_.notify_all();
 }
@@ -206,7 +205,7 @@ void Exchange::die(const std::string& reason) noexcept {
   operation_ = nullptr;
   queued_ = 0;
   for (Link& link : links_) link.give_up(reason);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (death_.empty()) death_ = reason;
   aborted_ = false;
   busy_ = false;

@@ -11,13 +11,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/comm/mesh.hpp>
 
 #include "link.hpp"
@@ -70,7 +69,7 @@ class Exchange final : public Wire, private FrameSink {
   void sleep();
   void wake() noexcept;
   void die(const std::string& reason) noexcept;
-  void require_alive() const;  // mutex_ is held
+  void require_alive() const DTRAIN_REQUIRES(mutex_);
 
   const int rank_;
   const std::chrono::milliseconds deadline_;
@@ -84,12 +83,12 @@ class Exchange final : public Wire, private FrameSink {
   FileDescriptor epoll_, wake_;
 
   std::atomic<bool> aborted_{false};
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::vector<std::function<void()>> posted_;
-  bool busy_ = false;     // an operation was begun and has neither finished nor died
-  bool leaving_ = false;  // the thread shall end
-  std::string death_;     // why; empty: alive
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::function<void()>> posted_ DTRAIN_GUARDED_BY(mutex_);
+  bool busy_ DTRAIN_GUARDED_BY(mutex_) = false;     // an operation was begun and has neither finished nor died
+  bool leaving_ DTRAIN_GUARDED_BY(mutex_) = false;  // the thread shall end
+  std::string death_ DTRAIN_GUARDED_BY(mutex_);     // why; empty: alive
   std::thread thread_;
 };
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/http.hpp>
 
@@ -100,7 +100,7 @@ class Copier {
   }
 
   void tell(std::string_view file, std::uint64_t done, std::uint64_t total) {
-    const std::lock_guard lock(telling_);
+    const MutexLock lock(telling_);
     if (options_.progress) options_.progress(file, done, total);
   }
 
@@ -179,7 +179,7 @@ class Copier {
   net::ObjectStore& store_;
   const CopyOptions& options_;
   CopyResult result_;
-  std::mutex telling_;
+  Mutex telling_;  // serialises the calls of options_.progress
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ void BatchPool::make_room(BatchBuffer& buffer, std::size_t samples, std::size_t 
 std::shared_ptr<BatchBuffer> BatchPool::take(std::size_t samples, std::size_t sample_bytes) {
   std::unique_ptr<BatchBuffer> buffer;
   {
-    const std::lock_guard lock(shelf_->mutex);
+    const MutexLock lock(shelf_->mutex);
     if (!shelf_->free.empty()) {
       buffer = std::move(shelf_->free.back());
       shelf_->free.pop_back();
@@ -45,7 +45,7 @@ std::shared_ptr<BatchBuffer> BatchPool::take(std::size_t samples, std::size_t sa
   if (!buffer) buffer = std::make_unique<BatchBuffer>();
   make_room(*buffer, samples, sample_bytes);
   return {buffer.release(), [shelf = shelf_](BatchBuffer* done) {
-            const std::lock_guard lock(shelf->mutex);
+            const MutexLock lock(shelf->mutex);
             shelf->free.emplace_back(done);
           }};
 }

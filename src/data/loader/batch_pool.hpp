@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/data/loader.hpp>
 
 namespace dtrain::data {
@@ -33,8 +33,8 @@ class BatchPool {
   void make_room(BatchBuffer& buffer, std::size_t samples, std::size_t sample_bytes) const;
 
   struct Shelf {
-    std::mutex mutex;
-    std::vector<std::unique_ptr<BatchBuffer>> free;  // guarded by mutex
+    Mutex mutex;
+    std::vector<std::unique_ptr<BatchBuffer>> free DTRAIN_GUARDED_BY(mutex);
   };
   BatchMemory memory_;
   std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <iterator>
-#include <mutex>
 #include <set>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 
 #include "batch_queue.hpp"
 #include "remote/read_ahead.hpp"
@@ -45,7 +44,7 @@ struct Loader::State {
   State(const Path& rec, LoaderOptions loader_options);
   ~State();
   std::vector<std::uint32_t> positions_to_come() const;
-  void open_batches();  // with the mutex
+  void open_batches() DTRAIN_REQUIRES(mutex);
   void work();
   Findings load(const Claim& claim, SampleReader& reader) const;
   std::shared_ptr<PendingBatch> take();
@@ -70,10 +69,10 @@ struct Loader::State {
   std::set<std::uint32_t> bad_positions;
   std::string first_bad;
 
-  std::mutex mutex;
-  std::condition_variable work_there, batch_complete;
-  BatchQueue queue;       // guarded by mutex
-  bool stopping = false;  // guarded by mutex
+  Mutex mutex;
+  CondVar work_there, batch_complete;
+  BatchQueue queue DTRAIN_GUARDED_BY(mutex);
+  bool stopping DTRAIN_GUARDED_BY(mutex) = false;
   ReadAhead ahead;
   std::vector<std::jthread> threads;
 };
@@ -97,7 +96,7 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
 
 Loader::State::~State() {
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     stopping = true;
     queue.drop_all();
   }
@@ -130,11 +129,11 @@ void Loader::State::open_batches() {
 
 void Loader::State::work() {
   SampleReader reader(file, options, size, stored);
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   while (!stopping) {
     const Claim claim = queue.claim();
     if (!claim.batch) {
-      work_there.wait(lock);
+      work_there.wait(mutex);
       continue;
     }
     lock.unlock();
@@ -179,9 +178,9 @@ Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
 
 // Waits for the oldest batch; null when there is none.
 std::shared_ptr<PendingBatch> Loader::State::take() {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   if (queue.empty()) return nullptr;
-  batch_complete.wait(lock, [this] { return queue.front_complete(); });
+  while (!queue.front_complete()) batch_complete.wait(mutex);
   auto batch = queue.pop();
   open_batches();
   lock.unlock();
@@ -194,7 +193,7 @@ std::shared_ptr<PendingBatch> Loader::State::take() {
 // Done by the consumer, batch after batch, so that the first bad record, the one too many and the first error are the
 // same however the threads raced.
 bool Loader::State::next_is_ready() {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   return !error && !queue.empty() && queue.front_complete() && queue.front_is_good();
 }
 
@@ -238,7 +237,7 @@ void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
                                            state.options.seed, epoch, state.size, state.options.shuffle_block))
                                      : nullptr;
   {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     state.queue.drop_all();
     state.epoch = epoch;
     state.order = std::move(order);
@@ -277,7 +276,7 @@ std::optional<Batch> Loader::next() {
     state.check(batch->findings);
   } catch (...) {
     state.error = std::current_exception();
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     state.queue.drop_all();
     throw;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/parallel.hpp>
 #include <dtrain/data/image.hpp>
 
@@ -62,7 +63,7 @@ bool decodes(const Record& record, int channels, Image& image) try {
 PixelSums sum_pixels(const RecordSet& set, std::size_t sample) {
   constexpr std::size_t kAtOnce = 64;
   PixelSums all;
-  std::mutex mutex;  // guards all
+  Mutex mutex;  // guards all
   for_each_in_parallel((sample + kAtOnce - 1) / kAtOnce, [&](std::size_t block) {
     PixelSums sums;
     Record record;
@@ -75,7 +76,7 @@ PixelSums sum_pixels(const RecordSet& set, std::size_t sample) {
         ++sums.undecodable;
       }
     }
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     all.add(sums);
   });
   return all;

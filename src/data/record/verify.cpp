@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/parallel.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/record.hpp>
@@ -34,7 +34,7 @@ class Verifier {
 
   void add_problem(std::uint64_t offset, std::string what) {
     const auto position = std::lower_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     problems_.push_back({offset, static_cast<std::size_t>(position), std::move(what)});
   }
 
@@ -106,6 +106,7 @@ class Verifier {
   }
 
   VerifyReport report(std::size_t limit) {
+    const MutexLock lock(mutex_);
     VerifyReport report;
     report.records = offsets_.size();
     report.problem_count = problems_.size();
@@ -125,8 +126,8 @@ class Verifier {
   MappedFile mapped_;
   std::vector<std::uint64_t> offsets_;  // of the records whose frames are whole
   std::vector<std::int32_t> classes_;   // of each, -1 where there is none
-  std::mutex mutex_;                    // guards problems_
-  std::vector<VerifyProblem> problems_;
+  Mutex mutex_;
+  std::vector<VerifyProblem> problems_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace

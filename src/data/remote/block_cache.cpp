@@ -129,9 +129,10 @@ bool BlockCache::write(const Path& file, ByteView content) {
 }
 
 void BlockCache::make_room(std::uint64_t target) {
-  const std::unique_lock evicting(evicting_, std::try_to_lock);
+  if (!evicting_.try_lock()) return;  // another thread makes room
+  const MutexLock evicting(evicting_, std::adopt_lock);
   const FileDescriptor lock(::open((folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!evicting || !lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;  // another one is making room
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;  // another process makes room
   std::vector<KeptBlock> blocks = kept_blocks(folder_);
   std::sort(blocks.begin(), blocks.end(), [](const KeptBlock& a, const KeptBlock& b) { return a.used < b.used; });
   std::uint64_t used = 0;

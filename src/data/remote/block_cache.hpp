@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::data {
 
@@ -51,7 +51,7 @@ class BlockCache {
  private:
   Path file_of(const BlockName& name) const { return folder_ / name.object / std::to_string(name.number); }
   bool write(const Path& file, ByteView content);
-  void make_room(std::uint64_t target);
+  void make_room(std::uint64_t target) DTRAIN_EXCLUDES(evicting_);
 
   Path folder_;
   const std::uint64_t limit_;
@@ -59,7 +59,7 @@ class BlockCache {
   std::atomic<std::uint64_t> writes_{0};
   std::atomic<std::uint64_t> used_{0};  // about: other processes write too
   std::atomic<bool> broken_{false};     // the user was warned; not written to any more
-  std::mutex evicting_;
+  Mutex evicting_;
 };
 
 }  // namespace dtrain::data

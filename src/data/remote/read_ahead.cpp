@@ -30,7 +30,7 @@ ReadAhead::ReadAhead(const RecordSet& set, std::uint64_t cache_size)
 
 ReadAhead::~ReadAhead() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   there_is_work_.notify_all();
@@ -39,7 +39,7 @@ ReadAhead::~ReadAhead() {
 void ReadAhead::start(std::vector<std::uint32_t> positions) {
   if (threads_.empty()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     positions_ = std::move(positions);
     next_ = read_ = 0;
     ++round_;
@@ -50,7 +50,7 @@ void ReadAhead::start(std::vector<std::uint32_t> positions) {
 void ReadAhead::have_read(std::size_t count) {
   if (threads_.empty()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     read_ = count;
   }
   there_is_work_.notify_all();
@@ -59,9 +59,9 @@ void ReadAhead::have_read(std::size_t count) {
 bool ReadAhead::may_go_on() const { return next_ < std::min(positions_.size(), read_ + farthest_); }
 
 void ReadAhead::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    there_is_work_.wait(lock, [this] { return ending_ || may_go_on(); });
+    while (!ending_ && !may_go_on()) there_is_work_.wait(mutex_);
     if (ending_) return;
     const std::uint32_t position = positions_[next_++], round = round_;
     lock.unlock();

@@ -1,12 +1,11 @@
 // Brings the records of an epoch into the cache in the order in which they will be read.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/data/record.hpp>
 
 namespace dtrain::data {
@@ -28,16 +27,17 @@ class ReadAhead {
 
  private:
   void work();
-  bool may_go_on() const;  // with the mutex
+  bool may_go_on() const DTRAIN_REQUIRES(mutex_);
 
   const RecordSet& set_;
   const std::size_t farthest_;  // records ahead of the reader
-  std::mutex mutex_;
-  std::condition_variable there_is_work_;
-  std::vector<std::uint32_t> positions_;  // guarded by mutex_
-  std::size_t next_ = 0, read_ = 0;       // guarded by mutex_
-  std::uint32_t round_ = 0;               // guarded by mutex_
-  bool ending_ = false;                   // guarded by mutex_
+  Mutex mutex_;
+  CondVar there_is_work_;
+  std::vector<std::uint32_t> positions_ DTRAIN_GUARDED_BY(mutex_);
+  std::size_t next_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  std::size_t read_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  std::uint32_t round_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  bool ending_ DTRAIN_GUARDED_BY(mutex_) = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -14,14 +14,15 @@ constexpr std::chrono::seconds kLastWait{6};
 }  // namespace
 
 BackgroundTasks::~BackgroundTasks() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->ended.wait_for(lock, kLastWait, [&] { return shared_->running == 0; });
-  shared_->loop = nullptr;
+  Shared& shared = *shared_;
+  const MutexLock lock(shared.mutex);
+  shared.ended.wait_for(shared.mutex, kLastWait, [&]() DTRAIN_REQUIRES(shared.mutex) { return shared.running == 0; });
+  shared.loop = nullptr;
 }
 
 void BackgroundTasks::run(std::function<std::function<void()>()> work) {
   {
-    const std::lock_guard lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     ++shared_->running;
   }
   std::thread([shared = shared_, work = std::move(work)] {
@@ -30,7 +31,7 @@ void BackgroundTasks::run(std::function<std::function<void()>()> work) {
       then = work();
     } catch (const std::exception&) {  // a task reports failures itself
     }
-    const std::lock_guard lock(shared->mutex);
+    const MutexLock lock(shared->mutex);
     if (shared->loop && then) shared->loop->post(std::move(then));
     --shared->running;
     shared->ended.notify_all();
@@ -40,7 +41,11 @@ void BackgroundTasks::run(std::function<std::function<void()>()> work) {
 void BackgroundTasks::connect(const std::string& address, std::uint16_t port, const std::string& secret,
                               std::chrono::milliseconds deadline,
                               std::function<void(std::shared_ptr<net::Channel>)> then) {
-  net::Loop* loop = shared_->loop;
+  net::Loop* loop = nullptr;
+  {
+    const MutexLock lock(shared_->mutex);
+    loop = shared_->loop;
+  }
   run([=, then = std::move(then)]() -> std::function<void()> {
     std::shared_ptr<net::Channel> channel;
     try {

@@ -4,11 +4,10 @@
 // drops its result. The mutex guards all of Shared. A task that throws counts as ended without a result.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/net/channel.hpp>
 
 namespace dtrain::elastic {
@@ -30,10 +29,10 @@ class BackgroundTasks {
  private:
   struct Shared {
     explicit Shared(net::Loop& where) : loop(&where) {}
-    std::mutex mutex;  // guards all below
-    std::condition_variable ended;
-    net::Loop* loop;  // nullptr: destroyed
-    int running = 0;
+    Mutex mutex;
+    CondVar ended;
+    net::Loop* loop DTRAIN_GUARDED_BY(mutex);  // nullptr: destroyed
+    int running DTRAIN_GUARDED_BY(mutex) = 0;
   };
   std::shared_ptr<Shared> shared_;
 };

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/net/instance_metadata.hpp>
 
 namespace dtrain::elastic {
@@ -58,15 +57,12 @@ void watch(const std::stop_token& stop, net::Loop& loop, const std::string& url,
            const std::function<void(SpotNotice)>& on_notice, std::chrono::milliseconds interval) {
   net::InstanceMetadata metadata({.url = url});
   bool recommended = false;
-  std::mutex mutex;
-  std::condition_variable_any pause;
   while (!stop.stop_requested()) {
     if (const auto notice = look(metadata, recommended, stop)) {
       loop.post([on_notice, notice = *notice] { on_notice(notice); });
       if (notice->leave) return;
     }
-    std::unique_lock lock(mutex);
-    pause.wait_for(lock, stop, interval, [] { return false; });
+    sleep_unless_stopped(stop, interval);
   }
 }
 

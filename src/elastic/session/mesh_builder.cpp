@@ -15,7 +15,7 @@ MeshBuilder::MeshBuilder(MeshMaker make_mesh, std::chrono::milliseconds deadline
 
 MeshBuilder::~MeshBuilder() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     wanted_.reset();
     cancel_.request_stop();
   }
@@ -24,14 +24,14 @@ MeshBuilder::~MeshBuilder() {
 }
 
 void MeshBuilder::build(comm::MeshPlan plan) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   cancel_.request_stop();
   wanted_ = std::move(plan);
   changed_.notify_all();
 }
 
 void MeshBuilder::cancel_through(Generation generation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (wanted_ && wanted_->generation <= generation) wanted_.reset();
   if (under_way_ <= generation) cancel_.request_stop();
 }
@@ -41,8 +41,8 @@ void MeshBuilder::run(std::stop_token stop) {
     comm::MeshPlan plan;
     std::stop_token cancel;
     {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [this] { return wanted_.has_value(); })) return;
+      const MutexLock lock(mutex_);
+      if (!changed_.wait(mutex_, stop, [this]() DTRAIN_REQUIRES(mutex_) { return wanted_.has_value(); })) return;
       plan = std::move(*std::exchange(wanted_, std::nullopt));
       under_way_ = plan.generation;
       cancel_ = std::stop_source();

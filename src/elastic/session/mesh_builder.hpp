@@ -5,15 +5,14 @@
 // reason. The destructor cancels and joins, so `done` is never called after it.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/elastic/session.hpp>
 
 namespace dtrain::elastic {
@@ -28,8 +27,8 @@ class MeshBuilder {
   ~MeshBuilder();  // cancels, and waits for a call of `done` in progress
 
   // Cancels a build in progress, which then reports nothing.
-  void build(comm::MeshPlan plan);
-  void cancel_through(Generation generation);
+  void build(comm::MeshPlan plan) DTRAIN_EXCLUDES(mutex_);
+  void cancel_through(Generation generation) DTRAIN_EXCLUDES(mutex_);
 
  private:
   void run(std::stop_token stop);
@@ -38,12 +37,12 @@ class MeshBuilder {
   const MeshMaker make_mesh_;
   const std::chrono::milliseconds deadline_;
   const Done done_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable_any changed_;
-  std::optional<comm::MeshPlan> wanted_;
-  Generation under_way_ = 0;  // 0: none
-  std::stop_source cancel_;   // of the build in progress
-  std::jthread thread_;       // last: it uses all of the above
+  Mutex mutex_;
+  StoppableCondVar changed_;
+  std::optional<comm::MeshPlan> wanted_ DTRAIN_GUARDED_BY(mutex_);
+  Generation under_way_ DTRAIN_GUARDED_BY(mutex_) = 0;  // 0: none
+  std::stop_source cancel_ DTRAIN_GUARDED_BY(mutex_);   // of the build in progress
+  std::jthread thread_;                                 // last: it uses all of the above
 };
 
 }  // namespace dtrain::elastic

@@ -16,9 +16,9 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/stop.hpp>
 
 #include "mesh_builder.hpp"
@@ -53,7 +53,7 @@ class WorkerSession::Impl {
                    on_mesh(generation, std::move(mesh), failure);
                  }) {
     link_.send(Hello{getpid(), std::move(data), options_.fingerprint});
-    heart_ = std::jthread([this](std::stop_token stop) { beat(std::move(stop)); });
+    heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
   }
 
   ~Impl() {
@@ -64,55 +64,55 @@ class WorkerSession::Impl {
 
   void on_message(const ToWorker& message) {
     Discarded discarded;
-    const std::lock_guard lock(mutex_);
-    std::visit([&](const auto& kind) { receive(kind, discarded); }, message);
+    const MutexLock lock(mutex_);
+    std::visit([&](const auto& kind) DTRAIN_REQUIRES(mutex_) { receive(kind, discarded); }, message);
     discarded_.insert(discarded_.end(), discarded.begin(), discarded.end());
     changed_.notify_all();
   }
 
   void on_control_lost(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     coordinator_lost_ = reason;
     changed_.notify_all();
   }
 
   void ask_leave(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     send(AskLeave{reason});
   }
 
   void leave(Left::How how, const std::string& reason, int job_exit_code) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     send(Left{how, reason, position_, job_exit_code});
     silent_ = true;
   }
 
   void probed(const std::string& hash) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     probe_ = hash;
   }
 
   Entry enter(const TrainingPosition& position) {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     position_ = position;
     set_phase(Phase::holding);
     clock_.start_steps();
     if (!std::exchange(announced_, true)) send(Ready{position, probe_});
     std::optional<Entry> entry;
-    changed_.wait(lock, [&] { return (entry = next_entry()).has_value(); });
+    while (!(entry = next_entry())) changed_.wait(mutex_);
     set_phase(Phase::entering);
     send_progress();
     return std::move(*entry);
   }
 
   void entered(const TrainingPosition& position) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     position_ = position;
     if (!frozen()) send(Entered{current_, position});
   }
 
   std::uint64_t vote() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stop_) return kVoteStop;
     if (coordinator_lost_) return kVoteCoordinatorLost;
     return commit_ && commit_->boundary != Boundary::now ? vote_for(*commit_) : kVoteGoOn;
@@ -121,21 +121,21 @@ class WorkerSession::Impl {
   Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) {
     const Judgement judgement = judge_votes(votes, at_epoch_end);
     if (judgement.verdict == Verdict::change) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       agreed_ = judgement.next;
     }
     return judgement.verdict;
   }
 
   void begin_apply() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (frozen()) throw PeerLost(fmt::format("generation {} ended before this step was applied", current_));
     applying_ = true;
     set_phase(Phase::applying);
   }
 
   void end_apply(const TrainingPosition& position) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     DTRAIN_CHECK(applying_, "end_apply() follows begin_apply()");
     applying_ = false;
     position_ = position;
@@ -145,26 +145,24 @@ class WorkerSession::Impl {
   }
 
   void lost(const PeerLost& error) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (frozen()) return;  // the coordinator has ended the generation already
     freeze_through(current_, discarded_);
     send(Lost{current_, position_, error.what()});
   }
 
   void progress(Phase phase) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     set_phase(phase);
   }
 
   void report(const Json& event) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     send(Report{event});
   }
 
  private:
-  // The functions below are called with mutex_ held, except beat() and on_mesh().
-
-  void receive(const Prepare& prepare, Discarded& discarded) {
+  void receive(const Prepare& prepare, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
     if (prepare.generation <= newest_known()) return;
     drop_unless_committed(discarded);
     const auto mine =
@@ -177,11 +175,11 @@ class WorkerSession::Impl {
     builder_.build(std::move(plan));
   }
 
-  void receive(const Commit& commit, Discarded&) {
+  void receive(const Commit& commit, Discarded&) DTRAIN_REQUIRES(mutex_) {
     if (commit.generation > std::max(current_, frozen_through_)) commit_ = commit;
   }
 
-  void receive(const Freeze& freeze, Discarded& discarded) {
+  void receive(const Freeze& freeze, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
     if (freeze.generation < std::max(current_, frozen_through_)) return;
     freeze_through(freeze.generation, discarded);
     if (applying_) {
@@ -191,19 +189,19 @@ class WorkerSession::Impl {
     }
   }
 
-  void receive(const Leave& leave, Discarded&) { leave_ = leave.reason; }
-  void receive(const Stop& stop, Discarded&) { stop_ = stop; }
+  void receive(const Leave& leave, Discarded&) DTRAIN_REQUIRES(mutex_) { leave_ = leave.reason; }
+  void receive(const Stop& stop, Discarded&) DTRAIN_REQUIRES(mutex_) { stop_ = stop; }
   void receive(const UpdateCredentials&, Discarded&) {}
 
-  bool frozen() const { return current_ <= frozen_through_; }
+  bool frozen() const DTRAIN_REQUIRES(mutex_) { return current_ <= frozen_through_; }
 
-  Generation newest_known() const {
+  Generation newest_known() const DTRAIN_REQUIRES(mutex_) {
     const Generation prepared = prepared_.empty() ? 0 : prepared_.rbegin()->first;
     return std::max({prepared, current_, frozen_through_});
   }
 
   // A newer plan replaces older ones, except a committed one, on which the ranks may have agreed already.
-  void drop_unless_committed(Discarded& discarded) {
+  void drop_unless_committed(Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
     for (auto each = prepared_.begin(); each != prepared_.end();) {
       const bool keep = each->first == agreed_ || (commit_ && each->first == commit_->generation);
       if (!keep && each->second.mesh) discarded.push_back(std::move(each->second.mesh));
@@ -211,7 +209,7 @@ class WorkerSession::Impl {
     }
   }
 
-  void freeze_through(Generation generation, Discarded& discarded) {
+  void freeze_through(Generation generation, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
     frozen_through_ = std::max(frozen_through_, generation);
     if (auto communicator = communicator_.lock()) {
       communicator->abort();
@@ -221,7 +219,7 @@ class WorkerSession::Impl {
     forget_through(generation, discarded);
   }
 
-  void forget_through(Generation generation, Discarded& discarded) {
+  void forget_through(Generation generation, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
     while (!prepared_.empty() && prepared_.begin()->first <= generation) {
       if (auto& mesh = prepared_.begin()->second.mesh) discarded.push_back(std::move(mesh));
       prepared_.erase(prepared_.begin());
@@ -230,7 +228,7 @@ class WorkerSession::Impl {
     if (agreed_ <= generation) agreed_ = 0;
   }
 
-  std::optional<Entry> next_entry() {
+  std::optional<Entry> next_entry() DTRAIN_REQUIRES(mutex_) {
     if (leave_) return ending(Entry::Kind::leave, *leave_);
     const Generation next = agreed_ != 0                                    ? agreed_
                             : commit_ && commit_->boundary == Boundary::now ? commit_->generation
@@ -248,7 +246,7 @@ class WorkerSession::Impl {
     return {.kind = kind, .generation = 0, .communicator = nullptr, .reason = reason};
   }
 
-  Entry enter_generation(Generation generation, std::unique_ptr<comm::Communicator> mesh) {
+  Entry enter_generation(Generation generation, std::unique_ptr<comm::Communicator> mesh) DTRAIN_REQUIRES(mutex_) {
     const std::shared_ptr<comm::Communicator> shared = std::move(mesh);
     forget_through(generation, discarded_);
     current_ = generation;
@@ -260,7 +258,7 @@ class WorkerSession::Impl {
   }
 
   void on_mesh(Generation generation, std::unique_ptr<comm::Communicator> mesh, const std::string& failure) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = prepared_.find(generation);
     if (found == prepared_.end()) {
       if (mesh) discarded_.push_back(std::move(mesh));
@@ -271,22 +269,20 @@ class WorkerSession::Impl {
     changed_.notify_all();
   }
 
-  void beat(std::stop_token stop) {
-    std::unique_lock lock(mutex_);
+  void beat(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      heartbeat_.wait_for(lock, stop, options_.heartbeat, [] { return false; });
+      sleep_unless_stopped(stop, options_.heartbeat);
+      Discarded discarded;  // destroyed after the mutex is free
+      const MutexLock lock(mutex_);
       send_progress();
       if (options_.ask_leave_on_signal && stop_signal() != 0 && !std::exchange(signalled_, true)) {
         send(AskLeave{fmt::format("signal {}", stop_signal())});
       }
-      Discarded discarded = std::exchange(discarded_, {});
-      lock.unlock();
-      discarded.clear();
-      lock.lock();
+      discarded.swap(discarded_);
     }
   }
 
-  void send_progress() {
+  void send_progress() DTRAIN_REQUIRES(mutex_) {
     send(Progress{.generation = current_,
                   .phase = clock_.phase(),
                   .position = position_,
@@ -295,36 +291,37 @@ class WorkerSession::Impl {
                   .compute_seconds = clock_.compute_seconds()});
   }
 
-  void send(const FromWorker& message) {
+  void send(const FromWorker& message) DTRAIN_REQUIRES(mutex_) {
     if (!silent_ && !coordinator_lost_) link_.send(message);
   }
-  void set_phase(Phase phase) { clock_.enter(phase, Clock::now()); }
+  void set_phase(Phase phase) DTRAIN_REQUIRES(mutex_) { clock_.enter(phase, Clock::now()); }
 
   const SessionOptions options_;
   ControlLink& link_;
 
-  std::mutex mutex_;  // guards all that follows, except the threads
-  std::condition_variable changed_;
-  std::condition_variable_any heartbeat_;  // never notified: a wait that ends with the session
+  Mutex mutex_;
+  CondVar changed_;
 
-  PhaseClock clock_;
-  TrainingPosition position_;
-  Generation current_ = 0;                          // last entered; 0: none
-  Generation frozen_through_ = 0;                   // this generation and all older ones are over for this worker
-  std::weak_ptr<comm::Communicator> communicator_;  // of current_
-  bool applying_ = false;                           // between begin_apply() and end_apply()
-  std::optional<Generation> freeze_to_answer_;      // to be answered by end_apply()
+  PhaseClock clock_ DTRAIN_GUARDED_BY(mutex_);
+  TrainingPosition position_ DTRAIN_GUARDED_BY(mutex_);
+  Generation current_ DTRAIN_GUARDED_BY(mutex_) = 0;  // last entered; 0: none
+  // This generation and all older ones are over for this worker.
+  Generation frozen_through_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  std::weak_ptr<comm::Communicator> communicator_ DTRAIN_GUARDED_BY(mutex_);  // of current_
+  bool applying_ DTRAIN_GUARDED_BY(mutex_) = false;                           // between begin_apply() and end_apply()
+  std::optional<Generation> freeze_to_answer_ DTRAIN_GUARDED_BY(mutex_);      // to be answered by end_apply()
 
-  std::map<Generation, Prepared> prepared_;
-  std::optional<Commit> commit_;  // newest, for a generation that is not entered
-  Generation agreed_ = 0;         // all ranks voted for it; 0: none
-  std::optional<std::string> leave_, coordinator_lost_;
-  std::optional<Stop> stop_;
-  std::string probe_;
-  bool announced_ = false;  // Ready was sent
-  bool signalled_ = false;
-  bool silent_ = false;
-  Discarded discarded_;
+  std::map<Generation, Prepared> prepared_ DTRAIN_GUARDED_BY(mutex_);
+  std::optional<Commit> commit_ DTRAIN_GUARDED_BY(mutex_);  // newest, for a generation that is not entered
+  Generation agreed_ DTRAIN_GUARDED_BY(mutex_) = 0;         // all ranks voted for it; 0: none
+  std::optional<std::string> leave_ DTRAIN_GUARDED_BY(mutex_);
+  std::optional<std::string> coordinator_lost_ DTRAIN_GUARDED_BY(mutex_);
+  std::optional<Stop> stop_ DTRAIN_GUARDED_BY(mutex_);
+  std::string probe_ DTRAIN_GUARDED_BY(mutex_);
+  bool announced_ DTRAIN_GUARDED_BY(mutex_) = false;  // Ready was sent
+  bool signalled_ DTRAIN_GUARDED_BY(mutex_) = false;
+  bool silent_ DTRAIN_GUARDED_BY(mutex_) = false;
+  Discarded discarded_ DTRAIN_GUARDED_BY(mutex_);
 
   MeshBuilder builder_;
   std::jthread heart_;

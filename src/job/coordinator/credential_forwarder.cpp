@@ -20,12 +20,16 @@ void CredentialForwarder::resolve(const std::stop_token& stop) {
     } catch (const Error&) {
       message.credentials.clear();
     }
-    std::unique_lock lock(mutex_);
-    const bool is_news = !newest_ || (!message.credentials.empty() && newest_->credentials != message.credentials);
-    if (is_news) newest_ = std::move(message);
-    changed_ = changed_ || is_news;
-    stopping_.wait_for(lock, stop, interval_, [] { return false; });
+    publish(std::move(message));
+    sleep_unless_stopped(stop, interval_);
   }
+}
+
+void CredentialForwarder::publish(elastic::UpdateCredentials message) {
+  const MutexLock lock(mutex_);
+  const bool is_news = !newest_ || (!message.credentials.empty() && newest_->credentials != message.credentials);
+  if (is_news) newest_ = std::move(message);
+  changed_ = changed_ || is_news;
 }
 
 void CredentialForwarder::hear(const elastic::AgentPoolEvent& event) {
@@ -44,7 +48,7 @@ void CredentialForwarder::inherit(const std::vector<elastic::HostReport>& hosts)
 }
 
 void CredentialForwarder::send_news(elastic::AgentPool& agent_pool) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!newest_) return;
   const elastic::UpdateCredentials message = *newest_;
   if (std::exchange(changed_, false)) waiting_.insert(receivers_.begin(), receivers_.end());

@@ -6,12 +6,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/elastic/agent_pool.hpp>
 #include <dtrain/net/aws.hpp>
 
@@ -33,13 +32,13 @@ class CredentialForwarder {
 
  private:
   void resolve(const std::stop_token& stop);
+  void publish(elastic::UpdateCredentials message);
 
   net::AwsIdentity identity_;
   std::chrono::milliseconds interval_;
-  std::mutex mutex_;
-  std::condition_variable_any stopping_;
-  std::optional<elastic::UpdateCredentials> newest_;  // guarded by mutex_; nullopt: not resolved yet
-  bool changed_ = false;                              // guarded by mutex_
+  Mutex mutex_;
+  std::optional<elastic::UpdateCredentials> newest_ DTRAIN_GUARDED_BY(mutex_);  // nullopt: not resolved yet
+  bool changed_ DTRAIN_GUARDED_BY(mutex_) = false;
   std::set<elastic::WorkerId> receivers_, waiting_;
   std::jthread resolver_;
 };

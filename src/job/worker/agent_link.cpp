@@ -23,13 +23,13 @@ AgentLink::AgentLink(FileDescriptor socket) : channel_(net::adopt_channel(thread
 AgentLink::~AgentLink() { thread_.stop(); }
 
 bool AgentLink::wait_until(bool (AgentLink::*done)() const, std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, patience, [&] { return (this->*done)(); });
+  const MutexLock lock(mutex_);
+  return changed_.wait_for(mutex_, patience, [&] { return (this->*done)(); });
 }
 
 Json AgentLink::assignment() {
   wait_until(&AgentLink::has_assignment, kAssignmentPatience);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (frames_.empty())
     throw RemoteError("the agent sent no assignment in time",
                       "`dtrain train` starts workers itself; there is no need to run one");
@@ -40,7 +40,7 @@ Json AgentLink::assignment() {
 
 // The session gets frames from the loop's thread only once all earlier ones have been delivered.
 void AgentLink::connect(elastic::WorkerSession& session) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!frames_.empty()) {
     const std::vector<std::string> early = std::exchange(frames_, {});
     lock.unlock();
@@ -63,14 +63,15 @@ void AgentLink::finish() {
 }
 
 void AgentLink::on_frame(std::string frame) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!session_) {
     frames_.push_back(std::move(frame));
     changed_.notify_all();
     return;
   }
+  elastic::WorkerSession& session = *session_;
   lock.unlock();
-  deliver(frame, *session_);
+  deliver(frame, session);
 }
 
 void AgentLink::deliver(const std::string& frame, elastic::WorkerSession& session) {
@@ -81,7 +82,7 @@ void AgentLink::deliver(const std::string& frame, elastic::WorkerSession& sessio
 
 void AgentLink::take(const elastic::UpdateCredentials& message) {
   if (!message.credentials.empty()) delegated_->take(net::credentials_from(message.credentials, "coordinator"));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   heard_of_credentials_ = true;
   changed_.notify_all();
 }
@@ -89,7 +90,7 @@ void AgentLink::take(const elastic::UpdateCredentials& message) {
 bool AgentLink::wait_for_credentials() { return wait_until(&AgentLink::heard_of_credentials, kCredentialPatience); }
 
 void AgentLink::on_close(const std::string& reason) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   closed_ = true;
   close_reason_ = reason;
   changed_.notify_all();

@@ -5,12 +5,11 @@
 // session may be destroyed after it; the destructor joins the thread.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/elastic/session.hpp>
 #include <dtrain/net/aws.hpp>
 #include <dtrain/net/loop_thread.hpp>
@@ -41,17 +40,18 @@ class AgentLink final : public elastic::ControlLink {
   void on_close(const std::string& reason);
   void deliver(const std::string& frame, elastic::WorkerSession& session);
   bool wait_until(bool (AgentLink::*done)() const, std::chrono::milliseconds patience);
-  bool has_assignment() const { return !frames_.empty() || closed_; }
-  bool is_closed() const { return closed_; }
-  bool heard_of_credentials() const { return heard_of_credentials_ || closed_; }
+  bool has_assignment() const DTRAIN_REQUIRES(mutex_) { return !frames_.empty() || closed_; }
+  bool is_closed() const DTRAIN_REQUIRES(mutex_) { return closed_; }
+  bool heard_of_credentials() const DTRAIN_REQUIRES(mutex_) { return heard_of_credentials_ || closed_; }
   void take(const elastic::UpdateCredentials& message);
 
-  std::mutex mutex_;  // guards the members below up to close_reason_
-  std::condition_variable changed_;
-  std::vector<std::string> frames_;  // frames that were not delivered yet
-  elastic::WorkerSession* session_ = nullptr;
-  bool closed_ = false, heard_of_credentials_ = false;
-  std::string close_reason_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> frames_ DTRAIN_GUARDED_BY(mutex_);  // frames that were not delivered yet
+  elastic::WorkerSession* session_ DTRAIN_GUARDED_BY(mutex_) = nullptr;
+  bool closed_ DTRAIN_GUARDED_BY(mutex_) = false;
+  bool heard_of_credentials_ DTRAIN_GUARDED_BY(mutex_) = false;
+  std::string close_reason_ DTRAIN_GUARDED_BY(mutex_);
 
   const std::shared_ptr<net::DelegatedCredentials> delegated_ = std::make_shared<net::DelegatedCredentials>();
   net::LoopThread thread_;

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <mutex>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws_calls.hpp>
 
@@ -44,12 +44,12 @@ struct AwsCalls::State {
   std::string region;
   std::shared_ptr<AwsIdentity> identity;
   std::function<void(const CallRecord&)> watcher;
-  std::mutex mutex;
-  std::map<std::string_view, Service> services;  // guarded by mutex
+  Mutex mutex;  // also serialises the calls of watcher
+  std::map<std::string_view, Service> services DTRAIN_GUARDED_BY(mutex);
 };
 
 AwsCalls::State::Service& AwsCalls::State::service(const AwsService& wanted) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   Service& one = services[wanted.name];
   if (!one.client) {
     one.client = std::make_unique<AwsClient>(wanted, settings, limits, identity);
@@ -61,7 +61,7 @@ AwsCalls::State::Service& AwsCalls::State::service(const AwsService& wanted) {
 void AwsCalls::State::tell(const AwsService& service, const std::string& action, Clock::time_point begin,
                            std::string problem) {
   if (!watcher) return;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   watcher({std::string(service.name), action, Clock::now() - begin, std::move(problem)});
 }
 

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws.hpp>
 
@@ -159,28 +158,30 @@ AwsCredentials resolve(const AwsSettings& settings) {
 }  // namespace
 
 void DelegatedCredentials::take(AwsCredentials credentials) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   latest_ = std::move(credentials);
 }
 
 std::optional<AwsCredentials> DelegatedCredentials::latest() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return latest_;
 }
 
 struct AwsIdentity::State {
   AwsSettings settings;
-  std::mutex mutex;
-  std::optional<AwsCredentials> found;  // guarded by mutex
-  WallTime asked{};                     // guarded by mutex
+  Mutex mutex;
+  std::optional<AwsCredentials> found DTRAIN_GUARDED_BY(mutex);
+  WallTime asked DTRAIN_GUARDED_BY(mutex){};
 
-  bool is_due() const {
+  bool is_due() const DTRAIN_REQUIRES(mutex) {
     if (!found) return true;
     const WallTime now = settings.clock();
     if (!found->expires || now < *found->expires - kRefreshBefore) return false;
     return !still_lives() || now >= asked + kAskAgainAfter;
   }
-  bool still_lives() const { return found && found->expires && *found->expires > settings.clock(); }
+  bool still_lives() const DTRAIN_REQUIRES(mutex) {
+    return found && found->expires && *found->expires > settings.clock();
+  }
 };
 
 AwsIdentity::AwsIdentity(AwsSettings settings) : state_(std::make_unique<State>()) {
@@ -189,7 +190,7 @@ AwsIdentity::AwsIdentity(AwsSettings settings) : state_(std::make_unique<State>(
 AwsIdentity::~AwsIdentity() = default;
 
 AwsCredentials AwsIdentity::credentials() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (!state_->is_due()) return *state_->found;
   state_->asked = state_->settings.clock();
   try {
@@ -201,7 +202,7 @@ AwsCredentials AwsIdentity::credentials() {
 }
 
 void AwsIdentity::refuse(const AwsCredentials& expired) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->found && state_->found->session_token == expired.session_token &&
       state_->found->access_key == expired.access_key) {
     state_->found.reset();

@@ -137,7 +137,7 @@ HttpConnections::HttpConnections() = default;
 HttpConnections::~HttpConnections() = default;
 
 std::unique_ptr<HttpConnections::Handle> HttpConnections::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (idle_.empty()) return std::make_unique<Handle>();
   auto handle = std::move(idle_.back());
   idle_.pop_back();
@@ -145,7 +145,7 @@ std::unique_ptr<HttpConnections::Handle> HttpConnections::take() {
 }
 
 void HttpConnections::give_back(std::unique_ptr<Handle> handle) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   idle_.push_back(std::move(handle));
 }
 

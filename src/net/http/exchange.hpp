@@ -5,11 +5,11 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/net/aws.hpp>
 
 namespace dtrain::net {
@@ -53,8 +53,8 @@ class HttpConnections {
   std::unique_ptr<Handle> take();
   void give_back(std::unique_ptr<Handle> handle);
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Handle>> idle_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Handle>> idle_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace dtrain::net

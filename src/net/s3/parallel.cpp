@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::net {
 namespace {
@@ -34,6 +34,7 @@ class AdaptivePool {
       best = std::max(best, rate);
     } while (!ended());
     threads_.clear();  // joins
+    const MutexLock lock(mutex_);
     if (thrown_) std::rethrow_exception(thrown_);
   }
 
@@ -44,17 +45,17 @@ class AdaptivePool {
       try {
         work_(piece, came);
       } catch (...) {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (!failed_.exchange(true)) thrown_ = std::current_exception();
       }
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++finished_;
     changed_.notify_all();
   }
 
   bool ended() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return finished_ == threads_.size();
   }
 
@@ -62,8 +63,8 @@ class AdaptivePool {
   double wait_and_measure() {
     const auto begin = std::chrono::steady_clock::now();
     const std::uint64_t before = bytes_;
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kLookEvery, [&] { return finished_ == threads_.size(); });
+    const MutexLock lock(mutex_);
+    changed_.wait_for(mutex_, kLookEvery, [this]() DTRAIN_REQUIRES(mutex_) { return finished_ == threads_.size(); });
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
     return static_cast<double>(bytes_ - before) / passed.count();
   }
@@ -73,10 +74,10 @@ class AdaptivePool {
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t finished_ = 0;     // guarded by mutex_
-  std::exception_ptr thrown_{};  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::size_t finished_ DTRAIN_GUARDED_BY(mutex_) = 0;
+  std::exception_ptr thrown_ DTRAIN_GUARDED_BY(mutex_);
   std::vector<std::jthread> threads_;
 };
 

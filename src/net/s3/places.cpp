@@ -51,7 +51,7 @@ ObjectPlaces::Place ObjectPlaces::standard_place(const std::string& bucket, cons
 }
 
 ObjectPlaces::Place ObjectPlaces::place_of(const std::string& bucket) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = places_.find(bucket);
   if (known != places_.end()) return known->second;
   return places_[bucket] = standard_place(bucket, region_of(settings_));
@@ -83,7 +83,7 @@ bool ObjectPlaces::learn(const std::string& url, const AwsError::Facts& facts) {
   const bool stays_encrypted = facts.endpoint.starts_with("https://") || !before.endpoint.starts_with("https://");
   if (!facts.endpoint.empty() && stays_encrypted) now.endpoint = facts.endpoint;
   if (now.region == before.region && now.endpoint == before.endpoint) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   places_[bucket] = now;
   return true;
 }

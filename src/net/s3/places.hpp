@@ -2,9 +2,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/net/objects.hpp>
 
 namespace dtrain::net {
@@ -27,8 +27,8 @@ class ObjectPlaces {
   Place standard_place(const std::string& bucket, const std::string& region) const;
 
   const AwsSettings& settings_;
-  std::mutex mutex_;
-  std::map<std::string, Place> places_;  // by bucket; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Place> places_ DTRAIN_GUARDED_BY(mutex_);  // by bucket
 };
 
 }  // namespace dtrain::net

@@ -8,13 +8,12 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::net::ssh {
 namespace {
@@ -55,7 +54,7 @@ class Resolver {
   Resolver(std::string host, int port) : shared_(std::make_shared<Shared>()) {
     std::thread([shared = shared_, host = std::move(host), port] {
       Resolution result = resolve_now(host, port, AI_ADDRCONFIG);
-      const std::lock_guard lock(shared->mutex);
+      const MutexLock lock(shared->mutex);
       shared->result = std::move(result);
       shared->done = true;
       shared->changed.notify_all();
@@ -64,21 +63,21 @@ class Resolver {
 
   // An error of EAI_AGAIN when it takes too long.
   Resolution wait(const Patience& patience) {
-    std::unique_lock lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     while (!shared_->done) {
       const auto look = patience.next_look();
       if (look.count() <= 0) return {EAI_AGAIN, {}};
-      shared_->changed.wait_for(lock, look);
+      shared_->changed.wait_for(shared_->mutex, look);
     }
     return shared_->result;
   }
 
  private:
   struct Shared {
-    std::mutex mutex;  // guards all
-    std::condition_variable changed;
-    bool done = false;
-    Resolution result;
+    Mutex mutex;
+    CondVar changed;
+    bool done DTRAIN_GUARDED_BY(mutex) = false;
+    Resolution result DTRAIN_GUARDED_BY(mutex);
   };
   std::shared_ptr<Shared> shared_;
 };

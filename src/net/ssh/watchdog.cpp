@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <utility>
+
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::net::ssh {
 
@@ -13,10 +16,8 @@ Watchdog::Watchdog(int socket, Patience patience)
       thread_([this](const std::stop_token& done) { watch(done); }) {}
 
 void Watchdog::watch(const std::stop_token& done) {
-  std::unique_lock lock(mutex_);
   while (!patience_.is_over() && !patience_.stop.stop_requested()) {
-    const auto look = std::min(Clock::now() + kLook, patience_.until);
-    changed_.wait_until(lock, done, look, [] { return false; });
+    sleep_unless_stopped(done, std::min<Clock::duration>(kLook, patience_.until - Clock::now()));
     if (done.stop_requested()) return;
   }
   ::shutdown(socket_.get(), SHUT_RDWR);

@@ -1,8 +1,6 @@
 // Ends another library's endless wait on a socket.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include <dtrain/base/files.hpp>
@@ -22,8 +20,6 @@ class Watchdog {
 
   FileDescriptor socket_;
   Patience patience_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
   std::jthread thread_;
 };
 

@@ -2,8 +2,9 @@
 
 #include <exception>
 #include <list>
-#include <mutex>
 #include <utility>
+
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::train {
 namespace {
@@ -19,7 +20,7 @@ class ReductionSink final : public backend::ContributionSink {
     std::span<float> memory;
     attempt([&] { memory = reduction_.leaf(shard.index); });
     if (!memory.empty()) return memory;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return nobodys_.emplace_back(size_);
   }
 
@@ -27,7 +28,8 @@ class ReductionSink final : public backend::ContributionSink {
     attempt([&] { reduction_.ready(shard.index, first, size); });
   }
 
-  void rethrow() const {
+  void rethrow() {
+    const MutexLock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -35,22 +37,22 @@ class ReductionSink final : public backend::ContributionSink {
   template <typename Work>
   void attempt(Work work) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (failure_) return;
     }
     try {
       work();
     } catch (...) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!failure_) failure_ = std::current_exception();
     }
   }
 
   comm::Reduction& reduction_;
   const std::size_t size_;
-  std::mutex mutex_;  // guards what follows
-  std::exception_ptr failure_;
-  std::list<std::vector<float>> nobodys_;
+  Mutex mutex_;
+  std::exception_ptr failure_ DTRAIN_GUARDED_BY(mutex_);
+  std::list<std::vector<float>> nobodys_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 class DeviceReductionSink final : public backend::DeviceSink {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <set>
 
 #include <dtrain/base/hash.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/nn/initialize.hpp>
 
 namespace dtrain::train {
@@ -16,12 +16,13 @@ class RecordingSink final : public backend::ContributionSink {
  public:
   explicit RecordingSink(std::int64_t size) : size_(static_cast<std::size_t>(size)) {}
   std::span<float> buffer(const backend::ShardRange& shard) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return kept_[shard.index] = std::vector<float>(size_);
   }
   void ready(const backend::ShardRange&, std::int64_t, std::int64_t, bool) override {}
 
-  std::string hash() const {
+  std::string hash() {
+    const MutexLock lock(mutex_);
     Sha256 hash;
     for (const auto& [index, contribution] : kept_) hash.update(std::as_bytes(std::span(contribution)));
     return hash.hex();
@@ -29,8 +30,8 @@ class RecordingSink final : public backend::ContributionSink {
 
  private:
   const std::size_t size_;
-  std::mutex mutex_;  // guards kept_ while shards are computed
-  std::map<int, std::vector<float>> kept_;
+  Mutex mutex_;
+  std::map<int, std::vector<float>> kept_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 // Sizes in the first and in the last step of an epoch.

@@ -6,10 +6,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
@@ -54,7 +54,7 @@ class FarProgram {
     begin_ += text;
     const std::size_t end = begin_.find('\n');
     if (end == begin_.npos) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     known_ = true;
     process_ = begin_.substr(kPidWord.size(), end - kPidWord.size());
     pass_on(std::string_view(begin_).substr(end + 1));
@@ -76,15 +76,15 @@ class FarProgram {
  private:
   static void pass_on(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
   std::string process() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return process_;
   }
 
   const cluster::Fleet fleet_;
   std::string begin_;
   bool known_ = false;
-  std::mutex mutex_;  // guards process_
-  std::string process_;
+  Mutex mutex_;
+  std::string process_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 cluster::Fleet fleet_of(const std::string& name) {

@@ -40,7 +40,7 @@ void HostLines::finish(std::size_t host) {
 }
 
 void HostLines::show(std::size_t host, Stream stream, std::string_view lines) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t begin = 0; begin <= lines.size();) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size());
     show_line(host, stream, lines.substr(begin, end - begin));

@@ -1,11 +1,11 @@
 // What programs on many hosts say, as whole lines that name their host: never two hosts in one line.
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/reporter.hpp>
 
 namespace dtrain::cli {
@@ -23,7 +23,7 @@ class HostLines {
   // Anything else that is to be said meanwhile.
   template <typename Say>
   void say(Say say_it) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     say_it(reporter_);
   }
 
@@ -33,13 +33,13 @@ class HostLines {
   };
   std::string& unfinished(std::size_t host, Stream stream);
   void show(std::size_t host, Stream stream, std::string_view lines);
-  void show_line(std::size_t host, Stream stream, std::string_view line);
+  void show_line(std::size_t host, Stream stream, std::string_view line) DTRAIN_REQUIRES(mutex_);
 
   const std::vector<std::string> hosts_;
   const std::string schema_;
   std::vector<Unfinished> unfinished_;  // by host; each belongs to its host's thread
-  std::mutex mutex_;                    // guards reporter_
-  Reporter& reporter_;
+  Mutex mutex_;
+  Reporter& reporter_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace dtrain::cli
