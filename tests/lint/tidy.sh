@@ -7,11 +7,12 @@ set -uo pipefail
 build=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+. tests/lint/clang.sh
 command -v clang-tidy >/dev/null || { echo "SKIP tidy: no clang-tidy (packaging/install-deps.sh test)"; exit 77; }
 [ -f "$build/compile_commands.json" ] || { echo "no $build/compile_commands.json: configure first" >&2; exit 1; }
 
 main() {
-  local files=("$@") work database file passed=0 failed=0 skipped=0
+  local files=("$@") work database status
   if [ "${1:-}" = --last ]; then
     mapfile -t files < <(changed_last "$2")
   elif [ ${#files[@]} -eq 0 ]; then
@@ -20,23 +21,12 @@ main() {
   if [ ${#files[@]} -eq 0 ]; then echo "SKIP tidy: no source changed, or no git here that tells"; exit 77; fi
   work=$(mktemp -d)
   database=$(mktemp -d)
-  without_precompiled >"$database/compile_commands.json"
+  without_precompiled "$build" >"$database/compile_commands.json"
   printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I FILE bash -c 'check "$@"' - "$database" "$work" FILE
-  for file in "$work"/*; do
-    cat "$file"
-    case "$(tail -n 1 "$file")" in
-      ok*) passed=$((passed + 1)) ;;
-      SKIP*) skipped=$((skipped + 1)) ;;
-      *) failed=$((failed + 1)) ;;
-    esac
-  done
+  count_reports "$work"
+  status=$?
   rm -rf "$work" "$database"
-  echo "$passed passed, $failed failed, $skipped skipped"
-  [ $failed -eq 0 ]
-}
-
-without_precompiled() {  # the commands of the build without GCC's precompiled header, which clang cannot read
-  sed -E 's# -Winvalid-pch -include [^ ]*cmake_pch[.]hxx##' "$build/compile_commands.json"
+  return $status
 }
 
 changed() {
@@ -55,12 +45,12 @@ check() {  # check BUILD FOLDER FILE: a file in FOLDER with what is wrong and a 
     echo "SKIP $3: not compiled here" >"$report"
   elif clang-tidy -p "$1" --quiet "$3" >"$report" 2>/dev/null; then
     echo "ok   $3" >"$report"
-  elif grep -q '^/usr/[^ ]*include/c++/.*\[clang-diagnostic-error' "$report"; then
+  elif cannot_read_library "$report"; then
     echo "SKIP $3: this clang cannot read the standard library here" >"$report"
   else
     echo "FAIL $3" >>"$report"
   fi
 }
-export -f check
+export -f check cannot_read_library
 
 main "$@"
