@@ -74,8 +74,14 @@ std::string what_of_workers(const std::vector<std::string>& names, const std::ve
   return fmt::format("start {} workers, {} to {}{}", names.size(), names.front(), names.back(), kind);
 }
 
+// Makes the text where it stays: GCC 12 warns of the buffer of a short text (-Warray-bounds) when a long one is moved.
+void add_action(Plan& plan, Step step, std::string_view what) {
+  plan.actions.push_back({step, {}});
+  plan.actions.back().what = what;
+}
+
 void plan_surroundings(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
-  const auto add = [&](Step step, std::string what) { plan.actions.push_back({step, std::move(what)}); };
+  const auto add = [&](Step step, std::string_view what) { add_action(plan, step, what); };
   if (!fleet.group)
     add(Step::security_group, fmt::format("make security group dtrain-{} in {}", fleet.name, account.vpc_id));
   const std::vector<std::string> sources = fleet.group ? fleet.group->ssh_sources : std::vector<std::string>();
@@ -105,7 +111,7 @@ bool has_mount_targets(const Account& account, const Fleet& fleet) {
 }
 
 void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
-  const auto add = [&](Step step, std::string what) { plan.actions.push_back({step, std::move(what)}); };
+  const auto add = [&](Step step, std::string_view what) { add_action(plan, step, what); };
   const Node* head = fleet.head();
   if (!head) {
     const auto choices = head_pools(spec, account);
@@ -137,14 +143,15 @@ void plan_names(const Spec& spec, const Fleet& fleet, Plan& plan) {
     const int chosen = node->base && number <= spec.workers ? number++ : ++next;
     plan.to_name[node->instance_id] = worker_name(chosen);
   }
-  if (!plan.to_name.empty()) plan.actions.push_back({Step::names, fmt::format("name {} workers", plan.to_name.size())});
+  if (!plan.to_name.empty()) add_action(plan, Step::names, fmt::format("name {} workers", plan.to_name.size()));
 }
 
 void plan_emr(const Spec& spec, const std::map<std::string, std::string>& options, const Fleet& fleet, Plan& plan) {
   if (!fleet.emr) {
-    plan.actions.push_back({Step::emr, fmt::format("run an EMR cluster, {}: {} {}", spec.release, spec.workers + 1,
-                                                   spec.instance_types.front())});
-    plan.notes.push_back("EMR takes a price of its own on top of that of the instances");
+    add_action(
+        plan, Step::emr,
+        fmt::format("run an EMR cluster, {}: {} {}", spec.release, spec.workers + 1, spec.instance_types.front()));
+    plan.notes.emplace_back("EMR takes a price of its own on top of that of the instances");
     return;
   }
   const auto text = [](const auto& texts, const char* name) {
@@ -180,7 +187,7 @@ void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, P
 }
 
 void add_notes(const Spec& spec, const Account& account, Plan& plan) {
-  const auto note = [&](std::string text) { plan.notes.push_back(std::move(text)); };
+  const auto note = [&](std::string_view text) { plan.notes.emplace_back(text); };
   if (shared_kind(spec) == SharedKind::none && spec.on != Service::emr) {
     note(
         "without a shared folder the coordinator stays on the head, and no other node can take over when the head is "
@@ -235,7 +242,7 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
     plan_nodes(spec, account, fleet, plan);
     plan_names(spec, fleet, plan);
   }
-  if (fleet.group && fleet.options != options) plan.actions.push_back({Step::options, "write down the new options"});
+  if (fleet.group && fleet.options != options) add_action(plan, Step::options, "write down the new options");
   std::vector<std::string> types{fleet.head() ? fleet.head()->type : types_of(spec).front()};
   for (const Node* node : fleet.workers()) types.push_back(node->type);
   const std::size_t ordered = plan.has(Step::emr) ? static_cast<std::size_t>(spec.workers) : plan.to_start.size();
