@@ -19,7 +19,7 @@ namespace {
 struct Enough {};
 
 // Ends the run with an exception of its own, so that nothing of it is saved.
-class StepClock final : public train::Observer {
+class StepClock final : public train::IgnoringObserver {
  public:
   StepClock(StepTimes& times, const BenchLength& length) : times_(times), length_(length) {}
 

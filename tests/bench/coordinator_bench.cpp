@@ -46,6 +46,11 @@ class CountingAgentPool final : public AgentPool {
   }
   void kill_worker(WorkerId worker, bool) override { to_come.push_back(WorkerExited{worker, 0, 9, {}}); }
   void end_host(const std::string& host) override { to_come.push_back(HostDown{host, "ended"}); }
+  void announce_voters(Generation, bool, const std::vector<Member>&) override {}
+  std::size_t answered_since(const std::vector<std::string>& names,
+                             std::chrono::steady_clock::time_point) const override {
+    return names.size();
+  }
 
   std::vector<AgentPoolEvent> to_come;
   std::vector<WorkerId> started;

@@ -104,7 +104,7 @@ double accuracy_of(const Sizes& sizes, const Answer& answer, std::uint64_t seed)
       data::Loader training = make_loader(sizes.training, seed, true, sizes.examples);
       data::Loader validation = make_loader(sizes.validation, seed, false, 0);
       ScriptedMembership membership(world, worker);
-      Observer observer;
+      IgnoringObserver observer;
       const TrainResult result =
           train::train(graph, *executable, training, &validation, membership, options, nullptr, observer);
       if (result.ended != TrainResult::Ended::done) return;

@@ -21,7 +21,7 @@ Left::How CheckedRealTraining::train(elastic::Membership& membership, const Work
   data::Loader training = loader(), validation = loader(false);
   train::TrainerOptions options = options_;
   options.ledger->worker = fmt::format("w{}", worker.worker);
-  train::Observer nobody;
+  train::IgnoringObserver nobody;
   const TrainResult result =
       train::train(train::tiny_network(), *executable, training, &validation, membership, options, nullptr, nobody);
   if (result.ended == TrainResult::Ended::removed) return Left::How::removed;
@@ -36,7 +36,7 @@ backend::ModelState CheckedRealTraining::undisturbed() const {
   data::Loader training = loader();
   train::TrainerOptions options = options_;
   options.ledger.reset();
-  train::Observer nobody;
+  train::IgnoringObserver nobody;
   train::train(train::tiny_network(), *executable, training, nullptr,
                *elastic::make_fixed_membership(comm::make_single()), options, nullptr, nobody);
   return executable->read_state();

@@ -61,8 +61,16 @@ class SimAgentPool final : public elastic::AgentPool {
   void run_admission_check(const std::string& host) override;
   void start_worker(const std::string& host, int slot, elastic::WorkerId worker) override;
   void send(elastic::WorkerId worker, const elastic::ToWorker& message) override;
+  void send_all(const std::vector<elastic::WorkerId>& workers, const elastic::ToWorker& message) override {
+    for (const elastic::WorkerId worker : workers) send(worker, message);
+  }
   void kill_worker(elastic::WorkerId worker, bool dump_stack) override;
   void end_host(const std::string& host) override;
+  void announce_voters(elastic::Generation, bool, const std::vector<elastic::Member>&) override {}
+  std::size_t answered_since(const std::vector<std::string>& names,
+                             std::chrono::steady_clock::time_point) const override {
+    return names.size();
+  }
 
  private:
   friend class SimWorker;

@@ -67,20 +67,17 @@ class AgentPool {
   virtual void run_admission_check(const std::string& host) = 0;
   virtual void start_worker(const std::string& host, int slot, WorkerId worker) = 0;
   virtual void send(WorkerId worker, const ToWorker& message) = 0;
-  virtual void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) {
-    for (const WorkerId worker : workers) send(worker, message);
-  }
+  // The same as send() to each of them; a pool may serialise the message once.
+  virtual void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) = 0;
   // Kills the worker's whole process tree. dump_stack: the stacks of its threads go to its log first.
   virtual void kill_worker(WorkerId worker, bool dump_stack) = 0;
   virtual void end_host(const std::string& host) = 0;  // the agent ends its workers, then exits
-  // Tells all agents which agents may vote from this generation on. A pool whose agents end with their coordinator need
-  // not do so.
-  virtual void announce_voters(Generation, bool /*committed*/, const std::vector<Member>&) {}
+  // Tells all agents which agents may vote from this generation on. In a pool whose agents end with their coordinator
+  // it does nothing.
+  virtual void announce_voters(Generation generation, bool committed, const std::vector<Member>& members) = 0;
   // Number of these hosts whose agents had not voted for another coordinator at `since`.
   virtual std::size_t answered_since(const std::vector<std::string>& names,
-                                     std::chrono::steady_clock::time_point) const {
-    return names.size();
-  }
+                                     std::chrono::steady_clock::time_point since) const = 0;
 };
 
 // The launcher interface is declared here and implemented by src/launcher.

@@ -34,6 +34,7 @@ void replay(const Json& event, Observer& observer);
 class EventObserver : public Observer {
  public:
   virtual void on_event(const ReportEvent& event) = 0;
+  void on_first_batch(const data::Batch&) override {}
   void on_step(const StepReport& report) final { on_event(report); }
   void on_epoch(const EpochReport& report) final { on_event(report); }
   void on_evaluation(const EvaluationReport& report) final { on_event(report); }

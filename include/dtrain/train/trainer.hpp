@@ -42,19 +42,31 @@ struct EvaluationReport {
   std::chrono::duration<double> time{};  // as this rank spent it, loading and waiting for the others included
 };
 
-// Called from the training thread; must be quick. Every default does nothing. Among several ranks only rank 0 calls it,
+// Called from the training thread; must be quick. Among several ranks only rank 0 calls it,
 // and only once all ranks have what is reported: of a step when the next one is reduced, of an epoch when it is closed.
 // A new rank 0 may report again what the rank 0 before it reported last: OnlyNews (train/report_json.hpp) drops
 // that.
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void on_first_batch(const data::Batch&) {}
-  virtual void on_step(const StepReport&) {}
-  virtual void on_epoch(const EpochReport&) {}
-  virtual void on_evaluation(const EvaluationReport&) {}
-  virtual void on_checkpoint(const Path&) {}
-  virtual void on_warning(const std::string&) {}
+  virtual void on_first_batch(const data::Batch& batch) = 0;
+  virtual void on_step(const StepReport& report) = 0;
+  virtual void on_epoch(const EpochReport& report) = 0;
+  virtual void on_evaluation(const EvaluationReport& report) = 0;
+  virtual void on_checkpoint(const Path& file) = 0;
+  virtual void on_warning(const std::string& text) = 0;
+};
+
+// For observers of a few kinds of reports: ignores all of them. An observer that passes reports on derives from
+// Observer, so that a new kind cannot get lost in it.
+class IgnoringObserver : public Observer {
+ public:
+  void on_first_batch(const data::Batch&) override {}
+  void on_step(const StepReport&) override {}
+  void on_epoch(const EpochReport&) override {}
+  void on_evaluation(const EvaluationReport&) override {}
+  void on_checkpoint(const Path&) override {}
+  void on_warning(const std::string&) override {}
 };
 
 // Which samples this worker consumed, for train/ledger.hpp.

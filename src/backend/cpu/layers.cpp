@@ -7,7 +7,7 @@ namespace {
 
 std::int64_t elements(const Context& c, TensorId id) { return c.count * c.shape(id).size(); }
 
-class LoadImages final : public Op {
+class LoadImages final : public ChunkOp {
  public:
   LoadImages(const TensorKernels& kernels, TensorId output) : kernels_(kernels), output_(output) {
     kind = "input";
@@ -42,7 +42,7 @@ Curve curve_of(nn::ActivationKind kind) {
   return Curve::relu;
 }
 
-class ActivationOp final : public Op {
+class ActivationOp final : public ChunkOp {
  public:
   ActivationOp(Curve curve, const TensorKernels& kernels, TensorId input, TensorId output)
       : curve_(curve), kernels_(kernels), input_(input), output_(output) {
@@ -60,7 +60,7 @@ class ActivationOp final : public Op {
   TensorId input_, output_;
 };
 
-class ActivationGradient final : public Op {
+class ActivationGradient final : public ChunkOp {
  public:
   ActivationGradient(Curve curve, const TensorKernels& kernels, TensorId gradient, TensorId by, TensorId result)
       : curve_(curve), kernels_(kernels), gradient_(gradient), by_(by), result_(result) {
@@ -80,7 +80,7 @@ class ActivationGradient final : public Op {
   TensorId gradient_, by_, result_;
 };
 
-class AddOp final : public Op {
+class AddOp final : public ChunkOp {
  public:
   AddOp(const TensorKernels& kernels, TensorId a, TensorId b, TensorId sum)
       : kernels_(kernels), a_(a), b_(b), sum_(sum) {
@@ -97,7 +97,7 @@ class AddOp final : public Op {
   TensorId a_, b_, sum_;
 };
 
-class ScaleOp final : public Op {
+class ScaleOp final : public ChunkOp {
  public:
   ScaleOp(float factor, const TensorKernels& kernels, TensorId input, TensorId output)
       : factor_(factor), kernels_(kernels), input_(input), output_(output) {
@@ -115,7 +115,7 @@ class ScaleOp final : public Op {
   TensorId input_, output_;
 };
 
-class DropoutOp final : public Op {
+class DropoutOp final : public ChunkOp {
  public:
   DropoutOp(const nn::Dropout& layer, int node, const nn::Shape& shape, const TensorKernels& kernels, TensorId input,
             TensorId output)
@@ -153,7 +153,7 @@ class DropoutOp final : public Op {
   TensorId input_, output_;
 };
 
-class FlattenOp final : public Op {
+class FlattenOp final : public ChunkOp {
  public:
   FlattenOp(const nn::Shape& shape, const TensorKernels& kernels, bool back, TensorId input, TensorId output)
       : shape_(shape), move_(back ? kernels.from_planes : kernels.to_planes), input_(input), output_(output) {

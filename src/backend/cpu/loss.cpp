@@ -8,7 +8,7 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-class SoftmaxLossOp final : public Op {
+class SoftmaxLossOp final : public LoopOp {
  public:
   SoftmaxLossOp(float label_smoothing, int top_k, std::int64_t first_metric, const TensorKernels& logit_kernels,
                 const TensorKernels& kernels, TensorId logits, TensorId gradient)
@@ -41,6 +41,7 @@ class SoftmaxLossOp final : public Op {
       kernels_.from_float(gradient.data(), c.sample(gradient_, i), classes);
     }
   }
+  void finish(Context&) override {}
   bool meets() const override { return true; }
   void meet(std::span<Context> threads) override {
     double totals[3] = {};
@@ -61,7 +62,7 @@ class SoftmaxLossOp final : public Op {
   TensorId logits_, gradient_;
 };
 
-class StoreLogits final : public Op {
+class StoreLogits final : public ChunkOp {
  public:
   StoreLogits(const TensorKernels& kernels, TensorId logits) : kernels_(kernels), logits_(logits) {
     kind = "logits";

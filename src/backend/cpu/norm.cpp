@@ -69,7 +69,7 @@ struct ColumnSums {
   }
 };
 
-class NormStatistics final : public Op {
+class NormStatistics final : public LoopOp {
  public:
   NormStatistics(const NormLayer& layer, const TensorKernels& kernels, TensorId input)
       : layer_(layer), kernels_(kernels), input_(input) {
@@ -89,6 +89,7 @@ class NormStatistics final : public Op {
     *sums.elements += static_cast<double>(rows.rows * rows.width + rows.tail);
   }
 
+  void finish(Context&) override {}
   void meet(std::span<Context> threads) override {
     const Context& c = threads.front();
     const NormCoefficients to = coefficients_of(layer_, c.coefficients);
@@ -131,7 +132,7 @@ class NormStatistics final : public Op {
   TensorId input_;
 };
 
-class NormApply final : public Op {
+class NormApply final : public ChunkOp {
  public:
   NormApply(const NormLayer& layer, const TensorKernels& kernels, TensorId input, TensorId residual, bool relu,
             TensorId output)
@@ -162,7 +163,7 @@ NormBackward backward_tensors(const Context& c, const NormGradientTensors& t, co
           k.mean,           k.scale,           k.shift};
 }
 
-class NormGradientSums final : public Op {
+class NormGradientSums final : public LoopOp {
  public:
   NormGradientSums(const NormLayer& layer, const TensorKernels& kernels, const NormGradientTensors& tensors)
       : layer_(layer), kernels_(kernels), tensors_(tensors) {
@@ -188,6 +189,7 @@ class NormGradientSums final : public Op {
     kernels_.norm_backward_sums(tensors, rows_in(c, tensors_.input), sums, sums + width_of(layer_));
   }
 
+  void finish(Context&) override {}
   void meet(std::span<Context> threads) override {
     const Context& c = threads.front();
     const NormCoefficients to = coefficients_of(layer_, c.coefficients);
@@ -226,7 +228,7 @@ class NormGradientSums final : public Op {
   NormGradientTensors tensors_;
 };
 
-class NormGradientOp final : public Op {
+class NormGradientOp final : public ChunkOp {
  public:
   NormGradientOp(const NormLayer& layer, const TensorKernels& kernels, const NormGradientTensors& tensors,
                  TensorId addend, TensorId input_gradient)

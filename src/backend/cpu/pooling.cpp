@@ -10,7 +10,7 @@ Window window_of(const nn::Pooling& p, const nn::Shape& in, const nn::Shape& out
           p.stride_h, p.stride_w, p.pad_h, p.pad_w, max,   p.count_include_pad};
 }
 
-class PoolingOp final : public Op {
+class PoolingOp final : public ChunkOp {
  public:
   PoolingOp(const Window& window, const TensorKernels& kernels, TensorId input, TensorId output)
       : window_(window), kernels_(kernels), input_(input), output_(output) {
@@ -28,7 +28,7 @@ class PoolingOp final : public Op {
   TensorId input_, output_;
 };
 
-class PoolingGradient final : public Op {
+class PoolingGradient final : public ChunkOp {
  public:
   PoolingGradient(const Window& window, const TensorKernels& kernels, TensorId input, TensorId gradient,
                   TensorId result)

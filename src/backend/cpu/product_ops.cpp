@@ -47,6 +47,9 @@ class ProductOp : public Op {
     return p.shape_name();
   }
 
+  bool meets() const final { return false; }
+  void meet(std::span<Context>) final {}
+
   double bare_seconds(Worker& worker, int count, int repeats) override {
     Call& call = call_for(worker, count);
     Buffer one(call.bytes(0)), two(call.bytes(1)), weights(call.bytes(2)), bias(call.bytes(2));
@@ -104,6 +107,9 @@ class ProductForward final : public ProductOp {
     reads = {source};
     writes = {result};
   }
+  std::size_t workspace_bytes() const override { return 0; }
+  void begin(Context&) override {}
+  void finish(Context&) override {}
   void run(Context& c) override {
     const float* bias = layer_.bias_offset() >= 0 ? c.parameters + layer_.bias_offset() : nullptr;
     void* const source = first(c, source_);
@@ -130,6 +136,9 @@ class ProductBackwardData final : public ProductOp {
     reads = {gradient};
     writes = {source_gradient};
   }
+  std::size_t workspace_bytes() const override { return 0; }
+  void begin(Context&) override {}
+  void finish(Context&) override {}
   void run(Context& c) override {
     void* const gradient = first(c, gradient_);
     void* const result = second(c, source_gradient_);
@@ -218,7 +227,7 @@ class ProductBackwardWeights final : public ProductOp {
   const Kernels& kernels_ = select_kernels();
 };
 
-class BiasGradient final : public Op {
+class BiasGradient final : public LoopOp {
  public:
   BiasGradient(const ProductLayer& layer, const TensorKernels& kernels, TensorId gradient)
       : layer_(layer), kernels_(kernels), gradient_(gradient), channels_(layer.shape().out.c) {
@@ -243,6 +252,8 @@ class BiasGradient final : public Op {
       c.contribution[layer_.bias_offset() + channel] = static_cast<float>(sum);
     }
   }
+  bool meets() const override { return false; }
+  void meet(std::span<Context>) override {}
 
  private:
   const ProductLayer& layer_;

@@ -40,7 +40,7 @@ std::vector<TensorId> share_in_place(std::span<const std::unique_ptr<Op>> ops, s
 
 }  // namespace
 
-std::string Op::shape_name(int count) const { return fmt::format("n{}", count); }
+std::string LoopOp::shape_name(int count) const { return fmt::format("n{}", count); }
 
 TensorId Program::add_tensor(const nn::Shape& shape, DType dtype) {
   tensors_.push_back({shape, dtype});

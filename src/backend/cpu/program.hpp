@@ -86,22 +86,22 @@ class Op {
   TensorId in_place_read = kNoTensor, in_place_write = kNoTensor;
 
   // Called for each number of samples before it is seen, while nothing runs.
-  virtual void prepare(int /*count*/, int /*workers*/) {}
-  virtual std::size_t scratchpad_bytes() const { return 0; }
+  virtual void prepare(int count, int workers) = 0;
+  virtual std::size_t scratchpad_bytes() const = 0;
   // The thread's own memory from begin() to meet(); may grow in prepare().
-  virtual std::size_t workspace_bytes() const { return 0; }
+  virtual std::size_t workspace_bytes() const = 0;
   // The weights it streams: chunks are not made smaller than these.
-  virtual std::size_t weight_bytes() const { return 0; }
+  virtual std::size_t weight_bytes() const = 0;
 
-  virtual void begin(Context&) {}   // on each thread, before its first chunk of the segment
-  virtual void run(Context&) = 0;   // one chunk
-  virtual void finish(Context&) {}  // on each thread, after its last chunk
-  virtual bool meets() const { return false; }
-  virtual void meet(std::span<Context>) {}  // once, when all threads have finished the segment
+  virtual void begin(Context&) = 0;   // on each thread, before its first chunk of the segment
+  virtual void run(Context&) = 0;     // one chunk
+  virtual void finish(Context&) = 0;  // on each thread, after its last chunk
+  virtual bool meets() const = 0;
+  virtual void meet(std::span<Context>) = 0;  // once, when all threads have finished the segment; only if meets()
 
-  virtual std::string shape_name(int count) const;
+  virtual std::string shape_name(int count) const = 0;
   // Seconds of the same primitive alone on `count` samples, on this thread's memory; 0 where there is none.
-  virtual double bare_seconds(Worker&, int /*count*/, int /*repeats*/) { return 0; }
+  virtual double bare_seconds(Worker&, int count, int repeats) = 0;
 
  protected:
   friend class Program;
@@ -112,6 +112,26 @@ class Op {
 
  private:
   std::size_t workspace_offset_ = 0;
+};
+
+// An operation with loops of this folder: no primitive of oneDNN, so nothing to prepare or to compare with.
+class LoopOp : public Op {
+ public:
+  void prepare(int, int) final {}
+  std::size_t scratchpad_bytes() const final { return 0; }
+  std::size_t weight_bytes() const final { return 0; }
+  std::string shape_name(int count) const final;
+  double bare_seconds(Worker&, int, int) final { return 0; }
+};
+
+// A LoopOp whose chunks have nothing in common: run() is all that it does.
+class ChunkOp : public LoopOp {
+ public:
+  std::size_t workspace_bytes() const override { return 0; }
+  void begin(Context&) final {}
+  void finish(Context&) final {}
+  bool meets() const final { return false; }
+  void meet(std::span<Context>) final {}
 };
 
 struct Segment {

@@ -19,19 +19,19 @@ class JobWork {
  public:
   virtual ~JobWork() = default;
   virtual const config::JobOptions& job() const = 0;
-  virtual Json document() const = 0;  // for the workers, and for a coordinator that takes over
-  virtual int logical_shards() const { return 0; }
+  virtual Json document() const = 0;       // for the workers, and for a coordinator that takes over
+  virtual int logical_shards() const = 0;  // 0: the program has none
   // Number of workers of a newcomer whose host line gives none.
-  virtual int slots() const { return 1; }
-  virtual bool uses_s3() const { return false; }
-  virtual void adjust(elastic::Policy&) const {}
+  virtual int slots() const = 0;
+  virtual bool uses_s3() const = 0;                        // whether its workers read s3://
+  virtual void adjust(elastic::Policy& policy) const = 0;  // what this work wants otherwise than the options of the job
 
   // Called when the job begins with this number of workers; not called for a coordinator that takes over.
   virtual void begin(int workers) = 0;
   // Shows a report of the rank that reports for all.
   virtual void show(const Json& report) = 0;
   // Whether output of the workers is shown as it comes. `worker`: its host, with its slot if the host has several.
-  virtual bool shows_output() const { return job().log_per_worker; }
+  virtual bool shows_output() const = 0;
   virtual void show_output(const std::string& worker, std::string_view line) = 0;
   // Called when all workers are done.
   virtual void end() = 0;
@@ -41,9 +41,9 @@ class JobWork {
   virtual bool keeps() const = 0;
   virtual std::string what_next() const = 0;
   // A stop on request is no failure even if nothing is kept.
-  virtual bool may_go_on() const { return keeps(); }
+  virtual bool may_go_on() const = 0;
   // The exit code of a failed job.
-  virtual ExitCode exit_code_of(const elastic::Failure&, ExitCode of_job) const { return of_job; }
+  virtual ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const = 0;
 };
 
 }  // namespace dtrain::job

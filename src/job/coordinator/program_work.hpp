@@ -17,6 +17,9 @@ class ProgramWork final : public JobWork {
 
   const config::JobOptions& job() const override { return options_.job; }
   Json document() const override;
+  int logical_shards() const override { return 0; }
+  int slots() const override { return 1; }
+  bool uses_s3() const override { return false; }
   void adjust(elastic::Policy& policy) const override;
   void begin(int workers) override;
   void show(const Json& report) override;

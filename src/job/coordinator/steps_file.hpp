@@ -14,7 +14,7 @@
 
 namespace dtrain::job {
 
-class StepsFile final : public train::Observer {
+class StepsFile final : public train::IgnoringObserver {
  public:
   explicit StepsFile(Path path);
   // `resumed`: existing lines stay; otherwise they are removed.

@@ -12,7 +12,7 @@ namespace dtrain::job {
 
 // Keeps the last reports of rank 0: the evaluation for the result line, and the checkpoint for workers that start after
 // all others died.
-class LastReports final : public train::Observer {
+class LastReports final : public train::IgnoringObserver {
  public:
   explicit LastReports(const JobFolder& folder) : folder_(folder) {}
   void on_evaluation(const train::EvaluationReport& report) override { evaluation = report; }
@@ -32,13 +32,17 @@ class TrainWork final : public JobWork {
   int logical_shards() const override;
   int slots() const override;
   bool uses_s3() const override { return job::uses_s3(run_); }
+  void adjust(elastic::Policy&) const override {}
   void begin(int workers) override;
   void show(const Json& report) override { train::replay(report, news_); }
+  bool shows_output() const override { return job().log_per_worker; }
   void show_output(const std::string& worker, std::string_view line) override;
   void end() override;
   std::string first_signal_words() const override;
   bool keeps() const override { return run_.options.model_prefix.has_value(); }
   std::string what_next() const override;
+  bool may_go_on() const override { return keeps(); }
+  ExitCode exit_code_of(const elastic::Failure&, ExitCode of_job) const override { return of_job; }
 
  private:
   const TrainRun run_;

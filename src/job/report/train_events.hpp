@@ -24,7 +24,7 @@ class JsonEvents final : public train::EventObserver {
 };
 
 // Scalars by the number of the step in the run; the first batch as an image.
-class BoardEvents final : public train::Observer {
+class BoardEvents final : public train::IgnoringObserver {
  public:
   BoardEvents(const Path& folder, const config::DataOptions& data) : writer_(folder), data_(data) {}
   void on_first_batch(const data::Batch& batch) override;

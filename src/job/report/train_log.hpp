@@ -15,6 +15,7 @@ namespace dtrain::job {
 class TrainLog final : public train::Observer {
  public:
   TrainLog(Reporter& reporter, const config::TrainOptions& options);
+  void on_first_batch(const data::Batch&) override {}
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_evaluation(const train::EvaluationReport& report) override;
@@ -41,7 +42,7 @@ class TrainLog final : public train::Observer {
 
 // --monitor, as MXNet's Monitor prints it: every `every` steps, the norm of each tensor over the square root of its
 // size. Borrows everything; used from the training thread.
-class TensorLog final : public train::Observer {
+class TensorLog final : public train::IgnoringObserver {
  public:
   TensorLog(Reporter& reporter, int every, const nn::Graph& graph, const backend::Executable& executable)
       : reporter_(reporter), every_(every), graph_(graph), executable_(executable) {}

@@ -17,8 +17,16 @@ class SilentAgentPool final : public elastic::AgentPool {
   void send(elastic::WorkerId worker, const elastic::ToWorker& message) override {
     sent.emplace_back(worker, std::get<elastic::UpdateCredentials>(message).credentials);
   }
+  void send_all(const std::vector<elastic::WorkerId>& workers, const elastic::ToWorker& message) override {
+    for (const elastic::WorkerId worker : workers) send(worker, message);
+  }
   void kill_worker(elastic::WorkerId, bool) override {}
   void end_host(const std::string&) override {}
+  void announce_voters(elastic::Generation, bool, const std::vector<elastic::Member>&) override {}
+  std::size_t answered_since(const std::vector<std::string>& names,
+                             std::chrono::steady_clock::time_point) const override {
+    return names.size();
+  }
   std::vector<std::pair<elastic::WorkerId, std::string>> sent;
 };
 

@@ -14,14 +14,19 @@ class FakeWork final : public JobWork {
  public:
   const config::JobOptions& job() const override { return options; }
   Json document() const override { return {}; }
+  int logical_shards() const override { return 0; }
+  int slots() const override { return 1; }
+  bool uses_s3() const override { return false; }
   void adjust(elastic::Policy& policy) const override { policy.failure_limit = 7; }
   void begin(int) override {}
   void show(const Json&) override {}
+  bool shows_output() const override { return false; }
   void show_output(const std::string&, std::string_view) override {}
   void end() override { ended = true; }
   std::string first_signal_words() const override { return ""; }
   bool keeps() const override { return keeps_state; }
   std::string what_next() const override { return "start again"; }
+  bool may_go_on() const override { return keeps_state; }
   ExitCode exit_code_of(const elastic::Failure&, ExitCode) const override { return ExitCode::no_progress; }
 
   config::JobOptions options;

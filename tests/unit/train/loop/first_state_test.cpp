@@ -47,7 +47,7 @@ TEST_F(FirstState, AFrozenWeightStaysAsItBeganAndItsBiasLearns) {
   const backend::ModelState first = first_state(graph, options_, training);
   const auto executable = backend::make_reference_backend()->compile(graph, {.max_samples = kTinySamples});
   const auto alone = elastic::make_fixed_membership(comm::make_single());
-  Observer observer;
+  IgnoringObserver observer;
   train(graph, *executable, training, nullptr, *alone, options_, nullptr, observer);
   const std::vector<float>& last = executable->state().parameters;
   EXPECT_TRUE(std::ranges::equal(tensor(graph, last, 0), tensor(graph, first.parameters, 0)));

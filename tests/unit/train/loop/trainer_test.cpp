@@ -38,7 +38,7 @@ class Trainer : public TinyTraining {
     return train_rank(*backend::make_reference_backend(), comm::make_single(), observer, start);
   }
   backend::ModelState train_alone(const Checkpoint* start = nullptr) const {
-    Observer observer;
+    IgnoringObserver observer;
     return train_alone(observer, start).state;
   }
 
@@ -49,7 +49,7 @@ class Trainer : public TinyTraining {
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < world.size(); ++rank) {
       threads.emplace_back([&, rank] {
-        Observer observer;
+        IgnoringObserver observer;
         states[rank] = train_rank(backend, std::move(world[rank]), observer, start).state;
       });
     }
@@ -59,7 +59,7 @@ class Trainer : public TinyTraining {
 };
 
 // Raises a signal after a number of steps, as a person's Ctrl-C would.
-class StopAfter final : public Observer {
+class StopAfter final : public IgnoringObserver {
  public:
   explicit StopAfter(int steps) : left_(steps) { watch_stop_signals(); }
   void on_step(const StepReport&) override {
@@ -70,7 +70,7 @@ class StopAfter final : public Observer {
   int left_;
 };
 
-class Losses final : public Observer {
+class Losses final : public IgnoringObserver {
  public:
   void on_epoch(const EpochReport& report) override { losses.push_back(report.loss); }
   void on_evaluation(const EvaluationReport& report) override { evaluated.push_back(report.loss); }
@@ -80,7 +80,7 @@ class Losses final : public Observer {
 };
 
 // Fails a run at its third step, on a disk that has been full for the ledger since before the first.
-class FailsOnAFullDisk final : public Observer {
+class FailsOnAFullDisk final : public IgnoringObserver {
  public:
   explicit FailsOnAFullDisk(bool room_at_last) : room_at_last_(room_at_last) { disk_.limit(10); }
   void on_step(const StepReport&) override {
