@@ -14,6 +14,7 @@ namespace dtrain::train {
 
 // What the job's log would hold: news of all workers, in the order in which it came. One thread at a time.
 struct JobLog final : Observer {
+  void on_first_batch(const data::Batch&) override {}
   void on_step(const StepReport& report) override { steps.push_back(report); }
   void on_epoch(const EpochReport& report) override { epochs.push_back(report); }
   void on_evaluation(const EvaluationReport& report) override { evaluations.push_back(report); }

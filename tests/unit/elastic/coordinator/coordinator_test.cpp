@@ -26,8 +26,12 @@ struct FakeAgentPool final : AgentPool {
     EXPECT_EQ(hosts.empty(), false) << host << slot;
   }
   void send(WorkerId worker, const ToWorker& message) override { sent.emplace_back(worker, message); }
+  void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) override {
+    for (const WorkerId worker : workers) send(worker, message);
+  }
   void kill_worker(WorkerId worker, bool) override { killed.push_back(worker); }
   void end_host(const std::string&) override { silent = true; }
+  void announce_voters(Generation, bool, const std::vector<Member>&) override {}
   std::size_t answered_since(const std::vector<std::string>& names,
                              std::chrono::steady_clock::time_point) const override {
     return silent ? 0 : names.size();
