@@ -18,10 +18,10 @@ constexpr EnumName<Device> kDeviceNames[] = {{Device::automatic, "auto"}, {Devic
 
 struct ComputeOptions {
   Device device = Device::automatic;
-  std::string gpus;
+  std::string gpus{};
   int threads = 0;  // set_machine_defaults()
   std::string dtype = "float32";
-  backend::CudaOptions cuda;
+  backend::CudaOptions cuda{};
   int hosts = 1;         // at the start of the job
   int batch_size = 128;  // of each host
   int global_batch = 0;  // 0: batch_size x hosts

@@ -13,7 +13,7 @@ struct StarterCall {
   ProcessStarter starter = ProcessStarter::open_mpi;
   Path program;
   bool as_root = false;
-  std::string own_host;  // this machine's name
+  std::string own_host{};  // this machine's name
 };
 
 // Throws UsageError for a host that names a user or a port: a process starter logs in in its own way.

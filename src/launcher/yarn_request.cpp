@@ -65,7 +65,7 @@ std::string command_file_content(const std::vector<std::string>& command) {
       throw UsageError(fmt::format("YARN cannot run a command with '{}' in it", word),
                        "use a --job-dir and a dtrain whose paths have none of \" $ ` \\ < {{ and no line end");
     }
-    text += " " + quoted(word);
+    text.append(" ").append(quoted(word));
   }
   if (text.size() > kLongestText) throw UsageError("the agent's command line is longer than YARN's may be");
   return {std::string{static_cast<char>(text.size() >> 8), static_cast<char>(text.size() & 0xff)} + text};

@@ -15,10 +15,10 @@
 namespace dtrain::elastic {
 
 struct NetworkAgentPoolOptions {
-  std::string token;  // proven by agents and commands
-  Path job_folder;    // logs/ in it gets the output of the workers
-  Json job;           // for WorkerJob::document
-  AdmissionCheckOptions admission_check{};
+  std::string token;                                                // proven by agents and commands
+  Path job_folder;                                                  // logs/ in it gets the output of the workers
+  Json job;                                                         // for WorkerJob::document
+  AdmissionCheckOptions admission_check = AdmissionCheckOptions();  // GCC 12 warns of {} (-Wmaybe-uninitialized)
   // Where agents ask whether their machine ends soon: "auto" (the EC2 metadata service, if there is one), "none", or a
   // URL with {host} for the host's name.
   std::string notice_url = "none";

@@ -22,7 +22,7 @@ struct StarterLauncherOptions {
   Path program;                              // mpirun, srun or qrsh
   std::vector<std::string> environment{};    // of the starter processes
   std::vector<std::string> agent_command{};  // empty: this program's own `agent`, at the same path on the hosts
-  std::string announce;  // numeric address where hosts reach the coordinator; empty: all of its addresses
+  std::string announce{};  // numeric address where hosts reach the coordinator; empty: all of its addresses
   std::chrono::milliseconds start_deadline{60'000};  // from the start to the agent's reading of the join file
   // Called when the launcher ends. true: another coordinator runs the job now, so agents must live on. Empty: never.
   std::function<bool()> job_goes_on{};

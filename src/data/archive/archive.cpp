@@ -83,7 +83,7 @@ std::optional<std::size_t> Archives::find(std::string_view name) const {
                              [this](std::uint32_t a, std::string_view b) { return file_name(members_[a].name) < b; });
   for (; at != by_file_name_.end() && file_name(members_[*at].name) == last; ++at) {
     const std::string& whole = members_[*at].name;
-    if (whole == name || whole.ends_with("/" + std::string(name))) return *at;
+    if (whole == name || whole.ends_with(fmt::format("/{}", name))) return *at;
   }
   return std::nullopt;
 }

@@ -27,9 +27,9 @@ class LinePattern {
 
 struct LogChoice {
   std::optional<int> rank;
-  std::string host;                      // empty: all
-  std::string since;                     // as in the logs; empty: from the beginning
-  std::unique_ptr<LinePattern> pattern;  // null: all
+  std::string host;                        // empty: all
+  std::string since;                       // as in the logs; empty: from the beginning
+  std::unique_ptr<LinePattern> pattern{};  // null: all
 };
 
 class LogMerge {

@@ -119,7 +119,7 @@ data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net:
 bool uses_s3(const TrainRun& run) {
   std::string paths = run.sources.train.string() + "," + run.start_file.string();
   for (const auto& path : {run.sources.validation, run.options.model_prefix}) {
-    if (path) paths += "," + path->string();
+    if (path) paths.append(",").append(path->string());
   }
   return paths.find("s3://") != paths.npos;
 }

@@ -54,7 +54,7 @@ std::map<std::string, std::string> canonical_headers(const RequestToSign& reques
   std::map<std::string, std::string> headers;
   for (const auto& [name, value] : request.headers) {
     const auto [place, is_new] = headers.try_emplace(lower(name), squeeze(value));
-    if (!is_new) place->second += "," + squeeze(value);
+    if (!is_new) place->second.append(",").append(squeeze(value));
   }
   return headers;
 }
@@ -72,7 +72,7 @@ std::string without_dots(std::string_view path) {
     if (part == ".." && !kept.empty()) kept.pop_back();
     if (!part.empty() && part != "." && part != "..") kept.push_back(part);
   }
-  return "/" + join(kept, "/") + (path.ends_with('/') && !kept.empty() ? "/" : "");
+  return fmt::format("/{}{}", join(kept, "/"), path.ends_with('/') && !kept.empty() ? "/" : "");
 }
 
 std::string scope(const SigningKey& key) {

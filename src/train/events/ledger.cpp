@@ -88,7 +88,7 @@ void LedgerWriter::add(const Cursor& cursor, std::span<const std::uint32_t> ids)
 // before the next line: training does not wait for a disk.
 void LedgerWriter::append(const Json& line) {
   try {
-    file_.append("\n" + line.dump());
+    file_.append(line.dump().insert(0, 1, '\n'));
     said_ = false;
   } catch (const Error& error) {
     if (!std::exchange(said_, true)) complaint_ = error.what();

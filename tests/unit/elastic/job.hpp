@@ -270,7 +270,7 @@ std::vector<WorkerId> receivers(const std::vector<Action>& actions) {
 inline std::string logged(const std::vector<Action>& actions) {
   std::string text;
   for (const LogMembership& line : of_kind<LogMembership>(actions)) {
-    text += (text.empty() ? "" : " ") + std::string(line.added ? "+" : "-") + line.host;
+    text.append(text.empty() ? "" : " ").append(line.added ? "+" : "-").append(line.host);
   }
   return text;
 }

@@ -16,7 +16,7 @@ TEST(ForeignProgram, EveryByteOfAWordTravels) {
   for (int byte = 1; byte < 256; ++byte) all += static_cast<char>(byte);
   program.command = {"train", all, "", "a\nb", "\xc3\xa9"};
   program.environment = {"A=" + all};
-  program.job = "j";
+  program.job = std::string("j");
   const Program got = program_from_json(Json::parse(to_json(program).dump(), "test"));
   EXPECT_EQ(got.command, program.command);
   EXPECT_EQ(got.environment, program.environment);

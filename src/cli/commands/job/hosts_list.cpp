@@ -18,7 +18,7 @@ void bind(config::OptionSet& set, ListCommand& options) {
 
 std::string joined(const Json& list) {
   std::string text;
-  for (const Json& item : list.as_array()) text += (text.empty() ? "" : ",") + item.dump();
+  for (const Json& item : list.as_array()) text.append(text.empty() ? "" : ",").append(item.dump());
   return text.empty() ? "-" : text;
 }
 

@@ -127,7 +127,8 @@ TEST(DecideHosts, FewerSlotsLetTheLastProcessesGo) {
   job.feed(HostsWanted{.hosts = {host_line("w1", 2)}});
   job.host_up("w1");
   const std::vector<WorkerId> slots = job.state().hosts.at("w1").slots;
-  for (const WorkerId id : slots) job.say(id, Hello{.pid = 1, .data = {"10.0.0.1", 1}, .fingerprint = "same"});
+  for (const WorkerId id : slots)
+    job.say(id, Hello{.pid = 1, .data = comm::PeerAddress{"10.0.0.1", 1}, .fingerprint = "same"});
   for (const WorkerId id : slots) job.say(id, Ready{});
   job.complete_change();
   job.feed(HostsWanted{.hosts = {host_line("w1", 1)}});

@@ -147,7 +147,7 @@ HostReport DecideSim::report_of(const std::string& host) const {
     if (worker.host != host || known_dead_.contains(id) || (!worker.alive && !ending)) continue;
     WorkerReport& told = report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .said = {}});
     if (worker.stage == SimWorker::Stage::starting) continue;
-    told.said.emplace_back(Hello{.pid = 1, .data = {"10.0.0.1", 1}, .fingerprint = "same"});
+    told.said.emplace_back(Hello{.pid = 1, .data = comm::PeerAddress{"10.0.0.1", 1}, .fingerprint = "same"});
     if (worker.stage >= SimWorker::Stage::waiting) told.said.emplace_back(Ready{worker.position});
     told.said.emplace_back(Progress{.generation = worker.current, .position = worker.position});
   }
@@ -206,7 +206,7 @@ void DecideSim::die(SimWorker& worker, int signal) {
 void DecideSim::run_worker(SimWorker& worker) {
   using Stage = SimWorker::Stage;
   if (worker.stage == Stage::starting && --worker.ticks_to_go <= 0) {
-    say(worker, Hello{.pid = 1, .data = {"10.0.0.1", 1}, .fingerprint = "same"});
+    say(worker, Hello{.pid = 1, .data = comm::PeerAddress{"10.0.0.1", 1}, .fingerprint = "same"});
     worker.stage = Stage::building;
     worker.ticks_to_go = between(1, 20);
   } else if (worker.stage == Stage::building && !worker.hung && --worker.ticks_to_go <= 0) {

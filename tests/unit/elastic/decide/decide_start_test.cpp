@@ -148,7 +148,7 @@ TEST(DecideStart, AWorkerThatWouldComputeOtherBitsIsRefused) {
   job.prepare_host("w1");
   job.host_up("w2");
   const WorkerId other = job.worker_on("w2");
-  job.say(other, Hello{.pid = 1, .data = {}, .fingerprint = "another processor"});
+  job.say(other, Hello{.pid = 1, .data = comm::PeerAddress{}, .fingerprint = "another processor"});
   EXPECT_EQ(of_kind<KillWorker>(job.actions()).size(), 1u);
   EXPECT_EQ(job.state().workers.at(other).phase, WorkerPhase::ending);
 }
@@ -157,7 +157,7 @@ TEST(DecideStart, AnAddressThatMeansAnywhereBecomesTheHostsOwn) {
   Job job;
   job.want({"w1"});
   job.host_up("w1");
-  job.say(job.worker_on("w1"), Hello{.pid = 1, .data = {"0.0.0.0", 77}, .fingerprint = "same"});
+  job.say(job.worker_on("w1"), Hello{.pid = 1, .data = comm::PeerAddress{"0.0.0.0", 77}, .fingerprint = "same"});
   EXPECT_EQ(job.worker("w1").data, (comm::PeerAddress{"10.0.0.1", 77}));
 }
 

@@ -1,6 +1,8 @@
 // Agents that elect a coordinator, over a network that a test cuts, in simulated time.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 #include <string>
@@ -13,9 +15,9 @@ namespace dtrain::elastic {
 using namespace std::chrono_literals;
 
 inline Voter voter(int number) {
-  return {.host = "w" + std::to_string(number),
-          .tree = "tree" + std::to_string(number),
-          .address = {"10.0.0." + std::to_string(number), 1}};
+  return {.host = fmt::format("w{}", number),
+          .tree = fmt::format("tree{}", number),
+          .address = {fmt::format("10.0.0.{}", number), 1}};
 }
 
 inline VoterSet voter_set_of(Generation generation, const std::vector<int>& numbers) {

@@ -91,7 +91,7 @@ TEST_F(JobEndTest, AFailureIsReportedAndGivesTheExitCodeOfTheWork) {
   failure.reason = "exit code 7";
   failure.last_lines = {"last words"};
   try {
-    conclude({.finish = {ExitCode::failed, "too many failures"}, .first_failure = failure});
+    conclude({.finish = elastic::Finish{ExitCode::failed, "too many failures"}, .first_failure = failure});
     FAIL() << "it must throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::no_progress);
