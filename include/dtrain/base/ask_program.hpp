@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-struct ProgramAnswer {
+struct [[nodiscard]] ProgramAnswer {
   int code = 0;  // 128 and more: killed by a signal
   std::string output, errors;
 };
@@ -18,7 +18,7 @@ struct ProgramAnswer {
 // Blocks, any thread. What it writes is taken up where `child` names no descriptor for it. nullopt: it did not end in
 // time, or wrote without end; it is killed with all below it then, and not waited for: the kernel may hold it. Throws
 // Error when it does not start.
-std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline);
+[[nodiscard]] std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline);
 
 // The same of a command in this environment. Throws Error also when it does not end in time.
 ProgramAnswer ask_program(const std::vector<std::string>& command,

@@ -6,6 +6,6 @@
 namespace dtrain {
 
 // Throws Error if the folder cannot be looked up, for example on a file server that does not answer.
-bool file_exists(const Path& path);
+[[nodiscard]] bool file_exists(const Path& path);
 
 }  // namespace dtrain

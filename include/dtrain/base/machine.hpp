@@ -20,6 +20,6 @@ int nvidia_device_count();
 bool is_program(const Path& file);
 
 // The first program called `name` in a list of folders such as "/usr/bin:/bin"; an empty entry is the current folder.
-std::optional<Path> find_in_path(const std::string& name, const std::string& folders);
+[[nodiscard]] std::optional<Path> find_in_path(const std::string& name, const std::string& folders);
 
 }  // namespace dtrain

@@ -17,7 +17,7 @@ std::vector<int> cpus_of_worker(const std::vector<std::vector<int>>& nodes, int 
 
 // The lowest slot that no other process of this machine holds. The slot is free again when `held` is closed, also by
 // the end of the process. Throws Error.
-struct MachineSlot {
+struct [[nodiscard]] MachineSlot {
   int number = 0;
   FileDescriptor held;
 };

@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-struct Pipe {
+struct [[nodiscard]] Pipe {
   FileDescriptor read_end, write_end;
 };
 Pipe make_pipe();

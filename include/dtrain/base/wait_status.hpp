@@ -26,6 +26,6 @@ ProcessEnd wait_for_end(pid_t child);
 std::string describe_end(int exit_code, int signal);
 inline std::string describe_end(const ProcessEnd& end) { return describe_end(end.code, end.signal); }
 // The number of "KILL", "SIGKILL" or "kill"; nullopt for an unknown name.
-std::optional<int> signal_number(std::string_view name);
+[[nodiscard]] std::optional<int> signal_number(std::string_view name);
 
 }  // namespace dtrain

@@ -82,7 +82,7 @@ struct Kept {
   std::string file_system{};
   double monthly = 0;  // US dollars
 };
-struct DownResult {
+struct [[nodiscard]] DownResult {
   int instances = 0;                   // terminated by this call
   std::vector<std::string> removed{};  // ids of all other removed resources
   std::vector<Kept> kept{};

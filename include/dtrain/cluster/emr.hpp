@@ -24,7 +24,7 @@ std::vector<EmrInstance> running_emr_instances(net::AwsCalls& aws, const std::st
 std::vector<EmrInstance> in_address_order(std::vector<EmrInstance> instances);
 
 // The cluster that `up` made, found by its name and tag, unless it has ended.
-std::optional<EmrCluster> find_emr(net::AwsCalls& aws, const std::string& cluster);
+[[nodiscard]] std::optional<EmrCluster> find_emr(net::AwsCalls& aws, const std::string& cluster);
 // Its nodes, the head first; workers have the ids of their instances as names.
 std::vector<Node> emr_nodes(net::AwsCalls& aws, const EmrCluster& emr);
 

@@ -32,7 +32,7 @@ inline constexpr const char* kName = "Name";
 }  // namespace tag
 // On workers that may be removed; deleting the tag removes the worker.
 std::string elastic_tag(const std::string& cluster);
-std::optional<std::string> cluster_of_elastic_tag(std::string_view tag);  // nullopt: another tag
+[[nodiscard]] std::optional<std::string> cluster_of_elastic_tag(std::string_view tag);  // nullopt: another tag
 
 using Tags = std::map<std::string, std::string>;
 
@@ -60,7 +60,7 @@ struct Node {
 
 // "w0003" and back; nullopt: not a worker's name.
 std::string worker_name(int number);
-std::optional<int> worker_number(std::string_view name);
+[[nodiscard]] std::optional<int> worker_number(std::string_view name);
 
 // Resources that `up` makes beside instances. Empty ids: they do not exist.
 struct SecurityGroup {

@@ -32,7 +32,7 @@ struct NodeFailure {
   std::chrono::system_clock::time_point at{};
 };
 // Parses the body of a node's report: "ADDRESS STAGE CODE", then its log. nullopt: another text.
-std::optional<NodeFailure> parse_failure(std::string_view text);
+[[nodiscard]] std::optional<NodeFailure> parse_failure(std::string_view text);
 
 class Registry {
  public:

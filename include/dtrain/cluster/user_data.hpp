@@ -51,6 +51,6 @@ struct NodeBoot {
 // (a long prepare command belongs into a file of the shared folder) or if the hash is invalid.
 std::string user_data(const NodeBoot& boot);
 // The specification in a script that user_data() made; nullopt: there is none. Throws DataError if it is damaged.
-std::optional<Json> spec_in(std::string_view script);
+[[nodiscard]] std::optional<Json> spec_in(std::string_view script);
 
 }  // namespace dtrain::cluster

@@ -82,12 +82,12 @@ class Communicator {
 
   // All ranks call it with the same shape; at most one Reduction lives at a time, and nothing else is called while it
   // does. The bytes of the sum depend neither on the number of ranks nor on time. Must not outlive the communicator.
-  virtual std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) = 0;
   // The same for leaves on a GPU, which become final in these parts, in their order: they cover a leaf, and none is
   // partly rounded. nullptr: this communicator adds up on the host (HostCommunicator).
-  virtual std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape& shape,
-                                                                  const std::vector<FloatRange>& parts,
-                                                                  const Note& note) = 0;
+  [[nodiscard]] virtual std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape& shape,
+                                                                                const std::vector<FloatRange>& parts,
+                                                                                const Note& note) = 0;
   // Returns the memory of a sum after its last use. Not needed, but it makes the next reduction faster.
   virtual void recycle(std::vector<float> sum) = 0;
 

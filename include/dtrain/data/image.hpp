@@ -20,9 +20,9 @@ enum class Encoding { raw, zstd, png, jpeg };
 
 std::string_view encoding_name(Encoding encoding);
 std::vector<std::string> encoding_names();
-std::optional<Encoding> parse_encoding(std::string_view name);
+[[nodiscard]] std::optional<Encoding> parse_encoding(std::string_view name);
 // By the magic alone; nullopt when it is none of ours.
-std::optional<Encoding> detect_encoding(ByteView payload);
+[[nodiscard]] std::optional<Encoding> detect_encoding(ByteView payload);
 
 // `channels` that keep what the payload has: 1 for grey, 3 for colour.
 inline constexpr int kStoredChannels = 0;

@@ -83,9 +83,9 @@ class Loader {
   // Blocks. nullopt after the last slice and before the first start(). Throws what went wrong in loading this batch
   // (the first in its order): a record too many that cannot be read, a label outside [0, classes); again at every call
   // until start().
-  std::optional<Batch> next();
+  [[nodiscard]] std::optional<Batch> next();
   // What next() would give, where it need not wait, throw or count a bad record for it; else nullopt.
-  std::optional<Batch> next_if_ready();
+  [[nodiscard]] std::optional<Batch> next_if_ready();
   std::int64_t bad_records() const;      // distinct ones in the batches that next() has reached
   std::string first_bad_record() const;  // file, position, offset, reason; empty if none
 

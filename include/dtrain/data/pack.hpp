@@ -18,7 +18,7 @@ namespace dtrain::data {
 // right, bottom of each, as shares of the picture's size.
 enum class CocoLabels { largest, boxes };
 std::vector<std::string> coco_label_names();
-std::optional<CocoLabels> parse_coco_labels(std::string_view name);
+[[nodiscard]] std::optional<CocoLabels> parse_coco_labels(std::string_view name);
 
 struct PackItem {
   std::uint64_t id = 0;
@@ -47,7 +47,7 @@ struct PackList {
 //   records     .rec files
 enum class PictureFormat { automatic, folder, list, coco, archive, cifar10, cifar100, idx, records };
 std::vector<std::string> picture_format_names();
-std::optional<PictureFormat> parse_picture_format(std::string_view name);
+[[nodiscard]] std::optional<PictureFormat> parse_picture_format(std::string_view name);
 
 // The pictures of `source`: a folder (every folder below it that holds .jpg, .jpeg or .png files is a class, numbered
 // and walked in the order of names, as im2rec --recursive does), a .lst file (id, labels, file, with tabs between) or

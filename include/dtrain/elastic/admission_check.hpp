@@ -20,7 +20,7 @@ struct AdmissionCheckOptions {
   std::chrono::microseconds asked_at{};  // coordinator's clock, since 1970; 0: unknown
 };
 
-struct AdmissionCheckResult {
+struct [[nodiscard]] AdmissionCheckResult {
   enum class Prepare {
     none,     // there is no prepare command
     ran,      // it ran and ended with 0

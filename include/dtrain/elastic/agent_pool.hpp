@@ -76,8 +76,8 @@ class AgentPool {
   // it does nothing.
   virtual void announce_voters(Generation generation, bool committed, const std::vector<Member>& members) = 0;
   // Number of these hosts whose agents had not voted for another coordinator at `since`.
-  virtual std::size_t answered_since(const std::vector<std::string>& names,
-                                     std::chrono::steady_clock::time_point since) const = 0;
+  [[nodiscard]] virtual std::size_t answered_since(const std::vector<std::string>& names,
+                                                   std::chrono::steady_clock::time_point since) const = 0;
 };
 
 // The launcher interface is declared here and implemented by src/launcher.

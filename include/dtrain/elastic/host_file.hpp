@@ -14,16 +14,16 @@ namespace dtrain::elastic {
 struct HostLine {
   std::string name;    // as written, without slots=; logs, events and messages use it
   std::string user{};  // empty: the user that runs dtrain
-  std::string host;
+  std::string host{};
   int port = 0;  // 0: the launcher's default
   int slots = 1;
   friend bool operator==(const HostLine&, const HostLine&) = default;
 };
 
 struct HostList {
-  std::vector<HostLine> hosts;        // in the file's order, each name once
-  std::vector<std::string> problems;  // lines that are ignored, with line number and reason
-  std::vector<std::string> doubtful;  // text of ignored lines that may be misspelt or damaged hosts
+  std::vector<HostLine> hosts;          // in the file's order, each name once
+  std::vector<std::string> problems{};  // lines that are ignored, with line number and reason
+  std::vector<std::string> doubtful{};  // text of ignored lines that may be misspelt or damaged hosts
 };
 
 // Accepts blank lines, `#` comments, CR, surrounding spaces, and hosts as `host`, `host:port`, `user@host` or
@@ -44,7 +44,7 @@ class HostFileWatcher {
   using Time = std::chrono::steady_clock::time_point;
   explicit HostFileWatcher(Path path, std::chrono::milliseconds settle = std::chrono::seconds(2), int slots = 1);
   // The new list, once for each accepted edit.
-  std::optional<HostList> poll(Time now);
+  [[nodiscard]] std::optional<HostList> poll(Time now);
 
  private:
   Path path_;

@@ -34,7 +34,7 @@ struct TrainingPosition {
   friend auto operator<=>(const TrainingPosition&, const TrainingPosition&) = default;
 };
 
-struct Entry {
+struct [[nodiscard]] Entry {
   enum class Kind {
     train,       // `communicator` is set
     leave,       // removed from the job: end with exit 0
@@ -67,10 +67,10 @@ class Membership {
   virtual void entered(const TrainingPosition& position) = 0;
 
   // This worker's vote, for word 0 of the note of the next reduction or gathering.
-  virtual std::uint64_t vote() = 0;
+  [[nodiscard]] virtual std::uint64_t vote() = 0;
   // Gives the same answer on every rank, because it depends only on the votes of all ranks in one collective.
   // at_epoch_end: the collective closed an epoch, so changes that wait for one may happen.
-  virtual Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) = 0;
+  [[nodiscard]] virtual Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) = 0;
 
   // Enclose the one local phase that cannot be undone. begin_apply() throws PeerLost after a freeze, because the
   // position that this worker reported must stay true. end_apply() reports the new position.

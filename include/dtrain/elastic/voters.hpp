@@ -103,6 +103,6 @@ std::vector<WorkerReport> worker_reports_from_json(const Json& json);
 // The tie-breaker for a side with exactly half of the voters: makes `folder`/gen/`next` by link(2), which succeeds for
 // one process only, on NFS too. True when `owner` has it, also from an earlier call. Throws Error when the folder
 // cannot be used.
-bool acquire_tiebreaker(const Path& folder, Generation next, const std::string& owner);
+[[nodiscard]] bool acquire_tiebreaker(const Path& folder, Generation next, const std::string& owner);
 
 }  // namespace dtrain::elastic

@@ -20,7 +20,7 @@ struct AgentRegistry {
 
 // The registry file, which only its owner may read. nullopt: the file does not exist, so this machine is no node.
 // Throws DataError.
-std::optional<AgentRegistry> read_agent_registry(const Path& file);
+[[nodiscard]] std::optional<AgentRegistry> read_agent_registry(const Path& file);
 void write_agent_registry(const Path& file, const AgentRegistry& registry);
 // Path of that file on nodes.
 inline constexpr const char* kAgentRegistryFile = "/opt/dtrain/registry.json";

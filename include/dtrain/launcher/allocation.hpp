@@ -29,7 +29,7 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 // The hosts in the variables of Slurm (SLURM_JOB_NODELIST), Grid Engine (PE_HOSTFILE), PBS (PBS_NODEFILE) or LSF
 // (LSB_DJOB_HOSTFILE); nullopt: this process is in no such job. Runs `scontrol` for Slurm's list. Throws Error if the
 // job's own list cannot be read.
-std::optional<Allocation> find_allocation(const Variables& variables);
+[[nodiscard]] std::optional<Allocation> find_allocation(const Variables& variables);
 
 // The hosts as lines of a host file.
 std::string host_lines(const std::vector<GrantedHost>& hosts);

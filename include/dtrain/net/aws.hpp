@@ -190,7 +190,7 @@ class AwsClient {
     explicit Tries(AwsClient& client) : client_(client) {}
     // The answer; nullopt after a failure that another try may mend: what could be made good (credentials, clock) is,
     // and it has paused. Throws what no further try mends, and the last failure when there were too many in a row.
-    std::optional<AwsAnswer> attempt(const AwsRequest& request);
+    [[nodiscard]] std::optional<AwsAnswer> attempt(const AwsRequest& request);
     // The answer came but is of no use: counts like a failed try.
     void failed(const AwsRequest& request, const std::string& why);
     // Something came: the failures so far count no more.

@@ -16,7 +16,7 @@ struct HttpCall {
   std::string body{};
   bool stop_on_signal = false;  // SIGINT and SIGTERM end it: Stopped is thrown
 };
-struct HttpAnswer {
+struct [[nodiscard]] HttpAnswer {
   long status = 0;
   std::string body;  // at most 1 MiB
 };

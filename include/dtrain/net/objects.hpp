@@ -54,7 +54,7 @@ class ObjectStore {
 
   ObjectState state(const std::string& url);
   // nullopt: it is not there, or its bucket is not.
-  std::optional<ObjectState> find(const std::string& url);
+  [[nodiscard]] std::optional<ObjectState> find(const std::string& url);
   // Fills `into` with the bytes from `offset` on, all of them inside the object. A try that breaks off is resumed where
   // it ended. `progress` gets the number of bytes that came, from several threads.
   void read(const std::string& url, const ObjectState& pinned, std::uint64_t offset, std::span<std::byte> into,
@@ -64,7 +64,7 @@ class ObjectStore {
   void download(const std::string& url, const Path& to,
                 const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
   // Whether `content`, the whole object, has the object's checksum; true where the server keeps none of a known kind.
-  bool checks(const std::string& url, const ObjectState& pinned, ByteView content);
+  [[nodiscard]] bool checks(const std::string& url, const ObjectState& pinned, ByteView content);
 
   // The rest is for s3:// alone.
   // All objects whose keys begin with the URL's key, by key.

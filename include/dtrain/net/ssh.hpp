@@ -68,7 +68,7 @@ struct SshCommand {
   std::optional<std::chrono::milliseconds> deadline{};
 };
 
-struct SshExit {
+struct [[nodiscard]] SshExit {
   int code = 0;            // argument of exit(), when there is no signal
   std::string signal{};    // "KILL", "TERM", ...: the program was ended by it
   bool timed_out = false;  // the deadline passed; signal says what ended it; empty if that is unknown

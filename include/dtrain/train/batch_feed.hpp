@@ -27,7 +27,7 @@ class BatchFeed {
   // Same as Loader::start().
   void start(std::uint32_t epoch, std::vector<data::Slice> slices);
   // Same as Loader::next(). Never waits for more than the batch that it gives.
-  std::optional<FedBatch> next();
+  [[nodiscard]] std::optional<FedBatch> next();
 
  private:
   FedBatch staged(data::Batch batch);

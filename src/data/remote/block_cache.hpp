@@ -32,12 +32,12 @@ class BlockCache {
   BlockCache(const Path& folder, std::uint64_t limit, std::function<void(const std::string&)> tell);
   // Bytes of the block from `begin` on. False: it is not there, shorter, or damaged (then it is removed). `check`: the
   // whole block is compared with its checksum; once a process is enough.
-  bool read(const BlockName& name, std::uint64_t begin, std::span<std::byte> into, bool check);
+  [[nodiscard]] bool read(const BlockName& name, std::uint64_t begin, std::span<std::byte> into, bool check);
   // Keeps it, if there is room or room can be made.
   void put(const BlockName& name, ByteView content);
 
   // While it lives no other thread or process holds the same block's claim, unless it waited too long for it.
-  class Claim {
+  class [[nodiscard]] Claim {
    public:
     Claim() = default;
     explicit Claim(FileDescriptor lock) : lock_(std::move(lock)) {}

@@ -86,7 +86,7 @@ struct Emit {  // a line of events.jsonl: {"event": KIND, ...}
 using Action = std::variant<StartHost, RunAdmissionCheck, StartWorker, Send, KillWorker, EndHost, JournalEntry,
                             AnnounceVoters, AcquireTiebreaker, LogMembership, Emit, Say, Finish>;
 
-struct Decision {
+struct [[nodiscard]] Decision {
   State state;
   std::vector<Action> actions;
 };
@@ -99,6 +99,7 @@ Decision recover_state(const Policy& policy, const Origin& origin, const Takeove
 
 // True when this coordinator may write to the job folder: enough voters answered so lately that no other coordinator
 // can lead.
-bool leads(const State& state, const std::function<std::size_t(const std::vector<std::string>& hosts)>& answered);
+[[nodiscard]] bool leads(const State& state,
+                         const std::function<std::size_t(const std::vector<std::string>& hosts)>& answered);
 
 }  // namespace dtrain::elastic

@@ -129,7 +129,7 @@ struct Note {  // for the user
 using ElectAction = std::variant<Dial, LookAround, RequestVotes, Answer, HangUp, AcquireTiebreaker, StartCoordinator,
                                  Announce, GiveUp, Note>;
 
-struct ElectDecision {
+struct [[nodiscard]] ElectDecision {
   Election state;
   std::vector<ElectAction> actions;
 };
@@ -139,6 +139,6 @@ Json to_json(const Vote& vote);
 Vote vote_from_json(const Json& json);  // throws DataError
 
 // The coordinator was heard so lately that no other may be elected.
-bool hears_leader(const Election& state, Time now);
+[[nodiscard]] bool hears_leader(const Election& state, Time now);
 
 }  // namespace dtrain::elastic

@@ -17,7 +17,7 @@ constexpr std::uint64_t kVoteCoordinatorLost = 2;  // this rank has lost the coo
 // A vote to switch to the committed generation.
 std::uint64_t vote_for(const Commit& commit);
 
-struct Judgement {
+struct [[nodiscard]] Judgement {
   Verdict verdict = Verdict::go_on;
   Generation next = 0;  // for Verdict::change
 };

@@ -34,7 +34,7 @@ struct Exchange {
   std::stop_token cancel{};              // ends the exchange as a failure
 };
 
-struct ExchangeResult {
+struct [[nodiscard]] ExchangeResult {
   AwsAnswer answer;     // status 0: there was none
   std::string failure;  // empty: the exchange was complete, whatever the status
   bool timed_out = false;

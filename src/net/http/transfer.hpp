@@ -24,7 +24,7 @@ struct ResponseHead {
   std::string validator;  // strong ETag, else Last-Modified, else empty
 };
 
-struct TransferResult {
+struct [[nodiscard]] TransferResult {
   ResponseHead head;
   int curl_code = 0;    // CURLcode
   std::string message;  // curl's words when curl_code is not 0

@@ -16,7 +16,7 @@ class ObjectPlaces {
   // Method, headers and query are the caller's to add.
   AwsRequest request_for(const std::string& url);
   // Learns from a refusal where the bucket is. False: it says nothing new.
-  bool learn(const std::string& url, const AwsError::Facts& facts);
+  [[nodiscard]] bool learn(const std::string& url, const AwsError::Facts& facts);
 
  private:
   struct Place {

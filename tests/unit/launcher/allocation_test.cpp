@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/launcher/allocation.hpp>
@@ -61,8 +62,9 @@ TEST(FindAllocation, ReadsTheFileThatTheSchedulerNames) {
 
 TEST(FindAllocation, SaysWhatIsMissing) {
   EXPECT_FALSE(find_allocation(variables({{"PATH", "/bin"}})));
-  EXPECT_THROW(find_allocation(variables({{"PE_HOSTFILE", "/no/such/file"}})), Error);
-  EXPECT_THROW(find_allocation(variables({{"SLURM_JOB_NODELIST", "h[1-2]"}, {"PATH", "/nowhere"}})), UsageError);
+  EXPECT_THROW(std::ignore = find_allocation(variables({{"PE_HOSTFILE", "/no/such/file"}})), Error);
+  EXPECT_THROW(std::ignore = find_allocation(variables({{"SLURM_JOB_NODELIST", "h[1-2]"}, {"PATH", "/nowhere"}})),
+               UsageError);
 }
 
 }  // namespace

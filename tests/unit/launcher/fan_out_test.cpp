@@ -2,6 +2,7 @@
 #include <atomic>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <dtrain/launcher/fan_out.hpp>
 
@@ -23,7 +24,7 @@ std::map<std::size_t, HostFailure> failures_of(const std::vector<net::SshTarget>
   std::map<std::size_t, HostFailure> failures;
   std::set<std::size_t> told;
   fan_out(
-      hosts, options, [](std::size_t, net::SshSession& session) { session.run({.shell = "exit 0"}); },
+      hosts, options, [](std::size_t, net::SshSession& session) { std::ignore = session.run({.shell = "exit 0"}); },
       [&](std::size_t host, const std::optional<HostFailure>& failure, auto) {
         EXPECT_TRUE(told.insert(host).second);
         if (failure) failures[host] = *failure;
@@ -90,7 +91,7 @@ TEST_F(FanOut, BeginsNoHostAfterAStop) {
       [&](std::size_t, net::SshSession& session) {
         ++begun;
         stop.request_stop();
-        session.run({.argv = {"sleep", "98763"}});
+        std::ignore = session.run({.argv = {"sleep", "98763"}});
       },
       [&](std::size_t, const std::optional<HostFailure>& failure, auto) {
         stopped += failure && failure->kind == HostFailure::Kind::stopped;

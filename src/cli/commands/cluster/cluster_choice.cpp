@@ -8,6 +8,7 @@
 #include <cstring>
 #include <stop_token>
 #include <thread>
+#include <tuple>
 
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/signals.hpp>
@@ -40,7 +41,7 @@ std::string line_for_head(const std::vector<std::string>& given) {
   std::string line = fmt::format(
       "echo \"{}$$\" >&2; . /etc/profile.d/deeplearning.sh; cd \"${{EFS_MOUNT:-$HOME}}\"; exec {}/bundle/dtrain",
       kPidWord, cluster::kNodeFolder);
-  for (const std::string& word : given) line += " " + net::shell_quoted(word);
+  for (const std::string& word : given) line.append(" ").append(net::shell_quoted(word));
   return line;
 }
 
@@ -67,7 +68,8 @@ class FarProgram {
       if (heard == told || process().empty()) continue;
       told = heard;
       try {
-        cluster::ClusterHead(fleet_, 5s).session().run({.argv = {"kill", "-TERM", process()}});
+        // It fails if the program has just ended.
+        std::ignore = cluster::ClusterHead(fleet_, 5s).session().run({.argv = {"kill", "-TERM", process()}});
       } catch (const Error&) {  // the connection that shows the program is lost too, and says so
       }
     }

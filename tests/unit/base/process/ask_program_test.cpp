@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/error.hpp>
 
@@ -27,7 +29,7 @@ TEST(AskProgram, CountsASignalFrom128) {
 TEST(AskProgram, WaitsForTheProgramButNotForWhatItLeftBehind) {
   const auto answer = try_asking(shell("sleep 300 & echo $!"), 60s);
   ASSERT_TRUE(answer);
-  try_asking(shell("kill " + answer->output), 60s);
+  EXPECT_TRUE(try_asking(shell("kill " + answer->output), 60s));
 }
 
 TEST(AskProgram, GivesNothingWhereTheTimeIsOver) { EXPECT_FALSE(try_asking(shell("sleep 300"), 50ms)); }
@@ -35,9 +37,9 @@ TEST(AskProgram, GivesNothingWhereTheTimeIsOver) { EXPECT_FALSE(try_asking(shell
 TEST(AskProgram, EndsOneThatWritesWithoutEnd) { EXPECT_FALSE(try_asking(shell("while :; do echo more; done"), 300s)); }
 
 TEST(AskProgram, NamesTheProgramThatIsNotThereOrTooSlow) {
-  EXPECT_THROW(ask_program({"/nowhere/at/all"}), Error);
+  EXPECT_THROW(std::ignore = ask_program({"/nowhere/at/all"}), Error);
   try {
-    ask_program({"/bin/sleep", "300"}, 50ms);
+    std::ignore = ask_program({"/bin/sleep", "300"}, 50ms);
     FAIL() << "it answered";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "/bin/sleep did not answer within 50 ms");

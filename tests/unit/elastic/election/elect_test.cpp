@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
 
@@ -173,7 +174,7 @@ TEST(Claim, OneOfTwoGetsAGenerationAndKeepsIt) {
   EXPECT_TRUE(acquire_tiebreaker(folder / "", 7, "one"));
   EXPECT_TRUE(acquire_tiebreaker(folder / "", 8, "two"));
   write_file_atomic(folder / "file", "");
-  EXPECT_THROW(acquire_tiebreaker(folder / "file", 1, "one"), Error);
+  EXPECT_THROW(std::ignore = acquire_tiebreaker(folder / "file", 1, "one"), Error);
 }
 
 TEST(VoterSet, TravelsAsJson) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <thread>
+#include <tuple>
 
 #include <dtrain/elastic/session.hpp>
 
@@ -260,7 +261,7 @@ TEST(Session, HandsDeviceReductionsToTheTransport) {
   inbox.next<Meshed>();
   session.on_message(Commit{1, Boundary::now});
   const Entry entry = session.enter(at(0));
-  entry.communicator->begin_device_reduction({}, {}, {});
+  std::ignore = entry.communicator->begin_device_reduction({}, {}, {});
   EXPECT_EQ(calls, 1);
 }
 

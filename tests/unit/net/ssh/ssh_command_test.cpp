@@ -1,4 +1,5 @@
 #include <random>
+#include <tuple>
 
 #include "ssh_server.hpp"
 
@@ -120,21 +121,21 @@ TEST_F(SshCommands, EndWhenAskedToStop) {
     output += piece;
     stop.request_stop();
   };
-  EXPECT_THROW(session.run(command), Stopped);
+  EXPECT_THROW(std::ignore = session.run(command), Stopped);
   EXPECT_TRUE(ends_soon(std::stoi(output)));
 }
 
 TEST_F(SshCommands, SurviveWhatACallbackThrows) {
   SshCommand command{.shell = "echo x; exec sleep 98765"};
   command.on_output = [](std::string_view) { throw std::runtime_error("enough"); };
-  EXPECT_THROW(session().run(command), std::runtime_error);
+  EXPECT_THROW(std::ignore = session().run(command), std::runtime_error);
   EXPECT_EQ(run({.shell = "exit 3"}).code, 3);
 }
 
 TEST_F(SshCommands, ReportALostConnection) {
   const std::string own_sshd = "kill -KILL $PPID; sleep 5";
   try {
-    run({.shell = own_sshd});
+    std::ignore = run({.shell = own_sshd});
     FAIL() << "the connection was not lost";
   } catch (const RemoteError& error) {
     EXPECT_NE(std::string(error.what()).find(session().name()), std::string::npos) << error.what();

@@ -147,7 +147,7 @@ TEST_F(SshConnect, FollowsTheConfigurationOverTwoHops) {
     SshSession session = SshSession::connect({"far", "", 0}, options);
     SshCommand command{.shell = "echo $HOME"};
     command.on_output = [&](std::string_view piece) { output += piece; };
-    session.run(command);
+    EXPECT_TRUE(session.run(command).ok());
     session.put_text(std::string(3 << 20, 'x'), (far.folder() / "large").string(), 0644);
   }
   EXPECT_EQ(output, far.folder().string() + "\n");
@@ -213,7 +213,7 @@ TEST_F(SshConnect, ClosesEverythingItOpens) {
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 3; ++i) {
     SshSession session = SshSession::connect(server.target(), server.options());
-    session.run({.shell = "exit 0"});
+    EXPECT_TRUE(session.run({.shell = "exit 0"}).ok());
     session.stat(".");
     SshOptions strange = server.options();
     strange.known_hosts.clear();

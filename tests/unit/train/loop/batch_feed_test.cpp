@@ -65,7 +65,7 @@ TEST_F(Feed, IsABatchAheadWhereTheLoaderIs) {
     stage.firsts.clear();
     feed.start(0, slices_);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    feed.next();
+    EXPECT_TRUE(feed.next());
   }
   EXPECT_EQ(stage.firsts.size(), 2u);
 }
