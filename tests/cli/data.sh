@@ -32,7 +32,7 @@ run data show d/shapes_val.rec --out sheet.png --count 4 --columns 2 --pad-size 
 check "show writes a sheet of the images' own size" answers "sheet.png  70x70 pixels"
 run data show d/shapes_val.rec --cutout 33
 check "a cutout larger than the image is a usage error" exits 2
-check "which says by how much" says "--cutout 33 is larger than an image of 32x32"
+check "which says by how much" says "--cutout: 33 is larger than an image of 32x32"
 run data ls d/shapes_train.rec,d/shapes_val.rec
 check "ls counts over several files" answers "60 records"
 check "ls measures the pixels" answers_line '^--rgb-mean [0-9.]+,[0-9.]+,[0-9.]+ --rgb-std'

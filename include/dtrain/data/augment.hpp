@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include <dtrain/base/value_range.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/pixels.hpp>
@@ -44,7 +45,19 @@ struct Augment {
   std::array<float, 3> std{1, 1, 1};  // divided by
 };
 
-// Throws UsageError that names the first option out of its range.
+// The fields' ranges; that of max_random_aspect_ratio ends at kMostAspectChange without random_resized_crop.
+struct AugmentRanges {
+  ValueRange resize = between(0, 65500), pad_size = between(0, 4096), fill_value = between(0, 255);
+  ValueRange random_area = between(1e-4, 1), random_aspect_ratio = between(0, 100);
+  ValueRange max_random_h = between(0, 180), max_random_s = between(0, 255), max_random_l = between(0, 255);
+  ValueRange max_random_rotate_angle = between(0, 360), max_random_shear_ratio = between(0, 10);
+  ValueRange random_scale = between(0.01, 100), cutout = between(0, 65500);
+  ValueRange mean = between(-1e6, 1e6), std = between(1e-6, 1e6);
+};
+inline constexpr AugmentRanges kAugmentRanges;
+inline constexpr double kMostAspectChange = 0.99;
+
+// Throws ParameterError that names the first field out of its range.
 void check_augment(const Augment& options);
 
 struct SampleKey {

@@ -57,6 +57,12 @@ struct LoaderOptions {
   BatchMemory memory = {};    // empty: ordinary memory
 };
 
+struct LoaderRanges {
+  ValueRange classes = at_least(1), threads = between(1, 1024), queue_batches = between(1, 10000);
+  ValueRange num_examples = at_least(0), max_bad_records = at_least(0);
+};
+inline constexpr LoaderRanges kLoaderRanges;
+
 // Bytes of the batches of `samples` each that a loader holds at most, with one that its consumer has not let go of.
 // What it knows of each record besides, place and turn, takes at most 32 bytes a record; the files are mapped.
 std::uint64_t buffer_bytes(const LoaderOptions& options, int samples);

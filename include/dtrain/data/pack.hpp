@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/value_range.hpp>
 #include <dtrain/data/image.hpp>
 
 namespace dtrain::data {
@@ -62,7 +63,7 @@ struct PackOptions {
   CocoLabels coco_labels = CocoLabels::largest;
   Path out = {};   // PREFIX, to which _train and _val (with a train_ratio) and _0, _1, ... (with shards) are added
   int resize = 0;  // pixels of the shorter edge; 0: as it is
-  std::optional<int> quality = std::nullopt;          // of JPEG, 1 to 100
+  std::optional<int> quality = std::nullopt;          // of JPEG
   std::optional<Encoding> encoding = Encoding::jpeg;  // nullopt: what each picture has
   int shards = 1;
   bool shuffle = false;  // a split shuffles always
@@ -71,6 +72,12 @@ struct PackOptions {
   int threads = 1;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;  // on the calling thread
 };
+
+struct PackRanges {
+  ValueRange resize = between(0, 65500), quality = between(1, 100), shards = between(1, 100000);
+  ValueRange train_ratio{.low = 0, .high = 1, .low_is_out = true}, threads = between(1, 1024);
+};
+inline constexpr PackRanges kPackRanges;
 
 struct PackProblem {
   std::string file, what;

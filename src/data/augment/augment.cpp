@@ -92,44 +92,54 @@ void check_channels(const Image& image, const nn::Shape& shape) {
                   "give --image-shape the number of channels of the data");
 }
 
-void check_range(double value, double low, double high, std::string_view option) {
-  if (value >= low && value <= high) return;
-  throw UsageError(fmt::format("{} is {}, outside {} to {}", option, value, low, high));
-}
-
 // Options that a window of random area takes the place of, or cannot be had with.
 void check_resized_crop(const Augment& options) {
-  check_range(options.min_random_area, 1e-4, 1, "--min-random-area");
-  check_range(options.max_random_area, options.min_random_area, 1, "--max-random-area");
-  check_range(options.min_random_aspect_ratio, 0, 100, "--min-random-aspect-ratio");
+  require_in(kAugmentRanges.random_area, options.min_random_area, "min-random-area");
+  require_in(kAugmentRanges.random_area, options.max_random_area, "max-random-area");
+  if (options.min_random_area > options.max_random_area) {
+    throw ParameterError("min-random-area", fmt::format("{} is more than the largest area, {}", options.min_random_area,
+                                                        options.max_random_area));
+  }
+  require_in(kAugmentRanges.random_aspect_ratio, options.min_random_aspect_ratio, "min-random-aspect-ratio");
   if (!options.random_resized_crop) return;
   if (options.max_random_scale != 1 || options.min_random_scale != 1 || options.resize > 0) {
-    throw UsageError("--random-resized-crop cannot be had together with a resize or scale", "leave one of them out");
+    throw ParameterError("random-resized-crop", "cannot be combined with a resize or a random scale",
+                         "leave one of them out");
   }
   if (options.min_random_aspect_ratio > options.max_random_aspect_ratio) {
-    throw UsageError("--min-random-aspect-ratio is above --max-random-aspect-ratio");
+    throw ParameterError("min-random-aspect-ratio",
+                         fmt::format("{} is more than the largest aspect ratio, {}", options.min_random_aspect_ratio,
+                                     options.max_random_aspect_ratio));
   }
+}
+
+void check_scale(const Augment& options) {
+  require_in(kAugmentRanges.random_scale, options.max_random_scale, "max-random-scale");
+  require_in(kAugmentRanges.random_scale, options.min_random_scale, "min-random-scale");
+  if (options.min_random_scale <= options.max_random_scale) return;
+  throw ParameterError("min-random-scale", fmt::format("{} is more than the largest scale, {}",
+                                                       options.min_random_scale, options.max_random_scale));
 }
 
 }  // namespace
 
 void check_augment(const Augment& options) {
-  check_range(options.pad_size, 0, 4096, "--pad-size");
-  check_range(options.fill_value, 0, 255, "the fill value");
-  check_range(options.cutout, 0, 65500, "--cutout");
-  check_range(options.max_random_h, 0, 180, "--max-random-h");
-  check_range(options.max_random_s, 0, 255, "--max-random-s");
-  check_range(options.max_random_l, 0, 255, "--max-random-l");
-  check_range(options.max_random_rotate_angle, 0, 360, "--max-random-rotate-angle");
-  check_range(options.max_random_aspect_ratio, 0, options.random_resized_crop ? 100 : 0.99,
-              "--max-random-aspect-ratio");
-  check_range(options.resize, 0, 65500, "--resize");
+  const AugmentRanges& ranges = kAugmentRanges;
+  require_in(ranges.pad_size, options.pad_size, "pad-size");
+  require_in(ranges.fill_value, options.fill_value, "fill-value");
+  require_in(ranges.cutout, options.cutout, "cutout");
+  require_in(ranges.max_random_h, options.max_random_h, "max-random-h");
+  require_in(ranges.max_random_s, options.max_random_s, "max-random-s");
+  require_in(ranges.max_random_l, options.max_random_l, "max-random-l");
+  require_in(ranges.max_random_rotate_angle, options.max_random_rotate_angle, "max-random-rotate-angle");
+  require_in(options.random_resized_crop ? ranges.random_aspect_ratio : between(0, kMostAspectChange),
+             options.max_random_aspect_ratio, "max-random-aspect-ratio");
+  require_in(ranges.resize, options.resize, "resize");
   check_resized_crop(options);
-  check_range(options.max_random_shear_ratio, 0, 10, "--max-random-shear-ratio");
-  check_range(options.max_random_scale, 0.01, 100, "--max-random-scale");
-  check_range(options.min_random_scale, 0.01, options.max_random_scale, "--min-random-scale");
-  for (const float value : options.mean) check_range(value, -1e6, 1e6, "--rgb-mean");
-  for (const float value : options.std) check_range(value, 1e-6, 1e6, "the standard deviation");
+  require_in(ranges.max_random_shear_ratio, options.max_random_shear_ratio, "max-random-shear-ratio");
+  check_scale(options);
+  for (const float value : options.mean) require_in(ranges.mean, value, "rgb-mean");
+  for (const float value : options.std) require_in(ranges.std, value, "rgb-std");
 }
 
 bool only_crops(const Augment& options) { return options.pad_size == 0 && !warps(options); }

@@ -23,10 +23,6 @@ std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const 
                   fmt::format("--num-classes is {}: give the number of classes of the data", classes));
 }
 
-void check_at_least(std::int64_t value, std::int64_t low, std::string_view option) {
-  if (value < low) throw UsageError(fmt::format("{} is {}, less than {}", option, value, low));
-}
-
 // How many records of a file are looked at to learn of what kind it is.
 constexpr std::size_t kLookAt = 16;
 
@@ -56,20 +52,21 @@ void check_channels(const RecordSet& file, const nn::Shape& wanted) {
 
 void check_loader(const RecordSet& file, const LoaderOptions& options) {
   check_augment(options.augment);
-  check_at_least(options.threads, 1, "--data-nthreads");
-  check_at_least(options.queue_batches, 1, "the number of queued batches");
-  check_at_least(options.classes, 1, "--num-classes");
-  check_at_least(options.num_examples, 0, "--num-examples");
-  check_at_least(options.max_bad_records, 0, "--max-bad-records");
+  const LoaderRanges& ranges = kLoaderRanges;
+  require_in(ranges.threads, options.threads, "data-nthreads");
+  require_in(ranges.queue_batches, options.queue_batches, "prefetch");
+  require_in(ranges.classes, options.classes, "num-classes");
+  require_in(ranges.num_examples, options.num_examples, "num-examples");
+  require_in(ranges.max_bad_records, options.max_bad_records, "max-bad-records");
   const nn::Shape& shape = options.shape;
   if ((shape.c != 1 && shape.c != 3) || shape.h < 1 || shape.w < 1) {
-    throw UsageError(fmt::format("--image-shape {} is no image of 1 or 3 channels", text_of_shape(shape)),
-                     "channels, height, width: --image-shape 3,28,28");
+    throw ParameterError("image-shape", fmt::format("{} is no image of 1 or 3 channels", text_of_shape(shape)),
+                         "give channels, height and width, such as 3,28,28");
   }
   if (options.augment.cutout > std::min(shape.h, shape.w)) {
-    throw UsageError(
-        fmt::format("--cutout {} is larger than an image of {}x{}", options.augment.cutout, shape.h, shape.w),
-        fmt::format("at most {}; 0 cuts nothing out", std::min(shape.h, shape.w)));
+    throw ParameterError("cutout",
+                         fmt::format("{} is larger than an image of {}x{}", options.augment.cutout, shape.h, shape.w),
+                         fmt::format("give at most {}; 0 cuts nothing out", std::min(shape.h, shape.w)));
   }
   check_channels(file, shape);
 }

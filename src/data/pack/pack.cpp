@@ -29,11 +29,9 @@ void check(const PackOptions& options, const PackList& list) {
     throw DataError(fmt::format("{}: no pictures", options.sources.front().string()),
                     list.unlabelled > 0 ? "none of them has a label" : "dtrain packs .jpg, .jpeg and .png files");
   }
-  if (!(options.train_ratio > 0 && options.train_ratio <= 1)) {
-    throw UsageError(fmt::format("--train-ratio is {}, not above 0 and at most 1", options.train_ratio));
-  }
+  require_in(kPackRanges.train_ratio, options.train_ratio, "train-ratio");
   if (options.quality && options.encoding != Encoding::jpeg) {
-    throw UsageError("--quality is for --encoding jpeg only");
+    throw ParameterError("quality", "applies to the encoding jpeg only", "leave it out, or choose the encoding jpeg");
   }
 }
 
@@ -49,7 +47,7 @@ void cut(const std::string& prefix, Items items, int count, std::vector<Shard>& 
   const auto parts = static_cast<std::size_t>(count);
   if (items.size() < parts) {
     throw UsageError(fmt::format("{}: {} pictures do not fill {} files", prefix, items.size(), parts),
-                     "fewer --shards, or another --train-ratio");
+                     "make fewer files, or choose another share for training");
   }
   for (std::size_t k = 0; k < parts; ++k) {
     const std::size_t begin = k * items.size() / parts, end = (k + 1) * items.size() / parts;
