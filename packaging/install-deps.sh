@@ -19,6 +19,7 @@ build|patchelf|patchelf
 build|zstd|zstd
 build|libdnnl-dev|onednn-devel
 build|libcli11-dev|cli11-devel
+build|libtomlplusplus-dev|tomlplusplus-devel
 build|libasio-dev|asio-devel
 build|libgloo-dev|gloo-devel
 build|libfmt-dev|fmt-devel

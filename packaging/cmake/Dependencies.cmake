@@ -24,6 +24,11 @@ if(NOT DTRAIN_CLI11_INCLUDE)
   dtrain_missing("CLI11" libcli11-dev cli11-devel)
 endif()
 
+find_path(DTRAIN_TOML_INCLUDE toml++/toml.h)
+if(NOT DTRAIN_TOML_INCLUDE)
+  dtrain_missing("toml++" libtomlplusplus-dev tomlplusplus-devel)
+endif()
+
 find_path(DTRAIN_ASIO_INCLUDE asio/io_context.hpp)
 if(NOT DTRAIN_ASIO_INCLUDE)
   dtrain_missing("asio" libasio-dev asio-devel)

@@ -161,7 +161,7 @@ class Corrector {
   std::string following_value(const config::Option& option) {
     const bool there = next_ + 1 < given_.size() && !given_[next_ + 1].starts_with("--");
     if (there) return given_[++next_];
-    if (option.may_be_empty) return {};
+    if (option.without_value) return *option.without_value;
     throw UsageError(fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
   }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,7 @@ struct CommandGroup {
 
 struct CommandTree {
   ReportOptions globals;
+  std::optional<Path> config_file;  // --config
   bool help = false, long_help = false, version = false, show_config = false;
   config::OptionSet global_options;  // bound to the fields above
   std::vector<CommandGroup> groups;

@@ -11,6 +11,9 @@ static void bind(config::OptionSet& set, CommandTree& tree) {
                  "when to use colour; auto uses it on terminals");
   set.add("-q,--quiet", tree.globals.quiet, "print only answers, warnings and errors");
   set.add("-v,--verbose", tree.globals.verbose, "print more details to stderr");
+  set.add("--config", tree.config_file,
+          "configuration file to read before ./dtrain.toml and the user's; it may set every option of a file")
+      .flag_only = true;
   set.add("--show-config", tree.show_config, "print the value and the origin of every option, then exit").flag_only =
       true;
   set.add("-h,--help", tree.help, "show the help; a command with many options explains the first ones").flag_only =

@@ -18,6 +18,9 @@
 namespace dtrain::cli {
 namespace {
 
+// CLI11's formatter lays out the options of one CLI::App. These pages, the manual pages and the completions are made
+// from the command tree instead, which has what an App lacks: defaults that a recipe replaces, first options, topics.
+
 constexpr std::size_t kColumn = 30;
 
 // Columns of the terminal, or what COLUMNS says; 80 where neither is known.
@@ -98,10 +101,21 @@ std::string left_of(const config::Option& option) {
 }
 
 std::string right_of(const config::Option& option) {
+  constexpr std::string_view kDefault = " (default ";
   const std::string value = option.is_switch() || option.positional() ? "" : option.show();
-  if (option.required) return option.help + " (required)";
-  const bool says_default = option.help.ends_with(')') && option.help.find(" (default ") != std::string::npos;
-  return value.empty() || says_default ? option.help : fmt::format("{} (default {})", option.help, value);
+  const std::string range = option.shown_range();
+  const std::size_t own_default = option.help.ends_with(')') ? option.help.rfind(kDefault) : std::string::npos;
+  std::vector<std::string> notes;
+  if (!range.empty()) notes.push_back(range);
+  if (option.required) {
+    notes.emplace_back("required");
+  } else if (own_default != std::string::npos) {
+    notes.push_back(option.help.substr(own_default + 2, option.help.size() - own_default - 3));
+  } else if (!value.empty()) {
+    notes.push_back("default " + value);
+  }
+  const std::string help = option.required ? option.help : option.help.substr(0, own_default);
+  return notes.empty() ? help : fmt::format("{} ({})", help, join(notes, ", "));
 }
 
 std::string capitalised(std::string text) {

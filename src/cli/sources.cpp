@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/text.hpp>
@@ -10,6 +12,13 @@
 
 namespace dtrain::cli {
 namespace {
+
+// Variables and configuration files are read here, and not by CLI11. CLI11 lets a configuration file win over a
+// variable, looks at neither where a word gave the value, so that a bad value would go unnoticed, and keeps no line
+// number of a configuration item, which errors and --show-config name. Recipes, weaker than all of these, it does not
+// know.
+
+constexpr const char* kProjectFile = "dtrain.toml";
 
 struct ConfigFile {
   config::Source source;
@@ -29,11 +38,19 @@ void read_config(std::vector<ConfigFile>& files, config::Source source, const Pa
   files.push_back({source, path.string(), config::parse_config(read_file(path), path.string())});
 }
 
-// From the weakest to the strongest.
-std::vector<ConfigFile> config_files() {
+// From the weakest to the strongest. The user trusts the file that --config names, also where it is ./dtrain.toml.
+std::vector<ConfigFile> config_files(const CommandTree& tree) {
   std::vector<ConfigFile> files;
   if (const auto user = user_config()) read_config(files, config::Source::user_config, *user);
-  read_config(files, config::Source::project_config, "dtrain.toml");
+  const std::optional<Path>& named = tree.config_file;
+  std::error_code not_there;
+  const bool is_project = named && std::filesystem::equivalent(*named, kProjectFile, not_there);
+  if (!is_project) read_config(files, config::Source::project_config, kProjectFile);
+  if (named && !std::filesystem::exists(*named)) {
+    throw UsageError(fmt::format("--config {}: no such file", named->string()),
+                     "give the path of a configuration file");
+  }
+  if (named) read_config(files, config::Source::named_config, *named);
   return files;
 }
 
@@ -43,10 +60,12 @@ std::string section_of(const Command& command) {
   return name;
 }
 
-void set_value(config::Option& option, const std::string& text, config::Source source, const std::string& origin) {
+// `text` may refuse too.
+void set_value(config::Option& option, const std::function<std::string()>& text, config::Source source,
+               const std::string& origin) {
   const bool in_other_words = option.set_legacy && origin == option.legacy_variable;
   try {
-    (in_other_words ? option.set_legacy : option.set)(text);
+    (in_other_words ? option.set_legacy : option.set)(text());
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", origin, error.what()), error.hint());
   }
@@ -54,14 +73,32 @@ void set_value(config::Option& option, const std::string& text, config::Source s
   option.origin = origin;
 }
 
+void set_value(config::Option& option, const std::string& text, config::Source source, const std::string& origin) {
+  set_value(
+      option, [&text] { return text; }, source, origin);
+}
+
+// Several values in the one text that sets the option.
+std::string text_of(const config::ConfigEntry& entry, const config::Option& option) {
+  if (!entry.is_list) return entry.values.front();
+  if (!option.comma_list) {
+    throw UsageError("takes one value, not a list", "write the value without brackets");
+  }
+  return join(entry.values, ",");
+}
+
+void apply_file(config::Option& option, const ConfigFile& file, const std::string& section) {
+  for (const config::ConfigEntry& entry : file.entries) {
+    if (entry.section != section || entry.key != option.name()) continue;
+    const std::string place = fmt::format("{}:{}: {}", file.name, entry.line, entry.key);
+    set_value(
+        option, [&] { return text_of(entry, option); }, file.source, place);
+  }
+}
+
 void apply_sources(config::Option& option, const std::vector<ConfigFile>& files, const std::string& section) {
   if (!option.flag_only) {
-    for (const ConfigFile& file : files) {
-      for (const config::ConfigEntry& entry : file.entries) {
-        if (entry.section != section || entry.key != option.name()) continue;
-        set_value(option, entry.value, file.source, fmt::format("{}:{}: {}", file.name, entry.line, entry.key));
-      }
-    }
+    for (const ConfigFile& file : files) apply_file(option, file, section);
     if (!option.legacy_variable.empty()) {
       const auto value = environment(option.legacy_variable);
       if (value && !value->empty()) set_value(option, *value, config::Source::environment, option.legacy_variable);
@@ -88,6 +125,17 @@ std::vector<std::string> config_keys(const config::OptionSet& set) {
   return keys;
 }
 
+// The file lies in the current folder, which may have come from elsewhere with everything in it.
+[[noreturn]] void refuse_from_project(const ConfigFile& file, const config::ConfigEntry& entry) {
+  const auto user = user_config();
+  throw UsageError(
+      fmt::format("{}:{}: {}: the file of a folder must not set it, because it runs commands, chooses machines or "
+                  "gives rights",
+                  file.name, entry.line, entry.key),
+      fmt::format("move it to {}, give --{}, or trust this file with --config {}",
+                  user ? user->string() : "~/.config/dtrain/config.toml", entry.key, file.name));
+}
+
 void check_names(const CommandTree& tree, const ConfigFile& file) {
   std::vector<std::string> sections;
   for (const auto& command : tree.commands) sections.push_back(section_of(*command));
@@ -101,13 +149,16 @@ void check_names(const CommandTree& tree, const ConfigFile& file) {
     if (!option || option->flag_only) {
       refuse(file, entry, fmt::format("unknown option '{}'", entry.key), entry.key, config_keys(*set));
     }
+    if (option->not_from_project && file.source == config::Source::project_config) refuse_from_project(file, entry);
   }
 }
 
 void check_required(const Command& command) {
   for (const config::Option& option : command.options.options()) {
-    if (!option.required || option.source != config::Source::fallback) continue;
-    throw UsageError(fmt::format("{}: {} is missing", command.path, option.shown_name()),
+    if (!option.required) continue;
+    const bool missing = option.source == config::Source::fallback;
+    if (!missing && !trim(option.show()).empty()) continue;
+    throw UsageError(fmt::format("{}: {} {}", command.path, option.shown_name(), missing ? "is missing" : "is empty"),
                      command.examples.empty() ? "" : "for example: " + command.examples.front());
   }
 }
@@ -120,7 +171,9 @@ std::string plain_origin(const config::Option& option) {
 }  // namespace
 
 void resolve_globals(CommandTree& tree) {
-  const auto files = config_files();
+  const config::Option& named = *tree.global_options.find("config");
+  if (named.given) named.set(*named.given);
+  const auto files = config_files(tree);
   for (const ConfigFile& file : files) check_names(tree, file);
   for (config::Option& option : tree.global_options.options()) apply_sources(option, files, "");
 }
@@ -130,7 +183,7 @@ void apply_default_preset(config::OptionSet& set) {
 }
 
 void resolve(const CommandTree& tree, Command& command) {
-  const auto files = config_files();
+  const auto files = config_files(tree);
   const std::string section = section_of(command);
   config::OptionSet& set = command.options;
   if (!set.preset_chooser().empty()) {

@@ -1,6 +1,6 @@
-// Every option's value from its strongest source: flag > DTRAIN_* > DEEPLEARNING_* > ./dtrain.toml >
-// $XDG_CONFIG_HOME/dtrain/config.toml > recipe > default. A bad value is refused wherever it stands, also where a
-// stronger source would win.
+// Every option's value from its strongest source: flag > DTRAIN_* > DEEPLEARNING_* > --config FILE >
+// ./dtrain.toml > $XDG_CONFIG_HOME/dtrain/config.toml > recipe > default. A bad value is refused wherever it stands,
+// also where a stronger source would win.
 #pragma once
 
 #include "command.hpp"

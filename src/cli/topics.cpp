@@ -28,24 +28,30 @@ constexpr std::string_view kConfiguration =
   1. a flag                                --lr 0.1
   2. a variable                            DTRAIN_LR=0.1
   3. a variable of a cluster's set-up      DEEPLEARNING_WORKERS_PATH=hosts
-  4. the project's file                    ./dtrain.toml
-  5. the user's file                       $XDG_CONFIG_HOME/dtrain/config.toml,
+  4. the file that --config names          --config lab.toml
+  5. the project's file                    ./dtrain.toml
+  6. the user's file                       $XDG_CONFIG_HOME/dtrain/config.toml,
                                            by default in $HOME/.config
-  6. the recipe                            train --recipe imagenet
-  7. the default
+  7. the recipe                            train --recipe imagenet
+  8. the default
 
-A file holds `key = value` lines, one section for each command, and # comments.
-Keys are the names of long options without dashes; keys before the first section
-apply to every command. Values with blanks or commas stand in quotes.
+Files are TOML, with one table for each command. Keys are the names of long
+options without dashes; keys before the first table apply to every command.
+Texts stand in quotes, and an option that takes several values has a list.
 
   color = "never"
   [train]
   lr = 0.1
-  lr-step-epochs = "30,60"
+  lr-step-epochs = [30, 60]
   [data.prepare]
   out = "d"
 
 An invalid value or an unknown key is an error, which names its file and line.
+The project's file must not set options that run commands, choose machines or
+give rights, because it may come with a downloaded folder: --prepare, -H,
+--launcher, --ssh-config and others. These belong into the user's file, into a
+file that --config names, or on the command line.
+
 `dtrain COMMAND --show-config` prints the source of each value.
 )";
 

@@ -48,7 +48,7 @@ std::string elastic_role(const std::string& text) {
   if (text.starts_with('-'))
     throw UsageError(fmt::format("'{}' is not the name of an instance profile", text),
                      "use none, own or the name of an instance profile");
-  return text.empty() ? "own" : text;
+  return not_empty(text);
 }
 
 void bind_machines(OptionSet& set, cluster::Spec& spec) {
@@ -59,15 +59,17 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
           at_least(0));
   set.add("--head-only", spec.head_only, "run no worker on the head");
   set.add_custom(
-      "--instance-type", "T[,T...]",
-      "instance types for the workers, in order of preference; all workers get the same type",
-      [&spec](const std::string& text) { spec.instance_types = split(not_empty(text), ','); },
-      [&spec] { return join(spec.instance_types, ","); });
+         "--instance-type", "T[,T...]",
+         "instance types for the workers, in order of preference; all workers get the same type",
+         [&spec](const std::string& text) { spec.instance_types = split(not_empty(text), ','); },
+         [&spec] { return join(spec.instance_types, ","); })
+      .comma_list = true;
   set.add("--head-type", spec.head_type, "T", "instance type of the head (default the workers' type)");
-  set.add("--image", spec.image, "NAME", "machine image: ubuntu, amazon-linux or ami-...");
+  set.add("--image", spec.image, "NAME", "machine image: ubuntu, amazon-linux or ami-...").not_from_project = true;
   set.add_custom(
-      "--ami", "ID", "same as --image", [&spec](const std::string& text) { spec.image = not_empty(text); },
-      [] { return std::string(); });
+         "--ami", "ID", "same as --image", [&spec](const std::string& text) { spec.image = not_empty(text); },
+         [] { return std::string(); })
+      .not_from_project = true;
   set.add("--root-gb", spec.root_gb, "GB", "size of each node's disk in GB; 0 for the image's size",
           between(0, 16'384));
   add_choice(set, "--spot", spec.spot, cluster::kSpotUseNames,
@@ -79,9 +81,11 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
 void bind_access(OptionSet& set, cluster::Spec& spec) {
   set.group("Network and access");
   set.add("--key", spec.key, "NAME",
-          "EC2 key pair for logging in (default your ~/.ssh/id_*.pub, which is copied to the nodes)");
+          "EC2 key pair for logging in (default your ~/.ssh/id_*.pub, which is copied to the nodes)")
+      .not_from_project = true;
   set.add("--ssh-from", spec.ssh_from, "CIDR|me",
-          "addresses from which port 22 of the nodes is open; me is this machine's public address");
+          "addresses from which port 22 of the nodes is open; me is this machine's public address")
+      .not_from_project = true;
   Option& role = set.add_custom(
       "--elastic-role", "none|own|PROFILE",
       "rights of the head in the account. own, or no value, creates an IAM role with which the head may list "
@@ -90,7 +94,8 @@ void bind_access(OptionSet& set, cluster::Spec& spec) {
       [&spec](const std::string& text) { spec.elastic_role = elastic_role(text); },
       [&spec] { return spec.elastic_role.empty() ? "none" : spec.elastic_role; });
   // Rights are given by who writes the command, not by a variable that is there.
-  role.may_be_empty = role.flag_only = true;
+  role.without_value = "own";
+  role.flag_only = true;
   set.add("--private", spec.private_addresses, "give no node a public address");
   set.add("--vpc", spec.vpc, "ID", "VPC of the nodes (default the account's default VPC)");
   set.add("--subnet", spec.subnet, "ID", "subnet of the nodes (default one subnet in each zone)");
@@ -102,10 +107,12 @@ void bind_emr(OptionSet& set, cluster::Spec& spec) {
              "service that runs the nodes; the other options of this group apply to emr");
   set.add("--release", spec.release, "NAME", "EMR release, 7 or later, such as emr-7.1.0");
   set.add("--log-uri", spec.log_uri, "S3-URI", "S3 location for EMR's logs");
-  set.add("--service-role", spec.service_role, "ROLE", "IAM role of the EMR service");
-  set.add("--instance-profile", spec.instance_profile, "PROFILE", "instance profile of the nodes");
+  set.add("--service-role", spec.service_role, "ROLE", "IAM role of the EMR service").not_from_project = true;
+  set.add("--instance-profile", spec.instance_profile, "PROFILE", "instance profile of the nodes").not_from_project =
+      true;
   set.add("--security-group", spec.security_group, "ID",
-          "additional security group for all nodes, such as the file system's");
+          "additional security group for all nodes, such as the file system's")
+      .not_from_project = true;
 }
 
 }  // namespace
@@ -118,7 +125,7 @@ void bind_cluster(OptionSet& set, ClusterPlace& place) {
 
 void bind_account(OptionSet& set, ClusterPlace& place) {
   set.add("--region", place.region, "NAME", "AWS region (default AWS_REGION, then the profile's region)");
-  set.add("--profile", place.profile, "NAME", "profile in ~/.aws (default AWS_PROFILE)");
+  set.add("--profile", place.profile, "NAME", "profile in ~/.aws (default AWS_PROFILE)").not_from_project = true;
   set.add("--timeout", place.timeout_seconds, "SECONDS", "longest time to wait for AWS, in seconds", at_least(1));
   set.add("--timing", place.timing, "report the number and the duration of AWS calls");
 }
@@ -131,7 +138,8 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   set.add("--shared", spec.shared, "WHAT",
           "shared folder of all nodes: none, efs, efs:ID, or a path that the image mounts");
   set.add("--mount", spec.mount, "PATH", "mount point of the shared folder");
-  set.add("--prepare", spec.prepare, "CMD", "shell command that each node runs before it joins");
+  set.add("--prepare", spec.prepare, "CMD", "shell command that each node runs before it joins").not_from_project =
+      true;
   set.add("--keep-failed", spec.keep_failed, "keep a node running after its start failed, for inspection");
   bind_access(set, spec);
   bind_emr(set, spec);

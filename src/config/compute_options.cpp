@@ -26,7 +26,8 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
       "--gpus", options.gpus, "LIST",
       "numbers of the GPUs to use, such as 0 or 0,1; an empty list means the CPU. `train` starts one worker per GPU on "
       "every host, and these share --batch-size (default the first DEEPLEARNING_WORKER_GPU_COUNT GPUs, or the CPU)");
-  gpus.may_be_empty = true;
+  gpus.without_value = "";
+  gpus.comma_list = true;
   gpus.legacy_variable = "DEEPLEARNING_WORKER_GPU_COUNT";
   gpus.set_legacy = [&options, most_gpus](const std::string& text) {
     const int count = whole_number<int>(text, between(0, kMostGpus));
@@ -38,13 +39,11 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
          "--deterministic", "on|off",
          "on a GPU, on makes runs repeatable bit by bit; off lets convolutions and all-reduces add in any order, which "
          "is faster. Results on the CPU are always repeatable; `bench train` measures the cost",
-         [&options](const std::string& text) {
-           options.cuda.deterministic = text.empty() || yes_or_no(text, "on or off");
-         },
+         [&options](const std::string& text) { options.cuda.deterministic = yes_or_no(text, "on or off"); },
          [&options] { return std::string(options.cuda.deterministic ? "on" : "off"); })
-      .may_be_empty = true;
+      .without_value = "on";
   set.add("--threads", options.threads, "N", "number of compute threads (default the CPUs available to this process)",
-          at_least(1))
+          between(1, 1024))
       .by_machine = true;
   set.add_custom(
       "--dtype", "float32|bfloat16|float16|auto",

@@ -2,114 +2,73 @@
 
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
-#include <cctype>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
 
 namespace dtrain::config {
 namespace {
 
-class ConfigLine {
+class ConfigReader {
  public:
-  ConfigLine(std::string_view text, const std::string& source, int number)
-      : rest_(trim(text)), source_(source), number_(number) {}
+  explicit ConfigReader(const std::string& source) : source_(source) {}
 
-  bool blank() const { return rest_.empty() || rest_[0] == '#'; }
-  bool is_section() const { return rest_[0] == '['; }
-
-  std::string section() {
-    const auto end = rest_.find(']');
-    if (end == std::string_view::npos) fail("a section ends with ']'");
-    const std::string name(trim(rest_.substr(1, end - 1)));
-    expect_end(rest_.substr(end + 1));
-    return name;
-  }
-
-  ConfigEntry entry(const std::string& section) {
-    const auto equals = rest_.find('=');
-    if (equals == std::string_view::npos) fail("expected 'key = value'");
-    std::string key(trim(rest_.substr(0, equals)));
-    std::replace(key.begin(), key.end(), '_', '-');
-    if (!is_name(key)) fail(fmt::format("'{}' is not the name of an option", key));
-    rest_ = trim(rest_.substr(equals + 1));
-    return {section, key, value(), number_};
+  std::vector<ConfigEntry> read(const toml::table& root) {
+    add_table("", root);
+    std::ranges::stable_sort(entries_, {}, &ConfigEntry::line);
+    return std::move(entries_);
   }
 
  private:
-  static bool is_name(std::string_view key) {
-    return !key.empty() &&
-           std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '-'; });
-  }
-
-  std::string value() {
-    if (rest_.empty()) fail("the value is missing");
-    if (rest_[0] == '"' || rest_[0] == '\'') return quoted(rest_[0]);
-    const std::string_view bare = trim(rest_.substr(0, rest_.find('#')));
-    if (bare.empty()) fail("the value is missing");
-    if (bare[0] == '[' || bare[0] == '{') fail("lists and tables are written as text: \"30,60\"");
-    if (bare.find_first_of(" \t\"'") != std::string_view::npos)
-      fail("a value with blanks or quotes needs quotes around it");
-    return std::string(bare);
-  }
-
-  std::string quoted(char quote) {
-    std::string text;
-    for (std::size_t i = 1; i < rest_.size(); ++i) {
-      if (rest_[i] == quote) {
-        expect_end(rest_.substr(i + 1));
-        return text;
+  void add_table(const std::string& section, const toml::table& table) {
+    for (const auto& [name, node] : table) {
+      const std::string key(name.str());
+      if (const toml::table* inner = node.as_table()) {
+        add_table(section.empty() ? key : section + "." + key, *inner);
+      } else {
+        entries_.push_back(entry(section, key, node));
       }
-      text += quote == '"' && rest_[i] == '\\' && i + 1 < rest_.size() ? escaped(rest_[++i]) : rest_[i];
-    }
-    fail("the closing quote is missing");
-  }
-
-  char escaped(char c) const {
-    switch (c) {
-      case 'n':
-        return '\n';
-      case 't':
-        return '\t';
-      case '"':
-      case '\\':
-        return c;
-      default:
-        fail(fmt::format("unknown escape '\\{}'", c));
     }
   }
 
-  void expect_end(std::string_view rest) const {
-    rest = trim(rest);
-    if (!rest.empty() && rest[0] != '#') fail(fmt::format("unexpected '{}'", rest));
+  ConfigEntry entry(const std::string& section, const std::string& key, const toml::node& node) const {
+    ConfigEntry entry{.section = section, .key = key, .values = {}, .line = line_of(node)};
+    std::ranges::replace(entry.key, '_', '-');
+    if (const toml::array* list = node.as_array()) {
+      entry.is_list = true;
+      for (const toml::node& item : *list) entry.values.push_back(text_of(item, entry));
+    } else {
+      entry.values.push_back(text_of(node, entry));
+    }
+    return entry;
   }
 
-  [[noreturn]] void fail(std::string_view why) const {
-    throw UsageError(fmt::format("{}:{}: {}", source_, number_, why));
+  std::string text_of(const toml::node& node, const ConfigEntry& entry) const {
+    if (const auto* text = node.as_string()) return text->get();
+    if (const auto* number = node.as_integer()) return std::to_string(number->get());
+    if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+    if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+    throw UsageError(fmt::format("{}:{}: {}: must be a text, a number, true or false, or a list of these", source_,
+                                 entry.line, entry.key),
+                     "write a date or another special value as a text in quotes");
   }
 
-  std::string_view rest_;
+  static int line_of(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
+
   const std::string& source_;
-  int number_;
+  std::vector<ConfigEntry> entries_;
 };
 
 }  // namespace
 
 std::vector<ConfigEntry> parse_config(std::string_view text, const std::string& source) {
-  std::vector<ConfigEntry> entries;
-  std::string section;
-  int number = 0;
-  for (const std::string& raw : split(text, '\n')) {
-    ConfigLine line(raw, source, ++number);
-    if (line.blank()) continue;
-    if (line.is_section()) {
-      section = line.section();
-    } else {
-      entries.push_back(line.entry(section));
-    }
+  try {
+    return ConfigReader(source).read(toml::parse(text, source));
+  } catch (const toml::parse_error& error) {
+    throw UsageError(fmt::format("{}:{}: {}", source, error.source().begin.line, error.description()),
+                     "a line is `key = value`, and texts stand in quotes; `dtrain help configuration` shows a file");
   }
-  return entries;
 }
 
 }  // namespace dtrain::config

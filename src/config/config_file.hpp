@@ -1,5 +1,4 @@
-// Configuration files: a small part of TOML. Lines are `key = value`, `[section]`, `# comment` or blank; a value is a
-// number, true, false, a bare word, or a text in double or single quotes (with \" \\ \n \t in double quotes).
+// Configuration files: TOML, read by toml++. Tables are commands, `[data.prepare]`; keys are the long names of options.
 #pragma once
 
 #include <string>
@@ -9,13 +8,14 @@
 namespace dtrain::config {
 
 struct ConfigEntry {
-  std::string section;  // "" before the first section; "data.prepare" for that command
-  std::string key;
-  std::string value;
+  std::string section;              // "" outside tables; "data.prepare" for that command
+  std::string key;                  // underscores count as dashes
+  std::vector<std::string> values;  // one, unless the file has a list
+  bool is_list = false;
   int line = 0;
 };
 
-// Throws UsageError naming source and line.
+// In the order of the lines. Throws UsageError naming source and line.
 std::vector<ConfigEntry> parse_config(std::string_view text, const std::string& source);
 
 }  // namespace dtrain::config

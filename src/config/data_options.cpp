@@ -16,11 +16,12 @@ void set_machine_defaults(DataOptions& options) { options.threads = std::min(opt
 void bind_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
   set.add("--data-train", options.train,
-          "record files with the training images: a prefix, a pattern, or names separated by commas");
+          "record files with the training images: a prefix, a pattern, or names separated by commas")
+      .comma_list = true;
   bind_validation_data(set, options);
   bind_image(set, options);
   set.add("--num-examples", options.num_examples, "N",
-          "number of records to train on, from the start of the files; 0 for all", at_least(0));
+          "number of records to train on, from the start of the files; 0 for all", data::kLoaderRanges.num_examples);
   set.add(
       "--shuffle-block", options.shuffle_block, "N",
       "shuffle blocks of N consecutive records, then the records within each 16 blocks; 0 shuffles all records freely",
@@ -29,11 +30,12 @@ void bind_data(OptionSet& set, DataOptions& options) {
 
 void bind_validation_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
-  set.add("--data-val", options.validation, "record files with the validation images, named like --data-train");
+  set.add("--data-val", options.validation, "record files with the validation images, named like --data-train")
+      .comma_list = true;
   bind_data_threads(set, options);
   bind_prefetch(set, options);
   set.add("--max-bad-records", options.max_bad_records, "N",
-          "number of undecodable images to skip before the run fails", at_least(0));
+          "number of undecodable images to skip before the run fails", data::kLoaderRanges.max_bad_records);
   set.add("--cache-dir", options.cache_dir,
           "folder for cached blocks of s3:// and https:// files (default ~/.cache/dtrain)");
   set.add("--cache-size", options.cache_size_gib, "GIB",
@@ -42,13 +44,15 @@ void bind_validation_data(OptionSet& set, DataOptions& options) {
 
 void bind_data_threads(OptionSet& set, DataOptions& options) {
   set_machine_defaults(options);
-  set.add("--data-nthreads", options.threads, "N", "number of threads that decode and augment images", at_least(1))
+  set.add("--data-nthreads", options.threads, "N", "number of threads that decode and augment images",
+          data::kLoaderRanges.threads)
       .by_machine = true;
 }
 
 void bind_prefetch(OptionSet& set, DataOptions& options) {
   set.add("--prefetch", options.prefetch, "BATCHES",
-          "number of batches to load ahead; the loader holds at most one batch more", between(1, 10000));
+          "number of batches to load ahead; the loader holds at most one batch more",
+          data::kLoaderRanges.queue_batches);
 }
 
 void bind_image(OptionSet& set, DataOptions& options) {
@@ -57,7 +61,7 @@ void bind_image(OptionSet& set, DataOptions& options) {
   set.add("--resize", options.augment.resize, "PIXELS",
           "length in pixels to which the shorter edge of each image is resized first; 0 keeps the size. With "
           "--random-resized-crop it applies to validation only",
-          between(0, 65500));
+          data::kAugmentRanges.resize);
   set.add("--num-classes", options.classes, "N", "number of classes; labels are 0 to N-1", at_least(2));
   set.add_channels("--rgb-mean", options.augment.mean,
                    "mean of each channel, which is subtracted, on the scale 0 to 255");
@@ -75,7 +79,8 @@ void bind_test_views(OptionSet& set, DataOptions& options) {
 void bind_augmentation(OptionSet& set, DataOptions& options) {
   data::Augment& augment = options.augment;
   set.group("Augmentation");
-  set.add("--pad-size", augment.pad_size, "PIXELS", "pixels added on each side before cropping", between(0, 65536));
+  set.add("--pad-size", augment.pad_size, "PIXELS", "pixels added on each side before cropping",
+          data::kAugmentRanges.pad_size);
   set.add_zero_or_one("--reflect-pad", augment.reflect_pad,
                       "1 pads by reflecting the image at its edges, 0 pads with grey");
   set.add_zero_or_one("--random-crop", augment.random_crop, "1 crops at a random position, 0 crops the centre");
@@ -87,31 +92,34 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
   Option& window =
       set.add_zero_or_one("--random-resized-crop", augment.random_resized_crop,
                           "1 crops a window of random area and aspect ratio and resizes it; it replaces --random-crop");
-  window.may_be_empty = true;
-  window.set = [set_value = window.set](const std::string& text) { set_value(text.empty() ? "1" : text); };
+  window.without_value = "1";
   set.add("--max-random-area", augment.max_random_area, "SHARE",
-          "largest window of --random-resized-crop, as a share of the image's area", between(0, 1));
+          "largest window of --random-resized-crop, as a share of the image's area", data::kAugmentRanges.random_area);
   set.add("--min-random-area", augment.min_random_area, "SHARE",
-          "smallest window of --random-resized-crop, as a share of the image's area", between(0, 1));
+          "smallest window of --random-resized-crop, as a share of the image's area", data::kAugmentRanges.random_area);
   set.add("--cutout", augment.cutout, "PIXELS",
           "side in pixels of a square at a random position of each image that is set to the mean; 0 for no square",
-          between(0, 65500));
+          data::kAugmentRanges.cutout);
   set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest random change of the hue, in degrees",
-          between(0, 180));
+          data::kAugmentRanges.max_random_h);
   set.add("--max-random-s", augment.max_random_s, "N", "largest random change of the saturation, on the scale 0 to 255",
-          between(0, 255));
+          data::kAugmentRanges.max_random_s);
   set.add("--max-random-l", augment.max_random_l, "N", "largest random change of the lightness, on the scale 0 to 255",
-          between(0, 255));
+          data::kAugmentRanges.max_random_l);
   set.add("--max-random-rotate-angle", augment.max_random_rotate_angle, "DEGREES",
-          "largest random rotation, in degrees", between(0, 360));
+          "largest random rotation, in degrees", data::kAugmentRanges.max_random_rotate_angle);
   set.add("--max-random-aspect-ratio", augment.max_random_aspect_ratio, "SHARE",
           "largest random change of the aspect ratio; with --min-random-aspect-ratio, the largest aspect ratio",
-          between(0, 100));
+          data::kAugmentRanges.random_aspect_ratio);
   set.add("--min-random-aspect-ratio", augment.min_random_aspect_ratio, "RATIO",
-          "smallest aspect ratio of --random-resized-crop; 0 for 1 minus --max-random-aspect-ratio", between(0, 100));
-  set.add("--max-random-shear-ratio", augment.max_random_shear_ratio, "SHARE", "largest random shear", between(0, 1));
-  set.add("--max-random-scale", augment.max_random_scale, "SCALE", "largest random scale factor", more_than(0));
-  set.add("--min-random-scale", augment.min_random_scale, "SCALE", "smallest random scale factor", more_than(0));
+          "smallest aspect ratio of --random-resized-crop; 0 for 1 minus --max-random-aspect-ratio",
+          data::kAugmentRanges.random_aspect_ratio);
+  set.add("--max-random-shear-ratio", augment.max_random_shear_ratio, "SHARE", "largest random shear",
+          data::kAugmentRanges.max_random_shear_ratio);
+  set.add("--max-random-scale", augment.max_random_scale, "SCALE", "largest random scale factor",
+          data::kAugmentRanges.random_scale);
+  set.add("--min-random-scale", augment.min_random_scale, "SCALE", "smallest random scale factor",
+          data::kAugmentRanges.random_scale);
 }
 
 // Writes the digits of the float, not the longer ones of its value as a double.

@@ -30,6 +30,12 @@ bool true_or_false(std::string text) {
   return yes_or_no(text);
 }
 
+std::string notice_url(const std::string& text) {
+  const bool is_url = text.starts_with("http://") || text.starts_with("https://");
+  if (is_url || text == "auto" || text == "none") return text;
+  throw UsageError(fmt::format("must be auto, none or a URL that begins with http:// or https://, not '{}'", text));
+}
+
 void bind_start(OptionSet& set, JobOptions& options) {
   set.add("-n,--num-workers", options.hosts, "N",
           "number of hosts that train together; with -H, the first N hosts of the file", at_least(1))
@@ -39,10 +45,12 @@ void bind_start(OptionSet& set, JobOptions& options) {
       set, "--launcher", options.launcher, kLauncherNames,
       "how agents start on the hosts. local: as processes on this machine. ssh: on the hosts of -H. auto: ssh with -H, "
       "else local. agents: on the nodes of this machine's cluster. mpi, slurm, sge: by mpirun, srun or qrsh on the "
-      "hosts of the batch job. yarn: in containers. `dtrain help launchers` explains each");
+      "hosts of the batch job. yarn: in containers. `dtrain help launchers` explains each")
+      .not_from_project = true;
   set.add("--queue", options.queue, "NAME", "partition or queue of the requested batch job, for slurm, sge and yarn");
   set.add("--sge-pe", options.sge_pe, "NAME", "parallel environment of the requested batch job, for sge");
-  set.add("--yarn-rm", options.yarn_manager, "URL", "address of YARN's ResourceManager, as http://HOST:8088");
+  set.add("--yarn-rm", options.yarn_manager, "URL", "address of YARN's ResourceManager, as http://HOST:8088")
+      .not_from_project = true;
   set.add("--yarn-memory", options.yarn_memory, "MIB", "memory of an agent's YARN container, in MiB", at_least(1));
   set.add("--yarn-cores", options.yarn_cores, "N", "number of cores of an agent's YARN container", at_least(1));
 }
@@ -81,10 +89,12 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
   bind_ssh_config(set, options.ssh_config);
   set.add("--announce", options.announce, "ADDRESS",
           "address at which hosts reach this machine (default the local end of each ssh connection, else all addresses "
-          "of this machine)");
+          "of this machine)")
+      .not_from_project = true;
   set.add("--sync-dst-dir", options.sync_to, "DIR",
           "over ssh, copy the current folder, without .git and the job folder, to DIR on each host before the host "
-          "joins, and run the workers in DIR. Only files that differ are copied");
+          "joins, and run the workers in DIR. Only files that differ are copied")
+      .not_from_project = true;
   Option& variables = set.add_custom(
       "--env", "NAME[=VALUE]",
       "environment variable for the workers; NAME alone passes on this process's value, and NAME:VALUE is the same as "
@@ -132,11 +142,15 @@ void bind_training_files(OptionSet& set, JobOptions& options) {
 void bind_gate(OptionSet& set, JobOptions& options) {
   set.add("--prepare", options.prepare, "CMD",
           "command that a joining host runs first, as `sh -c CMD`. Exit code 0 leaves prepare_data_success_HOST in the "
-          "job folder, and a host with this file skips the command");
+          "job folder, and a host with this file skips the command")
+      .not_from_project = true;
   set.add("--prepare-all", options.prepare_all, "also check the initial hosts and run --prepare on them");
-  set.add("--notice-url", options.notice_url, "auto|none|URL",
-          "URL at which each host learns that its machine will be terminated; {host} stands for the host's name. auto "
-          "uses EC2's instance metadata where it exists");
+  Option& notice = set.add(
+      "--notice-url", options.notice_url, "auto|none|URL",
+      "URL at which each host learns that its machine will be terminated; {host} stands for the host's name. auto "
+      "uses EC2's instance metadata where it exists");
+  notice.set = [&options](const std::string& text) { options.notice_url = notice_url(text); };
+  notice.not_from_project = true;
   add_seconds(set, "--prepare-timeout", options.prepare_timeout, "time limit for --prepare, in seconds", more_than(0));
 }
 
@@ -214,13 +228,14 @@ void check_launcher(const JobOptions& options, const OptionSet& set) {
 }  // namespace
 
 void bind_hostfile(OptionSet& set, std::optional<Path>& file) {
-  set.add("-H,--hostfile", file,
-          "host file with one host per line: name, or user@host:port, each optionally with slots=n")
-      .legacy_variable = "DEEPLEARNING_WORKERS_PATH";
+  Option& option = set.add("-H,--hostfile", file,
+                           "host file with one host per line: name, or user@host:port, each optionally with slots=n");
+  option.legacy_variable = "DEEPLEARNING_WORKERS_PATH";
+  option.not_from_project = true;
 }
 
 void bind_ssh_config(OptionSet& set, std::optional<Path>& file) {
-  set.add("--ssh-config", file, "ssh configuration file (default ~/.ssh/config)");
+  set.add("--ssh-config", file, "ssh configuration file (default ~/.ssh/config)").not_from_project = true;
 }
 
 void bind_cluster_choice(OptionSet& set) {

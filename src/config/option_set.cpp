@@ -33,6 +33,11 @@ std::string Option::shown_name() const {
   return (flags.find("--") == std::string::npos ? "-" : "--") + name();
 }
 
+std::string Option::shown_range() const {
+  const bool is_count = !range.low_is_out && (range.low == 0 || range.low == 1) && range.high == ValueRange().high;
+  return is_count ? "" : in_words(range);
+}
+
 OptionSet& OptionSet::group(std::string title) {
   group_ = std::move(title);
   return *this;
@@ -105,30 +110,37 @@ Option& OptionSet::add_paths(std::string flags, std::vector<Path>& field, std::s
   return option;
 }
 
+Option& OptionSet::add_number(std::string flags, std::string value, std::string help, Range range,
+                              std::function<void(const std::string&)> set, std::function<std::string()> show) {
+  Option& option = add_custom(std::move(flags), std::move(value), std::move(help), std::move(set), std::move(show));
+  option.range = range;
+  return option;
+}
+
 Option& OptionSet::add(std::string flags, int& field, std::string value, std::string help, Range range) {
-  return add_custom(
-      std::move(flags), std::move(value), std::move(help),
+  return add_number(
+      std::move(flags), std::move(value), std::move(help), range,
       [&field, range](const std::string& text) { field = whole_number<int>(text, range); },
       [&field] { return std::to_string(field); });
 }
 
 Option& OptionSet::add(std::string flags, std::optional<int>& field, std::string value, std::string help, Range range) {
-  return add_custom(
-      std::move(flags), std::move(value), std::move(help),
+  return add_number(
+      std::move(flags), std::move(value), std::move(help), range,
       [&field, range](const std::string& text) { field = whole_number<int>(text, range); },
       [&field] { return field ? std::to_string(*field) : std::string(); });
 }
 
 Option& OptionSet::add(std::string flags, std::int64_t& field, std::string value, std::string help, Range range) {
-  return add_custom(
-      std::move(flags), std::move(value), std::move(help),
+  return add_number(
+      std::move(flags), std::move(value), std::move(help), range,
       [&field, range](const std::string& text) { field = whole_number<std::int64_t>(text, range); },
       [&field] { return std::to_string(field); });
 }
 
 Option& OptionSet::add(std::string flags, std::uint64_t& field, std::string value, std::string help) {
-  return add_custom(
-      std::move(flags), std::move(value), std::move(help),
+  return add_number(
+      std::move(flags), std::move(value), std::move(help), at_least(0),
       [&field](const std::string& text) {
         field = static_cast<std::uint64_t>(whole_number<std::int64_t>(text, at_least(0)));
       },
@@ -136,15 +148,15 @@ Option& OptionSet::add(std::string flags, std::uint64_t& field, std::string valu
 }
 
 Option& OptionSet::add(std::string flags, double& field, std::string value, std::string help, Range range) {
-  return add_custom(
-      std::move(flags), std::move(value), std::move(help),
+  return add_number(
+      std::move(flags), std::move(value), std::move(help), range,
       [&field, range](const std::string& text) { field = real_number(text, range); },
       [&field] { return fmt::format("{}", field); });
 }
 
 Option& OptionSet::add(std::string flags, float& field, std::string value, std::string help, Range range) {
-  return add_custom(
-      std::move(flags), std::move(value), std::move(help),
+  return add_number(
+      std::move(flags), std::move(value), std::move(help), range,
       [&field, range](const std::string& text) { field = static_cast<float>(real_number(text, range)); },
       [&field] { return fmt::format("{}", field); });
 }
@@ -171,22 +183,34 @@ Option& OptionSet::add_choice(std::string flags, std::string& field, std::vector
 }
 
 Option& OptionSet::add_numbers(std::string flags, std::vector<double>& field, std::string value, std::string help) {
-  return add_custom(
+  Option& option = add_custom(
       std::move(flags), std::move(value), std::move(help),
       [&field](const std::string& text) { field = number_list(text); },
       [&field] { return fmt::format("{}", fmt::join(field, ",")); });
+  option.comma_list = true;
+  return option;
+}
+
+Option& OptionSet::add_ascending(std::string flags, std::vector<double>& field, std::string value, std::string help) {
+  Option& option = add_numbers(std::move(flags), field, std::move(value), std::move(help));
+  option.set = [&field](const std::string& text) { field = ascending_numbers(text); };
+  return option;
 }
 
 Option& OptionSet::add_channels(std::string flags, std::array<float, 3>& field, std::string help) {
-  return add_custom(
+  Option& option = add_custom(
       std::move(flags), "R,G,B", std::move(help), [&field](const std::string& text) { field = three_channels(text); },
       [&field] { return fmt::format("{}", fmt::join(field, ",")); });
+  option.comma_list = true;
+  return option;
 }
 
 Option& OptionSet::add_shape(std::string flags, nn::Shape& field, std::string help) {
-  return add_custom(
+  Option& option = add_custom(
       std::move(flags), "C,H,W", std::move(help), [&field](const std::string& text) { field = image_shape(text); },
       [&field] { return fmt::format("{},{},{}", field.c, field.h, field.w); });
+  option.comma_list = true;
+  return option;
 }
 
 void OptionSet::presets(std::string chooser, std::vector<Preset> presets) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,12 +12,13 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/value_range.hpp>
 #include <dtrain/nn/graph.hpp>
 
 namespace dtrain::config {
 
 // Where a value came from, from the weakest to the strongest.
-enum class Source { fallback, recipe, user_config, project_config, environment, flag };
+enum class Source { fallback, recipe, user_config, project_config, named_config, environment, flag };
 
 constexpr char kBetweenRepeated = '\0';  // no word of a command line holds it
 
@@ -30,15 +30,20 @@ struct Option {
   std::string value;  // what help calls the value; empty: a switch
   std::string help;
   std::string group;
-  bool required = false;            // missing after all sources: UsageError
-  bool many = false;                // positional that takes every remaining word
-  std::string between_words = " ";  // what joins these words into one text
-  bool repeats = false;             // may be given again: all texts, with kBetweenRepeated between them
-  bool may_be_empty = false;        // `--gpus` followed by another option means `--gpus ""`
-  bool flag_only = false;           // neither from the environment nor from a configuration file
-  bool hidden = false;              // for dtrain itself: no document names it
-  bool by_machine = false;          // the default differs between machines: documents leave it out
+  bool required = false;                     // missing after all sources: UsageError
+  bool many = false;                         // positional that takes every remaining word
+  std::string between_words = " ";           // what joins these words into one text
+  bool repeats = false;                      // may be given again: all texts, with kBetweenRepeated between them
+  bool comma_list = false;                   // its text may hold several values, with commas between them
+  std::optional<std::string> without_value;  // the text of an option that is followed by none: `--gpus` for `--gpus ""`
+  // It runs a command, chooses a machine or gives rights, so ./dtrain.toml, which may come with a downloaded folder,
+  // must not set it.
+  bool not_from_project = false;
+  bool flag_only = false;   // neither from the environment nor from a configuration file
+  bool hidden = false;      // for dtrain itself: no document names it
+  bool by_machine = false;  // the default differs between machines: documents leave it out
   Offers offers = Offers::nothing;
+  ValueRange range;  // of a number
   // A positional that takes the words that follow `--`, or the other positionals, byte for byte, options or not.
   std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty
@@ -58,17 +63,14 @@ struct Option {
   char letter() const;             // 'n'; 0: none
   std::string variable() const;    // "DTRAIN_NUM_WORKERS"
   std::string shown_name() const;  // "--num-workers", "PREFIX"
+  // "between 0 and 1", for documents; empty where it says no more than that a count is one.
+  std::string shown_range() const;
 };
 
-// What numbers are allowed, and how a refusal says so.
-struct Range {
-  double low = std::numeric_limits<double>::lowest();
-  double high = std::numeric_limits<double>::max();
-  bool low_is_out = false;
-};
-inline Range at_least(double low) { return {.low = low}; }
-inline Range more_than(double low) { return {.low = low, .low_is_out = true}; }
-inline Range between(double low, double high) { return {.low = low, .high = high}; }
+using Range = ValueRange;
+using dtrain::at_least;
+using dtrain::between;
+using dtrain::more_than;
 
 // Named sets of values that replace the defaults of other options, chosen by one option (`--recipe imagenet`).
 struct Preset {
@@ -97,11 +99,16 @@ class OptionSet {
   Option& add_zero_or_one(std::string flags, bool& field, std::string help);  // MXNet's 0 and 1
   Option& add_choice(std::string flags, std::string& field, std::vector<std::string> choices, std::string help);
   Option& add_numbers(std::string flags, std::vector<double>& field, std::string value, std::string help);
+  // Numbers above 0, in ascending order, with commas between them.
+  Option& add_ascending(std::string flags, std::vector<double>& field, std::string value, std::string help);
   Option& add_channels(std::string flags, std::array<float, 3>& field, std::string help);  // R,G,B
   Option& add_shape(std::string flags, nn::Shape& field, std::string help);                // C,H,W
   // Another program's command line; one a command, its last positional.
   Option& add_words(std::string name, std::vector<std::string>& field, std::string help);
   Option& add_custom(std::string flags, std::string value, std::string help,
+                     std::function<void(const std::string&)> set, std::function<std::string()> show);
+  // `set` checks the range.
+  Option& add_number(std::string flags, std::string value, std::string help, Range range,
                      std::function<void(const std::string&)> set, std::function<std::string()> show);
 
   void presets(std::string chooser, std::vector<Preset> presets);

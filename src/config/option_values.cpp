@@ -10,20 +10,8 @@
 namespace dtrain::config {
 namespace {
 
-std::string describe_range(Range range) {
-  const Range any;
-  if (range.low_is_out) {
-    const std::string low = fmt::format("more than {}", range.low);
-    return range.high < any.high ? fmt::format("{} and at most {}", low, range.high) : low;
-  }
-  if (range.low > any.low && range.high < any.high) return fmt::format("between {} and {}", range.low, range.high);
-  if (range.low > any.low) return fmt::format("{} or more", range.low);
-  return fmt::format("{} or less", range.high);
-}
-
 void check_range(double value, Range range, const std::string& text) {
-  const bool too_low = range.low_is_out ? value <= range.low : value < range.low;
-  if (too_low || value > range.high) throw UsageError(fmt::format("must be {}, not {}", describe_range(range), text));
+  if (!range.has(value)) throw UsageError(fmt::format("must be {}, not {}", in_words(range), text));
 }
 
 }  // namespace
@@ -76,6 +64,17 @@ std::vector<double> number_list(const std::string& text) {
   return numbers;
 }
 
+std::vector<double> ascending_numbers(const std::string& text) {
+  const std::vector<double> numbers = number_list(text);
+  double last = 0;
+  for (const double number : numbers) {
+    if (number <= last)
+      throw UsageError(fmt::format("must be numbers above 0 in ascending order, such as 30,60, not '{}'", text));
+    last = number;
+  }
+  return numbers;
+}
+
 std::array<float, 3> three_channels(const std::string& text) {
   const auto numbers = number_list(text);
   if (numbers.size() != 1 && numbers.size() != 3) {
@@ -109,8 +108,8 @@ nn::Shape image_shape(const std::string& text) {
 }
 
 Option& add_seconds(OptionSet& set, std::string flags, Seconds& field, std::string help, Range range) {
-  return set.add_custom(
-      std::move(flags), "S", std::move(help),
+  return set.add_number(
+      std::move(flags), "S", std::move(help), range,
       [&field, range](const std::string& text) { field = Seconds(real_number(text, range)); },
       [&field] { return fmt::format("{}", field.count()); });
 }

@@ -29,8 +29,9 @@ double real_number(const std::string& text, Range range);
 bool yes_or_no(const std::string& text, const char* words = "1 or 0");
 std::string one_of(const std::string& text, std::span<const std::string> choices);
 std::string not_empty(const std::string& text);
-std::vector<double> number_list(const std::string& text);      // "30,60"; empty: none
-std::array<float, 3> three_channels(const std::string& text);  // "123.68,116.779,103.939"; one number counts for all
+std::vector<double> number_list(const std::string& text);        // "30,60"; empty: none
+std::vector<double> ascending_numbers(const std::string& text);  // the same, each above the one before, and above 0
+std::array<float, 3> three_channels(const std::string& text);    // "123.68,116.779,103.939"; one number counts for all
 std::array<float, 3> three_numbers(const std::string& text, Range range);  // "3.4445,-4.775,2.0315", each in the range
 nn::Shape image_shape(const std::string& text);                            // "3,28,28"
 

@@ -24,12 +24,13 @@ void bind_muon(OptionSet& set, nn::Optimizer& rule) {
           "for muon, number of Newton-Schulz iterations that orthogonalize an update",
           between(1, iteration.kMostSteps));
   set.add_custom(
-      "--muon-coefficients", "A,B,C", "for muon, coefficients of a Newton-Schulz iteration A x + B x^3 + C x^5",
-      [&iteration](const std::string& text) {
-        const auto [a, b, c] = three_numbers(text, between(-iteration.kMostCoefficient, iteration.kMostCoefficient));
-        iteration.a = a, iteration.b = b, iteration.c = c;
-      },
-      [&iteration] { return fmt::format("{},{},{}", iteration.a, iteration.b, iteration.c); });
+         "--muon-coefficients", "A,B,C", "for muon, coefficients of a Newton-Schulz iteration A x + B x^3 + C x^5",
+         [&iteration](const std::string& text) {
+           const auto [a, b, c] = three_numbers(text, between(-iteration.kMostCoefficient, iteration.kMostCoefficient));
+           iteration.a = a, iteration.b = b, iteration.c = c;
+         },
+         [&iteration] { return fmt::format("{},{},{}", iteration.a, iteration.b, iteration.c); })
+      .comma_list = true;
   set.add("--muon-rest-mom", rule.rest_momentum, "SHARE",
           "for muon, momentum of the parameters that nag updates: all but the weight matrices between layers",
           between(0, 1));
@@ -41,8 +42,8 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
   set.add("--lr", options.schedule.base, "RATE", "initial learning rate", more_than(0));
   set.add("--lr-factor", options.schedule.factor, "FACTOR",
           "for the step schedule, factor on the learning rate at each epoch of --lr-step-epochs", more_than(0));
-  set.add_numbers("--lr-step-epochs", options.schedule.boundaries, "EPOCHS",
-                  "for the step schedule, epochs at which the learning rate changes, such as 30,60");
+  set.add_ascending("--lr-step-epochs", options.schedule.boundaries, "EPOCHS",
+                    "for the step schedule, epochs at which the learning rate changes, such as 30,60");
   set.add_custom(
       "--lr-schedule", "step|cosine|one-cycle", "schedule of the learning rate, as a function of the samples seen",
       [&options](const std::string& text) { options.schedule.kind = nn::parse_schedule(text); },

@@ -22,7 +22,7 @@ check "XDG_CONFIG_HOME moves the user's file" same "$(XDG_CONFIG_HOME=$PWD/xdg v
 check "the recipe may come from a variable" same "$(DTRAIN_RECIPE=mnist "$DTRAIN" train --show-config | sed -n 's/^network = //p')" \
   "mlp  (recipe mnist)"
 rm -r "$HOME/.config"
-hosts() { "$DTRAIN" train --show-config "$@" | sed -n 's/^num-workers = //p'; }
+hosts() { "$DTRAIN" train --show-config | sed -n 's/^num-workers = //p'; }
 export DEEPLEARNING_WORKERS_COUNT=3
 check "a cluster's variable gives the number of hosts" same "$(hosts)" "3  (DEEPLEARNING_WORKERS_COUNT)"
 printf '[train]\nnum-workers = 4\n' >dtrain.toml
@@ -76,7 +76,7 @@ run train --bias-lr-factor 0
 refused "a factor of zero" "--bias-lr-factor: must be more than 0 and at most 1000000, not 0"
 run train --color blue
 refused "a bad global option" "--color: must be one of auto, always, never"
-printf '[train]\nbatch-size = many\n' >dtrain.toml
+printf '[train]\nbatch-size = "many"\n' >dtrain.toml
 run train
 refused "a bad value in a file" "dtrain: dtrain.toml:2: batch-size: must be a whole number, not 'many'"
 printf '[train]\nbatchsize = 3\n' >dtrain.toml
@@ -88,12 +88,75 @@ run --version
 refused "an unknown section" "dtrain.toml:3: unknown section 'trian'"
 printf 'lr\n' >dtrain.toml
 run train
-refused "a line without a value" "dtrain.toml:1: expected 'key = value'"
+refused "a line without a value" "dtrain.toml:1: "
+check "a line that is not TOML gets advice" says "texts stand in quotes"
 printf '[train]\nmodel-prefix = "m\n' >dtrain.toml
 run train
-refused "an open quote" "dtrain.toml:2: the closing quote is missing"
+refused "an open quote" "dtrain.toml:2: "
+printf '[train]\nlr = [0.1, 0.2]\n' >dtrain.toml
+run train
+refused "a list for one value" "dtrain.toml:2: lr: takes one value, not a list"
+printf '[train]\nlr-step-epochs = [60, 30]\n' >dtrain.toml
+run train
+refused "a list out of order" "dtrain.toml:2: lr-step-epochs: must be numbers above 0 in ascending order"
+rm dtrain.toml
+run train --lr-step-epochs -1
+refused "a step before the first epoch" "--lr-step-epochs: must be numbers above 0 in ascending order, such as 30,60, not '-1'"
+run train --lr-step-epochs 5,3
+refused "steps out of order" "--lr-step-epochs: must be numbers above 0 in ascending order"
+run train --random-resized-crop ''
+refused "an empty text for a switch with a value" "--random-resized-crop: must be 1 or 0, not ''"
+run train --deterministic ''
+refused "an empty --deterministic" "--deterministic: must be on or off, not ''"
+run train --threads 5000
+refused "more threads than any machine has processors" "--threads: must be between 1 and 1024, not 5000"
+run train --notice-url bogus
+refused "a notice URL that is none" "--notice-url: must be auto, none or a URL that begins with http:// or https://, not 'bogus'"
+run train --pad-size 60000
+refused "more padding than the loader takes" "--pad-size: must be between 0 and 4096, not 60000"
+run train --min-random-area 0
+refused "an area that the loader refuses" "--min-random-area: must be between 0.0001 and 1, not 0"
+run hosts add ""
+refused "an empty host" "hosts add: HOST is empty"
+run train --config none.toml
+refused "a file of --config that is not there" "--config none.toml: no such file"
 
-printf 'color = "never"\n[train]\nmodel_prefix = "my models/m"\nrandom-mirror = false\n[data.prepare]\nout = d\n' >dtrain.toml
+# The project's file may come with a downloaded folder: it chooses no machine and runs no command.
+untrusted() {  # untrusted SECTION KEY VALUE
+  printf '[%s]\n%s = %s\n' "$1" "$2" "$3" >dtrain.toml
+  run train --show-config
+  refused "$2 of [$1] in the project's file" "dtrain.toml:2: $2: the file of a folder must not set it"
+  check "$2 of [$1] is referred to the user's file" says "hint: move it to $HOME/.config/dtrain/config.toml, give --$2, or trust this file with --config dtrain.toml"
+}
+for key in prepare hostfile ssh-config launcher yarn-rm notice-url announce sync-dst-dir; do untrusted train "$key" '"none"'; done
+for key in prepare hostfile ssh-config launcher; do untrusted launch "$key" '"none"'; done
+for key in hostfile identity known-hosts; do untrusted run "$key" '"none"'; done
+untrusted doctor accept-new-hosts true
+for key in prepare image key ssh-from profile; do untrusted cluster.up "$key" '"none"'; done
+printf '[train]\nprepare = "true"\n' >dtrain.toml
+run train --show-config --config dtrain.toml
+check "--config trusts the project's file" answers "prepare = true  (dtrain.toml:2)"
+mv dtrain.toml lab.toml
+mkdir -p "$HOME/.config/dtrain"
+printf '[train]\nprepare = "false"\nlr = 0.2\nseed = 4\n' >"$HOME/.config/dtrain/config.toml"
+printf '[train]\nlr = 0.3\n' >dtrain.toml
+run train --show-config
+check "the user's file may set what the project's must not" answers "prepare = false  ($HOME/.config/dtrain/config.toml:2)"
+printf '[train]\nprepare = "true"\nlr = 0.4\n' >lab.toml
+run train --show-config --config lab.toml
+check "the file of --config beats the others" answers "lr = 0.4  (lab.toml:3)"
+check "what it leaves out comes from the others" answers "seed = 4  ($HOME/.config/dtrain/config.toml:4)"
+run --config lab.toml train --show-config
+check "--config may stand before the command" answers "prepare = true  (lab.toml:2)"
+DTRAIN_LR=0.5 run train --show-config --config lab.toml
+check "a variable beats the file of --config" answers "lr = 0.5  (DTRAIN_LR)"
+rm -r "$HOME/.config" lab.toml
+printf 'train.lr-step-epochs = [30, 60]\ntrain.data-train = ["a.rec", "b.rec"]\n' >dtrain.toml
+run train --show-config
+check "a list sets an option of several numbers" answers "lr-step-epochs = 30,60  (dtrain.toml:1)"
+check "a list sets an option of several names" answers "data-train = a.rec,b.rec  (dtrain.toml:2)"
+
+printf 'color = "never"\n[train]\nmodel_prefix = "my models/m"\nrandom-mirror = false\n[data.prepare]\nout = "d"\n' >dtrain.toml
 run train --show-config
 check "underscores in keys count as dashes" answers "model-prefix = my models/m  (dtrain.toml:3)"
 check "false is 0" answers "random-mirror = 0"

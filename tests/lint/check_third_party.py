@@ -14,7 +14,7 @@ HOME = {
     "zlib.h": "src/data/", "zstd.h": "src/data/",
     "oneapi/": "src/backend/cpu/", "dnnl": "src/backend/cpu/", "omp.h": "src/backend/cpu/",
     "cuda_runtime.h": "src/backend/cuda/gpu/", "cudnn.h": "src/backend/cuda/gpu/",
-    "CLI/": "src/cli/", "ft2build.h": "src/plot/", "freetype/": "src/plot/", "gloo/": "src/comm/gloo/",
+    "CLI/": "src/cli/", "toml++/": "src/config/", "ft2build.h": "src/plot/", "freetype/": "src/plot/", "gloo/": "src/comm/gloo/",
     "fmt/": "src/",
 }
 # Standard C++ headers have no dot and no slash; these come with the system.

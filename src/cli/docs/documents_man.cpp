@@ -112,7 +112,10 @@ std::string item(const config::Option& option) {
   const bool shows_value = !option.is_switch() && !option.positional() && !option.by_machine;
   const std::string value = fallback.empty() && shows_value ? option.show() : fallback;
   if (option.required) text += "Required.\n";
+  if (const std::string range = option.shown_range(); !range.empty()) text += fmt::format("Range: {}.\n", range);
   if (!value.empty() && !option.required) text += fmt::format("Default: {}.\n", plain(value));
+  if (option.not_from_project && !option.flag_only)
+    text += "The file dtrain.toml of the current folder must not set it.\n";
   if (!option.legacy_variable.empty()) text += fmt::format("Also read from\n.Ev {} .\n", option.legacy_variable);
   return text;
 }

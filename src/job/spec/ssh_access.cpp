@@ -23,10 +23,12 @@ void bind(config::OptionSet& set, SshAccess& access) {
           "time limit for logging in to a host, in seconds; a busy ssh server is retried until then",
           config::more_than(0));
   config::bind_ssh_config(set, access.config);
-  set.add("-i,--identity", access.identity, "private key to try before the user's own keys");
-  set.add("--known-hosts", access.known_hosts, "file of host keys (default ~/.ssh/known_hosts)");
+  set.add("-i,--identity", access.identity, "private key to try before the user's own keys").not_from_project = true;
+  set.add("--known-hosts", access.known_hosts, "file of host keys (default ~/.ssh/known_hosts)").not_from_project =
+      true;
   set.add("--accept-new-hosts", access.accept_new_hosts,
-          "accept the key of a host that is not yet in --known-hosts, and add it");
+          "accept the key of a host that is not yet in --known-hosts, and add it")
+      .not_from_project = true;
 }
 
 namespace {

@@ -36,6 +36,22 @@ TEST(OptionValues, NumbersMustBeWholeTexts) {
   EXPECT_EQ(refusal([] { real_number("", {}); }), "must be a number, not ''");
 }
 
+TEST(OptionValues, ANumberInARangeIsInIt) {
+  EXPECT_TRUE(between(0, 1).has(0) && between(0, 1).has(1) && !between(0, 1).has(1.5));
+  EXPECT_TRUE(more_than(0).has(0.1) && !more_than(0).has(0));
+  EXPECT_EQ(refusal([] { require_in(between(0, 0.05), 0.1f, "share"); }), "share: must be between 0 and 0.05, not 0.1");
+  EXPECT_EQ(refusal([] { require_in(between(0.1, 1), 0.1f, "share"); }), "accepted");
+}
+
+TEST(OptionValues, StepsOfAScheduleAscend) {
+  EXPECT_EQ(ascending_numbers("30, 60").size(), 2u);
+  EXPECT_TRUE(ascending_numbers("").empty());
+  for (const char* text : {"-1", "0", "5,3", "5,5"}) {
+    EXPECT_EQ(refusal([text] { ascending_numbers(text); }),
+              std::string("must be numbers above 0 in ascending order, such as 30,60, not '") + text + "'");
+  }
+}
+
 TEST(OptionValues, OneChannelCountsForAll) {
   EXPECT_EQ(three_channels("255"), (std::array<float, 3>{255, 255, 255}));
   EXPECT_EQ(three_channels("1, 2,3"), (std::array<float, 3>{1, 2, 3}));

@@ -86,7 +86,7 @@ void bind(config::OptionSet& set, EmrAdoption& adoption) {
           "id (j-...) of an EMR cluster, given instead of NAME; the addresses of its instances are written to a file");
   set.add("--workers-file", adoption.workers_file, "PATH", "file for these addresses");
   set.add("--everywhere", adoption.everywhere, "copy the file to all instances over ssh").flag_only = true;
-  set.add("--login", adoption.login, "USER", "user name on the instances");
+  set.add("--login", adoption.login, "USER", "user name on the instances").not_from_project = true;
 }
 
 AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Reporter& reporter) {

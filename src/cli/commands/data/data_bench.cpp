@@ -28,7 +28,8 @@ void bind(config::OptionSet& set, BenchCommand& options) {
   set.add("--data-train", options.files, "same as FILES, under the name that `train` uses");
   set.add("--batch-size", options.batch_size, "N", "samples per batch", config::at_least(1));
   config::bind_data_threads(set, options.data);
-  set.add("--threads", options.data.threads, "N", "short name of --batch-size", config::at_least(1)).by_machine = true;
+  set.add("--threads", options.data.threads, "N", "short name of --data-nthreads", data::kLoaderRanges.threads)
+      .by_machine = true;
   config::bind_prefetch(set, options.data);
   set.add("--seconds", options.seconds, "N", "duration of the measurement in seconds", config::at_least(1));
   set.add("--seed", options.seed, "N", "random seed for order and augmentation");

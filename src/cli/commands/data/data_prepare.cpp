@@ -3,6 +3,7 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/copy.hpp>
+#include <dtrain/data/pack.hpp>
 #include <dtrain/data/prepare.hpp>
 #include <dtrain/data/remote.hpp>
 
@@ -42,14 +43,14 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
   set.add("--seed", options.seed, "N", "random seed for drawing shapes and for the order of photographs");
   set.group("Photographs: imagenet, coco");
   set.add("--resize", options.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",
-          config::between(0, 65500));
+          data::kPackRanges.resize);
   set.add("--quality", options.quality, "N",
           "JPEG quality for encoding all pictures (default keep the original bytes of unchanged pictures)",
-          config::between(1, 100));
+          data::kPackRanges.quality);
   set.add("--shards", options.shards, "N",
           "number of files per set: NAME_train_0.rec to NAME_train_<N-1>.rec, and the same for val",
-          config::between(1, 100000));
-  set.add("--threads", options.threads, "N", "number of pictures to process in parallel", config::at_least(1))
+          data::kPackRanges.shards);
+  set.add("--threads", options.threads, "N", "number of pictures to process in parallel", data::kPackRanges.threads)
       .by_machine = true;
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
                  "labels of a COCO picture: the category of its largest box, or all boxes for detection");

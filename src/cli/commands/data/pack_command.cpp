@@ -16,22 +16,21 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   pack.threads = usable_cpus();
   set.group("Files");
   set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst").required = true;
-  set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec",
-          config::between(1, 100000));
+  set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
   set.add("--seed", pack.seed, "N", "random seed for --shuffle");
   set.add("--train-ratio", pack.train_ratio, "SHARE",
           "share of the pictures for PREFIX_train, the rest goes to PREFIX_val; a value below 1 implies --shuffle",
-          config::between(0, 1));
+          data::kPackRanges.train_ratio);
   set.group("Pictures");
   set.add("--resize", pack.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",
-          config::between(0, 65500));
+          data::kPackRanges.resize);
   set.add("--quality", pack.quality, "N",
           "JPEG quality for encoding all pictures (default keep the original bytes of unchanged pictures)",
-          config::between(1, 100));
+          data::kPackRanges.quality);
   set.add_choice("--encoding", options.encoding, options.encodings, "encoding of the stored pictures");
-  set.add("--threads", pack.threads, "N", "number of pictures to process in parallel", config::at_least(1)).by_machine =
-      true;
+  set.add("--threads", pack.threads, "N", "number of pictures to process in parallel", data::kPackRanges.threads)
+      .by_machine = true;
 }
 
 namespace {

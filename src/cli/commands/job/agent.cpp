@@ -46,8 +46,9 @@ void bind(config::OptionSet& set, AgentCommand& options) {
   set.add("--apart", options.apart, "return once the agent has joined the job, and keep it running in the background")
       .flag_only = true;
   set.add("--join", options.join, "read the job to join from this file, and remove the file").flag_only = true;
-  set.add("--head", options.head, "run as the head of the cluster described in this file");
-  set.add("--node", options.node, "register this machine with the head of the cluster described in this file");
+  set.add("--head", options.head, "run as the head of the cluster described in this file").not_from_project = true;
+  set.add("--node", options.node, "register this machine with the head of the cluster described in this file")
+      .not_from_project = true;
   set.add("--ask", options.ask, "send the request on standard input to the head of this machine's cluster").flag_only =
       true;
   set.add("--submitted", options.submitted, "run the command in this file, and remove the file").flag_only = true;
