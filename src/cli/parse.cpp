@@ -1,78 +1,194 @@
 #include "parse.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include <dtrain/base/text.hpp>
 
+#include "hints.hpp"
+
 namespace dtrain::cli {
 namespace {
 
-// Values stay texts here: conversion and checks are the options' own, so that they refuse alike wherever a value came
-// from.
-void bind_option(CLI::App& app, config::Option& option) {
-  if (option.take_words) return;  // they never come this way
+using Words = std::vector<std::string>;
+
+// CLI11 takes the word after `--name=` for the value. This stands for the empty value until CLI11 is done; no word of a
+// command line holds it.
+constexpr char kEmptyValue = '\0';
+
+Words with_empty_values_marked(Words words) {
+  for (std::string& word : words) {
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) word += kEmptyValue;
+  }
+  return words;
+}
+
+Words with_empty_values(Words words) {
+  for (std::string& word : words) {
+    if (word.ends_with(kEmptyValue)) word.pop_back();
+  }
+  return words;
+}
+
+// Around the first `--`, which is never the value of an option.
+struct Halves {
+  Words before, after;
+  bool has_mark = false;
+};
+
+Halves halves_of(const Words& words) {
+  const auto mark = std::ranges::find(words, "--");
+  if (mark == words.end()) return {.before = with_empty_values_marked(words), .after = {}};
+  return {
+      .before = with_empty_values_marked({words.begin(), mark}), .after = {mark + 1, words.end()}, .has_mark = true};
+}
+
+// A word with two dashes is far more often an option whose predecessor lacks its value than a value.
+void refuse_option_as_value(const config::Option& option, const std::string& value, const Words& words) {
+  if (option.positional() || !value.starts_with("--")) return;
+  if (std::ranges::find(words, option.shown_name() + "=" + value) != words.end()) return;
+  throw UsageError(fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
+}
+
+// CLI11 hands texts over, and converts and checks none of them: a variable, a configuration file, a recipe and the tags
+// of a cluster set the same options, and a value must be refused in the same words wherever it stood. So conversion and
+// validators are the options' own (config/option_set.hpp).
+void bind_option(CLI::App& app, config::Option& option, const Words& words) {
+  if (option.take_words) return;  // they are what CLI11 leaves over
   if (option.is_switch()) {
-    app.add_flag_callback(option.flags, [&option] { option.given = "true"; });
+    app.add_flag_callback(option.flags, [&option] { option.given = "true"; })->disable_flag_override();
     return;
   }
-  const auto take = [&option](const CLI::results_t& results) {
-    option.given = option.many      ? join(results, option.between_words)
-                   : option.repeats ? join(results, std::string(1, config::kBetweenRepeated))
-                                    : results.back();
+  const auto take = [&option, &words](const CLI::results_t& results) {
+    const Words values = with_empty_values(results);
+    for (const std::string& value : values) refuse_option_as_value(option, value, words);
+    option.given = option.many      ? join(values, option.between_words)
+                   : option.repeats ? join(values, std::string(1, config::kBetweenRepeated))
+                                    : values.back();
     return true;
   };
   CLI::Option* added = app.add_option(option.flags, take, option.help);
   if (option.many) {
     added->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
-  } else if (option.repeats) {
-    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  } else {
-    added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    return;
+  }
+  if (option.without_value) added->expected(0, 1)->default_str(*option.without_value);
+  added->multi_option_policy(option.repeats ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+}
+
+void bind_options(CLI::App& app, config::OptionSet& set, const Words& words) {
+  for (config::Option& option : set.options()) bind_option(app, option, words);
+}
+
+// CLI11 names the option at the beginning of its message.
+[[noreturn]] void refuse_number_of_values(const std::string& message,
+                                          std::initializer_list<const config::OptionSet*> sets) {
+  const std::string name = message.substr(0, message.find_first_of(": "));
+  for (const config::OptionSet* set : sets) {
+    for (const config::Option& option : set->options()) {
+      if (option.shown_name() != name && option.name() != name) continue;
+      throw UsageError(option.is_switch() ? option.shown_name() + ": takes no value"
+                                          : fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
+    }
+  }
+  throw UsageError(message);
+}
+
+void run(CLI::App& app, const Words& words, std::initializer_list<const config::OptionSet*> sets) {
+  try {
+    app.parse(Words(words.rbegin(), words.rend()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    refuse_number_of_values(error.what(), sets);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
   }
 }
 
-void bind_options(CLI::App& app, config::OptionSet& set) {
-  for (config::Option& option : set.options()) bind_option(app, option);
+// The names of all commands. A command takes every word that follows its name; its options are bound only once the
+// words have named it: the tree grows, the program's start must not.
+void add_names(CLI::App& root, const CommandTree& tree) {
+  for (const CommandGroup& group : tree.groups) {
+    root.add_subcommand(group.name)->fallthrough()->require_subcommand(0, 1);
+  }
+  for (const auto& command : tree.commands) {
+    const Words path = split(command->path, ' ');
+    CLI::App* const app = path.size() > 1 ? root.get_subcommand(path.front()) : &root;
+    app->add_subcommand(path.back())->fallthrough(false)->prefix_command();
+  }
 }
 
-// Only the branch that the words name is built: the tree grows, the program's start must not.
-void add_branch(CLI::App& root, const CommandTree& tree, const std::string& path) {
-  CLI::App* app = &root;
-  for (const std::string& word : split(path, ' ')) {
-    app = app->add_subcommand(word);
-    app->set_help_flag();
-    app->fallthrough();
+// Reads the options before the command and takes the words up to its name off.
+Parsed take_command(CommandTree& tree, Words& words) {
+  CLI::App root;
+  root.set_help_flag();
+  root.allow_extras()->require_subcommand(0, 1);
+  bind_options(root, tree.global_options, words);
+  add_names(root, tree);
+  run(root, words, {&tree.global_options});
+  Parsed parsed;
+  const CLI::App* app = &root;
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    parsed.path += (parsed.path.empty() ? "" : " ") + app->get_name();
   }
-  if (Command* command = tree.find(path)) bind_options(*app, command->options);
+  const Words strangers = with_empty_values(root.remaining());
+  if (!strangers.empty() && strangers.front().starts_with('-')) refuse_option(tree, "", strangers.front());
+  if (!strangers.empty()) refuse_command(tree, parsed.path, strangers.front());
+  parsed.command = tree.find(parsed.path);
+  words = parsed.command ? app->remaining() : Words();
+  return parsed;
 }
 
-void hand_over_rest(Command& command, const std::vector<std::string>& rest) {
-  for (config::Option& option : command.options.options()) {
-    if (!option.take_words || rest.empty()) continue;
-    option.take_words(rest);
-    option.given = join(rest, " ");
+config::Option* option_for_words(Command& command) {
+  const auto found = std::ranges::find_if(
+      command.options.options(), [](const config::Option& option) { return static_cast<bool>(option.take_words); });
+  return found == command.options.options().end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse_stranger(const CommandTree& tree, const Command& command, const std::string& word) {
+  if (word.size() > 1 && word.starts_with('-')) refuse_option(tree, command.path, word);
+  throw UsageError(
+      fmt::format("{}: '{}' is one word too many", command.path, word),
+      fmt::format("put quotes around a value with spaces; `dtrain {} --help` lists the arguments", command.path));
+}
+
+// Another program's command line begins after `--`, or at the first word that is none of the command's own.
+void hand_over_rest(config::Option& option, Words rest, const Halves& halves) {
+  if (halves.has_mark && !rest.empty()) rest.emplace_back("--");
+  rest.insert(rest.end(), halves.after.begin(), halves.after.end());
+  if (rest.empty()) return;
+  option.given = join(rest, " ");
+  option.take_words(std::move(rest));
+}
+
+void read_options(CommandTree& tree, Command& command, Halves halves) {
+  config::Option* const rest = option_for_words(command);
+  if (!rest && halves.has_mark) {
+    halves.before.emplace_back("--");
+    halves.before.insert(halves.before.end(), halves.after.begin(), halves.after.end());
   }
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras()->prefix_command(rest != nullptr);
+  bind_options(app, tree.global_options, halves.before);
+  bind_options(app, command.options, halves.before);
+  run(app, halves.before, {&command.options, &tree.global_options});
+  Words strangers = with_empty_values(app.remaining());
+  std::erase(strangers, "--");
+  const bool are_of_option = !strangers.empty() && strangers.front().starts_with('-');
+  if (!strangers.empty() && (!rest || are_of_option)) refuse_stranger(tree, command, strangers.front());
+  if (rest) hand_over_rest(*rest, std::move(strangers), halves);
 }
 
 }  // namespace
 
-Command* parse(CommandTree& tree, const Arguments& arguments) {
-  CLI::App root;
-  root.set_help_flag();
-  bind_options(root, tree.global_options);
-  if (!arguments.path.empty()) add_branch(root, tree, arguments.path);
-  std::vector<std::string> reversed(arguments.words.rbegin(), arguments.words.rend());
-  try {
-    root.parse(reversed);
-  } catch (const CLI::ExtrasError& error) {
-    throw UsageError(std::string(error.what()), "put quotes around a value with spaces; --help lists the arguments");
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
-  }
-  Command* command = tree.find(arguments.path);
-  if (command) hand_over_rest(*command, arguments.rest);
-  return command;
+Parsed parse(CommandTree& tree, const Words& given) {
+  Halves halves = halves_of(given);
+  const Parsed parsed = take_command(tree, halves.before);
+  if (parsed.command) read_options(tree, *parsed.command, std::move(halves));
+  return parsed;
 }
 
 }  // namespace dtrain::cli

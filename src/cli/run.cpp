@@ -11,8 +11,8 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/signals.hpp>
+#include <dtrain/base/value_range.hpp>
 
-#include "arguments.hpp"
 #include "cli/commands/cluster/cluster_choice.hpp"
 #include "command.hpp"
 #include "console.hpp"
@@ -33,16 +33,16 @@ ExitCode refuse_without_command(const CommandTree& tree, const std::string& path
   return ExitCode::usage;
 }
 
-ExitCode act(CommandTree& tree, const Arguments& arguments, const std::vector<std::string>& given, Command* command,
-             Reporter& reporter) {
+ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::string>& given, Reporter& reporter) {
+  Command* const command = parsed.command;
   if (tree.version) {
     reporter.answer("dtrain " DTRAIN_VERSION);
   } else if (tree.long_help) {
-    answer_text(reporter, long_help(tree, arguments.path, reporter));
+    answer_text(reporter, long_help(tree, parsed.path, reporter));
   } else if (tree.help) {
-    answer_text(reporter, short_help(tree, arguments.path, reporter));
+    answer_text(reporter, short_help(tree, parsed.path, reporter));
   } else if (!command) {
-    return refuse_without_command(tree, arguments.path);
+    return refuse_without_command(tree, parsed.path);
   } else {
     if (const auto outcome = run_on_cluster(*command, given, tree.show_config, reporter)) return *outcome;
     resolve(tree, *command);
@@ -54,11 +54,10 @@ ExitCode act(CommandTree& tree, const Arguments& arguments, const std::vector<st
 
 ExitCode dispatch(const std::vector<std::string>& given) {
   CommandTree tree;
-  const Arguments arguments = correct_arguments(tree, given);
-  Command* command = parse(tree, arguments);
+  const Parsed parsed = parse(tree, given);
   resolve_globals(tree);
   Console console(tree.globals);
-  const ExitCode code = act(tree, arguments, given, command, console);
+  const ExitCode code = act(tree, parsed, given, console);
   console.finish();
   return code;
 }
@@ -86,6 +85,9 @@ int run(int argc, char** argv) {
     report(given, stop);
     std::fflush(nullptr);
     return end_by_signal(stop.signal());
+  } catch (const ParameterError& error) {
+    report(given, UsageError(fmt::format("--{}", error.what()), error.hint()));
+    return static_cast<int>(error.exit_code());
   } catch (const Error& error) {
     report(given, error);
     return static_cast<int>(error.exit_code());

@@ -14,7 +14,12 @@ check "a word near nothing gets the list" says "hint: commands are: train, launc
 
 run train --learning-rate 3
 check "an unknown option is a usage error" exits 2
-check "an unknown option points at the help" says 'dtrain train --help'
+check "another program's name gets the one here" says "did you mean '--lr'?"
+run train --frobnicate 3
+check "an unknown option points at the help" says "dtrain train --help"
+run train --model resnet18
+check "--model is no short form of --model-prefix" exits 2
+check "--model means the network" says "did you mean '--network'?"
 run train --batchsize 3
 check "an unknown option gets the nearest name" says "did you mean '--batch-size'?"
 run train -lr 3
@@ -24,11 +29,11 @@ check "an unknown option without a command is a usage error" exits 2
 check "an unknown option without a command is told so" says "unknown option before a command"
 
 run train --num-epoch 2 --show-config
-check "a unique prefix is accepted" exits 0
-check "a unique prefix sets the option" answers "num-epochs = 2  (--num-epochs)"
-run train --data /x
-check "a prefix of several options is refused" exits 2
-check "a prefix of several options lists them" says "--data-train, --data-val, --data-nthreads"
+check "an abbreviation is refused" exits 2
+check "an abbreviation gets the whole name" says "did you mean '--num-epochs'?"
+run train --data- /x
+check "the beginning of several options is refused" exits 2
+check "the beginning of several options lists them" says "--data-train, --data-val, --data-nthreads"
 run train --lr 0.2 --show-config
 check "a whole name that starts others is itself" answers "lr = 0.2  (--lr)"
 
@@ -41,7 +46,10 @@ run train --resume=yes
 check "a switch takes no value" says "--resume: takes no value"
 run train extra
 check "a word too many is a usage error" exits 2
-check "a word too many is named" says extra
+check "a word too many is named" says "dtrain: train: 'extra' is one word too many"
+run train --help extra
+check "a word after --help is a usage error" exits 2
+check "a word after --help is named" says "dtrain: train: 'extra' is one word too many"
 
 run train --gpus "" --show-config
 check "an empty --gpus means the CPU" exits 0

@@ -1,0 +1,127 @@
+#include "hints.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::cli {
+namespace {
+
+struct OtherName {
+  std::string_view theirs;
+  std::vector<std::string> ours;  // the likeliest first
+};
+
+// Names of options in other training programs whose spelling is far from dtrain's.
+const std::vector<OtherName>& other_names() {
+  static const std::vector<OtherName> kNames = {{"adam", {"optimizer"}},
+                                                {"amp", {"dtype"}},
+                                                {"arch", {"network"}},
+                                                {"backbone", {"network"}},
+                                                {"batch", {"batch-size"}},
+                                                {"checkpoint", {"model-prefix"}},
+                                                {"checkpoint-dir", {"model-prefix"}},
+                                                {"crop-size", {"image-shape"}},
+                                                {"data", {"data-train", "data-val"}},
+                                                {"data-dir", {"data-train", "data-val"}},
+                                                {"data-path", {"data-train", "data-val"}},
+                                                {"depth", {"num-layers"}},
+                                                {"epochs", {"num-epochs"}},
+                                                {"fp16", {"dtype"}},
+                                                {"gpu", {"gpus"}},
+                                                {"hosts", {"hostfile", "num-workers"}},
+                                                {"image-size", {"image-shape"}},
+                                                {"img-size", {"image-shape"}},
+                                                {"input-size", {"image-shape"}},
+                                                {"layers", {"num-layers"}},
+                                                {"learning-rate", {"lr"}},
+                                                {"log-dir", {"tensorboard", "job-dir"}},
+                                                {"log-interval", {"disp-batches"}},
+                                                {"lr-decay", {"lr-factor"}},
+                                                {"lr-milestones", {"lr-step-epochs"}},
+                                                {"lr-policy", {"lr-schedule"}},
+                                                {"lr-scheduler", {"lr-schedule"}},
+                                                {"max-epochs", {"num-epochs"}},
+                                                {"milestones", {"lr-step-epochs"}},
+                                                {"model", {"network"}},
+                                                {"momentum", {"mom"}},
+                                                {"node-rank", {"hostfile"}},
+                                                {"nnodes", {"num-workers"}},
+                                                {"nodes", {"num-workers"}},
+                                                {"np", {"num-workers", "nproc-per-host"}},
+                                                {"nproc-per-node", {"nproc-per-host"}},
+                                                {"output-dir", {"model-prefix", "job-dir", "out"}},
+                                                {"precision", {"dtype"}},
+                                                {"print-freq", {"disp-batches"}},
+                                                {"random-seed", {"seed"}},
+                                                {"save-dir", {"model-prefix"}},
+                                                {"train-dir", {"data-train"}},
+                                                {"val-dir", {"data-val"}},
+                                                {"weight-decay", {"wd"}},
+                                                {"workers", {"num-workers", "data-nthreads"}},
+                                                {"world-size", {"num-workers"}}};
+  return kNames;
+}
+
+// Names without dashes of the options that are valid after `path`: the command's and those that every command takes.
+std::vector<std::string> option_names(const CommandTree& tree, const std::string& path) {
+  std::vector<std::string> names;
+  const auto collect = [&](const config::OptionSet& set) {
+    for (const config::Option& option : set.options()) {
+      if (!option.positional() && !option.hidden) names.push_back(option.name());
+    }
+  };
+  if (const Command* command = tree.find(path)) collect(command->options);
+  collect(tree.global_options);
+  return names;
+}
+
+std::vector<std::string> names_of_others(std::string_view name, const std::vector<std::string>& names) {
+  const auto& table = other_names();
+  const auto found = std::ranges::find(table, name, &OtherName::theirs);
+  std::vector<std::string> ours;
+  if (found == table.end()) return ours;
+  std::ranges::copy_if(found->ours, std::back_inserter(ours),
+                       [&](const std::string& one) { return std::ranges::find(names, one) != names.end(); });
+  return ours;
+}
+
+// What `name` may mean: itself with two dashes, another program's name, the beginning of names, or a misspelt name.
+std::vector<std::string> meant(const std::string& name, const std::vector<std::string>& names) {
+  if (std::ranges::find(names, name) != names.end()) return {name};
+  if (auto ours = names_of_others(name, names); !ours.empty()) return ours;
+  std::vector<std::string> longer;
+  std::ranges::copy_if(names, std::back_inserter(longer),
+                       [&](const std::string& one) { return !name.empty() && one.starts_with(name); });
+  if (!longer.empty()) return longer;
+  const auto near = nearest_name(name, names);
+  return near ? std::vector{*near} : std::vector<std::string>();
+}
+
+}  // namespace
+
+void refuse_command(const CommandTree& tree, const std::string& path, const std::string& word) {
+  const auto choices = tree.next_words(path);
+  const auto near = nearest_name(word, choices);
+  const std::string lead = path.empty() ? "" : path + " ";
+  throw UsageError(fmt::format("{}{}: unknown command", lead, word),
+                   near ? fmt::format("did you mean 'dtrain {}{}'?", lead, *near)
+                        : fmt::format("commands are: {}", join(choices, ", ")));
+}
+
+void refuse_option(const CommandTree& tree, const std::string& path, const std::string& word) {
+  const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
+  auto near = meant(word.substr(dashes, word.find('=') - dashes), option_names(tree, path));
+  for (std::string& name : near) name.insert(0, "--");
+  const std::string hint = near.empty()
+                               ? fmt::format("`dtrain {}--help` lists the options", path.empty() ? "" : path + " ")
+                           : near.size() == 1 ? fmt::format("did you mean '{}'?", near.front())
+                                              : fmt::format("it could be {}", join(near, ", "));
+  throw UsageError(
+      fmt::format("{}: unknown option{}", word.substr(0, word.find('=')), tree.find(path) ? "" : " before a command"),
+      hint);
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "parse.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string given(const Words& words, const std::string& name) {
+  CommandTree tree;
+  const Parsed parsed = parse(tree, words);
+  const config::Option* option = parsed.command->options.find(name);
+  return option->given.value_or("nothing");
+}
+
+// What error and hint say together.
+std::string refusal(const Words& words) {
+  CommandTree tree;
+  try {
+    parse(tree, words);
+  } catch (const UsageError& error) {
+    return std::string(error.what()) + "; " + error.hint();
+  }
+  return "accepted";
+}
+
+Words rest(const Words& words) {
+  CommandTree tree;
+  Words taken;
+  for (const char* name : {"run", "cluster ssh", "launch"}) {
+    for (config::Option& option : tree.find(name)->options.options()) {
+      if (option.take_words) option.take_words = [&taken](Words all) { taken = std::move(all); };
+    }
+  }
+  parse(tree, words);
+  return taken;
+}
+
+TEST(Parse, AValueIsTheWordAfterItsOptionOrBehindTheSign) {
+  EXPECT_EQ(given({"train", "--lr", "-1", "-n", "2"}, "lr"), "-1");
+  EXPECT_EQ(given({"train", "--lr=3", "-n", "2"}, "num-workers"), "2");
+  EXPECT_EQ(given({"train", "--lr=3", "--lr", "4"}, "lr"), "4");
+  EXPECT_EQ(given({"train", "--prepare=--x"}, "prepare"), "--x");
+  EXPECT_EQ(given({"eval", "--data-val", "train", "data"}, "PREFIX"), "data");
+}
+
+TEST(Parse, AnEmptyValueIsAValue) {
+  EXPECT_EQ(given({"train", "--gpus", "", "--lr", "3"}, "gpus"), "");
+  EXPECT_EQ(given({"train", "--prepare=", "--lr", "3"}, "prepare"), "");
+  EXPECT_EQ(given({"train", "--random-resized-crop", ""}, "random-resized-crop"), "");
+}
+
+TEST(Parse, AnOptionMayStandForItsOwnValue) {
+  EXPECT_EQ(given({"train", "--gpus", "--lr", "3"}, "gpus"), "");
+  EXPECT_EQ(given({"train", "--random-resized-crop", "--lr", "3"}, "random-resized-crop"), "1");
+  EXPECT_EQ(given({"train", "--deterministic"}, "deterministic"), "on");
+  EXPECT_EQ(given({"train", "--deterministic", "off"}, "deterministic"), "off");
+}
+
+TEST(Parse, AValueIsNeverTakenForACommand) {
+  CommandTree tree;
+  EXPECT_EQ(parse(tree, {"--color", "train", "eval", "m"}).path, "eval");
+  EXPECT_EQ(parse(tree, {"data", "--json", "ls", "data"}).path, "data ls");
+  EXPECT_EQ(parse(tree, {"data"}).path, "data");
+  EXPECT_FALSE(parse(tree, {}).command);
+}
+
+TEST(Parse, LettersMayStandTogether) {
+  CommandTree tree;
+  const Parsed parsed = parse(tree, {"train", "-qvn3"});
+  EXPECT_EQ(parsed.command->options.find("num-workers")->given, "3");
+  EXPECT_EQ(tree.global_options.find("quiet")->given, "true");
+  EXPECT_EQ(tree.global_options.find("verbose")->given, "true");
+}
+
+TEST(Parse, WordsAfterTwoDashesAreNoOptions) { EXPECT_EQ(given({"eval", "--", "--lr"}, "PREFIX"), "--lr"); }
+
+TEST(Parse, TheWordsOfAnotherProgramComeAfterTheCommandsOwn) {
+  EXPECT_EQ(rest({"run", "-H", "h", "ls", "-l", "[a]", "--x="}), (Words{"ls", "-l", "[a]", "--x="}));
+  EXPECT_EQ(rest({"run", "ls", "--", "-q"}), (Words{"ls", "--", "-q"}));
+  EXPECT_EQ(rest({"cluster", "ssh", "demo", "w0001", "ls", "-l"}), (Words{"ls", "-l"}));
+  EXPECT_EQ(rest({"cluster", "ssh", "demo", "--", "ls", "-l"}), (Words{"ls", "-l"}));
+  EXPECT_EQ(rest({"launch", "-n", "2", "--", "-v", "--", "train"}), (Words{"-v", "--", "train"}));
+}
+
+TEST(Parse, NamesAreNotAbbreviated) {
+  EXPECT_EQ(refusal({"train", "--verb"}), "--verb: unknown option; did you mean '--verbose'?");
+  EXPECT_EQ(refusal({"train", "--num-epoch", "2"}), "--num-epoch: unknown option; did you mean '--num-epochs'?");
+  EXPECT_EQ(refusal({"train", "--data-t=x"}), "--data-t: unknown option; did you mean '--data-train'?");
+  EXPECT_EQ(refusal({"train", "--max-random-a", "1"}),
+            "--max-random-a: unknown option; it could be --max-random-area, --max-random-aspect-ratio");
+}
+
+TEST(Parse, NamesOfOtherProgramsGetTheNameHere) {
+  EXPECT_EQ(refusal({"train", "--epochs", "3"}), "--epochs: unknown option; did you mean '--num-epochs'?");
+  EXPECT_EQ(refusal({"train", "--learning-rate=3"}), "--learning-rate: unknown option; did you mean '--lr'?");
+  EXPECT_EQ(refusal({"train", "--model", "resnet18"}), "--model: unknown option; did you mean '--network'?");
+  EXPECT_EQ(refusal({"train", "--workers", "4"}),
+            "--workers: unknown option; it could be --num-workers, --data-nthreads");
+  EXPECT_EQ(refusal({"train", "--lr-scheduler", "x"}), "--lr-scheduler: unknown option; did you mean '--lr-schedule'?");
+}
+
+TEST(Parse, EveryStrangeWordIsNamed) {
+  EXPECT_EQ(
+      refusal({"train", "extra"}),
+      "train: 'extra' is one word too many; put quotes around a value with spaces; `dtrain train --help` lists the "
+      "arguments");
+  EXPECT_EQ(refusal({"train", "--help", "extra"}).substr(0, 34), "train: 'extra' is one word too man");
+  EXPECT_EQ(refusal({"--bogus", "train"}),
+            "--bogus: unknown option before a command; `dtrain --help` lists the options");
+  EXPECT_EQ(refusal({"data", "perpare"}), "data perpare: unknown command; did you mean 'dtrain data prepare'?");
+  EXPECT_EQ(refusal({"run", "--bogus", "ls"}).substr(0, 23), "--bogus: unknown option");
+}
+
+TEST(Parse, MissingAndUnwantedValuesAreRefused) {
+  EXPECT_EQ(refusal({"train", "--lr"}), "--lr: needs a value (RATE); ");
+  EXPECT_EQ(refusal({"train", "-vn"}), "--num-workers: needs a value (N); ");
+  EXPECT_EQ(refusal({"train", "--lr", "--seed", "1"}), "--lr: needs a value (RATE); ");
+  EXPECT_EQ(refusal({"train", "--resume=yes"}), "--resume: takes no value; ");
+}
+
+// The table of names in other programs leads somewhere.
+TEST(Parse, EveryHintNamesAnOption) {
+  for (const char* name : {"amp", "arch", "gpu", "momentum", "output-dir", "weight-decay", "world-size"}) {
+    EXPECT_EQ(refusal({"train", std::string("--") + name}).find("lists the options"), std::string::npos) << name;
+  }
+}
+
+TEST(CommandTree, NoCommandHidesAnOptionOfEveryCommand) {
+  const CommandTree tree;
+  for (const auto& command : tree.commands) {
+    std::set<std::string> seen;
+    for (const config::OptionSet* set :
+         std::initializer_list<const config::OptionSet*>{&command->options, &tree.global_options}) {
+      for (const config::Option& option : set->options()) {
+        EXPECT_TRUE(seen.insert(option.name()).second) << command->path << " " << option.name();
+        if (option.letter() && option.name().size() > 1) {
+          EXPECT_TRUE(seen.insert(std::string(1, option.letter())).second) << command->path << " " << option.letter();
+        }
+      }
+    }
+  }
+}
+
+TEST(CommandTree, EveryCommandHasASentenceAndAnExample) {
+  const CommandTree tree;
+  for (const auto& command : tree.commands) {
+    EXPECT_FALSE(command->sentence.empty() || command->sentence.ends_with('.')) << command->path;
+    ASSERT_FALSE(command->examples.empty()) << command->path;
+    for (const std::string& example : command->examples) {
+      EXPECT_TRUE(example.starts_with("dtrain " + command->path)) << example;
+    }
+    for (const std::string& other : command->see_also) EXPECT_TRUE(tree.find(other)) << other;
+  }
+}
+
+TEST(CommandTree, EveryRecipeCanBeApplied) {
+  const CommandTree tree;
+  config::OptionSet& set = tree.find("train")->options;
+  for (const char* recipe : {"cifar10", "imagenet", "mnist"}) set.apply_preset(recipe);
+  EXPECT_EQ(set.find("network")->show(), "mlp");
+  EXPECT_FALSE(set.chosen("network"));
+}
+
+}  // namespace
+}  // namespace dtrain::cli
