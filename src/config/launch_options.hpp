@@ -8,6 +8,7 @@
 #include <dtrain/external/program.hpp>
 
 #include "job_options.hpp"
+#include "torchrun_options.hpp"
 
 namespace dtrain::config {
 
@@ -16,16 +17,22 @@ enum class StopWhen { failed, no_progress };
 constexpr EnumName<StopWhen> kStopWhenNames[] = {{StopWhen::failed, "failed"}, {StopWhen::no_progress, "no-progress"}};
 
 struct LaunchOptions {
-  std::vector<std::string> words;  // the command line
-  std::string ranks_per_host;      // a number, or "gpu"; empty: one, or what slots= says
+  std::vector<std::string> words;   // the command line
+  std::string ranks_per_host;       // a number, "gpu", "cpu" or "auto"; empty: one, or what slots= says
+  int gpus_per_rank = 0;            // 0: a rank sees all GPUs
+  std::string frameworks = "auto";  // or the names of kFrameworks, with commas between them
   int servers = 0;
   bool fills_placeholders = false;
   std::vector<std::string> worker_environment, server_environment;  // NAME=value
   StopWhen stop_when = StopWhen::failed;
   std::string stop_signal = "TERM";
   Seconds grace{10};
+  std::string save_signal;  // empty: none
+  Seconds save_timeout{60};
   std::optional<int> max_restarts;  // none: kElasticRestarts with --elastic, else 0
   bool quiet_ranks = false;
+  TorchrunOptions torchrun;  // settled() moves them to the fields above and below
+  bool chose_stop_signal = false;
 
   JobOptions job;
 };

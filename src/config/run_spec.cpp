@@ -197,7 +197,10 @@ static void fields(Fields& each, LaunchOptions& launch) {
   each("worker_environment", launch.worker_environment);
   each("server_environment", launch.server_environment);
   each.named("stop_when", launch.stop_when, kStopWhenNames);
+  each("gpus_per_rank", launch.gpus_per_rank);
   each("stop_signal", launch.stop_signal);
+  each("save_signal", launch.save_signal);
+  each("save_timeout_s", launch.save_timeout);
   each("grace_s", launch.grace);
   each("max_restarts", launch.max_restarts);
   each("quiet_ranks", launch.quiet_ranks);

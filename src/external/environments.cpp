@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -13,6 +14,8 @@
 
 namespace dtrain::external {
 namespace {
+
+constexpr std::string_view kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
 const RankInfo& first_rank(const ProcessIdentity& who) { return who.placement.ranks.front(); }
 
@@ -61,6 +64,11 @@ void Variables::set_default(std::string_view name, std::string_view value) {
   if (find(name) == nullptr) set(name, value);
 }
 
+std::optional<std::string> Variables::value(std::string_view name) {
+  const std::string* variable = find(name);
+  return variable == nullptr ? std::nullopt : std::optional(variable->substr(name.size() + 1));
+}
+
 void Variables::remove_all(std::span<const std::string_view> beginnings) {
   std::erase_if(variables_, [&](const std::string& variable) {
     return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return variable.starts_with(beginning); });
@@ -73,8 +81,6 @@ void Variables::set_all(const std::vector<std::string>& variables) {
     if (end != variable.npos) set(variable.substr(0, end), variable.substr(end + 1));
   }
 }
-
-int ProcessIdentity::local_rank() const { return position(placement.neighbours(rank), rank); }
 
 void remove_other_roles(Variables& variables) {
   // Libraries that find these variables would look for a launcher of their own.
@@ -118,8 +124,26 @@ void add_common(const ProcessIdentity& who, Variables& variables) {
     variables.set_default("NCCL_SOCKET_IFNAME", card);
     variables.set_default("GLOO_SOCKET_IFNAME", card);
   }
+  variables.set("DTRAIN_SAVED_FILE", saved_file(who.here.job_folder, who.rank).string());
+}
+
+void add_gpus(const ProcessIdentity& who, Variables& variables) {
   // A parameter server that took the GPUs would keep its workers from them.
-  if (who.role != Role::worker) variables.set("CUDA_VISIBLE_DEVICES", "");
+  if (who.role != Role::worker) return variables.set(kVisibleGpus, "");
+  const int count = who.program.gpus_per_rank;
+  if (count == 0) return;
+  const std::optional<std::string> visible = variables.value(kVisibleGpus);
+  std::vector<std::string> all = visible ? split(*visible, ',') : std::vector<std::string>();
+  const int first = who.local_rank() * count;
+  if (!visible) {
+    for (int gpu = 0; gpu < first + count; ++gpu) all.push_back(std::to_string(gpu));
+  }
+  if (all.size() < static_cast<std::size_t>(first + count)) {
+    throw Error(fmt::format("rank {} on {} needs GPUs {} to {} of its host, but CUDA_VISIBLE_DEVICES={} there",
+                            who.rank, who.here.host, first, first + count - 1, *visible),
+                "start fewer ranks on each host, or fewer --gpus-per-rank");
+  }
+  variables.set(kVisibleGpus, fmt::format("{}", fmt::join(all.begin() + first, all.begin() + first + count, ",")));
 }
 
 void add_torch(const ProcessIdentity& who, Variables& variables) {
@@ -144,7 +168,8 @@ void add_torch(const ProcessIdentity& who, Variables& variables) {
   set("TORCHELASTIC_RUN_ID", who.program.job);
   // With "True" no rank would open the store, because the agent would serve it.
   set("TORCHELASTIC_USE_AGENT_STORE", "False");
-  set("TORCHELASTIC_ERROR_FILE", (rank_folder(who.here.job_folder, who.rank) / "error.json").string());
+  set("TORCHELASTIC_ERROR_FILE", error_file(who.here.job_folder, who.rank).string());
+  variables.set_default("TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
   variables.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }
 
@@ -158,8 +183,11 @@ void add_horovod(const ProcessIdentity& who, Variables& variables) {
   set("HOROVOD_LOCAL_SIZE", who.local_size());
   set("HOROVOD_CROSS_RANK", position(cross, who.rank));
   set("HOROVOD_CROSS_SIZE", cross.size());
-  set("HOROVOD_GLOO_RENDEZVOUS_ADDR", first_rank(who).address);
-  set("HOROVOD_GLOO_RENDEZVOUS_PORT", first_rank(who).rendezvous);
+  if (const int port = first_rank(who).rendezvous; port != 0) {
+    set("HOROVOD_GLOO_RENDEZVOUS_ADDR",
+        fmt::format("{}:{}/{}", first_rank(who).address, port, first_rank(who).rendezvous_secret));
+    set("HOROVOD_GLOO_RENDEZVOUS_PORT", port);
+  }
   set("HOROVOD_CONTROLLER", "gloo");
   set("HOROVOD_CPU_OPERATIONS", "gloo");
   if (!who.info().network_card.empty()) set("HOROVOD_GLOO_IFACE", who.info().network_card);
@@ -168,15 +196,29 @@ void add_horovod(const ProcessIdentity& who, Variables& variables) {
 void add_jax(const ProcessIdentity& who, Variables& variables) {
   variables.set("JAX_COORDINATOR_ADDRESS",
                 fmt::format("{}:{}", first_rank(who).address, first_rank(who).ports[jax_port]));
+  if (!who.program.jax) return;
+  // JAX looks for this variable to recognise mpirun, and reads the other three.
+  variables.set("OMPI_MCA_orte_hnp_uri", fmt::format("0.0;tcp://{}:0", first_rank(who).address));
+  variables.set("OMPI_COMM_WORLD_SIZE", std::to_string(who.placement.size()));
+  variables.set("OMPI_COMM_WORLD_RANK", std::to_string(who.rank));
+  // The number of the GPU among those that the process sees.
+  variables.set("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(who.program.gpus_per_rank > 0 ? 0 : who.local_rank()));
 }
 
 void add_tensorflow(const ProcessIdentity& who, Variables& variables) {
   if (who.role == Role::scheduler) return;
   Json cluster = Json::object();
+  const bool has_chief = who.placement.servers > 0 && !who.program.fills_placeholders;
   if (who.placement.servers > 0) cluster["ps"] = list_of(server_hosts(who.placement));
-  cluster["worker"] = list_of(worker_hosts(who.placement));
-  const Json config = Json::object(
-      {{"cluster", cluster}, {"task", Json::object({{"type", role_name(who.role)}, {"index", who.index}})}});
+  const std::vector<std::string> hosts = split(worker_hosts(who.placement), ',');
+  if (has_chief) cluster["chief"] = list_of(hosts.front());
+  if (!has_chief || hosts.size() > 1) cluster["worker"] = list_of(worker_hosts(who.placement, has_chief ? 1 : 0));
+  Json task = Json::object({{"type", role_name(who.role)}, {"index", who.index}});
+  if (has_chief && who.role == Role::worker) {
+    task = who.rank == 0 ? Json::object({{"type", "chief"}, {"index", 0}})
+                         : Json::object({{"type", "worker"}, {"index", who.rank - 1}});
+  }
+  const Json config = Json::object({{"cluster", cluster}, {"task", task}});
   variables.set("TF_CONFIG", config.dump());
 }
 
@@ -189,7 +231,9 @@ void add_mxnet(const ProcessIdentity& who, Variables& variables) {
   const auto set = [&](std::string_view name, auto value) { variables.set(name, fmt::format("{}", value)); };
   set("DMLC_ROLE", who.role == Role::server ? "server" : role_name(who.role));
   set("DMLC_PS_ROOT_URI", first_rank(who).address);
-  set("DMLC_PS_ROOT_PORT", first_rank(who).ports[mxnet_port]);
+  // The scheduler starts once a process calls at the waiting port before its own.
+  set("DMLC_PS_ROOT_PORT",
+      who.role == Role::scheduler ? first_rank(who).ports[mxnet_port] : first_rank(who).mxnet_waiting);
   set("DMLC_NUM_WORKER", who.placement.size());
   set("DMLC_NUM_SERVER", who.placement.servers);
   set("DMLC_NODE_HOST", who.info().address);

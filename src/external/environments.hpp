@@ -2,6 +2,7 @@
 // another.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ class Variables {
   void set(std::string_view name, std::string_view value);
   void set_default(std::string_view name, std::string_view value);  // keeps an existing value
   void set_all(const std::vector<std::string>& variables);
+  std::optional<std::string> value(std::string_view name);
   void remove_all(std::span<const std::string_view> beginnings);
   std::vector<std::string> take() { return std::move(variables_); }
 
@@ -39,17 +41,26 @@ struct ProcessIdentity {
   int index = 0;
 
   const RankInfo& info() const { return placement.ranks[static_cast<std::size_t>(rank)]; }
-  int local_rank() const;
+  int local_rank() const { return placement.local_rank(rank); }
   int local_size() const { return static_cast<int>(placement.neighbours(rank).size()); }
 };
 
 // Removes the variables of other launchers, and of the launch that this process comes from.
 void remove_other_roles(Variables& variables);
-void add_common(const ProcessIdentity& who, Variables& variables);   // DTRAIN_*, and what all frameworks read
-void add_torch(const ProcessIdentity& who, Variables& variables);    // as torchrun does
-void add_horovod(const ProcessIdentity& who, Variables& variables);  // as horovodrun does
+void add_common(const ProcessIdentity& who, Variables& variables);  // DTRAIN_*, and what all frameworks read
+void add_torch(const ProcessIdentity& who, Variables& variables);   // as torchrun does
+// As horovodrun does. Without Program::horovod the address of the rendezvous is missing, so that Horovod fails instead
+// of training on each rank alone.
+void add_horovod(const ProcessIdentity& who, Variables& variables);
+// The address of the coordinator; with Program::jax also the variables of Open MPI in which JAX finds the number of
+// processes and its own number. They would mislead programs that use MPI.
 void add_jax(const ProcessIdentity& who, Variables& variables);
-void add_tensorflow(const ProcessIdentity& who, Variables& variables);  // TF_CONFIG
+// TF_CONFIG. With servers rank 0 is the chief, as TensorFlow 2 requires, unless the program takes its role as an
+// argument.
+void add_tensorflow(const ProcessIdentity& who, Variables& variables);
+// CUDA_VISIBLE_DEVICES: none for servers; with Program::gpus_per_rank the share of this local rank. Throws Error where
+// the variable names too few.
+void add_gpus(const ProcessIdentity& who, Variables& variables);
 // DMLC_*, only where there are servers, because these names make `import mxnet` start one. Also the variables that
 // scripts of Dynamic Training with MXNet read.
 void add_mxnet(const ProcessIdentity& who, Variables& variables);

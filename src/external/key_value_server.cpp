@@ -1,11 +1,24 @@
 #include "key_value_server.hpp"
 
+#include <fmt/format.h>
+
+#include <dtrain/base/secret.hpp>
+
 namespace dtrain::external {
 namespace {
 
-// Far more than a thousand ranks store, and little enough that an unknown client cannot fill the memory.
-constexpr std::size_t kLongestBody = 1 << 20, kMostBytes = 64 << 20, kMostConnections = 4096;
+// Far more than a thousand ranks store, and little enough to fit into any host's memory.
+constexpr std::size_t kLongestBody = 1 << 20, kMostBytes = 64 << 20;
+constexpr std::size_t kEntryBytes = 256;  // of the map itself, for each value
+// A rank has one connection at a time for each of Horovod's three communicators.
+constexpr std::size_t kConnectionsOfARank = 4, kMoreConnections = 64;
+constexpr std::chrono::seconds kReadDeadline{30};
 constexpr std::chrono::seconds kSendDeadline{5};  // for a client that does not read
+constexpr std::size_t kSecretBytes = 16;
+
+std::size_t size_of_entry(const std::string& path, const std::string& value) {
+  return path.size() + value.size() + kEntryBytes;
+}
 
 }  // namespace
 
@@ -16,24 +29,27 @@ net::HttpResponse KeyValues::answer(const net::HttpRequest& request) {
   }
   if (request.method == "DELETE") {
     if (found == values_.end()) return {};
-    bytes_ -= found->second.size();
+    bytes_ -= size_of_entry(found->first, found->second);
     values_.erase(found);
     return {};
   }
   if (request.method != "PUT") return {.status = 405};
-  if (bytes_ + request.body.size() + request.path.size() > kMostBytes) return {.status = 413};
-  std::string& value = values_[request.path];
-  bytes_ += request.body.size() - value.size();
-  value = request.body;
+  const std::size_t old = found == values_.end() ? 0 : size_of_entry(found->first, found->second);
+  const std::size_t bytes = bytes_ - old + size_of_entry(request.path, request.body);
+  if (bytes > kMostBytes) return {.status = 413};
+  bytes_ = bytes;
+  values_.insert_or_assign(request.path, request.body);
   return {};
 }
 
-KeyValueServer::KeyValueServer(const std::string& address)
-    : server_(loop_.loop(), address, 0, [this](const net::HttpRequest& request) { return values_.answer(request); },
+KeyValueServer::KeyValueServer(const std::string& address, int ranks)
+    : secret_(to_hex(unpredictable_bytes(kSecretBytes))),
+      server_(loop_.loop(), address, 0, [this](const net::HttpRequest& request) { return values_.answer(request); },
               {.most_body = kLongestBody,
-               .most_connections = kMostConnections,
+               .most_connections = kConnectionsOfARank * static_cast<std::size_t>(ranks) + kMoreConnections,
                .keep_alive = true,
-               .read_deadline = std::chrono::seconds(0),
-               .write_deadline = kSendDeadline}) {}
+               .read_deadline = kReadDeadline,
+               .write_deadline = kSendDeadline,
+               .path_secret = secret_}) {}
 
 }  // namespace dtrain::external

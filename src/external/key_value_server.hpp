@@ -1,6 +1,7 @@
-// The rendezvous of Horovod's Gloo ranks: a small HTTP server of values under /SCOPE/KEY. PUT stores, GET answers 404
-// until the value is stored, DELETE forgets a key and accepts an unknown one. Like horovodrun's own server it has no
-// authentication: it holds addresses only.
+// The rendezvous of Horovod's Gloo ranks: a small HTTP server of values under /SECRET:PORT/SCOPE/KEY. PUT stores, GET
+// answers 404 until the value is stored, DELETE forgets a key and accepts an unknown one. Horovod builds an address as
+// http://ADDR:PORT/SCOPE/KEY from two variables, so ADDR carries the first part of the path. A connection that asks for
+// a path without the secret is closed before its body is read.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +23,16 @@ class KeyValues {
   std::size_t bytes_ = 0;
 };
 
-// Listens on a free port of this address, and answers in a thread of its own until it is destroyed. A connection may
-// carry many requests, and be idle for any time.
+// Listens on a free port of this address for `ranks` ranks, and answers in a thread of its own until it is destroyed. A
+// connection may carry many requests; one that is idle or does not read is closed after a deadline.
 class KeyValueServer {
  public:
-  explicit KeyValueServer(const std::string& address);  // throws Error
+  KeyValueServer(const std::string& address, int ranks);  // throws Error
   std::uint16_t port() const { return server_.port(); }
+  const std::string& secret() const { return secret_; }
 
  private:
+  const std::string secret_;
   KeyValues values_;  // of the loop's thread
   net::LoopThread loop_;
   net::HttpServer server_;

@@ -27,9 +27,10 @@ std::string replaced(const std::string& message, const std::vector<Replacement>&
 
 }  // namespace
 
-std::vector<std::string> fill_placeholders(std::vector<std::string> command, const RankPlacement& placement, Role role,
-                                           int index) {
+std::vector<std::string> fill_placeholders(std::vector<std::string> command, const RankPlacement& placement, int rank,
+                                           Role role, int index) {
   const std::vector<Replacement> replacements = {{"{rank}", std::to_string(index)},
+                                                 {"{local_rank}", std::to_string(placement.local_rank(rank))},
                                                  {"{role}", role_name(role)},
                                                  {"{task_index}", std::to_string(index)},
                                                  {"{ps_hosts}", server_hosts(placement)},
@@ -44,10 +45,12 @@ std::string server_hosts(const RankPlacement& placement) {
   return fmt::format("{}", fmt::join(hosts, ","));
 }
 
-std::string worker_hosts(const RankPlacement& placement) {
+std::string worker_hosts(const RankPlacement& placement, int first) {
   std::vector<std::string> hosts;
-  for (const RankInfo& info : placement.ranks)
+  for (std::size_t rank = static_cast<std::size_t>(first); rank < placement.ranks.size(); ++rank) {
+    const RankInfo& info = placement.ranks[rank];
     hosts.push_back(fmt::format("{}:{}", info.address, info.ports[tensorflow_port]));
+  }
   return fmt::format("{}", fmt::join(hosts, ","));
 }
 

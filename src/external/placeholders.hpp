@@ -10,12 +10,13 @@
 
 namespace dtrain::external {
 
-// Replaces {rank}, {role}, {task_index}, {ps_hosts} and {worker_hosts}; other braces stay.
-std::vector<std::string> fill_placeholders(std::vector<std::string> command, const RankPlacement& placement, Role role,
-                                           int index);
+// Replaces {rank}, {local_rank}, {role}, {task_index}, {ps_hosts} and {worker_hosts}; other braces stay. `rank`: of the
+// worker, or of the worker beside a server.
+std::vector<std::string> fill_placeholders(std::vector<std::string> command, const RankPlacement& placement, int rank,
+                                           Role role, int index);
 
-// Comma-separated host:port of all servers, of all workers.
+// Comma-separated host:port of all servers, of all workers from rank `first` on.
 std::string server_hosts(const RankPlacement& placement);
-std::string worker_hosts(const RankPlacement& placement);
+std::string worker_hosts(const RankPlacement& placement, int first = 0);
 
 }  // namespace dtrain::external

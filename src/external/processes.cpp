@@ -33,11 +33,10 @@ FileDescriptor descriptor_of(pid_t process) {
 
 }  // namespace
 
-Processes::Processes(const std::vector<RankProcess>& processes, const Path& logs, const std::string& name,
-                     std::string mark)
-    : mark_(std::move(mark)) {
+Processes::Processes(const std::vector<RankProcess>& processes, Path logs, std::string name, std::string mark)
+    : logs_(std::move(logs)), name_(std::move(name)), mark_(std::move(mark)) {
   try {
-    for (const RankProcess& process : processes) start(process, logs, name);
+    for (const RankProcess& process : processes) start(process);
   } catch (const Error&) {
     stop(SIGKILL, 0ms);
     throw;
@@ -46,7 +45,7 @@ Processes::Processes(const std::vector<RankProcess>& processes, const Path& logs
 
 Processes::~Processes() { stop(SIGKILL, 0ms); }
 
-void Processes::start(const RankProcess& process, const Path& logs, const std::string& name) {
+void Processes::start(const RankProcess& process) {
   const std::string who =
       process.role == Role::worker ? "its program" : fmt::format("its {} {}", role_name(process.role), process.index);
   Spawn child;
@@ -58,7 +57,7 @@ void Processes::start(const RankProcess& process, const Path& logs, const std::s
   child.death_signal = SIGKILL;
   FileDescriptor log;
   if (process.role != Role::worker) {
-    log = open_log(logs / fmt::format("{}.{}{}.log", name, role_name(process.role), process.index), 0644);
+    log = open_log(logs_ / fmt::format("{}.{}{}.log", name_, role_name(process.role), process.index), 0644);
     child.output = child.error = log.get();
   }
   const pid_t id = spawn(child);
@@ -76,6 +75,11 @@ std::optional<Processes::Failure> Processes::watch(std::chrono::milliseconds wai
 
 bool Processes::all_done() const {
   return std::ranges::all_of(processes_, [](const Process& process) { return process.end.has_value(); });
+}
+
+void Processes::signal_worker(int signal) {
+  reap();
+  if (const Process& worker = processes_.front(); !worker.end) ::kill(worker.id, signal);
 }
 
 void Processes::stop(int signal, std::chrono::milliseconds grace) {

@@ -19,9 +19,15 @@ class Processes {
  public:
   // Starts all. The worker writes to this process's standard output and error; the others to files in `logs` that begin
   // with `name`. Throws Error when one cannot be started, after it ended those before it.
-  Processes(const std::vector<RankProcess>& processes, const Path& logs, const std::string& name, std::string mark);
+  Processes(const std::vector<RankProcess>& processes, Path logs, std::string name, std::string mark);
   ~Processes();
   Processes(const Processes&) = delete;
+
+  // Starts one more, as the constructor does. Throws Error.
+  void add(const RankProcess& process) { start(process); }
+
+  // Sends this signal to the worker's own process, not to its group, unless it has ended.
+  void signal_worker(int signal);
 
   // Waits up to `wait` for a process to end. Returns the first failure of the worker or of another process.
   struct Failure {
@@ -42,12 +48,13 @@ class Processes {
     FileDescriptor ended;  // readable when it has ended; empty without pidfd_open
     std::optional<ProcessEnd> end;
   };
-  void start(const RankProcess& process, const Path& logs, const std::string& name);
+  void start(const RankProcess& process);
   void wait_for_an_end(std::chrono::milliseconds wait);
   void reap();
   void reap(Process& process);
 
-  std::string mark_;
+  const Path logs_;
+  const std::string name_, mark_;
   std::vector<Process> processes_;  // the worker first
 };
 

@@ -20,6 +20,8 @@ Json to_json(const RankInfo& info) {
                        {"ports", std::move(ports)},
                        {"rendezvous", int{info.rendezvous}},
                        {"waiting", int{info.waiting}},
+                       {"mxnet_waiting", int{info.mxnet_waiting}},
+                       {"rendezvous_secret", info.rendezvous_secret},
                        {"starts", info.starts},
                        {"failures", info.failures},
                        {"steps", info.steps},
@@ -40,6 +42,8 @@ RankInfo rank_info_from_json(const Json& json) {
   if (info.ports.size() < first_server_port) throw DataError("a rank leased too few ports");
   info.rendezvous = static_cast<std::uint16_t>(json.at("rendezvous").as_integer());
   info.waiting = static_cast<std::uint16_t>(json.at("waiting").as_integer());
+  info.mxnet_waiting = static_cast<std::uint16_t>(json.at("mxnet_waiting").as_integer());
+  info.rendezvous_secret = json.at("rendezvous_secret").as_string();
   info.starts = json.at("starts").as_integer();
   info.failures = json.at("failures").as_integer();
   info.steps = json.at("steps").as_integer();
@@ -67,6 +71,11 @@ std::vector<int> RankPlacement::neighbours(int rank) const {
     }
   }
   return found;
+}
+
+int RankPlacement::local_rank(int rank) const {
+  const std::vector<int> local = neighbours(rank);
+  return static_cast<int>(std::ranges::find(local, rank) - local.begin());
 }
 
 std::vector<int> RankPlacement::machines() const {

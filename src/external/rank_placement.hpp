@@ -27,8 +27,9 @@ struct RankInfo {
   std::string network_card;  // the interface with this address; empty: unknown
   int processors = 1;        // of its machine
   std::vector<std::uint16_t> ports;
-  // Only for rank 0: its key-value server, and the waiting port in front of its torch_port.
-  std::uint16_t rendezvous = 0, waiting = 0;
+  // Only for rank 0: its key-value server (0: none), and the waiting ports before its torch_port and mxnet_port.
+  std::uint16_t rendezvous = 0, waiting = 0, mxnet_waiting = 0;
+  std::string rendezvous_secret;
 
   // The run so far, as this rank knows it; the highest value of all ranks counts.
   std::int64_t starts = 0;    // of the program
@@ -53,6 +54,7 @@ struct RankPlacement {
   std::string address_of_server(int server) const;  // host:port
   // Ranks on the same machine as this one, including it, in order.
   std::vector<int> neighbours(int rank) const;
+  int local_rank(int rank) const;
   // Machines, each given by its first rank; and the index of the machine of this rank.
   std::vector<int> machines() const;
   int machine_of(int rank) const;

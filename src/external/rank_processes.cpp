@@ -11,11 +11,12 @@ namespace {
 RankProcess make_process(Role role, int index, const Program& program, const RankPlacement& placement, int rank,
                          const RunContext& here) {
   RankProcess process{.role = role, .index = index, .command = program.command, .environment = {}};
-  if (program.fills_placeholders) process.command = fill_placeholders(program.command, placement, role, index);
+  if (program.fills_placeholders) process.command = fill_placeholders(program.command, placement, rank, role, index);
   const ProcessIdentity who{program, placement, rank, here, role, index};
   Variables variables(here.environment);
   remove_other_roles(variables);
   add_common(who, variables);
+  add_gpus(who, variables);
   if (role == Role::worker) {
     add_torch(who, variables);
     add_horovod(who, variables);
@@ -35,13 +36,16 @@ RankProcess make_process(Role role, int index, const Program& program, const Ran
 std::vector<RankProcess> processes_of(const Program& program, const RankPlacement& placement, int rank,
                                       const RunContext& here) {
   std::vector<RankProcess> processes = {make_process(Role::worker, rank, program, placement, rank, here)};
-  if (placement.servers > 0 && rank == 0 && !program.fills_placeholders) {
-    processes.push_back(make_process(Role::scheduler, 0, program, placement, rank, here));
-  }
   for (const int server : placement.servers_of(rank)) {
     processes.push_back(make_process(Role::server, server, program, placement, rank, here));
   }
   return processes;
+}
+
+bool may_need_scheduler(const Program& program) { return program.servers > 0 && !program.fills_placeholders; }
+
+RankProcess scheduler_of(const Program& program, const RankPlacement& placement, const RunContext& here) {
+  return make_process(Role::scheduler, 0, program, placement, 0, here);
 }
 
 const char* role_name(Role role) {

@@ -19,10 +19,13 @@ struct RankProcess {
   std::vector<std::string> environment;  // the whole environment
 };
 
-// The worker comes first. Parameter servers also need MXNet's scheduler, beside rank 0, unless the program gets its
-// role by placeholders.
+// The worker comes first, then its share of the parameter servers.
 std::vector<RankProcess> processes_of(const Program& program, const RankPlacement& placement, int rank,
                                       const RunContext& here);
+
+// MXNet's servers need a scheduler, beside rank 0. Other frameworks' scripts do not, and would not end in that role.
+bool may_need_scheduler(const Program& program);
+RankProcess scheduler_of(const Program& program, const RankPlacement& placement, const RunContext& here);
 
 // The names of TensorFlow: "worker", "ps", ...
 const char* role_name(Role role);

@@ -17,6 +17,13 @@ Path progress_file(const Path& job_folder);
 // 0: no file yet, or no number.
 std::int64_t read_progress(const Path& job_folder);
 
+// The program may write it after the save signal, to say that its state is saved.
+Path saved_file(const Path& job_folder, int rank);
+
+// What torch.distributed.elastic's @record wrote about an exception: "RuntimeError: ..."; empty: nothing.
+Path error_file(const Path& job_folder, int rank);
+std::string read_error_file(const Path& job_folder, int rank);
+
 // {"deadline": Unix time, "reason": ...}, written before the signal that asks a rank's program to end.
 Path deadline_file(const Path& job_folder, int rank);
 void write_deadline(const Path& job_folder, int rank, std::chrono::milliseconds grace, const std::string& reason);

@@ -31,6 +31,9 @@ using elastic::Verdict;
 // Interval of rounds. It grows with the number of ranks, because each rank sends to all others.
 constexpr auto kRound = 100ms;
 constexpr int kRanksOfARound = 16;
+constexpr auto kSaveLook = 50ms;
+// Connections of a rank to PyTorch's store, and of a worker or server to MXNet's scheduler.
+constexpr std::size_t kConnectionsOfARank = 16, kMoreConnections = 64;
 // MXNet's parameter servers end by themselves after all workers; those of TensorFlow 1 never do.
 constexpr auto kServersEnd = 5s;
 
@@ -49,6 +52,36 @@ RoundMessage round_message_from(const std::string& bytes) {
   std::memcpy(&message, bytes.data(), sizeof message);
   return message;
 }
+
+// What rank 0 serves besides its program.
+class OpenPorts {
+ public:
+  // Puts the numbers of the ports into `info`. Throws Error.
+  OpenPorts(const Program& program, const RunContext& here, int ranks, RankInfo& info)
+      : torch_(here.address, info.ports[torch_port], connections(ranks)) {
+    info.waiting = torch_.port();
+    if (program.horovod) {
+      info.rendezvous = horovod_.emplace(here.address, ranks).port();
+      info.rendezvous_secret = horovod_->secret();
+    }
+    if (!may_need_scheduler(program)) return;
+    info.mxnet_waiting =
+        mxnet_.emplace(here.address, info.ports[mxnet_port], connections(ranks + program.servers)).port();
+  }
+
+  // True once: a process of MXNet looks for its scheduler.
+  bool asks_for_scheduler() { return mxnet_ && mxnet_->was_called() && !std::exchange(has_scheduler_, true); }
+
+ private:
+  static std::size_t connections(int ranks) {
+    return kConnectionsOfARank * static_cast<std::size_t>(ranks) + kMoreConnections;
+  }
+
+  WaitingPort torch_;
+  std::optional<WaitingPort> mxnet_;
+  std::optional<KeyValueServer> horovod_;
+  bool has_scheduler_ = false;
+};
 
 class Rank {
  public:
@@ -79,22 +112,20 @@ class Rank {
     comm::Communicator& others = *entry.communicator;
     LeasedPorts ports(here_.address, ports_of_a_rank(others.size(), program_.servers));
     RankInfo info = own_info(ports.numbers());
-    std::optional<KeyValueServer> rendezvous;
-    std::optional<WaitingPort> waiting;
-    if (others.rank() == 0) {
-      info.rendezvous = rendezvous.emplace(here_.address).port();
-      info.waiting = waiting.emplace(here_.address, info.ports[torch_port]).port();
-    }
+    std::optional<OpenPorts> open;
+    if (others.rank() == 0) open.emplace(program_, here_, others.size(), info);
     const RankPlacement placement = agree(others, entry.generation, info);
     membership_.entered(position_);
     start(placement, others.rank());
     while (true) {
       const auto failure = processes_->watch(interval(others.size()));
+      if (open && open->asks_for_scheduler()) processes_->add(scheduler_of(program_, placement, here_));
       if (failure) return failed(*failure, placement);
       switch (exchange_round(others)) {
         case RoundResult::go_on:
           break;
         case RoundResult::change:
+          let_program_save();
           stop_processes("the ranks of the job change");
           return std::nullopt;
         case RoundResult::stop:
@@ -137,7 +168,10 @@ class Rank {
     rank_ = rank;
     make_folder(rank_folder(here_.job_folder, rank));
     std::error_code ignored;
-    std::filesystem::remove(deadline_file(here_.job_folder, rank), ignored);
+    for (const Path& file : {deadline_file(here_.job_folder, rank), saved_file(here_.job_folder, rank),
+                             error_file(here_.job_folder, rank)}) {
+      std::filesystem::remove(file, ignored);
+    }
     processes_.emplace(processes_of(program_, placement, rank, here_), here_.job_folder / "logs",
                        fmt::format("{}.{}", here_.host, here_.slot), here_.mark);
     if (rank != 0) return;
@@ -180,7 +214,9 @@ class Rank {
 
   // Ends this generation for all ranks, which start again; or returns the failure of the whole job.
   std::optional<Ended> failed(const Processes::Failure& failure, const RankPlacement& placement) {
-    const std::string reason = fmt::format("{} {}", failure.who, describe_end(failure.end));
+    const std::string error = read_error_file(here_.job_folder, rank_);
+    const std::string reason =
+        fmt::format("{} {}{}{}", failure.who, describe_end(failure.end), error.empty() ? "" : ": ", error);
     note_progress();
     if (program_.fruitless_limit > 0 && progress_.fruitless >= program_.fruitless_limit) {
       return Ended{.how = Ended::How::stuck,
@@ -214,12 +250,27 @@ class Rank {
     stop_processes("all workers are done");
   }
 
+  // Asks the program to save its state before a planned change, and waits until it has ended or says so.
+  void let_program_save() {
+    if (program_.save_signal == 0 || processes_->worker_done()) return;
+    membership_.progress(Phase::saving);
+    write_deadline(here_.job_folder, rank_, program_.save_timeout, "the ranks of the job are about to change");
+    processes_->signal_worker(program_.save_signal);
+    const auto end = std::chrono::steady_clock::now() + program_.save_timeout;
+    std::error_code ignored;
+    while (!processes_->worker_done() && !std::filesystem::exists(saved_file(here_.job_folder, rank_), ignored) &&
+           std::chrono::steady_clock::now() < end) {
+      processes_->watch(kSaveLook);
+    }
+  }
+
   // Gives the program `grace` to save its state.
   void stop_processes(const std::string& reason) {
     if (!processes_) return;
     membership_.progress(Phase::saving);
     write_deadline(here_.job_folder, rank_, program_.grace, reason);
-    processes_->stop(program_.stop_signal, program_.grace);
+    const bool interrupted = here_.interrupted && here_.interrupted();
+    processes_->stop(interrupted ? program_.interrupt_signal : program_.stop_signal, program_.grace);
     processes_.reset();
   }
 

@@ -15,9 +15,10 @@
 namespace dtrain::external {
 namespace {
 
-constexpr std::size_t kMostJoints = 4096;
 constexpr std::size_t kChunk = 64 << 10;
 constexpr int kLookMs = 10;  // interval of attempts to reach the program while a caller waits
+constexpr int kStallLookMs = 1000;
+constexpr std::chrono::seconds kStalled{60};
 
 sockaddr_in place_of(const std::string& address, std::uint16_t port) {
   sockaddr_in place{};
@@ -44,8 +45,8 @@ bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == E
 
 }  // namespace
 
-WaitingPort::WaitingPort(const std::string& address, std::uint16_t behind)
-    : address_(address), behind_(behind), place_(address), thread_([this] { serve(); }) {}
+WaitingPort::WaitingPort(const std::string& address, std::uint16_t behind, std::size_t most)
+    : address_(address), behind_(behind), most_(most), place_(address), thread_([this] { serve(); }) {}
 
 WaitingPort::~WaitingPort() {
   place_.end();
@@ -56,30 +57,37 @@ void WaitingPort::serve() {
   bool knocked_in_vain = false;
   while (true) {
     std::vector<pollfd> waits = {{place_.ended(), POLLIN, 0}, {place_.listener(), POLLIN, 0}};
-    if (knocked_in_vain) waits[1].events = 0;  // a caller is known to wait
+    const bool full = joints_.size() >= most_;
+    if (knocked_in_vain || full) waits[1].events = 0;
+    bool holds = false;
     std::vector<Stream*> streams;
     for (Joint& joint : joints_) {
       for (Stream* stream : {&joint.there, &joint.back}) {
         if (stream->ended) continue;
         const bool has_bytes = !stream->held.empty();
+        holds = holds || has_bytes;
         waits.push_back(
             {has_bytes ? stream->to->get() : stream->from->get(), static_cast<short>(has_bytes ? POLLOUT : POLLIN), 0});
         streams.push_back(stream);
       }
     }
-    ::poll(waits.data(), waits.size(), knocked_in_vain ? kLookMs : -1);
+    ::poll(waits.data(), waits.size(), knocked_in_vain ? kLookMs : holds ? kStallLookMs : -1);
     if (waits[0].revents != 0) return;
     for (std::size_t i = 0; i < streams.size(); ++i) {
       if (waits[i + 2].revents != 0 && !move(*streams[i])) streams[i]->ended = true;
     }
-    std::erase_if(joints_, [](const Joint& joint) { return joint.there.ended && joint.back.ended; });
-    if (knocked_in_vain || waits[1].revents != 0) knocked_in_vain = !join_one();
+    const auto stalled = std::chrono::steady_clock::now() - kStalled;
+    std::erase_if(joints_, [&](const Joint& joint) {
+      const auto stands = [&](const Stream& stream) { return !stream.held.empty() && stream.since < stalled; };
+      return (joint.there.ended && joint.back.ended) || stands(joint.there) || stands(joint.back);
+    });
+    if (waits[1].revents != 0) called_ = true;
+    if (!full && (knocked_in_vain || waits[1].revents != 0)) knocked_in_vain = !join_one();
   }
 }
 
 // The caller stays in the listener's queue until the program's port is open.
 bool WaitingPort::join_one() {
-  if (joints_.size() >= kMostJoints) return false;
   FileDescriptor program = connect_here(place_of(address_, behind_));
   if (!program) return false;
   FileDescriptor caller(::accept4(place_.listener(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -95,6 +103,7 @@ bool WaitingPort::move(Stream& stream) {
     const ssize_t got = ::recv(stream.from->get(), stream.held.data(), stream.held.size(), MSG_DONTWAIT);
     stream.held.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     if (got < 0) return would_wait();
+    stream.since = std::chrono::steady_clock::now();
     if (got == 0) {
       ::shutdown(stream.to->get(), SHUT_WR);
       return false;
@@ -102,6 +111,7 @@ bool WaitingPort::move(Stream& stream) {
   }
   const ssize_t sent = ::send(stream.to->get(), stream.held.data(), stream.held.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0) return would_wait();
+  stream.since = std::chrono::steady_clock::now();
   stream.held.erase(0, static_cast<std::size_t>(sent));
   return true;
 }

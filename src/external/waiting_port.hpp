@@ -6,6 +6,8 @@
 // breaks on one side is closed on the other.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <string>
@@ -17,14 +19,17 @@
 
 namespace dtrain::external {
 
-// Listens on a port of its own at this address, and forwards connections to `behind` at the same address, in a thread
-// until it is destroyed.
+// Listens on a port of its own at this address, and forwards up to `most` connections at a time to `behind` at the same
+// address, in a thread until it is destroyed. Further callers wait in the listen queue. A connection holds at most 64
+// KiB in each direction, and one that does not read delays itself alone; it is closed when bytes for it wait for a
+// minute.
 class WaitingPort {
  public:
-  WaitingPort(const std::string& address, std::uint16_t behind);  // throws Error
+  WaitingPort(const std::string& address, std::uint16_t behind, std::size_t most);  // throws Error
   ~WaitingPort();
   WaitingPort(const WaitingPort&) = delete;
   std::uint16_t port() const { return place_.number(); }
+  bool was_called() const { return called_; }  // whether a connection came at any time
 
  private:
   // Bytes that came from one side and were not yet written to the other.
@@ -32,7 +37,8 @@ class WaitingPort {
     FileDescriptor* from;
     FileDescriptor* to;
     std::string held{};
-    bool ended = false;  // and `to` was shut down
+    bool ended = false;                             // and `to` was shut down
+    std::chrono::steady_clock::time_point since{};  // the first of `held` came or was last sent
   };
   struct Joint {
     FileDescriptor caller, program;
@@ -47,8 +53,10 @@ class WaitingPort {
 
   const std::string address_;
   const std::uint16_t behind_;
+  const std::size_t most_;
   OwnPort place_;
   std::list<Joint> joints_;
+  std::atomic<bool> called_ = false;
   std::jthread thread_;
 };
 

@@ -15,7 +15,7 @@ THREADS = {"OMP_NUM_THREADS": "5", "NCCL_SOCKET_IFNAME": "eth7", "GLOO_SOCKET_IF
 
 def tell(world, options, words=(), name="told") -> dict:
     folder = world.folder / name
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     world.launch(PYTHON, world.program("tell.py"), folder, *words, options=options, name=f"{name}.job")
     return told_in(folder)
 
@@ -35,6 +35,7 @@ def of_all(world, told, role: str, index: int, rank: int, ranks: int, name: str 
             "DTRAIN_LOCAL_RANK": str(rank), "DTRAIN_HOST": told.environment["DTRAIN_HOST"], "DTRAIN_RESTART": "0",
             "DTRAIN_JOB_FOLDER": str(job), "DTRAIN_RUN_DIR": str(job / "run"), "DTRAIN_PROGRESS_FILE": str(job / "run" / "progress"),
             "DTRAIN_DEADLINE_FILE": str(job / "run" / str(rank) / "deadline.json"),
+            "DTRAIN_SAVED_FILE": str(job / "run" / str(rank) / "saved"),
             "PYTHONUNBUFFERED": "1", "NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo",
             "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // ranks)),
             "WORKER_HOST_FILE": str(job / "host_worker"), "INSTANCE_POOL": "DEFAULT",
@@ -49,11 +50,10 @@ def of_a_worker(world, told, rank: int, ranks: int, name: str = "told") -> dict[
              "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": told.environment["MASTER_PORT"], "TORCHELASTIC_RESTART_COUNT": 0,
              "TORCHELASTIC_MAX_RESTARTS": 0, "TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_USE_AGENT_STORE": "False",
              "TORCHELASTIC_ERROR_FILE": world.folder / f"{name}.job" / "run" / str(rank) / "error.json",
-             "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1}
+             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1}
     horovod = {"HOROVOD_HOSTNAME": "127.0.0.1", "HOROVOD_RANK": rank, "HOROVOD_SIZE": ranks, "HOROVOD_LOCAL_RANK": rank,
                "HOROVOD_LOCAL_SIZE": ranks, "HOROVOD_CROSS_RANK": 0, "HOROVOD_CROSS_SIZE": 1,
-               "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo",
-               "HOROVOD_GLOO_RENDEZVOUS_PORT": told.environment["HOROVOD_GLOO_RENDEZVOUS_PORT"], "HOROVOD_GLOO_IFACE": "lo"}
+               "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo", "HOROVOD_GLOO_IFACE": "lo"}
     jax = {"JAX_COORDINATOR_ADDRESS": told.environment["JAX_COORDINATOR_ADDRESS"]}
     return {name: str(value) for name, value in (torch | horovod | jax).items()}
 
@@ -108,9 +108,63 @@ def expect_one_view(everybody: dict, names) -> None:
     assert len(set(hosts)) == len(hosts), hosts
 
 
+def test_horovod(world):
+    """A script that imports Horovod finds the rendezvous as Horovod builds its address, with a secret; others find none."""
+    script = world.folder / "hvd.py"
+    script.write_text("""import os, urllib.request
+if False: import horovod
+scope = f"http://{os.environ['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{os.environ['HOROVOD_GLOO_RENDEZVOUS_PORT']}/global_/"
+key = scope + os.environ["HOROVOD_RANK"]
+urllib.request.urlopen(urllib.request.Request(key, b"value", method="PUT"))
+print("stored", urllib.request.urlopen(key).read())
+try: urllib.request.urlopen(f"http://{scope.split('/')[2]}/global_/0")
+except OSError: print("closed")
+""")
+    answer = world.launch(PYTHON, script, options=["-n", 2], name="with")
+    assert answer.stdout.count("stored b'value'") == 2 and answer.stdout.count("closed") == 2, answer.stdout
+    answer = world.launch("env", options=["-n", 1, "--framework", "horovod"], name="chosen")
+    assert "HOROVOD_GLOO_RENDEZVOUS_PORT=" in answer.stdout, answer.stdout
+    answer = world.launch(PYTHON, script, options=["-n", 1, "--framework", "none"], name="without", check=False)
+    assert answer.returncode == 1 and "KeyError: 'HOROVOD_GLOO_RENDEZVOUS_ADDR'" in answer.stderr, answer.stderr
+
+
+def test_jax(world):
+    """The variables from which jax.distributed.initialize() takes its arguments come to scripts that call it."""
+    script = world.folder / "train.py"
+    script.write_text("""import os
+# jax.distributed.initialize()
+print(*(os.environ.get(name) for name in ("JAX_COORDINATOR_ADDRESS", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")))
+""")
+    lines = sorted(world.launch(PYTHON, script, options=["-n", 2]).stdout.splitlines())
+    assert [line.split()[2:] for line in lines] == [["2", "0"], ["2", "1"]], lines
+
+
+def test_gpus_of_a_rank(world):
+    """--gpus-per-rank: every rank sees its share of the GPUs, and {local_rank} numbers it."""
+    world.environment["CUDA_VISIBLE_DEVICES"] = "4,5,6,7"
+    script = 'echo "rank $RANK of $CUDA_VISIBLE_DEVICES is $0"'
+    answer = world.launch("sh", "-c", script, "{local_rank}",
+                          options=["-n", 1, "--nproc-per-node", 2, "--gpus-per-rank", 2, "--template"])
+    assert sorted(line.partition(" ")[2] for line in answer.stdout.splitlines()) == ["rank 0 of 4,5 is 0", "rank 1 of 6,7 is 1"]
+    answer = world.launch("true", options=["-n", 5, "--gpus-per-rank", 1], name="few", check=False)
+    assert answer.returncode != 0 and "needs GPUs 4 to 4" in answer.stderr, answer.stderr
+
+
+def test_servers_of_tensorflow(world):
+    """-s without MXNet: no scheduler is started, and rank 0 is the chief."""
+    everybody = tell(world, ["-n", 3, "-s", 1])
+    assert sorted(everybody) == ["ps-0", "worker-0", "worker-1", "worker-2"]
+    tasks = {name: json.loads(told.environment["TF_CONFIG"])["task"] for name, told in everybody.items()}
+    assert tasks == {"ps-0": {"type": "ps", "index": 0}, "worker-0": {"type": "chief", "index": 0},
+                     "worker-1": {"type": "worker", "index": 0}, "worker-2": {"type": "worker", "index": 1}}, tasks
+    assert {key: len(value) for key, value in cluster_of(everybody["ps-0"]).items()} == {"ps": 1, "chief": 1, "worker": 2}
+
+
 def test_parameter_servers(world):
-    """-s: DMLC_* and TF_CONFIG of workers, servers and the scheduler; servers see no GPU and no rank of torch's."""
+    """-s: DMLC_* and TF_CONFIG of workers, servers and the scheduler that MXNet calls; servers see no GPU and no rank of torch's."""
     world.environment["CUDA_VISIBLE_DEVICES"] = "0,1"
+    (world.folder / "told").mkdir()
+    (world.folder / "told" / "mxnet").touch()
     everybody = tell(world, ["-n", 2, "-s", 3])
     assert sorted(everybody) == ["ps-0", "ps-1", "ps-2", "scheduler-0", "worker-0", "worker-1"]
     beside = {"worker-0": 0, "worker-1": 1, "ps-0": 0, "ps-1": 1, "ps-2": 0, "scheduler-0": 0}
@@ -133,9 +187,11 @@ def test_parameter_servers(world):
         if role == "scheduler":
             assert config is None, "TensorFlow knows no scheduler"
         else:
-            assert json.loads(config)["task"] == {"type": role, "index": index}
-            assert {key: len(value) for key, value in cluster_of(told).items()} == {"ps": 3, "worker": 2}
+            task = {"worker-0": ("chief", 0), "worker-1": ("worker", 0)}.get(name, (role, index))
+            assert json.loads(config)["task"] == {"type": task[0], "index": task[1]}
+            assert {key: len(value) for key, value in cluster_of(told).items()} == {"ps": 3, "chief": 1, "worker": 1}
         expect_equal(name, have, want)
+    everybody.pop("scheduler-0")  # its own port is behind the one that waits for calls
     expect_one_view(everybody, PORTS_OF_RANK_0)
 
 
@@ -207,7 +263,7 @@ def get(key):
             time.sleep(0.1)
 assert [get(f"global/{other}") for other in range(size)] == [b"at %d" % other for other in range(size)]
 """
-    world.launch(PYTHON, "-c", script, options=["-n", 3])
+    world.launch(PYTHON, "-c", script, options=["-n", 3, "--framework", "horovod"])
 
 
 def test_scripts_of_dynamic_training(world):

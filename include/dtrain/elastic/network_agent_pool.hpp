@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,9 +23,9 @@ struct NetworkAgentPoolOptions {
   // Where agents ask whether their machine ends soon: "auto" (the EC2 metadata service, if there is one), "none", or a
   // URL with {host} for the host's name.
   std::string notice_url = "none";
-  // Environment and folder of the workers; empty: those of this process. On a host without that folder workers start in
-  // the job folder.
-  std::vector<std::string> environment{};
+  // Environment of the workers; none: that of this process. An empty one stays empty.
+  std::optional<std::vector<std::string>> environment{};
+  // Folder of the workers; empty: that of this process. On a host without it workers start in the job folder.
   Path folder{};
   // Add the environment to what each agent has by itself, as other machines need it.
   bool keep_agents_environment = false;

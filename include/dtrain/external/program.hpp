@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -12,20 +13,33 @@ namespace dtrain::external {
 
 struct Program {
   std::vector<std::string> command{};  // argv, byte for byte; the first word is looked up in PATH
-  // Replace {rank}, {role}, {task_index}, {ps_hosts} and {worker_hosts} in the command, for scripts of TensorFlow 1.
+  // Replace {rank}, {local_rank}, {role}, {task_index}, {ps_hosts} and {worker_hosts} in the command, for scripts of
+  // TensorFlow 1.
   bool fills_placeholders = false;
   int servers = 0;  // parameter servers beside the workers; they run the same command
+  // Frameworks that need more than variables, or variables that other programs would misunderstand.
+  bool horovod = false;   // rank 0 serves the rendezvous
+  bool jax = false;       // jax.distributed.initialize() finds all its arguments
+  int gpus_per_rank = 0;  // a worker sees so many GPUs, those of its local rank; 0: all of its machine
   // NAME=value, added to the host's environment and the variables of the rank.
   std::vector<std::string> environment{}, worker_environment{}, server_environment{};
   bool elastic = false;  // ranks may come and go
   int stop_signal = SIGTERM;
-  std::chrono::milliseconds grace{10'000};  // between that signal and SIGKILL
+  int interrupt_signal = SIGINT;  // in its place where the user interrupted the job
+  // Sent to the workers before a planned change of the ranks, so that the program can save its state; 0: none. The
+  // change goes on once every worker has ended or written its saved_file(), or after the timeout.
+  int save_signal = 0;
+  std::chrono::milliseconds save_timeout{60'000};
+  std::chrono::milliseconds grace{10'000};  // between the signal that ends it and SIGKILL
   // Failures of all ranks together before the job fails. Changes of hosts do not count.
   int max_restarts = 0;
   // Failures without progress between them before the job ends as stuck; 0: no limit.
   int fruitless_limit = 0;
   std::string job{};  // a name of this run of the job, the same on all ranks
 };
+
+// Whether a word of the command line with the file that it names, or the module of `python -m`, holds all of these words.
+bool mentions(const std::vector<std::string>& command, const std::vector<std::string_view>& words);
 
 Json to_json(const Program& program);
 Program program_from_json(const Json& json);  // throws DataError

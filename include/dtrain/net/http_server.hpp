@@ -29,6 +29,9 @@ struct HttpServerOptions {
   bool keep_alive = false;                  // serve the next request of a connection; else close it
   std::chrono::seconds read_deadline{30};   // for a whole request; 0: none
   std::chrono::seconds write_deadline{30};  // for each piece of a response
+  // A connection whose request names a path that does not begin with / and this secret is closed before the body is
+  // read. Empty: every path is served.
+  std::string path_secret{};
 };
 
 // Calls `answer` on the loop's thread; it must not block. A connection that misses a deadline, sends no HTTP request or

@@ -58,7 +58,7 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
        std::function<void(AgentPoolEvent)> handler)
       : loop(where), launcher(starter), options(std::move(chosen)), on_event(std::move(handler)) {
     options.job_folder = std::filesystem::absolute(options.job_folder);
-    if (options.environment.empty()) options.environment = own_environment();
+    if (!options.environment) options.environment = own_environment();
     if (options.folder.empty()) options.folder = std::filesystem::current_path();
   }
 

@@ -8,7 +8,7 @@ namespace dtrain::elastic {
 
 std::string welcome_frame(const NetworkAgentPoolOptions& options, std::vector<WorkerId> keep) {
   return encode(Tag::welcome, 0,
-                to_json(Welcome{.environment = options.environment,
+                to_json(Welcome{.environment = options.environment.value_or(std::vector<std::string>()),
                                 .keep_own = options.keep_agents_environment,
                                 .folder = options.folder.string(),
                                 .document = options.job,

@@ -21,6 +21,7 @@
 
 #include "client_side_starts.hpp"
 #include "credential_forwarder.hpp"
+#include "job/spec/job_client.hpp"
 #include "job/spec/job_launcher.hpp"
 #include "job/spec/process_facts.hpp"
 #include "job_end.hpp"
@@ -122,7 +123,7 @@ struct JobRun::State {
     if (job.is_on_other_machines()) {
       options.bind_address = net::kAnyAddress;
       options.environment = travelling_environment(own_environment(), job.environment);
-      if (work.uses_s3()) options.environment = with_variables(far_environment({}), options.environment);
+      if (work.uses_s3()) options.environment = with_variables(far_environment({}), *options.environment);
       options.keep_agents_environment = true;
       options.folder = job.sync_to;
       options.join_deadline = kRemoteStart;
@@ -254,7 +255,7 @@ struct JobRun::State {
     if (heard == std::exchange(signals_heard, heard)) return;
     const bool at_once = heard > 1;
     if (!at_once) reporter.note(work.first_signal_words());
-    coordinator->stop(fmt::format("stopped by {}", stop_signal() == SIGINT ? "SIGINT" : "SIGTERM"), at_once, now);
+    coordinator->stop(stop_reason(stop_signal()), at_once, now);
   }
 
   JobWork& work;

@@ -41,8 +41,10 @@ Json ProgramWork::document() const {
 // A rank that ends its program may use the whole grace while the others wait. A failed program does not make its host
 // bad: --max-restarts limits the restarts.
 void ProgramWork::adjust(elastic::Policy& policy) const {
-  policy.leave_timeout += program_.grace;
-  policy.hang_floors.waiting += program_.grace;
+  const auto saving = program_.save_signal == 0 ? std::chrono::milliseconds(0) : program_.save_timeout;
+  policy.leave_timeout += program_.grace + saving;
+  policy.hang_floors.waiting += program_.grace + saving;
+  policy.hang_floors.saving += program_.grace + saving;
   policy.fruitless_limit = std::numeric_limits<int>::max();
   policy.between_changes = kBetweenChanges;
 }

@@ -124,10 +124,9 @@ class Stopper {
 
  private:
   bool ask(bool at_once) {
-    const char* name = stop_signal() == SIGINT ? "SIGINT" : "SIGTERM";
     try {
-      ask_coordinator(
-          folder_, Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", fmt::format("stopped by {}", name)}}));
+      ask_coordinator(folder_,
+                      Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", stop_reason(stop_signal())}}));
       return true;
     } catch (const Error&) {
       return false;

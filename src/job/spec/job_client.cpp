@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include <future>
 #include <thread>
 #include <utility>
@@ -54,6 +56,8 @@ std::shared_ptr<net::Channel> connect(net::Loop& loop, const CoordinatorFile& fi
 }
 
 }  // namespace
+
+std::string stop_reason(int signal) { return fmt::format("stopped by {}", signal == SIGINT ? "SIGINT" : "SIGTERM"); }
 
 std::string converse(const CoordinatorFile& file, const std::string& request) {
   std::promise<std::string> promise;

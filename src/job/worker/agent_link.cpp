@@ -77,7 +77,18 @@ void AgentLink::on_frame(std::string frame) {
 void AgentLink::deliver(const std::string& frame, elastic::WorkerSession& session) {
   const elastic::ToWorker message = elastic::to_worker_from_json(Json::parse(frame, "a message of the coordinator"));
   if (const auto* credentials = std::get_if<elastic::UpdateCredentials>(&message)) return take(*credentials);
+  if (const auto* stop = std::get_if<elastic::Stop>(&message)) note_stop(*stop);
   session.on_message(message);
+}
+
+void AgentLink::note_stop(const elastic::Stop& message) {
+  const std::lock_guard lock(mutex_);
+  stop_reason_ = message.reason;
+}
+
+std::string AgentLink::stop_reason() {
+  const std::lock_guard lock(mutex_);
+  return stop_reason_;
 }
 
 void AgentLink::take(const elastic::UpdateCredentials& message) {

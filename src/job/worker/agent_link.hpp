@@ -28,6 +28,8 @@ class AgentLink final : public elastic::ControlLink {
   // finish().
   void connect(elastic::WorkerSession& session);
   void send(const elastic::FromWorker& message) override;
+  // Why the coordinator stops the job; empty: it does not.
+  std::string stop_reason();
   // Credentials that the coordinator delegates to this worker, now and later.
   std::shared_ptr<const net::DelegatedCredentials> delegated() const { return delegated_; }
   // Waits for the coordinator's message about credentials. Returns false if it does not come in time.
@@ -43,6 +45,7 @@ class AgentLink final : public elastic::ControlLink {
   bool has_assignment() const DTRAIN_REQUIRES(mutex_) { return !frames_.empty() || closed_; }
   bool is_closed() const DTRAIN_REQUIRES(mutex_) { return closed_; }
   bool heard_of_credentials() const DTRAIN_REQUIRES(mutex_) { return heard_of_credentials_ || closed_; }
+  void note_stop(const elastic::Stop& message);
   void take(const elastic::UpdateCredentials& message);
 
   Mutex mutex_;
@@ -51,6 +54,7 @@ class AgentLink final : public elastic::ControlLink {
   elastic::WorkerSession* session_ DTRAIN_GUARDED_BY(mutex_) = nullptr;
   bool closed_ DTRAIN_GUARDED_BY(mutex_) = false;
   bool heard_of_credentials_ DTRAIN_GUARDED_BY(mutex_) = false;
+  std::string stop_reason_ DTRAIN_GUARDED_BY(mutex_);
   std::string close_reason_ DTRAIN_GUARDED_BY(mutex_);
 
   const std::shared_ptr<net::DelegatedCredentials> delegated_ = std::make_shared<net::DelegatedCredentials>();

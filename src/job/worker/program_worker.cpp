@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/external/run_program.hpp>
 
 #include "config/run_spec.hpp"
+#include "job/spec/job_client.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -16,7 +19,8 @@ using external::Ended;
 
 // Ranks wait for each other as long as --comm-timeout says, and while one of them uses its grace.
 std::chrono::milliseconds patience_of(const config::LaunchOptions& options) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(options.job.comm_timeout + options.grace);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(options.job.comm_timeout + options.grace +
+                                                               options.save_timeout);
 }
 
 comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const config::LaunchOptions& launch) {
@@ -27,13 +31,14 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const confi
   return options;
 }
 
-external::RunContext run_context(const elastic::WorkerJob& me, const external::Program& program) {
+external::RunContext run_context(const elastic::WorkerJob& me, const external::Program& program, AgentLink& link) {
   return {.host = me.host,
           .slot = me.slot,
           .address = me.address,
           .processors = usable_cpus(),
           .job_folder = me.job_folder,
           .environment = own_environment(),
+          .interrupted = [&link] { return link.stop_reason() == stop_reason(SIGINT); },
           .mark = fmt::format("DTRAIN_PROGRAM={}.{}.", program.job, me.worker)};
 }
 
@@ -73,7 +78,7 @@ ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramS
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = {}});
   link.connect(session);
   try {
-    const Ended ended = external::run_program(program, run_context(me, program), session);
+    const Ended ended = external::run_program(program, run_context(me, program, link), session);
     session.leave(how_of(ended.how), ended.reason, static_cast<int>(code_of_job(ended)));
     link.finish();
     return code_of(ended);

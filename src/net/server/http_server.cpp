@@ -18,6 +18,7 @@
 #include <asio/write.hpp>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "loop_state.hpp"
@@ -48,6 +49,11 @@ std::optional<RequestHead> parse_request_head(std::string_view text, std::size_t
     head.body = static_cast<std::size_t>(*length);
   }
   return head;
+}
+
+bool has_secret(std::string_view path, const std::string& secret) {
+  if (secret.empty()) return true;
+  return path.starts_with('/') && equal_secrets(path.substr(1, secret.size()), secret);
 }
 
 const char* reason_of(int status) {
@@ -134,7 +140,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   void take_head(std::size_t size) {
     if (size > kMostHead) return end();
     const auto head = parse_request_head(take(size), options_.most_body);
-    if (!head) return end();
+    if (!head || !has_secret(head->path, options_.path_secret)) return end();
     asio::error_code error;
     request_ = {.method = head->method,
                 .path = head->path,

@@ -1,10 +1,11 @@
 """Writes its arguments and environment, byte for byte, to FOLDER/ROLE-RANK.json; in the other words {rank} and so on may
 stand, so the file is named after what the environment says. Workers wait until servers told too: who is alone then is
-asked to end."""
+asked to end. Where FOLDER/mxnet is there, workers call MXNet's scheduler and wait for it too."""
 
 import json
 import os
 import pathlib
+import socket
 import sys
 import time
 
@@ -17,6 +18,8 @@ name = f"{os.environ['DTRAIN_ROLE']}-{os.environ['DTRAIN_TASK_INDEX']}"
 
 if os.environ["DTRAIN_ROLE"] == "worker":
     servers = len(json.loads(os.environ["TF_CONFIG"])["cluster"].get("ps", []))
-    schedulers = 1 if "DMLC_ROLE" in os.environ else 0
+    schedulers = 1 if (folder / "mxnet").exists() else 0
+    if schedulers:
+        call = socket.create_connection((os.environ["DMLC_PS_ROOT_URI"], int(os.environ["DMLC_PS_ROOT_PORT"])))
     while len(list(folder.glob("ps-*.json"))) < servers or len(list(folder.glob("scheduler-*.json"))) < schedulers:
         time.sleep(0.01)

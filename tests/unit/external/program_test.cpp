@@ -26,14 +26,29 @@ TEST(ForeignProgram, AllOfItTravels) {
   const Program program{.command = {"train"},
                         .fills_placeholders = true,
                         .servers = 2,
+                        .horovod = true,
+                        .jax = true,
+                        .gpus_per_rank = 3,
                         .worker_environment = {"W=1"},
                         .server_environment = {"S=1"},
                         .stop_signal = 10,
+                        .interrupt_signal = 11,
+                        .save_signal = 12,
+                        .save_timeout = std::chrono::milliseconds(700),
                         .grace = std::chrono::milliseconds(1500),
                         .max_restarts = 4,
                         .fruitless_limit = 3,
                         .job = "name"};
   EXPECT_EQ(to_json(program_from_json(to_json(program))), to_json(program));
+}
+
+TEST(ForeignProgram, IsReadForTheNamesOfFrameworks) {
+  const TemporaryFolder folder;
+  const std::string script = (folder.path() / "train.py").string();
+  write_file_atomic(script, "import horovod.torch as hvd\n");
+  EXPECT_TRUE(mentions({"python3", script}, {"import", "horovod"}));
+  EXPECT_FALSE(mentions({"python3", script}, {"jax"}));
+  EXPECT_FALSE(mentions({"python3", "/no/such/file", folder.path().string()}, {"horovod"}));
 }
 
 TEST(ForeignProgram, AProgramWithoutACommandIsRefused) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <dtrain/base/error.hpp>
+
 #include "rank_processes.hpp"
 #include "some_placement.hpp"
 
@@ -54,6 +56,7 @@ TEST(ForeignParts, AWorkerIsToldWhatTorchrunTells) {
                               {"TORCHELASTIC_RUN_ID", "x"},
                               {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                               {"TORCHELASTIC_ERROR_FILE", "/job/run/3/error.json"},
+                              {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
                               {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
   for (const auto& [name, value] : wanted) EXPECT_EQ(got.at(name), value) << name;
 }
@@ -67,7 +70,7 @@ TEST(ForeignParts, AWorkerIsToldWhatHorovodrunTells) {
                               {"HOROVOD_CROSS_RANK", "0"},
                               {"HOROVOD_CROSS_SIZE", "1"},
                               {"HOROVOD_HOSTNAME", "10.0.0.1"},
-                              {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1"},
+                              {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1:999/secret"},
                               {"HOROVOD_GLOO_RENDEZVOUS_PORT", "999"},
                               {"HOROVOD_CONTROLLER", "gloo"},
                               {"HOROVOD_CPU_OPERATIONS", "gloo"},
@@ -80,6 +83,52 @@ TEST(ForeignParts, TensorFlowAndJaxFindTheirPeers) {
   EXPECT_EQ(got.at("TF_CONFIG"),
             R"({"cluster":{"worker":["10.0.0.1:1003","10.0.0.2:2003"]},"task":{"type":"worker","index":1}})");
   EXPECT_EQ(got.at("JAX_COORDINATOR_ADDRESS"), "10.0.0.1:1002");
+}
+
+TEST(ForeignParts, WithoutARendezvousHorovodFindsNoneAndFails) {
+  RankPlacement placement = some_placement({2});
+  placement.ranks.front().rendezvous = 0;
+  const Environment got = worker_environment(kProgram, placement, 1);
+  EXPECT_EQ(got.at("HOROVOD_SIZE"), "2");
+  EXPECT_FALSE(got.contains("HOROVOD_GLOO_RENDEZVOUS_ADDR"));
+}
+
+TEST(ForeignParts, JaxFindsItsNumberOfProcessesWhereTheProgramWantsThem) {
+  Program program = kProgram;
+  EXPECT_FALSE(worker_environment(program, some_placement({1, 2}), 2).contains("OMPI_COMM_WORLD_RANK"));
+  program.jax = true;
+  const Environment got = worker_environment(program, some_placement({1, 2}), 2);
+  EXPECT_TRUE(got.contains("OMPI_MCA_orte_hnp_uri"));
+  EXPECT_EQ(got.at("OMPI_COMM_WORLD_SIZE"), "3");
+  EXPECT_EQ(got.at("OMPI_COMM_WORLD_RANK"), "2");
+  EXPECT_EQ(got.at("OMPI_COMM_WORLD_LOCAL_RANK"), "1");
+}
+
+TEST(ForeignParts, WithServersRankZeroIsTensorFlowsChief) {
+  Program program = kProgram;
+  program.servers = 1;
+  const std::string cluster =
+      R"({"cluster":{"ps":["10.0.0.1:1004"],"chief":["10.0.0.1:1003"],"worker":["10.0.0.2:2003"]},"task":)";
+  const RankPlacement placement = some_placement({1, 1}, 1);
+  const std::vector<RankProcess> first = processes_of(program, placement, 0, kHere);
+  EXPECT_EQ(environment_of(first[0]).at("TF_CONFIG"), cluster + R"({"type":"chief","index":0}})");
+  EXPECT_EQ(environment_of(first[1]).at("TF_CONFIG"), cluster + R"({"type":"ps","index":0}})");
+  EXPECT_EQ(worker_environment(program, placement, 1).at("TF_CONFIG"), cluster + R"({"type":"worker","index":0}})");
+}
+
+TEST(ForeignParts, ARankSeesItsShareOfTheGpus) {
+  Program program = kProgram;
+  EXPECT_FALSE(worker_environment(program, some_placement({2}), 1).contains("CUDA_VISIBLE_DEVICES"));
+  program.gpus_per_rank = 2;
+  EXPECT_EQ(worker_environment(program, some_placement({1, 2}), 2).at("CUDA_VISIBLE_DEVICES"), "2,3");
+  RunContext here = kHere;
+  here.environment = {"CUDA_VISIBLE_DEVICES=7,GPU-5,1"};
+  program.gpus_per_rank = 1;
+  const auto gpus = [&](int rank) {
+    return environment_of(processes_of(program, some_placement({4}), rank, here).front()).at("CUDA_VISIBLE_DEVICES");
+  };
+  EXPECT_EQ(gpus(1), "GPU-5");
+  EXPECT_THROW(gpus(3), Error);
 }
 
 TEST(ForeignParts, ProcessorsAreSharedUnlessThePersonSaysOtherwise) {
@@ -97,21 +146,24 @@ TEST(ForeignParts, WithoutServersNothingMakesMxnetStartOne) {
   EXPECT_TRUE(std::ranges::none_of(got, [](const auto& entry) { return entry.first.starts_with("DMLC_"); }));
 }
 
-TEST(ForeignParts, MxnetGetsASchedulerBesideRankZeroAndServersInTurn) {
+TEST(ForeignParts, MxnetsSchedulerIsApartAndServersComeInTurn) {
   Program program = kProgram;
   program.servers = 2;
   const RankPlacement placement = some_placement({1, 1}, 2);
   const std::vector<RankProcess> first = processes_of(program, placement, 0, kHere),
                                  second = processes_of(program, placement, 1, kHere);
-  ASSERT_EQ(first.size(), 3u);
+  ASSERT_EQ(first.size(), 2u);
   ASSERT_EQ(second.size(), 2u);
+  EXPECT_TRUE(may_need_scheduler(program));
+  const Environment scheduler = environment_of(scheduler_of(program, placement, kHere));
   EXPECT_EQ(environment_of(first[0]).at("DMLC_ROLE"), "worker");
-  EXPECT_EQ(environment_of(first[1]).at("DMLC_ROLE"), "scheduler");
-  EXPECT_EQ(environment_of(first[2]).at("DMLC_ROLE"), "server");
+  EXPECT_EQ(environment_of(first[1]).at("DMLC_ROLE"), "server");
+  EXPECT_EQ(scheduler.at("DMLC_ROLE"), "scheduler");
+  EXPECT_EQ(scheduler.at("DMLC_PS_ROOT_PORT"), "1001");
   const Environment server = environment_of(second[1]);
   EXPECT_EQ(server.at("DMLC_SERVER_ID"), "1");
   EXPECT_EQ(server.at("DMLC_PS_ROOT_URI"), "10.0.0.1");
-  EXPECT_EQ(server.at("DMLC_PS_ROOT_PORT"), "1001");
+  EXPECT_EQ(server.at("DMLC_PS_ROOT_PORT"), "997") << "the port that waits for a call";
   EXPECT_EQ(server.at("DMLC_NUM_WORKER"), "2");
   EXPECT_EQ(server.at("DMLC_NUM_SERVER"), "2");
   EXPECT_EQ(server.at("CUDA_VISIBLE_DEVICES"), "");
@@ -123,7 +175,7 @@ TEST(ForeignParts, OnlyTheRolesOfOtherLaunchersAreForgotten) {
   here.environment = {"DMLC_ROLE=server", "LOCAL_RANK=7", "SLURM_PROCID=1", "LOCAL_DATA=/data", "GROUP_NAME=mine"};
   Program program = kProgram;
   program.servers = 1;
-  const Environment server = environment_of(processes_of(program, some_placement({1}, 1), 0, here)[2]);
+  const Environment server = environment_of(processes_of(program, some_placement({1}, 1), 0, here)[1]);
   EXPECT_EQ(server.at("DMLC_ROLE"), "server");
   EXPECT_FALSE(server.contains("LOCAL_RANK"));
   EXPECT_FALSE(server.contains("SLURM_PROCID"));
@@ -140,8 +192,8 @@ TEST(ForeignParts, VariablesOfThePersonHoldForTheRoleThatTheyAreFor) {
   const std::vector<RankProcess> processes = processes_of(program, some_placement({1}, 1), 0, kHere);
   EXPECT_EQ(environment_of(processes[0]).at("RANK"), "own");
   EXPECT_EQ(environment_of(processes[0]).at("B"), "w");
-  EXPECT_EQ(environment_of(processes[2]).at("B"), "s");
-  EXPECT_EQ(environment_of(processes[2]).at("A"), "1");
+  EXPECT_EQ(environment_of(processes[1]).at("B"), "s");
+  EXPECT_EQ(environment_of(processes[1]).at("A"), "1");
 }
 
 TEST(ForeignParts, PlaceholdersSayWhoAProcessIs) {
@@ -150,11 +202,19 @@ TEST(ForeignParts, PlaceholdersSayWhoAProcessIs) {
   program.servers = 1;
   program.command = {"train", "--job={role}:{task_index}", "{ps_hosts}/{worker_hosts}", "{rank}{other}{"};
   const std::vector<RankProcess> processes = processes_of(program, some_placement({1, 1}, 1), 0, kHere);
-  ASSERT_EQ(processes.size(), 2u) << "no scheduler for scripts that take arguments";
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_FALSE(may_need_scheduler(program)) << "scripts that take arguments need none";
   const std::vector<std::string> worker = {"train", "--job=worker:0", "10.0.0.1:1004/10.0.0.1:1003,10.0.0.2:2003",
                                            "0{other}{"};
   EXPECT_EQ(processes[0].command, worker);
   EXPECT_EQ(processes[1].command[1], "--job=ps:0");
+}
+
+TEST(ForeignParts, TheLocalRankCountsOnOneMachine) {
+  Program program = kProgram;
+  program.fills_placeholders = true;
+  program.command = {"train", "--gpu={local_rank}"};
+  EXPECT_EQ(processes_of(program, some_placement({2, 2}), 3, kHere).front().command[1], "--gpu=1");
 }
 
 TEST(ForeignParts, BracesStayWithoutTheOption) {

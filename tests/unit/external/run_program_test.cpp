@@ -21,6 +21,10 @@ class ForeignRun : public testing::Test {
 
   Ended run(const std::string& script, Program program = {}) {
     program.command = {"sh", "-c", script};
+    return run_command(std::move(program));
+  }
+
+  Ended run_command(Program program) {
     program.job = "test";
     const auto membership = elastic::make_fixed_membership(comm::make_single());
     return run_program(program, here(), *membership);
@@ -78,6 +82,32 @@ TEST_F(ForeignRun, AFailedServerIsAFailure) {
   program.servers = 1;
   const Ended ended = run("if [ $DMLC_ROLE = server ]; then exit 4; fi; sleep 1000", program);
   EXPECT_EQ(ended.reason, "its ps 0 ended with exit code 4");
+}
+
+TEST_F(ForeignRun, StartsMxnetsSchedulerOnlyWhenSomeoneCalls) {
+  Program program;
+  program.servers = 1;
+  program.grace = std::chrono::milliseconds(200);
+  const std::string script =
+      "case $DMLC_ROLE in scheduler) touch $DTRAIN_RUN_DIR/scheduler;; server) exit 0;; worker) $CALL;; esac";
+  EXPECT_EQ(run(script, program).how, Ended::How::done);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/scheduler"));
+  program.worker_environment = {
+      "CALL=eval exec 3<>/dev/tcp/$DMLC_PS_ROOT_URI/$DMLC_PS_ROOT_PORT; "
+      "while [ ! -e $DTRAIN_RUN_DIR/scheduler ]; do sleep 0.01; done"};
+  program.command = {"bash", "-c", script};
+  EXPECT_EQ(run_command(program).how, Ended::How::done);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/scheduler"));
+}
+
+TEST_F(ForeignRun, TellsWhatTorchsRecordWroteOfTheError) {
+  const Ended plain = run("echo '{\"message\": \"it broke\"}' >$TORCHELASTIC_ERROR_FILE; exit 1");
+  EXPECT_EQ(plain.reason, "its program ended with exit code 1: it broke");
+  const Ended structured = run(
+      "echo '{\"message\": {\"message\": \"ValueError: no\", \"extraInfo\": {}}}' >$TORCHELASTIC_ERROR_FILE; exit 1");
+  EXPECT_EQ(structured.reason, "its program ended with exit code 1: ValueError: no");
+  EXPECT_EQ(run("echo '{' >$TORCHELASTIC_ERROR_FILE; exit 1").reason, "its program ended with exit code 1");
+  EXPECT_EQ(run("exit 1").reason, "its program ended with exit code 1") << "the file of an earlier start";
 }
 
 TEST_F(ForeignRun, IsStuckWhenItFailsWithoutGettingFurther) {

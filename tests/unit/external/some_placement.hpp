@@ -27,6 +27,8 @@ inline RankPlacement some_placement(const std::vector<int>& machines, int server
     }
   }
   infos.front().rendezvous = 999;
+  infos.front().rendezvous_secret = "secret";
+  infos.front().mxnet_waiting = 997;
   infos.front().waiting = 998;
   return place_ranks(7, std::move(infos), servers);
 }

@@ -4,6 +4,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <chrono>
+#include <thread>
+
 #include "leased_ports.hpp"
 #include "waiting_port.hpp"
 
@@ -54,7 +57,7 @@ class WaitingPortTest : public ::testing::Test {
  protected:
   LeasedPorts leased_{kHere, 1};
   const std::uint16_t behind_ = leased_.numbers().front();
-  WaitingPort port_{kHere, behind_};
+  WaitingPort port_{kHere, behind_, 8};
 };
 
 TEST_F(WaitingPortTest, LetsInWhoCallsBeforeTheProgramHasOpenedItsPort) {
@@ -103,10 +106,46 @@ TEST_F(WaitingPortTest, TellsTheOtherSideOfAnEnd) {
   EXPECT_EQ(hear(caller, 1), "");
 }
 
+TEST_F(WaitingPortTest, SaysWhetherItWasCalled) {
+  EXPECT_FALSE(port_.was_called());
+  const FileDescriptor early = call(port_.port());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!port_.was_called() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(port_.was_called());
+}
+
+TEST_F(WaitingPortTest, ForwardsOnlySoManyConnectionsAtATime) {
+  const FileDescriptor program = open_port(behind_);
+  WaitingPort narrow(kHere, behind_, 1);
+  FileDescriptor first = call(narrow.port());
+  const FileDescriptor second = call(narrow.port());
+  say(second, "2");
+  FileDescriptor joined = accept_from(program);
+  pollfd another{program.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&another, 1, 200), 0) << "the second came too";
+  first = {};
+  joined = {};
+  EXPECT_EQ(hear(accept_from(program), 1), "2");
+}
+
+TEST_F(WaitingPortTest, ACallerThatDoesNotReadDelaysNoOther) {
+  const FileDescriptor program = open_port(behind_);
+  const FileDescriptor slow = call(port_.port());
+  const FileDescriptor to_slow = accept_from(program);
+  const std::string much(64 << 20, 'a');
+  std::jthread saying([&] { ::send(to_slow.get(), much.data(), much.size(), MSG_NOSIGNAL); });
+  const FileDescriptor other = call(port_.port());
+  const FileDescriptor to_other = accept_from(program);
+  say(to_other, "now");
+  EXPECT_EQ(hear(other, 3), "now");
+  ::shutdown(slow.get(), SHUT_RDWR);
+  ::shutdown(to_slow.get(), SHUT_RDWR);
+}
+
 TEST_F(WaitingPortTest, EndsWhileSomebodyWaits) {
   FileDescriptor early;
   {
-    WaitingPort other(kHere, behind_);
+    WaitingPort other(kHere, behind_, 8);
     early = call(other.port());
     ASSERT_TRUE(early);
   }

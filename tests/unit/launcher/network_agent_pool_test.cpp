@@ -62,6 +62,17 @@ struct Command {
   }
 };
 
+TEST(NetworkAgentPool, SendsNoVariableOfItsOwnWhereNoneIsChosen) {
+  elastic::NetworkAgentPoolOptions options;
+  options.environment.emplace();
+  World world(agent_with_shell("echo $(env | grep -c ^HOME=) of HOME"), options);
+  world.start_host("w1");
+  world.next<HostUp>();
+  world.start_worker("w1", 0, 1);
+  world.next<WorkerExited>();
+  EXPECT_EQ(world.log("w1.0.log"), "0 of HOME\n");
+}
+
 TEST(NetworkAgentPool, TakesTheRequestsOfCommands) {
   World world(agent_with_worker());
   Command command(world, world.token());

@@ -1,0 +1,130 @@
+#include "torchrun_options.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "launch_options.hpp"
+
+namespace dtrain::config {
+namespace {
+
+constexpr const char* kRunOnce = "dtrain launch starts the ranks of all hosts: run it once, with -H FILE";
+
+struct RefusedName {
+  const char* flags;
+  const char* value;  // empty: a switch
+  const char* reason;
+  const char* hint;
+};
+
+constexpr RefusedName kRefused[] = {
+    {"--rdzv-conf", "CONF", "dtrain has no rendezvous backend with settings of its own",
+     "--comm-timeout and --heartbeat-timeout are its waits"},
+    {"--node-rank", "N", "hosts are not started one by one", kRunOnce},
+    {"--master-addr", "ADDRESS", "dtrain launch chooses the address of rank 0", kRunOnce},
+    {"--master-port", "PORT", "dtrain launch chooses a free port", "leave it out; MASTER_PORT names the port"},
+    {"--monitor-interval", "S", "the end of a rank is noticed at once", "leave it out"},
+    {"--start-method", "METHOD", "ranks are programs, not functions of one Python process", "leave it out"},
+    {"--run-path", "", "every rank has an interpreter of its own", "give `-- python3 SCRIPT ARGUMENTS`"},
+    {"--local-addr", "ADDRESS", "each host's address is the one by which the others reach it", "leave it out"},
+    {"--local-ranks-filter", "RANKS", "output is shown of all ranks or of none",
+     "use --no-output, and `dtrain tail-logs` for one of them"}};
+
+void bind_refused(OptionSet& set) {
+  for (const RefusedName& name : kRefused) {
+    Option& option = set.add_custom(
+        name.flags, name.value, name.reason, [&name](const std::string&) { throw UsageError(name.reason, name.hint); },
+        [] { return std::string(); });
+    option.hidden = option.flag_only = true;
+  }
+}
+
+void check_backend(const std::string& backend) {
+  if (backend == "c10d" || backend == "static") return;
+  throw UsageError(fmt::format("{} is not supported: dtrain itself agrees on the ranks", backend),
+                   "leave it out, or use c10d");
+}
+
+void check_endpoint(const std::string& endpoint) {
+  const std::string host = endpoint.substr(0, endpoint.rfind(':'));
+  if (host.empty() || host == "localhost" || host == "127.0.0.1") return;
+  throw UsageError("dtrain launch has no endpoint that hosts join by themselves", kRunOnce);
+}
+
+// torchrun's numbers: 0 for nothing, 1 for stdout, 2 for stderr, 3 for both.
+bool is_both(const char* flag, const std::string& streams) {
+  if (streams == "0" || streams == "3") return streams == "3";
+  throw UsageError(fmt::format("{} {}: the log of a rank holds its stdout and stderr together", flag, streams),
+                   "use 3 for both or 0 for neither");
+}
+
+void apply_streams(LaunchOptions& options) {
+  const TorchrunOptions& torchrun = options.torchrun;
+  if (torchrun.redirects && is_both("--redirects", *torchrun.redirects)) options.quiet_ranks = true;
+  if (torchrun.tee && is_both("--tee", *torchrun.tee)) options.quiet_ranks = false;
+}
+
+void apply_nodes(LaunchOptions& options, const OptionSet& set) {
+  const std::string& nodes = *options.torchrun.nodes;
+  const auto number = parse_integer(nodes);
+  if (!number || *number < 1 || *number > 100'000) {
+    throw UsageError(fmt::format("--nnodes {}: must be a number of hosts", nodes),
+                     "for a range use --elastic with --min-workers and --max-workers");
+  }
+  if (set.chosen("num-workers")) throw UsageError("--nnodes and --num-workers are the same", "give one of them");
+  options.job.hosts = static_cast<int>(*number);
+}
+
+}  // namespace
+
+void bind_torchrun(OptionSet& set, LaunchOptions& options) {
+  TorchrunOptions& torchrun = options.torchrun;
+  set.group("Names of torchrun");
+  set.add("--nproc-per-node", options.ranks_per_host, "K|auto|gpu|cpu", "the same as --nproc-per-host").flag_only =
+      true;
+  set.add("--nnodes", torchrun.nodes, "N", "the same as --num-workers").flag_only = true;
+  set.add("--standalone", torchrun.standalone, "run on this machine only, as without -H").flag_only = true;
+  set.add("-m,--module", torchrun.module, "MODULE",
+          "start COMMAND as arguments of `python3 -m MODULE`, or of $PYTHON_EXEC in place of python3")
+      .flag_only = true;
+  set.add("--no-python", torchrun.no_python, "accepted, because COMMAND is always a whole command").flag_only = true;
+  set.add("-r,--redirects", torchrun.redirects, "0|3", "3 shows no output, like --no-output; logs/ always holds it")
+      .flag_only = true;
+  set.add("-t,--tee", torchrun.tee, "0|3", "3 shows the output, which logs/ holds too; this is the default").flag_only =
+      true;
+  set.add("--log-dir", torchrun.log_dir, "the job folder, unless --job-dir gives it; logs are in its logs/").flag_only =
+      true;
+  set.add("--rdzv-id", torchrun.run_id, "ID", "value of TORCHELASTIC_RUN_ID").flag_only = true;
+  set.add("--role", torchrun.role, "NAME", "value of ROLE_NAME").flag_only = true;
+  set.add_custom("--rdzv-backend", "c10d|static", "accepted, because dtrain itself agrees on the ranks", check_backend,
+                 [] { return std::string(); })
+      .flag_only = true;
+  set.add_custom("--rdzv-endpoint", "HOST:PORT", "accepted for this machine, whose ports dtrain chooses",
+                 check_endpoint, [] { return std::string(); })
+      .flag_only = true;
+  bind_refused(set);
+}
+
+void apply_torchrun(LaunchOptions& options, const OptionSet& set) {
+  const TorchrunOptions& torchrun = options.torchrun;
+  if (torchrun.standalone && options.job.is_on_other_machines()) {
+    throw UsageError("--standalone: this job runs on other machines", "leave out --standalone, or -H and --launcher");
+  }
+  if (torchrun.nodes) apply_nodes(options, set);
+  apply_streams(options);
+  if (torchrun.log_dir && !set.chosen("job-dir")) options.job.folder = *torchrun.log_dir;
+  if (!torchrun.run_id.empty()) options.worker_environment.push_back("TORCHELASTIC_RUN_ID=" + torchrun.run_id);
+  if (!torchrun.role.empty()) options.worker_environment.push_back("ROLE_NAME=" + torchrun.role);
+  if (!torchrun.module.empty()) {
+    const std::string python = environment("PYTHON_EXEC").value_or("python3");
+    options.words.insert(options.words.begin(), {python, "-m", torchrun.module});
+  }
+  if (options.words.empty()) {
+    throw UsageError("COMMAND: missing", "give the program after --, as in `dtrain launch -n 2 -- python3 train.py`");
+  }
+}
+
+}  // namespace dtrain::config
