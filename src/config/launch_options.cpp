@@ -145,6 +145,8 @@ LaunchOptions settled(LaunchOptions options, const OptionSet& set) {
   signal_of("--stop-signal", options.stop_signal);
   if (!options.save_signal.empty()) signal_of("--save-signal", options.save_signal);
   options.chose_stop_signal = set.chosen("stop-signal");
+  options.job_folder_is_open =
+      !set.chosen("job-dir") && !options.torchrun.log_dir && !options.job.is_on_other_machines();
   JobOptions& job = options.job;
   job.slots = ranks_per_host(options);
   job.boundary = elastic::Boundary::step;  // these ranks know no epoch

@@ -33,6 +33,7 @@ struct LaunchOptions {
   bool quiet_ranks = false;
   TorchrunOptions torchrun;  // settled() moves them to the fields above and below
   bool chose_stop_signal = false;
+  bool job_folder_is_open = false;  // all ranks are here, and the user named no folder for their files
 
   JobOptions job;
 };

@@ -82,3 +82,17 @@ def test_more_ranks_on_the_way(world):
     job.wait_line(r"goes on after step \d+", 2)
     job.finish()
     assert final_line(job.output())
+
+
+def test_saves_before_a_change(world):
+    """examples/launch/save.py: a host that joins costs no step, because the ranks save first and all at the same step."""
+    ready(world)
+    script = REPOSITORY / "examples" / "launch" / "save.py"
+    job = world.job(words=[PYTHON, script, world.folder / "save.pt", 600],
+                    options=["-n", 2, "--elastic", "--save-signal", "USR1", "--save-timeout", 60]).start()
+    job.wait_line("starts at step 0 with 2 ranks")
+    job.hosts_command("add", "w9")
+    saved = int(job.wait_line(r"saved step (\d+)")[0])
+    job.wait_line(rf"starts at step {saved} with 3 ranks")
+    job.finish()
+    assert "done after 600 steps" in job.output()

@@ -24,6 +24,16 @@ def test_an_interrupt_asks_the_ranks(world):
     expect_gone(pids_of(members))
 
 
+def test_an_interrupt_arrives_as_one(world):
+    """Without --stop-signal Ctrl-C reaches the ranks as SIGINT, and SIGTERM as SIGTERM."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        crew = Crew(world, f"job{int(number)}", options=["-n", 2]).start()
+        crew.wait_crew(2)
+        crew.process.send_signal(number)
+        crew.wait()
+        assert sorted(crew.signals()) == [f"0 {int(number)}", f"1 {int(number)}"], crew.signals()
+
+
 def stop(world, crew: Crew) -> int:
     world.run("stop", "--job-dir", crew.folder)
     return crew.wait()

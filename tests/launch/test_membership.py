@@ -69,6 +69,30 @@ def test_ranks_may_end_their_work_before_they_start_again(world):
     crew.let_end().finish()
 
 
+def test_the_program_saves_before_a_change(world):
+    """--save-signal: the ranks get it first; the change waits until they have saved, and then asks them to end."""
+    crew = Crew(world, options=[*ELASTIC, "--save-signal", "HUP", "--save-timeout", 60], members=["saves"]).start()
+    two = crew.wait_crew(2)
+    begin = time.monotonic()
+    crew.hosts_command("add", "w9")
+    crew.wait_crew(3, after=two[0]["generation"])
+    assert time.monotonic() - begin < 40, "the whole timeout was waited for"
+    heard = crew.signals()
+    assert sorted(heard[:2]) == ["0 1", "1 1"] and sorted(heard[2:]) == ["0 15", "1 15"], heard
+    crew.let_end().finish()
+
+
+def test_a_program_that_does_not_save_delays_a_change_no_longer_than_it_may(world):
+    """After --save-timeout the change goes on."""
+    crew = Crew(world, options=[*ELASTIC, "--save-signal", "HUP", "--save-timeout", 2], members=["forgets"]).start()
+    two = crew.wait_crew(2)
+    begin = time.monotonic()
+    crew.hosts_command("add", "w9")
+    crew.wait_crew(3, after=two[0]["generation"])
+    assert time.monotonic() - begin >= 2
+    crew.let_end().finish()
+
+
 def test_restarts_are_counted(world):
     """After --max-restarts failures the next one is the job's, and is named."""
     crew = Crew(world, options=[*ELASTIC, "--max-restarts", 1]).start()

@@ -20,7 +20,8 @@ struct [[nodiscard]] ProgramAnswer {
 // Error when it does not start.
 [[nodiscard]] std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline);
 
-// The same of a command in this environment. Throws Error also when it does not end in time.
+// The same of a command, which gets the variables that find programs, schedulers and languages, and no others. Throws
+// Error also when it does not end in time.
 ProgramAnswer ask_program(const std::vector<std::string>& command,
                           std::chrono::milliseconds deadline = std::chrono::seconds(60));
 

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
@@ -24,6 +26,18 @@ std::string content_of(const FileDescriptor& file) { return read_file(fmt::forma
 bool is_endless(const FileDescriptor& file) {
   struct stat facts {};
   return ::fstat(file.get(), &facts) == 0 && facts.st_size > kLongest;
+}
+
+// What schedulers' and drivers' tools read; everything else, such as credentials, is none of their business.
+constexpr std::array<std::string_view, 13> kAsked = {
+    "PATH=",  "HOME=", "USER=", "LOGNAME=",         "LANG=", "LC_",  "TMPDIR=",
+    "SLURM_", "SGE_",  "PBS_",  "LD_LIBRARY_PATH=", "OMPI_", "OPAL_"};
+
+std::vector<std::string> environment_of_question(std::vector<std::string> environment) {
+  std::erase_if(environment, [](const std::string& variable) {
+    return std::ranges::none_of(kAsked, [&](std::string_view lead) { return variable.starts_with(lead); });
+  });
+  return environment;
 }
 
 void end(pid_t process) {
@@ -52,7 +66,7 @@ std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds d
 
 ProgramAnswer ask_program(const std::vector<std::string>& command, std::chrono::milliseconds deadline) {
   Spawn child = spawn_of(command);
-  child.environment = own_environment();
+  child.environment = environment_of_question(own_environment());
   child.group = Spawn::Group::session;
   std::optional<ProgramAnswer> answer = try_asking(std::move(child), deadline);
   if (!answer) throw Error(fmt::format("{} did not answer within {}", command[0], format_duration(deadline)));

@@ -13,6 +13,7 @@
 #include "job/spec/host_list.hpp"
 #include "job/spec/job_client.hpp"
 #include "job_run.hpp"
+#include "machine_limits.hpp"
 #include "program_work.hpp"
 #include "resubmit.hpp"
 #include "train_work.hpp"
@@ -32,6 +33,9 @@ ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Repor
   watch_stop_signals();
   const JobFolder folder{start.job.folder};
   const StartingHosts hosts = choose_hosts(start.job, start.chose_number, start.resume);
+  prepare_machine({.hosts = static_cast<int>(hosts.list.hosts.size()),
+                   .ranks = workers_of(hosts.list),
+                   .is_here = !start.job.is_on_other_machines()});
   const std::unique_ptr<JobWork> work = make_work(hosts.list, folder, reporter);
 
   make_folder(folder.path);

@@ -59,6 +59,7 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
   }
   if (resumable && work.may_go_on()) throw Stopped(finish.reason, work.what_next());
   if (end.first_failure) report(*end.first_failure, folder, reporter);
+  work.fail(end.first_failure ? &*end.first_failure : nullptr, finish.reason, exit_code_of(end, work));
   throw JobFailed(exit_code_of(end, work), finish.reason, what_next(finish.exit_code, work));
 }
 

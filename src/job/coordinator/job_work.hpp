@@ -35,6 +35,8 @@ class JobWork {
   virtual void show_output(const std::string& worker, std::string_view line) = 0;
   // Called when all workers are done.
   virtual void end() = 0;
+  // Called when the job failed, with its exit code and, if it is known, what failed first.
+  virtual void fail(const elastic::Failure* /*first*/, const std::string& /*reason*/, ExitCode) {}
 
   virtual std::string first_signal_words() const = 0;  // shown after the first stop signal
   // Whether a job that stops early keeps enough for the same command to continue.

@@ -97,8 +97,30 @@ bool ProgramWork::tell_json(const Json& event) {
 
 void ProgramWork::end() {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
-  if (tell_json(Json::object({{"event", "done"}, {"seconds", took.count()}}))) return;
+  if (tell_json(Json::object({{"event", "result"},
+                              {"exit_code", 0},
+                              {"job_dir", options_.job.folder.string()},
+                              {"seconds", took.count()}})))
+    return;
   reporter_.note(fmt::format("All ranks are done, {} after the start", format_duration(took)));
+}
+
+void ProgramWork::fail(const elastic::Failure* first, const std::string& reason, ExitCode code) {
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
+  Json result = Json::object({{"event", "result"},
+                              {"exit_code", static_cast<int>(code)},
+                              {"job_dir", options_.job.folder.string()},
+                              {"seconds", took.count()},
+                              {"reason", reason}});
+  if (first) {
+    Json lines = Json::array();
+    for (const std::string& line : first->last_lines) lines.push_back(line);
+    result["first_failure"] = Json::object({{"host", first->host},
+                                            {"rank", first->rank >= 0 ? Json(first->rank) : Json()},
+                                            {"reason", first->reason},
+                                            {"last_lines", std::move(lines)}});
+  }
+  tell_json(result);
 }
 
 std::string ProgramWork::first_signal_words() const {

@@ -26,6 +26,7 @@ class ProgramWork final : public JobWork {
   bool shows_output() const override { return !options_.quiet_ranks; }
   void show_output(const std::string& worker, std::string_view line) override;
   void end() override;
+  void fail(const elastic::Failure* first, const std::string& reason, ExitCode code) override;
   std::string first_signal_words() const override;
   bool keeps() const override { return false; }
   std::string what_next() const override;

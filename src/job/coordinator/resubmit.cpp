@@ -60,13 +60,15 @@ std::vector<std::string> slurm_job(const config::JobOptions& options, bool chose
 }
 
 // Environment and command go through a file: a scheduler shows the data of a job to every user.
-Path write_submission(const JobFolder& folder) {
+Path write_submission(const config::JobOptions& options) {
+  const JobFolder folder{options.folder};
   make_folder(folder.path);
   const Path file = std::filesystem::absolute(folder.path) /
                     fmt::format("submitted_{}.json", to_hex(unpredictable_bytes(kNameBytes)));
-  const Json json = Json::object({{"command", words_to_json(this_command())},
-                                  {"environment", words_to_json(own_environment())},
-                                  {"folder", words_to_json({std::filesystem::current_path().string()})}});
+  const Json json =
+      Json::object({{"command", words_to_json(this_command())},
+                    {"environment", words_to_json(submitted_environment(own_environment(), options.environment))},
+                    {"folder", words_to_json({std::filesystem::current_path().string()})}});
   write_file_atomic(file, json.dump(), kOwnerOnly);
   return file;
 }
@@ -213,7 +215,7 @@ ExitCode run_under_scheduler(const config::JobOptions& options, bool chose_numbe
   watch_stop_signals(2);
   if (options.launcher == config::Launcher::slurm) return run_job_of(slurm_job(options, chose_number), SIGHUP, options);
   check_grid(options);
-  const Path submission = write_submission({options.folder});
+  const Path submission = write_submission(options);
   reporter.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));
   const ExitCode code = run_job_of(grid_job(options, submission), SIGTERM, options);
   std::error_code ignored;

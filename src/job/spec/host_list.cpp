@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <fstream>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
@@ -16,6 +17,7 @@ namespace dtrain::job {
 namespace {
 
 constexpr std::chrono::seconds kListDeadline{30};
+constexpr std::size_t kLongestHostFile = 8 << 20;  // some hundred thousand hosts
 
 elastic::HostList parsed(const Path& file, const std::string& text) {
   elastic::HostList list = elastic::parse_host_file(text);
@@ -38,8 +40,18 @@ std::string first_hosts(const std::string& text, std::size_t count) {
 }
 
 std::string text_of_host_file(const Path& file) {
-  if (file_exists(file)) return read_file(file);
-  throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
+  if (!file_exists(file)) {
+    throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
+  }
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(kLongestHostFile + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (stream.bad() || !stream.is_open()) return read_file(file);  // says why
+  if (text.size() <= kLongestHostFile && text.find('\0') == text.npos) return text;
+  throw UsageError(
+      fmt::format("--hostfile {}: this is no text of at most {} MiB", file.string(), kLongestHostFile >> 20),
+      "give a file with one host a line");
 }
 
 // The first -n hosts of `source`; all of them if the user gave no number.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -35,6 +36,18 @@ constexpr std::array<std::string_view, 13> kTravelling = {"DTRAIN_",
                                                           "ONEDNN_",
                                                           "DNNL_"};
 
+// What a program needs to be found and to start as it would here; no credentials.
+constexpr std::array<std::string_view, 12> kSubmitted = {
+    "PATH=",        "LD_LIBRARY_PATH=", "PYTHONPATH=", "PYTHONHOME=", "LANG=", "LC_",
+    "VIRTUAL_ENV=", "CONDA_PREFIX=",    "TERM=",       "NO_COLOR=",   "XDG_",  "AWS_PROFILE="};
+
+void append_chosen(const std::vector<std::string>& from, std::span<const std::string_view> leads,
+                   std::vector<std::string>& to) {
+  std::ranges::copy_if(from, std::back_inserter(to), [&](const std::string& variable) {
+    return std::ranges::any_of(leads, [&](std::string_view lead) { return variable.starts_with(lead); });
+  });
+}
+
 bool same_file_system(const Path& one, const Path& other) {
   struct stat of_one {
   }, of_other{};
@@ -46,10 +59,15 @@ bool same_file_system(const Path& one, const Path& other) {
 std::vector<std::string> travelling_environment(const std::vector<std::string>& own,
                                                 const std::vector<std::string>& chosen) {
   std::vector<std::string> variables;
-  std::ranges::copy_if(own, std::back_inserter(variables), [](const std::string& variable) {
-    return std::ranges::any_of(kTravelling, [&](std::string_view lead) { return variable.starts_with(lead); });
-  });
+  append_chosen(own, kTravelling, variables);
   return with_variables(std::move(variables), chosen);
+}
+
+std::vector<std::string> submitted_environment(const std::vector<std::string>& own,
+                                               const std::vector<std::string>& chosen) {
+  std::vector<std::string> variables;
+  append_chosen(own, kSubmitted, variables);
+  return with_variables(std::move(variables), travelling_environment(own, chosen));
 }
 
 SyncedFolder synced_folder(const config::JobOptions& options, const JobFolder& folder) {

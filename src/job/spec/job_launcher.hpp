@@ -45,5 +45,8 @@ void take_along(const SyncedFolder& sync, const JobFolder& folder, launcher::Ssh
 // --env names.
 std::vector<std::string> travelling_environment(const std::vector<std::string>& own,
                                                 const std::vector<std::string>& chosen);
+// The same with what the command itself needs to start again on a host that a scheduler chooses.
+std::vector<std::string> submitted_environment(const std::vector<std::string>& own,
+                                               const std::vector<std::string>& chosen);
 
 }  // namespace dtrain::job

@@ -1,7 +1,8 @@
 """A rank that writes who it is to FOLDER/GENERATION-RANK.json and goes on until FOLDER/end is there.
 
 Each signal that asks it to end is written to FOLDER/signals; `stubborn` goes on after it. `orphan` starts a descendant
-in a session of its own, which ignores every such signal; `bare-orphan` one with nothing in its environment.
+in a session of its own, which ignores every such signal; `bare-orphan` one with nothing in its environment. `saves` says
+after SIGHUP that its state is saved, `forgets` does nothing then.
 """
 
 import json
@@ -18,6 +19,11 @@ ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 def heard(number, _frame):
     with open(folder / "signals", "a", encoding="ascii") as file:
         file.write(f"{os.environ['RANK']} {number}\n")
+    if number == signal.SIGHUP and "forgets" in wishes:
+        return
+    if number == signal.SIGHUP and "saves" in wishes:
+        pathlib.Path(os.environ["DTRAIN_SAVED_FILE"]).touch()
+        return
     if "stubborn" not in wishes:
         sys.exit(0)
 

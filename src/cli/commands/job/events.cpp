@@ -58,6 +58,12 @@ std::string details_of(const Json& event) {
   return fmt::format("{} [{}]", join(facts, " "), join(durations, ", "));
 }
 
+Json with_schema(const char* schema, const Json& fields) {
+  Json row = Json::object({{"schema", schema}});
+  for (const auto& [key, value] : fields.as_object()) row[key] = value;
+  return row;
+}
+
 void answer_events(const job::JobFolder& job, Reporter& reporter) {
   const std::vector<Json> events = elastic::read_events(job.events());
   if (events.empty()) {
@@ -66,7 +72,7 @@ void answer_events(const job::JobFolder& job, Reporter& reporter) {
   }
   for (const Json& event : events) {
     if (reporter.json()) {
-      reporter.answer_json(event);
+      reporter.answer_json(with_schema("dtrain.event/1", event));
     } else {
       reporter.answer(fmt::format("{}  {:<18}{}", clock_of(event.at("time").as_string()), event.at("event").as_string(),
                                   details_of(event)));
@@ -85,7 +91,8 @@ void answer_ledger(const job::JobFolder& job, Reporter& reporter) {
     if (reporter.json()) {
       Json samples = Json::array();
       for (std::uint32_t id : ids) samples.push_back(id);
-      reporter.answer_json(Json::object({{"epoch", step.first}, {"step", step.second}, {"samples", samples}}));
+      reporter.answer_json(with_schema(
+          "dtrain.ledger/1", Json::object({{"epoch", step.first}, {"step", step.second}, {"samples", samples}})));
     } else {
       reporter.answer(fmt::format("epoch {} step {}: {}", step.first, step.second, fmt::join(ids, " ")));
     }

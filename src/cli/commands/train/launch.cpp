@@ -1,4 +1,12 @@
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
 
 #include "cli/command.hpp"
 #include "config/launch_options.hpp"
@@ -8,8 +16,19 @@
 namespace dtrain::cli {
 namespace {
 
+// A folder of this launch alone, so that its files do not fill the current folder.
+Path new_job_folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "dtrain-launch-XXXXXX").string();
+  if (::mkdtemp(name.data())) return name;
+  throw Error(fmt::format("{}: cannot make a job folder: {}", name, std::strerror(errno)), "give one with --job-dir");
+}
+
 ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, Reporter& reporter) {
-  const config::LaunchOptions options = config::settled(given, set);
+  config::LaunchOptions options = config::settled(given, set);
+  if (options.job_folder_is_open) {
+    options.job.folder = new_job_folder();
+    reporter.note(fmt::format("The job folder is {}", options.job.folder.string()));
+  }
   const job::JobStart start{options.job, set.chosen("num-workers"), false};
   return job::run_job(
       start,

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <tuple>
 
@@ -35,6 +36,14 @@ TEST(AskProgram, WaitsForTheProgramButNotForWhatItLeftBehind) {
 TEST(AskProgram, GivesNothingWhereTheTimeIsOver) { EXPECT_FALSE(try_asking(shell("sleep 300"), 50ms)); }
 
 TEST(AskProgram, EndsOneThatWritesWithoutEnd) { EXPECT_FALSE(try_asking(shell("while :; do echo more; done"), 300s)); }
+
+TEST(AskProgram, PassesNoCredentials) {
+  ::setenv("DTRAIN_TEST_SECRET", "s3cret", 1);
+  const ProgramAnswer answer = ask_program({"/usr/bin/env"});
+  ::unsetenv("DTRAIN_TEST_SECRET");
+  EXPECT_EQ(answer.output.find("s3cret"), answer.output.npos);
+  EXPECT_NE(answer.output.find("PATH="), answer.output.npos);
+}
 
 TEST(AskProgram, NamesTheProgramThatIsNotThereOrTooSlow) {
   EXPECT_THROW(std::ignore = ask_program({"/nowhere/at/all"}), Error);

@@ -11,6 +11,13 @@ namespace {
 using namespace std::chrono_literals;
 using Strings = std::vector<std::string>;
 
+TEST(SubmittedEnvironment, HoldsWhatTheCommandNeedsAndNoCredentials) {
+  const std::vector<std::string> own = {
+      "PATH=/bin", "AWS_SECRET_ACCESS_KEY=s", "AWS_SESSION_TOKEN=t", "GITHUB_TOKEN=g", "DTRAIN_X=1", "LC_ALL=C"};
+  EXPECT_EQ(submitted_environment(own, {"MINE=2"}),
+            (std::vector<std::string>{"PATH=/bin", "LC_ALL=C", "DTRAIN_X=1", "MINE=2"}));
+}
+
 TEST(TravellingEnvironment, IsThatOfDtrainAndOfItsLibrariesAlone) {
   const Strings own = {"HOME=/root", "DTRAIN_X=1", "AWS_SECRET_ACCESS_KEY=s", "OMP_NUM_THREADS=2", "PATH=/bin"};
   EXPECT_EQ(travelling_environment(own, {}), (Strings{"DTRAIN_X=1", "OMP_NUM_THREADS=2"}));

@@ -1,0 +1,53 @@
+"""What cannot run is refused at once, with the reason."""
+
+import json
+import resource
+import subprocess
+import time
+
+
+def refused(world, *arguments, before=None, **more) -> str:
+    begin = time.monotonic()
+    answer = subprocess.run(world.command(["launch", *arguments, "--", "true"]), cwd=world.folder, env=world.environment,
+                            capture_output=True, text=True, timeout=60, preexec_fn=before, check=False, **more)
+    assert answer.returncode == 2 and "hint:" in answer.stderr, answer.stderr
+    assert time.monotonic() - begin < 10, "it took too long to refuse"
+    return answer.stderr
+
+
+def test_too_many_ranks(world):
+    """-n 2000 on one machine."""
+    assert "2000 ranks on this machine" in refused(world, "-n", 2000)
+
+
+def test_too_few_open_files(world):
+    """ulimit -n 16: the limit is named, and the number that would do."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+    said = refused(world, "-n", 2, before=limit)
+    assert "may open 16 files" in said and "ulimit -n 64" in said, said
+
+
+def test_a_host_file_without_end(world):
+    """--hostfile /dev/full, /dev/zero: no text."""
+    for file in ("/dev/full", "/dev/zero"):
+        assert f"--hostfile {file}: this is no text" in refused(world, "--hostfile", file)
+
+
+def test_the_current_folder_stays_clean(world):
+    """Without --job-dir the files of a job on this machine go to a folder of their own, which is named."""
+    answer = world.run("launch", "-n", 2, "--", "true")
+    assert "The job folder is /" in answer.stderr, answer.stderr
+    assert not list(world.folder.iterdir()), list(world.folder.iterdir())
+
+
+def test_the_result_as_json(world):
+    """launch --json ends with a result, also of a failure; events --json names its schema."""
+    rows = [json.loads(line) for line in world.launch("true", options=["--json"], name="good").stdout.splitlines()]
+    assert rows[-1]["schema"] == "dtrain.launch/1" and rows[-1]["event"] == "result" and rows[-1]["exit_code"] == 0, rows
+    answer = world.launch("sh", "-c", "echo why; exit 7", options=["--json", "--no-output"], name="bad", check=False)
+    result = next(row for row in map(json.loads, answer.stdout.splitlines()) if row.get("event") == "result")
+    assert (result["schema"], result["exit_code"], result["first_failure"]["rank"]) == ("dtrain.launch/1", 7, 0), result
+    assert result["first_failure"]["last_lines"] == ["why"], result
+    events = [json.loads(line) for line in world.run("events", "--job-dir", world.folder / "bad", "--json").stdout.splitlines()]
+    assert {event["schema"] for event in events} == {"dtrain.event/1"}, events
