@@ -86,7 +86,8 @@ def test_says_what_is_wrong(world: Cluster):
     slurm(world)
     job = without_hosts(world.job(launcher="slurm", arguments=["-n", 2, "--queue", "nope"])).start()
     assert job.wait() == 1
-    assert "invalid partition specified: nope" in job.said()
+    assert "dtrain: Slurm does not run the job: invalid partition specified: nope" in job.said(), job.said()
+    assert "salloc: error" not in job.said() and "hint: `sinfo -s`" in job.said(), job.said()
 
 
 def test_launches_any_program(world: Cluster):

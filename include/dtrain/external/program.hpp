@@ -38,7 +38,8 @@ struct Program {
   std::string job{};  // a name of this run of the job, the same on all ranks
 };
 
-// Whether a word of the command line with the file that it names, or the module of `python -m`, holds all of these words.
+// Whether a word of the command line with the file that it names, or the module of `python -m`, holds all of these
+// words.
 bool mentions(const std::vector<std::string>& command, const std::vector<std::string_view>& words);
 
 Json to_json(const Program& program);

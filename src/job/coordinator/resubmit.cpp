@@ -13,6 +13,7 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/json_words.hpp>
+#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/signals.hpp>
@@ -24,6 +25,7 @@
 #include "job/spec/host_list.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/job_launcher.hpp"
+#include "scheduler_words.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -37,6 +39,10 @@ constexpr unsigned kOwnerOnly = 0600;
 
 std::string folders() { return environment("PATH").value_or(""); }
 
+// salloc hands its standard error to the command. Its own words come to this process instead, so the command gets the
+// user's at descriptor 3.
+constexpr const char* kOwnErrors = "if [ -e /proc/self/fd/3 ]; then exec \"$@\" 2>&3 3>&-; fi; exec \"$@\"";
+
 std::vector<std::string> this_command() {
   std::vector<std::string> command = launcher::program_by_path();
   const std::vector<std::string> arguments = own_arguments();
@@ -49,7 +55,9 @@ std::vector<std::string> slurm_job(const config::JobOptions& options, bool chose
   launcher::SchedulerJob job{.program = launcher::find_program("salloc", folders(), kSlurmHint),
                              .count = options.hosts,
                              .queue = options.queue,
-                             .command = this_command()};
+                             .command = {"/bin/sh", "-c", kOwnErrors, "sh"}};
+  const std::vector<std::string> command = this_command();
+  job.command.insert(job.command.end(), command.begin(), command.end());
   if (options.hostfile) {
     for (const auto& host : choose_hosts(options, chose_number, false).list.hosts) {
       job.hosts.push_back(host.host);
@@ -98,11 +106,36 @@ void check_grid(const config::JobOptions& options) {
   }
 }
 
-pid_t start(const std::vector<std::string>& words, int death_signal) {
+// Slurm's words so far; those of Grid Engine go to the user's standard error directly.
+class SchedulerErrors {
+ public:
+  explicit SchedulerErrors(Reporter& reporter) : reporter_(reporter) {}
+  int descriptor() const { return file_.get(); }
+  const std::vector<std::string>& errors() const { return errors_; }
+
+  void look() {
+    const std::string text = read_file(fmt::format("/proc/self/fd/{}", file_.get()));
+    const std::size_t end = text.rfind('\n') + 1;
+    if (end <= seen_) return;
+    SchedulerWords words = scheduler_words(std::string_view(text).substr(seen_, end - seen_));
+    seen_ = end;
+    for (const std::string& note : words.notes) reporter_.note(note);
+    errors_.insert(errors_.end(), words.errors.begin(), words.errors.end());
+  }
+
+ private:
+  Reporter& reporter_;
+  FileDescriptor file_ = memory_file();
+  std::size_t seen_ = 0;
+  std::vector<std::string> errors_;
+};
+
+pid_t start(const std::vector<std::string>& words, int death_signal, const SchedulerErrors* errors) {
   Spawn child = spawn_of(words);
   child.environment = own_environment();
   child.output = STDOUT_FILENO;
-  child.error = STDERR_FILENO;
+  child.error = errors ? errors->descriptor() : STDERR_FILENO;
+  if (errors) child.extra = STDERR_FILENO;
   child.group = Spawn::Group::session;  // Ctrl-C on the terminal reaches this process alone
   child.death_signal = death_signal;
   return spawn(child);
@@ -159,21 +192,27 @@ bool has_ended_well(const JobFolder& folder, std::uint64_t term_before) {
   return false;
 }
 
-int wait_for(pid_t process, const JobFolder& folder) {
+int wait_for(pid_t process, const JobFolder& folder, SchedulerErrors* errors) {
   Stopper stopper(folder, process);
   while (!has_ended(process)) {
     stopper.look();
+    if (errors) errors->look();
     std::this_thread::sleep_for(kLook);
   }
   return wait_for_end(process).shell_code();
 }
 
-ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, const config::JobOptions& options) {
+ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, const config::JobOptions& options,
+                    SchedulerErrors* errors) {
   const JobFolder folder{options.folder};
   const std::uint64_t term_before = last_term(folder);
-  const auto code = static_cast<ExitCode>(wait_for(start(words, death_signal), folder));
+  const auto code = static_cast<ExitCode>(wait_for(start(words, death_signal, errors), folder, errors));
+  if (errors) errors->look();
   if (code == ExitCode::resumable || (code == ExitCode::ok && has_ended_well(folder, term_before))) return code;
   if (stop_signal() != 0) throw Interrupted(stop_signal(), "the scheduler's job was ended");
+  if (code != ExitCode::ok && errors && !errors->errors().empty() && last_term(folder) == term_before) {
+    throw Error(scheduler_failure(errors->errors()), scheduler_hint(errors->errors()));
+  }
   if (code != ExitCode::ok) return code;
   throw Error("the scheduler's job ended before the training did",
               "with --model-prefix, the same command with --resume goes on from the last checkpoint");
@@ -213,11 +252,14 @@ ExitCode run_under_scheduler(const config::JobOptions& options, bool chose_numbe
                      "leave it out, and submit the command as a batch script (sbatch, qsub) to let it outlive you");
   }
   watch_stop_signals(2);
-  if (options.launcher == config::Launcher::slurm) return run_job_of(slurm_job(options, chose_number), SIGHUP, options);
+  if (options.launcher == config::Launcher::slurm) {
+    SchedulerErrors errors(reporter);
+    return run_job_of(slurm_job(options, chose_number), SIGHUP, options, &errors);
+  }
   check_grid(options);
   const Path submission = write_submission(options);
   reporter.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));
-  const ExitCode code = run_job_of(grid_job(options, submission), SIGTERM, options);
+  const ExitCode code = run_job_of(grid_job(options, submission), SIGTERM, options, nullptr);
   std::error_code ignored;
   std::filesystem::remove(submission, ignored);
   return code;
