@@ -82,12 +82,12 @@ void AgentLink::deliver(const std::string& frame, elastic::WorkerSession& sessio
 }
 
 void AgentLink::note_stop(const elastic::Stop& message) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stop_reason_ = message.reason;
 }
 
 std::string AgentLink::stop_reason() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stop_reason_;
 }
 
