@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <dtrain/base/environment.hpp>
@@ -75,10 +77,21 @@ int end_by_signal(int signal) {
   return 128 + signal;
 }
 
+std::string hint_of(const std::error_code& code) {
+  if (code == std::errc::too_many_symbolic_link_levels) return "links lead to each other there: name the file itself";
+  if (code == std::errc::filename_too_long) return "choose a shorter name";
+  if (code == std::errc::permission_denied) return "choose a file or folder that you may use";
+  if (code == std::errc::no_such_file_or_directory) return "go to a folder that exists: cd";
+  if (code == std::errc::resource_unavailable_try_again)
+    return "a limit on processes, threads or memory (ulimit -u, -v, or of the container) may be too low";
+  return "";
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past a limit then fails with EFBIG, and nothing half written stays
   try {
     return static_cast<int>(dispatch(given));
   } catch (const Interrupted& stop) {
@@ -93,6 +106,12 @@ int run(int argc, char** argv) {
     return static_cast<int>(error.exit_code());
   } catch (const std::bad_alloc&) {
     report(given, Error("out of memory", "use a smaller --batch-size or network"));
+  } catch (const std::filesystem::filesystem_error& error) {
+    report(given, Error(fmt::format("{}: {}", error.path1().empty() ? "the current folder" : error.path1().string(),
+                                    error.code().message()),
+                        hint_of(error.code())));
+  } catch (const std::system_error& error) {
+    report(given, Error(fmt::format("the system refused: {}", error.code().message()), hint_of(error.code())));
   } catch (const std::exception& error) {
     report(given, Error(fmt::format("unexpected: {}", error.what())));
   }

@@ -34,7 +34,8 @@ std::optional<Path> user_config() {
 }
 
 void read_config(std::vector<ConfigFile>& files, config::Source source, const Path& path) {
-  if (!std::filesystem::exists(path)) return;
+  std::error_code unreachable;  // as by a home folder that this user may not read: there is no configuration then
+  if (!std::filesystem::exists(path, unreachable)) return;
   files.push_back({source, path.string(), config::parse_config(read_file(path), path.string())});
 }
 

@@ -15,6 +15,11 @@ class GrowingFile {
 
   // Throws Error when it cannot be opened.
   explicit GrowingFile(Path path);
+  GrowingFile(const GrowingFile&) = delete;
+  ~GrowingFile();
+  // Keeps at least so many bytes of the disk for what will be appended, where the file system can: they can then be
+  // written after others filled it, and are not lost with this process. Returned at the end of this object.
+  void reserve(std::uint64_t bytes);
   // Throws Error when not all of it is written: the rest is kept, up to `kKept` bytes in all; what exceeds them is
   // lost.
   void append(std::string_view text);
@@ -28,11 +33,13 @@ class GrowingFile {
 
  private:
   void open();
+  void reserve_ahead();
 
   const Path path_;
   FileDescriptor file_;
   std::string kept_;
   bool ends_within_a_line_ = false;
+  std::uint64_t reserve_ = 0, reserved_to_ = 0;  // wanted beyond the end; position in the file
 };
 
 }  // namespace dtrain

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/thread_error.hpp>
 
 namespace dtrain {
 
@@ -21,7 +22,11 @@ class OrderedWork {
  public:
   OrderedWork(std::size_t count, int threads, const Make& make, const Take& take)
       : count_(count), make_(make), take_(take), slots_(static_cast<std::size_t>(threads) * 8) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {  // those that are there share the work
+      if (threads_.empty()) throw no_thread("that works on the items", error);
+    }
   }
   ~OrderedWork() {
     {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -13,11 +14,15 @@
 
 namespace dtrain {
 
-// Calls work() on this many threads; the caller's thread is one of them. `work` must not throw.
+// Calls work() on this many threads, or on as many as the system gives; the caller's thread is one of them. `work` must
+// not throw.
 template <typename Work>
 void run_on_threads(std::size_t count, const Work& work) {
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work);
+  try {
+    for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // a limit on processes or memory: those that are there share the work
+  }
   work();
 }
 

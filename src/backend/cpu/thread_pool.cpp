@@ -4,13 +4,22 @@
 
 #include <utility>
 
+#include <dtrain/base/thread_error.hpp>
+
 namespace dtrain::backend::cpu {
 
 ThreadPool::ThreadPool(int threads) {
-  for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { serve(thread); });
+  try {
+    for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { serve(thread); });
+  } catch (const std::system_error& error) {
+    stop();
+    throw no_thread("that computes", error);
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const MutexLock lock(mutex_);
     while (busy_ > 0) changed_.wait(mutex_);

@@ -33,6 +33,7 @@ class ThreadPool {
   }
 
  private:
+  void stop();  // ends and joins the threads
   void serve(int thread);
 
   Mutex mutex_;

@@ -19,6 +19,7 @@ constexpr std::size_t kBufferSize = 1 << 20;
 [[noreturn]] void fail(std::string_view action, const Path& path, int error) {
   std::string hint;
   if (error == ENOSPC || error == EDQUOT) hint = "free some space there or choose another folder";
+  if (error == EFBIG) hint = "the file system or a limit (ulimit -f) allows no larger file";
   if (error == EACCES || error == EROFS) hint = "choose a folder that you may write to";
   throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
 }
@@ -113,7 +114,7 @@ AtomicFile::AtomicFile(Path path, unsigned permissions) : path_(std::move(path))
   temporary_ += fmt::format(".tmp.{}", ::getpid());
   // One that a process of the same number left behind may have other permissions.
   ::unlink(temporary_.c_str());
-  fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, permissions));
+  fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, permissions));
   if (!fd_) fail("create", path_, errno);
 }
 

@@ -28,6 +28,27 @@ GrowingFile::GrowingFile(Path path) : path_(std::move(path)) {
   ends_within_a_line_ = last != '\n';
 }
 
+// Blocks beyond the end of the file are given back by cutting it where it ends.
+GrowingFile::~GrowingFile() {
+  if (!file_ || reserved_to_ == 0) return;
+  const off_t size = ::lseek(file_.get(), 0, SEEK_END);
+  if (size >= 0) [[maybe_unused]]
+    const int result = ::ftruncate(file_.get(), size);
+}
+
+void GrowingFile::reserve(std::uint64_t bytes) {
+  reserve_ = bytes;
+  reserve_ahead();
+}
+
+// Where the disk is full or the file system cannot, there is no reserve, and append() keeps in memory what it must.
+void GrowingFile::reserve_ahead() {
+  const off_t end = file_ && reserve_ > 0 ? ::lseek(file_.get(), 0, SEEK_END) : -1;
+  if (end < 0 || static_cast<std::uint64_t>(end) + reserve_ / 2 < reserved_to_) return;
+  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, end, static_cast<off_t>(reserve_)) != 0) return;
+  reserved_to_ = static_cast<std::uint64_t>(end) + reserve_;
+}
+
 void GrowingFile::open() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file_) fail("open", path_, errno);
@@ -50,7 +71,7 @@ void GrowingFile::catch_up() {
     if (written < 0 && errno != EINTR) error = errno;
   }
   kept_.erase(0, done);
-  if (error == 0) return;
+  if (error == 0) return reserve_ahead();
   file_ = FileDescriptor();
   fail("write", path_, error);
 }

@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json_without.hpp>
@@ -13,34 +16,119 @@ namespace {
 
 using Parsed = nlohmann::ordered_json;
 
-constexpr int kDeepest = 200;
+constexpr std::size_t kDeepest = 200;
 
-Json from_parsed(const Parsed& value) {
-  switch (value.type()) {
-    case Parsed::value_t::boolean:
-      return Json(value.get<bool>());
-    case Parsed::value_t::number_integer:
-      return Json(value.get<std::int64_t>());
-    case Parsed::value_t::number_unsigned:
-      return Json(value.get<std::uint64_t>());
-    case Parsed::value_t::number_float:
-      return Json(value.get<double>());
-    case Parsed::value_t::string:
-      return Json(value.get<std::string>());
-    case Parsed::value_t::array: {
-      Json::Array items;
-      for (const Parsed& item : value) items.push_back(from_parsed(item));
-      return Json(std::move(items));
-    }
-    case Parsed::value_t::object: {
-      Json object = Json::object();
-      for (const auto& [key, member] : value.items()) object[key] = from_parsed(member);
-      return object;
-    }
-    default:
-      return Json();
+// Builds the document as the parser reads it. Members are appended, and those of the same name are joined at the end of
+// their object, so that the time grows with the length of the text and not with its square.
+class Builder {
+ public:
+  Builder(std::string_view source, std::span<const std::string_view> without) : source_(source), without_(without) {}
+  Json take() { return std::move(root_); }
+
+  bool null() { return add(Json()); }
+  bool boolean(bool value) { return add(Json(value)); }
+  bool number_integer(Parsed::number_integer_t value) { return add(Json(value)); }
+  bool number_unsigned(Parsed::number_unsigned_t value) { return add(Json(value)); }
+  bool number_float(Parsed::number_float_t value, const std::string&) { return add(Json(value)); }
+  bool string(std::string& value) { return add(Json(std::move(value))); }
+  bool binary(Parsed::binary_t&) { return false; }  // not in texts
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_array() { return close(); }
+  bool end_object() {
+    if (skipped_ == 0) join_members(members_of(open_.back().value));
+    return close();
   }
-}
+  bool key(std::string& name) {
+    check_depth();
+    if (skipped_ > 0) return true;
+    const bool unwanted = std::find(without_.begin(), without_.end(), name) != without_.end();
+    skips_next_ = unwanted;
+    open_.back().key = std::move(name);
+    return true;
+  }
+  bool parse_error(std::size_t byte, const std::string&, const nlohmann::detail::exception& error) {
+    constexpr int kParseErrors = 100, kLastParseError = 199;
+    if (error.id < kParseErrors || error.id > kLastParseError)
+      throw DataError(fmt::format("{}: JSON with a number that is out of range", source_));
+    throw DataError(fmt::format("{}: not valid JSON at byte {}", source_, byte));
+  }
+
+ private:
+  struct Open {
+    Json value;
+    std::string key;  // of the member that comes next
+  };
+
+  static Json::Object& members_of(Json& object) { return const_cast<Json::Object&>(object.as_object()); }
+
+  // Values are copied and destroyed recursively, so their depth must not be the author's to choose.
+  void check_depth() const {
+    if (open_.size() + skipped_ > kDeepest)
+      throw DataError(fmt::format("{}: JSON nested more than {} levels deep", source_, kDeepest));
+  }
+
+  bool add(Json value) {
+    check_depth();
+    if (skipped_ > 0 || std::exchange(skips_next_, false)) return true;
+    place(std::move(value));
+    return true;
+  }
+
+  void place(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (Open& outer = open_.back(); outer.value.is_array()) {
+      outer.value.push_back(std::move(value));
+    } else {
+      members_of(outer.value).emplace_back(std::move(outer.key), std::move(value));
+    }
+  }
+
+  bool open(Json container) {
+    check_depth();
+    if (skipped_ > 0 || std::exchange(skips_next_, false)) {
+      ++skipped_;
+    } else {
+      open_.push_back({std::move(container), {}});
+    }
+    return true;
+  }
+
+  bool close() {
+    if (skipped_ > 0) {
+      --skipped_;
+      return true;
+    }
+    Json done = std::move(open_.back().value);
+    open_.pop_back();
+    place(std::move(done));
+    return true;
+  }
+
+  // Of several members of a name the first keeps its place and the last its value.
+  static void join_members(Json::Object& members) {
+    std::unordered_map<std::string, std::size_t> places;
+    std::size_t kept = 0;
+    for (Json::Member& member : members) {
+      const auto [place, is_new] = places.try_emplace(member.first, kept);
+      Json::Member& target = members[place->second];
+      if (&target != &member) {
+        target.second = std::move(member.second);
+        if (is_new) target.first = std::move(member.first);
+      }
+      kept += is_new ? 1 : 0;
+    }
+    members.resize(kept);
+  }
+
+  const std::string_view source_;
+  const std::span<const std::string_view> without_;
+  Json root_;
+  std::vector<Open> open_;
+  std::size_t skipped_ = 0;  // containers that are open inside a member that is left out
+  bool skips_next_ = false;  // the value of such a member comes next
+};
 
 Parsed to_parsed(const Json& value) {
   if (value.is_bool()) return value.as_bool();
@@ -54,7 +142,9 @@ Parsed to_parsed(const Json& value) {
   }
   if (value.is_object()) {
     Parsed object = Parsed::object();
-    for (const auto& [key, member] : value.as_object()) object[key] = to_parsed(member);
+    // As in the vector below it: the map would look for each key among all before it, and keys differ already.
+    std::vector<Parsed::object_t::value_type>& members = object.get_ref<Parsed::object_t&>();
+    for (const auto& [key, member] : value.as_object()) members.emplace_back(key, to_parsed(member));
     return object;
   }
   return nullptr;
@@ -77,19 +167,9 @@ Json Json::object(std::initializer_list<Member> members) {
 Json Json::parse(std::string_view text, std::string_view source) { return parse_json_without(text, source, {}); }
 
 Json parse_json_without(std::string_view text, std::string_view source, std::span<const std::string_view> without) {
-  // Values are copied and destroyed recursively, so their depth must not be the author's to choose.
-  const auto keeps = [&](int depth, Parsed::parse_event_t event, Parsed& value) {
-    if (depth > kDeepest) throw DataError(fmt::format("{}: JSON nested more than {} levels deep", source, kDeepest));
-    if (event != Parsed::parse_event_t::key || without.empty()) return true;
-    return std::find(without.begin(), without.end(), value.get_ref<const std::string&>()) == without.end();
-  };
-  try {
-    return from_parsed(Parsed::parse(text, keeps));
-  } catch (const Parsed::parse_error& error) {
-    throw DataError(fmt::format("{}: not valid JSON at byte {}", source, error.byte));
-  } catch (const Parsed::exception&) {
-    throw DataError(fmt::format("{}: JSON with a number that is out of range", source));
-  }
+  Builder builder(source, without);
+  Parsed::sax_parse(text, &builder);
+  return builder.take();
 }
 
 std::string Json::dump(int indent) const {

@@ -8,6 +8,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/thread_error.hpp>
 
 #include "batch_queue.hpp"
 #include "remote/read_ahead.hpp"
@@ -43,6 +44,7 @@ std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
 struct Loader::State {
   State(const Path& rec, LoaderOptions loader_options);
   ~State();
+  void stop();  // tells the threads to end
   std::vector<std::uint32_t> positions_to_come() const;
   void open_batches() DTRAIN_REQUIRES(mutex);
   void work();
@@ -91,10 +93,17 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
       pool(options.memory),
       ahead(file, options.remote.cache_size) {
   check_loader(file, options);
-  for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    stop();
+    throw no_thread("that loads data", error);
+  }
 }
 
-Loader::State::~State() {
+Loader::State::~State() { stop(); }
+
+void Loader::State::stop() {
   {
     const MutexLock lock(mutex);
     stopping = true;

@@ -12,9 +12,18 @@ namespace {
 
 std::string text_of_shape(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
 
+// Header of 2 numbers, then 5 for each box, as `data pack --coco-labels boxes` writes them.
+bool has_boxes(const std::vector<float>& labels) {
+  return labels.size() >= 7 && labels.size() % 5 == 2 && labels[0] == 2 && labels[1] == 5;
+}
+
 std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels,
                            int classes) {
   if (labels.empty()) throw DataError(file.place(position) + " has no label");
+  if (has_boxes(labels)) {
+    throw DataError(file.place(position) + " has boxes for object detection in place of a class",
+                    "pack the pictures with --coco-labels largest to train on the category of the largest box");
+  }
   const float label = labels.front();
   const bool fits = label >= 0 && label < static_cast<float>(classes);
   if (fits && label == static_cast<float>(static_cast<int>(label))) return static_cast<int>(label);

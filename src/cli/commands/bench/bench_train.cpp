@@ -94,6 +94,11 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
   data::LoaderOptions loading = training_loader(data, options.compute.seed);
   config::load_for(*backend, loading);
   data::Loader loader(*data.train, loading);
+  if (loader.size() < static_cast<std::uint32_t>(samples)) {
+    throw UsageError(
+        fmt::format("{}: has {} records, less than the {} of a step", data.train->string(), loader.size(), samples),
+        "choose a smaller --batch-size, or a larger file");
+  }
   BenchResult result;
   result.network = graph.name;
   result.backend = backend->description();

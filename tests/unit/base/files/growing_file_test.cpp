@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <dtrain/base/error.hpp>
@@ -32,6 +33,25 @@ TEST_F(GrowingFileTest, WhatDoesNotFitIsWrittenOnceThereIsRoom) {
   file.append("fourth\n");
   EXPECT_FALSE(file.is_behind());
   EXPECT_EQ(read_file(path_), "first\nsecond\nthird\nfourth\n");
+}
+
+TEST_F(GrowingFileTest, AReserveHoldsDiskBeyondTheEndAndReturnsItAtLast) {
+  constexpr std::int64_t kReserve = 1 << 20;
+  const auto on_disk = [this] {
+    struct stat status {};
+    EXPECT_EQ(::stat(path_.c_str(), &status), 0);
+    return std::int64_t{status.st_blocks} * 512;
+  };
+  {
+    GrowingFile file(path_);
+    file.reserve(kReserve);
+    if (on_disk() == 0) GTEST_SKIP() << "this file system reserves nothing";
+    EXPECT_GE(on_disk(), kReserve);
+    file.append(std::string(kReserve - 100, 'x'));
+    EXPECT_GE(on_disk(), 2 * kReserve - 8192);
+  }
+  EXPECT_EQ(std::filesystem::file_size(path_), static_cast<std::uintmax_t>(kReserve - 100));
+  EXPECT_LE(on_disk(), kReserve + 8192);
 }
 
 TEST_F(GrowingFileTest, ItCatchesUpWithoutAnythingNew) {

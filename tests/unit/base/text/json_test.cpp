@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 
@@ -25,6 +27,22 @@ TEST(Json, DoublesSurviveTheRoundTripBitForBit) {
     const double back = Json::parse(Json(value).dump(), "test").as_number();
     EXPECT_EQ(std::bit_cast<std::uint64_t>(back), std::bit_cast<std::uint64_t>(value)) << value;
   }
+}
+
+TEST(Json, TimeGrowsWithTheLengthOfAnObjectAndNotWithItsSquare) {
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) text += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":0";
+  text += "}";
+  const auto begin = std::chrono::steady_clock::now();
+  const Json json = Json::parse(text, "test");
+  EXPECT_EQ(json.as_object().size(), 100'000u);
+  EXPECT_EQ(json.dump(), text);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST(Json, OfSeveralMembersOfANameTheLastCountsInThePlaceOfTheFirst) {
+  EXPECT_EQ(Json::parse(R"({"a":1,"b":2,"a":{"a":3,"a":4},"c":5,"b":6})", "test").dump(),
+            R"({"a":{"a":4},"b":6,"c":5})");
 }
 
 TEST(Json, NamesTheSourceAndTheByteOfAMistake) {

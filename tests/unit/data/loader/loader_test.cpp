@@ -12,6 +12,7 @@
 #include <dtrain/base/random.hpp>
 #include <dtrain/data/loader.hpp>
 
+#include "common/few_threads.hpp"
 #include "data/temporary_folder.hpp"
 
 namespace dtrain::data {
@@ -360,6 +361,28 @@ TEST(Loader, OptionsOutOfTheirRangeAreNamed) {
   expect_error<UsageError>([&] { Loader(rec, chosen); }, "--pad-size");
   chosen.augment = {.cutout = 7};
   expect_error<UsageError>([&] { Loader(rec, chosen); }, "--cutout 7 is larger than an image of 6x6");
+}
+
+TEST(Loader, RefusesBoxesOfObjectDetectionAsClasses) {
+  TemporaryFolder folder;
+  RecordWriter writer(folder / "x.rec");
+  const std::vector<float> labels{2, 5, 1, 0.1f, 0.1f, 0.5f, 0.5f};
+  writer.add(0, labels, bytes_of(encode_image(noise(3, 8, 0), Encoding::raw)));
+  writer.finish();
+  Loader loader(folder / "x.rec", {.shape = {3, 8, 8}, .classes = 3});
+  loader.start(0, {{0, 1}});
+  expect_error([&] { loader.next(); }, "has boxes for object detection in place of a class");
+}
+
+TEST(Loader, SaysSoWhereTheSystemGivesNoThreads) {
+  TemporaryFolder folder;
+  const Path file = write_records(folder, 6);
+  const FewThreads few;
+  expect_error<Error>(
+      [&] {
+        Loader(file, {.shape = {3, 8, 8}, .classes = 3, .threads = 400});
+      },
+      "cannot start a thread that loads data");
 }
 
 }  // namespace
