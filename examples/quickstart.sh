@@ -22,7 +22,7 @@ main() {
 
   say "4/4 Training ResNet-8 for $epochs epochs"
   "$dtrain" train --network resnet --num-layers 8 --num-epochs $epochs --seed 1 --disp-batches 100 \
-    --model-prefix "$folder/model/shapes" \
+    --model-prefix "$folder/model/shapes" --force \
     --data-train "$folder/data/shapes_train.rec" --data-val "$folder/data/shapes_val.rec" \
     --batch-size 32 --lr 0.1 --lr-schedule one-cycle --max-random-h 0 --max-random-s 0 --max-random-l 0
 

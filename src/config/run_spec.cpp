@@ -97,6 +97,7 @@ static void fields(Fields& each, DataOptions& data) {
   each("validation", data.validation);
   each("image", data.image);
   each("classes", data.classes);
+  each("class_names", data.class_names);
   each("num_examples", data.num_examples);
   each("shuffle_block", data.shuffle_block);
   each("prefetch", data.prefetch);
@@ -184,6 +185,7 @@ static void fields(Fields& each, TrainOptions& train) {
   each("resume", train.resume);
   each("checkpoint_every", train.checkpoint_every);
   each("checkpoint_format", train.checkpoint_format);
+  each("keep_checkpoints", train.keep_checkpoints);
   each("tensorboard", train.tensorboard);
   each("job", train.job);
 }

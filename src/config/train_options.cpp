@@ -72,6 +72,9 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.add("--load-epoch", options.load_epoch, "N", "start from the checkpoint of --model-prefix after epoch N",
           at_least(0));
   set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
+  set.add("--force", options.force, "train again over the checkpoints that --model-prefix has already");
+  set.add("--keep-checkpoints", options.keep_checkpoints, "N",
+          "keep the newest N checkpoints of --model-prefix and remove older ones; 0 keeps all", at_least(0));
   set.add("--checkpoint-every", options.checkpoint_every, "STEPS",
           "number of steps between checkpoints within an epoch; 0 saves only at the end of epochs");
   set.add_choice("--checkpoint-format", options.checkpoint_format, {"safetensors", "mxnet"},
@@ -140,6 +143,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.checkpoint_every_steps = options.checkpoint_every;
   trainer.checkpoint_format =
       options.checkpoint_format == "mxnet" ? train::CheckpointFormat::mxnet : train::CheckpointFormat::safetensors;
+  trainer.keep_checkpoints = options.keep_checkpoints;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.test_views = test_views(options.data, options.top_k);
   trainer.preprocessing = preprocessing_of(options.data);

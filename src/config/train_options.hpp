@@ -32,8 +32,10 @@ struct TrainOptions {
   std::optional<Path> model_prefix;
   std::optional<int> load_epoch;
   bool resume = false;
+  bool force = false;  // train over the checkpoints of a run before
   std::uint64_t checkpoint_every = 0;
   std::string checkpoint_format = "safetensors";
+  int keep_checkpoints = 0;  // 0: all
   std::optional<Path> tensorboard;
 
   JobOptions job;

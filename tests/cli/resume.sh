@@ -55,7 +55,7 @@ run train "${training[@]}" --model-prefix n/every --resume
 check "a checkpoint inside an epoch can be resumed" says "epoch 0, step 7"
 check "resuming inside an epoch does not change a bit" same "$(hash n/every)" "$whole"
 
-run train "${training[@]}" --model-prefix m/two --load-epoch 1
+run train "${training[@]}" --model-prefix m/two --load-epoch 1 --force
 check "--load-epoch begins with that checkpoint" says 'Loaded model "m/two-0001"'
 check "--load-epoch trains the epochs after it" says "Epoch[1] Train-accuracy="
 run train "${training[@]}" --model-prefix m/two --load-epoch 9

@@ -4,10 +4,11 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 
 from runner import Skip
-from world import World, eventually
+from world import World, eventually, send_signal
 
 
 @contextlib.contextmanager
@@ -99,12 +100,51 @@ def test_checkpoints_without_room(world: World):
         complaint = eventually(lambda: next((line for line in job.said().splitlines() if "checkpoint not saved" in line), ""),
                                "one is not", job=job)
         assert "No space left on device" in complaint and "the last good one is" in complaint, complaint
-        kept = complaint.split("the last good one is ")[1].strip()
+        kept = complaint.split("the last good one is ")[1].split(" (")[0]
         world.run("inspect", kept)
         (disk / "ballast").unlink()
         saved = job.said().count("Saved checkpoint")
         eventually(lambda: job.said().count("Saved checkpoint") > saved, "the next one is saved", job=job)
         job.stop()
+
+
+def test_stop_without_room(world: World):
+    """Stopped while there is no room for checkpoints, a job fails and names what is lost."""
+    job = world.job(boundary="step")
+    disk = world.folder / "disk"
+    with small_disk(disk, "8m"):
+        use_prefix(job, disk / "m")
+        job.start().wait_running()
+        fill(disk / "ballast")
+        job.wait_steps(3)
+        world.run("stop", "--job-dir", job.folder)
+        assert job.wait() == 1
+        assert "are lost" in job.said() and "No space left on device" in job.said(), job.said()
+
+
+def test_no_room_for_checkpoints_at_the_start(world: World):
+    """A job whose checkpoints have no room is refused before anything is trained."""
+    job = world.job()
+    disk = world.folder / "disk"
+    with small_disk(disk, "4m"):
+        fill(disk / "ballast")
+        use_prefix(job, disk / "m")
+        assert job.start().wait() == 1
+        assert "No space left on device" in job.said() and "hint:" in job.said(), job.said()
+
+
+def test_ledger_of_a_worker_that_is_killed_without_room(world: World):
+    """What a killed worker consumed while the job folder was full is in the ledger."""
+    job = world.job(hosts=2)
+    with small_disk(job.folder, "12m"):
+        job.start().wait_running()
+        fill(job.folder / "ballast")
+        job.wait_steps(5)
+        send_signal(job.training()["w2"], signal.SIGKILL)
+        job.wait_steps(5)
+        (job.folder / "ballast").unlink()
+        job.wait_steps(5).stop()
+        job.expect_exactly_once(json.loads(world.run("inspect", job.prefix, "--json").stdout)["epoch"])
 
 
 def test_read_only_for_a_while(world: World):

@@ -63,6 +63,20 @@ struct CheckpointName {
 // Returns the path of the .safetensors file. Tensors first, manifest last: a checkpoint exists once its manifest does.
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store = {});
 
+// Makes the folder of the prefix and writes and removes a small file there; behind a URL, lists what is there. Throws
+// Error where checkpoints could not be written.
+void try_prefix(const Path& prefix, const SharedStore& store = {});
+
+// Removes the files of a checkpoint, its manifest first. Throws Error.
+void remove_checkpoint(const CheckpointName& name, const SharedStore& store = {});
+
+// Whether the file on this machine is the manifest of a checkpoint, or its tensors beside it.
+bool is_checkpoint_file(const Path& file);
+
+// Tensors of the prefix that have no manifest, and so are no checkpoint. A save that a crash cut off between its two
+// files does not count. Of a folder only; none behind a URL.
+std::vector<Path> orphaned_tensors(const Path& prefix);
+
 // Verifies every tensor's hash; DataError names the first that differs. Where there is no manifest it reads
 // PREFIX-symbol.json + PREFIX-0001.params as import_mxnet does (dtrain/train/export.hpp), which needs `image`.
 Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image = {},

@@ -1,8 +1,10 @@
-// What an Observer hears, as values and as JSON: {"event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning",
-// ...}. The worker that speaks for the job forwards it so, and the process that writes the job's log replays it.
+// What an Observer hears, as values and as JSON: {"event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning" |
+// "lost", ...}. The worker that speaks for the job forwards it so, and the process that writes the job's log replays
+// it.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -19,7 +21,10 @@ struct SavedReport {
 struct WarningReport {
   std::string text;
 };
-using ReportEvent = std::variant<StepReport, EpochReport, EvaluationReport, SavedReport, WarningReport>;
+struct LostReport {
+  std::string text;
+};
+using ReportEvent = std::variant<StepReport, EpochReport, EvaluationReport, SavedReport, WarningReport, LostReport>;
 
 void tell(Observer& observer, const ReportEvent& event);
 
@@ -40,6 +45,7 @@ class EventObserver : public Observer {
   void on_evaluation(const EvaluationReport& report) final { on_event(report); }
   void on_checkpoint(const Path& path) final { on_event(SavedReport{path}); }
   void on_warning(const std::string& text) final { on_event(WarningReport{text}); }
+  void on_lost(const std::string& text) final { on_event(LostReport{text}); }
 };
 
 // The worker's end: hands everything to the membership, which must outlive this.
@@ -53,8 +59,8 @@ class ReportForwarder final : public EventObserver {
 };
 
 // The log's end: passes on what is news, so that what two ranks reported one after the other is heard once, in order.
-// Checkpoints and warnings carry no date: they are as new as the step, epoch or evaluation that was reported before
-// them. The observer must outlive this.
+// A file is news once. Warnings carry no date: they are as new as the step, epoch or evaluation that was reported
+// before them. The observer must outlive this.
 class OnlyNews final : public EventObserver {
  public:
   explicit OnlyNews(Observer& observer) : observer_(observer) {}
@@ -67,6 +73,7 @@ class OnlyNews final : public EventObserver {
   Observer& observer_;
   std::optional<std::tuple<std::uint32_t, std::uint64_t>> last_step_;  // epoch, step
   std::optional<std::uint32_t> last_epoch_, last_evaluation_;
+  std::set<Path> saved_;
   std::optional<std::string> last_warning_;
   bool fresh_ = true;  // whether the last event with a date was news
 };

@@ -55,6 +55,8 @@ class Observer {
   virtual void on_evaluation(const EvaluationReport& report) = 0;
   virtual void on_checkpoint(const Path& file) = 0;
   virtual void on_warning(const std::string& text) = 0;
+  // The run ends, and its last weights are saved nowhere: what is lost and why.
+  virtual void on_lost(const std::string& text) = 0;
 };
 
 // For observers of a few kinds of reports: ignores all of them. An observer that passes reports on derives from
@@ -67,6 +69,7 @@ class IgnoringObserver : public Observer {
   void on_evaluation(const EvaluationReport&) override {}
   void on_checkpoint(const Path&) override {}
   void on_warning(const std::string&) override {}
+  void on_lost(const std::string&) override {}
 };
 
 // Which samples this worker consumed, for train/ledger.hpp.
@@ -98,6 +101,9 @@ struct TrainerOptions {
   std::optional<Path> checkpoint_prefix;
   std::uint64_t checkpoint_every_steps = 0;  // 0: only at the end of epochs
   CheckpointFormat checkpoint_format = CheckpointFormat::safetensors;
+  int keep_checkpoints = 0;  // the newest so many stay; 0: all
+  // How long the end of a run waits for room to save its last weights.
+  std::chrono::milliseconds save_patience{10'000};
   SharedStore store{};  // for a prefix that is a URL, as in train/checkpoint.hpp
   int evaluation_block = 128;
   TestViews test_views;
@@ -127,7 +133,8 @@ struct TrainResult {
   Ended ended = Ended::done;
   Cursor cursor;
   std::optional<EvaluationReport> evaluation;  // the last one
-  bool saved = false;                          // stopped: this worker's checkpoint of `cursor` is on disk
+  bool saved = false;                          // this worker's checkpoint of `cursor` is on disk
+  std::string lost;                            // what could not be saved and why; empty: nothing was lost
   std::string reason;                          // removed, stopped: for the user; may be empty
 };
 
@@ -135,7 +142,9 @@ struct TrainResult {
 // `start` or fresh weights of options.seed, unless other ranks are further: then their state is received. `validation`
 // may be null. Throws PeerLost where the membership does not survive one, Error when the loss is not finite (naming
 // step and learning rate; nothing of that step is saved) or when this rank's state differs from that of the others. A
-// checkpoint that cannot be written is a warning: training goes on and the last good one stays.
+// checkpoint that cannot be written is a warning: training goes on, the last good one stays and the save is tried
+// again. Checkpoints are written beside the steps; the last one is written before train() returns, or else `lost` says
+// why not.
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);

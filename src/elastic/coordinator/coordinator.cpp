@@ -322,7 +322,9 @@ struct Coordinator::Impl {
     }
     if (!std::exchange(was_behind, is_behind) || is_behind) return;
     complaints.clear();
-    say({Say::Kind::note, fmt::format("{} can be written again: its records are complete", options.folder.string()),
+    say({Say::Kind::note,
+         fmt::format("{} can be written again: its events, journal and member log are complete",
+                     options.folder.string()),
          ""});
   }
 

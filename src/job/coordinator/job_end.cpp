@@ -51,6 +51,9 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
     throw Interrupted(end.signal, "all processes of the job were ended at once", work.keeps() ? work.what_next() : "");
   }
   const bool resumable = finish.exit_code == ExitCode::resumable;
+  if (const std::string lost = work.lost(); resumable && !lost.empty()) {
+    throw JobFailed(ExitCode::failed, fmt::format("{}: {}", finish.reason, lost), work.what_next());
+  }
   if (resumable && work.keeps()) {
     throw Stopped(finish.reason, "run the same command with --resume to continue, with any number of workers");
   }

@@ -42,6 +42,8 @@ class JobWork {
   // Whether a job that stops early keeps enough for the same command to continue.
   virtual bool keeps() const = 0;
   virtual std::string what_next() const = 0;
+  // What was to be kept and could not be saved, and why; empty: nothing is lost.
+  virtual std::string lost() const { return {}; }
   // A stop on request is no failure even if nothing is kept.
   virtual bool may_go_on() const = 0;
   // The exit code of a failed job.

@@ -8,8 +8,15 @@
 
 namespace dtrain::job {
 
+// A worker that was rank 0 before may report its last checkpoint after the next rank 0 reported a newer one. Names of
+// checkpoints without their ending are in the order of their age.
 void LastReports::on_checkpoint(const Path& file) {
-  write_file_atomic(folder_.latest(), Path(file).replace_extension(".json").string());
+  if (file.extension() != ".safetensors") return;
+  lost.clear();
+  const Path manifest = Path(file).replace_extension(".json");
+  if (manifest.stem() < newest_.stem()) return;
+  newest_ = manifest;
+  write_file_atomic(folder_.latest(), manifest.string());
 }
 
 TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
@@ -42,6 +49,7 @@ void TrainWork::show_output(const std::string& worker, std::string_view line) {
 
 void TrainWork::end() {
   steps_.end();
+  if (!last_.lost.empty()) throw Error(last_.lost, what_next());
   train::TrainResult result;
   result.cursor.epoch = static_cast<std::uint32_t>(run_.options.epochs);
   result.evaluation = last_.evaluation;

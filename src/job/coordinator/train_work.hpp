@@ -17,10 +17,13 @@ class LastReports final : public train::IgnoringObserver {
   explicit LastReports(const JobFolder& folder) : folder_(folder) {}
   void on_evaluation(const train::EvaluationReport& report) override { evaluation = report; }
   void on_checkpoint(const Path& file) override;
+  void on_lost(const std::string& text) override { lost = text; }
   std::optional<train::EvaluationReport> evaluation;
+  std::string lost;  // what the last save could not write; empty: it did
 
  private:
   const JobFolder folder_;
+  Path newest_;  // manifest
 };
 
 class TrainWork final : public JobWork {
@@ -43,6 +46,7 @@ class TrainWork final : public JobWork {
   std::string what_next() const override;
   bool may_go_on() const override { return keeps(); }
   ExitCode exit_code_of(const elastic::Failure&, ExitCode of_job) const override { return of_job; }
+  std::string lost() const override { return last_.lost; }
 
  private:
   const TrainRun run_;

@@ -34,6 +34,12 @@ void RunWatch::begin(int workers) {
   const std::uint64_t buffers = buffer_bytes_of(run_);
   reporter_.note(fmt::format("--prefetch {}: up to {} of samples in memory{}", run_.options.data.prefetch,
                              format_bytes(buffers), workers > 1 ? " of each worker" : ""));
+  if (run_.options.model_prefix) {
+    const std::uint32_t next = run_.start ? run_.start->cursor.epoch : 0;
+    reporter_.note(fmt::format(
+        "The log counts epochs from 0 and file names count those that are complete: Epoch[{}] ends with \"{}\"", next,
+        train::CheckpointName{*run_.options.model_prefix, next + 1}.stem()));
+  }
   if (reporter_.json()) reporter_.answer_json(start_event(workers));
 }
 

@@ -54,6 +54,9 @@ void Observers::on_checkpoint(const Path& path) {
 void Observers::on_warning(const std::string& text) {
   for (auto* observer : observers_) observer->on_warning(text);
 }
+void Observers::on_lost(const std::string& text) {
+  for (auto* observer : observers_) observer->on_lost(text);
+}
 
 data::Image picture_of(const data::Batch& batch, const config::DataOptions& data) {
   constexpr int kMostImages = 64;

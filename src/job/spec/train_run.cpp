@@ -7,11 +7,13 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
+#include <dtrain/data/class_names.hpp>
 
 #include "config/gpu_choice.hpp"
 #include "config/shard_choice.hpp"
 #include "config/transport_choice.hpp"
 #include "data_facts.hpp"
+#include "prefix_claim.hpp"
 #include "train_start.hpp"
 
 namespace dtrain::job {
@@ -51,13 +53,6 @@ data::RemoteOptions with_cache(const TrainRun& run) {
   data::RemoteOptions remote = run.remote;
   config::set_cache(run.options.data, remote);
   return remote;
-}
-
-// Finds a missing or forbidden bucket now, and not at the end of the first epoch.
-void check_checkpoint_prefix(const TrainRun& run) {
-  if (run.options.model_prefix && data::is_remote(*run.options.model_prefix)) {
-    train::list_checkpoints(*run.options.model_prefix, run.remote.store);
-  }
 }
 
 // The user did not name these GPUs, so an error about them would come as a surprise.
@@ -145,7 +140,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   run.dtype = config::choose_dtype(options.compute, *run.backend);
   note_idle_gpu(options.compute, reporter);
   run.remote = remote_of_run(reporter);
-  check_checkpoint_prefix(run);
+  run.prefix_lock = claim_prefix(options, run.remote.store, reporter);
   if (auto start = find_start(options, set, run.remote.store, reporter)) {
     run.start = std::move(start->checkpoint);
     run.start_file = std::move(start->file);
@@ -157,6 +152,9 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   run.graph = graph_of_run(run.start, set, options);
   if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
   run.sources = config::choose_sources(options, set, reporter);
+  if (!data::is_remote(run.sources.train)) {
+    options.data.class_names = data::class_names(data::find_records(run.sources.train.string()));
+  }
   return run;
 }
 

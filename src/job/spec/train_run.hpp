@@ -10,6 +10,7 @@
 
 #include "config/run_spec.hpp"
 #include "config/train_sources.hpp"
+#include "job_folder.hpp"
 
 namespace dtrain::job {
 
@@ -23,6 +24,7 @@ struct TrainRun {
   backend::DType dtype = backend::DType::float32;
   // Access to files behind URLs: data and checkpoints.
   data::RemoteOptions remote{};
+  std::optional<FileLock> prefix_lock{};  // of the process that settled the run
 };
 
 // The store works on after a stop signal, so that the last step and checkpoint can be finished. `delegated`:

@@ -18,6 +18,7 @@
 namespace dtrain::train {
 namespace {
 
+constexpr std::size_t kTrialBytes = 4096;  // a block of most file systems
 constexpr const char* kDamagedHint = "use an older checkpoint, or --resume, which finds the newest undamaged one";
 
 [[noreturn]] void damaged(const Path& file, std::string_view what) {
@@ -161,6 +162,42 @@ Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, c
   data.commit();
   manifest.commit();
   return data_file;
+}
+
+void try_prefix(const Path& prefix, const SharedStore& store) {
+  if (is_far(prefix)) {
+    list_checkpoints(prefix, store);
+    return;
+  }
+  make_folder(prefix.parent_path());
+  Path trial = prefix;
+  trial += ".trial";
+  AtomicFile file(trial);  // without commit() it is removed again
+  file.write(std::string(kTrialBytes, '\0'));
+  file.sync();
+}
+
+void remove_checkpoint(const CheckpointName& name, const SharedStore& store) {
+  const std::string stem = name.stem();
+  for (const char* ending : {".json", ".safetensors"}) {
+    if (is_far(name.prefix)) {
+      remove_far(stem + ending, store);
+    } else {
+      remove_file(stem + ending);
+    }
+  }
+}
+
+bool is_checkpoint_file(const Path& file) {
+  const Path manifest = Path(file).replace_extension(".json");
+  if (file.extension() != ".json" && file.extension() != ".safetensors") return false;
+  if (!std::filesystem::is_regular_file(file) || !std::filesystem::is_regular_file(manifest)) return false;
+  try {
+    parse_manifest(read_file(manifest), manifest.string());
+    return true;
+  } catch (const DataError&) {
+    return false;
+  }
 }
 
 Checkpoint load_checkpoint_file(const Path& manifest_file, const SharedStore& store) {

@@ -58,6 +58,21 @@ std::string CheckpointName::stem() const {
   return step == 0 ? end_of_epoch : fmt::format("{}{}{:08}", end_of_epoch, kStep, step);
 }
 
+std::vector<Path> orphaned_tensors(const Path& prefix) {
+  if (is_far(prefix)) return {};
+  const std::vector<Path> files = files_by(prefix, {});
+  std::vector<Path> orphans;
+  for (const Path& file : files) {
+    if (file.extension() != ".safetensors") continue;
+    const std::string manifest = Path(file).replace_extension(".json").filename().string();
+    if (!parse_manifest_name(prefix, Path(file).replace_extension(".json"))) continue;
+    const bool has_manifest = std::ranges::any_of(  // or was about to get it: NAME.json.tmp.PID
+        files, [&](const Path& other) { return other.filename().string().starts_with(manifest); });
+    if (!has_manifest) orphans.push_back(file);
+  }
+  return orphans;
+}
+
 std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedStore& store) {
   const std::vector<Path> files = files_by(prefix, store);
   const auto is_there = [&](const Path& name) {

@@ -31,6 +31,8 @@ void write_far(const std::string& stem, std::string_view header, std::span<const
   used->put(stem + ".json", bytes_of(manifest));
 }
 
+void remove_far(const Path& url, const SharedStore& store) { or_own(store)->remove(url.string()); }
+
 std::vector<Path> list_far(const Path& prefix, const SharedStore& store) {
   const std::string bucket = net::parse_s3_url(prefix.string()).bucket;
   std::vector<Path> files;

@@ -21,6 +21,7 @@ std::optional<std::vector<std::byte>> read_far(const Path& url, const SharedStor
 // STEM.safetensors, then STEM.json. Meanwhile there is no manifest, so no checkpoint.
 void write_far(const std::string& stem, std::string_view header, std::span<const NamedTensor> tensors,
                std::string_view manifest, const SharedStore& store);
+void remove_far(const Path& url, const SharedStore& store);
 // What begins with PREFIX.
 std::vector<Path> list_far(const Path& prefix, const SharedStore& store);
 

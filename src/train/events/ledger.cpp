@@ -13,6 +13,8 @@
 namespace dtrain::train {
 namespace {
 
+constexpr std::uint64_t kReserve = 1 << 20;  // thousands of steps on a disk that others filled
+
 // Numbers of generations begin anew when a job without a coordinator is resumed, so a file's order counts too.
 struct Term {
   std::uint64_t generation = 0;
@@ -69,7 +71,9 @@ bool counts(const Records& records, const Entry& entry) {
 }  // namespace
 
 LedgerWriter::LedgerWriter(const LedgerOptions& options)
-    : file_((make_folder(options.folder), options.folder / (options.worker + ".jsonl"))) {}
+    : file_((make_folder(options.folder), options.folder / (options.worker + ".jsonl"))) {
+  file_.reserve(kReserve);
+}
 
 void LedgerWriter::begin_generation(std::uint64_t generation, const Cursor& start) {
   generation_ = generation;

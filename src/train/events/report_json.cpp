@@ -81,12 +81,12 @@ void fields(const Visit& visit, Report& r) {
   visit("file", r.path);
 }
 
-template <typename Visit, Is<WarningReport> Report>
-void fields(const Visit& visit, Report& r) {
-  visit("message", r.text);
-}
+template <typename Visit, typename Report>
+requires Is<Report, WarningReport> || Is<Report, LostReport>
+void fields(const Visit& visit, Report& r) { visit("message", r.text); }
 
-constexpr const char* kNames[] = {"step", "epoch", "evaluation", "checkpoint", "warning"};  // in the variant's order
+constexpr const char* kNames[] = {"step",       "epoch",   "evaluation",
+                                  "checkpoint", "warning", "lost"};  // in the variant's order
 
 template <std::size_t index = 0>
 ReportEvent read(std::string_view name, const Json& json) {
@@ -114,7 +114,8 @@ void tell(Observer& observer, const ReportEvent& event) {
                         [&](const EpochReport& report) { observer.on_epoch(report); },
                         [&](const EvaluationReport& report) { observer.on_evaluation(report); },
                         [&](const SavedReport& report) { observer.on_checkpoint(report.path); },
-                        [&](const WarningReport& report) { observer.on_warning(report.text); }},
+                        [&](const WarningReport& report) { observer.on_warning(report.text); },
+                        [&](const LostReport& report) { observer.on_lost(report.text); }},
              event);
 }
 
@@ -139,7 +140,8 @@ bool OnlyNews::is_news(const ReportEvent& event) {
       Overloaded{[&](const StepReport& r) { return dated(last_step_, std::tuple(r.epoch, r.step)); },
                  [&](const EpochReport& r) { return dated(last_epoch_, r.epoch); },
                  [&](const EvaluationReport& r) { return dated(last_evaluation_, r.epoch); },
-                 [&](const SavedReport&) { return fresh_; },
+                 [&](const SavedReport& r) { return saved_.insert(r.path).second || fresh_; },
+                 [&](const LostReport&) { return true; },
                  [&](const WarningReport& r) { return std::exchange(last_warning_, r.text) != r.text || fresh_; }},
       event);
 }

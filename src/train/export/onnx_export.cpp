@@ -285,7 +285,10 @@ ProtoMessage onnx_model(const Checkpoint& checkpoint) {
   model.integer(ir_version, kIrVersion).text(producer_name, "dtrain").text(producer_version, DTRAIN_VERSION);
   model.message(graph, OnnxGraph(checkpoint).write());
   model.message(opset_import, ProtoMessage().integer(version, kOpset));
-  model.message(metadata_props, metadata("preprocessing", checkpoint.job.preprocessing.dump()));
+  const Json& preprocessing = checkpoint.job.preprocessing;
+  model.message(metadata_props, metadata("preprocessing", preprocessing.dump()));
+  const Json* classes = preprocessing.is_object() ? preprocessing.find("classes") : nullptr;
+  if (classes) model.message(metadata_props, metadata("classes", classes->dump()));
   return model;
 }
 

@@ -43,13 +43,15 @@ void Generation::report_epoch() {
   tell({report});
 }
 
-// Rank 0 writes; the state is already that with which the next epoch begins.
+// Rank 0 saves; the state is already that with which the next epoch begins. The last epoch is not over before its
+// weights are written.
 std::vector<ReportEvent> Generation::save_next_epoch() {
   RunState next = run_;
   next.begin_next_epoch();
-  if (!speaks() || context_.saver.has_saved(next.cursor)) return {};
-  context_.membership.progress(Phase::saving);
-  std::vector<ReportEvent> reports = context_.saver.save(next, number_);
+  if (!speaks()) return {};
+  if (!context_.saver.has_taken(next.cursor)) save(next);
+  if (next.cursor.epoch >= context_.options.epochs) finish_saving();
+  std::vector<ReportEvent> reports = context_.saver.news();
   tell(reports);
   return reports;
 }

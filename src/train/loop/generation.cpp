@@ -45,11 +45,15 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
 Generation::End Generation::train() {
   if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor);
   tell(run_.settled);
+  if (speaks()) tell(context_.saver.try_place());
   while (run_.cursor.epoch < context_.options.epochs) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) verdict = close_epoch();
     if (run_.cursor.epoch >= context_.options.epochs) break;
-    if (verdict == Verdict::change) return End::changed;
+    if (verdict == Verdict::change) {
+      report_saves();
+      return End::changed;
+    }
     if (verdict == Verdict::stop) {
       stop();
       return End::stopped;
@@ -171,18 +175,33 @@ void Generation::refuse_unless_finite(const backend::StepMetrics& metrics, doubl
 // All ranks have applied the step before the one that is being made, and the state still stands there: the step before
 // is final.
 void Generation::settle() {
+  context_.reporter.tell(context_.saver.news());
   if (run_.pending.empty()) return;
   run_.settled = std::exchange(run_.pending, {});
   tell(run_.settled);
-  if (!save_is_due()) return;
-  context_.membership.progress(Phase::saving);
-  tell(context_.saver.save(run_, number_));
+  if (save_is_due()) save(run_);
+}
+
+void Generation::save(const RunState& run) {
+  const auto sign_of_life = [this] { context_.membership.progress(Phase::saving); };
+  sign_of_life();
+  context_.saver.save(run, number_, sign_of_life);
+}
+
+// Before another rank may save: reports of checkpoints then come in their order.
+void Generation::report_saves() {
+  context_.saver.settle([this] { context_.membership.progress(Phase::saving); });
+  context_.reporter.tell(context_.saver.news());
+}
+
+void Generation::finish_saving() {
+  context_.saver.finish(context_.options.save_patience, [this] { context_.membership.progress(Phase::saving); });
 }
 
 bool Generation::save_is_due() const {
   const std::uint64_t every = context_.options.checkpoint_every_steps;
   return every > 0 && speaks() && run_.cursor.step % every == 0 && run_.cursor.position < plan_.samples &&
-         !context_.saver.has_saved(run_.cursor);
+         !context_.saver.has_taken(run_.cursor);
 }
 
 void Generation::tell(const std::vector<ReportEvent>& events) {
@@ -198,9 +217,10 @@ void Generation::note_time() {
 // Only between steps, so what is saved is a state that an undisturbed run passes through too.
 void Generation::stop() {
   tell(std::exchange(run_.pending, {}));
-  if (!speaks() || context_.saver.has_saved(run_.cursor)) return;
-  context_.membership.progress(Phase::saving);
-  tell(context_.saver.save(run_, number_));
+  if (!speaks()) return;
+  if (!context_.saver.has_taken(run_.cursor)) save(run_);
+  finish_saving();
+  tell(context_.saver.news());
 }
 
 }  // namespace dtrain::train

@@ -50,6 +50,9 @@ class Generation {
   void advance(const backend::StepMetrics& m, double rate);
   void refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const;
   void settle();
+  void save(const RunState& run);
+  void report_saves();
+  void finish_saving();
   bool save_is_due() const;
 
   Verdict close_epoch();

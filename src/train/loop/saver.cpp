@@ -4,45 +4,207 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/train/export.hpp>
 
 namespace dtrain::train {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::chrono::milliseconds kFirstPause = 1s, kLongestPause = 60s;
+constexpr auto kSignInterval = 200ms;
+
+bool is_finite(const Checkpoint& checkpoint) {
+  return std::ranges::all_of(checkpoint.state.parameters, [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace
 
 Saver::Saver(const nn::Graph& graph, const backend::Executable& executable, const TrainerOptions& options,
              std::uint64_t samples)
-    : graph_(graph), executable_(executable), options_(options), samples_(samples) {}
-
-std::vector<ReportEvent> Saver::save(const RunState& run, std::uint64_t generation) {
-  std::vector<ReportEvent> reports;
-  if (!options_.checkpoint_prefix) return reports;
-  try {
-    write(run, generation, reports);
-    saved_ = run.cursor;
-  } catch (const Error& error) {
-    const std::string kept =
-        last_good_.empty() ? "no checkpoint of this run exists yet" : "the last good one is " + last_good_.string();
-    reports.push_back(WarningReport{fmt::format("checkpoint not saved: {}; training goes on, {}", error.what(), kept)});
-  }
-  return reports;
+    : graph_(graph), executable_(executable), options_(options), samples_(samples) {
+  if (options.checkpoint_prefix) start_thread();
 }
 
-void Saver::write(const RunState& run, std::uint64_t generation, std::vector<ReportEvent>& reports) {
-  const Checkpoint checkpoint = snapshot(run, generation);
-  const auto finite = [](float value) { return std::isfinite(value); };
-  if (!std::all_of(checkpoint.state.parameters.begin(), checkpoint.state.parameters.end(), finite)) {
-    throw Error("the weights are no longer finite");
+void Saver::start_thread() {
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    throw Error(fmt::format("cannot start the thread that writes checkpoints: {}", error.code().message()),
+                "a limit on processes (ulimit -u, or of the container) may be too low");
   }
-  const Cursor& cursor = run.cursor;
-  last_good_ = save_checkpoint({*options_.checkpoint_prefix, cursor.epoch, cursor.step}, checkpoint, options_.store);
-  reports.push_back(SavedReport{last_good_});
-  if (options_.checkpoint_format == CheckpointFormat::mxnet && cursor.step == 0) {
-    const auto write = [&](const Path& prefix) { return export_mxnet(checkpoint, prefix, cursor.epoch); };
-    for (const Path& path : export_to(*options_.checkpoint_prefix, write, options_.store)) {
-      reports.push_back(SavedReport{path});
+}
+
+Saver::~Saver() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = abandon_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::vector<ReportEvent> Saver::try_place() {
+  if (!options_.checkpoint_prefix || std::exchange(tried_place_, true)) return {};
+  try {
+    try_prefix(*options_.checkpoint_prefix, options_.store);
+    return {};
+  } catch (const Error& error) {
+    return {WarningReport{fmt::format("no checkpoint can be saved at present: {}; training goes on", error.what())}};
+  }
+}
+
+void Saver::save(const RunState& run, std::uint64_t generation, const SignOfLife& alive) {
+  if (!options_.checkpoint_prefix) return;
+  Lock lock(mutex_);
+  give_up(lock, alive);
+  lock.unlock();
+  Checkpoint copy = snapshot(run, generation);  // without the lock: the thread has nothing to do
+  lock.lock();
+  copy_ = std::move(copy);
+  taken_ = run.cursor;
+  abandon_ = hurry_ = tried_ = false;
+  lock.unlock();
+  changed_.notify_all();
+}
+
+std::vector<ReportEvent> Saver::news() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(news_, {});
+}
+
+void Saver::settle(const SignOfLife& alive) {
+  Lock lock(mutex_);
+  while (copy_ && (writing_ || !tried_)) wait_a_moment(lock, alive);
+}
+
+void Saver::finish(std::chrono::milliseconds patience, const SignOfLife& alive) {
+  Lock lock(mutex_);
+  if (!copy_) return;
+  hurry_ = true;
+  changed_.notify_all();
+  wait_until_written(lock, alive, Clock::now() + patience);
+  if (!copy_) return;
+  const std::string stem = CheckpointName{*options_.checkpoint_prefix, taken_->epoch, taken_->step}.stem();
+  give_up(lock, alive);
+  if (saved_ == taken_) return;
+  lost_ = fmt::format("the weights of {} are lost: {}; {}", stem, failure_, last_good_words());
+  news_.push_back(LostReport{lost_});
+}
+
+bool Saver::has_taken(const Cursor& cursor) const { return taken_ == cursor; }
+
+bool Saver::has_saved(const Cursor& cursor) const {
+  const std::lock_guard lock(mutex_);
+  return saved_ == cursor;
+}
+
+std::string Saver::lost() const { return lost_; }
+
+// Ends the tries of a copy that cannot be written; one that is being written is waited for.
+void Saver::give_up(Lock& lock, const SignOfLife& alive) {
+  abandon_ = true;
+  changed_.notify_all();
+  wait_until_written(lock, alive, {});
+}
+
+// At least until the try that runs is over.
+void Saver::wait_until_written(Lock& lock, const SignOfLife& alive, std::optional<Clock::time_point> until) {
+  while (copy_ && (writing_ || hurry_ || !until || Clock::now() < *until)) {
+    wait_a_moment(lock, alive);
+  }
+}
+
+void Saver::wait_a_moment(Lock& lock, const SignOfLife& alive) {
+  changed_.wait_for(lock, kSignInterval);
+  lock.unlock();
+  alive();
+  lock.lock();
+}
+
+void Saver::work() {
+  Lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return copy_ || ending_; });
+    if (!copy_) return;
+    write_until_done(lock);
+    copy_.reset();
+    changed_.notify_all();
+  }
+}
+
+void Saver::write_until_done(Lock& lock) {
+  for (auto next_pause = kFirstPause;; next_pause = std::min(2 * next_pause, kLongestPause)) {
+    writing_ = tried_ = true;
+    hurry_ = false;
+    lock.unlock();
+    std::vector<ReportEvent> reports;
+    const std::string failure = write(*copy_, reports);
+    lock.lock();
+    writing_ = false;
+    failure_ = failure;
+    if (failure.empty()) {
+      saved_ = copy_->cursor;
+      last_good_ = std::get<SavedReport>(reports.front()).path;
+      last_good_at_ = Clock::now();
     }
+    news_.insert(news_.end(), reports.begin(), reports.end());
+    if (failure.empty()) return;
+    const std::string then = abandon_ ? "" : fmt::format(" next try in {} s,", next_pause / 1s);
+    news_.push_back(WarningReport{
+        fmt::format("checkpoint not saved: {}; training goes on,{} {}", failure, then, last_good_words())});
+    pause(lock, next_pause);
+    if (abandon_) return;
   }
+}
+
+// Not a pause where the trainer waits for the next try, or for the end of the tries.
+void Saver::pause(Lock& lock, std::chrono::milliseconds time) {
+  changed_.notify_all();
+  changed_.wait_for(lock, time, [this] { return abandon_ || hurry_; });
+}
+
+// Returns why it failed; empty: it is written.
+std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports) {
+  try {
+    if (!is_finite(checkpoint)) throw Error("the weights are no longer finite");
+    const Cursor& cursor = checkpoint.cursor;
+    const CheckpointName name{*options_.checkpoint_prefix, cursor.epoch, cursor.step};
+    reports.push_back(SavedReport{save_checkpoint(name, checkpoint, options_.store)});
+    if (options_.checkpoint_format == CheckpointFormat::mxnet && cursor.step == 0) {
+      const auto write = [&](const Path& prefix) { return export_mxnet(checkpoint, prefix, cursor.epoch); };
+      for (const Path& path : export_to(*options_.checkpoint_prefix, write, options_.store)) {
+        reports.push_back(SavedReport{path});
+      }
+    }
+    remove_older(name, reports);
+    return {};
+  } catch (const std::exception& error) {
+    reports.clear();
+    return error.what();
+  }
+}
+
+// Checkpoints that come later in the order of names are those of another run, and stay.
+void Saver::remove_older(const CheckpointName& newest, std::vector<ReportEvent>& reports) const {
+  if (options_.keep_checkpoints <= 0) return;
+  try {
+    int kept = 0;
+    for (const CheckpointName& name : list_checkpoints(newest.prefix, options_.store)) {
+      const bool later = std::pair(name.epoch, name.step) > std::pair(newest.epoch, newest.step);
+      if (!later && ++kept > options_.keep_checkpoints) remove_checkpoint(name, options_.store);
+    }
+  } catch (const Error& error) {
+    reports.push_back(WarningReport{fmt::format("an older checkpoint stays: {}", error.what())});
+  }
+}
+
+std::string Saver::last_good_words() const {
+  if (last_good_.empty()) return "none was saved since this start of the run";
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - last_good_at_);
+  return fmt::format("the last good one is {} ({} s old)", last_good_.string(), age.count());
 }
 
 Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const {

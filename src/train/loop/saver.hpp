@@ -1,37 +1,90 @@
 // When and under which name a run's state becomes a checkpoint. Failure to write one never ends the training.
 #pragma once
 
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
 #include <dtrain/train/trainer.hpp>
 
 #include "run_state.hpp"
 
 namespace dtrain::train {
 
-// Trainer's thread only. The state is copied, then written in the foreground, so a step never changes what is being
-// written. A failure to write becomes a warning that names the last good checkpoint; files appear by a rename, so a
-// crash leaves the old checkpoint or the new one.
+// The trainer's thread copies the state; a thread of this object writes it while the next steps are made. At most one
+// copy exists at a time: the next save waits until the last is written. A copy that cannot be written is tried again
+// with growing pauses, until it is written, the next one takes its place or finish() runs out of patience. Files appear
+// by a rename, so a crash leaves the old checkpoint or the new one.
+//
+// All members but work() and what it calls belong to the trainer's thread. `mutex_` guards what both threads use, and
+// is not held while files are written.
 class Saver {
  public:
+  using SignOfLife = std::function<void()>;
+
   // All must outlive this.
   Saver(const nn::Graph& graph, const backend::Executable& executable, const TrainerOptions& options,
         std::uint64_t samples);
+  // Waits for a write that has begun.
+  ~Saver();
+  Saver(const Saver&) = delete;
 
-  // Saves the executable's state, which stands at run.cursor. Returns what to report: the files, or a warning that
-  // names the last good checkpoint. Nothing without options.checkpoint_prefix.
-  std::vector<ReportEvent> save(const RunState& run, std::uint64_t generation);
-  // Whether this process saved the state of this cursor last.
-  bool has_saved(const Cursor& cursor) const { return saved_ == cursor; }
+  // Looks once in the life of this object whether checkpoints can be written; a warning if not.
+  std::vector<ReportEvent> try_place();
+  // Takes a copy of the executable's state, which stands at run.cursor. Calls `alive` several times a second while it
+  // waits. Nothing without options.checkpoint_prefix.
+  void save(const RunState& run, std::uint64_t generation, const SignOfLife& alive);
+  // What to report since the last call: files, and warnings that name the last good checkpoint.
+  std::vector<ReportEvent> news();
+  // Waits for a write that has begun or is about to, and for none that failed.
+  void settle(const SignOfLife& alive);
+  // Waits until the last copy is written, `patience` at most where that fails.
+  void finish(std::chrono::milliseconds patience, const SignOfLife& alive);
+
+  // Whether this process copied the state of this cursor last, or wrote it.
+  bool has_taken(const Cursor& cursor) const;
+  bool has_saved(const Cursor& cursor) const;
+  // What finish() could not save and why; empty: nothing.
+  std::string lost() const;
 
  private:
-  void write(const RunState& run, std::uint64_t generation, std::vector<ReportEvent>& reports);
+  using Clock = std::chrono::steady_clock;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void start_thread();
+  void work();
+  void write_until_done(Lock& lock);
+  std::string write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports);
+  void remove_older(const CheckpointName& newest, std::vector<ReportEvent>& reports) const;
+  void pause(Lock& lock, std::chrono::milliseconds time);
+  void give_up(Lock& lock, const SignOfLife& alive);
+  void wait_until_written(Lock& lock, const SignOfLife& alive, std::optional<Clock::time_point> until);
+  void wait_a_moment(Lock& lock, const SignOfLife& alive);
+  std::string last_good_words() const;
   Checkpoint snapshot(const RunState& run, std::uint64_t generation) const;
 
   const nn::Graph& graph_;
   const backend::Executable& executable_;
   const TrainerOptions& options_;
-  std::uint64_t samples_;
+  const std::uint64_t samples_;
+  std::optional<Cursor> taken_;
+  std::string lost_;
+  bool tried_place_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Checkpoint> copy_;  // until it is written or given up
+  bool writing_ = false;            // the thread reads copy_ without the lock
+  bool tried_ = false;              // at least once
+  bool hurry_ = false;              // no pause before the next try
+  bool abandon_ = false;            // give up when the present try fails
+  bool ending_ = false;
+  std::string failure_;  // of the last try; empty: it succeeded
+  std::vector<ReportEvent> news_;
   Path last_good_;
+  Clock::time_point last_good_at_;
   std::optional<Cursor> saved_;
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace dtrain::train

@@ -55,7 +55,7 @@ class Run {
       finish_ledger(std::chrono::seconds(1));
       return end;
     } catch (...) {
-      save_ledger();
+      save_what_is_left();
       throw;
     }
   }
@@ -81,8 +81,10 @@ class Run {
   }
 
   // After an error: tries once, because the coordinator waits for the error, which ends the run in any case.
-  void save_ledger() {
+  void save_what_is_left() {
     try {
+      saver_.finish({}, [] {});
+      reporter_.tell(saver_.news());
       finish_ledger({});
     } catch (const std::exception&) {
     }
@@ -102,12 +104,15 @@ class Run {
   }
 
   TrainResult leave(const Entry& entry) {
-    if (entry.kind == Entry::Kind::checkpoint && sync_.has_state() && !saver_.has_saved(run_.cursor)) {
-      membership_.progress(elastic::Phase::saving);
+    const auto sign_of_life = [this] { membership_.progress(elastic::Phase::saving); };
+    if (entry.kind == Entry::Kind::checkpoint && sync_.has_state() && !saver_.has_taken(run_.cursor)) {
+      sign_of_life();
       reporter_.tell(run_.settled);
       reporter_.tell(run_.pending);
-      reporter_.tell(saver_.save(run_, generation_));
+      saver_.save(run_, generation_, sign_of_life);
     }
+    saver_.finish(context_.options.save_patience, sign_of_life);
+    reporter_.tell(saver_.news());
     TrainResult end = result(entry.kind == Entry::Kind::leave ? Ended::removed : Ended::stopped);
     end.reason = entry.reason;
     return end;
@@ -118,6 +123,7 @@ class Run {
             .cursor = run_.cursor,
             .evaluation = run_.evaluation,
             .saved = saver_.has_saved(run_.cursor),
+            .lost = saver_.lost(),
             .reason = {}};
   }
 

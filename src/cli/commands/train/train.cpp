@@ -38,11 +38,19 @@ ExitCode test_io(const config::TrainOptions& options, data::Loader& loader, Repo
   return ExitCode::ok;
 }
 
+constexpr const char* kLostHint = "make room, and --resume goes on from the last good checkpoint";
+
+// A run without its last weights is no success, in whatever way it ended.
+void refuse_loss(const train::TrainResult& result, const std::string& where) {
+  if (!result.lost.empty()) throw Error(where + result.lost, kLostHint);
+}
+
 // A stop that nothing can resume from becomes the signal that asked for it.
 void throw_if_stopped(const train::TrainResult& result) {
   if (result.ended != train::TrainResult::Ended::stopped) return;
   const std::string where =
       fmt::format("stopped by a signal at epoch {} step {}", result.cursor.epoch, result.cursor.step);
+  refuse_loss(result, where + "; ");
   if (result.saved) throw Stopped(where + ", checkpoint saved", "the same command with --resume continues from here");
   throw Interrupted(stop_signal(), where + ", nothing saved", "--model-prefix saves checkpoints");
 }
@@ -78,6 +86,7 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
 
   const train::TrainResult result = train_here(run, *training, validation.get(), *executable, watch.observers());
   throw_if_stopped(result);
+  refuse_loss(result, fmt::format("{} epochs trained, but ", result.cursor.epoch));
   if (training->bad_records() > 0) watch.observers().on_warning(job::bad_records_warning(*training));
   watch.end(result);
   return ExitCode::ok;

@@ -220,11 +220,12 @@ TEST_F(Trainer, StopsAtALossThatIsNotFiniteAndNamesStepAndRate) {
 TEST_F(Trainer, TrainsOnWhenACheckpointCannotBeWritten) {
   write_file_atomic(folder_ / "file", "in the way");
   options_.checkpoint_prefix = folder_ / "file" / "m";
+  options_.save_patience = std::chrono::milliseconds(0);
   Losses observer;
   train_alone(observer);
   EXPECT_EQ(observer.losses.size(), 2u);
-  ASSERT_EQ(observer.warnings.size(), 2u);
-  EXPECT_NE(observer.warnings[0].find("training goes on"), std::string::npos);
+  ASSERT_GE(observer.warnings.size(), 2u);
+  EXPECT_NE(observer.warnings[1].find("training goes on"), std::string::npos);
 }
 
 TEST_F(Trainer, EvaluatesTheSameForAnyBlockSize) {

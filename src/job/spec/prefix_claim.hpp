@@ -1,0 +1,21 @@
+// What stands between a training run and the files of others under its --model-prefix.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/train/checkpoint.hpp>
+
+#include "config/train_options.hpp"
+#include "job_folder.hpp"
+
+namespace dtrain::job {
+
+// Before anything is trained: refuses to train over checkpoints that the run does not continue (--force does), finds
+// out whether checkpoints can be written, removes temporary files of killed processes. While the result lives, no other
+// run of this machine writes under the prefix; nullopt where no lock is possible: behind a URL, or on the disk of
+// another machine. Throws UsageError, Error.
+std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
+                                     Reporter& reporter);
+
+}  // namespace dtrain::job

@@ -1,0 +1,120 @@
+// What becomes of checkpoints that cannot be written, and of those that are no longer wanted.
+#include <dtrain/train/trainer.hpp>
+
+#include "train/tiny_training.hpp"
+
+namespace dtrain::train {
+namespace {
+
+class Heard : public Observer {
+ public:
+  void on_checkpoint(const Path& path) override { saved.push_back(path.filename()); }
+  void on_warning(const std::string& text) override { warnings.push_back(text); }
+  void on_lost(const std::string& text) override { lost.push_back(text); }
+  std::vector<Path> saved;
+  std::vector<std::string> warnings, lost;
+};
+
+// Takes a file out of the way of the checkpoints' folder when the first epoch is over.
+class MakesRoom final : public Heard {
+ public:
+  explicit MakesRoom(Path in_the_way) : in_the_way_(std::move(in_the_way)) {}
+  void on_epoch(const EpochReport& report) override {
+    if (report.epoch == 1) std::filesystem::remove(in_the_way_);
+  }
+
+ private:
+  const Path in_the_way_;
+};
+
+class Saving : public TinyTraining {
+ protected:
+  Saving() {
+    options_.checkpoint_prefix = folder_ / "place" / "m";
+    options_.save_patience = std::chrono::milliseconds(0);
+  }
+  void block() { write_file_atomic(folder_ / "place", "in the way"); }
+  TrainResult train_with(Observer& observer) {
+    const auto executable = compile(*backend::make_reference_backend());
+    data::Loader training = loader();
+    const auto membership = elastic::make_fixed_membership(comm::make_single());
+    return train(tiny_network(), *executable, training, nullptr, *membership, options_, nullptr, observer);
+  }
+};
+
+TEST_F(Saving, EndsWithTheLastWeightsOnDisk) {
+  Heard heard;
+  const TrainResult result = train_with(heard);
+  EXPECT_TRUE(result.saved);
+  EXPECT_EQ(result.lost, "");
+  EXPECT_EQ(heard.saved, (std::vector<Path>{"m-0001.safetensors", "m-0002.safetensors"}));
+}
+
+TEST_F(Saving, ARunWithoutItsLastWeightsNamesWhatIsLost) {
+  block();
+  Heard heard;
+  const TrainResult result = train_with(heard);
+  EXPECT_FALSE(result.saved);
+  EXPECT_NE(result.lost.find("m-0002"), std::string::npos) << result.lost;
+  EXPECT_EQ(heard.lost, std::vector<std::string>{result.lost});
+  ASSERT_FALSE(heard.warnings.empty());
+  EXPECT_NE(heard.warnings.front().find("no checkpoint can be saved at present"), std::string::npos);
+}
+
+TEST_F(Saving, TheEndOfTheRunWaitsForRoom) {
+  block();
+  options_.save_patience = std::chrono::seconds(20);
+  MakesRoom heard(folder_ / "place");
+  const TrainResult result = train_with(heard);
+  EXPECT_TRUE(result.saved);
+  EXPECT_EQ(result.lost, "");
+  EXPECT_EQ(list_checkpoints(*options_.checkpoint_prefix).front().epoch, 2u);
+}
+
+TEST_F(Saving, AFailureNamesTheLastGoodCheckpointAndItsAge) {
+  class Blocks final : public Heard {
+   public:
+    explicit Blocks(Path folder) : folder_(std::move(folder)) {}
+    void on_checkpoint(const Path& path) override {
+      Heard::on_checkpoint(path);
+      std::filesystem::rename(folder_, folder_.string() + "-away");
+      write_file_atomic(folder_, "in the way");
+    }
+
+   private:
+    const Path folder_;
+  };
+  options_.checkpoint_every_steps = 1;
+  Blocks heard(folder_ / "place");
+  const TrainResult result = train_with(heard);
+  EXPECT_EQ(heard.saved.size(), 1u);
+  ASSERT_FALSE(heard.warnings.empty());
+  EXPECT_NE(heard.warnings.back().find("the last good one is "), std::string::npos) << heard.warnings.back();
+  EXPECT_NE(heard.warnings.back().find(" s old)"), std::string::npos) << heard.warnings.back();
+  EXPECT_NE(result.lost.find("m-0002"), std::string::npos) << result.lost;
+}
+
+TEST_F(Saving, KeepsTheNewestCheckpointsOnly) {
+  options_.epochs = 4;
+  options_.keep_checkpoints = 2;
+  Heard heard;
+  train_with(heard);
+  const auto names = list_checkpoints(*options_.checkpoint_prefix);
+  ASSERT_EQ(names.size(), 2u);
+  EXPECT_EQ(names[0].epoch, 4u);
+  EXPECT_EQ(names[1].epoch, 3u);
+  EXPECT_FALSE(std::filesystem::exists(names[1].prefix.string() + "-0001.safetensors"));
+}
+
+TEST_F(Saving, TensorsWithoutManifestAreFound) {
+  Heard heard;
+  train_with(heard);
+  EXPECT_TRUE(orphaned_tensors(*options_.checkpoint_prefix).empty());
+  std::filesystem::remove(folder_ / "place" / "m-0001.json");
+  EXPECT_EQ(orphaned_tensors(*options_.checkpoint_prefix), std::vector<Path>{folder_ / "place" / "m-0001.safetensors"});
+  write_file_atomic(folder_ / "place" / "m-0001.json.tmp.1", "a crash came before the rename");
+  EXPECT_TRUE(orphaned_tensors(*options_.checkpoint_prefix).empty());
+}
+
+}  // namespace
+}  // namespace dtrain::train
