@@ -1,4 +1,5 @@
 #include "data_options.hpp"
+#include "thread_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -141,6 +142,8 @@ Json preprocessing_of(const DataOptions& options) {
                             {"rgb_mean", channels(options.augment.mean)},
                             {"rgb_std", channels(options.augment.std)}});
   if (options.augment.resize > 0) json["resize"] = options.augment.resize;
+  const std::vector<std::string>& names = options.class_names;
+  if (!names.empty()) json["classes"] = Json(Json::Array(names.begin(), names.end()));
   return json;
 }
 

@@ -15,6 +15,7 @@ namespace dtrain::config {
 
 struct DataOptions {
   std::optional<Path> train, validation;
+  std::vector<std::string> class_names;  // of the training records; empty: unknown
   nn::Shape image{3, 28, 28};
   int classes = 10;
   std::int64_t num_examples = 0;  // 0: all of the index
@@ -39,7 +40,7 @@ void bind_test_views(OptionSet& set, DataOptions& options);
 void bind_augmentation(OptionSet& set, DataOptions& options);
 
 // What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
-// and "resize" where there is one.
+// "resize" and "classes" where they are known.
 Json preprocessing_of(const DataOptions& options);
 // Fills what the person did not choose. Throws DataError when the document is of another shape.
 void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);

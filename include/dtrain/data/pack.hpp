@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct PackItem {
   std::vector<float> labels;
   std::string file;         // relative to the list's root, or what else to call the picture
   std::uint64_t place = 0;  // where the source has it; a folder needs none
+  bool validates = false;   // belongs to PREFIX_val, of a source that is split already
 };
 
 struct PackList {
@@ -33,11 +35,14 @@ struct PackList {
   std::vector<PackItem> items;
   std::vector<std::string> classes;  // names by label, where the source has them
   std::size_t unlabelled = 0;        // pictures that were left out because nothing says what they show
+  bool is_split = false;             // the source has folders of training and of validation, each with the classes
+  std::map<std::string, std::vector<std::string>> skipped = {};  // files that were left out, by reason
 };
 
 // Where the images come from. automatic: recognised by names and first bytes.
 //   folder      every folder below it that holds .jpg, .jpeg or .png files is a class, numbered and walked in the order
-//               of names, as im2rec --recursive does
+//               of names, as im2rec --recursive does; train/ beside val/ or validation/, both with the same classes
+//               below them, are two splits
 //   list        a .lst file: id, labels, file, with tabs between
 //   coco        a COCO JSON file for object detection
 //   archive     .tar (also of .tar files, as ImageNet's), .tar.gz and .zip files, in WebDataset's way where they hold
@@ -70,6 +75,7 @@ struct PackOptions {
   std::uint64_t seed = 1;
   double train_ratio = 1;  // share of the pictures that go to PREFIX_train; the others to PREFIX_val
   int threads = 1;
+  bool force = false;  // write over record files of other content
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;  // on the calling thread
 };
 
@@ -92,14 +98,16 @@ struct PackResult {
   std::vector<std::string> classes;
   std::vector<PackProblem> problems;  // pictures that could not be read, which no file holds
   std::size_t unlabelled = 0;
-  std::uint64_t taken_up = 0;  // records that an earlier, stopped run had made
+  std::map<std::string, std::vector<std::string>> skipped = {};  // files that are no pictures of a class, by reason
+  std::uint64_t taken_up = 0;                                    // records that an earlier, stopped run had made
 };
 
 // A picture whose bytes are what the options ask for already (no resize, no quality, the same encoding, upright) is
 // taken byte for byte once it decodes; every other one is decoded, turned upright, resized and encoded (JPEG with
 // quality 95 unless said, 4:2:0). The files are a pure function of pictures and options, whatever the number of
 // threads. A run that was stopped at any point, also by kill -9, is taken up by the same call; PREFIX.pack.json says
-// what is done. Throws UsageError, DataError (the source), Error (disk; another run that writes the same files).
+// what is done. Record files of other content stay where they are, unless `force`. Throws UsageError, DataError (the
+// source), Error (disk; another run that writes the same files).
 PackResult pack(const PackOptions& options);
 
 }  // namespace dtrain::data

@@ -22,6 +22,7 @@ struct PrepareOptions {
   int resize = 0, shards = 1, threads = 1;
   std::optional<int> quality = std::nullopt;
   CocoLabels coco_labels = CocoLabels::largest;
+  bool force = false;  // write over record files of other content
   // done and total in the unit that is named ("bytes", "records"); called from the calling thread.
   std::function<void(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit)> progress;
 };

@@ -89,7 +89,7 @@ class ArrivingFile {
  public:
   explicit ArrivingFile(Path path) : path_(std::move(path)), part_(path_) {
     part_ += ".part";
-    fd_ = FileDescriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    fd_ = FileDescriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!fd_) fail("create", part_);
   }
   void write(ByteView bytes) {
@@ -108,6 +108,17 @@ class ArrivingFile {
   FileDescriptor fd_;
 };
 
+// A link inside the target folder would lead the files of the archive elsewhere.
+void refuse_links(const Path& folder, const Path& name) {
+  Path below = folder;
+  for (const Path& part : name) {
+    below /= part;
+    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(below))) continue;
+    throw DataError(fmt::format("{}: is a link, and {} would be written where it leads", below.string(), name.string()),
+                    "remove the link, or choose another --out");
+  }
+}
+
 void bring_to_disk(const Path& folder) {
   const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::syncfs(fd.get()) != 0) fail("write to disk", folder);
@@ -119,11 +130,13 @@ class Unpacker {
       : options_(options), archive_(store, options.from), note_(options.out / kNote) {}
 
   UnpackResult run() {
+    if (archive_.size() == 0) throw DataError(options_.from + ": is empty, no tar archive", "copy it again");
     make_folder(options_.out);
     std::uint64_t offset = result_.resumed_at = where_it_ended();
     const auto read = [&](std::uint64_t at, std::span<std::byte> into) { archive_.read(at, into); };
     while (const auto entry = next_tar_entry(options_.from, archive_.size(), offset, read)) {
       check_stays_inside(entry->name, options_.from);
+      refuse_links(options_.out, entry->name);
       write(*entry);
       offset = entry->end;
       note(offset);

@@ -18,6 +18,10 @@ void check(int error) {
   if (error) throw DataError(fmt::format("PNG: {}", spng_strerror(error)));
 }
 
+// Texts and profiles beside the pixels, unpacked: an image needs none of them.
+constexpr std::size_t kLargestChunk = 8u << 20, kAllChunks = 16u << 20;
+constexpr std::uint32_t kLongestSide = 1u << 20;
+
 // RGB of a grey image holds each value three times.
 void keep_every_third(Image& image) {
   const std::size_t count = image.pixels.size() / 3;
@@ -31,6 +35,8 @@ void keep_every_third(Image& image) {
 void decode_png(ByteView payload, Image& out) {
   const Context context(spng_ctx_new(0));
   DTRAIN_CHECK(context, "libspng gives a context");
+  check(spng_set_chunk_limits(context.get(), kLargestChunk, kAllChunks));
+  check(spng_set_image_limits(context.get(), kLongestSide, kLongestSide));
   check(spng_set_png_buffer(context.get(), payload.data(), payload.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(context.get(), &header));

@@ -2,6 +2,7 @@
 // array of structures with numbers and texts.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -16,6 +17,8 @@ namespace {
 constexpr std::size_t kHeader = 128;
 constexpr std::uint32_t kMatrix = 14, kCompressed = 15;
 constexpr std::uint8_t kStructure = 2;
+constexpr int kLongestName = 257, kMostSynsets = 1 << 20;
+constexpr std::size_t kShortestName = 2;  // a letter and its end
 enum Storage : std::uint32_t {
   i8 = 1,
   u8 = 2,
@@ -121,6 +124,13 @@ std::optional<double> number_in(const Element& element) {
   }
 }
 
+// A number that must be a count or an id; nothing where it is none, or no whole number below `end`.
+std::optional<int> whole_number_in(const Element& element, int end) {
+  const std::optional<double> number = number_in(element);
+  if (!number || !(*number >= 0 && *number < end) || *number != std::floor(*number)) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
 std::string letters_in(const Element& element) {
   std::string text;
   const std::size_t step = element.type == u16 || element.type == utf16 ? 2 : 1;
@@ -131,8 +141,8 @@ std::string letters_in(const Element& element) {
 std::vector<std::string> field_names(const std::string& name, Elements& content) {
   const Element width = content.next();
   const ByteView names = content.next(i8);
-  const auto length = static_cast<std::size_t>(number_in(width).value_or(0));
-  if (length == 0) fail(name, "fields without names");
+  const auto length = static_cast<std::size_t>(whole_number_in(width, kLongestName).value_or(0));
+  if (length < kShortestName) fail(name, "a damaged length of its fields' names");
   std::vector<std::string> fields;
   for (std::size_t at = 0; at + length <= names.size(); at += length) {
     const std::string_view text = text_of(names.subspan(at, length));
@@ -154,7 +164,7 @@ std::map<int, std::string> synsets_in(const std::string& name, ByteView bytes) {
       if (field != "ILSVRC2012_ID" && field != "WNID") continue;
       const Element content = open_matrix(name, value).content.next();
       if (field == "WNID") synset = letters_in(content);
-      if (field == "ILSVRC2012_ID") id = static_cast<int>(number_in(content).value_or(0));
+      if (field == "ILSVRC2012_ID") id = whole_number_in(content, kMostSynsets).value_or(0);
     }
     found[id] = synset;
   }

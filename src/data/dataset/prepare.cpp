@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <span>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/temporaries.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/record.hpp>
 
+#include "outlines.hpp"
 #include "photographs.hpp"
 #include "sample_source.hpp"
 
@@ -21,11 +25,17 @@ struct KnownSet {
   std::string_view name;
   std::unique_ptr<SampleSource> (*open)(const PrepareOptions&);
   Photographs (*photographs)(const PrepareOptions&) = nullptr;
+  std::span<const std::string_view> class_names = {};  // by label; photographs bring theirs
 };
-constexpr std::array<KnownSet, 6> kSets{{{"cifar10", open_cifar10},
-                                         {"fashion-mnist", open_fashion_mnist},
-                                         {"mnist", open_mnist},
-                                         {"shapes", open_shapes},
+constexpr std::array<std::string_view, 10> kCifar10{"airplane", "automobile", "bird",  "cat",  "deer",
+                                                    "dog",      "frog",       "horse", "ship", "truck"};
+constexpr std::array<std::string_view, 10> kFashion{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                                    "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+constexpr std::array<std::string_view, 10> kDigits{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+constexpr std::array<KnownSet, 6> kSets{{{"cifar10", open_cifar10, nullptr, kCifar10},
+                                         {"fashion-mnist", open_fashion_mnist, nullptr, kFashion},
+                                         {"mnist", open_mnist, nullptr, kDigits},
+                                         {"shapes", open_shapes, nullptr, kShapeNames},
                                          {"imagenet", nullptr, open_imagenet},
                                          {"coco", nullptr, open_coco}}};
 
@@ -41,10 +51,13 @@ const KnownSet& find_set(const std::string& name) {
 
 Encoding encoding_of(const PrepareOptions& options) { return options.encoding.value_or(Encoding::raw); }
 
-// Whether the file holds exactly these samples already. What cannot be read does not.
-bool holds(const Path& rec, const SampleSource& source, Split split, Encoding encoding) try {
-  if (!std::filesystem::exists(rec) || !std::filesystem::exists(index_path(rec))) return false;
-  const RecordFile file(rec);
+enum class Found {
+  nothing,  // or what a killed run or a damaged disk left
+  same,     // exactly these samples
+  other,
+};
+
+bool holds(const RecordFile& file, const SampleSource& source, Split split, Encoding encoding) {
   if (file.size() != source.count(split)) return false;
   std::size_t position = 0;
   bool same = true;
@@ -56,8 +69,29 @@ bool holds(const Path& rec, const SampleSource& source, Split split, Encoding en
     return same;
   });
   return same;
+}
+
+Found look_at(const Path& rec, const SampleSource& source, Split split, Encoding encoding) try {
+  if (!std::filesystem::exists(rec) || !std::filesystem::exists(index_path(rec))) return Found::nothing;
+  return holds(RecordFile(rec), source, split, encoding) ? Found::same : Found::other;
 } catch (const DataError&) {
-  return false;
+  return Found::nothing;
+}
+
+void refuse_to_overwrite(const Path& rec, Found found, const PrepareOptions& options) {
+  if (options.force || found != Found::other) return;
+  throw UsageError(rec.string() + ": is there already and holds other records",
+                   "--force writes over it; or choose another --out");
+}
+
+void write_class_names(const KnownSet& set, const PrepareOptions& options) {
+  const Json::Array classes(set.class_names.begin(), set.class_names.end());
+  write_file_atomic(
+      options.out / (options.name + ".pack.json"),
+      Json::object(
+          {{"schema", "dtrain.pack/1"}, {"plan", "prepare"}, {"classes", Json(classes)}, {"files", Json::array()}})
+              .dump(1) +
+          "\n");
 }
 
 void write_records(RecordWriter& writer, const SampleSource& source, Split split, const PrepareOptions& options) {
@@ -72,6 +106,14 @@ void write_records(RecordWriter& writer, const SampleSource& source, Split split
   });
 }
 
+void write_splits(const SampleSource& source, const PrepareResult& result, const PrepareOptions& options) {
+  RecordWriter train(result.train), val(result.val);
+  write_records(train, source, Split::train, options);
+  write_records(val, source, Split::val, options);
+  train.finish();
+  val.finish();
+}
+
 PackResult pack_photographs(Pictures pictures, std::string_view split, const PrepareOptions& options) {
   PackOptions pack{.sources = {pictures.list.root},
                    .out = options.out / fmt::format("{}_{}", options.name, split),
@@ -81,7 +123,8 @@ PackResult pack_photographs(Pictures pictures, std::string_view split, const Pre
                    .shards = options.shards,
                    .shuffle = split == "train",
                    .seed = options.seed,
-                   .threads = options.threads};
+                   .threads = options.threads,
+                   .force = options.force};
   if (options.progress) {
     pack.progress = [&](std::uint64_t done, std::uint64_t total) { options.progress(split, done, total, "pictures"); };
   }
@@ -122,6 +165,7 @@ std::vector<std::string> prepare_names() {
 PrepareResult prepare(const PrepareOptions& options) {
   const KnownSet& set = find_set(options.name);
   make_folder(options.out);
+  remove_abandoned_temporaries(options.out, options.name);
   if (set.photographs) return prepare_photographs(set.photographs(options), options);
   const auto source = set.open(options);
   PrepareResult result;
@@ -129,14 +173,15 @@ PrepareResult prepare(const PrepareOptions& options) {
   result.val = options.out / (options.name + "_val.rec");
   result.train_records = source->count(Split::train);
   result.val_records = source->count(Split::val);
-  result.already_there = holds(result.val, *source, Split::val, encoding_of(options)) &&
-                         holds(result.train, *source, Split::train, encoding_of(options));
-  if (result.already_there) return result;
-  RecordWriter train(result.train), val(result.val);
-  write_records(train, *source, Split::train, options);
-  write_records(val, *source, Split::val, options);
-  train.finish();
-  val.finish();
+  const Found val_found = look_at(result.val, *source, Split::val, encoding_of(options));
+  const Found train_found = look_at(result.train, *source, Split::train, encoding_of(options));
+  result.already_there = val_found == Found::same && train_found == Found::same;
+  if (!result.already_there) {
+    refuse_to_overwrite(result.val, val_found, options);
+    refuse_to_overwrite(result.train, train_found, options);
+    write_splits(*source, result, options);
+  }
+  write_class_names(set, options);
   return result;
 }
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/ordered_work.hpp>
 #include <dtrain/base/random.hpp>
+#include <dtrain/base/temporaries.hpp>
 
 #include "pack_image.hpp"
 #include "pack_record.hpp"
@@ -24,12 +27,24 @@ struct Shard {
   Items items;
 };
 
+std::string skipped_hint(const PackList& list) {
+  std::string hint = "dtrain packs .jpg, .jpeg and .png files";
+  for (const auto& [reason, files] : list.skipped)
+    hint += fmt::format("; {} files were left out: {}", files.size(), reason);
+  return hint;
+}
+
 void check(const PackOptions& options, const PackList& list) {
   if (list.items.empty()) {
     throw DataError(fmt::format("{}: no pictures", options.sources.front().string()),
-                    list.unlabelled > 0 ? "none of them has a label" : "dtrain packs .jpg, .jpeg and .png files");
+                    list.unlabelled > 0 ? "none of them has a label" : skipped_hint(list));
   }
   require_in(kPackRanges.train_ratio, options.train_ratio, "train-ratio");
+  if (list.is_split && options.train_ratio < 1) {
+    throw ParameterError("train-ratio", fmt::format("is {:g}, and {} is split already, by its folders", options.train_ratio,
+                                                    options.sources.front().string()),
+                         "leave it out, or name one of the folders");
+  }
   if (options.quality && options.encoding != Encoding::jpeg) {
     throw ParameterError("quality", "applies to the encoding jpeg only", "leave it out, or choose the encoding jpeg");
   }
@@ -56,16 +71,35 @@ void cut(const std::string& prefix, Items items, int count, std::vector<Shard>& 
   }
 }
 
-std::vector<Shard> plan_shards(const PackOptions& options, Items items) {
+// Marks the share of each class that validates, the last ones in the order of the items, so that both splits have the
+// classes in nearly the same shares. Pictures without a single label are one class.
+void split_each_class(double train_ratio, std::vector<PackItem>& items) {
+  const auto class_of = [](const PackItem& item) { return item.labels.size() == 1 ? item.labels.front() : -1.0f; };
+  std::map<float, std::size_t> left;
+  for (const PackItem& item : items) ++left[class_of(item)];
+  for (auto& [label, count] : left) {
+    const auto share = static_cast<std::size_t>(std::lround(static_cast<double>(count) * train_ratio));
+    left[label] = count < 2 ? count : std::clamp<std::size_t>(share, 1, count - 1);
+  }
+  for (PackItem& item : items) {
+    std::size_t& train = left[class_of(item)];
+    item.validates = train == 0;
+    train -= item.validates ? 0 : 1;
+  }
+}
+
+std::vector<Shard> plan_shards(const PackOptions& options, bool is_split, std::vector<PackItem>& items) {
   std::vector<Shard> shards;
   const std::string prefix = options.out.string();
-  if (options.train_ratio == 1) {
+  if (!is_split && options.train_ratio == 1) {
     cut(prefix, items, options.shards, shards);
     return shards;
   }
-  const auto train = static_cast<std::size_t>(static_cast<double>(items.size()) * options.train_ratio);
-  cut(prefix + "_train", items.first(train), options.shards, shards);
-  cut(prefix + "_val", items.subspan(train), options.shards, shards);
+  if (!is_split) split_each_class(options.train_ratio, items);
+  const auto validation = std::ranges::stable_partition(items, [](const PackItem& item) { return !item.validates; });
+  const std::size_t train = items.size() - validation.size();
+  cut(prefix + "_train", Items(items).first(train), options.shards, shards);
+  cut(prefix + "_val", Items(items).subspan(train), options.shards, shards);
   return shards;
 }
 
@@ -99,9 +133,12 @@ class Packer {
       : options_(options), store_(*pictures.store), journal_(options, pictures) {
     result_.classes = pictures.list.classes;
     result_.unlabelled = pictures.list.unlabelled;
+    result_.skipped = pictures.list.skipped;
   }
 
   PackResult run(const std::vector<Shard>& shards) {
+    if (!options_.force && !journal_.takes_up()) refuse_to_overwrite(shards);
+    journal_.begin();
     for (const Shard& shard : shards) total_ += shard.items.size();
     for (const Shard& shard : shards) {
       const auto earlier = journal_.finished(shard.rec);
@@ -115,6 +152,14 @@ class Packer {
   }
 
  private:
+  static void refuse_to_overwrite(const std::vector<Shard>& shards) {
+    for (const Shard& shard : shards) {
+      if (!std::filesystem::exists(shard.rec)) continue;
+      throw UsageError(shard.rec.string() + ": is there already, made from other pictures or with other options",
+                       "--force writes over it; or choose another --out");
+    }
+  }
+
   FinishedShard make(const Shard& shard) {
     std::vector<std::uint64_t> ids;
     for (const PackItem& item : shard.items) ids.push_back(item.id);
@@ -177,9 +222,10 @@ PackResult pack(const PackOptions& options) { return pack_opened(options, open_p
 PackResult pack_opened(const PackOptions& options, Pictures pictures) {
   check(options, pictures.list);
   make_folder(options.out.parent_path());
+  remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());
   Packer packer(options, pictures);
   if (options.shuffle || options.train_ratio < 1) shuffle(options, pictures.list.items);
-  return packer.run(plan_shards(options, pictures.list.items));
+  return packer.run(plan_shards(options, pictures.list.is_split, pictures.list.items));
 }
 
 }  // namespace dtrain::data

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
+#include <set>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -14,7 +16,7 @@ namespace dtrain::data {
 namespace {
 
 struct FolderContent {
-  std::vector<std::string> pictures, folders;  // names, in their order
+  std::vector<std::string> pictures, folders, others;  // names, in their order
 };
 
 FolderContent read_folder(const Path& folder) {
@@ -23,12 +25,20 @@ FolderContent read_folder(const Path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (entry.is_directory()) content.folders.push_back(name);
-    if (entry.is_regular_file() && is_picture(entry.path())) content.pictures.push_back(name);
+    if (entry.is_regular_file()) (is_picture(entry.path()) ? content.pictures : content.others).push_back(name);
   }
   if (error) throw DataError(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
   std::sort(content.pictures.begin(), content.pictures.end());
   std::sort(content.folders.begin(), content.folders.end());
+  std::sort(content.others.begin(), content.others.end());
   return content;
+}
+
+void skip(const std::vector<std::string>& names, const Path& below, PackList& list) {
+  for (const std::string& name : names) {
+    const std::string ending = Path(name).extension().string();
+    list.skipped[ending.empty() ? "no ending" : ending].push_back((below / name).string());
+  }
 }
 
 // The order of os.walk with names sorted: a folder's own pictures, then its folders.
@@ -39,12 +49,79 @@ void walk(const Path& below, int depth, PackList& list) {
                     "does a symbolic link lead back?");
   }
   const FolderContent content = read_folder(list.root / below);
+  skip(content.others, below, list);
   if (!content.pictures.empty()) list.classes.push_back(below.empty() ? "." : below.string());
   const auto label = static_cast<float>(list.classes.size()) - 1;
   for (const std::string& name : content.pictures) {
     list.items.push_back({list.items.size(), {label}, (below / name).string()});
   }
   for (const std::string& name : content.folders) walk(below / name, depth + 1, list);
+}
+
+// IF/train/CLASS/... beside IF/val/CLASS/...
+struct SplitFolders {
+  std::string train, validation;
+};
+
+std::optional<SplitFolders> split_folders(const Path& folder) {
+  const std::vector<std::string> folders = read_folder(folder).folders;
+  const auto find = [&](std::initializer_list<std::string_view> names) -> std::string {
+    for (const std::string_view name : names) {
+      if (std::ranges::find(folders, name) != folders.end()) return std::string(name);
+    }
+    return {};
+  };
+  const SplitFolders found{find({"train", "training"}), find({"val", "valid", "validation"})};
+  if (found.train.empty() || found.validation.empty()) return {};
+  const bool has_classes = !read_folder(folder / found.train).folders.empty();
+  if (has_classes && !read_folder(folder / found.validation).folders.empty()) return found;
+  return {};
+}
+
+// The classes of a split, named without it: train/cat and val/cat are both "cat".
+PackList list_split(const Path& root, const std::string& split) {
+  PackList list;
+  list.root = root;
+  walk(split, 0, list);
+  for (std::string& name : list.classes) name = Path(name).lexically_relative(split).string();
+  return list;
+}
+
+void add_split(PackList split, bool validates, PackList& whole) {
+  for (PackItem& item : split.items) {
+    const std::string& name = split.classes[static_cast<std::size_t>(item.labels.front())];
+    if (name == ".") {
+      whole.skipped["beside the folders of the classes"].push_back(item.file);
+      continue;
+    }
+    const auto label = std::ranges::lower_bound(whole.classes, name) - whole.classes.begin();
+    whole.items.push_back({whole.items.size(), {static_cast<float>(label)}, item.file, 0, validates});
+  }
+  for (auto& [reason, files] : split.skipped) {
+    std::vector<std::string>& all = whole.skipped[reason];
+    all.insert(all.end(), files.begin(), files.end());
+  }
+}
+
+PackList list_splits(const Path& folder, const SplitFolders& splits) {
+  PackList train = list_split(folder, splits.train), validation = list_split(folder, splits.validation);
+  PackList whole;
+  whole.root = folder;
+  whole.is_split = true;
+  std::set<std::string> names(train.classes.begin(), train.classes.end());
+  names.insert(validation.classes.begin(), validation.classes.end());
+  names.erase(".");
+  whole.classes.assign(names.begin(), names.end());
+  const FolderContent top = read_folder(folder);
+  skip(top.others, {}, whole);
+  for (const std::string& name : top.pictures) whole.skipped["beside the folders of the classes"].push_back(name);
+  for (const std::string& name : top.folders) {
+    if (name != splits.train && name != splits.validation)
+      whole.skipped["a folder that is neither of training nor of validation"].push_back(name);
+  }
+  add_split(std::move(train), false, whole);
+  add_split(std::move(validation), true, whole);
+  return whole;
 }
 
 }  // namespace
@@ -57,6 +134,7 @@ bool is_picture(const Path& file) {
 }
 
 PackList list_folder(const Path& folder) {
+  if (const auto splits = split_folders(folder)) return list_splits(folder, *splits);
   PackList list;
   list.root = folder;
   walk({}, 0, list);

@@ -17,7 +17,9 @@ std::string plan_of(const PackOptions& options, const Pictures& pictures) {
   add(fmt::format("{} {} {} {} {} {} {} {}", kSchema, options.resize, options.quality.value_or(0),
                   options.encoding ? encoding_name(*options.encoding) : "kept", options.shards, options.shuffle,
                   options.seed, options.train_ratio));
+  if (options.train_ratio < 1) add("each class is split");
   for (const PackItem& item : pictures.list.items) {
+    if (item.validates) add("validates");
     add(fmt::format("{} {} {}", item.id, item.file, pictures.store->stamp(item)));
     hash.update(std::as_bytes(std::span(item.labels)));
   }
@@ -51,6 +53,9 @@ FinishedShard from_json(const Json& json, const Path& folder) {
 PackJournal::PackJournal(const PackOptions& options, const Pictures& pictures)
     : path_(options.out.string() + ".pack.json"), plan_(plan_of(options, pictures)), classes_(pictures.list.classes) {
   read();
+}
+
+void PackJournal::begin() const {
   if (!takes_up_) write();
 }
 

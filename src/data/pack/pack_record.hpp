@@ -19,6 +19,8 @@ class PackJournal {
   // The plan is a hash over options and pictures (names, labels, sizes, times of change): another plan begins anew.
   PackJournal(const PackOptions& options, const Pictures& pictures);
 
+  // Writes the plan, unless it is there.
+  void begin() const;
   // Something of this very plan was done before.
   bool takes_up() const { return takes_up_; }
   // What an earlier run says of the file, if it is there with that many bytes.

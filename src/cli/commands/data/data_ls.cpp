@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/dataset_stats.hpp>
 
 #include "cli/command.hpp"
@@ -26,7 +27,9 @@ void bind(config::OptionSet& set, ListCommand& options) {
 
 Json numbers(const std::array<double, 3>& values) { return Json::array({values[0], values[1], values[2]}); }
 
-Json document(const Path& path, const data::DatasetStats& stats) {
+using Names = std::vector<std::string>;
+
+Json document(const Path& path, const data::DatasetStats& stats, const Names& names) {
   Json classes = Json::object(), encodings = Json::object();
   for (const auto& [label, count] : stats.classes) classes[std::to_string(label)] = std::uint64_t{count};
   for (const auto& [name, count] : stats.encodings) encodings[name] = std::uint64_t{count};
@@ -42,7 +45,8 @@ Json document(const Path& path, const data::DatasetStats& stats) {
                        {"rgb_mean", numbers(stats.mean)},
                        {"rgb_std", numbers(stats.std)},
                        {"encodings", encodings},
-                       {"classes", classes}});
+                       {"classes", classes},
+                       {"class_names", Json(Json::Array(names.begin(), names.end()))}});
 }
 
 void answer_pixels(const data::DatasetStats& stats, Reporter& reporter) {
@@ -57,25 +61,29 @@ void answer_pixels(const data::DatasetStats& stats, Reporter& reporter) {
   if (stats.undecodable > 0) reporter.answer(fmt::format("cannot be decoded: {}", stats.undecodable));
 }
 
-void answer_table(const Path& path, const data::DatasetStats& stats, Reporter& reporter) {
+void answer_table(const Path& path, const data::DatasetStats& stats, const Names& names, Reporter& reporter) {
   reporter.answer(fmt::format("{}: {} records, {}", path.string(), stats.records, format_bytes(stats.payload_bytes)));
   answer_pixels(stats, reporter);
   for (const auto& [name, count] : stats.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
   std::size_t largest = 1;
   for (const auto& [label, count] : stats.classes) largest = std::max(largest, count);
   for (const auto& [label, count] : stats.classes) {
-    reporter.answer(fmt::format("class {:>4} {:>8}  {}", label, count, std::string(40 * count / largest, '#')));
+    const std::string name = data::label_text(label, names).substr(std::to_string(label).size());
+    reporter.answer(
+        fmt::format("class {:>4} {:>8}  {:<40}{}", label, count, std::string(40 * count / largest, '#'), name));
   }
 }
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
   config::require_records(options.files);
-  const data::RecordSet set(data::find_records(options.files.string()));
+  const std::vector<Path> files = data::find_records(options.files.string());
+  const Names names = data::class_names(files);
+  const data::RecordSet set(files);
   const data::DatasetStats stats = data::read_dataset_stats(set, static_cast<std::size_t>(options.sample));
   if (reporter.json()) {
-    reporter.answer_json(document(options.files, stats));
+    reporter.answer_json(document(options.files, stats, names));
   } else {
-    answer_table(options.files, stats, reporter);
+    answer_table(options.files, stats, names, reporter);
   }
   return ExitCode::ok;
 }

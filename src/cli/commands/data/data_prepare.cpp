@@ -9,6 +9,7 @@
 
 #include "cli/command.hpp"
 #include "config/synthetic_data.hpp"
+#include "config/thread_limit.hpp"
 #include "job/report/progress_line.hpp"
 #include "pack_command.hpp"
 
@@ -27,6 +28,7 @@ struct PrepareCommand {
   std::string coco_labels = "largest";
   int resize = 0, shards = 1, threads = usable_cpus();
   std::optional<int> quality;
+  bool force = false;
 };
 
 void bind(config::OptionSet& set, PrepareCommand& options) {
@@ -35,6 +37,7 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
   set.add("--out", options.out, "folder or s3:// URL for NAME_train.rec, NAME_val.rec and their .idx files");
   set.add("--from", options.from, "FOLDER|URL",
           "location of the published files (default download from the publisher)");
+  set.add("--force", options.force, "write over record files of other content");
   std::vector<std::string> encodings = data::encoding_names();
   encodings.insert(encodings.begin(), kAuto);
   set.add_choice(
@@ -73,6 +76,7 @@ data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporte
                         .threads = options.threads,
                         .quality = options.quality,
                         .coco_labels = data::parse_coco_labels(options.coco_labels).value(),
+                        .force = options.force,
                         .progress = [&](std::string_view what, std::uint64_t done, std::uint64_t total,
                                         std::string_view unit) { progress.show(what, done, total, unit); }});
 }
@@ -85,7 +89,7 @@ data::PrepareResult prepare_far(const PrepareCommand& options, Reporter& reporte
   here.out = folder.path();
   data::PrepareResult result = prepare_with_progress(here, reporter);
   net::ObjectStore store;
-  for (const char* ending : {".lst", ".idx", ".rec"}) {
+  for (const char* ending : {".lst", ".json", ".idx", ".rec"}) {
     for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
       if (file.path().extension() != ending) continue;
       data::copy_files(store, {.from = file.path().string(), .to = (options.out / file.path().filename()).string()});
@@ -106,7 +110,17 @@ Json document(const PrepareCommand& options, const data::PrepareResult& result) 
                        {"already_there", result.already_there}});
 }
 
-ExitCode act(const PrepareCommand& options, const config::OptionSet&, Reporter& reporter) {
+void refuse_count_of_published(const PrepareCommand& options, const config::OptionSet& set) {
+  for (const char* name : {"train-count", "val-count"}) {
+    if (options.name == "shapes" || !set.chosen(name)) continue;
+    throw UsageError(
+        fmt::format("--{}: is for shapes only; {} has as many images as were published", name, options.name),
+        "leave it out");
+  }
+}
+
+ExitCode act(const PrepareCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  refuse_count_of_published(options, set);
   const bool far = data::is_remote(options.out);
   const data::PrepareResult result = far ? prepare_far(options, reporter) : prepare_with_progress(options, reporter);
   tell_problems(result.problems, reporter);

@@ -4,6 +4,9 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/temporaries.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/contact_sheet.hpp>
 
 #include "cli/command.hpp"
@@ -52,7 +55,12 @@ nn::Shape own_shape(const Path& files) {
   return {image.c, std::min(image.h, kLargestSide), std::min(image.w, kLargestSide)};
 }
 
-data::Image draw_sheet(const ShowCommand& options, const config::DataOptions& data) {
+struct Sheet {
+  data::Image picture;
+  std::vector<std::int32_t> labels;  // of its images, row by row
+};
+
+Sheet draw_sheet(const ShowCommand& options, const config::DataOptions& data) {
   data::LoaderOptions loading = training_loader(data, options.seed);
   loading.shuffle = false;
   data::Loader loader(options.files, loading);
@@ -62,24 +70,59 @@ data::Image draw_sheet(const ShowCommand& options, const config::DataOptions& da
   }
   const auto first = static_cast<std::uint64_t>(options.first);
   loader.start(static_cast<std::uint32_t>(options.epoch), {{first, std::min(left, options.count)}});
-  return data::contact_sheet(*loader.next(), loading.shape, loading.augment,
-                             {.columns = options.columns, .zoom = options.zoom});
+  const data::Batch batch = *loader.next();
+  return {
+      data::contact_sheet(batch, loading.shape, loading.augment, {.columns = options.columns, .zoom = options.zoom}),
+      {batch.labels, batch.labels + batch.n}};
+}
+
+// A picture that was drawn before may be replaced; nothing else is.
+void refuse_to_overwrite(const Path& out) {
+  if (!std::filesystem::is_regular_file(out)) return;
+  if (data::detect_encoding(bytes_of(read_file(out))) == data::Encoding::png) return;
+  throw UsageError(fmt::format("--out {}: is there and is no PNG file", out.string()),
+                   "name a new file, or remove that one first");
+}
+
+Json label_json(std::int32_t label, const std::vector<std::string>& names) {
+  Json json = Json::object({{"label", label}});
+  if (label < std::ssize(names)) json["name"] = names[static_cast<std::size_t>(label)];
+  return json;
+}
+
+// One line for each row of the sheet.
+void answer_labels(const Sheet& sheet, int columns, const std::vector<std::string>& names, Reporter& reporter) {
+  const auto in_row = static_cast<std::size_t>(columns);
+  for (std::size_t first = 0; first < sheet.labels.size(); first += in_row) {
+    std::vector<std::string> row;
+    for (std::size_t i = first; i < std::min(first + in_row, sheet.labels.size()); ++i) {
+      row.push_back(data::label_text(sheet.labels[i], names));
+    }
+    reporter.answer(fmt::format("row {}: {}", first / in_row + 1, join(row, ", ")));
+  }
 }
 
 ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter& reporter) {
   config::require_records(options.files);
+  refuse_to_overwrite(options.out);
   config::DataOptions data = options.data;
   if (!set.chosen("image-shape")) data.image = own_shape(options.files);
-  const data::Image sheet = draw_sheet(options, data);
-  write_file_atomic(options.out, data::encode_image(sheet, data::Encoding::png));
+  const Sheet sheet = draw_sheet(options, data);
+  remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());
+  write_file_atomic(options.out, data::encode_image(sheet.picture, data::Encoding::png));
+  const std::vector<std::string> names = data::class_names(data::find_records(options.files.string()));
   if (reporter.json()) {
+    Json images = Json::array();
+    for (const std::int32_t label : sheet.labels) images.push_back(label_json(label, names));
     reporter.answer_json(Json::object({{"schema", "dtrain.data-show/1"},
                                        {"file", options.out.string()},
                                        {"image_shape", Json::array({data.image.c, data.image.h, data.image.w})},
-                                       {"height", sheet.h},
-                                       {"width", sheet.w}}));
+                                       {"height", sheet.picture.h},
+                                       {"width", sheet.picture.w},
+                                       {"images", images}}));
   } else {
-    reporter.answer(fmt::format("{}  {}x{} pixels", options.out.string(), sheet.w, sheet.h));
+    reporter.answer(fmt::format("{}  {}x{} pixels", options.out.string(), sheet.picture.w, sheet.picture.h));
+    answer_labels(sheet, options.columns, names, reporter);
   }
   return ExitCode::ok;
 }

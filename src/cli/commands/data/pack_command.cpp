@@ -7,6 +7,7 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "config/thread_limit.hpp"
 #include "job/report/progress_line.hpp"
 
 namespace dtrain::cli {
@@ -16,6 +17,7 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   pack.threads = usable_cpus();
   set.group("Files");
   set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst").required = true;
+  set.add("--force", pack.force, "write over record files of other content");
   set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
   set.add("--seed", pack.seed, "N", "random seed for --shuffle");
@@ -52,11 +54,14 @@ Json document(const data::PackResult& result) {
     problems.push_back(Json::object({{"file", each.file}, {"what", each.what}}));
   }
   for (const std::string& name : result.classes) classes.push_back(name);
+  Json skipped = Json::object();
+  for (const auto& [reason, names] : result.skipped) skipped[reason] = Json(Json::Array(names.begin(), names.end()));
   return Json::object({{"schema", "dtrain.data-pack/1"},
                        {"files", files},
                        {"classes", classes},
                        {"problems", problems},
                        {"unlabelled", std::uint64_t{result.unlabelled}},
+                       {"skipped", skipped},
                        {"taken_up", result.taken_up}});
 }
 
@@ -70,11 +75,27 @@ void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& rep
   if (problems.size() > kShown) reporter.warn(fmt::format("and {} more", problems.size() - kShown));
 }
 
+namespace {
+
+// How many files each reason left out, and the first of them.
+void tell_skipped(const data::PackResult& result, Reporter& reporter) {
+  constexpr std::size_t kShown = 3;
+  for (const auto& [reason, files] : result.skipped) {
+    const std::vector<std::string> first(files.begin(),
+                                         files.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, files.size())));
+    reporter.note(fmt::format("{} {} left out ({}): {}{}", files.size(), files.size() == 1 ? "file was" : "files were",
+                              reason, join(first, ", "), files.size() > kShown ? ", ..." : ""));
+  }
+}
+
+}  // namespace
+
 ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
   const data::PackResult result = pack_with_progress(options, reporter);
   if (result.taken_up > 0)
     reporter.note(fmt::format("{} records were already there from an earlier run", result.taken_up));
   if (result.unlabelled > 0) reporter.note(fmt::format("{} pictures without a label were skipped", result.unlabelled));
+  tell_skipped(result, reporter);
   tell_problems(result.problems, reporter);
   if (reporter.json()) {
     reporter.answer_json(document(result));

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/text.hpp>
 #include <dtrain/comm/communicator.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/train/trainer.hpp>
 
 #include "cli/command.hpp"
@@ -47,8 +49,18 @@ train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkp
                          config::test_views(options.data, options.top_k), *comm::make_single());
 }
 
+std::vector<std::string> names_of(const train::Checkpoint& checkpoint) {
+  std::vector<std::string> names;
+  const Json& preprocessing = checkpoint.job.preprocessing;
+  const Json* classes = preprocessing.is_object() ? preprocessing.find("classes") : nullptr;
+  if (!classes) return names;
+  for (const Json& name : classes->as_array()) names.push_back(name.as_string());
+  return names;
+}
+
 void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint,
                    const train::EvaluationReport& report, Reporter& reporter) {
+  const std::vector<std::string> names = names_of(checkpoint);
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.eval/1"},
                                        {"network", checkpoint.graph.name},
@@ -59,11 +71,21 @@ void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoi
                                        {"top_k", options.top_k},
                                        {"top_k_accuracy", report.top_k_accuracy},
                                        {"loss", report.loss},
+                                       {"classes", Json(Json::Array(names.begin(), names.end()))},
                                        {"seconds", report.time.count()}}));
     return;
   }
   reporter.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
                               options.top_k, report.top_k_accuracy, report.loss, report.samples));
+}
+
+// The same label that means something else would make the accuracy meaningless.
+void compare_classes(const std::vector<std::string>& trained, const Path& records, Reporter& reporter) {
+  if (trained.empty() || data::is_remote(records)) return;
+  const std::vector<std::string> here = data::class_names(data::find_records(records.string()));
+  if (here.empty() || trained == here) return;
+  reporter.warn(fmt::format("{}: the classes are {}, those of the checkpoint are {}", records.string(),
+                            join(here, ", "), join(trained, ", ")));
 }
 
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
@@ -73,6 +95,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   options.data.image = checkpoint.graph.input();
   options.data.classes = checkpoint.graph.classes();
   config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
+  compare_classes(names_of(checkpoint), *options.data.validation, reporter);
   checkpoint.state.optimizer.clear();
   answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
   return ExitCode::ok;

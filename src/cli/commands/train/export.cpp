@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/remote.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "cli/command.hpp"
@@ -29,7 +31,15 @@ std::vector<Path> export_checkpoint(const std::string& format, const train::Chec
   return train::export_safetensors(checkpoint, out);
 }
 
+// The manifest beside it is what makes a file part of a checkpoint.
+void refuse_to_overwrite(const Path& out) {
+  if (data::is_remote(out) || !train::is_checkpoint_file(out)) return;
+  throw UsageError(fmt::format("--out {}: is a file of a checkpoint, which would be destroyed", out.string()),
+                   "name another file");
+}
+
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
+  refuse_to_overwrite(options.out);
   const train::Checkpoint checkpoint = config::load(options.checkpoint);
   const auto write = [&](const Path& out) { return export_checkpoint(options.to, checkpoint, out); };
   Json files = Json::array();

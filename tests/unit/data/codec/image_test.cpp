@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <dtrain/data/image.hpp>
 
@@ -153,6 +154,31 @@ TEST(Image, RefusesASizeThatItsBytesCannotFill) {
 TEST(Encoding, IsFoundByItsName) {
   for (const std::string& name : encoding_names()) EXPECT_EQ(encoding_name(*parse_encoding(name)), name);
   EXPECT_FALSE(parse_encoding("gif"));
+}
+
+std::string big_endian(std::uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  return bytes;
+}
+
+// The PNG with a text of so many bytes, packed, before its pixels.
+std::string with_text(std::string png, std::size_t size) {
+  const std::string text(size, ' ');
+  uLongf packed_size = compressBound(size);
+  std::string packed(packed_size, '\0');
+  compress(reinterpret_cast<Bytef*>(packed.data()), &packed_size, reinterpret_cast<const Bytef*>(text.data()), size);
+  const std::string chunk = "zTXt" + std::string("note\0\0", 6) + packed.substr(0, packed_size);
+  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
+  constexpr std::size_t kBehindHeader = 8 + 25;
+  return png.insert(kBehindHeader, big_endian(static_cast<std::uint32_t>(chunk.size() - 4)) + chunk +
+                                       big_endian(static_cast<std::uint32_t>(crc)));
+}
+
+TEST(Png, RefusesATextThatUnpacksToAllMemory) {
+  const std::string png = encode_image(ramp(3), Encoding::png);
+  EXPECT_EQ(decoded(with_text(png, 1 << 20)).pixels, ramp(3).pixels);
+  expect_error([&] { decoded(with_text(png, 64u << 20)); }, "PNG: ");
 }
 
 }  // namespace

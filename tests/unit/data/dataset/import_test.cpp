@@ -28,6 +28,7 @@ class Import : public testing::Test {
     options.sources = sources;
     options.out = folder / "out";
     if (options.encoding == Encoding::jpeg) options.encoding = std::nullopt;
+    options.force = true;
     return pack(options);
   }
   std::string payload(std::size_t position) const {

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+
 #include <gtest/gtest.h>
 #include <zlib.h>
+#include <cmath>
 
 #include <dtrain/data/prepare.hpp>
 #include <dtrain/data/record.hpp>
@@ -73,6 +75,28 @@ TEST(MatFile, NamesDamage) {
   }
 }
 
+std::string element(std::uint32_t type, const std::string& data) {
+  const auto number = [](std::uint32_t value) { return std::string(reinterpret_cast<const char*>(&value), 4); };
+  return number(type) + number(static_cast<std::uint32_t>(data.size())) + data +
+         std::string((8 - data.size() % 8) % 8, '\0');
+}
+
+// An array of structures whose field names are said to be so long.
+std::string mat_with_width(double width) {
+  const std::string flags("\2\0\0\0\0\0\0\0", 8), sides("\1\0\0\0\1\0\0\0", 8);
+  const std::string names(64, 'a');
+  const std::string matrix = element(6, flags) + element(5, sides) + element(1, "s") +
+                             element(9, std::string(reinterpret_cast<const char*>(&width), 8)) + element(1, names);
+  return std::string(124, ' ') + std::string("\0\1IM", 4) + element(14, matrix);
+}
+
+TEST(MatFile, RefusesFieldNamesOfImpossibleLength) {
+  for (const double width : {std::nan(""), -1.0, 0.0, 1.0, 2.5, 1e300}) {
+    const std::string meta = mat_with_width(width);
+    expect_error([&] { read_synsets({"meta.mat", bytes_of(meta), nullptr}); }, "a damaged length of its fields' names");
+  }
+}
+
 TEST_F(Photos, OfImageNetComeFromItsThreeArchives) {
   write("ILSVRC2012_img_train.tar", train_tar());
   write("ILSVRC2012_img_val.tar", val_tar());
@@ -88,6 +112,7 @@ TEST_F(Photos, OfImageNetComeFromItsThreeArchives) {
 }
 
 TEST_F(Photos, OfImageNetTakeTheirLabelsFromOtherListsToo) {
+  options.force = true;
   write("ILSVRC2012_img_train.tar", train_tar());
   write("ILSVRC2012_img_val.tar", val_tar());
   expect_error([&] { prepare(options); }, "nothing says what the pictures of ILSVRC2012_img_val.tar show");

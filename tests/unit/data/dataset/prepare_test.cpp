@@ -80,6 +80,9 @@ TEST_F(Prepare, WritesAgainWhatIsDamagedOrDifferent) {
   std::filesystem::remove(index_path(first.val));
   EXPECT_FALSE(prepare(options).already_there);
   options.encoding = Encoding::png;
+  expect_error<UsageError>([&] { prepare(options); }, "is there already and holds other records");
+  EXPECT_EQ(read_file(first.train), good);
+  options.force = true;
   EXPECT_FALSE(prepare(options).already_there);
   EXPECT_TRUE(prepare(options).already_there);
 }
@@ -144,6 +147,7 @@ TEST_F(Prepare, DrawsTheSameShapesFromTheSameSeed) {
   EXPECT_EQ(read_file(prepare(options).train), read_file(first.train));
   EXPECT_EQ(verify_records(first.val).class_counts, std::vector<std::size_t>(10, 2));
   options.seed = 2;
+  options.force = true;
   EXPECT_FALSE(prepare(options).already_there);
   EXPECT_NE(read_file(folder / "b/shapes_train.rec"), read_file(first.train));
 }

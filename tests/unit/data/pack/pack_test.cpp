@@ -164,8 +164,62 @@ TEST(Pack, BeginsAnewWhenAPictureChanged) {
   write_pictures(folder, 4);
   pack(options_of(folder));
   write_file_atomic(folder / "photos/cat/001.jpg", encode_image(slope(9, 9, 7), Encoding::jpeg));
-  EXPECT_EQ(pack(options_of(folder)).taken_up, 0u);
+  expect_error<UsageError>([&] { pack(options_of(folder)); }, "is there already, made from other pictures");
+  PackOptions again = options_of(folder);
+  again.force = true;
+  EXPECT_EQ(pack(again).taken_up, 0u);
   EXPECT_EQ(image_of(RecordFile(folder / "p.rec"), 0).h, 9);
+}
+
+std::vector<float> labels_in(const Path& rec) {
+  const RecordFile file(rec);
+  std::vector<float> labels;
+  for (std::size_t i = 0; i < file.size(); ++i) labels.push_back(file.read(i).labels.front());
+  return labels;
+}
+
+void write_picture(const Path& file) {
+  make_folder(file.parent_path());
+  write_file_atomic(file, encode_image(slope(9, 9, 7), Encoding::jpeg));
+}
+
+TEST(Pack, TakesFoldersOfTrainingAndValidationForTwoSplits) {
+  TemporaryFolder folder;
+  for (const char* name :
+       {"train/a/1.jpg", "train/b/2.jpg", "train/b/3.jpg", "val/a/4.jpg", "val/b/5.jpg", "stray.jpg"})
+    write_picture(folder / "photos" / name);
+  const PackResult result = pack(options_of(folder));
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(labels_in(folder / "p_train.rec"), (std::vector<float>{0, 1, 1}));
+  EXPECT_EQ(labels_in(folder / "p_val.rec"), (std::vector<float>{0, 1}));
+  EXPECT_EQ(result.skipped.at("beside the folders of the classes"), std::vector<std::string>{"stray.jpg"});
+  PackOptions again = options_of(folder);
+  again.train_ratio = 0.5;
+  expect_error<UsageError>([&] { pack(again); }, "is split already, by its folders");
+}
+
+TEST(Pack, NamesTheFilesThatItLeavesOut) {
+  TemporaryFolder folder;
+  write_picture(folder / "photos/a/1.jpg");
+  write_file_atomic(folder / "photos/a/2.webp", "RIFF");
+  write_file_atomic(folder / "photos/README", "text");
+  const PackResult result = pack(options_of(folder));
+  EXPECT_EQ(result.skipped.at(".webp"), std::vector<std::string>{"a/2.webp"});
+  EXPECT_EQ(result.skipped.at("no ending"), std::vector<std::string>{"README"});
+}
+
+TEST(Pack, SplitsEachClassInTheSameShares) {
+  TemporaryFolder folder;
+  for (int i = 0; i < 40; ++i) write_picture(folder / fmt::format("photos/many/{}.jpg", i));
+  for (int i = 0; i < 4; ++i) write_picture(folder / fmt::format("photos/some/{}.jpg", i));
+  PackOptions options = options_of(folder);
+  options.train_ratio = 0.75;
+  for (options.seed = 1; options.seed < 5; ++options.seed, options.force = true) {
+    pack(options);
+    EXPECT_EQ(std::ranges::count(labels_in(folder / "p_train.rec"), 1.0f), 3);
+    EXPECT_EQ(std::ranges::count(labels_in(folder / "p_val.rec"), 1.0f), 1);
+    EXPECT_EQ(labels_in(folder / "p_val.rec").size(), 11u);
+  }
 }
 
 TEST(Pack, NamesTheLineOfAListThatIsNone) {

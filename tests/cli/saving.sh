@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Checkpoints that cannot be written, and files of others in the way.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes 200
+training=("${small_training[@]}" --data-val "")
+
+: >file
+run train "${training[@]}" --num-epochs 1 --model-prefix file/s
+check "a checkpoint folder that cannot be made is refused before training" exits 1
+check "the refusal names the folder" says "file: cannot make the folder"
+check "nothing was trained" says_not "Train-accuracy"
+
+run train "${training[@]}" --num-epochs 1 --model-prefix m/s
+check "a new prefix is trained" exits 0
+good=$(sha256sum m/s-0001.safetensors)
+code=$(ulimit -f 64 && "$DTRAIN" train "${training[@]}" --num-epochs 3 --model-prefix m/s --resume >out 2>err </dev/null; echo $?)
+check "a run whose last weights are nowhere fails" exits 1
+check "it names what is lost" says_line "^dtrain: 3 epochs trained, but the weights of m/s-0003 are lost: .*File too large; none was saved since this start"
+check "it told of each failure" says_line "warning: checkpoint not saved: m/s-0002.safetensors: cannot write: File too large; training goes on, next try in 1 s"
+check "the last good checkpoint stays" same "$(sha256sum m/s-0001.safetensors)" "$good"
+check "nothing half written stays" same "$(find m -name '*000[23]*' | wc -l)" 0
+
+cp m/s-0001.json m/s-0001.safetensors .
+run train "${training[@]}" --num-epochs 1 --model-prefix m/s
+check "checkpoints of a run before are not trained over" exits 2
+check "the refusal names the newest and --force" says_line "m/s: has checkpoints already, the newest is m/s-0001"
+check "the hint says how" says "--force trains again"
+run train "${training[@]}" --num-epochs 2 --model-prefix m/s --load-epoch 1
+check "--load-epoch continues the newest" exits 0
+run train "${training[@]}" --num-epochs 2 --model-prefix m/s --load-epoch 1
+check "--load-epoch does not train over newer ones" exits 2
+rm m/*.json
+run train "${training[@]}" --num-epochs 2 --model-prefix m/s --resume
+check "--resume does not train over tensors without manifest" exits 2
+check "it names them" says "m/s-0001.safetensors is there without its manifest"
+run train "${training[@]}" --num-epochs 1 --model-prefix m/s --force
+check "--force trains over them" exits 0
+
+"$DTRAIN" train "${training[@]}" --num-epochs 100000 --model-prefix m/two --resume >first 2>&1 </dev/null &
+first=$!
+for _ in $(seq 100); do [ -e m/two-0001.json ] && break; sleep 0.1; done
+run train "${training[@]}" --num-epochs 1 --model-prefix m/two --resume
+check "two runs do not write under one prefix" exits 1
+check "the second one says why" says "m/two: another run is writing its checkpoints there"
+kill -KILL $first
+wait $first 2>/dev/null
+touch -d '2 minutes ago' "m/two-0002.safetensors.tmp.$first" "m/other-0002.safetensors.tmp.$first"
+run train "${training[@]}" --num-epochs 1 --model-prefix m/two --resume
+check "the prefix is free once the first is dead" exits 0
+check "what a killed run left is removed" missing "m/two-0002.safetensors.tmp.$first"
+check "what belongs to another prefix stays" exists "m/other-0002.safetensors.tmp.$first"
+
+run train "${training[@]}" --num-epochs 4 --model-prefix m/few --keep-checkpoints 2
+check "--keep-checkpoints keeps the newest" same "$(cd m && echo few-*.json)" "few-0003.json few-0004.json"
+run train "${training[@]}" --num-epochs 1
+check "without --model-prefix the run says that nothing is kept" says "Without --model-prefix no checkpoint is written"
+
+before=$(sha256sum d/shapes_val.rec d/shapes_val.idx m/s-0001.*)
+run data show d/shapes_val.rec --out d/shapes_val.rec
+check "data show does not draw over its input" exits 2
+run data show d/shapes_val.rec --out d/shapes_val.idx
+check "data show does not draw over an index" exits 2
+run data show d/shapes_val.rec --out sheet.png
+run data show d/shapes_val.rec --out sheet.png
+check "data show draws over its own picture" exits 0
+for target in "safetensors m/s-0001.safetensors" "onnx m/s-0001.json"; do
+  # shellcheck disable=SC2086  # two words
+  set -- $target
+  run export m/s --to "$1" --out "$2"
+  check "export does not write over $2" exits 2
+done
+run data prepare shapes --out d --train-count 10 --val-count 10
+check "data prepare does not write over another data set" exits 2
+check "and names --force" says "--force writes over it"
+check "no file was touched" same "$(sha256sum d/shapes_val.rec d/shapes_val.idx m/s-0001.*)" "$before"
+run data prepare shapes --out d --train-count 10 --val-count 10 --force
+check "data prepare --force writes over it" exits 0
+mkdir -p photos/a photos/b other/a other/b
+cp sheet.png photos/a && cp sheet.png photos/b && cp sheet.png other/a && cp sheet.png other/b/two.png
+run data pack photos --out p
+check "pictures are packed" exits 0
+run data pack other --out p
+check "data pack does not write over another data set" exits 2
+run data pack other --out p --force
+check "data pack --force writes over it" exits 0
+
+mkdir -p split/train/cat split/train/dog split/val/cat split/val/dog
+for place in train/cat train/dog val/cat val/dog; do cp sheet.png split/$place; done
+: >split/train/cat/picture.webp
+run data pack split --out s
+check "folders of training and validation are two splits" exists s_val.rec
+check "what is left out is listed by its reason" says "1 file was left out (.webp): train/cat/picture.webp"
+run data ls s_train.rec
+check "data ls names the classes" answers_line "class +1 +1 .* dog"
+run data show s_train.rec --out named.png
+check "data show names the labels" answers "row 1: 0 cat, 1 dog"
+run train --network mlp --image-shape 3,28,28 --num-classes 2 --batch-size 2 --num-epochs 1 --data-train s_train.rec --data-val s_val.rec --model-prefix m/c
+run inspect m/c --json
+check "a checkpoint holds the names of the classes" json out 'd["preprocessing"]["classes"] == ["cat", "dog"]'
+run export m/c --to onnx --out c.onnx
+check "ONNX holds them too" grep -q '\["cat","dog"\]' c.onnx
+run eval m/c --data-val s_val.rec --top-k 1 --json
+check "eval names them" json out 'd["classes"] == ["cat", "dog"]'
+check "eval of the same classes does not warn" silent_on err
+sed -i s/cat/bird/ s.pack.json
+run eval m/c --data-val s_val.rec --top-k 1
+check "eval of other classes warns" says "the classes are bird, dog, those of the checkpoint are cat, dog"
+run data prepare cifar10 --train-count 4000 --out c
+check "--train-count of a published set is refused" exits 2
+: >empty.tar
+run data unpack empty.tar --out u
+check "an empty file is no archive" exits 1
+mkdir -p tree/sub u2 elsewhere && echo x >tree/sub/file && tar cf tree.tar -C tree . && ln -s "$PWD/elsewhere" u2/sub
+run data unpack tree.tar --out u2
+check "a link inside the target folder is not followed" exits 1
+check "nothing was written where it leads" missing elsewhere/file
+run bench train --network mlp --image-shape 3,28,28 --data-train d/shapes_val.rec --batch-size 128 --steps 1
+check "bench train names a file smaller than a step" says "d/shapes_val.rec: has 10 records, less than the 128 of a step"
+run train "${training[@]}" --threads 40000
+check "--threads has an upper bound" exits 2
+
+ln -s loop loop
+run data ls loop
+check "a loop of links is no surprise" says_not unexpected
+run train "${training[@]}" --num-epochs 1 --model-prefix loop/m
+check "a loop of links as the folder is no surprise" says_not unexpected
+run data ls "$(printf 'x%.0s' $(seq 300)).rec"
+check "a long name is no surprise" says_not unexpected
+run train "${training[@]}" --num-epochs 1 --model-prefix "m/$(printf 'x%.0s' $(seq 300))"
+check "a long prefix is no surprise" says_not unexpected
+HOME=$PWD/loop run data ls d/shapes_val.rec
+check "a home folder that cannot be reached has no configuration" exits 0
+mkdir gone && cd gone && rmdir ../gone
+"$DTRAIN" data ls x >../out 2>../err </dev/null
+cd ..
+check "a deleted current folder is no surprise" says_not unexpected
+
+finish
