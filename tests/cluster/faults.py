@@ -49,6 +49,6 @@ def lose_request():
 def lose_reply():
     """The call takes effect, and its reply is lost."""
     def forward_and_drop(exchange):
-        exchange.proxy.strict.answer(exchange)
+        exchange.proxy.lag.see(exchange) or exchange.proxy.lag.seen(exchange, exchange.proxy.strict.answer(exchange))
         return Dropped()
     return forward_and_drop

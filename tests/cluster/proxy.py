@@ -11,6 +11,7 @@ import urllib.parse
 
 import signatures
 from faults import Answer, Dropped, refusal
+from lag import Lag
 from strictness import Strictness
 
 KEYS = {"test": ("test", None), "ASIATEST": ("temporary", "session-token")}
@@ -97,7 +98,7 @@ class Proxy:
         self.clock_skew = 0    # seconds that AWS's clock is ahead of ours
         self.forgives = set()  # codes of wrong signatures that a test expects
         self.before_call = self.after_call = None  # called with the Exchange; `after` once it was answered
-        self.strict = Strictness(self.account)
+        self.strict, self.lag = Strictness(self.account), Lag()
 
     def close(self):
         self.server.shutdown()
@@ -151,7 +152,7 @@ class Proxy:
             answer = plan.fault(exchange) if plan.fits(exchange) else None
             if answer is not None:
                 return answer
-        return self.strict.answer(exchange)
+        return self.lag.see(exchange) or self.lag.seen(exchange, self.strict.answer(exchange))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

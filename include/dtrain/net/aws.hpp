@@ -130,6 +130,7 @@ enum class AwsProblem {
   quota,         // the account may have no more: only a person can change that
   exists,        // what was to be created is there already
   in_use,        // something else still needs what was to be removed
+  guarded,       // termination protection keeps an instance
   credentials,   // these keys are not valid
   bad_request,   // asked for something that cannot be
   other,

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,31 @@ enum class LostReply {
   tell,        // throw: the caller looks what is there
 };
 
+// What `read` reads from an answer; a DataError then names the call.
+template <typename Read>
+auto read_answer(const std::string& call, const Read& read) {
+  try {
+    return read();
+  } catch (const DataError& problem) {
+    throw DataError("the answer to " + call + " is not what the service documents: " + problem.what());
+  }
+}
+
+class AwsCalls;
+// Ends a listing that has no end: turn() throws DataError for a token that came before, and RemoteError once the pages
+// take longer in all than the limits of the calls allow.
+class Pages {
+ public:
+  Pages(const AwsCalls& calls, std::string call);
+  void turn(const std::string& token);
+
+ private:
+  std::string call_;
+  std::chrono::milliseconds patience_;
+  std::chrono::steady_clock::time_point begin_;
+  std::set<std::string> tokens_{};
+};
+
 // The calls of one person in one region. Safe for concurrent use. All throw AwsError, Stopped after SIGINT or SIGTERM,
 // UsageError for want of credentials or region, DataError for an answer that is no document.
 class AwsCalls {
@@ -78,14 +104,19 @@ class AwsCalls {
 
   const std::string& region() const;
   std::string credentials_source();
+  // The longest time for one listing, or for one wait of the caller.
+  std::chrono::milliseconds patience() const;
   // The user chose another endpoint for EC2, so it may be another service than AWS.
   bool talks_to_another() const;
+  // Notes that this id or name was just created. For a minute, an answer that it does not exist means "not yet": the
+  // call is repeated with growing pauses.
+  void created(const std::string& resource);
   // Called after each call, from the thread that made it, one at a time. Set before the first call.
   void watch(std::function<void(const CallRecord&)> watcher);
 
   Element query(const QueryApi& api, const std::string& action, std::vector<HttpField> fields,
                 LostReply lost = LostReply::call_again);
-  // The entries of list `name` of all pages.
+  // The entries of list `name` of all pages. Throws RemoteError if they take longer than the limits allow in all.
   std::vector<Element> query_all(const QueryApi& api, const std::string& action, const std::vector<HttpField>& fields,
                                  std::string_view name);
   Json json(const JsonApi& api, const std::string& action, const Json& document,

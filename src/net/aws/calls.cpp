@@ -7,7 +7,9 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws_calls.hpp>
 
+#include "fresh.hpp"
 #include "home.hpp"
+#include "pause.hpp"
 #include "problem.hpp"
 #include "sigv4.hpp"
 
@@ -16,10 +18,31 @@ namespace {
 
 constexpr const char* kForm = "application/x-www-form-urlencoded; charset=utf-8";
 constexpr const char* kJson = "application/x-amz-json-1.1";
-// Far more than the pages of any account; a service that repeats its token must not hold us for ever.
-constexpr int kMostPages = 10'000;
+// The pauses before a fresh resource is looked for again.
+constexpr std::chrono::milliseconds kFirstPause{100}, kLongestPause{5'000};
+// A listing without another limit ends after this time.
+constexpr std::chrono::minutes kLongestListing{60};
 
 using Clock = std::chrono::steady_clock;
+
+// The JSON object of an answer; null for an empty answer.
+Json object_in(const AwsAnswer& answer, const std::string& call) {
+  if (trim(answer.body).empty()) return {};
+  const std::string source = "the answer to " + call;
+  Json document = Json::parse(answer.body, source);
+  if (!document.is_object()) throw DataError(source + " is no JSON object", "check the endpoint (AWS_ENDPOINT_URL)");
+  return document;
+}
+
+// The texts at the first level of an object.
+std::vector<std::string> strings_in(const Json& document) {
+  std::vector<std::string> texts;
+  if (!document.is_object()) return texts;
+  for (const auto& [name, value] : document.as_object()) {
+    if (value.is_string()) texts.push_back(value.as_string());
+  }
+  return texts;
+}
 
 }  // namespace
 
@@ -27,6 +50,7 @@ struct AwsCalls::State {
   State(AwsSettings the_settings, AwsLimits the_limits)
       : settings(std::move(the_settings)),
         limits(the_limits),
+        patience(limits.until ? *limits.until - Clock::now() : Clock::duration(kLongestListing)),
         region(aws_region(settings)),
         identity(std::make_shared<AwsIdentity>(settings)) {}
 
@@ -37,11 +61,16 @@ struct AwsCalls::State {
   // References stay valid.
   Service& service(const AwsService& wanted);
   AwsAnswer call(const AwsService& wanted, const std::string& action, AwsRequest request);
+  // `named`: the values in which the request may name a fresh resource.
+  AwsAnswer call_until_seen(const AwsService& wanted, const std::string& action, const AwsRequest& request,
+                            const std::vector<std::string>& named);
   void tell(const AwsService& service, const std::string& action, Clock::time_point begin, std::string problem);
 
   AwsSettings settings;
   AwsLimits limits;
+  Clock::duration patience;  // of one listing
   std::string region;
+  FreshResources fresh;
   std::shared_ptr<AwsIdentity> identity;
   std::function<void(const CallRecord&)> watcher;
   Mutex mutex;  // also serialises the calls of watcher
@@ -81,6 +110,33 @@ AwsAnswer AwsCalls::State::call(const AwsService& wanted, const std::string& act
   }
 }
 
+AwsAnswer AwsCalls::State::call_until_seen(const AwsService& wanted, const std::string& action,
+                                           const AwsRequest& request, const std::vector<std::string>& named) {
+  for (auto pause = kFirstPause;; pause = std::min(pause * 3 / 2, kLongestPause)) {
+    try {
+      return call(wanted, action, request);
+    } catch (const AwsError& problem) {
+      const bool too_late = limits.until && Clock::now() + pause >= *limits.until;
+      if (too_late || !fresh.may_appear(problem.facts(), named, Clock::now())) throw;
+    }
+    pause_between_tries(pause, limits);
+  }
+}
+
+Pages::Pages(const AwsCalls& calls, std::string call)
+    : call_(std::move(call)), patience_(calls.patience()), begin_(Clock::now()) {}
+
+void Pages::turn(const std::string& token) {
+  if (!tokens_.insert(token).second) {
+    throw DataError(fmt::format("{}: the service returned the same page token twice", call_),
+                    "check the endpoint (AWS_ENDPOINT_URL), then run the same command again");
+  }
+  if (Clock::now() - begin_ < patience_) return;
+  throw RemoteError(
+      fmt::format("{}: {} pages in {} and no end", call_, tokens_.size(), format_duration(Clock::now() - begin_)),
+      "give a larger --timeout, or check the endpoint (AWS_ENDPOINT_URL)");
+}
+
 AwsProblem problem_of_code(std::string_view code) { return problem_of(400, code); }
 
 AwsError refusal(const std::string& what, const std::string& code, const std::string& message) {
@@ -108,25 +164,38 @@ AwsCalls::~AwsCalls() = default;
 const std::string& AwsCalls::region() const { return state_->region; }
 std::string AwsCalls::credentials_source() { return state_->identity->credentials().source; }
 bool AwsCalls::talks_to_another() const { return aws_endpoint(kEc2.service, state_->region, state_->settings).custom; }
+std::chrono::milliseconds AwsCalls::patience() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(state_->patience);
+}
+void AwsCalls::created(const std::string& resource) { state_->fresh.note(resource, Clock::now()); }
 void AwsCalls::watch(std::function<void(const CallRecord&)> watcher) { state_->watcher = std::move(watcher); }
 
 Element AwsCalls::query(const QueryApi& api, const std::string& action, std::vector<HttpField> fields, LostReply lost) {
+  std::vector<std::string> named;
+  for (const HttpField& field : fields) named.push_back(field.second);
   fields.emplace_back("Action", action);
   fields.emplace_back("Version", api.version);
   const std::string body = encode_query(fields);
-  const AwsAnswer answer = state_->call(api.service, action,
-                                        {.method = "POST",
-                                         .headers = {{"Content-Type", kForm}},
-                                         .body = bytes_of(body),
-                                         .call_again = lost == LostReply::call_again});
-  return parse_xml(answer.body, fmt::format("the answer to {} {}", api.service.name, action));
+  const AwsAnswer answer = state_->call_until_seen(api.service, action,
+                                                   {.method = "POST",
+                                                    .headers = {{"Content-Type", kForm}},
+                                                    .body = bytes_of(body),
+                                                    .call_again = lost == LostReply::call_again},
+                                                   named);
+  const std::string source = fmt::format("the answer to {} {}", api.service.name, action);
+  Element document = parse_xml(answer.body, source);
+  if (document.name != action + "Response") {
+    throw DataError(fmt::format("{} is a document <{}>, and not <{}Response>", source, document.name, action),
+                    "check the endpoint (AWS_ENDPOINT_URL)");
+  }
+  return document;
 }
 
 std::vector<Element> AwsCalls::query_all(const QueryApi& api, const std::string& action,
                                          const std::vector<HttpField>& fields, std::string_view name) {
   std::vector<Element> all;
   std::string token;
-  for (int page = 0; page < kMostPages; ++page) {
+  for (Pages pages(*this, fmt::format("{} {}", api.service.name, action));; pages.turn(token)) {
     std::vector<HttpField> asked = fields;
     if (!token.empty()) asked.emplace_back("NextToken", token);
     const Element answer = query(api, action, std::move(asked));
@@ -134,7 +203,6 @@ std::vector<Element> AwsCalls::query_all(const QueryApi& api, const std::string&
     token = answer.value("nextToken");
     if (token.empty()) return all;
   }
-  throw DataError(fmt::format("{} {}: its pages have no end", api.service.name, action));
 }
 
 Json AwsCalls::json(const JsonApi& api, const std::string& action, const Json& document, LostReply lost) {
@@ -145,8 +213,7 @@ Json AwsCalls::json(const JsonApi& api, const std::string& action, const Json& d
                     .headers = {{"Content-Type", kJson}, {"X-Amz-Target", fmt::format("{}.{}", api.target, action)}},
                     .body = bytes_of(body),
                     .call_again = lost == LostReply::call_again});
-  if (trim(answer.body).empty()) return {};
-  return Json::parse(answer.body, fmt::format("the answer to {} {}", api.service.name, action));
+  return object_in(answer, fmt::format("{} {}", api.service.name, action));
 }
 
 Json AwsCalls::rest(const AwsService& service, const std::string& method, const std::string& path,
@@ -155,9 +222,11 @@ Json AwsCalls::rest(const AwsService& service, const std::string& method, const 
   AwsRequest request{.method = method, .path = path, .query = query, .body = bytes_of(body)};
   if (!body.empty()) request.headers.emplace_back("Content-Type", "application/json");
   const std::string action = fmt::format("{} {}", method, path);
-  const AwsAnswer answer = state_->call(service, action, std::move(request));
-  if (trim(answer.body).empty()) return {};
-  return Json::parse(answer.body, fmt::format("the answer to {} {}", service.name, action));
+  std::vector<std::string> named = strings_in(document);
+  for (const std::string& part : split(path, '/')) named.push_back(part);
+  for (const HttpField& field : query) named.push_back(field.second);
+  const AwsAnswer answer = state_->call_until_seen(service, action, request, named);
+  return object_in(answer, fmt::format("{} {}", service.name, action));
 }
 
 }  // namespace dtrain::net

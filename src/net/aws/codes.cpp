@@ -101,6 +101,7 @@ constexpr CodeMeaning kCodes[] = {
     {AwsProblem::in_use, "FileSystemInUse"},
     {AwsProblem::in_use, "IncorrectFileSystemLifeCycleState"},
     {AwsProblem::in_use, "IncorrectMountTargetState"},
+    {AwsProblem::guarded, "OperationNotPermitted"},
 };
 
 // Families of codes: "InvalidInstanceID.NotFound", "InvalidGroup.Duplicate".
@@ -161,6 +162,7 @@ std::string_view cause_class(AwsProblem problem) {
     case AwsProblem::precondition:
     case AwsProblem::exists:
     case AwsProblem::in_use:
+    case AwsProblem::guarded:
     case AwsProblem::bad_request:
       return "config";
   }

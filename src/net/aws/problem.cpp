@@ -73,6 +73,9 @@ std::string_view hint_of(AwsProblem problem) {
       return "that name is taken by another user: choose another name";
     case AwsProblem::in_use:
       return "wait until what uses it is gone, then run the same command again";
+    case AwsProblem::guarded:
+      return "switch termination protection off: aws ec2 modify-instance-attribute --no-disable-api-termination "
+             "--instance-id ID; then run the same command again";
     case AwsProblem::bad_request:
       return "correct the option that the message names";
     case AwsProblem::other:

@@ -1,0 +1,53 @@
+#include "fresh.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace dtrain::net {
+namespace {
+
+// Whether the service says that something which the request names does not exist. A missing permission is a rule of a
+// security group, and not the group.
+bool says_unknown(const AwsError::Facts& facts) {
+  if (facts.code == "InvalidPermission.NotFound") return false;
+  return facts.problem == AwsProblem::not_found || facts.code == "InvalidID";
+}
+
+bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_'; }
+
+// Whether the value stands in the message as a whole name. Ids and names of resources have a dash; numbers and words
+// that stand in a message by chance have none.
+bool is_mentioned(const std::string& value, const std::string& message) {
+  if (value.find('-') == value.npos) return false;
+  for (std::size_t at = message.find(value); at != message.npos; at = message.find(value, at + 1)) {
+    const std::size_t end = at + value.size();
+    const bool begins = at == 0 || !is_part_of_name(message[at - 1]);
+    if (begins && (end == message.size() || !is_part_of_name(message[end]))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void FreshResources::note(const std::string& resource, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  made_[resource] = now;
+}
+
+bool FreshResources::is_fresh(const std::string& resource, Clock::time_point now) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = made_.find(resource);
+  return found != made_.end() && now - found->second < kUntilSeen;
+}
+
+bool FreshResources::may_appear(const AwsError::Facts& facts, const std::vector<std::string>& named,
+                                Clock::time_point now) const {
+  if (!says_unknown(facts)) return false;
+  std::vector<std::string> meant;
+  std::ranges::copy_if(named, std::back_inserter(meant),
+                       [&](const std::string& one) { return is_mentioned(one, facts.message); });
+  const auto fresh = [&](const std::string& one) { return is_fresh(one, now); };
+  return meant.empty() ? std::ranges::any_of(named, fresh) : std::ranges::all_of(meant, fresh);
+}
+
+}  // namespace dtrain::net
