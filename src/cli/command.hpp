@@ -100,6 +100,7 @@ std::unique_ptr<Command> make_bench_allreduce();
 std::unique_ptr<Command> make_cluster_plan();
 std::unique_ptr<Command> make_cluster_up();
 std::unique_ptr<Command> make_cluster_ssh();
+std::unique_ptr<Command> make_cluster_list();
 std::unique_ptr<Command> make_cluster_logs();
 std::unique_ptr<Command> make_cluster_env();
 std::unique_ptr<Command> make_cluster_watch();

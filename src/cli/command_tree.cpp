@@ -59,6 +59,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_cluster_add());
   commands.push_back(make_cluster_remove());
   commands.push_back(make_cluster_ssh());
+  commands.push_back(make_cluster_list());
   commands.push_back(make_cluster_logs());
   commands.push_back(make_cluster_env());
   commands.push_back(make_cluster_watch());

@@ -1,4 +1,4 @@
-"""What a user sees of a cluster, and how quickly: requirements 12, 15, 21, 23 and 25, and `template`."""
+"""What a user sees of a cluster, and how quickly: requirements 12, 15, 21, 23 and 25."""
 
 import json
 import time
@@ -268,17 +268,6 @@ def test_r25_an_up_of_eight_takes_few_calls(cloud, up):
     assert f"{cloud.proxy.count()} calls in" in told.stderr
     assert "\x1b" not in told.stderr and "\r" not in told.stderr
     print(f"up -w 8: {cloud.proxy.count()} calls, {took:.2f} s")
-
-
-def test_the_template_makes_the_same_machines(cloud):
-    template = json.loads(cloud.cluster("template", "demo", "-w", 2, "--instance-type", "c5.large", "--ami", cloud.image(),
-                                        "--shared", "efs").stdout)
-    assert cloud.proxy.mutating() == []
-    stacks = cloud.client("cloudformation")
-    stacks.create_stack(StackName="demo", TemplateBody=json.dumps(template))
-    assert stacks.describe_stacks(StackName="demo")["Stacks"][0]["StackStatus"] == "CREATE_COMPLETE"
-    assert [node["name"] for node in cloud.json("status", "demo")["nodes"]] == ["head", "w0001", "w0002"]
-    assert len(cloud.efs.describe_file_systems()["FileSystems"]) == 1
 
 
 @pytest.mark.parametrize("verb", ["health", "cost"])

@@ -49,10 +49,11 @@ struct Account {
   std::vector<Subnet> subnets{};               // one a zone, by zone
   std::map<std::string, MachineType> types{};  // the types that the specification names
   Image image{};
-  std::string ssh_source{};  // a CIDR
-  std::string key{};         // the key pair to use; empty: none
-  std::string public_key{};  // to be imported under that name; empty: the key pair exists
-  bool has_role = false;     // true: the cluster's own role is complete; read only if the cluster is to have one
+  std::string ssh_source{};   // a CIDR
+  std::string key{};          // the key pair to use; empty: none
+  std::string public_key{};   // to be imported under that name; empty: the key pair exists
+  bool has_users_key = true;  // false: the cluster's key pair holds another key than the user's
+  bool has_role = false;      // true: the cluster's own role is complete; read only if the cluster is to have one
   std::optional<FileSystem> file_system{};  // the shared file system, if it exists
   std::map<std::string, double>
       quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; a quota that could not be read is missing

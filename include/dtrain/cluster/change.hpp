@@ -46,10 +46,16 @@ struct ClusterRequest {
   std::string bundle_sha256{};                   // hash of the program archive that nodes fetch
 };
 
+// Throws UsageError if the nodes' user data or the tags of the options would be larger than EC2 allows.
+void check_request(const ClusterRequest& request, const Account& account);
+
 // Creates the cluster as the plan says. Throws AwsError, or NoCapacity if fewer than the minimum number of workers
 // could be started; a cluster that did not exist before is then removed again.
 UpResult bring_up(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
                   const Plan& plan);
+
+// Throws UsageError that names what the cluster lacks for further workers: group, launch template or a running head.
+void require_complete(const Fleet& fleet);
 
 // Starts at least `least` and at most `more` further workers, or none. Throws NoCapacity.
 struct AddResult {
@@ -88,8 +94,9 @@ struct [[nodiscard]] DownResult {
   std::vector<Kept> kept{};
   std::vector<Leftover> leftover{};  // resources that could not be removed
 };
-// Removes the whole cluster. Resources that cannot be removed are listed, not thrown.
-DownResult bring_down(const AwsContext& context, const std::string& name, bool delete_storage);
+// Removes the whole cluster. Resources that cannot be removed are listed, not thrown. `known`: its name, and what AWS
+// may not show yet.
+DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete_storage);
 
 // Everything that carries the cluster's tag, except for instances that are terminating, and what IAM has under the
 // cluster's path.

@@ -6,8 +6,12 @@
 
 namespace dtrain::cluster {
 
-// Pure. The template leaves out what CloudFormation cannot express: fallbacks to other zones, types and markets, and a
-// smaller cluster if there are too few machines.
+// The longest template that a command or the console takes; a longer one is read from S3.
+inline constexpr std::size_t kMostDirectBytes = 51'200;
+
+// Pure. The stack is a cluster that `add` and `down` know. The template leaves out fallbacks to other zones and types,
+// which CloudFormation cannot express. Throws UsageError for --spot prefer and --min-workers, which it cannot express
+// either, and for more resources or bytes than CloudFormation takes.
 Json cloud_formation_template(const ClusterRequest& request, const Account& account);
 
 }  // namespace dtrain::cluster

@@ -18,6 +18,8 @@ struct Cost {
 // US dollars an hour on demand in us-east-1; nullopt: the type is not in the table.
 std::optional<double> hourly_price(const std::string& type);
 Cost cost_of(const std::vector<std::string>& types);
+// "$1.25", "$1.25 and the unknown price of p9.large", "an unknown price (p9.large)".
+std::string cost_text(const Cost& cost, double hours = 1);
 Cost cost_of(const Fleet& fleet);
 double hours_of(const Node& node);  // since its launch; 0: unknown
 double cost_so_far(const Fleet& fleet);

@@ -103,12 +103,19 @@ struct Fleet {
 
 // Reads the fleet from EC2. Blocks for a few calls. Throws whatever AwsCalls throws.
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name);
+// Adds to `fleet` what `known` has and AWS does not show yet: group, launch template, nodes.
+Fleet with_known(Fleet fleet, const Fleet& known);
+// Reads the fleet again until it shows everything in `known`, for a minute at most; then adds the rest.
+Fleet read_fleet_with(net::AwsCalls& aws, const Fleet& known);
+// All clusters of the region by name, from three calls; EMR's nodes are not among them.
+std::vector<Fleet> read_fleets(net::AwsCalls& aws);
 // The names of all clusters in the region, sorted.
 std::vector<std::string> cluster_names(net::AwsCalls& aws);
 
 // Pure: parses an <instancesSet><item> of DescribeInstances or RunInstances.
 Node node_of(const net::Element& instance);
 Tags tags_of(const net::Element& resource);
+SecurityGroup group_of(const net::Element& found);  // an <item> of DescribeSecurityGroups
 // Texts as tags of at most 256 characters each, and back.
 Tags option_tags(const std::map<std::string, std::string>& options);
 std::map<std::string, std::string> options_of(const Tags& tags);

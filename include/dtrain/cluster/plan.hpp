@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ struct Plan {
 Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,
              const Fleet& fleet);
 
+// For each node that is stopped or stopping: what it is, and how it starts again.
+std::vector<std::string> stopped_notes(const Fleet& fleet, const std::string& region);
+
 // Pools in the order in which they are tried: by market, then by type, then by zone; `zone` first if it is not empty.
 std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone);
 std::vector<Pool> head_pools(const Spec& spec, const Account& account);
@@ -76,5 +80,14 @@ std::vector<std::string> next_workers(const Fleet& fleet, int more);
 // The number of the launch that would start these. It stays the same for the same machines until a launch is complete.
 int launch_number(const Fleet& fleet, const std::vector<std::string>& names);
 int last_node(const Fleet& fleet);
+// The names that workers of `ours` are to take, by instance id: those without a name, and those whose name belongs to a
+// worker that comes before them. Base workers come first, then the older. `alone`: where a name conflicts with that of
+// a worker of another command, ours gives way whatever the order. Commands that see the same fleet choose different
+// names.
+std::map<std::string, std::string> names_for(const Fleet& fleet, const std::set<std::string>& ours, bool alone);
+// The fleet as it will be with these names.
+Fleet with_names(Fleet fleet, const std::map<std::string, std::string>& names);
+// Ids of workers whose name belongs to a worker that comes before them.
+std::set<std::string> duplicates(const Fleet& fleet);
 
 }  // namespace dtrain::cluster

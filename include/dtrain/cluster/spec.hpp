@@ -24,17 +24,19 @@ enum class Market { on_demand, spot };
 constexpr EnumName<Market> kMarketNames[] = {{Market::on_demand, "on-demand"}, {Market::spot, "spot"}};
 
 struct Spec {
-  int workers = 1;                            // beside the head, which trains too
-  std::optional<int> min_workers{};           // minimum number of workers; none: all of them
-  bool head_only = false;                     // the head takes no part in training
-  std::vector<std::string> instance_types{};  // in order of preference; all workers of a cluster have the same one
-  std::string head_type{};                    // empty: the workers'
-  std::string image = "ubuntu";               // "ubuntu", "amazon-linux" or "ami-..."
-  std::string key{};                          // a key pair of the account; empty: the user's own key is imported
-  std::string shared = "none";                // "none", "efs", "efs:fs-..." or a folder that the image mounts
-  std::string mount = "/myEFSvolume";         // where the shared folder is
-  std::string prepare{};                      // a command for every node; empty: none
-  std::string ssh_from = "me";                // a CIDR, or "me": the public address of the user
+  int workers = 1;                   // beside the head, which trains too
+  std::optional<int> min_workers{};  // minimum number of workers; none: all of them
+  bool head_only = false;            // the head takes no part in training
+  // In order of preference; all workers of a cluster have the same one. The default is the least that dtrain trains on
+  // with a GPU: its kernels begin at compute capability 8.0.
+  std::vector<std::string> instance_types{"g5.xlarge"};
+  std::string head_type{};             // empty: the workers'
+  std::string image = "ubuntu";        // "ubuntu", "amazon-linux" or "ami-..."
+  std::string key{};                   // a key pair of the account; empty: the user's own key is imported
+  std::string shared = "none";         // "none", "efs", "efs:fs-..." or a folder that the image mounts
+  std::string mount = "/myEFSvolume";  // where the shared folder is
+  std::string prepare{};               // a command for every node; empty: none
+  std::string ssh_from = "me";         // a CIDR, or "me": the public address of the user
   SpotUse spot = SpotUse::off;
   bool placement = false;                // close together, for fast networks
   bool efa = false;                      // the fast network itself

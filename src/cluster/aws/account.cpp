@@ -15,6 +15,7 @@
 #include "file_systems.hpp"
 #include "head_role.hpp"
 #include "images.hpp"
+#include "resources.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -164,10 +165,15 @@ void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, 
   }
   const auto own = own_public_key();
   if (!own) return;
-  const auto there = aws.query_all(net::kEc2, "DescribeKeyPairs",
-                                   filtered({{std::string("tag:") + tag::kCluster, cluster}}), "keySet");
-  account.key = there.empty() ? "dtrain-" + cluster : there.front().value("keyName");
-  if (there.empty()) account.public_key = *own;
+  const auto there = read_key_pairs(aws, std::string("tag:") + tag::kCluster, cluster);
+  const auto same = std::ranges::find_if(there, [&](const KeyPair& one) { return is_same_key(one.public_key, *own); });
+  if (there.empty()) {
+    account.key = free_key_name(aws, cluster);
+    account.public_key = *own;
+  } else {
+    account.key = same == there.end() ? there.front().name : same->name;
+    account.has_users_key = same != there.end();
+  }
 }
 
 }  // namespace

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/plan.hpp>
+
 #include "head_role.hpp"
 #include "plan/boot.hpp"
 #include "resources.hpp"
@@ -12,6 +17,8 @@ namespace {
 // Placeholders in a script for values that only CloudFormation knows. They occur nowhere else in a script.
 constexpr const char* kHeadAddress = "@HeadAddress@";
 constexpr const char* kFileSystem = "@FileSystem@";
+// Quotas of CloudFormation, which cannot be raised.
+constexpr std::size_t kMostResources = 500, kMostBytes = 1'048'576;
 
 Json reference(const std::string& name) { return Json::object({{"Ref", name}}); }
 Json attribute(const std::string& resource, const std::string& name) {
@@ -44,6 +51,14 @@ Json joined(const std::string& script) {
   return Json::object({{"Fn::Base64", Json::object({{"Fn::Join", Json::array({"", pieces})}})}});
 }
 
+// What `add`, `up` and `down` read of a cluster.
+Tags group_tags(const ClusterRequest& request, const Account& account) {
+  Tags tags = common_tags(request.name, account);
+  tags.merge(option_tags(request.options));
+  tags.insert({{tag::kLaunches, "1"}, {tag::kLastNode, std::to_string(request.spec.workers)}});
+  return tags;
+}
+
 Json security_group(const ClusterRequest& request, const Account& account) {
   const bool six = account.ssh_source.find(':') != std::string::npos;
   const Json ssh = Json::object(
@@ -52,7 +67,7 @@ Json security_group(const ClusterRequest& request, const Account& account) {
                   Json::object({{"GroupDescription", fmt::format("dtrain cluster {}", request.name)},
                                 {"VpcId", account.vpc_id},
                                 {"SecurityGroupIngress", Json::array({ssh})},
-                                {"Tags", tag_list(common_tags(request.name, account))}}));
+                                {"Tags", tag_list(group_tags(request, account))}}));
 }
 
 Json own_rule(const char* type) {
@@ -69,6 +84,28 @@ Json disk(const ClusterRequest& request, const Account& account) {
   return Json::array({Json::object({{"DeviceName", account.image.root_device}, {"Ebs", ebs}})});
 }
 
+// The key pair that the stack makes of the user's key, or one that exists.
+Json key_name(const Account& account) { return account.public_key.empty() ? Json(account.key) : reference("Key"); }
+
+// The zone and the subnet of all nodes.
+Pool place_of(const ClusterRequest& request, const Account& account) {
+  const std::vector<Pool> pools = worker_pools(request.spec, account, {});
+  if (!pools.empty()) return pools.front();
+  const Subnet& subnet = account.subnets.front();
+  return {.zone = subnet.zone, .subnet_id = subnet.id};
+}
+
+// An interface names the subnet itself; EC2 then refuses one beside it.
+Json interface(const ClusterRequest& request, const Account& account) {
+  Json interface = Json::object({{"DeviceIndex", 0},
+                                 {"AssociatePublicIpAddress", !request.spec.private_addresses},
+                                 {"DeleteOnTermination", true},
+                                 {"Groups", Json::array({attribute("Group", "GroupId")})},
+                                 {"SubnetId", place_of(request, account).subnet_id}});
+  if (request.spec.efa) interface["InterfaceType"] = "efa";
+  return interface;
+}
+
 // Metadata options exist only in a launch template, so the head has one too.
 Json launch_template(const ClusterRequest& request, const Account& account, const std::string& type,
                      const std::string& script, const Tags& tags) {
@@ -82,22 +119,31 @@ Json launch_template(const ClusterRequest& request, const Account& account, cons
                                          {"HttpPutResponseHopLimit", 1},
                                          {"InstanceMetadataTags", "enabled"}})},
        {"BlockDeviceMappings", disk(request, account)},
-       {"SecurityGroupIds", Json::array({attribute("Group", "GroupId")})},
        {"TagSpecifications", Json::array({Json::object({{"ResourceType", "instance"}, {"Tags", tag_list(tags)}})})}});
-  if (!account.key.empty()) data["KeyName"] = account.key;
+  if (needs_interface(request.spec, account)) {
+    data["NetworkInterfaces"] = Json::array({interface(request, account)});
+  } else {
+    data["SecurityGroupIds"] = Json::array({attribute("Group", "GroupId")});
+  }
+  if (!account.key.empty()) data["KeyName"] = key_name(account);
+  if (request.spec.spot == SpotUse::only) data["InstanceMarketOptions"] = Json::object({{"MarketType", "spot"}});
   if (request.spec.placement) data["Placement"] = Json::object({{"GroupName", reference("Placement")}});
   return resource("AWS::EC2::LaunchTemplate", Json::object({{"LaunchTemplateData", data}}));
 }
 
 // Image and type are repeated here, where a reader looks for them.
-Json instance(const std::string& from, const Account& account, const std::string& type, const Tags& tags) {
+Json instance(const std::string& from, const ClusterRequest& request, const Account& account, const std::string& type,
+              const Tags& tags) {
   const Json use =
       Json::object({{"LaunchTemplateId", reference(from)}, {"Version", attribute(from, "LatestVersionNumber")}});
-  return resource("AWS::EC2::Instance", Json::object({{"LaunchTemplate", use},
-                                                      {"ImageId", account.image.id},
-                                                      {"InstanceType", type},
-                                                      {"SubnetId", account.subnets.front().id},
-                                                      {"Tags", tag_list(tags)}}));
+  Json made = resource(
+      "AWS::EC2::Instance",
+      Json::object(
+          {{"LaunchTemplate", use}, {"ImageId", account.image.id}, {"InstanceType", type}, {"Tags", tag_list(tags)}}));
+  if (!needs_interface(request.spec, account)) {
+    made["Properties"]["SubnetId"] = place_of(request, account).subnet_id;
+  }
+  return made;
 }
 
 Tags node_tags(const ClusterRequest& request, const Account& account, Role role, const std::string& node) {
@@ -106,11 +152,29 @@ Tags node_tags(const ClusterRequest& request, const Account& account, Role role,
                {tag::kNodeType, role == Role::head ? "Master" : "Worker"},
                {tag::kNode, node},
                {tag::kName, fmt::format("dtrain-{}-{}", request.name, node)}});
-  if (role == Role::worker) tags[tag::kBase] = "yes";
+  if (role == Role::worker) tags.insert({{tag::kBase, "yes"}, {elastic_tag(request.name), ""}});
   return tags;
 }
 
-void add_storage(const ClusterRequest& request, const Account& account, const Subnet& subnet, Json& resources) {
+// The tags of a worker that `add` or the user starts from the template.
+Tags further_worker_tags(const ClusterRequest& request, const Account& account) {
+  Tags tags = common_tags(request.name, account);
+  tags.insert({{tag::kRole, "worker"},
+               {tag::kNodeType, "Worker"},
+               {tag::kName, fmt::format("dtrain-{}-worker", request.name)},
+               {elastic_tag(request.name), ""}});
+  return tags;
+}
+
+Json mount_target(const Json& system, const std::string& subnet) {
+  return resource("AWS::EFS::MountTarget",
+                  Json::object({{"FileSystemId", system},
+                                {"SubnetId", subnet},
+                                {"SecurityGroups", Json::array({attribute("Group", "GroupId")})}}));
+}
+
+void add_storage(const ClusterRequest& request, const Account& account, Json& resources) {
+  const Pool place = place_of(request, account);
   const SharedKind kind = shared_kind(request.spec);
   if (kind == SharedKind::new_efs) {
     resources["SharedFiles"] = resource(
@@ -118,10 +182,12 @@ void add_storage(const ClusterRequest& request, const Account& account, const Su
                                               {"PerformanceMode", "generalPurpose"},
                                               {"FileSystemTags", tag_list(common_tags(request.name, account))}}));
     resources["SharedFiles"]["DeletionPolicy"] = "Retain";
-    resources["SharedFilesAddress"] = resource(
-        "AWS::EFS::MountTarget", Json::object({{"FileSystemId", reference("SharedFiles")},
-                                               {"SubnetId", subnet.id},
-                                               {"SecurityGroups", Json::array({attribute("Group", "GroupId")})}}));
+    resources["SharedFilesAddress"] = mount_target(reference("SharedFiles"), place.subnet_id);
+  }
+  if (kind != SharedKind::given_efs || !account.file_system) return;
+  const auto& there = account.file_system->mount_targets;
+  if (std::ranges::none_of(there, [&](const auto& one) { return one.zone == place.zone; })) {
+    resources["SharedFilesAddress"] = mount_target(account.file_system->id, place.subnet_id);
   }
 }
 
@@ -154,18 +220,31 @@ void add_nodes(const ClusterRequest& request, const Account& account, Json& reso
   if (const Json profile = head_profile(request.spec); !profile.is_null()) {
     resources["HeadTemplate"]["Properties"]["LaunchTemplateData"]["IamInstanceProfile"] = profile;
   }
-  resources["Head"] = instance("HeadTemplate", account, head_type, node_tags(request, account, Role::head, "head"));
-  resources["WorkerTemplate"] = launch_template(request, account, worker_type, worker_script, common);
+  resources["Head"] =
+      instance("HeadTemplate", request, account, head_type, node_tags(request, account, Role::head, "head"));
+  const Tags further = further_worker_tags(request, account);
+  resources["WorkerTemplate"] = launch_template(request, account, worker_type, worker_script, further);
+  // The template's own tags, by which `add` finds it.
+  resources["WorkerTemplate"]["Properties"]["TagSpecifications"] =
+      Json::array({Json::object({{"ResourceType", "launch-template"}, {"Tags", tag_list(common)}})});
   for (int number = 1; number <= request.spec.workers; ++number) {
-    resources[fmt::format("Worker{:04}", number)] = instance(
-        "WorkerTemplate", account, worker_type, node_tags(request, account, Role::worker, worker_name(number)));
+    resources[fmt::format("Worker{:04}", number)] =
+        instance("WorkerTemplate", request, account, worker_type,
+                 node_tags(request, account, Role::worker, worker_name(number)));
   }
 }
 
 }  // namespace
 
 Json cloud_formation_template(const ClusterRequest& request, const Account& account) {
-  const Subnet& subnet = account.subnets.front();
+  if (request.spec.spot == SpotUse::prefer) {
+    throw UsageError("--spot prefer: a CloudFormation template cannot fall back to on-demand instances",
+                     "give --spot only or --spot off, or use dtrain cluster up");
+  }
+  if (least_workers(request.spec) < request.spec.workers) {
+    throw UsageError("--min-workers: CloudFormation starts all instances of a stack or none",
+                     "leave --min-workers out, or use dtrain cluster up");
+  }
   Json resources = Json::object();
   resources["Group"] = security_group(request, account);
   resources["GroupFromItself"] = own_rule("AWS::EC2::SecurityGroupIngress");
@@ -173,14 +252,29 @@ Json cloud_formation_template(const ClusterRequest& request, const Account& acco
   if (request.spec.placement) {
     resources["Placement"] = resource("AWS::EC2::PlacementGroup", Json::object({{"Strategy", "cluster"}}));
   }
-  add_storage(request, account, subnet, resources);
+  if (!account.public_key.empty()) {
+    resources["Key"] =
+        resource("AWS::EC2::KeyPair", Json::object({{"KeyName", account.key},
+                                                    {"PublicKeyMaterial", account.public_key},
+                                                    {"Tags", tag_list(common_tags(request.name, account))}}));
+  }
+  add_storage(request, account, resources);
   add_role(request, account, resources);
   add_nodes(request, account, resources);
-  return Json::object(
+  const std::size_t count = resources.as_object().size();
+  const char* address = request.spec.private_addresses ? "PrivateIp" : "PublicIp";
+  Json document = Json::object(
       {{"AWSTemplateFormatVersion", "2010-09-09"},
        {"Description", fmt::format("dtrain cluster {}: a head and {} workers", request.name, request.spec.workers)},
        {"Resources", resources},
-       {"Outputs", Json::object({{"HeadAddress", Json::object({{"Value", attribute("Head", "PublicIp")}})}})}});
+       {"Outputs", Json::object({{"HeadAddress", Json::object({{"Value", attribute("Head", address)}})}})}});
+  const std::size_t bytes = document.dump().size();
+  if (count > kMostResources || bytes > kMostBytes) {
+    throw UsageError(fmt::format("the template would have {} resources in {} bytes, and CloudFormation takes {} in {}",
+                                 count, bytes, kMostResources, kMostBytes),
+                     "use fewer --workers, or dtrain cluster up");
+  }
+  return document;
 }
 
 }  // namespace dtrain::cluster

@@ -14,39 +14,18 @@
 #include "file_systems.hpp"
 #include "head_role.hpp"
 #include "resources.hpp"
+#include "terminate.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::size_t kMostIds = 500;  // in one call
+constexpr std::size_t kMostFiltered = 200;  // values of one filter
 // The security group may stay in use for a while after the last instance is gone.
 constexpr std::chrono::minutes kUntilUnused{5};
 
-std::map<std::string, std::string> states_of(net::AwsCalls& aws, const std::string& name) {
-  std::map<std::string, std::string> states;
-  const Fleet fleet = read_fleet(aws, name);
-  for (const auto* nodes : {&fleet.nodes, &fleet.ending}) {
-    for (const Node& node : *nodes) states[node.instance_id] = node.state;
-  }
-  return states;
-}
-
-// An instance that is gone already is no error.
-void terminate(net::AwsCalls& aws, const std::vector<std::string>& ids) {
-  for (std::size_t at = 0; at < ids.size(); at += kMostIds) {
-    const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + kMostIds, ids.size()));
-    Fields fields;
-    add_list(fields, "InstanceId", {ids.begin() + static_cast<std::ptrdiff_t>(at), end});
-    try {
-      aws.query(net::kEc2, "TerminateInstances", std::move(fields));
-    } catch (const net::AwsError& problem) {
-      if (problem.facts().problem != net::AwsProblem::not_found) throw;
-    }
-  }
-}
-
 bool is_over(const std::string& state) { return state == "terminated"; }
+
 // Removes one resource: a resource that is gone counts as removed; one in use is retried for a while.
 class Removal {
  public:
@@ -81,11 +60,17 @@ class Removal {
   std::optional<net::AwsError> last_;
 };
 
+// Whether it is the id of a resource that EC2 tags. IAM and EFS have calls of their own for that.
+bool takes_tags(const std::string& id) {
+  constexpr std::array kKinds{"i-", "sg-", "lt-", "key-", "pg-", "vol-", "eni-"};
+  return std::ranges::any_of(kKinds, [&](const char* kind) { return id.starts_with(kind); });
+}
+
 // A service may list the tags of a removed resource for a while; without its tags, a sweep by tag finds only what
 // exists.
 void forget_tags(net::AwsCalls& aws, const std::vector<std::string>& gone) {
   for (const std::string& id : gone) {
-    if (id.starts_with("fs")) continue;  // EFS has its own tagging calls
+    if (!takes_tags(id)) continue;
     try {
       aws.query(net::kEc2, "DeleteTags", {{"ResourceId.1", id}, {"Tag.1.Key", tag::kCluster}});
     } catch (const net::AwsError&) {
@@ -117,14 +102,33 @@ void remove_mount_targets(const AwsContext& context, const FileSystem& system, c
   });
 }
 
+bool is_on_efs(const Fleet& fleet) {
+  const auto shared = fleet.options.find("shared");
+  return shared != fleet.options.end() && (shared->second == "efs" || shared->second.starts_with("efs:"));
+}
+
+// nullopt: these keys may not read EFS.
+std::optional<std::vector<FileSystem>> systems_if_allowed(net::AwsCalls& aws, const std::string& cluster) {
+  try {
+    return own_file_systems(aws, cluster);
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::denied) throw;
+    return std::nullopt;
+  }
+}
+
 void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_storage, DownResult& result) {
   const std::string group = fleet.group ? fleet.group->id : "";
-  std::vector<FileSystem> systems = own_file_systems(context.aws, fleet.name);
+  auto systems = systems_if_allowed(context.aws, fleet.name);
+  if (!systems) {
+    if (is_on_efs(fleet)) result.leftover.push_back({"file system", "efs", "these keys may not read EFS"});
+    return;
+  }
   if (const auto shared = fleet.options.find("shared");
       shared != fleet.options.end() && shared->second.starts_with("efs:")) {
-    systems.push_back(read_file_system(context.aws, shared->second.substr(4), {}));
+    systems->push_back(read_file_system(context.aws, shared->second.substr(4), {}));
   }
-  for (const FileSystem& system : systems) {
+  for (const FileSystem& system : *systems) {
     remove_mount_targets(context, system, group, result);
     if (system.own && delete_storage) {
       Removal(context, result).remove("file system", system.id, [&] { delete_file_system(context.aws, system.id); });
@@ -194,37 +198,107 @@ std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
   return ids;
 }
 
-void end_all_instances(const AwsContext& context, const Fleet& fleet, DownResult& result) {
-  std::vector<std::string> ids;
-  for (const Node& node : fleet.nodes) ids.push_back(node.instance_id);
-  result.instances += static_cast<int>(ids.size());
-  if (!ids.empty()) context.say(fmt::format("ending {} instances", ids.size()));
-  terminate(context.aws, ids);
-  // Includes instances that were terminated earlier: the group is in use until they are gone.
-  wait_until(context.patience, fmt::format("the instances of cluster {} are gone", fleet.name), [&] {
-    const auto states = states_of(context.aws, fleet.name);
-    return std::ranges::all_of(states, [](const auto& one) { return is_over(one.second); });
-  });
+// One part of `down`. Its failure is listed, and the other parts go on.
+void attempt(DownResult& result, const std::string& kind, const std::string& id, const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Error& problem) {
+    result.leftover.push_back({kind, id, problem.what()});
+  }
+}
+
+// Ends instances until AWS shows none that goes on, including those that start or show only now. Instances that were
+// terminated earlier count too: the group is in use until they are gone.
+class EndOfInstances {
+ public:
+  EndOfInstances(const AwsContext& context, const Fleet& known, DownResult& result)
+      : context_(context), known_(known), result_(result) {}
+
+  void run() {
+    end(known_);
+    wait_until(context_.patience, fmt::format("the instances of cluster {} are gone", known_.name), [this] {
+      const Fleet fleet = read_fleet(context_.aws, known_.name);
+      end(fleet);
+      return std::ranges::all_of(fleet.nodes, [this](const Node& one) { return kept_.contains(one.instance_id); }) &&
+             std::ranges::all_of(fleet.ending, [](const Node& one) { return is_over(one.state); });
+    });
+  }
+
+  bool any_kept() const { return !kept_.empty(); }
+
+ private:
+  void end(const Fleet& fleet) {
+    std::vector<std::string> ids, names;
+    for (const Node& node : fleet.nodes) {
+      if (!requested_.insert(node.instance_id).second) continue;
+      ids.push_back(node.instance_id);
+      names.push_back(node.named() ? fmt::format("{} ({})", node.name, node.instance_id) : node.instance_id);
+    }
+    if (ids.empty()) return;
+    context_.say(fmt::format("ending {} instances: {}", ids.size(), join(names, ", ")));
+    const std::vector<Refused> refused = terminate(context_.aws, ids);
+    for (const Refused& one : refused) {
+      kept_.insert(one.instance_id);
+      result_.leftover.push_back({"instance", one.instance_id, fmt::format("{}: {}", one.why.what(), one.why.hint())});
+    }
+    result_.instances += static_cast<int>(ids.size() - refused.size());
+  }
+
+  const AwsContext& context_;
+  const Fleet& known_;
+  DownResult& result_;
+  std::set<std::string> requested_, kept_;
+};
+
+// Removes all of the resources with these ids.
+void remove_all(const AwsContext& context, DownResult& result, const std::string& kind, const std::string& action,
+                const std::string& field, const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) remove_by(context, result, kind, action, field, id);
+}
+
+// The ids that are tagged, with the one that is known before AWS shows its tags.
+std::vector<std::string> and_known(std::vector<std::string> ids, const std::string& known) {
+  if (!known.empty() && std::ranges::find(ids, known) == ids.end()) ids.push_back(known);
+  return ids;
+}
+
+bool is_listed(const DownResult& result, const std::string& id) {
+  return std::ranges::any_of(result.kept, [&](const Kept& one) { return one.file_system == id; }) ||
+         std::ranges::any_of(result.leftover, [&](const Leftover& one) { return one.id == id; }) ||
+         std::ranges::find(result.removed, id) != result.removed.end();
+}
+
+void remove_groups(const AwsContext& context, const Fleet& fleet, bool in_use, DownResult& result) {
+  const auto ids = and_known(tagged(context.aws, "DescribeSecurityGroups", "securityGroupInfo", "groupId", fleet.name),
+                             fleet.group ? fleet.group->id : "");
+  if (!in_use) return remove_all(context, result, "security group", "DeleteSecurityGroup", "GroupId", ids);
+  for (const std::string& id : ids) {
+    result.leftover.push_back({"security group", id, "instances that could not be ended use it"});
+  }
 }
 
 }  // namespace
 
 void end_instances(const AwsContext& context, const std::vector<std::string>& instance_ids) {
   if (instance_ids.empty()) return;
-  terminate(context.aws, instance_ids);
+  const std::vector<Refused> refused = terminate(context.aws, instance_ids);
+  if (!refused.empty()) throw refused.front().why;
   if (!context.wait) return;
-  Fields fields;
-  add_list(fields, "InstanceId", instance_ids);
+  // A filter, unlike a list of ids, is no error where an instance is gone.
   wait_until(context.patience, "the instances are gone", [&] {
-    try {
+    for (std::size_t at = 0; at < instance_ids.size(); at += kMostFiltered) {
+      Fields fields{{"Filter.1.Name", "instance-id"}};
+      const auto begin = instance_ids.begin() + static_cast<std::ptrdiff_t>(at);
+      add_list(fields, "Filter.1.Value",
+               {begin, begin + std::min<std::ptrdiff_t>(instance_ids.end() - begin, kMostFiltered)});
       for (const net::Element& reservation :
            context.aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
         for (const net::Element& one : reservation.list("instancesSet")) {
           if (!is_over(node_of(one).state)) return false;
         }
       }
-    } catch (const net::AwsError& problem) {
-      if (problem.facts().problem != net::AwsProblem::not_found) throw;
     }
     return true;
   });
@@ -236,40 +310,43 @@ void end_node(const AwsContext& context, const Node& node) {
   set_tags(context.aws, {node.instance_id}, {{tag::kStatus, "REMOVED"}});
 }
 
-DownResult bring_down(const AwsContext& context, const std::string& name, bool delete_storage) {
+DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete_storage) {
   DownResult result;
-  Fleet fleet = read_fleet(context.aws, name);
+  Fleet fleet = with_known(read_fleet(context.aws, known.name), known);
+  const std::string& name = known.name;
   if (fleet.emr) {
     result.instances = static_cast<int>(fleet.nodes.size());
     end_emr(context, *fleet.emr);
     fleet = read_fleet(context.aws, name);
   }
   // Without the template, no further instance can start while the instances end.
-  if (fleet.launch_template) {
-    remove_by(context, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId",
-              fleet.launch_template->id);
-  }
-  end_all_instances(context, fleet, result);
-  remove_storage(context, fleet, delete_storage, result);
+  attempt(result, "launch templates", name, [&] {
+    remove_all(context, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId",
+               and_known(tagged(context.aws, "DescribeLaunchTemplates", "launchTemplates", "launchTemplateId", name),
+                         fleet.launch_template ? fleet.launch_template->id : ""));
+  });
+  EndOfInstances instances(context, fleet, result);
+  instances.run();
+  attempt(result, "storage", name, [&] { remove_storage(context, fleet, delete_storage, result); });
   if (fleet.options.contains("placement")) {
-    for (const std::string& group :
-         tagged(context.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", name)) {
-      remove_by(context, result, "placement group", "DeletePlacementGroup", "GroupName", group);
-    }
+    attempt(result, "placement groups", name, [&] {
+      remove_all(context, result, "placement group", "DeletePlacementGroup", "GroupName",
+                 tagged(context.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", name));
+    });
   }
-  for (const std::string& key : tagged(context.aws, "DescribeKeyPairs", "keySet", "keyName", name)) {
-    remove_by(context, result, "key pair", "DeleteKeyPair", "KeyName", key);
-  }
+  attempt(result, "key pairs", name, [&] {
+    remove_all(context, result, "key pair", "DeleteKeyPair", "KeyName",
+               tagged(context.aws, "DescribeKeyPairs", "keySet", "keyName", name));
+  });
   // The group is removed last: its tags hold the state of the cluster.
-  if (fleet.group) remove_by(context, result, "security group", "DeleteSecurityGroup", "GroupId", fleet.group->id);
+  attempt(result, "security groups", name, [&] { remove_groups(context, fleet, instances.any_kept(), result); });
   forget_tags(context.aws, result.removed);
-  remove_roles(context, fleet, result);
-  for (Leftover& left : sweep(context.aws, name)) {
-    const bool is_kept = std::ranges::any_of(result.kept, [&](const Kept& one) { return one.file_system == left.id; });
-    const bool is_known = std::ranges::any_of(result.leftover, [&](const Leftover& one) { return one.id == left.id; });
-    const bool is_removed = std::ranges::find(result.removed, left.id) != result.removed.end();
-    if (!is_kept && !is_known && !is_removed) result.leftover.push_back(std::move(left));
-  }
+  attempt(result, "roles", name, [&] { remove_roles(context, fleet, result); });
+  attempt(result, "cluster", name, [&] {
+    for (Leftover& left : sweep(context.aws, name)) {
+      if (!is_listed(result, left.id)) result.leftover.push_back(std::move(left));
+    }
+  });
   return result;
 }
 
@@ -287,7 +364,7 @@ std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name) {
     }
   }
   forget_tags(aws, gone);
-  for (const FileSystem& system : own_file_systems(aws, name)) {
+  for (const FileSystem& system : systems_if_allowed(aws, name).value_or(std::vector<FileSystem>())) {
     if (system.state != "deleting" && system.state != "deleted")
       left.push_back({"file system", system.id, "it is kept"});
   }

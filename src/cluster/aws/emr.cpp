@@ -45,11 +45,15 @@ std::uint32_t number_of(const std::string& address) {
 // The entries of list `name` of all pages.
 std::vector<Json> all_pages(net::AwsCalls& aws, const std::string& action, Json question, const char* name) {
   std::vector<Json> all;
-  for (;;) {
+  const std::string call = fmt::format("{} {}", net::kEmr.service.name, action);
+  for (net::Pages pages(aws, call);;) {
     const Json page = aws.json(net::kEmr, action, question);
-    for (const Json& one : page.at(name).as_array()) all.push_back(one);
+    net::read_answer(call, [&] {
+      for (const Json& one : page.at(name).as_array()) all.push_back(one);
+    });
     const std::string marker = text_of(page, "Marker");
     if (marker.empty()) return all;
+    pages.turn(marker);
     question["Marker"] = marker;
   }
 }
@@ -63,7 +67,8 @@ bool has_tag(const Json& described, const std::string& cluster) {
 }
 
 Json describe(net::AwsCalls& aws, const std::string& emr_id) {
-  return aws.json(net::kEmr, "DescribeCluster", Json::object({{"ClusterId", emr_id}})).at("Cluster");
+  const Json answer = aws.json(net::kEmr, "DescribeCluster", Json::object({{"ClusterId", emr_id}}));
+  return net::read_answer("elasticmapreduce DescribeCluster", [&] { return answer.at("Cluster"); });
 }
 
 Node node_of(const EmrInstance& instance, Role role) {

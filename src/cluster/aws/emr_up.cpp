@@ -7,6 +7,7 @@
 #include <dtrain/net/ssh.hpp>
 
 #include "resources.hpp"
+#include "rules.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {

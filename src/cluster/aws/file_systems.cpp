@@ -49,11 +49,16 @@ std::vector<Json> all_pages(net::AwsCalls& aws, const std::string& what, std::ve
                             const char* list) {
   std::vector<Json> all;
   const std::size_t fixed = query.size();
+  const std::string call = fmt::format("{} GET {}", net::kEfs.name, path_of(what));
+  net::Pages pages(aws, call);
   while (true) {
     const Json page = aws.rest(net::kEfs, "GET", path_of(what), query);
-    for (const Json& one : page.at(list).as_array()) all.push_back(one);
+    net::read_answer(call, [&] {
+      for (const Json& one : page.at(list).as_array()) all.push_back(one);
+    });
     const std::string next = text_of(page, "NextMarker");
     if (next.empty()) return all;
+    pages.turn(next);
     query.resize(fixed);
     query.emplace_back("Marker", next);
   }
@@ -107,16 +112,22 @@ FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, co
   for (int number = 0; number < kMostTokens; ++number) {
     const std::string token = number == 0 ? "dtrain-" + cluster : fmt::format("dtrain-{}-{}", cluster, number);
     try {
-      return system_of(aws.rest(net::kEfs, "POST", path_of("file-systems"), {},
-                                Json::object({{"CreationToken", token},
-                                              {"PerformanceMode", "generalPurpose"},
-                                              {"Encrypted", true},
-                                              {"Tags", tag_list(tags)}})),
-                       cluster);
+      FileSystem made = system_of(aws.rest(net::kEfs, "POST", path_of("file-systems"), {},
+                                           Json::object({{"CreationToken", token},
+                                                         {"PerformanceMode", "generalPurpose"},
+                                                         {"Encrypted", true},
+                                                         {"Tags", tag_list(tags)}})),
+                                  cluster);
+      aws.created(made.id);
+      return made;
     } catch (const net::AwsError& problem) {
       if (problem.facts().problem != net::AwsProblem::exists) throw;
     }
-    const auto there = all_pages(aws, "file-systems", {{"CreationToken", token}}, "FileSystems");
+    const auto there = look_until(kUntilVisible, [&]() -> std::optional<std::vector<Json>> {
+                         auto found = all_pages(aws, "file-systems", {{"CreationToken", token}}, "FileSystems");
+                         if (found.empty()) return std::nullopt;
+                         return found;
+                       }).value_or(std::vector<Json>{});
     if (!there.empty() && is_own(there.front(), cluster)) return system_of(there.front(), cluster);
   }
   throw RemoteError(

@@ -9,6 +9,7 @@
 #include <dtrain/cluster/emr.hpp>
 
 #include "ec2_fields.hpp"
+#include "wait.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -35,24 +36,6 @@ bool names_group(const net::Element& rule, const std::string& group) {
   return std::any_of(pairs.begin(), pairs.end(), [&](const auto& one) { return one.value("groupId") == group; });
 }
 
-SecurityGroup group_of(const net::Element& found) {
-  SecurityGroup group{.id = found.value("groupId"),
-                      .name = found.value("groupName"),
-                      .vpc_id = found.value("vpcId"),
-                      .tags = tags_of(found)};
-  for (const net::Element& rule : found.list("ipPermissions")) {
-    if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_in = true;
-    if (rule.value("fromPort") != "22") continue;
-    for (const net::Element& range : rule.list("ipRanges")) group.ssh_sources.push_back(range.value("cidrIp"));
-    for (const net::Element& range : rule.list("ipv6Ranges")) group.ssh_sources.push_back(range.value("cidrIpv6"));
-  }
-  for (const net::Element& rule : found.list("ipPermissionsEgress")) {
-    if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_out = true;
-  }
-  std::sort(group.ssh_sources.begin(), group.ssh_sources.end());
-  return group;
-}
-
 std::optional<SecurityGroup> read_group(net::AwsCalls& aws, const std::string& name) {
   const Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
   const auto found = aws.query_all(net::kEc2, "DescribeSecurityGroups", fields, "securityGroupInfo");
@@ -71,6 +54,15 @@ std::optional<LaunchTemplate> read_template(net::AwsCalls& aws, const std::strin
 bool comes_before(const Node& a, const Node& b) {
   if (a.role != b.role) return a.role == Role::head;
   return a.name != b.name ? a.name < b.name : a.instance_id < b.instance_id;
+}
+
+// As much of the text as a tag's value holds, in whole characters of UTF-8.
+std::string_view first_piece(std::string_view text) {
+  if (text.size() <= kLongestValue) return text;
+  const auto goes_on = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  std::size_t size = kLongestValue;
+  for (int back = 0; back < 4 && goes_on(text[size]); ++back) --size;
+  return text.substr(0, goes_on(text[size]) ? kLongestValue : size);  // the text is no UTF-8: any cut is as good
 }
 
 std::string value_of(const Tags& tags, const std::string& key) {
@@ -95,6 +87,24 @@ std::optional<int> worker_number(std::string_view name) {
   const auto number = parse_integer(name.substr(1));
   if (!number || *number < 1 || *number > 1'000'000) return std::nullopt;
   return static_cast<int>(*number);
+}
+
+SecurityGroup group_of(const net::Element& found) {
+  SecurityGroup group{.id = found.value("groupId"),
+                      .name = found.value("groupName"),
+                      .vpc_id = found.value("vpcId"),
+                      .tags = tags_of(found)};
+  for (const net::Element& rule : found.list("ipPermissions")) {
+    if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_in = true;
+    if (rule.value("fromPort") != "22") continue;
+    for (const net::Element& range : rule.list("ipRanges")) group.ssh_sources.push_back(range.value("cidrIp"));
+    for (const net::Element& range : rule.list("ipv6Ranges")) group.ssh_sources.push_back(range.value("cidrIpv6"));
+  }
+  for (const net::Element& rule : found.list("ipPermissionsEgress")) {
+    if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_out = true;
+  }
+  std::sort(group.ssh_sources.begin(), group.ssh_sources.end());
+  return group;
 }
 
 Tags tags_of(const net::Element& resource) {
@@ -130,10 +140,13 @@ Node node_of(const net::Element& instance) {
 Tags option_tags(const std::map<std::string, std::string>& options) {
   Tags tags;
   for (const auto& [name, text] : options) {
-    const std::string key = fmt::format("{}{}", tag::kOption, name);
-    tags[key] = text.substr(0, kLongestValue);
-    for (std::size_t part = 1; part * kLongestValue < text.size(); ++part) {
-      tags[fmt::format("{}:{}", key, part)] = text.substr(part * kLongestValue, kLongestValue);
+    std::string key = fmt::format("{}{}", tag::kOption, name);
+    std::string_view rest = text;
+    for (int part = 1; part == 1 || !rest.empty(); ++part) {
+      const std::string_view piece = first_piece(rest);
+      tags[key] = piece;
+      rest.remove_prefix(piece.size());
+      key = fmt::format("{}{}:{}", tag::kOption, name, part);
     }
   }
   return tags;
@@ -189,6 +202,65 @@ Fleet read_fleet(net::AwsCalls& aws, const std::string& name) {
   if (fleet.on_emr()) fleet.emr = find_emr(aws, name);
   if (fleet.emr) fleet.nodes = emr_nodes(aws, *fleet.emr);
   return fleet;
+}
+
+std::vector<Fleet> read_fleets(net::AwsCalls& aws) {
+  std::map<std::string, Fleet> fleets;
+  const auto fleet_of = [&](const Tags& tags) -> Fleet& {
+    const std::string name = value_of(tags, tag::kCluster);
+    fleets[name].name = name;
+    return fleets[name];
+  };
+  const auto all = [&](const char* action, const char* list) {
+    return aws.query_all(net::kEc2, action, filtered({{"tag-key", tag::kCluster}}), list);
+  };
+  for (const net::Element& reservation : all("DescribeInstances", "reservationSet")) {
+    for (const net::Element& instance : reservation.list("instancesSet")) {
+      Node node = node_of(instance);
+      if (node.there()) fleet_of(node.tags).nodes.push_back(std::move(node));
+    }
+  }
+  for (const net::Element& found : all("DescribeSecurityGroups", "securityGroupInfo")) {
+    SecurityGroup group = group_of(found);
+    Fleet& fleet = fleet_of(group.tags);
+    fleet.options = options_of(group.tags);
+    fleet.group = std::move(group);
+  }
+  for (const net::Element& found : all("DescribeLaunchTemplates", "launchTemplates")) {
+    const Tags tags = tags_of(found);
+    fleet_of(tags).launch_template = {found.value("launchTemplateId"), found.value("launchTemplateName"), tags};
+  }
+  std::vector<Fleet> sorted;
+  for (auto& [name, fleet] : fleets) {
+    std::sort(fleet.nodes.begin(), fleet.nodes.end(), comes_before);
+    sorted.push_back(std::move(fleet));
+  }
+  return sorted;
+}
+
+Fleet with_known(Fleet fleet, const Fleet& known) {
+  if (!fleet.group) fleet.group = known.group;
+  if (!fleet.launch_template) fleet.launch_template = known.launch_template;
+  for (const Node& node : known.nodes) {
+    const auto is_it = [&](const Node& one) { return one.instance_id == node.instance_id; };
+    if (std::ranges::none_of(fleet.nodes, is_it) && std::ranges::none_of(fleet.ending, is_it)) {
+      fleet.nodes.push_back(node);
+    }
+  }
+  std::sort(fleet.nodes.begin(), fleet.nodes.end(), comes_before);
+  if (fleet.options.empty()) fleet.options = known.options;
+  return fleet;
+}
+
+Fleet read_fleet_with(net::AwsCalls& aws, const Fleet& known) {
+  Fleet fleet;
+  look_until(std::min<std::chrono::milliseconds>(kUntilVisible, aws.patience()), [&] {
+    fleet = read_fleet(aws, known.name);
+    const std::size_t shown = fleet.nodes.size();
+    return with_known(fleet, known).nodes.size() == shown && (fleet.group || !known.group) &&
+           (fleet.launch_template || !known.launch_template);
+  });
+  return with_known(std::move(fleet), known);
 }
 
 std::vector<std::string> cluster_names(net::AwsCalls& aws) {

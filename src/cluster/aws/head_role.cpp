@@ -45,7 +45,9 @@ std::vector<net::Element> all_under(net::AwsCalls& aws, const std::string& actio
                                     const std::string& path) {
   std::vector<net::Element> all;
   std::string marker;
+  net::Pages pages(aws, "iam " + action);
   do {
+    if (!marker.empty()) pages.turn(marker);
     Fields fields{{"PathPrefix", path}};
     if (!marker.empty()) fields.emplace_back("Marker", marker);
     const net::Element result = aws.query(net::kIam, action, std::move(fields)).at(action + "Result");
@@ -155,6 +157,7 @@ void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account&
     refuse_another("role", name, path,
                    aws.query(net::kIam, "GetRole", {{"RoleName", name}}).at("GetRoleResult").at("Role"));
   }
+  aws.created(name);
   aws.query(
       net::kIam, "PutRolePolicy",
       {{"RoleName", name}, {"PolicyName", kPolicy}, {"PolicyDocument", role_rights(request.name, account).dump()}});

@@ -35,7 +35,7 @@ std::string id_of(net::AwsCalls& aws, const std::string& image, bool gpus) {
                      "an id begins with ami-");
   }
   const Json answer = aws.json(net::kSsm, "GetParameter", Json::object({{"Name", known->parameter}}));
-  return answer.at("Parameter").at("Value").as_string();
+  return net::read_answer("ssm GetParameter", [&] { return answer.at("Parameter").at("Value").as_string(); });
 }
 
 std::string login_of(const std::string& image, const std::string& name) {

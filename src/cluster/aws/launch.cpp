@@ -19,8 +19,10 @@ namespace {
 constexpr std::size_t kTokenSize = 32;
 // Limit of repetitions of a call whose reply was lost. Before each, EC2 is asked whether the call succeeded.
 constexpr int kMostReplies = 5;
+// How long machines are looked for before a call is repeated, after its first lost reply; twice as long after the next.
 constexpr std::chrono::milliseconds kAfterALostReply{500};
-constexpr std::chrono::seconds kUntilKnown{60}, kBetweenAsking{1};
+// An error of CreateFleet about a fresh resource of the order is repeated so often, with a new client token each.
+constexpr int kMostFleets = 12;
 
 std::string digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kTokenSize); }
 
@@ -36,24 +38,30 @@ std::vector<Node> nodes_of_launch(net::AwsCalls& aws, const std::string& launch)
   return nodes;
 }
 
-// Repeats call() while its reply is lost, until find() finds what it was to create.
+std::chrono::milliseconds until_visible(const AwsContext& context) {
+  return std::min<std::chrono::milliseconds>(kUntilVisible, context.patience);
+}
+
+// Repeats call() while its reply is lost, until find() finds what it was to create. The call has a client token, so
+// that a repetition creates nothing more; where a service ignores the token, the look before each repetition protects.
 template <typename Call, typename Find>
-auto call_once(const Call& call, const Find& find) {
-  for (int lost = 0;; ++lost) {
+auto call_once(const AwsContext& context, const Call& call, const Find& find) {
+  for (int lost = 1;; ++lost) {
     try {
       return call();
     } catch (const net::AwsError& problem) {
-      if (problem.facts().problem != net::AwsProblem::transient || lost >= kMostReplies) throw;
+      if (problem.facts().problem != net::AwsProblem::transient) throw;
+      const bool is_last = lost > kMostReplies;
+      auto there = look_until(is_last ? until_visible(context) : kAfterALostReply * (1 << (lost - 1)), find);
+      if (there) return std::move(*there);
+      if (is_last) throw;
     }
-    if (auto there = find()) return std::move(*there);
-    pause_for(kAfterALostReply * lost);
   }
 }
 
 // Whether another pool may have capacity.
 bool is_for_the_next_pool(net::AwsProblem problem) {
-  return problem == net::AwsProblem::capacity || problem == net::AwsProblem::transient ||
-         problem == net::AwsProblem::throttled;
+  return problem == net::AwsProblem::capacity || problem == net::AwsProblem::throttled;
 }
 
 void note(const AwsContext& context, Launched& launched, Attempt attempt) {
@@ -99,6 +107,7 @@ Node run_head(const AwsContext& context, const LaunchOrder& order, const Fields&
     const net::Element answer = context.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
     const auto made = answer.list("instancesSet");
     if (made.empty()) throw DataError("the answer to ec2 RunInstances names no instance");
+    context.aws.created(made.front().value("instanceId"));
     return node_of(made.front());
   };
   const auto find = [&]() -> std::optional<Node> {
@@ -106,9 +115,10 @@ Node run_head(const AwsContext& context, const LaunchOrder& order, const Fields&
     if (there.empty()) return std::nullopt;
     return std::move(there.front());
   };
-  for (const auto until = std::chrono::steady_clock::now() + kUntilKnown;; pause_for(kBetweenAsking)) {
+  const auto until = std::chrono::steady_clock::now() + until_visible(context);
+  for (GrowingPause pause;; pause.wait()) {
     try {
-      return call_once(call, find);
+      return call_once(context, call, find);
     } catch (const net::AwsError& problem) {
       if (!is_about_the_profile(problem) || std::chrono::steady_clock::now() > until) throw;
     }
@@ -133,12 +143,13 @@ Node run_head_at(const AwsContext& context, const LaunchOrder& order, const Head
   }
 }
 
-Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool, const Tags& tags,
-                    int least) {
+// `trial`: number of the earlier calls that AWS answered with an error, and whose tokens are used up.
+Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool, const Tags& tags, int least,
+                    int trial) {
   const std::string options = pool.market == Market::spot ? "SpotOptions." : "OnDemandOptions.";
   const std::string config = "LaunchTemplateConfigs.1.";
   Fields fields{{"Type", "instant"},
-                {"ClientToken", order.client_token(pool)},
+                {"ClientToken", order.client_token(pool, trial == 0 ? "" : std::to_string(trial))},
                 {"TargetCapacitySpecification.TotalTargetCapacity", std::to_string(order.names.size())},
                 {"TargetCapacitySpecification.DefaultTargetCapacityType", enum_name(kMarketNames, pool.market)},
                 {options + "MinTargetCapacity", std::to_string(least)},
@@ -169,17 +180,56 @@ FleetAnswer read_fleet_answer(const net::Element& answer) {
   return told;
 }
 
-FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const Fields& fields) try {
+// The machines of this order that AWS shows; nullopt: none of them, or too few of those that are expected.
+std::optional<FleetAnswer> find_fleet(const AwsContext& context, const LaunchOrder& order, std::size_t least) {
+  FleetAnswer there;
+  for (const Node& node : nodes_of_launch(context.aws, order.launch_tag())) there.ids.push_back(node.instance_id);
+  if (there.ids.empty() || there.ids.size() < least) return std::nullopt;
+  return there;
+}
+
+// Ends machines beyond the number that was asked for, which a service that ignores client tokens has started.
+void end_surplus(const AwsContext& context, const LaunchOrder& order, FleetAnswer& told) {
+  if (const auto there = find_fleet(context, order, told.ids.size() + 1)) told.ids = there->ids;
+  if (told.ids.size() <= order.names.size()) return;
+  std::ranges::sort(told.ids);
+  const auto from = told.ids.begin() + std::ssize(order.names);
+  context.say(fmt::format("ending {} instances that lost replies started in excess", told.ids.end() - from));
+  end_instances(context, {from, told.ids.end()});
+  told.ids.erase(from, told.ids.end());
+}
+
+FleetAnswer call_fleet(const AwsContext& context, const LaunchOrder& order, const Fields& fields) {
+  int calls = 0;
   const auto call = [&] {
+    ++calls;
     return read_fleet_answer(context.aws.query(net::kEc2, "CreateFleet", fields, net::LostReply::tell));
   };
-  const auto find = [&]() -> std::optional<FleetAnswer> {
-    FleetAnswer there;
-    for (const Node& node : nodes_of_launch(context.aws, order.launch_tag())) there.ids.push_back(node.instance_id);
-    if (there.ids.empty()) return std::nullopt;
-    return there;
-  };
-  return call_once(call, find);
+  // Fewer than asked for may be all that came, or all that AWS shows so far: the repeated call answers that.
+  const auto find = [&] { return find_fleet(context, order, calls > kMostReplies ? 1 : order.names.size()); };
+  FleetAnswer told = call_once(context, call, find);
+  for (const std::string& id : told.ids) context.aws.created(id);
+  if (calls > 1) end_surplus(context, order, told);
+  return told;
+}
+
+// Whether the code says that a resource is unknown which `up` creates just before.
+bool may_be_fresh(const std::string& code) {
+  constexpr const char* kMade[] = {"InvalidLaunchTemplate", "InvalidGroup", "InvalidKeyPair", "InvalidPlacementGroup"};
+  return net::problem_of_code(code) == net::AwsProblem::not_found &&
+         std::ranges::any_of(kMade, [&](const char* lead) { return code.starts_with(lead); });
+}
+
+// An instant fleet reports a launch template or group that is not visible yet inside its answer. Its client token is
+// used up with that.
+FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool,
+                     const Tags& tags, int least) try {
+  GrowingPause pause;
+  for (int trial = 0;; ++trial) {
+    FleetAnswer told = call_fleet(context, order, fleet_fields(order, from, pool, tags, least, trial));
+    if (!told.ids.empty() || !may_be_fresh(told.code) || trial + 1 >= kMostFleets) return told;
+    pause.wait();
+  }
 } catch (const net::AwsError& problem) {
   if (!is_for_the_next_pool(problem.facts().problem)) throw;
   return {{}, problem.facts().code, problem.facts().message};
@@ -187,12 +237,12 @@ FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const 
 
 }  // namespace
 
-std::string LaunchOrder::client_token(const Pool& pool, const std::string& address) const {
-  return digest(fmt::format("{} {} {} {} {}", group_id, number, join(names, ","), pool.text(), address));
+std::string LaunchOrder::client_token(const Pool& pool, const std::string& variant) const {
+  return digest(fmt::format("{} {} {} {} {}{}", group_id, number, join(names, ","), pool.text(), variant, nonce));
 }
 
 std::string LaunchOrder::launch_tag() const {
-  return fmt::format("{}.{}", number, digest(group_id + join(names, ",")).substr(0, 12));
+  return fmt::format("{}.{}", number, digest(group_id + join(names, ",") + nonce).substr(0, 12));
 }
 
 Node launch_head(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, Launched& launched) {
@@ -217,7 +267,7 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
   const int wanted = static_cast<int>(order.names.size());
   launched.wanted = wanted;
   for (const Pool& pool : pools) {
-    FleetAnswer told = ask_pool(context, order, fleet_fields(order, from, pool, tags, least));
+    FleetAnswer told = ask_pool(context, order, from, pool, tags, least);
     const int got = static_cast<int>(told.ids.size());
     note(context, launched, {pool, wanted, got, told.code, told.message});
     if (got >= least && got > 0) {

@@ -1,4 +1,6 @@
-// Starts instances: one pool after the other, each asked once, and never twice for the same machines.
+// Starts instances: one pool after the other, each asked once, and never twice for the same machines. A call whose
+// reply is lost has perhaps started machines: it is repeated with its client token, and only after a look for them by
+// tag.
 #pragma once
 
 #include <string>
@@ -13,7 +15,10 @@ struct LaunchOrder {
   std::string group_id{};            // of the present cluster: a later cluster of the same name has another
   int number = 0;                    // launch_number()
   std::vector<std::string> names{};  // names of the requested machines
-  std::string client_token(const Pool& pool, const std::string& address = {}) const;
+  // Empty: the same order of another process is this one, and gets the same machines. Else it is an order of its own.
+  std::string nonce{};
+  // `variant` distinguishes orders to the same pool.
+  std::string client_token(const Pool& pool, const std::string& variant = {}) const;
   std::string launch_tag() const;
 };
 
@@ -29,7 +34,7 @@ struct HeadOrder {
 Node launch_head(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, Launched& launched);
 
 // Starts workers and returns their ids: `least` or more, or none, which is no error. Throws AwsError for errors that no
-// pool can avoid.
+// pool can avoid, and where it stays unknown whether a pool has started any.
 std::vector<std::string> launch_workers(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from,
                                         const std::vector<Pool>& pools, const Tags& tags, int least,
                                         Launched& launched);

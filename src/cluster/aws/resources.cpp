@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include <dtrain/base/base64.hpp>
 #include <dtrain/base/error.hpp>
@@ -17,9 +18,9 @@ namespace {
 
 // Limit of names that are tried when others have taken them.
 constexpr int kMostNames = 5;
-constexpr int kLooks = 4;
+// A resource without a tag is another's after so many looks: tags may show a moment later than the resource.
+constexpr int kLooksForTags = 5;
 constexpr std::size_t kTokenSize = 32;
-constexpr std::chrono::milliseconds kBetweenLooks{300};
 
 std::string resource_name(const std::string& cluster, int number) {
   return number == 0 ? "dtrain-" + cluster : fmt::format("dtrain-{}-{}", cluster, number);
@@ -36,51 +37,66 @@ bool is_ours(const Tags& tags, const std::string& cluster) {
                     "choose another name for the cluster");
 }
 
-// Calls make() with one name after the other; if a name is taken, find() decides whether the resource is ours.
+enum class Owner { invisible, unknown, ours, anothers };
+
+// The owner of what carries these tags.
+Owner owner_by(const Tags& tags, const std::string& cluster) {
+  if (!tags.contains(tag::kCluster)) return Owner::unknown;
+  return is_ours(tags, cluster) ? Owner::ours : Owner::anothers;
+}
+
+// Looks at a resource that exists according to another call, until it shows and its owner is known. Throws RemoteError
+// if it does not show.
+Owner owner_of(net::AwsCalls& aws, const std::string& name, const std::function<Owner()>& look) {
+  Owner owner = Owner::invisible;
+  int looks = 0;
+  const auto patience = std::min<std::chrono::milliseconds>(kUntilVisible, aws.patience());
+  look_until(patience, [&] {
+    owner = look();
+    return owner == Owner::ours || owner == Owner::anothers || (owner == Owner::unknown && ++looks >= kLooksForTags);
+  });
+  if (owner != Owner::invisible) return owner;
+  throw RemoteError(
+      fmt::format("AWS says that {} exists, and does not list it within {}", name, format_duration(patience)),
+      "run the same command again");
+}
+
+bool says_it_exists(const net::AwsError& problem) { return problem.facts().problem == net::AwsProblem::exists; }
+
+// Calls make() with one name after the other; where a name is taken, the resource is taken if it is ours. find() looks
+// at the resource of that name and stores it.
 template <typename Found, typename Make, typename Find>
-Found make_or_take(const std::string& kind, const std::string& cluster, const Make& make, const Find& find) {
+Found make_or_take(net::AwsCalls& aws, const std::string& kind, const std::string& cluster, const Make& make,
+                   const Find& find) {
   for (int number = 0; number < kMostNames; ++number) {
     const std::string name = resource_name(cluster, number);
     try {
       return make(name);
     } catch (const net::AwsError& problem) {
-      if (problem.facts().problem != net::AwsProblem::exists) throw;
+      if (!says_it_exists(problem)) throw;
     }
-    if (std::optional<Found> there = find(name)) return std::move(*there);
+    Found there;
+    const Owner owner = owner_of(aws, fmt::format("{} {}", kind, name), [&] { return find(name, there); });
+    if (owner == Owner::ours) return there;
   }
   names_are_taken(kind, cluster);
 }
 
-// An existing rule counts as added, a missing one as removed.
-void change_rules(net::AwsCalls& aws, const std::string& action, const std::string& group, Fields rule) {
-  rule.emplace_back("GroupId", group);
-  try {
-    aws.query(net::kEc2, action, std::move(rule));
-  } catch (const net::AwsError& problem) {
-    const auto kind = problem.facts().problem;
-    if (kind != net::AwsProblem::exists && kind != net::AwsProblem::not_found) throw;
-  }
+std::string description_of_group(const std::string& cluster) { return fmt::format("dtrain cluster {}", cluster); }
+
+// "ssh-ed25519 AAAA... comment" without its comment.
+std::string without_comment(const std::string& key) {
+  const std::vector<std::string> words = split(std::string(trim(key)), ' ');
+  return words.size() < 2 ? key : words[0] + " " + words[1];
 }
 
-Fields ssh_rule(const std::string& source) {
-  const bool six = source.find(':') != source.npos;
-  return {{"IpPermissions.1.IpProtocol", "tcp"},
-          {"IpPermissions.1.FromPort", "22"},
-          {"IpPermissions.1.ToPort", "22"},
-          {six ? "IpPermissions.1.Ipv6Ranges.1.CidrIpv6" : "IpPermissions.1.IpRanges.1.CidrIp", source}};
-}
-
-Fields own_rule(const std::string& group) {
-  return {{"IpPermissions.1.IpProtocol", "-1"}, {"IpPermissions.1.Groups.1.GroupId", group}};
-}
+}  // namespace
 
 bool needs_interface(const Spec& spec, const Account& account) {
   const bool wants_public = !spec.private_addresses;
   return spec.efa ||
          std::ranges::any_of(account.subnets, [&](const Subnet& one) { return one.gives_public_ip != wants_public; });
 }
-
-}  // namespace
 
 Tags common_tags(const std::string& cluster, const Account& account) {
   return {{tag::kCluster, cluster}, {tag::kOwner, account.person}};
@@ -101,58 +117,71 @@ void set_tags(net::AwsCalls& aws, const std::vector<std::string>& resources, con
 GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
   Tags tags = common_tags(request.name, account);
   tags.merge(option_tags(request.options));
+  const std::string description = description_of_group(request.name);
   const auto make = [&](const std::string& name) {
-    Fields fields{{"GroupName", name},
-                  {"GroupDescription", fmt::format("dtrain cluster {}", request.name)},
-                  {"VpcId", account.vpc_id}};
+    Fields fields{{"GroupName", name}, {"GroupDescription", description}, {"VpcId", account.vpc_id}};
     Tags named = tags;
     named[tag::kName] = name;
     add_tags(fields, "", 1, "security-group", named);
     const net::Element answer = aws.query(net::kEc2, "CreateSecurityGroup", std::move(fields));
+    aws.created(answer.value("groupId"));
     return GroupMade{{.id = answer.value("groupId"), .name = name, .vpc_id = account.vpc_id, .tags = named}, true};
   };
-  const auto look = [&](const std::string& name) -> std::optional<GroupMade> {
+  const auto find = [&](const std::string& name, GroupMade& there) {
     const auto found = aws.query_all(net::kEc2, "DescribeSecurityGroups",
                                      filtered({{"group-name", name}, {"vpc-id", account.vpc_id}}), "securityGroupInfo");
-    if (found.empty() || !is_ours(tags_of(found.front()), request.name)) return std::nullopt;
-    const net::Element& one = found.front();
-    return GroupMade{{.id = one.value("groupId"), .name = name, .vpc_id = account.vpc_id, .tags = tags_of(one)}};
+    if (found.empty()) return Owner::invisible;
+    if (found.front().value("groupDescription") != description) return Owner::anothers;
+    there.group = group_of(found.front());
+    aws.created(there.group.id);  // perhaps a moment ago, by another `up`
+    return owner_by(there.group.tags, request.name);
   };
-  // A resource that a concurrent `up` made just now may show its tags a moment later.
-  const auto find = [&](const std::string& name) {
-    auto group = look(name);
-    for (int looks = 1; !group && looks < kLooks; ++looks) {
-      pause_for(kBetweenLooks);
-      group = look(name);
-    }
-    return group;
-  };
-  return make_or_take<GroupMade>("security group", request.name, make, find);
+  return make_or_take<GroupMade>(aws, "security group", request.name, make, find);
 }
 
-void set_ssh_rule(net::AwsCalls& aws, const SecurityGroup& group, const std::string& source) {
-  const bool is_open = std::ranges::find(group.ssh_sources, source) != group.ssh_sources.end();
-  if (!is_open) change_rules(aws, "AuthorizeSecurityGroupIngress", group.id, ssh_rule(source));
-  for (const std::string& old : group.ssh_sources) {
-    if (old != source) change_rules(aws, "RevokeSecurityGroupIngress", group.id, ssh_rule(old));
+bool is_same_key(const std::string& a, const std::string& b) { return without_comment(a) == without_comment(b); }
+
+std::vector<KeyPair> read_key_pairs(net::AwsCalls& aws, const std::string& filter, const std::string& value) {
+  Fields fields = filtered({{filter, value}});
+  fields.emplace_back("IncludePublicKey", "true");
+  std::vector<KeyPair> pairs;
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeKeyPairs", fields, "keySet")) {
+    pairs.push_back({one.value("keyName"), one.value("publicKey"), tags_of(one)});
   }
+  return pairs;
 }
 
-void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa) {
-  if (!group.lets_own_in) change_rules(aws, "AuthorizeSecurityGroupIngress", group.id, own_rule(group.id));
-  // EFA traffic passes only by a rule that names the group, whatever else is open.
-  if (efa && !group.lets_own_out) change_rules(aws, "AuthorizeSecurityGroupEgress", group.id, own_rule(group.id));
+std::string free_key_name(net::AwsCalls& aws, const std::string& cluster) {
+  const auto taken = read_key_pairs(aws, "key-name", resource_name(cluster, 0) + "*");
+  for (int number = 0; number < kMostNames; ++number) {
+    const std::string name = resource_name(cluster, number);
+    if (std::ranges::none_of(taken, [&](const KeyPair& one) { return one.name == name; })) return name;
+  }
+  names_are_taken("key pair", cluster);
 }
 
+// Where the name is taken by now, a concurrent `up` of the same user made the key pair, or it is another's: then
+// nothing would let the user in.
 void import_key(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
   Fields fields{{"KeyName", account.key}, {"PublicKeyMaterial", base64(account.public_key)}};
   add_tags(fields, "", 1, "key-pair", common_tags(request.name, account));
   try {
     aws.query(net::kEc2, "ImportKeyPair", std::move(fields));
   } catch (const net::AwsError& problem) {
-    // A concurrent `up` of the same user made it; the key of another user would be refused at login.
-    if (problem.facts().problem != net::AwsProblem::exists) throw;
+    if (!says_it_exists(problem)) throw;
+    KeyPair there;
+    const Owner owner = owner_of(aws, "key pair " + account.key, [&] {
+      const auto pairs = read_key_pairs(aws, "key-name", account.key);
+      if (pairs.empty()) return Owner::invisible;
+      there = pairs.front();
+      return owner_by(there.tags, request.name);
+    });
+    if (owner != Owner::ours || !is_same_key(there.public_key, account.public_key)) {
+      throw RemoteError(fmt::format("key pair {} exists and holds another key than your ~/.ssh/id_*.pub", account.key),
+                        "run the same command again to use another name, or give --key NAME");
+    }
   }
+  aws.created(account.key);
 }
 
 std::string placement_group_name(const std::string& cluster) { return resource_name(cluster, 0); }
@@ -163,8 +192,21 @@ void make_placement_group(net::AwsCalls& aws, const ClusterRequest& request, con
   try {
     aws.query(net::kEc2, "CreatePlacementGroup", std::move(fields));
   } catch (const net::AwsError& problem) {
-    if (problem.facts().problem != net::AwsProblem::exists) throw;
+    if (!says_it_exists(problem)) throw;
+    const std::string name = placement_group_name(request.name);
+    const Owner owner = owner_of(aws, "placement group " + name, [&] {
+      for (const net::Element& one :
+           aws.query_all(net::kEc2, "DescribePlacementGroups", filtered({{"group-name", name}}), "placementGroupSet")) {
+        if (one.value("groupName") == name) return owner_by(tags_of(one), request.name);
+      }
+      return Owner::invisible;
+    });
+    if (owner != Owner::ours) {
+      throw RemoteError(fmt::format("placement group {} exists and is not of cluster {}", name, request.name),
+                        "choose another name for the cluster, or leave --placement out");
+    }
   }
+  aws.created(placement_group_name(request.name));
 }
 
 Fields instance_fields(const std::string& prefix, const ClusterRequest& request, const Account& account,
@@ -232,16 +274,18 @@ LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, 
     fields.emplace_back("LaunchTemplateName", name);
     fields.emplace_back("ClientToken", token_of(content, name));
     const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplate", std::move(fields)).at("launchTemplate");
+    aws.created(made.value("launchTemplateId"));
     return LaunchTemplate{made.value("launchTemplateId"), name, tags};
   };
-  const auto find = [&](const std::string& name) -> std::optional<LaunchTemplate> {
-    Fields fields;
-    add_list(fields, "LaunchTemplateName", {name});
-    const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", fields, "launchTemplates");
-    if (found.empty() || !is_ours(tags_of(found.front()), request.name)) return std::nullopt;
-    return LaunchTemplate{found.front().value("launchTemplateId"), name, tags_of(found.front())};
+  const auto find = [&](const std::string& name, LaunchTemplate& there) {
+    const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", filtered({{"launch-template-name", name}}),
+                                     "launchTemplates");
+    if (found.empty()) return Owner::invisible;
+    there = {found.front().value("launchTemplateId"), name, tags_of(found.front())};
+    aws.created(there.id);  // perhaps a moment ago, by another `up`
+    return owner_by(there.tags, request.name);
   };
-  return make_or_take<LaunchTemplate>("launch template", request.name, make, find);
+  return make_or_take<LaunchTemplate>(aws, "launch template", request.name, make, find);
 }
 
 void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,

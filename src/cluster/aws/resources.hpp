@@ -15,9 +15,17 @@ struct GroupMade {
   bool is_new = false;  // false: a concurrent `up` made it
 };
 GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
-// Opens port 22 to `source` and to nothing else.
-void set_ssh_rule(net::AwsCalls& aws, const SecurityGroup& group, const std::string& source);
-void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa);
+struct KeyPair {
+  std::string name{}, public_key{};
+  Tags tags{};
+};
+// The key pairs that pass one filter of DescribeKeyPairs.
+std::vector<KeyPair> read_key_pairs(net::AwsCalls& aws, const std::string& filter, const std::string& value);
+// The first of the cluster's names that no key pair has.
+std::string free_key_name(net::AwsCalls& aws, const std::string& cluster);
+// Whether two lines of public keys hold the same key; comments do not count.
+bool is_same_key(const std::string& a, const std::string& b);
+// Imports the user's key. Throws RemoteError if another key has its name.
 void import_key(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
 std::string placement_group_name(const std::string& cluster);
 void make_placement_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
@@ -31,6 +39,8 @@ LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, 
 // Makes this content the default of the launch template.
 void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
                     const TemplateContent& content, const LaunchTemplate& there);
+// Whether instances need a network interface of their own: for EFA, or for addresses unlike the subnet's default.
+bool needs_interface(const Spec& spec, const Account& account);
 // The parameters that RunInstances and a launch template have in common; `prefix` is for instance
 // "LaunchTemplateData.".
 std::vector<net::HttpField> instance_fields(const std::string& prefix, const ClusterRequest& request,

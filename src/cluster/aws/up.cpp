@@ -13,6 +13,7 @@
 #include "parallel.hpp"
 #include "plan/boot.hpp"
 #include "resources.hpp"
+#include "rules.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
@@ -33,20 +34,56 @@ class Provisioner {
         system_(account.file_system) {}
 
   UpResult run() {
-    const bool was_there = fleet_.exists();
+    was_there_ = fleet_.exists();
+    try {
+      make_all();
+    } catch (const net::AwsError& problem) {
+      throw net::AwsError(problem.what(), and_what_remains(problem.hint()), problem.facts());
+    } catch (const NoCapacity&) {
+      throw;
+    } catch (const RemoteError& problem) {
+      throw RemoteError(problem.what(), and_what_remains(problem.hint()));
+    } catch (const UsageError& problem) {
+      throw UsageError(problem.what(), and_what_remains(problem.hint()));
+    }
+    const bool changed = !plan_.actions.empty();
+    Fleet fleet = changed ? read_fleet_with(context_.aws, fleet_) : std::move(fleet_);
+    return {std::move(fleet), std::move(launched_), changed};
+  }
+
+ private:
+  void make_all() {
     make_surroundings();
     make_head();
     make_mount_targets();
     make_template();
-    if (!make_workers()) give_up(was_there);
+    if (!make_workers()) {
+      give_up(fmt::format("cluster {}: {} of {} workers could be started, and at least {} are required", request_.name,
+                          launched_.got, launched_.wanted, least_workers(request_.spec)),
+              "try later, or allow more: --instance-type A,B, --spot prefer, a smaller --min-workers", launched_);
+    }
     make_mount_targets();
     write_down();
     if (context_.wait) wait_for_instances();
-    Fleet fleet = plan_.actions.empty() ? std::move(fleet_) : read_fleet(context_.aws, request_.name);
-    return {std::move(fleet), std::move(launched_), !plan_.actions.empty()};
   }
 
- private:
+  // A failed `up` leaves what it has made; machines among that cost money.
+  std::string and_what_remains(const std::string& hint) const {
+    if (!fleet_.exists()) return hint;
+    std::vector<std::string> names, types;
+    for (const Node& node : fleet_.nodes) {
+      names.push_back(fmt::format("{} ({})", node.name, node.instance_id));
+      types.push_back(node.type);
+    }
+    const std::string machines =
+        names.empty() ? "what was made so far remains, without machines"
+                      : fmt::format("{} {} and {} an hour", join(names, ", "),
+                                    names.size() == 1 ? "keeps running and costs" : "keep running and cost",
+                                    cost_text(cost_of(types)));
+    return fmt::format("{}{}{}: the same command continues, and dtrain cluster down {} removes everything", hint,
+                       hint.empty() ? "" : "; ", machines, request_.name);
+  }
+
   // These steps do not depend on each other, except for the rules, which need their group.
   void make_surroundings() {
     std::vector<std::function<void()>> pieces;
@@ -104,8 +141,16 @@ class Provisioner {
     const std::string script = boot_script(request_, account_, NodeBoot::Role::head, {}, system_);
     const LaunchOrder order = order_of({"head"});
     Launched attempts;
-    Node head =
-        launch_head(context_, order, {request_, account_, *fleet_.group, script, fleet_.tagged_head()}, attempts);
+    std::optional<Node> started;
+    try {
+      started =
+          launch_head(context_, order, {request_, account_, *fleet_.group, script, fleet_.tagged_head()}, attempts);
+    } catch (const NoCapacity& problem) {
+      give_up(problem.what(), problem.hint(), problem.launched());
+    }
+    Node head = std::move(*started);
+    head.name = "head";
+    head.role = Role::head;
     context_.say(fmt::format("head {} at {}", head.instance_id, head.private_ip));
     finished_ = std::max(finished_, order.number + 1);
     fleet_.nodes.insert(fleet_.nodes.begin(), std::move(head));
@@ -168,20 +213,19 @@ class Provisioner {
                               .base = true,
                               .instance_id = id,
                               .state = "pending",
-                              .zone = launched_.attempts.back().pool.zone});
+                              .zone = launched_.attempts.back().pool.zone,
+                              .type = launched_.attempts.back().pool.type});
     }
   }
 
-  [[noreturn]] void give_up(bool was_there) {
-    std::string hint = "try later, or allow more: --instance-type A,B, --spot prefer, a smaller --min-workers";
-    if (!was_there) {
-      const DownResult down = bring_down(context_, request_.name, !account_.file_system);
+  // A cluster that this `up` has begun is removed again.
+  [[noreturn]] void give_up(const std::string& what, std::string hint, Launched launched) {
+    if (!was_there_) {
+      const DownResult down = bring_down(context_, fleet_, !account_.file_system);
       if (!down.leftover.empty()) hint += fmt::format("; then dtrain cluster down {}", request_.name);
     }
-    throw NoCapacity(fmt::format("cluster {}: {} of {} workers could be started, and at least {} are required{}",
-                                 request_.name, launched_.got, launched_.wanted, least_workers(request_.spec),
-                                 was_there ? "" : "; everything that was made for it has been removed"),
-                     hint, launched_);
+    throw NoCapacity(what + (was_there_ ? "" : "; everything that was made for it has been removed"), hint,
+                     std::move(launched));
   }
 
   void write_down() {
@@ -204,7 +248,7 @@ class Provisioner {
 
   void wait_for_instances() {
     wait_until(context_.patience, fmt::format("the instances of cluster {} run", request_.name), [&] {
-      const Fleet fleet = read_fleet(context_.aws, request_.name);
+      const Fleet fleet = with_known(read_fleet(context_.aws, request_.name), fleet_);
       return std::ranges::none_of(fleet.nodes, [](const Node& node) { return node.state == "pending"; });
     });
   }
@@ -216,6 +260,7 @@ class Provisioner {
   Plan plan_;
   std::optional<FileSystem> system_;
   Launched launched_;
+  bool was_there_ = false;
   std::map<std::string, std::string> to_name_;  // instance id -> name
   int finished_ = 0;                            // number of the next launch; 0: no launch was made
 };
@@ -225,45 +270,6 @@ class Provisioner {
 UpResult bring_up(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
                   const Plan& plan) {
   return Provisioner(context, request, account, std::move(fleet), plan).run();
-}
-
-AddResult add_workers(const AwsContext& context, const ClusterRequest& request, const Account& account,
-                      const Fleet& fleet, int more, int least, NodeLifecycle lifecycle) {
-  const Node* head = fleet.head();
-  if (!head || !fleet.group || !fleet.launch_template) {
-    throw UsageError(fmt::format("cluster {} is not complete", fleet.name),
-                     fmt::format("dtrain cluster up {} first", fleet.name));
-  }
-  std::vector<std::string> names = next_workers(fleet, more);
-  const int last = worker_number(names.back()).value_or(0);
-  const LaunchOrder order{fleet.group->id, launch_number(fleet, names), std::move(names)};
-  AddResult result;
-  Tags tags{{tag::kLaunch, order.launch_tag()}};
-  tags.insert(lifecycle == NodeLifecycle::base ? Tags::value_type{tag::kBase, "yes"}
-                                               : Tags::value_type{tag::kStatus, "ADD_QUEUED"});
-  auto ids = launch_workers(context, order, *fleet.launch_template, worker_pools(request.spec, account, head->zone),
-                            tags, std::max(least, 1), result.workers);
-  if (ids.empty()) {
-    throw NoCapacity(fmt::format("cluster {}: none of {} further workers could be started", fleet.name, more),
-                     "try later, or request fewer", result.workers);
-  }
-  std::ranges::sort(ids);
-  std::vector<std::function<void()>> pieces;
-  for (std::size_t at = 0; at < ids.size(); ++at) {
-    const std::string &id = ids[at], &name = order.names[at];
-    pieces.push_back([&context, &fleet, id, name] {
-      set_tags(context.aws, {id}, {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", fleet.name, name)}});
-    });
-  }
-  pieces.push_back([&] {
-    set_tags(context.aws, {fleet.group->id},
-             {{tag::kLaunches, std::to_string(order.number + 1)}, {tag::kLastNode, std::to_string(last)}});
-  });
-  do_all(pieces);
-  for (Node& node : read_fleet(context.aws, fleet.name).nodes) {
-    if (std::ranges::find(ids, node.instance_id) != ids.end()) result.added.push_back(std::move(node));
-  }
-  return result;
 }
 
 }  // namespace dtrain::cluster

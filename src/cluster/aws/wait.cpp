@@ -13,7 +13,7 @@ namespace dtrain::cluster {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kFirst{100}, kLongest{5'000}, kSignalCheck{50};
+constexpr milliseconds kLongest{5'000}, kSignalCheck{50};
 
 }  // namespace
 
@@ -25,14 +25,18 @@ void pause_for(milliseconds time) {
   }
 }
 
+void GrowingPause::wait() {
+  pause_for(next_);
+  next_ = std::min(next_ * 3 / 2, kLongest);
+}
+
 void wait_until(milliseconds patience, const std::string& what, const std::function<bool()>& done) {
   const auto end = std::chrono::steady_clock::now() + patience;
-  for (milliseconds pause = kFirst; !done(); pause = std::min(pause * 3 / 2, kLongest)) {
+  for (GrowingPause pause; !done(); pause.wait()) {
     if (std::chrono::steady_clock::now() >= end) {
       throw RemoteError(fmt::format("{}: not within {}", what, format_duration(patience)),
                         "run the same command again");
     }
-    pause_for(pause);
   }
 }
 

@@ -1,7 +1,14 @@
 #include "boot.hpp"
 
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
 namespace dtrain::cluster {
 namespace {
+
+// EC2 allows 50 tags. The group has six others: cluster, owner, name, launches, last node and head.
+constexpr std::size_t kMostOptionTags = 44;
 
 SharedFolder shared_folder(const ClusterRequest& request, const std::optional<FileSystem>& system) {
   const SharedKind kind = shared_kind(request.spec);
@@ -34,6 +41,20 @@ std::string boot_script(const ClusterRequest& request, const Account& account, N
                 .keep_failed = request.spec.keep_failed,
                 .spec = texts_of(request.options)};
   return user_data(boot);
+}
+
+void check_request(const ClusterRequest& request, const Account& account) {
+  if (request.spec.on == Service::emr) return;
+  // As long as the real values, which are known only later.
+  const FileSystem system{.id = "fs-0123456789abcdef0"};
+  boot_script(request, account, NodeBoot::Role::head, {}, system);
+  boot_script(request, account, NodeBoot::Role::worker, "255.255.255.255", system);
+  const std::size_t tags = option_tags(request.options).size();
+  if (tags <= kMostOptionTags) return;
+  throw UsageError(
+      fmt::format("the options of cluster {} take {} tags of its security group, and EC2 leaves room for {}",
+                  request.name, tags, kMostOptionTags),
+      "put what --prepare runs into a file of the shared folder, and give its path");
 }
 
 }  // namespace dtrain::cluster

@@ -1,5 +1,6 @@
 // Names of workers and numbers of launches.
 #include <algorithm>
+#include <tuple>
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/plan.hpp>
@@ -25,7 +26,52 @@ std::vector<const Node*> all_of(const Fleet& fleet) {
   return all;
 }
 
+// Base workers first, then by age. A node that AWS does not show yet is the youngest.
+std::vector<const Node*> workers_in_order(const Fleet& fleet) {
+  std::vector<const Node*> workers = fleet.workers();
+  const auto key = [](const Node* node) {
+    return std::tuple(!node->base, node->launch_time.empty(), node->launch_time, node->instance_id);
+  };
+  std::ranges::sort(workers, {}, key);
+  return workers;
+}
+
 }  // namespace
+
+std::set<std::string> duplicates(const Fleet& fleet) {
+  std::set<std::string> names, later;
+  for (const Node* node : workers_in_order(fleet)) {
+    if (!names.insert(node->name).second) later.insert(node->instance_id);
+  }
+  return later;
+}
+
+std::map<std::string, std::string> names_for(const Fleet& fleet, const std::set<std::string>& ours, bool alone) {
+  std::set<std::string> theirs;
+  for (const Node* node : fleet.workers()) {
+    if (!ours.contains(node->instance_id)) theirs.insert(node->name);
+  }
+  const std::set<std::string> later = duplicates(fleet);
+  std::map<std::string, std::string> names;
+  int number = last_node(fleet);
+  for (const Node* node : workers_in_order(fleet)) {
+    const bool is_ours = ours.contains(node->instance_id);
+    // Workers without a launch were tagged by hand, and unnamed base workers of others get theirs from `up`.
+    const bool is_unnamed = !node->named() && (is_ours || (!node->launch.empty() && !node->base));
+    const bool gives_way = later.contains(node->instance_id) || (alone && is_ours && theirs.contains(node->name));
+    if (!is_unnamed && !gives_way) continue;
+    ++number;
+    if (is_ours) names[node->instance_id] = worker_name(number);
+  }
+  return names;
+}
+
+Fleet with_names(Fleet fleet, const std::map<std::string, std::string>& names) {
+  for (Node& node : fleet.nodes) {
+    if (const auto name = names.find(node.instance_id); name != names.end()) node.name = name->second;
+  }
+  return fleet;
+}
 
 int last_node(const Fleet& fleet) {
   int last = fleet.group ? number_in(fleet.group->tags, tag::kLastNode) : 0;

@@ -17,6 +17,8 @@ constexpr std::array<std::string_view, 14> kStepNames{
 // Options that can change on an existing cluster; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
 constexpr double kHoursOfADay = 24;
+// GPUs of EC2 below compute capability 8.0, where dtrain's kernels begin.
+constexpr std::array<std::string_view, 6> kOlderGpus{"K80", "M60", "V100", "P100", "T4", "T4g"};
 
 struct Family {
   std::string_view begin, quota;
@@ -132,17 +134,20 @@ void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Pl
   }
 }
 
-// Base workers that an interrupted launch left without names get the lowest free ones, in the order of their ids.
+// Base workers that an interrupted launch left without names get the lowest free ones, in the order of their ids. Where
+// two workers have the same name, the younger gets another. An instance that only carries the cluster's tag gets none.
 void plan_names(const Spec& spec, const Fleet& fleet, Plan& plan) {
   int number = 1, next = last_node(fleet);
   for (const Node* node : fleet.workers()) {
-    if (node->named()) continue;
+    const bool by_hand = !node->base && !node->elastic && node->launch.empty();
+    if (node->named() || by_hand) continue;
     if (node->base) {
       while (number <= spec.workers && fleet.find(worker_name(number))) ++number;
     }
     const int chosen = node->base && number <= spec.workers ? number++ : ++next;
     plan.to_name[node->instance_id] = worker_name(chosen);
   }
+  for (const std::string& id : duplicates(fleet)) plan.to_name[id] = worker_name(++next);
   if (!plan.to_name.empty()) add_action(plan, Step::names, fmt::format("name {} workers", plan.to_name.size()));
 }
 
@@ -196,14 +201,40 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
   if (account.key.empty()) {
     note("no key pair: ssh to the nodes is impossible. Give --key NAME, or make a key with ssh-keygen");
   }
+  if (!account.has_users_key) {
+    note(fmt::format(
+        "key pair {} of the cluster holds another key than your ~/.ssh/id_*.pub: log in with the key of who "
+        "made the cluster",
+        account.key));
+  }
+  for (const std::string& name : types_of(spec)) {
+    const auto type = account.types.find(name);
+    if (type == account.types.end() || std::ranges::find(kOlderGpus, type->second.gpu_name) == kOlderGpus.end())
+      continue;
+    note(
+        fmt::format("{} has {} GPUs, below the compute capability 8.0 at which dtrain's kernels begin: it trains on "
+                    "its CPU. A g5 or g6 type trains on its GPU",
+                    name, type->second.gpu_name));
+  }
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
   if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
-    note(fmt::format("it runs until `cluster down`, and costs ${:.2f} a day{}", plan.cost.hourly * kHoursOfADay,
+    note(fmt::format("it runs until `cluster down`, and costs {} a day{}", cost_text(plan.cost, kHoursOfADay),
                      spec.on == Service::emr ? "" : "; --ttl 12h or --autostop 30m would end it"));
   }
 }
 
 }  // namespace
+
+std::vector<std::string> stopped_notes(const Fleet& fleet, const std::string& region) {
+  std::vector<std::string> notes;
+  for (const Node& node : fleet.nodes) {
+    if (node.state != "stopped" && node.state != "stopping") continue;
+    notes.push_back(fmt::format("{} ({}) is {}: aws ec2 start-instances --region {} --instance-ids {} starts it again",
+                                node.role == Role::head ? "the head" : node.name, node.instance_id, node.state, region,
+                                node.instance_id));
+  }
+  return notes;
+}
 
 std::string quota_of(const std::string& type) {
   for (const Family& family : kFamilies) {
@@ -249,6 +280,7 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   types.insert(types.end(), ordered, spec.instance_types.front());
   plan.cost = cost_of(types);
   plan_quotas(spec, account, fleet, plan);
+  for (std::string& text : stopped_notes(fleet, account.region)) plan.notes.push_back(std::move(text));
   add_notes(spec, account, plan);
   return plan;
 }

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ctime>
 #include <iterator>
 
+#include <dtrain/base/text.hpp>
 #include <dtrain/cluster/cost.hpp>
 
 namespace dtrain::cluster {
@@ -27,7 +30,9 @@ constexpr Price kPrices[] = {
     {"c6i.16xlarge", 2.72},    {"c6i.32xlarge", 5.44},   {"c7i.large", 0.08925},  {"c7i.4xlarge", 0.714},
     {"c7i.24xlarge", 4.284},   {"g4dn.xlarge", 0.526},   {"g4dn.2xlarge", 0.752}, {"g4dn.4xlarge", 1.204},
     {"g4dn.12xlarge", 3.912},  {"g4dn.metal", 7.824},    {"g5.xlarge", 1.006},    {"g5.2xlarge", 1.212},
-    {"g5.4xlarge", 1.624},     {"g5.12xlarge", 5.672},   {"g5.48xlarge", 16.288}, {"g6.xlarge", 0.8048},
+    {"g5.4xlarge", 1.624},     {"g5.8xlarge", 2.448},    {"g5.16xlarge", 4.096},  {"g5.24xlarge", 8.144},
+    {"g5.12xlarge", 5.672},    {"g5.48xlarge", 16.288},  {"g6.xlarge", 0.8048},   {"g6.2xlarge", 0.9776},
+    {"g6.4xlarge", 1.3232},    {"g6.8xlarge", 2.0144},   {"g6.16xlarge", 3.3968}, {"g6.24xlarge", 6.6752},
     {"g6.12xlarge", 4.6016},   {"g6.48xlarge", 13.3504}, {"p2.xlarge", 0.90},     {"p2.8xlarge", 7.20},
     {"p2.16xlarge", 14.40},    {"p3.2xlarge", 3.06},     {"p3.8xlarge", 12.24},   {"p3.16xlarge", 24.48},
     {"p3dn.24xlarge", 31.212},
@@ -52,6 +57,13 @@ Cost cost_of(const std::vector<std::string>& types) {
     }
   }
   return cost;
+}
+
+std::string cost_text(const Cost& cost, double hours) {
+  const std::string types = join(cost.unpriced, ", ");
+  if (cost.hourly == 0 && !types.empty()) return fmt::format("an unknown price ({})", types);
+  const std::string known = fmt::format("${:.2f}", cost.hourly * hours);
+  return types.empty() ? known : fmt::format("{} and the unknown price of {}", known, types);
 }
 
 Cost cost_of(const Fleet& fleet) {

@@ -73,12 +73,13 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
   if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, reporter);
+  cluster::require_complete(fleet);
   const cluster::ClusterRequest request = cluster_request(options.place.name, {}, set, fleet);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   const std::vector<std::string> types(static_cast<std::size_t>(options.count), request.spec.instance_types.front());
   require_consent(options.yes,
-                  fmt::format("cluster {}: start {} more, for ${:.2f} an hour?", fleet.name, options.count,
-                              cluster::cost_of(types).hourly),
+                  fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, options.count,
+                              cost_text(cluster::cost_of(types))),
                   reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.context(!options.no_wait), request, account, fleet,
                                                          options.count, options.least.value_or(options.count));

@@ -41,12 +41,12 @@ std::map<std::string, std::string> texts_of(const cluster::Spec& spec) {
 
 }  // namespace
 
-ClusterCloud::ClusterCloud(const config::ClusterPlace& place, Reporter& reporter)
+ClusterCloud::ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope)
     : place_(place),
       reporter_(reporter),
       begin_(std::chrono::steady_clock::now()),
       aws_(settings_of(place), limits_of(place)) {
-  cluster::check_cluster_name(place.name);
+  if (scope == Scope::one_cluster) cluster::check_cluster_name(place.name);
   watch_stop_signals();
   aws_.watch([this](const net::CallRecord& call) { note(call); });
 }
@@ -90,6 +90,8 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
     request.options.erase(option.name());
     if (const auto text = now.find(option.name()); text != now.end()) request.options.insert(*text);
   }
+  // A later version may have another default.
+  if (!fleet.group) request.options.try_emplace("instance-type", join(spec.instance_types, ","));
   Json texts = Json::object();
   for (const auto& [option, text] : request.options) texts[option] = text;
   request.spec = config::options_from<cluster::Spec>(texts);

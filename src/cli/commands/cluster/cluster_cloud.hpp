@@ -19,7 +19,8 @@ namespace dtrain::cli {
 class ClusterCloud {
  public:
   // The reporter must outlive this.
-  ClusterCloud(const config::ClusterPlace& place, Reporter& reporter);
+  enum class Scope { one_cluster, region };
+  ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope = Scope::one_cluster);
   ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
   net::AwsCalls& aws() { return aws_; }
   cluster::AwsContext context(bool wait);
@@ -43,6 +44,12 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
 
 // Goes on only when the person agrees: by --yes, or at the terminal. Throws UsageError.
 void require_consent(bool yes, const std::string& question, Reporter& reporter);
+
+// Lines with the fields of each row in columns as wide as their longest field.
+std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows);
+// The dollars an hour; null where no price is known.
+Json hourly_json(const cluster::Cost& cost);
+Json unpriced_json(const cluster::Cost& cost);
 
 Json node_json(const cluster::Node& node);
 Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,

@@ -17,7 +17,7 @@ void bind(config::OptionSet& set, CostCommand& options) { config::bind_cluster(s
 
 Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot) {
   const cluster::Cost cost = cluster::cost_of(fleet);
-  Json nodes = Json::array(), unpriced = Json::array(), systems = Json::array();
+  Json nodes = Json::array(), systems = Json::array();
   for (const cluster::Node& node : fleet.nodes) {
     const auto price = cluster::hourly_price(node.type);
     const auto now = node.market == cluster::Market::spot ? spot.prices.of(node.type, node.zone) : std::nullopt;
@@ -28,19 +28,18 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                                   {"dollars_per_hour", price ? Json(*price) : Json()},
                                   {"spot_dollars_per_hour", now ? Json(*now) : Json()}}));
   }
-  for (const std::string& type : cost.unpriced) unpriced.push_back(type);
   for (const cluster::Kept& one : storage) {
     systems.push_back(Json::object({{"file_system", one.file_system}, {"dollars_per_month", one.monthly}}));
   }
   return Json::object({{"schema", "dtrain.cluster-cost/1"},
                        {"cluster", fleet.name},
-                       {"dollars_per_hour", cost.hourly},
-                       {"dollars_per_day", cost.hourly * kHoursOfADay},
+                       {"dollars_per_hour", hourly_json(cost)},
+                       {"dollars_per_day", hourly_json({cost.hourly * kHoursOfADay, cost.unpriced})},
                        {"dollars_so_far", cluster::cost_so_far(fleet)},
                        {"spot", spot_json(spot)},
                        {"emr", fleet.emr ? fleet.emr->id : ""},
                        {"without_price_of_emr", fleet.on_emr()},
-                       {"unpriced", unpriced},
+                       {"unpriced", unpriced_json(cost)},
                        {"nodes", nodes},
                        {"storage", systems}});
 }
@@ -62,8 +61,11 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
     reporter.answer(fmt::format("{:<21}{:<37}   ${:.2f} a month", one.file_system, "shared files", one.monthly));
   }
   const cluster::Cost cost = cluster::cost_of(fleet);
-  reporter.answer(fmt::format("${:.2f} an hour, ${:.2f} a day, ${:.2f} so far", cost.hourly, cost.hourly * kHoursOfADay,
-                              cluster::cost_so_far(fleet)));
+  reporter.answer(fmt::format("{} an hour", cost_text(cost)));
+  if (cost.hourly > 0) {
+    reporter.answer(
+        fmt::format("${:.2f} a day, ${:.2f} so far", cost.hourly * kHoursOfADay, cluster::cost_so_far(fleet)));
+  }
   reporter.note(
       "on-demand prices of us-east-1; spot instances cost less, other regions differ, and disks and traffic cost "
       "extra");

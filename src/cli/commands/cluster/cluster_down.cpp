@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 
 #include "cli/command.hpp"
@@ -50,13 +52,44 @@ void answer(const std::string& name, const cluster::DownResult& result, Reporter
   if (result.leftover.empty()) reporter.answer(fmt::format("cluster {} is gone", name));
 }
 
+std::string machines_text(const cluster::Fleet& fleet) {
+  std::vector<std::string> names;
+  for (const cluster::Node& node : fleet.nodes) {
+    if (node.named()) {
+      names.push_back(fmt::format("{} ({})", node.name, node.instance_id));
+    } else {
+      const bool by_hand = node.launch.empty() && !node.elastic && !fleet.emr;
+      names.push_back(node.instance_id + (by_hand ? " (tagged by hand)" : ""));
+    }
+  }
+  if (names.empty()) return "no machines";
+  return fmt::format("{} machine{}: {}", names.size(), names.size() == 1 ? "" : "s", join(names, ", "));
+}
+
+std::string storage_text(const DownCommand& options, net::AwsCalls& aws) {
+  std::vector<std::string> systems;
+  try {
+    for (const cluster::FileSystem& system : cluster::own_file_systems(aws, options.place.name)) {
+      systems.push_back(fmt::format("{}, ${:.2f} a month", system.id, cluster::monthly_price(system)));
+    }
+  } catch (const RemoteError&) {
+    return "; its file systems cannot be read";
+  }
+  if (systems.empty()) return {};
+  return options.delete_storage ? fmt::format("; DELETE file system {} with all its content", join(systems, " and "))
+                                : fmt::format("; keep file system {}", join(systems, " and "));
+}
+
+std::string question(const DownCommand& options, net::AwsCalls& aws) {
+  return fmt::format("cluster {}: end {}; delete its resources{}?", options.place.name,
+                     machines_text(cluster::read_fleet(aws, options.place.name)), storage_text(options, aws));
+}
+
 ExitCode end(const DownCommand& options, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
-  require_consent(options.yes,
-                  fmt::format("cluster {}: end all its machines and delete its resources?", options.place.name),
-                  reporter);
+  if (!options.yes) require_consent(false, question(options, cloud.aws()), reporter);
   const cluster::DownResult result =
-      cluster::bring_down(cloud.context(true), options.place.name, options.delete_storage);
+      cluster::bring_down(cloud.context(true), {.name = options.place.name}, options.delete_storage);
   cluster::remove_ssh_entries(options.place.name, reporter);
   if (reporter.json()) {
     reporter.answer_json(document(options.place.name, result));

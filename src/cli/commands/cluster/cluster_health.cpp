@@ -125,11 +125,12 @@ void replace(const HealthCommand& options, const config::OptionSet& set, Cluster
              const cluster::Fleet& fleet, Health& health, Reporter& reporter) {
   const std::vector<cluster::Node> bad = workers_to_replace(health);
   if (bad.empty()) return;
+  cluster::require_complete(fleet);
   std::vector<std::string> names, types;
   for (const cluster::Node& node : bad) names.push_back(node.name), types.push_back(node.type);
   require_consent(options.yes,
-                  fmt::format("cluster {}: replace {} with new machines, for ${:.2f} an hour?", fleet.name,
-                              fmt::join(names, ", "), cluster::cost_of(types).hourly),
+                  fmt::format("cluster {}: replace {} with new machines, for {} an hour?", fleet.name,
+                              fmt::join(names, ", "), cost_text(cluster::cost_of(types))),
                   reporter);
   health.replaced = replace_workers(cloud, cluster_request(fleet.name, {}, set, fleet), bad, options.no_head, reporter);
   for (const Replaced& one : health.replaced) {

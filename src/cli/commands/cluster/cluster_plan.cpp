@@ -21,6 +21,7 @@ ExitCode act(const PlanCommand& options, const config::OptionSet& set, Reporter&
   const cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
   cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
+  cluster::check_request(request, account);
   const cluster::Plan plan = cluster::plan_up(request.spec, request.options, account, fleet);
   answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, reporter);
   return ExitCode::ok;

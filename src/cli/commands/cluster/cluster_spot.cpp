@@ -66,7 +66,7 @@ void answer_spot(const SpotCost& spot, Reporter& reporter) {
     reporter.answer(fmt::format("spot prices are unknown, so on-demand prices are shown: {}", spot.prices.why_not));
     return;
   }
-  reporter.answer(fmt::format("${:.2f} an hour on spot, estimated from current prices", spot.cost().hourly));
+  reporter.answer(fmt::format("{} an hour on spot, estimated from current prices", cost_text(spot.cost())));
   for (const std::string& type : spot_types(spot.machines)) {
     reporter.answer(fmt::format("  {}: {}", type, type_text(type, spot)));
   }

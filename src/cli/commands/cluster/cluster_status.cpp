@@ -40,28 +40,32 @@ Json document(const std::string& region, const cluster::Fleet& fleet, const Head
                        {"emr", fleet.emr ? fleet.emr->id : ""},
                        {"emr_state", fleet.emr ? fleet.emr->state : ""},
                        {"options", options},
-                       {"dollars_per_hour", cluster::cost_of(fleet).hourly},
+                       {"dollars_per_hour", hourly_json(cluster::cost_of(fleet))},
+                       {"unpriced", unpriced_json(cluster::cost_of(fleet))},
                        {"dollars_so_far", cluster::cost_so_far(fleet)}});
 }
 
 void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Reporter& reporter) {
-  reporter.answer(fmt::format("cluster {}: {} workers, ${:.2f} an hour, ${:.2f} so far", fleet.name,
-                              fleet.workers().size(), cluster::cost_of(fleet).hourly, cluster::cost_so_far(fleet)));
+  const cluster::Cost cost = cluster::cost_of(fleet);
+  const std::string so_far = cost.hourly > 0 ? fmt::format(", ${:.2f} so far", cluster::cost_so_far(fleet)) : "";
+  reporter.answer(
+      fmt::format("cluster {}: {} workers, {} an hour{}", fleet.name, fleet.workers().size(), cost_text(cost), so_far));
   if (fleet.on_emr()) {
     reporter.answer(fleet.emr ? fmt::format("EMR cluster {} is {}", fleet.emr->id, fleet.emr->state)
                               : fmt::format("its EMR cluster has ended; dtrain cluster up {0} creates a new one, "
                                             "dtrain cluster down {0} removes the rest",
                                             fleet.name));
   }
-  reporter.answer(reporter.paint_answer(
-      Style::heading, fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", "NODE", "INSTANCE",
-                                  "STATE", "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC", "AGENT")));
+  std::vector<std::vector<std::string>> rows{
+      {"NODE", "INSTANCE", "STATE", "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC", "AGENT"}};
   for (const cluster::Node& node : fleet.nodes) {
-    reporter.answer(fmt::format("{:<21}{:<21}{:<10}{:<16}{:<16}{:<12}{:<14}{:<10}{:<16}{}", node.name, node.instance_id,
-                                node.state, node.private_ip, node.public_ip, node.zone, node.type,
-                                enum_name(cluster::kMarketNames, node.market), node.elastic_status,
-                                look.agent_of(node, fleet).text()));
+    rows.push_back({node.name, node.instance_id, node.state, node.private_ip, node.public_ip, node.zone, node.type,
+                    std::string(enum_name(cluster::kMarketNames, node.market)), node.elastic_status,
+                    look.agent_of(node, fleet).text()});
   }
+  const std::vector<std::string> lines = aligned(rows);
+  reporter.answer(reporter.paint_answer(Style::heading, lines.front()));
+  for (std::size_t at = 1; at < lines.size(); ++at) reporter.answer(lines[at]);
 }
 
 ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& reporter) {
@@ -77,6 +81,7 @@ ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& r
   } else {
     answer_table(fleet, look, reporter);
   }
+  for (const std::string& note : cluster::stopped_notes(fleet, cloud.aws().region())) reporter.warn(note);
   return ExitCode::ok;
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cloud_formation.hpp>
 
@@ -28,7 +30,20 @@ ExitCode act(const TemplateCommand& options, const config::OptionSet& set, Repor
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   constexpr int kIndent = 2;
   const Json document = cluster::cloud_formation_template(request, account);
-  reporter.answer(reporter.json() ? document.dump() : document.dump(kIndent));
+  const std::string compact = document.dump(), readable = document.dump(kIndent);
+  if (request.spec.instance_types.size() > 1) {
+    reporter.warn(fmt::format("CloudFormation does not fall back: of --instance-type, only {} is in the template",
+                              request.spec.instance_types.front()));
+  }
+  const bool is_short = readable.size() <= cluster::kMostDirectBytes;
+  const std::string& text = reporter.json() || !is_short ? compact : readable;
+  if (text.size() > cluster::kMostDirectBytes) {
+    reporter.warn(
+        fmt::format("the template is {} bytes, and CloudFormation takes {} directly: put it in S3, and give "
+                    "aws cloudformation create-stack --template-url",
+                    text.size(), cluster::kMostDirectBytes));
+  }
+  reporter.answer(text);
   return ExitCode::ok;
 }
 

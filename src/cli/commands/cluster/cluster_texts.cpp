@@ -1,8 +1,36 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cluster_cloud.hpp"
 
 namespace dtrain::cli {
+
+std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t at = 0; at < row.size(); ++at) widths[at] = std::max(widths[at], row[at].size());
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t at = 0; at < row.size(); ++at) line += fmt::format("{:<{}}", row[at], widths[at] + 2);
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+Json hourly_json(const cluster::Cost& cost) {
+  return cost.hourly == 0 && !cost.unpriced.empty() ? Json() : Json(cost.hourly);
+}
+
+Json unpriced_json(const cluster::Cost& cost) {
+  Json types = Json::array();
+  for (const std::string& type : cost.unpriced) types.push_back(type);
+  return types;
+}
 
 Json node_json(const cluster::Node& node) {
   return Json::object({{"name", node.name},
@@ -47,9 +75,8 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
                                    {"limit", one.limit ? Json(*one.limit) : Json()},
                                    {"enough", one.enough()}}));
   }
-  Json types = Json::array(), unpriced = Json::array();
+  Json types = Json::array();
   for (const std::string& type : request.spec.instance_types) types.push_back(type);
-  for (const std::string& type : plan.cost.unpriced) unpriced.push_back(type);
   return Json::object({{"schema", "dtrain.cluster-plan/1"},
                        {"cluster", request.name},
                        {"region", account.region},
@@ -64,8 +91,8 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
                        {"instances", request.spec.workers + 1},
                        {"there", fleet.nodes.size()},
                        {"actions", actions},
-                       {"dollars_per_hour", plan.cost.hourly},
-                       {"unpriced", unpriced},
+                       {"dollars_per_hour", hourly_json(plan.cost)},
+                       {"unpriced", unpriced_json(plan.cost)},
                        {"quotas", quotas},
                        {"notes", notes}});
 }
@@ -77,10 +104,8 @@ void answer_plan(const cluster::ClusterRequest& request, const cluster::Account&
   if (!account.image.id.empty())
     reporter.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
   for (const cluster::Action& one : plan.actions) reporter.answer("  " + one.what);
-  if (plan.actions.empty()) reporter.answer("  up to date");
-  const std::string missing =
-      plan.cost.unpriced.empty() ? "" : fmt::format(", without {}", fmt::join(plan.cost.unpriced, ", "));
-  reporter.answer(fmt::format("${:.2f} an hour on demand{}", plan.cost.hourly, missing));
+  if (plan.actions.empty()) reporter.answer("  nothing to create");
+  reporter.answer(cost_text(plan.cost) + " an hour on demand");
   for (const cluster::QuotaNeed& one : plan.quotas) {
     reporter.answer(fmt::format("vCPUs of kind {}: {} of {}", one.quota, one.vcpus,
                                 one.limit ? fmt::format("{:.0f}", *one.limit) : "an unknown limit"));

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/emr.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
@@ -40,11 +42,19 @@ Json document(const cluster::ClusterRequest& request, const cluster::UpResult& r
 }
 
 void answer(const cluster::ClusterRequest& request, const cluster::UpResult& result, Reporter& reporter) {
-  if (!result.changed) reporter.answer(fmt::format("cluster {} is up to date", request.name));
+  const bool all_run = std::ranges::all_of(result.fleet.nodes, &cluster::Node::alive);
+  if (!result.changed && all_run) reporter.answer(fmt::format("cluster {} is up to date", request.name));
+  std::vector<std::vector<std::string>> rows;
   for (const cluster::Node& node : result.fleet.nodes) {
-    reporter.answer(fmt::format("{:<8}{:<21}{:<10}{:<16}{:<16}{}", node.name, node.instance_id, node.state,
-                                node.private_ip, node.public_ip, node.zone));
+    rows.push_back({node.name, node.instance_id, node.state, node.private_ip, node.public_ip, node.zone});
   }
+  for (const std::string& line : aligned(rows)) reporter.answer(line);
+}
+
+// Nodes that do not run, which only their owner starts again.
+bool warn_of_stopped(const cluster::Fleet& fleet, const std::string& region, Reporter& reporter) {
+  for (const std::string& note : cluster::stopped_notes(fleet, region)) reporter.warn(note);
+  return !cluster::stopped_notes(fleet, region).empty();
 }
 
 ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& reporter) {
@@ -53,6 +63,7 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
   const cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
   cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
+  cluster::check_request(request, account);
   const cluster::Plan plan = cluster::plan_up(request.spec, request.options, account, fleet);
   if (options.dry_run) {
     answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, reporter);
@@ -61,7 +72,7 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
   for (const std::string& note : plan.notes) reporter.warn(note);
   if (!plan.actions.empty()) {
     require_consent(options.yes,
-                    fmt::format("cluster {}: create it, for ${:.2f} an hour?", request.name, plan.cost.hourly),
+                    fmt::format("cluster {}: create it, for {} an hour?", request.name, cost_text(plan.cost)),
                     reporter);
   }
   const cluster::UpResult result =
@@ -73,6 +84,7 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
   } else {
     answer(request, result, reporter);
   }
+  if (warn_of_stopped(result.fleet, account.region, reporter)) return ExitCode::partly_done;
   const ExitCode settled =
       options.no_wait || result.fleet.on_emr()
           ? ExitCode::ok
@@ -93,7 +105,7 @@ std::unique_ptr<Command> make_cluster_up() {
   auto command = make_command<UpCommand>("cluster up", "create a cluster, or complete an existing one", act);
   command->first_options = {"workers", "instance-type", "key", "spot", "shared", "ttl", "dry-run", "yes"};
   command->examples = {"dtrain cluster up demo -w 2 --instance-type c5.2xlarge --key mine --ttl 12h",
-                       "dtrain cluster up demo --workers 8 --min-workers 4 --instance-type g5.xlarge,g4dn.xlarge "
+                       "dtrain cluster up demo --workers 8 --min-workers 4 --instance-type g5.xlarge,g6.xlarge "
                        "--spot prefer --shared efs --yes"};
   command->see_also = {"cluster plan", "cluster status", "cluster add", "cluster down"};
   return command;

@@ -38,6 +38,30 @@ TEST(Fleet, KeepsOptionsOfAnyLengthInTags) {
   EXPECT_EQ(options_of(tags), options);
 }
 
+TEST(Fleet, CutsOptionsBetweenCharacters) {
+  std::string text = "x";
+  while (text.size() < 1000) text += "ä€𝄞";
+  const Tags tags = option_tags({{"prepare", text}});
+  for (const auto& [key, value] : tags) {
+    EXPECT_LE(value.size(), 256u) << key;
+    EXPECT_NE(static_cast<unsigned char>(value.front()) & 0xC0, 0x80) << key;
+  }
+  EXPECT_EQ(options_of(tags).at("prepare"), text);
+  const std::string broken(600, '\x80');
+  EXPECT_EQ(options_of(option_tags({{"prepare", broken}})).at("prepare"), broken);
+}
+
+TEST(Fleet, IsCompletedByWhatIsKnownAndNotShownYet) {
+  Fleet known{.name = "demo", .group = SecurityGroup{.id = "sg-1"}};
+  known.nodes = {{.name = "head", .role = Role::head, .instance_id = "i-1"}, {.name = "w0001", .instance_id = "i-2"}};
+  Fleet shown{.name = "demo"};
+  shown.ending = {{.name = "w0001", .instance_id = "i-2"}};
+  const Fleet fleet = with_known(shown, known);
+  EXPECT_EQ(fleet.group->id, "sg-1");
+  ASSERT_EQ(fleet.nodes.size(), 1u);
+  EXPECT_EQ(fleet.head()->instance_id, "i-1");
+}
+
 TEST(Fleet, CountsWorkersFromOne) {
   EXPECT_EQ(worker_name(3), "w0003");
   EXPECT_EQ(worker_number("w0003"), 3);

@@ -217,5 +217,52 @@ TEST(ClusterNames, AreNamesOfResourcesToo) {
   for (const char* name : {"", "-x", "a b", "a/b", "a.b"}) EXPECT_THROW(check_cluster_name(name), UsageError) << name;
 }
 
+Node unnamed(const std::string& id, const std::string& time) {
+  return {.name = id, .instance_id = id, .state = "pending", .launch_time = time, .launch = "1.abc"};
+}
+
+TEST(Names, OfTwoAddsAtOnceAreDifferent) {
+  Fleet fleet = complete_fleet();
+  fleet.nodes.push_back(unnamed("i-a", "2026-01-01T00:00:02"));
+  fleet.nodes.push_back(unnamed("i-b", "2026-01-01T00:00:01"));
+  using Names = std::map<std::string, std::string>;
+  EXPECT_EQ(names_for(fleet, {"i-a"}, false), (Names{{"i-a", "w0004"}}));
+  EXPECT_EQ(names_for(fleet, {"i-b"}, false), (Names{{"i-b", "w0003"}}));
+  EXPECT_EQ(names_for(fleet, {"i-a", "i-b"}, false), (Names{{"i-a", "w0004"}, {"i-b", "w0003"}}));
+}
+
+TEST(Names, ThatConflictAreTheElders) {
+  Fleet fleet = complete_fleet();
+  for (const char* id : {"i-a", "i-b"}) {
+    Node node = unnamed(id, "2026-01-01");
+    node.name = "w0003";
+    fleet.nodes.push_back(node);
+  }
+  EXPECT_EQ(names_for(fleet, {"i-a"}, false).size(), 0u);
+  EXPECT_EQ(names_for(fleet, {"i-b"}, false).at("i-b"), "w0004");
+  EXPECT_EQ(names_for(fleet, {"i-a"}, true).at("i-a"), "w0004");  // the other command may have ended
+  EXPECT_EQ(duplicates(fleet), std::set<std::string>{"i-b"});
+  const Plan plan = plan_up(some_spec(), {}, some_account(), fleet);
+  EXPECT_EQ(plan.to_name, (std::map<std::string, std::string>{{"i-b", "w0004"}}));
+}
+
+TEST(PlanUp, SaysWhichNodesAreStoppedAndHowTheyStart) {
+  Fleet fleet = complete_fleet();
+  EXPECT_TRUE(stopped_notes(fleet, "us-east-1").empty());
+  fleet.nodes.front().state = "stopped";
+  const auto notes = stopped_notes(fleet, "us-east-1");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes.front(),
+            "the head (i-h) is stopped: aws ec2 start-instances --region us-east-1 --instance-ids i-h starts it again");
+}
+
+TEST(Cost, OfAnUnknownTypeIsNotNothing) {
+  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "c5.large"})), "$0.17");
+  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "p9.huge"})),
+            "$0.09 and the unknown price of p9.huge");
+  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"p9.huge", "p9.huge"})), "an unknown price (p9.huge)");
+  for (const std::string& type : Spec().instance_types) EXPECT_TRUE(hourly_price(type)) << type;
+}
+
 }  // namespace
 }  // namespace dtrain::cluster

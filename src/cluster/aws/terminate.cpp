@@ -1,0 +1,68 @@
+#include "terminate.hpp"
+
+#include <algorithm>
+
+#include "ec2_fields.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::size_t kMostIds = 500;  // in one call
+
+using Ids = std::vector<std::string>;
+
+// Whether the error concerns single instances, so that the call may succeed for the others.
+bool is_about_single_ids(const net::AwsError& problem) {
+  const net::AwsProblem kind = problem.facts().problem;
+  return kind == net::AwsProblem::not_found || kind == net::AwsProblem::guarded ||
+         problem.facts().code == "InvalidInstanceID.Malformed";
+}
+
+// The ids in parts of which each is smaller: those that the message names, and the others; else two halves.
+std::vector<Ids> parts_of(const Ids& ids, const std::string& message) {
+  Ids named = ids;
+  const auto others =
+      std::ranges::stable_partition(named, [&](const auto& id) { return message.find(id) != message.npos; });
+  const Ids rest(others.begin(), others.end());
+  named.erase(others.begin(), named.end());
+  if (!named.empty() && !rest.empty()) return {rest, named};
+  const auto middle = ids.begin() + std::ssize(ids) / 2;
+  return {Ids(ids.begin(), middle), Ids(middle, ids.end())};
+}
+
+}  // namespace
+
+std::vector<Refused> each_for_itself(const Ids& ids, const std::function<void(const Ids&)>& call) {
+  try {
+    if (!ids.empty()) call(ids);
+    return {};
+  } catch (const net::AwsError& problem) {
+    if (!is_about_single_ids(problem)) throw;
+    if (ids.size() == 1) {
+      if (problem.facts().problem == net::AwsProblem::guarded) return {{ids.front(), problem}};
+      return {};
+    }
+    std::vector<Refused> refused;
+    for (const Ids& part : parts_of(ids, problem.facts().message)) {
+      for (Refused& one : each_for_itself(part, call)) refused.push_back(std::move(one));
+    }
+    return refused;
+  }
+}
+
+std::vector<Refused> terminate(net::AwsCalls& aws, const Ids& ids) {
+  std::vector<Refused> refused;
+  for (std::size_t at = 0; at < ids.size(); at += kMostIds) {
+    const Ids part(ids.begin() + static_cast<std::ptrdiff_t>(at),
+                   ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + kMostIds, ids.size())));
+    const auto call = [&](const Ids& some) {
+      Fields fields;
+      add_list(fields, "InstanceId", some);
+      aws.query(net::kEc2, "TerminateInstances", std::move(fields));
+    };
+    for (Refused& one : each_for_itself(part, call)) refused.push_back(std::move(one));
+  }
+  return refused;
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,254 @@
+"""Accounts that hold more, or allow less, than a cluster expects; and what is said of it."""
+
+import json
+import subprocess
+import time
+
+import pytest
+from cloud import UP
+from faults import Answer, error
+
+EVERYTHING = ["head", "w0001", "w0002"]
+
+
+@pytest.fixture
+def up(cloud):
+    image = cloud.image()
+
+    def run(*words, status=0, count=2):
+        return cloud.cluster("up", "demo", "-w", count, "--ami", image, *UP, *words, status=status)
+    return run
+
+
+@pytest.fixture
+def key(cloud):
+    """The user's own key."""
+    folder = cloud.folder / "home" / ".ssh"
+    folder.mkdir()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "id_ed25519"], check=True)
+    return (folder / "id_ed25519.pub").read_text().strip()
+
+
+def names(cloud):
+    return sorted(cloud.tags(one["InstanceId"]).get("dtrain:node", "unnamed") for one in cloud.of_cluster("demo"))
+
+
+def ids(cloud):
+    return {cloud.tags(one["InstanceId"]).get("dtrain:node", "unnamed"): one["InstanceId"] for one in cloud.of_cluster("demo")}
+
+
+def tagged_by_hand(cloud):
+    made = cloud.ec2.run_instances(ImageId=cloud.image(), InstanceType="c5.large", MinCount=1, MaxCount=1, TagSpecifications=[
+        {"ResourceType": "instance", "Tags": [{"Key": "dtrain:cluster", "Value": "demo"}]}])["Instances"][0]
+    return made["InstanceId"]
+
+
+# Machines that dtrain did not start.
+
+@pytest.mark.parametrize("verb", [("add", "demo", 1), ("health", "demo", "--replace", "--no-head")])
+def test_an_instance_with_the_cluster_s_tag_is_no_cluster(cloud, verb):
+    identity = tagged_by_hand(cloud)
+    refused = cloud.cluster(*verb, "--yes", status=None)
+    assert refused.returncode in (0, 2), refused.stderr
+    assert verb[0] == "health" or identity in refused.stderr and "cluster up demo" in refused.stderr
+    assert [one["InstanceId"] for one in cloud.of_cluster("demo")] == [identity]
+
+
+def test_down_asks_about_machines_and_storage_by_name(cloud, up):
+    up("--shared", "efs")
+    identity = tagged_by_hand(cloud)
+    head = ids(cloud)["head"]
+    system = cloud.efs.describe_file_systems()["FileSystems"][0]["FileSystemId"]
+    asked = cloud.cluster("down", "demo", status=2).stderr
+    assert "4 machines" in asked and f"head ({head})" in asked and f"{identity} (tagged by hand)" in asked
+    assert f"keep file system {system}" in asked
+    assert f"DELETE file system {system}" in cloud.cluster("down", "demo", "--delete-storage", status=2).stderr
+    assert len(cloud.of_cluster("demo")) == 4
+    assert identity in cloud.cluster("down", "demo", "--yes").stderr
+
+
+def test_columns_hold_nodes_without_a_name(cloud, up):
+    up()
+    identity = tagged_by_hand(cloud)
+    lines = cloud.cluster("status", "demo").stdout.splitlines()[1:]
+    row = next(line for line in lines if identity in line)
+    assert row.split()[:3] == [identity, identity, "running"]
+    assert row.index("running") == lines[0].index("STATE")
+    assert f"{identity}  {identity}  running" in up().stdout
+
+
+# Keys.
+
+def test_a_key_pair_of_another_user_is_not_used(cloud, up, key):
+    cloud.ec2.create_key_pair(KeyName="dtrain-demo")
+    up()
+    assert {one["KeyName"] for one in cloud.of_cluster("demo")} == {"dtrain-demo-1"}
+    cloud.cluster("down", "demo", "--yes")
+    assert [pair["KeyName"] for pair in cloud.ec2.describe_key_pairs()["KeyPairs"]] == ["dtrain-demo"]
+
+
+def test_a_key_pair_that_comes_between_plan_and_import_is_refused(cloud, up, key):
+    cloud.proxy.on("ImportKeyPair", lambda exchange: cloud.ec2.create_key_pair(KeyName="dtrain-demo") and None, calls=[1])
+    refused = up(status=4).stderr
+    assert "holds another key" in refused and cloud.of_cluster("demo") == []
+    up()
+    assert {one["KeyName"] for one in cloud.of_cluster("demo")} == {"dtrain-demo-1"}
+
+
+# Instances that cannot be ended.
+
+def test_an_unknown_instance_does_not_keep_the_others_alive(cloud, up):
+    up()
+    gone = ids(cloud)["w0001"]
+    cloud.ec2.terminate_instances(InstanceIds=[gone])
+
+    def unknown(exchange):
+        if gone in exchange.form.values():
+            return error("InvalidInstanceID.NotFound", f"The instance ID '{gone}' does not exist")(exchange)
+        return None
+    cloud.proxy.on("TerminateInstances", unknown)
+    cloud.proxy.on("DescribeInstances", as_if(gone, b"terminated", b"running"), calls=range(1, 5))
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.of_cluster("demo") == [] and cloud.sweep("demo") == []
+
+
+def as_if(identity, state, shown):
+    """The instance is listed in an older state."""
+    def listed(exchange):
+        answer = exchange.proxy.strict.answer(exchange)
+        before, found, after = answer.body.partition(f"<instanceId>{identity}<".encode())
+        answer.body = before + found + after.replace(b"<name>" + state, b"<name>" + shown, 1)
+        return answer
+    return listed
+
+
+def test_termination_protection_keeps_one_machine_and_is_said(cloud, up):
+    up()
+    kept = ids(cloud)["w0002"]
+    cloud.ec2.modify_instance_attribute(InstanceId=kept, DisableApiTermination={"Value": True})
+    begin = time.monotonic()
+    down = cloud.json("down", "demo", "--yes", status=3)
+    assert time.monotonic() - begin < 30
+    left = {one["id"]: one["why"] for one in down["leftover"]}
+    assert "OperationNotPermitted" in left[kept] and "disable-api-termination" in left[kept] and "(bug" not in left[kept]
+    assert names(cloud) == ["w0002"] and down["instances"] == 2
+    cloud.ec2.modify_instance_attribute(InstanceId=kept, DisableApiTermination={"Value": False})
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.sweep("demo") == []
+
+
+# Rights.
+
+@pytest.mark.parametrize("action", ["DescribeFileSystems", "DescribeKeyPairs", "DescribeVolumes", "DescribeTags", "ListRoles"])
+def test_down_goes_on_where_a_right_is_missing(cloud, up, action):
+    up()
+    cloud.proxy.on(action, error("AccessDenied", status=403))
+    down = cloud.json("down", "demo", "--yes", status=None)
+    assert cloud.of_cluster("demo") == [] and len(down["removed"]) >= 2
+    cloud.proxy.plans.clear()
+    assert cloud.json("down", "demo", "--yes")["leftover"] == [] and cloud.sweep("demo") == []
+
+
+def test_down_of_a_cluster_without_efs_needs_no_right_for_efs(cloud, up):
+    up()
+    cloud.proxy.on("DescribeFileSystems", error("AccessDenied", status=403))
+    assert cloud.json("down", "demo", "--yes")["leftover"] == []
+
+
+def test_a_failed_up_names_what_costs_money_and_how_it_ends(cloud, up):
+    cloud.proxy.on("CreateLaunchTemplate", error("UnauthorizedOperation", status=403))
+    said = up(status=4).stderr
+    head = ids(cloud)["head"]
+    assert f"head ({head}) keeps running and costs $0.09 an hour" in said and "dtrain cluster down demo" in said
+    refused = json.loads(up("--json", status=4).stderr.splitlines()[-1])["error"]
+    assert head in refused["hint"] and refused["details"]["cause"] == "permission"
+
+
+# Numbers.
+
+def test_an_unknown_price_is_no_price_of_nothing(cloud):
+    words = ("demo", "-w", 1, "--instance-type", "x1e.32xlarge", "--ami", cloud.image())
+    said = cloud.cluster("plan", *words).stdout + cloud.cluster("plan", *words).stderr
+    assert "an unknown price (x1e.32xlarge) an hour" in said and "$0.00" not in said
+    assert "unknown price" in cloud.cluster("up", *words, status=2).stderr
+    cloud.cluster("up", *words, "--yes", "--no-wait")
+    assert "unknown price" in cloud.cluster("add", "demo", 1, status=2).stderr
+    assert "unknown price" in cloud.cluster("status", "demo").stdout
+    assert "$0.00" not in cloud.cluster("cost", "demo").stdout
+    told = cloud.json("cost", "demo")
+    assert told["dollars_per_hour"] is None and told["unpriced"] == ["x1e.32xlarge"]
+
+
+@pytest.mark.parametrize("verb", ["plan", "up"])
+def test_user_data_that_is_too_long_is_refused_before_anything_is_made(cloud, verb):
+    words = ("demo", "-w", 1, "--instance-type", "c5.large", "--ami", cloud.image(), "--prepare", "true;" * 1200)
+    said = cloud.cluster(verb, *words, *(["--yes"] if verb == "up" else []), status=2).stderr
+    assert "bytes, and EC2 takes" in said
+    assert cloud.proxy.mutating() == []
+
+
+def test_the_default_type_trains_and_is_priced(cloud):
+    plan = cloud.json("plan", "demo", "-w", 1, "--ami", cloud.image())
+    assert plan["instance_types"] == ["g5.xlarge"] and plan["unpriced"] == [] and plan["quotas"][0]["quota"] == "gpu-g"
+    said = cloud.cluster("plan", "demo", "--instance-type", "g4dn.xlarge", "--ami", cloud.image()).stderr
+    assert "compute capability 8.0" in said and "g4dn.xlarge" in said
+
+
+# Stopped machines.
+
+def test_a_stopped_head_is_said_to_be_stopped(cloud, up):
+    up()
+    head = ids(cloud)["head"]
+    cloud.ec2.stop_instances(InstanceIds=[head])
+    again = up(status=3)
+    start = f"aws ec2 start-instances --region us-east-1 --instance-ids {head}"
+    assert "up to date" not in again.stdout and start in again.stderr and "is stopped" in again.stderr
+    assert start in cloud.cluster("status", "demo").stderr
+    assert "start-instances" in cloud.cluster("add", "demo", 1, "--yes", status=2).stderr
+    assert names(cloud) == EVERYTHING
+
+
+# Answers that are none.
+
+def test_pages_without_an_end_keep_to_the_timeout(cloud, up):
+    def endless(exchange):
+        token = int(exchange.form.get("NextToken", 0)) + 1
+        return Answer(200, '<DescribeVpcsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
+                           f"<vpcSet/><nextToken>{token}</nextToken></DescribeVpcsResponse>")
+    cloud.proxy.on("DescribeVpcs", endless)
+    begin = time.monotonic()
+    assert "ec2 DescribeVpcs" in up("--timeout", 2, status=4).stderr
+    assert time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize("action,body", [("DescribeVpcs", "<html><body>hello</body></html>"), ("GetCallerIdentity", "<a/>"),
+                                         ("GetParameter", '{"Surprise": 1}'), ("GetParameter", "[]"),
+                                         ("DescribeFileSystems", '{"FileSystems": 7}')])
+def test_an_answer_of_another_kind_names_the_call(cloud, action, body):
+    cloud.proxy.on(action, lambda exchange: Answer(200, body))
+    said = cloud.cluster("up", "demo", "--instance-type", "c5.large", "--shared", "efs", "--yes", status=None)
+    assert said.returncode == 1 and (action in said.stderr or "GET /2015-02-01/file-systems" in said.stderr), said.stderr
+
+
+def test_down_deletes_tags_of_ids_only(cloud, up, key):
+    up("--placement", "--elastic-role", "own")
+    cloud.cluster("down", "demo", "--yes")
+    resources = [value for call in cloud.proxy.calls if call.action == "DeleteTags"
+                 for name, value in call.form.items() if name.startswith("ResourceId")]
+    assert resources and all(one.split("-")[0] in ("i", "sg", "lt", "key", "vol", "pg") for one in resources), resources
+
+
+# The list.
+
+def test_list_shows_every_cluster_of_the_region(cloud, up):
+    assert "there is no cluster in us-east-1" in cloud.cluster("list").stdout
+    up()
+    cloud.cluster("up", "other", "-w", 0, "--ami", cloud.image(), *UP)
+    cloud.ec2.stop_instances(InstanceIds=[one["InstanceId"] for one in cloud.of_cluster("other")])
+    told = {one["name"]: one for one in cloud.json("list")["clusters"]}
+    assert (told["demo"]["state"], told["demo"]["machines"], told["demo"]["types"]) == ("running", 3, ["c5.large"])
+    assert told["demo"]["dollars_per_hour"] == pytest.approx(3 * 0.085) and told["demo"]["age_hours"] < 1
+    assert told["other"]["state"] == "head stopped"
+    lines = cloud.cluster("list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["NAME", "demo", "other"] and "$0.26" in lines[1]
+    assert cloud.json("list", "--region", "eu-west-1")["clusters"] == []

@@ -1,0 +1,170 @@
+"""What AWS tells late: fresh resources that calls do not see yet, lost replies, and commands that run at once."""
+
+import re
+import subprocess
+
+import pytest
+from cloud import UP
+from faults import Answer, error, lose_reply
+
+EVERYTHING = ["head", "w0001", "w0002"]
+
+
+@pytest.fixture
+def up(cloud):
+    image = cloud.image()
+
+    def run(*words, status=0, count=2):
+        return cloud.cluster("up", "demo", "-w", count, "--ami", image, *UP, *words, status=status)
+    return run
+
+
+@pytest.fixture
+def key(cloud):
+    """The user's own key."""
+    folder = cloud.folder / "home" / ".ssh"
+    folder.mkdir()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "id_ed25519"], check=True)
+    return (folder / "id_ed25519.pub").read_text().strip()
+
+
+def names(cloud):
+    return sorted(cloud.tags(one["InstanceId"]).get("dtrain:node", "unnamed") for one in cloud.of_cluster("demo"))
+
+
+def groups(cloud):
+    return cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"]
+
+
+def rules(cloud):
+    return {(rule["IpProtocol"], rule.get("FromPort")) for rule in groups(cloud)[0]["IpPermissions"]}
+
+
+CALLS = ["AuthorizeSecurityGroupIngress", "CreateLaunchTemplate", "RunInstances", "CreateFleet", "CreateTags",
+         "DescribeInstances", "DescribeSecurityGroups", "DescribeLaunchTemplates", "DescribeKeyPairs", "*"]
+
+
+@pytest.mark.parametrize("action", CALLS)
+def test_a_fresh_resource_that_a_call_does_not_see_yet_is_waited_for(cloud, up, key, action):
+    cloud.proxy.lag.looks = {action: 3}
+    up("--placement")
+    assert names(cloud) == EVERYTHING and len(groups(cloud)) == 1
+    assert rules(cloud) == {("tcp", 22), ("-1", None)}
+    cloud.proxy.lag.looks = {}
+    assert "is up to date" in up("--placement").stdout
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.sweep("demo") == []
+
+
+def test_a_fresh_role_and_file_system_are_waited_for(cloud, up):
+    cloud.proxy.lag.looks = {"*": 2}
+    up("--elastic-role", "own", "--shared", "efs")
+    assert names(cloud) == EVERYTHING
+    assert len(cloud.client("iam").list_roles()["Roles"]) == 1
+
+
+@pytest.mark.parametrize("looks", [1, 4])
+def test_four_ups_that_are_cut_off_make_one_group(cloud, up, looks):
+    """Each is refused at the rule; the next one does not see the group at first."""
+    cloud.proxy.on("AuthorizeSecurityGroupIngress", error("UnauthorizedOperation", status=403), calls=range(1, 9))
+    cloud.proxy.lag.looks = {"DescribeSecurityGroups": looks}
+    for _ in range(4):
+        up(status=4)
+        cloud.proxy.lag.counted.clear()
+    cloud.proxy.plans.clear()
+    up()
+    assert len(cloud.ec2.describe_security_groups(Filters=[{"Name": "description", "Values": ["dtrain cluster demo"]}])[
+        "SecurityGroups"]) == 1
+    assert names(cloud) == EVERYTHING
+
+
+def test_a_group_that_is_gone_is_no_open_port(cloud, up):
+    """NotFound of a rule's group is no success."""
+    up()
+    cloud.proxy.on("AuthorizeSecurityGroupIngress", error("InvalidGroup.NotFound", "the group does not exist"))
+    assert "InvalidGroup.NotFound" in up("--ssh-from", "203.0.113.0/24", status=4).stderr
+
+
+def test_a_rule_that_is_said_to_exist_is_looked_for(cloud, up):
+    cloud.proxy.on("AuthorizeSecurityGroupIngress", error("InvalidPermission.Duplicate", "there already"), calls=[1])
+    assert "InvalidPermission.Duplicate" in up("--timeout", 3, status=4).stderr
+    up()
+    assert rules(cloud) == {("tcp", 22), ("-1", None)}
+
+
+# Lost replies.
+
+def no_tokens(cloud):
+    """Services that play AWS may know no client tokens."""
+    cloud.proxy.strict.once = lambda exchange, rule: rule(exchange)
+
+
+@pytest.mark.parametrize("looks", [0, 100])
+def test_lost_replies_of_a_fleet_make_no_further_machines(cloud, up, looks):
+    """Six in a row; with looks, AWS does not show the machines meanwhile."""
+    cloud.proxy.lag.looks = {"DescribeInstances": looks}
+    cloud.proxy.on("CreateFleet", lose_reply(), calls=range(1, 7))
+    up("--timeout", 20, status=None)
+    cloud.proxy.lag.looks = {}
+    assert len(cloud.of_cluster("demo")) == 3
+    up()
+    assert names(cloud) == EVERYTHING
+
+
+def test_a_lost_reply_is_followed_by_a_look_before_the_call_is_repeated(cloud, up):
+    no_tokens(cloud)
+    cloud.proxy.lag.looks = {"DescribeInstances": 2}
+    cloud.proxy.on("CreateFleet", lose_reply(), calls=[1])
+    up()
+    assert names(cloud) == EVERYTHING
+
+
+def test_an_error_about_a_fresh_template_in_the_answer_of_a_fleet_is_waited_out(cloud, up):
+    def not_yet(exchange):
+        return Answer(200, '<CreateFleetResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><errorSet><item><errorCode>'
+                           "InvalidLaunchTemplateId.NotFound</errorCode><errorMessage>it does not exist</errorMessage></item>"
+                           "</errorSet><fleetInstanceSet/></CreateFleetResponse>")
+    cloud.proxy.on("CreateFleet", not_yet, calls=[1, 2])
+    up()
+    assert names(cloud) == EVERYTHING
+    tokens = [call.form["ClientToken"] for call in cloud.proxy.calls if call.action == "CreateFleet"]
+    assert len(tokens) == 3 == len(set(tokens))
+
+
+# Commands that run at once.
+
+@pytest.mark.parametrize("counts,lag", [((1, 1), 0), ((2, 1), 0), ((2, 1), 3), ((1, 1, 2), 1)])
+def test_adds_at_once_make_all_their_machines_with_names_of_their_own(cloud, up, counts, lag):
+    up()
+    cloud.proxy.lag.looks = {"DescribeInstances": lag}
+    running = [cloud.start("cluster", "add", "demo", count, "--yes", "--no-wait") for count in counts]
+    for process in running:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    found = names(cloud)
+    assert found[:3] == EVERYTHING and len(set(found)) == len(found) == 3 + sum(counts), found
+
+
+def test_names_that_are_there_twice_are_repaired(cloud, up):
+    up()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    twin = next(one["InstanceId"] for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0003")
+    cloud.ec2.create_tags(Resources=[twin], Tags=[{"Key": "dtrain:node", "Value": "w0002"}])
+    up()
+    assert names(cloud) == [*EVERYTHING, "w0004"] and cloud.tags(twin)["dtrain:node"] == "w0004"
+
+
+def test_an_add_that_was_cut_off_is_gone_on_with_later(cloud, up):
+    """Its machine has no name, and is older than any `add` that still runs."""
+    up()
+    cloud.proxy.on("CreateTags", error("UnauthorizedOperation", status=403), calls=[1])
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait", status=4)
+    assert names(cloud) == ["head", "unnamed", "w0001", "w0002"]
+
+    def old(exchange):
+        answer = exchange.forward()
+        answer.body = re.sub(rb"<launchTime>\d{4}", b"<launchTime>2020", answer.body)
+        return answer
+    cloud.proxy.on("DescribeInstances", old)
+    assert "interrupted" in cloud.cluster("add", "demo", 1, "--yes", "--no-wait").stderr
+    assert names(cloud) == [*EVERYTHING, "w0003"]
