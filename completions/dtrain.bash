@@ -48,6 +48,7 @@ _dtrain() {
       'cluster add') path='cluster add' ;;
       'cluster remove') path='cluster remove' ;;
       'cluster ssh') path='cluster ssh' ;;
+      'cluster list') path='cluster list' ;;
       'cluster logs') path='cluster logs' ;;
       'cluster env') path='cluster env' ;;
       'cluster watch') path='cluster watch' ;;
@@ -465,6 +466,10 @@ _dtrain() {
       'cluster ssh -R' | 'cluster ssh --remote-forward') kind='none' ;;
       'cluster ssh -D' | 'cluster ssh --dynamic-forward') kind='none' ;;
       'cluster ssh --color') choices='auto always never' ;;
+      'cluster list --region') kind='none' ;;
+      'cluster list --profile') kind='none' ;;
+      'cluster list --timeout') kind='none' ;;
+      'cluster list --color') choices='auto always never' ;;
       'cluster logs --region') kind='none' ;;
       'cluster logs --profile') kind='none' ;;
       'cluster logs --timeout') kind='none' ;;
@@ -620,13 +625,14 @@ _dtrain() {
       'data cp') choices='-r --recursive --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'cluster') choices='plan up status add remove ssh logs env watch down health prepare-s3 cost template' ;;
+      'cluster') choices='plan up status add remove ssh list logs env watch down health prepare-s3 cost template' ;;
       'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --no-head --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster ssh') choices='--region --profile --timeout --timing --write-config -L --local-forward -R --remote-forward -D --dynamic-forward --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
+      'cluster list') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster logs') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster env') choices='--region --profile --timeout --timing --emr --workers-file --everywhere --login --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
       'cluster watch') choices='--region --profile --timeout --timing --job-dir --here --every --once --json --color -q --quiet -v --verbose --show-config -h --help --help-all --version' ;;
