@@ -11,7 +11,6 @@
 
 #include "gpu_choice.hpp"
 #include "option_values.hpp"
-#include "thread_limit.hpp"
 
 namespace dtrain::config {
 
@@ -44,7 +43,7 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
          [&options] { return std::string(options.cuda.deterministic ? "on" : "off"); })
       .without_value = "on";
   set.add("--threads", options.threads, "N", "number of compute threads (default the CPUs available to this process)",
-          between(1, kMostThreads))
+          kThreadRange)
       .by_machine = true;
   set.add_custom(
       "--dtype", "float32|bfloat16|float16|auto",

@@ -1,5 +1,4 @@
 #include "data_options.hpp"
-#include "thread_limit.hpp"
 
 #include <fmt/format.h>
 

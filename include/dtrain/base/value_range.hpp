@@ -22,6 +22,9 @@ constexpr ValueRange at_least(double low) { return {.low = low}; }
 constexpr ValueRange more_than(double low) { return {.low = low, .low_is_out = true}; }
 constexpr ValueRange between(double low, double high) { return {.low = low, .high = high}; }
 
+// Threads of one kind: the limit is far above what helps, and below what systems refuse.
+inline constexpr ValueRange kThreadRange = between(1, 1024);
+
 // "1 or more", "between 0 and 1", "more than 0 and at most 1"; empty where every value is allowed.
 std::string in_words(const ValueRange& range);
 

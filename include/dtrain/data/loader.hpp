@@ -58,7 +58,7 @@ struct LoaderOptions {
 };
 
 struct LoaderRanges {
-  ValueRange classes = at_least(1), threads = between(1, 1024), queue_batches = between(1, 10000);
+  ValueRange classes = at_least(1), threads = kThreadRange, queue_batches = between(1, 10000);
   ValueRange num_examples = at_least(0), max_bad_records = at_least(0);
 };
 inline constexpr LoaderRanges kLoaderRanges;

@@ -81,7 +81,7 @@ struct PackOptions {
 
 struct PackRanges {
   ValueRange resize = between(0, 65500), quality = between(1, 100), shards = between(1, 100000);
-  ValueRange train_ratio{.low = 0, .high = 1, .low_is_out = true}, threads = between(1, 1024);
+  ValueRange train_ratio{.low = 0, .high = 1, .low_is_out = true}, threads = kThreadRange;
 };
 inline constexpr PackRanges kPackRanges;
 

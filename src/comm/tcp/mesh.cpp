@@ -9,9 +9,9 @@
 #include <atomic>
 #include <cerrno>
 #include <deque>
-#include <mutex>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 
 namespace dtrain::comm::tcp {
 namespace {
@@ -30,7 +30,7 @@ class Call {
   const std::string& problem() const { return problem_; }
   bool is_over() const { return over_; }  // the peer says that the generation is
   net::Stream take_stream() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::move(stream_);
   }
 
@@ -45,7 +45,7 @@ class Call {
 
   // From any thread: what waits for the peer's proof ends.
   void interrupt() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stream_) ::shutdown(stream_.socket(), SHUT_RDWR);
   }
 
@@ -53,7 +53,7 @@ class Call {
   bool go_on() const { return !over_ && !cancelled_() && Clock::now() < deadline_; }
 
   void hold(net::Stream stream) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stream_ = std::move(stream);
   }
 
@@ -109,7 +109,7 @@ class Call {
   const Reception& own_;
   const Clock::time_point deadline_;
   const std::function<bool()> cancelled_;
-  std::mutex mutex_;  // guards the life of stream_
+  Mutex mutex_;  // guards the life of stream_
   net::Stream stream_;
   bool is_near_ = false, near_misleads_ = false;
   std::string problem_;

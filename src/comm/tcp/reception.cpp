@@ -71,7 +71,7 @@ Reception::Reception(const std::string& bind_address, const std::string& secret,
 
 Reception::~Reception() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closing_ = true;
   }
   ::shutdown(listener_.get(), SHUT_RDWR);
@@ -89,7 +89,7 @@ void Reception::serve() {
     FileDescriptor socket = accept_from(listeners, kTick);
     const int error = errno;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (closing_) return;
     }
     reap(false);
@@ -105,7 +105,7 @@ void Reception::admit(FileDescriptor socket) {
   const bool near = is_near(socket.get());
   if (near && !net::is_same_user(socket.get())) return;  // the caller comes again by TCP
   net::Stream stream(std::move(socket), net::Role::accepted, key_, kDataLimits);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (handshakes_.size() >= kMostHandshakes) ::shutdown(handshakes_.front().stream.socket(), SHUT_RDWR);
   PendingHandshake& pending = handshakes_.emplace_back();
   pending.stream = std::move(stream);
@@ -125,7 +125,7 @@ void Reception::verify(PendingHandshake& pending) {
     caller = caller_of(read_hello(pending.stream, deadline));
   } catch (const Error&) {  // a caller without the token gets no answer, and it is no event for the user
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool agrees = caller && caller->plain == (pending.near || plain_);
   if (agrees && !closing_) park(*caller, std::move(pending.stream));
   pending.done = true;
@@ -135,7 +135,7 @@ void Reception::verify(PendingHandshake& pending) {
 void Reception::reap(bool all) {
   std::list<PendingHandshake> gone;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto i = handshakes_.begin(); i != handshakes_.end();) {
       const auto next = std::next(i);
       if (all && !i->done) ::shutdown(i->stream.socket(), SHUT_RDWR);
@@ -149,14 +149,12 @@ void Reception::reap(bool all) {
 
 // ---- proven callers
 
-// mutex_ is held.
 void Reception::park(const Caller& caller, net::Stream stream) {
   if (!awaited_.contains(caller.generation) && parked_.size() >= kParked) return;
   parked_[{caller.generation, caller.rank}] = {std::move(stream), caller, Clock::now()};
   changed_.notify_all();
 }
 
-// mutex_ is held.
 void Reception::drop_old() {
   for (auto entry = parked_.begin(); entry != parked_.end();) {
     const std::uint64_t generation = entry->first.first;
@@ -173,44 +171,48 @@ void Reception::drop_old() {
 }
 
 void Reception::await(std::uint64_t generation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   awaited_.insert(generation);
   newest_ = std::max(newest_, generation);
 }
 
 void Reception::forget(std::uint64_t generation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   awaited_.erase(awaited_.find(generation));
   if (awaited_.contains(generation)) return;
   std::erase_if(parked_, [&](const auto& entry) { return entry.first.first == generation; });
 }
 
+// Returns true when all are here.
+bool Reception::take_what_came(const Caller& me, int below, std::map<int, net::Stream>& taken) {
+  for (int rank = 0; rank < below; ++rank) {
+    const auto found = parked_.find({me.generation, rank});
+    if (found == parked_.end()) continue;
+    // Not a caller with another idea of the generation, nor one that has given up since. A peer that calls again
+    // closed its first call.
+    auto& [stream, caller, since] = found->second;
+    if (caller.ranks == me.ranks && caller.called == me.rank && !has_hung_up(stream.socket()) && say(stream, kTaken)) {
+      if (caller.plain) stream.continue_plain();
+      taken[rank] = std::move(stream);
+    }
+    parked_.erase(found);
+  }
+  return static_cast<int>(taken.size()) == below;
+}
+
 std::map<int, net::Stream> Reception::take(const Caller& me, int below, Clock::time_point deadline,
                                            const std::function<bool()>& cancelled) {
   std::map<int, net::Stream> taken;
-  std::unique_lock lock(mutex_);
-  const auto take_what_came = [&] {
-    for (int rank = 0; rank < below; ++rank) {
-      const auto found = parked_.find({me.generation, rank});
-      if (found == parked_.end()) continue;
-      // Not a caller with another idea of the generation, nor one that has given up since. A peer that calls again
-      // closed its first call.
-      auto& [stream, caller, since] = found->second;
-      if (caller.ranks == me.ranks && caller.called == me.rank && !has_hung_up(stream.socket()) &&
-          say(stream, kTaken)) {
-        if (caller.plain) stream.continue_plain();
-        taken[rank] = std::move(stream);
-      }
-      parked_.erase(found);
-    }
-    return static_cast<int>(taken.size()) == below || cancelled() || closing_;
+  const MutexLock lock(mutex_);
+  const auto is_over = [&]() DTRAIN_REQUIRES(mutex_) {
+    return take_what_came(me, below, taken) || cancelled() || closing_;
   };
-  changed_.wait_until(lock, deadline, take_what_came);
+  changed_.wait_for(mutex_, deadline - Clock::now(), is_over);
   return taken;
 }
 
 void Reception::look_again() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   changed_.notify_all();
 }
 

@@ -7,17 +7,16 @@
 //   both                  frames; as plain bytes by Unix sockets, or where both say so
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/net/stream.hpp>
 
 #include "sockets.hpp"
@@ -80,22 +79,23 @@ class Reception {
   void serve();
   void admit(FileDescriptor socket);
   void verify(PendingHandshake& pending);
-  void park(const Caller& caller, net::Stream stream);
+  void park(const Caller& caller, net::Stream stream) DTRAIN_REQUIRES(mutex_);
   void reap(bool all);
-  void drop_old();
+  void drop_old() DTRAIN_REQUIRES(mutex_);
+  bool take_what_came(const Caller& me, int below, std::map<int, net::Stream>& taken) DTRAIN_REQUIRES(mutex_);
 
   const net::StreamKey key_;
   const bool plain_;
   FileDescriptor listener_;
   const PeerAddress address_;
   const FileDescriptor near_listener_;  // none: not wanted, or not to be had
-  std::mutex mutex_;                    // guards what follows
-  std::condition_variable changed_;
-  bool closing_ = false;
-  std::uint64_t newest_ = 0;  // awaited so far
-  std::multiset<std::uint64_t> awaited_;
-  std::map<Key, Parked> parked_;
-  std::list<PendingHandshake> handshakes_;  // oldest first
+  Mutex mutex_;
+  CondVar changed_;
+  bool closing_ DTRAIN_GUARDED_BY(mutex_) = false;
+  std::uint64_t newest_ DTRAIN_GUARDED_BY(mutex_) = 0;  // awaited so far
+  std::multiset<std::uint64_t> awaited_ DTRAIN_GUARDED_BY(mutex_);
+  std::map<Key, Parked> parked_ DTRAIN_GUARDED_BY(mutex_);
+  std::list<PendingHandshake> handshakes_ DTRAIN_GUARDED_BY(mutex_);  // oldest first
   std::thread thread_;
 };
 

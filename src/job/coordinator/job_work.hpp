@@ -43,7 +43,7 @@ class JobWork {
   virtual bool keeps() const = 0;
   virtual std::string what_next() const = 0;
   // What was to be kept and could not be saved, and why; empty: nothing is lost.
-  virtual std::string lost() const { return {}; }
+  virtual std::string lost() const = 0;
   // A stop on request is no failure even if nothing is kept.
   virtual bool may_go_on() const = 0;
   // The exit code of a failed job.

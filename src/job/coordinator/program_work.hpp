@@ -30,6 +30,7 @@ class ProgramWork final : public JobWork {
   std::string first_signal_words() const override;
   bool keeps() const override { return false; }
   std::string what_next() const override;
+  std::string lost() const override { return {}; }  // the program saves by itself
   bool may_go_on() const override { return true; }  // if the program itself can
   ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
 

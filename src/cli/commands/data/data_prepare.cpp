@@ -9,7 +9,6 @@
 
 #include "cli/command.hpp"
 #include "config/synthetic_data.hpp"
-#include "config/thread_limit.hpp"
 #include "job/report/progress_line.hpp"
 #include "pack_command.hpp"
 

@@ -7,7 +7,6 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "config/thread_limit.hpp"
 #include "job/report/progress_line.hpp"
 
 namespace dtrain::cli {
