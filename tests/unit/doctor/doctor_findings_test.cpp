@@ -89,7 +89,7 @@ TEST(DoctorFindings, AGpuWithoutDriverOrLibrariesIsAProblem) {
 
 ClusterVariables whole_cluster() {
   ClusterVariables facts;
-  for (const std::string& name : cluster_variables()) facts.variables[name] = "x";
+  for (const std::string& name : cluster_variables()) facts.variables.insert_or_assign(name, std::string("x"));
   facts.variables["DEEPLEARNING_WORKERS_COUNT"] = "2";
   facts.variables["DEEPLEARNING_WORKER_GPU_COUNT"] = "4";
   facts.has_workers_file = facts.has_mount = true;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "doctor_links.hpp"
@@ -9,7 +10,7 @@ namespace {
 std::vector<HostFacts> good_hosts() {
   std::vector<HostFacts> hosts(3);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    hosts[i].name = "h" + std::to_string(i + 1);
+    hosts[i].name = fmt::format("h{}", i + 1);
     hosts[i].answered = true;
     hosts[i].clock_at_least = -0.2;
     hosts[i].clock_at_most = 0.2;

@@ -26,8 +26,8 @@ struct FakeAgentPool final : AgentPool {
     EXPECT_EQ(hosts.empty(), false) << host << slot;
   }
   void send(WorkerId worker, const ToWorker& message) override { sent.emplace_back(worker, message); }
-  void send_all(const std::vector<WorkerId>& workers, const ToWorker& message) override {
-    for (const WorkerId worker : workers) send(worker, message);
+  void send_all(const std::vector<WorkerId>& to, const ToWorker& message) override {
+    for (const WorkerId worker : to) send(worker, message);
   }
   void kill_worker(WorkerId worker, bool) override { killed.push_back(worker); }
   void end_host(const std::string&) override { silent = true; }
@@ -81,7 +81,7 @@ class CoordinatorTest : public testing::Test {
   }
   // One worker alone, through its first step.
   void train_one() {
-    says(Hello{42, {"10.0.0.1", 4000}, "f"});
+    says(Hello{42, comm::PeerAddress{"10.0.0.1", 4000}, "f"});
     says(Ready{});
     says(Meshed{1, ""});
     says(Entered{1, {true, 0, 0, 0}});

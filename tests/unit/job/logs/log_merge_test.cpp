@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -120,7 +121,7 @@ TEST_F(LogMergeTest, ManyWritersAtOnceTearNoLine) {
       for (int line = 0; line < kLines; ++line) {
         for (int file = first; file < first + 16; ++file) {
           const std::string text = at(line * 60 / kLines, "line " + std::to_string(line) + " of many");
-          const std::string name = "w" + std::to_string(file) + ".0.log";
+          const std::string name = fmt::format("w{}.0.log", file);
           append(name, text.substr(0, text.size() / 2));
           append(name, text.substr(text.size() / 2));
           if (line == kLines / 2) std::filesystem::rename(folder_ / name, (folder_ / name).string() + ".1");
