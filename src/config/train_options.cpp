@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/nn/optimizer_ranges.hpp>
+
 #include "gpu_choice.hpp"
 #include "option_values.hpp"
 #include "recipes.hpp"
@@ -11,37 +13,37 @@ namespace dtrain::config {
 namespace {
 
 void bind_factors(OptionSet& set, nn::Optimizer& rule) {
-  const Range range{.low = 0, .high = rule.kMostFactor, .low_is_out = true};
   set.add("--bias-lr-factor", rule.bias_lr_factor, "FACTOR",
-          "factor on the learning rate of biases and of batch norm's gamma and beta", range);
+          "factor on the learning rate of biases and of batch norm's gamma and beta", nn::kOptimizerRanges.lr_factor);
   set.add("--head-lr-factor", rule.head_lr_factor, "FACTOR",
-          "factor on the learning rate of the last layer's weight, which computes the logits", range);
+          "factor on the learning rate of the last layer's weight, which computes the logits",
+          nn::kOptimizerRanges.lr_factor);
 }
 
 void bind_muon(OptionSet& set, nn::Optimizer& rule) {
   nn::NewtonSchulz& iteration = rule.newton_schulz;
   set.add("--muon-steps", iteration.steps, "N",
-          "for muon, number of Newton-Schulz iterations that orthogonalize an update",
-          between(1, iteration.kMostSteps));
+          "for muon, number of Newton-Schulz iterations that orthogonalize an update", nn::kOptimizerRanges.muon_steps);
   set.add_custom(
          "--muon-coefficients", "A,B,C", "for muon, coefficients of a Newton-Schulz iteration A x + B x^3 + C x^5",
          [&iteration](const std::string& text) {
-           const auto [a, b, c] = three_numbers(text, between(-iteration.kMostCoefficient, iteration.kMostCoefficient));
+           const auto [a, b, c] = three_numbers(text, nn::kOptimizerRanges.muon_coefficient);
            iteration.a = a, iteration.b = b, iteration.c = c;
          },
          [&iteration] { return fmt::format("{},{},{}", iteration.a, iteration.b, iteration.c); })
       .comma_list = true;
   set.add("--muon-rest-mom", rule.rest_momentum, "SHARE",
           "for muon, momentum of the parameters that nag updates: all but the weight matrices between layers",
-          between(0, 1));
+          nn::kOptimizerRanges.rest_momentum);
 }
 
 void bind_rule(OptionSet& set, TrainOptions& options) {
   set.group("Optimizer");
   set.add("--num-epochs", options.epochs, "N", "number of epochs to train", at_least(0));
-  set.add("--lr", options.schedule.base, "RATE", "initial learning rate", more_than(0));
+  set.add("--lr", options.schedule.base, "RATE", "initial learning rate", nn::kScheduleRanges.base);
   set.add("--lr-factor", options.schedule.factor, "FACTOR",
-          "for the step schedule, factor on the learning rate at each epoch of --lr-step-epochs", more_than(0));
+          "for the step schedule, factor on the learning rate at each epoch of --lr-step-epochs",
+          nn::kScheduleRanges.factor);
   set.add_ascending("--lr-step-epochs", options.schedule.boundaries, "EPOCHS",
                     "for the step schedule, epochs at which the learning rate changes, such as 30,60");
   set.add_custom(
@@ -49,17 +51,19 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
       [&options](const std::string& text) { options.schedule.kind = nn::parse_schedule(text); },
       [&options] { return std::string(nn::schedule_name(options.schedule.kind)); });
   set.add("--lr-rise", options.schedule.rise_share, "SHARE",
-          "for one-cycle, share of the run during which the learning rate rises", between(0, 0.99));
+          "for one-cycle, share of the run during which the learning rate rises", nn::kScheduleRanges.rise_share);
   set.add("--lr-final", options.schedule.final_share, "SHARE",
-          "for cosine and one-cycle, final learning rate as a share of --lr", between(0, 1));
+          "for cosine and one-cycle, final learning rate as a share of --lr", nn::kScheduleRanges.final_share);
   set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS",
-          "number of epochs at the start during which the learning rate rises linearly", at_least(0));
+          "number of epochs at the start during which the learning rate rises linearly",
+          nn::kScheduleRanges.warmup_epochs);
   set.add_custom(
       "--optimizer", "sgd|nag|adam|adamw|muon", "optimizer that updates the weights",
       [&options](const std::string& text) { options.optimizer.kind = nn::parse_optimizer(text); },
       [&options] { return std::string(nn::optimizer_name(options.optimizer.kind)); });
-  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag and muon", between(0, 1));
-  set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", at_least(0));
+  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag and muon",
+          nn::kOptimizerRanges.momentum);
+  set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", nn::kOptimizerRanges.weight_decay);
   bind_factors(set, options.optimizer);
   bind_muon(set, options.optimizer);
 }

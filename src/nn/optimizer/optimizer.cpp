@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/optimizer_ranges.hpp>
 
 #include "graph/float_json.hpp"
 #include "graph/names.hpp"
@@ -21,11 +22,9 @@ void require(bool holds, std::string_view name, float value, std::string_view ra
 }
 
 void require_valid(const NewtonSchulz& n) {
-  require(n.steps >= 1 && n.steps <= n.kMostSteps, "muon's number of steps", static_cast<float>(n.steps),
-          fmt::format("in [1, {}]", n.kMostSteps));
+  require_in(kOptimizerRanges.muon_steps, n.steps, "muon-steps");
   for (const float coefficient : {n.a, n.b, n.c}) {
-    require(std::abs(coefficient) <= n.kMostCoefficient, "muon's coefficient", coefficient,
-            fmt::format("in [-{0}, {0}]", n.kMostCoefficient));
+    require_in(kOptimizerRanges.muon_coefficient, coefficient, "muon-coefficients");
   }
 }
 
@@ -49,16 +48,15 @@ const char* optimizer_name(OptimizerKind kind) { return kNames[static_cast<std::
 int optimizer_slots(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw ? 2 : 1; }
 
 void require_valid(const Optimizer& o) {
-  require(o.momentum >= 0 && o.momentum < 1, "momentum", o.momentum, "in [0, 1)");
-  require(o.weight_decay >= 0 && o.weight_decay < 1, "weight decay", o.weight_decay, "in [0, 1)");
+  const OptimizerRanges& ranges = kOptimizerRanges;
+  require_in(ranges.momentum, o.momentum, "mom");
+  require_in(ranges.weight_decay, o.weight_decay, "wd");
   require(o.beta1 >= 0 && o.beta1 < 1, "beta1", o.beta1, "in [0, 1)");
   require(o.beta2 >= 0 && o.beta2 < 1, "beta2", o.beta2, "in [0, 1)");
   require(o.epsilon > 0 && o.epsilon < 1, "epsilon", o.epsilon, "in (0, 1)");
-  for (const auto& [name, factor] : {std::pair{"biases", o.bias_lr_factor}, {"the head", o.head_lr_factor}}) {
-    require(factor > 0 && factor <= Optimizer::kMostFactor, fmt::format("the learning-rate factor of {}", name), factor,
-            fmt::format("above 0 and at most {}", Optimizer::kMostFactor));
-  }
-  require(o.rest_momentum >= 0 && o.rest_momentum < 1, "muon's rest momentum", o.rest_momentum, "in [0, 1)");
+  require_in(ranges.lr_factor, o.bias_lr_factor, "bias-lr-factor");
+  require_in(ranges.lr_factor, o.head_lr_factor, "head-lr-factor");
+  require_in(ranges.rest_momentum, o.rest_momentum, "muon-rest-mom");
   require_valid(o.newton_schulz);
 }
 

@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/math.hpp>
 #include <dtrain/nn/optimizer.hpp>
+#include <dtrain/nn/optimizer_ranges.hpp>
 
 #include "graph/names.hpp"
 
@@ -67,16 +68,16 @@ double Schedule::rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoc
 }
 
 void require_valid(const Schedule& s) {
-  const auto share = [](double value) { return value >= 0 && value <= 1; };
-  require(std::isfinite(s.base) && s.base > 0, "the rate must be more than 0");
-  require(std::isfinite(s.factor) && s.factor > 0, "the factor must be more than 0");
+  const ScheduleRanges& ranges = kScheduleRanges;
+  require_in(ranges.base, s.base, "lr");
+  require_in(ranges.factor, s.factor, "lr-factor");
+  require_in(ranges.warmup_epochs, s.warmup_epochs, "warmup-epochs");
+  require_in(ranges.final_share, s.final_share, "lr-final");
+  require_in(ranges.rise_share, s.rise_share, "lr-rise");
   require(std::ranges::all_of(s.boundaries, [](double b) { return std::isfinite(b) && b >= 0; }) &&
               std::ranges::is_sorted(s.boundaries),
           "the epochs of its steps must ascend");
   require(std::isfinite(s.total_epochs) && s.total_epochs > 0, "the number of epochs must be more than 0");
-  require(std::isfinite(s.warmup_epochs) && s.warmup_epochs >= 0, "the warm-up must be 0 epochs or more");
-  require(share(s.final_share), "the final share must be from 0 to 1");
-  require(s.rise_share >= 0 && s.rise_share < 1, "the share of the rise must be at least 0 and less than 1");
   require(s.kind != ScheduleKind::cosine || s.warmup_epochs < s.total_epochs, "the warm-up must end before the run");
   require(s.kind != ScheduleKind::one_cycle || s.warmup_epochs == 0, "one-cycle rises by itself and takes no warm-up");
 }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include <dtrain/base/error.hpp>
 
@@ -39,7 +40,12 @@ TEST(OptionValues, NumbersMustBeWholeTexts) {
 TEST(OptionValues, ANumberInARangeIsInIt) {
   EXPECT_TRUE(between(0, 1).has(0) && between(0, 1).has(1) && !between(0, 1).has(1.5));
   EXPECT_TRUE(more_than(0).has(0.1) && !more_than(0).has(0));
-  EXPECT_EQ(refusal([] { require_in(between(0, 0.05), 0.1f, "share"); }), "share: must be between 0 and 0.05, not 0.1");
+  EXPECT_EQ(refusal([] { require_in(between(0, 0.05), 0.1f, "share"); }),
+            "setting 'share': must be between 0 and 0.05, not 0.1");
+  EXPECT_EQ(refusal([] { require_in(at_least(0), std::numeric_limits<float>::infinity(), "share"); }),
+            "setting 'share': must be 0 or more, not inf");
+  EXPECT_EQ(refusal([] { require_in(from_and_below(0, 1), 1.0f, "share"); }),
+            "setting 'share': must be at least 0 and less than 1, not 1");
   EXPECT_EQ(refusal([] { require_in(between(0.1, 1), 0.1f, "share"); }), "accepted");
 }
 

@@ -74,13 +74,12 @@ std::string refusal(const Optimizer& rule) {
 }
 
 TEST(Optimizer, NamesTheFactorAndTheNumberOfMuonThatMakeNoSense) {
-  EXPECT_EQ(refusal({.bias_lr_factor = 0}),
-            "the learning-rate factor of biases = 0 is not above 0 and at most 1000000");
+  EXPECT_EQ(refusal({.bias_lr_factor = 0}), "setting 'bias-lr-factor': must be more than 0 and at most 1000000, not 0");
   EXPECT_EQ(refusal({.head_lr_factor = 2e6f}),
-            "the learning-rate factor of the head = 2000000 is not above 0 and at most 1000000");
-  EXPECT_EQ(refusal({.newton_schulz = {.steps = 0}}), "muon's number of steps = 0 is not in [1, 20]");
-  EXPECT_EQ(refusal({.newton_schulz = {.b = NAN}}), "muon's coefficient = nan is not in [-10, 10]");
-  EXPECT_EQ(refusal({.rest_momentum = 1}), "muon's rest momentum = 1 is not in [0, 1)");
+            "setting 'head-lr-factor': must be more than 0 and at most 1000000, not 2000000");
+  EXPECT_EQ(refusal({.newton_schulz = {.steps = 0}}), "setting 'muon-steps': must be between 1 and 20, not 0");
+  EXPECT_EQ(refusal({.newton_schulz = {.b = NAN}}), "setting 'muon-coefficients': must be between -10 and 10, not nan");
+  EXPECT_EQ(refusal({.rest_momentum = 1}), "setting 'muon-rest-mom': must be at least 0 and less than 1, not 1");
 }
 
 TEST(Optimizer, RefusesValuesThatMakeNoSense) {
