@@ -12,14 +12,15 @@ void check_labels(const HostBatch& batch, int classes) {
     if (label >= 0 && label < classes) continue;
     throw DataError(
         fmt::format("sample {} has label {}, but the network has {} classes", batch.sample_ids[i], label, classes),
-        fmt::format("set --num-classes above the largest label, or correct the record's label (0 to {})", classes - 1));
+        fmt::format("set setting 'num-classes' above the largest label, or correct the record's label (0 to {})",
+                    classes - 1));
   }
 }
 
 void check_dtype(const Backend& backend, DType dtype) {
   if (const char* reason = backend.why_not(dtype)) {
     throw UsageError(fmt::format("the {} backend cannot compute in {}: {}", backend.name(), dtype_name(dtype), reason),
-                     "use --dtype float32");
+                     "use setting 'dtype' float32");
   }
 }
 

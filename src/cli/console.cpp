@@ -13,6 +13,7 @@
 #include <dtrain/base/error_json.hpp>
 
 #include "error_details.hpp"
+#include "settings.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -77,15 +78,15 @@ void Console::finish() {
 }
 
 void Console::note(std::string_view line) {
-  if (!options_.quiet) write_line(line);
+  if (!options_.quiet) write_line(with_flags(line));
 }
 
 void Console::detail(std::string_view line) {
-  if (options_.verbose) write_line(line);
+  if (options_.verbose) write_line(with_flags(line));
 }
 
 void Console::warn(std::string_view what) {
-  write_line(fmt::format("dtrain: {} {}", paint_note(Style::warning, "warning:"), what));
+  write_line(fmt::format("dtrain: {} {}", paint_note(Style::warning, "warning:"), with_flags(what)));
 }
 
 void Console::pass_on(std::string_view line) { write_line(line); }
@@ -93,12 +94,14 @@ void Console::pass_on(std::string_view line) { write_line(line); }
 void Console::error(const Error& error) {
   if (options_.json) {
     Json told = error_to_json(error);
+    for (const char* key : {"message", "hint"}) told[key] = with_flags(told.at(key).as_string());
     if (Json details = error_details(error); !details.is_null()) told["details"] = std::move(details);
     write_line(Json::object({{"error", std::move(told)}}).dump());
     return;
   }
-  write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), error.what()));
-  if (!error.hint().empty()) write_line(fmt::format("{} {}", paint_note(Style::heading, "hint:"), error.hint()));
+  write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), with_flags(error.what())));
+  if (error.hint().empty()) return;
+  write_line(fmt::format("{} {}", paint_note(Style::heading, "hint:"), with_flags(error.hint())));
 }
 
 void Console::progress(std::string_view line) {

@@ -13,7 +13,6 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/signals.hpp>
-#include <dtrain/base/value_range.hpp>
 
 #include "cli/commands/cluster/cluster_choice.hpp"
 #include "command.hpp"
@@ -98,9 +97,6 @@ int run(int argc, char** argv) {
     report(given, stop);
     std::fflush(nullptr);
     return end_by_signal(stop.signal());
-  } catch (const ParameterError& error) {
-    report(given, UsageError(fmt::format("--{}", error.what()), error.hint()));
-    return static_cast<int>(error.exit_code());
   } catch (const Error& error) {
     report(given, error);
     return static_cast<int>(error.exit_code());

@@ -44,11 +44,11 @@ Path find_program(const std::string& message, const std::vector<std::string>& en
     throw Error(fmt::format("{}: {} in {}", message, there ? "is not executable" : "is not there",
                             std::filesystem::current_path(ignored).string()),
                 there ? "make it executable, or start it through its interpreter: python3 FILE"
-                      : "programs run in the folder in which dtrain was started, or in --sync-dst-dir");
+                      : "programs run in the folder in which dtrain was started, or in setting 'sync-dst-dir'");
   }
   if (const auto file = find_in_path(message, path_of(environment))) return with_interpreter(*file);
   throw Error(fmt::format("{}: no such program in PATH, {}", message, path_of(environment)),
-              "give its whole path, or --env PATH=... for this job");
+              "give its whole path, or setting 'env' PATH=... for this job");
 }
 
 }  // namespace dtrain::external

@@ -116,6 +116,8 @@ run train --pad-size 60000
 refused "more padding than the loader takes" "--pad-size: must be between 0 and 4096, not 60000"
 run train --min-random-area 0
 refused "an area that the loader refuses" "--min-random-area: must be between 0.0001 and 1, not 0"
+run train --mom 1
+refused "a momentum that the optimizer refuses" "--mom: must be at least 0 and less than 1, not 1"
 run hosts add ""
 refused "an empty host" "hosts add: HOST is empty"
 run train --config none.toml

@@ -57,7 +57,7 @@ struct AugmentRanges {
 inline constexpr AugmentRanges kAugmentRanges;
 inline constexpr double kMostAspectChange = 0.99;
 
-// Throws ParameterError that names the first field out of its range.
+// Throws SettingError that names the first field out of its range.
 void check_augment(const Augment& options);
 
 struct SampleKey {

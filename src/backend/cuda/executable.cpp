@@ -28,7 +28,8 @@ MemoryLayout fitting_layout(const Device& device, const Model& model, const Prog
                             const CompileOptions& options) {
   const int samples = std::max(1, options.max_samples);
   const std::string reason = why_too_large(model, programs, samples, update_bytes(model, options), device.free_bytes());
-  if (!reason.empty()) throw UsageError(reason, "use a smaller --batch-size, or more --logical-shards in a new run");
+  if (!reason.empty())
+    throw UsageError(reason, "use a smaller setting 'batch-size', or more setting 'logical-shards' in a new run");
   return MemoryLayout(model, programs, samples);
 }
 

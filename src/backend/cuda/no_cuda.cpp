@@ -15,7 +15,7 @@ CudaReport look_for_cuda() {
           .libraries = {},
           .gpus = {},
           .problem = "this dtrain was built without CUDA and computes on the CPU only",
-          .hint = "use --device cpu, or a dtrain that was built where nvcc and cuDNN are (-DDTRAIN_CUDA=ON)"};
+          .hint = "use setting 'device' cpu, or a dtrain that was built where nvcc and cuDNN are (-DDTRAIN_CUDA=ON)"};
 }
 
 std::unique_ptr<Backend> make_cuda_backend(int, const CudaOptions&) {

@@ -8,7 +8,7 @@
 namespace dtrain::comm::nccl {
 namespace {
 
-constexpr const char* kHint = "`dtrain doctor` says which NCCL is there; --transport tcp does without";
+constexpr const char* kHint = "`dtrain doctor` says which NCCL is there; setting 'transport' tcp does without";
 
 template <typename Function>
 void find(void* library, const Path& file, const char* name, Function*& function) {

@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 
 // Looks often at first: a small sum takes tens of microseconds.
 constexpr auto kEager = 200us, kPause = 50us, kLongPause = 500us;
-constexpr const char* kHint = "NCCL_DEBUG=WARN in the environment makes NCCL say more; --transport tcp does without it";
+constexpr const char* kHint =
+    "NCCL_DEBUG=WARN in the environment makes NCCL say more; setting 'transport' tcp does without it";
 
 UniqueId id_of_rank_0(const Api& api, Communicator& mesh) {
   UniqueId id{};

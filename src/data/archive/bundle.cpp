@@ -21,7 +21,7 @@ struct Member {
 
 void check_target(const std::string& to) {
   if (!net::is_s3_url(to) || to.ends_with('/') || net::parse_s3_url(to).key.empty()) {
-    throw UsageError(fmt::format("{}: names no object of a bucket", to), "write --to s3://BUCKET/NAME.tar");
+    throw UsageError(fmt::format("{}: names no object of a bucket", to), "write setting 'to' s3://BUCKET/NAME.tar");
   }
 }
 

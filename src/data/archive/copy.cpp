@@ -117,7 +117,7 @@ class Copier {
 
   void upload(const std::string& from, const std::string& to) {
     if (std::filesystem::is_directory(from)) {
-      throw UsageError(fmt::format("{}: is a folder", from), "copy what is below it: --recursive");
+      throw UsageError(fmt::format("{}: is a folder", from), "copy what is below it: setting 'recursive'");
     }
     const MappedFile file{Path(from)};
     const ByteView content = file.bytes();

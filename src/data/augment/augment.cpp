@@ -89,7 +89,7 @@ void check_channels(const Image& image, const nn::Shape& shape) {
   DTRAIN_CHECK(shape.c == 1 || shape.c == 3, "networks take 1 or 3 channels");
   if (image.c == shape.c) return;
   throw DataError(fmt::format("the image has {} channels, the network takes {}", image.c, shape.c),
-                  "give --image-shape the number of channels of the data");
+                  "give setting 'image-shape' the number of channels of the data");
 }
 
 // Options that a window of random area takes the place of, or cannot be had with.
@@ -97,19 +97,19 @@ void check_resized_crop(const Augment& options) {
   require_in(kAugmentRanges.random_area, options.min_random_area, "min-random-area");
   require_in(kAugmentRanges.random_area, options.max_random_area, "max-random-area");
   if (options.min_random_area > options.max_random_area) {
-    throw ParameterError("min-random-area", fmt::format("{} is more than the largest area, {}", options.min_random_area,
-                                                        options.max_random_area));
+    throw SettingError("min-random-area", fmt::format("{} is more than the largest area, {}", options.min_random_area,
+                                                      options.max_random_area));
   }
   require_in(kAugmentRanges.random_aspect_ratio, options.min_random_aspect_ratio, "min-random-aspect-ratio");
   if (!options.random_resized_crop) return;
   if (options.max_random_scale != 1 || options.min_random_scale != 1 || options.resize > 0) {
-    throw ParameterError("random-resized-crop", "cannot be combined with a resize or a random scale",
-                         "leave one of them out");
+    throw SettingError("random-resized-crop", "cannot be combined with a resize or a random scale",
+                       "leave one of them out");
   }
   if (options.min_random_aspect_ratio > options.max_random_aspect_ratio) {
-    throw ParameterError("min-random-aspect-ratio",
-                         fmt::format("{} is more than the largest aspect ratio, {}", options.min_random_aspect_ratio,
-                                     options.max_random_aspect_ratio));
+    throw SettingError("min-random-aspect-ratio",
+                       fmt::format("{} is more than the largest aspect ratio, {}", options.min_random_aspect_ratio,
+                                   options.max_random_aspect_ratio));
   }
 }
 
@@ -117,8 +117,8 @@ void check_scale(const Augment& options) {
   require_in(kAugmentRanges.random_scale, options.max_random_scale, "max-random-scale");
   require_in(kAugmentRanges.random_scale, options.min_random_scale, "min-random-scale");
   if (options.min_random_scale <= options.max_random_scale) return;
-  throw ParameterError("min-random-scale", fmt::format("{} is more than the largest scale, {}",
-                                                       options.min_random_scale, options.max_random_scale));
+  throw SettingError("min-random-scale", fmt::format("{} is more than the largest scale, {}", options.min_random_scale,
+                                                     options.max_random_scale));
 }
 
 }  // namespace

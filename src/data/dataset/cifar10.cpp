@@ -92,7 +92,7 @@ bool holds_any(const Path& folder) {
       fmt::format("{}: no CIFAR-10 here: looked for {} ... {} and {}, also in {}, and for {}", from.string(),
                   kTrainFiles.front(), kTrainFiles.back(), kValFiles[0], kFolder, kArchive.name),
       python ? fmt::format("this is the Python version; dtrain reads the binary one: {}", kHome)
-             : fmt::format("name the folder with the files, or leave --from away to download {}", kHome));
+             : fmt::format("name the folder with the files, or leave setting 'from' away to download {}", kHome));
 }
 
 }  // namespace

@@ -94,9 +94,10 @@ SourceBytes open_local(const Path& folder, const IdxSet& set, const PublishedFil
   std::string wanted;
   for (const PublishedFile& each : set.files)
     wanted += fmt::format("{}{}", wanted.empty() ? "" : ", ", plain_name(each));
-  throw DataError(fmt::format("{}: no {} here: {} is missing; looked for {}, each also as .gz", folder.string(),
-                              set.title, plain_name(file), wanted),
-                  fmt::format("name the folder with the files, or leave --from away to download from {}", set.home));
+  throw DataError(
+      fmt::format("{}: no {} here: {} is missing; looked for {}, each also as .gz", folder.string(), set.title,
+                  plain_name(file), wanted),
+      fmt::format("name the folder with the files, or leave setting 'from' away to download from {}", set.home));
 }
 
 std::unique_ptr<SampleSource> open_set(const IdxSet& set, const PrepareOptions& options) {

@@ -107,8 +107,8 @@ void label_by_answers(const Answers& answers, const std::vector<std::string>& cl
 Path fetch_files(const PrepareOptions& options) {
   if (options.from.empty()) {
     throw UsageError("ImageNet is only given to people who have an account there",
-                     fmt::format("get {}, {} and {} from image-net.org and name their folder with --from", kTrain.name,
-                                 kVal.name, kDevelopmentKit.name));
+                     fmt::format("get {}, {} and {} from image-net.org and name their folder with setting 'from'",
+                                 kTrain.name, kVal.name, kDevelopmentKit.name));
   }
   if (!is_url(options.from)) return options.from;
   for (const PublishedFile& file : {kDevelopmentKit, kVal, kTrain}) fetch(file, options.from, options);

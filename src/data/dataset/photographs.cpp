@@ -39,7 +39,7 @@ CocoFolder find_coco(const Path& from) {
   throw DataError(
       fmt::format("{}: no COCO here: looked for {} and annotations/instances_train2017.json", from.string(),
                   kFiles.front().file.name),
-      fmt::format("name the folder with the files, or leave --from away to download 20 GB from {}", kCocoHome));
+      fmt::format("name the folder with the files, or leave setting 'from' away to download 20 GB from {}", kCocoHome));
 }
 
 Pictures coco_split(const CocoFolder& coco, const std::string& split, CocoLabels labels) {

@@ -48,7 +48,7 @@ class Shapes : public SampleSource {
 }  // namespace
 
 std::unique_ptr<SampleSource> open_shapes(const PrepareOptions& options) {
-  if (!options.from.empty()) throw UsageError("shapes are drawn by dtrain: --from has no meaning for them");
+  if (!options.from.empty()) throw UsageError("shapes are drawn by dtrain: setting 'from' has no meaning for them");
   if (options.train_count == 0 || options.val_count == 0) throw UsageError("shapes: both counts must be 1 or more");
   return std::make_unique<Shapes>(options);
 }

@@ -21,7 +21,7 @@ std::uint32_t epoch_size(const RecordSet& file, const LoaderOptions& options) {
   const std::uint64_t size = wanted == 0 ? file.size() : std::min<std::uint64_t>(wanted, file.size());
   if (size <= UINT32_MAX) return static_cast<std::uint32_t>(size);
   throw DataError(fmt::format("{} holds {} records, more than {}", file.name(), size, UINT32_MAX),
-                  "limit them: --num-examples");
+                  "limit them: setting 'num-examples'");
 }
 
 }  // namespace
@@ -213,13 +213,13 @@ void Loader::State::check(Findings& findings) {
   if (first != findings.failures.end() && first->error) std::rethrow_exception(first->error);
   const auto limit = static_cast<std::size_t>(options.max_bad_records);
   if (first == findings.failures.end() && bad_positions.size() <= limit) return;
-  throw DataError(limit == 0
-                      ? first_bad
-                      : fmt::format("{} bad records, more than --max-bad-records {} or no good one after them; the "
-                                    "first: {}",
-                                    bad_positions.size(), limit, first_bad),
-                  fmt::format("dtrain data verify {} lists them; --max-bad-records N trains without up to N of them",
-                              file.files().front().path().string()));
+  throw DataError(
+      limit == 0 ? first_bad
+                 : fmt::format("{} bad records, more than setting 'max-bad-records' {} or no good one after them; the "
+                               "first: {}",
+                               bad_positions.size(), limit, first_bad),
+      fmt::format("dtrain data verify {} lists them; setting 'max-bad-records' N trains without up to N of them",
+                  file.files().front().path().string()));
 }
 
 void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {

@@ -29,7 +29,7 @@ std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const 
   if (fits && label == static_cast<float>(static_cast<int>(label))) return static_cast<int>(label);
   if (fits) throw DataError(fmt::format("{} has label {}, which is no whole number", file.place(position), label));
   throw DataError(fmt::format("{} has label {}, outside 0 to {}", file.place(position), label, classes - 1),
-                  fmt::format("--num-classes is {}: give the number of classes of the data", classes));
+                  fmt::format("setting 'num-classes' is {}: give the number of classes of the data", classes));
 }
 
 // How many records of a file are looked at to learn of what kind it is.
@@ -54,7 +54,7 @@ void check_channels(const RecordSet& file, const nn::Shape& wanted) {
   if (!found) return;
   throw DataError(fmt::format("{} holds images of {} (channels, height, width), the network takes {}", file.name(),
                               text_of_shape(*found), text_of_shape(wanted)),
-                  fmt::format("--image-shape {},{},{} fits this data", found->c, wanted.h, wanted.w));
+                  fmt::format("setting 'image-shape' {},{},{} fits this data", found->c, wanted.h, wanted.w));
 }
 
 }  // namespace
@@ -69,13 +69,13 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
   require_in(ranges.max_bad_records, options.max_bad_records, "max-bad-records");
   const nn::Shape& shape = options.shape;
   if ((shape.c != 1 && shape.c != 3) || shape.h < 1 || shape.w < 1) {
-    throw ParameterError("image-shape", fmt::format("{} is no image of 1 or 3 channels", text_of_shape(shape)),
-                         "give channels, height and width, such as 3,28,28");
+    throw SettingError("image-shape", fmt::format("{} is no image of 1 or 3 channels", text_of_shape(shape)),
+                       "give channels, height and width, such as 3,28,28");
   }
   if (options.augment.cutout > std::min(shape.h, shape.w)) {
-    throw ParameterError("cutout",
-                         fmt::format("{} is larger than an image of {}x{}", options.augment.cutout, shape.h, shape.w),
-                         fmt::format("give at most {}; 0 cuts nothing out", std::min(shape.h, shape.w)));
+    throw SettingError("cutout",
+                       fmt::format("{} is larger than an image of {}x{}", options.augment.cutout, shape.h, shape.w),
+                       fmt::format("give at most {}; 0 cuts nothing out", std::min(shape.h, shape.w)));
   }
   check_channels(file, shape);
 }

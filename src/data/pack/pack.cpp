@@ -46,7 +46,7 @@ void check(const PackOptions& options, const PackList& list) {
                          "leave it out, or name one of the folders");
   }
   if (options.quality && options.encoding != Encoding::jpeg) {
-    throw ParameterError("quality", "applies to the encoding jpeg only", "leave it out, or choose the encoding jpeg");
+    throw SettingError("quality", "applies to the encoding jpeg only", "leave it out, or choose the encoding jpeg");
   }
 }
 

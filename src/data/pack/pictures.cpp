@@ -52,8 +52,9 @@ PictureFormat cifar_format(const Path& file) {
   const std::uint64_t size = std::filesystem::file_size(file);
   const bool ten = size % cifar_record(1) == 0, hundred = size % cifar_record(2) == 0;
   if (ten != hundred) return ten ? PictureFormat::cifar10 : PictureFormat::cifar100;
-  throw UsageError(fmt::format("{}: {} of CIFAR", file.string(), ten ? "could be either version" : "is no file"),
-                   "--format cifar10 or --format cifar100 says which, --format what else it is");
+  throw UsageError(
+      fmt::format("{}: {} of CIFAR", file.string(), ten ? "could be either version" : "is no file"),
+      "setting 'format' cifar10 or setting 'format' cifar100 says which, setting 'format' what else it is");
 }
 
 PictureFormat format_of(const Path& source) {
@@ -66,7 +67,7 @@ PictureFormat format_of(const Path& source) {
   if (ending == ".bin") return cifar_format(source);
   if (is_idx(source)) return PictureFormat::idx;
   throw UsageError(fmt::format("{}: not known by its name or its first bytes", source.string()),
-                   "--format says what it is");
+                   "setting 'format' says what it is");
 }
 
 // The one format of all the sources.

@@ -43,7 +43,8 @@ ShardFile::ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, boo
   fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!fd_) fail("create", part_);
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw Error(fmt::format("{}: another process writes it", part_.string()), "wait for it, or choose another --out");
+    throw Error(fmt::format("{}: another process writes it", part_.string()),
+                "wait for it, or choose another setting 'out'");
   }
   if (take_up) keep_good_records();
   if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) fail("shorten", part_);

@@ -38,7 +38,7 @@ RemoteFile::RemoteFile(std::string url, const RemoteOptions& options)
     if (options.tell) {
       options.tell(
           fmt::format("{}: {} are too much for a cache of {}: each record is fetched alone, every time; "
-                      "--shuffle-block 1024, or a larger --cache-size, is faster",
+                      "setting 'shuffle-block' 1024, or a larger setting 'cache-size', is faster",
                       url_, format_bytes(state_.size), format_bytes(options.cache_size)));
     }
     return;

@@ -192,7 +192,8 @@ struct Coordinator::Impl {
 
   void require_elastic() const {
     if (state.policy.elastic) return;
-    throw UsageError("the hosts of this job are fixed", "start it with --elastic to change them while it trains");
+    throw UsageError("the hosts of this job are fixed",
+                     "start it with setting 'elastic' to change them while it trains");
   }
 
   // The coordinator alone writes the file, so edits from many machines need no lock.

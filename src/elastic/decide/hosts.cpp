@@ -50,14 +50,14 @@ bool may_edit(DecisionContext& context, const HostsWanted& wanted, const Edit& e
   if (state.edits == 0) return true;
   if (!state.policy.elastic) {
     context.say("the host list changed, but this job keeps the hosts that it began with",
-                "start a job with --elastic to let workers come and go", Say::Kind::warning);
+                "start a job with setting 'elastic' to let workers come and go", Say::Kind::warning);
     return false;
   }
   if (wanted.by_person || state.policy.allow_mass_remove || edit.removed.size() * 2 <= state.order.size()) return true;
   context.emit("hosts_refused", {{"removed", names_json(edit.removed)}, {"reason", "more than half of the hosts"}});
   context.say(fmt::format("an edit that removes {} of {} hosts is ignored: it looks like an accident",
                           edit.removed.size(), state.order.size()),
-              "'dtrain hosts remove NAME' removes any number; --allow-mass-remove lets edits by hand do it too",
+              "'dtrain hosts remove NAME' removes any number; setting 'allow-mass-remove' lets edits by hand do it too",
               Say::Kind::warning);
   return false;
 }
@@ -136,7 +136,7 @@ void announce_spare(DecisionContext& context, Host& host) {
     context.emit("spare", {{"host", host.line.name}, {"max_workers", context.state.policy.max_workers}});
     context.say(fmt::format("{} is a spare: the job has its {} already", host.line.name,
                             count_of(static_cast<std::size_t>(context.state.policy.max_workers), "worker")),
-                "a larger --max-workers uses it");
+                "a larger setting 'max-workers' uses it");
   }
   host.said_spare = spare;
 }
@@ -199,7 +199,7 @@ void drain_host(DecisionContext& context, const std::string& name, const std::st
   if (!context.state.policy.elastic) {
     context.say(
         fmt::format("{} is to leave ({}), but this job keeps the hosts that it began with: it stops", name, reason),
-        "start a job with --elastic to let workers come and go", Say::Kind::warning);
+        "start a job with setting 'elastic' to let workers come and go", Say::Kind::warning);
     return begin_stop(context, reason, ExitCode::resumable);
   }
   Host& host = found->second;

@@ -96,7 +96,7 @@ struct Hear {
   // Returns false when workers that compute other bits are allowed.
   bool refuse(const std::string& why) const {
     if (context.state.policy.allow_mixed_hardware) return false;
-    const std::string hint = "--mixed-hardware allow lets it join, but the bits then depend on the hosts";
+    const std::string hint = "setting 'mixed-hardware' allow lets it join, but the bits then depend on the hosts";
     context.say(fmt::format("{} would compute other bits than the rest: {}", name_of(worker), why), hint,
                 Say::Kind::error);
     context.settle = true;

@@ -109,14 +109,14 @@ std::string too_few(const State& state, std::size_t number) {
 void say_waiting(DecisionContext& context, std::size_t number) {
   if (is_any_coming(context) || std::exchange(context.state.said_waiting, true)) return;
   context.say(fmt::format("the job waits: it has {}", too_few(context.state, number)),
-              "add hosts, or start it with a smaller --min-workers", Say::Kind::warning);
+              "add hosts, or start it with a smaller setting 'min-workers'", Say::Kind::warning);
 }
 
 void stop_with_notice(DecisionContext& context, const std::string& reason) {
   const std::string too_few_left =
       fmt::format("{}, and fewer than {} are left", reason, count_of(minimum(context.state), "worker"));
   context.say(fmt::format("{}: the job saves and ends", too_few_left),
-              "start it again with --resume when there are hosts", Say::Kind::warning);
+              "start it again with setting 'resume' when there are hosts", Say::Kind::warning);
   begin_stop(context, too_few_left, ExitCode::resumable);
 }
 

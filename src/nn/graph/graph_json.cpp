@@ -23,18 +23,19 @@ Graph read_either(const Json& document, const std::optional<Shape>& image) {
   if (!document.is_object() || !is_mxnet_symbol(document)) {
     throw DataError(fmt::format("is neither a network (\"schema\": \"{}\") nor an MXNet symbol", kGraphSchema));
   }
-  if (!image) throw UsageError("an MXNet symbol does not say the size of its images", "give it with --image-shape");
+  if (!image)
+    throw UsageError("an MXNet symbol does not say the size of its images", "give it with setting 'image-shape'");
   return graph_from_mxnet_symbol(document, *image);
 }
 
 void require_agreement(const Graph& graph, const std::optional<Shape>& image, const std::optional<int>& classes) {
   if (image && !(*image == graph.input())) {
     throw UsageError(fmt::format("is a network for images of {}, not {}", text(graph.input()), text(*image)),
-                     fmt::format("say --image-shape {}", text(graph.input())));
+                     fmt::format("say setting 'image-shape' {}", text(graph.input())));
   }
   if (classes && *classes != graph.classes()) {
     throw UsageError(fmt::format("is a network for {} classes, not {}", graph.classes(), *classes),
-                     fmt::format("say --num-classes {}, or change its last dense layer", graph.classes()));
+                     fmt::format("say setting 'num-classes' {}, or change its last dense layer", graph.classes()));
   }
 }
 

@@ -37,7 +37,7 @@ const Family& find_family(const std::string& name) {
   const auto nearest = nearest_name(name, names);
   throw UsageError(
       fmt::format("there is no network \"{}\": there are {}", name, join(names, ", ")),
-      nearest ? fmt::format("did you mean {}?", *nearest) : "give one of them, or a FILE.json, to --network");
+      nearest ? fmt::format("did you mean {}?", *nearest) : "give one of them, or a FILE.json, to setting 'network'");
 }
 
 void refuse(bool given, bool known, const Family& family, const char* option) {
@@ -50,9 +50,9 @@ void refuse(bool given, bool known, const Family& family, const char* option) {
 
 Graph build_network(const NetworkOptions& options) {
   const Family& family = find_family(options.name);
-  refuse(options.num_layers != 0, family.has_depths, family, "--num-layers");
-  refuse(options.width != 0, family.has_width, family, "--width");
-  refuse(options.batch_norm, family.has_batch_norm_option, family, "--batch-norm");
+  refuse(options.num_layers != 0, family.has_depths, family, "setting 'num-layers'");
+  refuse(options.width != 0, family.has_width, family, "setting 'width'");
+  refuse(options.batch_norm, family.has_batch_norm_option, family, "setting 'batch-norm'");
   return family.build(options);
 }
 

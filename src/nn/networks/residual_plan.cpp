@@ -61,7 +61,7 @@ ResidualPlan plan_small(const NetworkOptions& options) {
         fmt::format("{} has no depth {} for images up to {} pixels high: it has 6n+2 below {} (8, 14, 20, 26, "
                     "32, 38, 44, 50, 56, ..., 110, ...) and 9n+2 from there on (164, 173, ...)",
                     options.name, depth, kSmallImageHeight, kFirstSmallBottleneck),
-        "choose one of them with --num-layers, or larger images with --image-shape");
+        "choose one of them with setting 'num-layers', or larger images with setting 'image-shape'");
   }
   const int width = base_width(options, 16);
   const std::vector<int> units(3, (depth - 2) / layers_per_unit);
@@ -76,7 +76,7 @@ ResidualPlan plan_large(const NetworkOptions& options) {
     for (const LargeDepth& known : large_depths()) depths.push_back(known.depth);
     throw UsageError(fmt::format("{} has no depth {} for images more than {} pixels high: it has {}", options.name,
                                  depth, kSmallImageHeight, fmt::join(depths, ", ")),
-                     "choose one of them with --num-layers");
+                     "choose one of them with setting 'num-layers'");
   }
   const bool bottleneck = depth >= kFirstLargeBottleneck;
   const int width = base_width(options, 64);

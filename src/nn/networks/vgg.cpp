@@ -29,7 +29,7 @@ const VggDepth& find_depth(int depth) {
   std::vector<int> depths;
   for (const VggDepth& known : kDepths) depths.push_back(known.depth);
   throw UsageError(fmt::format("vgg has no depth {}: it has {}", depth, fmt::join(depths, ", ")),
-                   "choose one of them with --num-layers");
+                   "choose one of them with setting 'num-layers'");
 }
 
 void add_block(Chain& net, int block, int convolutions, int channels, bool batch_norm) {

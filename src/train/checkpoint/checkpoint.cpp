@@ -19,7 +19,8 @@ namespace dtrain::train {
 namespace {
 
 constexpr std::size_t kTrialBytes = 4096;  // a block of most file systems
-constexpr const char* kDamagedHint = "use an older checkpoint, or --resume, which finds the newest undamaged one";
+constexpr const char* kDamagedHint =
+    "use an older checkpoint, or setting 'resume', which finds the newest undamaged one";
 
 [[noreturn]] void damaged(const Path& file, std::string_view what) {
   throw DataError(fmt::format("{}: damaged: {}", file.string(), what), kDamagedHint);

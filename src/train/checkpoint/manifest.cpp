@@ -85,7 +85,7 @@ void check_document(const Json& document, std::string_view source) {
   }
   if (document.at(kOwnHash).as_string() != hash_of_document(document)) {
     throw DataError(fmt::format("{}: damaged: its content does not match its hash", source),
-                    "use an older checkpoint, or --resume, which finds the newest undamaged one");
+                    "use an older checkpoint, or setting 'resume', which finds the newest undamaged one");
   }
 }
 

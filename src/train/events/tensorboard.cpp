@@ -31,7 +31,7 @@ double wall_time_now() {
 
 [[noreturn]] void fail(std::string_view action, const Path& path, int error) {
   throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)),
-              "choose another folder with --tensorboard, or train without it");
+              "choose another folder with setting 'tensorboard', or train without it");
 }
 
 // TensorBoard takes every file with "tfevents" in its name and reads them in the order of the names. The last number

@@ -38,7 +38,7 @@ void fill(std::vector<float>& buffer, const std::vector<nn::TensorView>& views, 
     if (array.shape != view.shape) {
       throw DataError(fmt::format("{}: '{}' has the shape [{}], the network needs [{}]", file.string(), array.name,
                                   fmt::join(array.shape, ", "), fmt::join(view.shape, ", ")),
-                      "is it the .params file of another network or another --image-shape?");
+                      "is it the .params file of another network or another setting 'image-shape'?");
     }
     std::ranges::copy(array.values, buffer.begin() + view.offset);
     arrays.erase(found);

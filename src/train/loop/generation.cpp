@@ -169,7 +169,7 @@ void Generation::refuse_unless_finite(const backend::StepMetrics& metrics, doubl
   if (std::isfinite(metrics.loss_sum)) return;
   throw Error(fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", run_.cursor.epoch,
                           run_.cursor.step, rate),
-              "the step was not applied and the last checkpoint is good: resume from it with a smaller --lr");
+              "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'");
 }
 
 // All ranks have applied the step before the one that is being made, and the state still stands there: the step before

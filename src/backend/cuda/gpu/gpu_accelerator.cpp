@@ -32,7 +32,7 @@ class GpuAccelerator final : public Accelerator {
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       throw Error(fmt::format("the GPU has no {} MiB of memory left to add gradients up", bytes >> 20),
-                  "use a smaller --batch-size, or --transport tcp");
+                  "use a smaller setting 'batch-size', or setting 'transport' tcp");
     }
     check(error, "a reservation of memory for reductions");
     return static_cast<std::byte*>(memory);

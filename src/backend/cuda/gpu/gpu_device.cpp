@@ -185,7 +185,8 @@ class GpuDevice final : public Device {
     const cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
-      throw Error(fmt::format("the GPU has no {} MiB of memory left", bytes >> 20), "use a smaller --batch-size");
+      throw Error(fmt::format("the GPU has no {} MiB of memory left", bytes >> 20),
+                  "use a smaller setting 'batch-size'");
     }
     check(error, "a reservation of memory");
     return static_cast<std::byte*>(memory);

@@ -42,14 +42,14 @@ void look_for_gpus(CudaReport& report) {
   }
   if (driver == 0) {
     report.problem = "this machine has no NVIDIA driver, so no GPU that dtrain could use";
-    report.hint = "use --device cpu, or install the driver (version 580 or newer)";
+    report.hint = "use setting 'device' cpu, or install the driver (version 580 or newer)";
   } else if (driver < CUDART_VERSION / 1000 * 1000) {
     report.problem =
         fmt::format("the NVIDIA driver knows CUDA {} and dtrain needs CUDA {}", report.driver, CUDART_VERSION / 1000);
-    report.hint = "install a driver of version 580 or newer, or use --device cpu";
+    report.hint = "install a driver of version 580 or newer, or use setting 'device' cpu";
   } else {
     report.problem = fmt::format("no GPU can be used: {}", cudaGetErrorString(error));
-    report.hint = "see what nvidia-smi says, or use --device cpu";
+    report.hint = "see what nvidia-smi says, or use setting 'device' cpu";
   }
 }
 
@@ -67,7 +67,7 @@ CudaReport look_for_cuda() {
   const CudaLibrary& found = report.libraries.front();
   if (report.problem.empty() && report.gpus.empty()) {
     report.problem = "the NVIDIA driver shows no GPU";
-    report.hint = "see CUDA_VISIBLE_DEVICES and nvidia-smi, or use --device cpu";
+    report.hint = "see CUDA_VISIBLE_DEVICES and nvidia-smi, or use setting 'device' cpu";
   } else if (report.problem.empty() && !found.problem.empty()) {
     report.problem = found.problem;
     report.hint = found.hint;

@@ -6,6 +6,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
+#include "cli/settings.hpp"
 #include "doctor/doctor_hosts.hpp"
 #include "doctor/doctor_part.hpp"
 
@@ -44,6 +45,12 @@ Style style_of(doctor::Level level) {
   return level == doctor::Level::warning ? Style::warning : Style::plain;
 }
 
+// Advice of libraries names settings.
+doctor::Finding with_flags(doctor::Finding finding) {
+  finding.fix = cli::with_flags(finding.fix);
+  return finding;
+}
+
 void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
   const std::string level = fmt::format("{:<8}", doctor::level_name(finding.level));
   reporter.answer(
@@ -54,12 +61,12 @@ void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
 
 void answer_findings(const std::string& who, const std::vector<doctor::Finding>& findings, Reporter& reporter) {
   reporter.answer(reporter.paint_answer(Style::heading, who));
-  for (const doctor::Finding& finding : findings) answer_finding(finding, reporter);
+  for (const doctor::Finding& finding : findings) answer_finding(with_flags(finding), reporter);
 }
 
 Json json_of(const std::vector<doctor::Finding>& findings) {
   Json rows = Json::array();
-  for (const doctor::Finding& finding : findings) rows.push_back(doctor::to_json(finding));
+  for (const doctor::Finding& finding : findings) rows.push_back(doctor::to_json(with_flags(finding)));
   return rows;
 }
 

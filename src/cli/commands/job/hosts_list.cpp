@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/settings.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_client.hpp"
 
@@ -48,8 +49,21 @@ void answer_table(const Json& document, Reporter& reporter) {
   for (const Json& host : document.at("hosts").as_array()) answer_row(host, reporter);
 }
 
+// Reasons and advice of libraries name settings.
+void name_flags(Json& document) {
+  Json hosts = Json::array();
+  for (Json host : document.at("hosts").as_array()) {
+    for (const char* key : {"reason", "next"}) {
+      if (const std::string text = text_of_member(host, key); text != "-") host[key] = with_flags(text);
+    }
+    hosts.push_back(std::move(host));
+  }
+  document["hosts"] = std::move(hosts);
+}
+
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
-  const Json document = job::ask_coordinator(options.job, Json::object({{"ask", "list"}}));
+  Json document = job::ask_coordinator(options.job, Json::object({{"ask", "list"}}));
+  name_flags(document);
   if (reporter.json()) {
     reporter.answer_json(document);
   } else {

@@ -270,7 +270,7 @@ TEST(Augment, ChannelsThatDoNotFitAreADataErrorThatNamesTheOption) {
     run(noise(1, 8, 8), {}, {}, {3, 8, 8});
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_NE(error.hint().find("--image-shape"), std::string::npos);
+    EXPECT_NE(error.hint().find("setting 'image-shape'"), std::string::npos);
   }
 }
 
@@ -285,7 +285,7 @@ TEST(Augment, OptionsOutOfTheirRangeAreNamed) {
     check_augment(options);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("--min-random-scale"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("setting 'min-random-scale'"), std::string::npos);
   }
 }
 

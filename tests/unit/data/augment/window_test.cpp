@@ -242,7 +242,7 @@ TEST(Augment, RefusesWhatAWindowOfRandomSizeCannotBeHadWith) {
   expect_error<UsageError>([] { check_augment({.random_resized_crop = true, .max_random_scale = 2}); }, "combined");
   expect_error<UsageError>([] { check_augment({.resize = 256, .random_resized_crop = true}); }, "combined");
   expect_error<UsageError>([] { check_augment({.min_random_area = 0.5f, .max_random_area = 0.4f}); },
-                           "--max-random-area");
+                           "setting 'min-random-area'");
 }
 
 TEST(ShrunkJpeg, IsWhatResizingTheWholeGives) {

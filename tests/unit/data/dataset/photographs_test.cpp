@@ -136,7 +136,7 @@ TEST_F(Photos, OfImageNetMayBeUnpacked) {
 
 TEST_F(Photos, OfImageNetAreNotFetchedFromItsHome) {
   options.from.clear();
-  expect_error<UsageError>([&] { prepare(options); }, "name their folder with --from");
+  expect_error<UsageError>([&] { prepare(options); }, "name their folder with setting 'from'");
   options.from = folder.path().string();
   expect_error([&] { prepare(options); }, "no ImageNet here: ILSVRC2012_img_train.tar is missing");
 }

@@ -234,7 +234,7 @@ TEST(Loader, ALabelOutOfRangeNamesRecordLabelAndOptionAfterTheGoodBatches) {
   for (int round = 0; round < 3; ++round) {
     loader.start(0, slices_of(30, 5));
     for (int i = 0; i < 3; ++i) EXPECT_EQ(loader.next()->n, 5);
-    for (const char* text : {"x.rec: record 17 at byte", "label 20, outside 0 to 2", "--num-classes"})
+    for (const char* text : {"x.rec: record 17 at byte", "label 20, outside 0 to 2", "setting 'num-classes'"})
       expect_error([&] { std::ignore = loader.next(); }, text);
   }
 }
@@ -254,7 +254,7 @@ TEST(Loader, ABadRecordIsAnErrorByDefaultThatNamesItAndTheOption) {
   const Path rec = write_records(folder, 20, 3, damage_some);
   LoaderOptions chosen = options();
   chosen.shuffle = false;
-  for (const char* text : {"x.rec: record 4 at byte", "--max-bad-records", "dtrain data verify"})
+  for (const char* text : {"x.rec: record 4 at byte", "setting 'max-bad-records'", "dtrain data verify"})
     expect_error([&] { load(rec, chosen, 0, 6); }, text);
 }
 
@@ -306,7 +306,7 @@ TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
     }
   }
   ASSERT_EQ(ends.size(), 1u);
-  EXPECT_NE(ends.begin()->second.find("more than --max-bad-records 13"), std::string::npos);
+  EXPECT_NE(ends.begin()->second.find("more than setting 'max-bad-records' 13"), std::string::npos);
 }
 
 TEST(Loader, TheFirstBadRecordIsFirstInOrderAndNotInTime) {
@@ -335,7 +335,7 @@ TEST(Loader, AFileWithoutAnyGoodRecordIsAnErrorHoweverManyMayBeBad) {
 TEST(Loader, AGreyFileForAColourNetworkNamesBothShapesAndTheOption) {
   const TemporaryFolder folder;
   const Path rec = write_records(folder, 4, 1);
-  for (const char* text : {"1,8,8", "3,6,6", "--image-shape 1,6,6"})
+  for (const char* text : {"1,8,8", "3,6,6", "setting 'image-shape' 1,6,6"})
     expect_error([&] { Loader(rec, options()); }, text);
 }
 
@@ -352,15 +352,15 @@ TEST(Loader, OptionsOutOfTheirRangeAreNamed) {
   const Path rec = write_records(folder, 4);
   LoaderOptions chosen = options();
   chosen.threads = 0;
-  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--data-nthreads is 0");
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "setting 'data-nthreads': must be between 1 and 1024, not 0");
   chosen = options();
   chosen.shape = {2, 8, 8};
-  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--image-shape 2,8,8");
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "setting 'image-shape': 2,8,8");
   chosen = options();
   chosen.augment.pad_size = -1;
-  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--pad-size");
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "setting 'pad-size'");
   chosen.augment = {.cutout = 7};
-  expect_error<UsageError>([&] { Loader(rec, chosen); }, "--cutout 7 is larger than an image of 6x6");
+  expect_error<UsageError>([&] { Loader(rec, chosen); }, "setting 'cutout': 7 is larger than an image of 6x6");
 }
 
 TEST(Loader, RefusesBoxesOfObjectDetectionAsClasses) {

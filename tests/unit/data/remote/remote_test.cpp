@@ -191,7 +191,7 @@ TEST_F(Remote, AnObjectLargerThanTheCacheIsReadWithoutItUnlessInRuns) {
   RemoteFile alone(url("plain"), options);
   EXPECT_EQ(read(alone, 5, 10), content.substr(5, 10));
   EXPECT_FALSE(std::filesystem::exists(options.cache_dir));
-  EXPECT_NE(told.find("--shuffle-block"), told.npos) << told;
+  EXPECT_NE(told.find("setting 'shuffle-block'"), told.npos) << told;
   options.in_runs = true;
   RemoteFile in_runs(url("plain"), options);
   EXPECT_EQ(read(in_runs, 5, 10), content.substr(5, 10));

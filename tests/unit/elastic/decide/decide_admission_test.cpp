@@ -104,7 +104,7 @@ TEST(DecideGate, WhoComputesOtherBitsOfTheSameSamplesIsRefusedUnlessTheyMayBeMix
     job.ready("w2", "other bits");
     EXPECT_EQ(of_kind<KillWorker>(job.actions()).empty(), allowed);
     const Explanation why = explain(job.state(), job.state().hosts.at("w2"), job.now());
-    EXPECT_EQ(why.next.find("--mixed-hardware") != why.next.npos, !allowed) << why.next;
+    EXPECT_EQ(why.next.find("setting 'mixed-hardware'") != why.next.npos, !allowed) << why.next;
   }
 }
 

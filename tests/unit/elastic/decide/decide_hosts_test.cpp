@@ -18,7 +18,7 @@ TEST(DecideHosts, AnEditThatRemovesMoreThanHalfIsRefusedAndSaysHow) {
   job.pass(5s);
   EXPECT_FALSE(job.state().change);
   ASSERT_EQ(warnings(job.all()).size(), 1u);
-  EXPECT_NE(warnings(job.all())[0].hint.find("--allow-mass-remove"), std::string::npos);
+  EXPECT_NE(warnings(job.all())[0].hint.find("setting 'allow-mass-remove'"), std::string::npos);
   EXPECT_EQ(job.state().order, (Names{"w1", "w2", "w3"}));
 }
 
@@ -89,7 +89,8 @@ TEST(DecideHosts, AboveTheMaximumAHostIsASpareAndTheOptionIsNamed) {
   EXPECT_EQ(of_kind<StartHost>(job.all()).size(), 2u);
   EXPECT_EQ(phase_of(job.state(), job.state().hosts.at("w3"), job.now()), HostPhase::spare);
   ASSERT_EQ(events(job.all(), "spare").size(), 1u);
-  EXPECT_NE(explain(job.state(), job.state().hosts.at("w3"), job.now()).next.find("--max-workers"), std::string::npos);
+  EXPECT_NE(explain(job.state(), job.state().hosts.at("w3"), job.now()).next.find("setting 'max-workers'"),
+            std::string::npos);
 }
 
 TEST(DecideHosts, ASpareTakesThePlaceOfAHostInQuarantineAndKeepsIt) {
