@@ -186,7 +186,7 @@ void read_options(CommandTree& tree, Command& command, Halves halves) {
 
 Parsed parse(CommandTree& tree, const Words& given) {
   Halves halves = halves_of(given);
-  const Parsed parsed = take_command(tree, halves.before);
+  Parsed parsed = take_command(tree, halves.before);
   if (parsed.command) read_options(tree, *parsed.command, std::move(halves));
   return parsed;
 }
