@@ -138,7 +138,7 @@ void add_gpus(const ProcessIdentity& who, Variables& variables) {
   if (!visible) {
     for (int gpu = 0; gpu < first + count; ++gpu) all.push_back(std::to_string(gpu));
   }
-  if (all.size() < static_cast<std::size_t>(first + count)) {
+  if (std::ssize(all) < first + count) {
     throw Error(fmt::format("rank {} on {} needs GPUs {} to {} of its host, but CUDA_VISIBLE_DEVICES={} there",
                             who.rank, who.here.host, first, first + count - 1, *visible),
                 "start fewer ranks on each host, or fewer --gpus-per-rank");
