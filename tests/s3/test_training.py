@@ -43,7 +43,7 @@ def goes_on_from_a_bucket(world):
     for epochs in (1, 2):
         world.run(*far_words(world), "--num-epochs", epochs, "--model-prefix", world.s3("m/r"), "--resume")
     assert world.json("inspect", world.s3("m/r"))["state_sha256"] == near(world, epochs=2)
-    world.run(*far_words(world), "--num-epochs", 2, "--model-prefix", world.s3("m/r"), "--load-epoch", 1)
+    world.run(*far_words(world), "--num-epochs", 2, "--model-prefix", world.s3("m/r"), "--load-epoch", 1, "--force")
     error = world.run(*far_words(world), "--num-epochs", 9, "--model-prefix", world.s3("m/r"), "--load-epoch", 7, status=1)
     assert "m/r-0007.json: there is no such checkpoint" in error and "the newest is " + world.s3("m/r-0002") in error, error
 

@@ -36,6 +36,8 @@ ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Repor
   prepare_machine({.hosts = static_cast<int>(hosts.list.hosts.size()),
                    .ranks = workers_of(hosts.list),
                    .is_here = !start.job.is_on_other_machines()});
+  // Before the work takes the prefix of its checkpoints: that a job runs there is what the user must hear first.
+  if (is_coordinated(folder)) coordinate(folder);
   const std::unique_ptr<JobWork> work = make_work(hosts.list, folder, reporter);
 
   make_folder(folder.path);

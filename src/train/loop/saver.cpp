@@ -65,7 +65,7 @@ void Saver::save(const RunState& run, std::uint64_t generation, const SignOfLife
   lock.lock();
   copy_ = std::move(copy);
   taken_ = run.cursor;
-  abandon_ = hurry_ = tried_ = false;
+  abandon_ = hurry_ = tried_ = finishing_ = false;
   lock.unlock();
   changed_.notify_all();
 }
@@ -83,7 +83,7 @@ void Saver::settle(const SignOfLife& alive) {
 void Saver::finish(std::chrono::milliseconds patience, const SignOfLife& alive) {
   Lock lock(mutex_);
   if (!copy_) return;
-  hurry_ = true;
+  hurry_ = finishing_ = true;
   changed_.notify_all();
   wait_until_written(lock, alive, Clock::now() + patience);
   if (!copy_) return;
@@ -153,8 +153,9 @@ void Saver::write_until_done(Lock& lock) {
     news_.insert(news_.end(), reports.begin(), reports.end());
     if (failure.empty()) return;
     const std::string then = abandon_ ? "" : fmt::format(" next try in {} s,", next_pause / 1s);
-    news_.push_back(WarningReport{
-        fmt::format("checkpoint not saved: {}; training goes on,{} {}", failure, then, last_good_words())});
+    const char* const meanwhile = finishing_ ? "the run waits for room" : "training goes on";
+    news_.push_back(
+        WarningReport{fmt::format("checkpoint not saved: {}; {},{} {}", failure, meanwhile, then, last_good_words())});
     pause(lock, next_pause);
     if (abandon_) return;
   }

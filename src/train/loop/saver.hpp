@@ -78,6 +78,7 @@ class Saver {
   bool tried_ = false;              // at least once
   bool hurry_ = false;              // no pause before the next try
   bool abandon_ = false;            // give up when the present try fails
+  bool finishing_ = false;          // the trainer waits for the last copy
   bool ending_ = false;
   std::string failure_;  // of the last try; empty: it succeeded
   std::vector<ReportEvent> news_;
