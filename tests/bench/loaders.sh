@@ -76,7 +76,7 @@ write_lists() {
     {names[NR] = $0}
     END {for (i = 0; i < NR * 10; ++i) printf "%d\t0\t%s\n", i, names[i % NR + 1] >list; printf "0\t0\t%s\n", names[1] >one}'
 }
-pack_by_dtrain() { "$dtrain" data pack "$work/$1.lst" --root "$source" --out "$work/packed" --resize 256 --quality 95 --threads 1; }
+pack_by_dtrain() { "$dtrain" data pack "$work/$1.lst" --force --root "$source" --out "$work/packed" --resize 256 --quality 95 --threads 1; }
 pack_by_im2rec() {
   "$peers/mxnet/bin/python" "$peers"/mxnet/lib/python3*/site-packages/mxnet/tools/im2rec.py --resize 256 --quality 95 \
     --num-thread 1 "$work/$1.lst" "$source"
