@@ -214,7 +214,7 @@ void attempt(DownResult& result, const std::string& kind, const std::string& id,
 class EndOfInstances {
  public:
   EndOfInstances(const AwsContext& context, const Fleet& known, DownResult& result)
-      : context_(context), known_(known), result_(result) {}
+      : context_(context), known_(known), result_(result), before_(result.instances) {}
 
   void run() {
     end(known_);
@@ -229,26 +229,27 @@ class EndOfInstances {
   bool any_kept() const { return !kept_.empty(); }
 
  private:
+  // An instance that EC2 did not know at first, and shows now, is requested again.
   void end(const Fleet& fleet) {
     std::vector<std::string> ids, names;
     for (const Node& node : fleet.nodes) {
-      if (!requested_.insert(node.instance_id).second) continue;
+      if (kept_.contains(node.instance_id)) continue;
       ids.push_back(node.instance_id);
+      if (!requested_.insert(node.instance_id).second) continue;
       names.push_back(node.named() ? fmt::format("{} ({})", node.name, node.instance_id) : node.instance_id);
     }
-    if (ids.empty()) return;
-    context_.say(fmt::format("ending {} instances: {}", ids.size(), join(names, ", ")));
-    const std::vector<Refused> refused = terminate(context_.aws, ids);
-    for (const Refused& one : refused) {
+    if (!names.empty()) context_.say(fmt::format("ending {} instances: {}", names.size(), join(names, ", ")));
+    for (const Refused& one : terminate(context_.aws, ids)) {
       kept_.insert(one.instance_id);
       result_.leftover.push_back({"instance", one.instance_id, fmt::format("{}: {}", one.why.what(), one.why.hint())});
     }
-    result_.instances += static_cast<int>(ids.size() - refused.size());
+    result_.instances = before_ + static_cast<int>(requested_.size() - kept_.size());
   }
 
   const AwsContext& context_;
   const Fleet& known_;
   DownResult& result_;
+  const int before_;  // instances that were ended otherwise
   std::set<std::string> requested_, kept_;
 };
 

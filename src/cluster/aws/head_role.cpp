@@ -149,6 +149,7 @@ bool has_role(net::AwsCalls& aws, const std::string& cluster) try {
 void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
   const std::string name = role_name(account.region, request.name), path = role_path(account.region, request.name);
   const Tags tags = common_tags(request.name, account);
+  aws.created(name);  // by the calls below, or a moment ago by another `up`
   const Fields role{{"RoleName", name},
                     {"Path", path},
                     {"Description", fmt::format("the head of dtrain cluster {}", request.name)},
@@ -157,7 +158,6 @@ void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account&
     refuse_another("role", name, path,
                    aws.query(net::kIam, "GetRole", {{"RoleName", name}}).at("GetRoleResult").at("Role"));
   }
-  aws.created(name);
   aws.query(
       net::kIam, "PutRolePolicy",
       {{"RoleName", name}, {"PolicyName", kPolicy}, {"PolicyDocument", role_rights(request.name, account).dump()}});

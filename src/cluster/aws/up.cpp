@@ -77,7 +77,7 @@ class Provisioner {
     }
     const std::string machines =
         names.empty() ? "what was made so far remains, without machines"
-                      : fmt::format("{} {} and {} an hour", join(names, ", "),
+                      : fmt::format("{} {} {} an hour", join(names, ", "),
                                     names.size() == 1 ? "keeps running and costs" : "keep running and cost",
                                     cost_text(cost_of(types)));
     return fmt::format("{}{}{}: the same command continues, and dtrain cluster down {} removes everything", hint,

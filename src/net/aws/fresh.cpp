@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
+#include <utility>
 
 namespace dtrain::net {
 namespace {
@@ -11,6 +13,15 @@ namespace {
 bool says_unknown(const AwsError::Facts& facts) {
   if (facts.code == "InvalidPermission.NotFound") return false;
   return facts.problem == AwsProblem::not_found || facts.code == "InvalidID";
+}
+
+// Whether a code without a message may be about the resource.
+bool fits(std::string_view code, std::string_view resource) {
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"InvalidGroup", "sg-"}, {"InvalidLaunchTemplate", "lt-"}, {"InvalidInstanceID", "i-"}, {"FileSystem", "fs-"}};
+  const bool is_of_kind = std::ranges::any_of(
+      kKinds, [&](const auto& kind) { return code.starts_with(kind.first) && resource.starts_with(kind.second); });
+  return is_of_kind || code == "InvalidID" || code == "NoSuchEntity";
 }
 
 bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_'; }
@@ -47,7 +58,8 @@ bool FreshResources::may_appear(const AwsError::Facts& facts, const std::vector<
   std::ranges::copy_if(named, std::back_inserter(meant),
                        [&](const std::string& one) { return is_mentioned(one, facts.message); });
   const auto fresh = [&](const std::string& one) { return is_fresh(one, now); };
-  return meant.empty() ? std::ranges::any_of(named, fresh) : std::ranges::all_of(meant, fresh);
+  if (!meant.empty()) return std::ranges::all_of(meant, fresh);
+  return std::ranges::any_of(named, [&](const std::string& one) { return fits(facts.code, one) && fresh(one); });
 }
 
 }  // namespace dtrain::net

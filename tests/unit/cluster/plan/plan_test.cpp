@@ -101,7 +101,10 @@ TEST(PlanUp, GivesAMachineThatAPersonStartedANumberOfItsOwn) {
   Fleet fleet = complete_fleet();
   fleet.nodes.push_back(worker(9, false));
   fleet.nodes.back().name = fleet.nodes.back().instance_id;
+  fleet.nodes.back().elastic = true;  // by the cluster's launch template
   EXPECT_EQ(plan_up(some_spec(), {}, some_account(), fleet).to_name.at("i-9"), "w0003");
+  fleet.nodes.back().elastic = false;  // it only carries the cluster's tag
+  EXPECT_TRUE(plan_up(some_spec(), {}, some_account(), fleet).to_name.empty());
 }
 
 TEST(PlanUp, ReplacesTheHeadAlone) {

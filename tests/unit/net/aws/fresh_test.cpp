@@ -44,6 +44,11 @@ TEST_F(Fresh, DoesNotExcuseAnotherUnknownResourceOfTheCall) {
   EXPECT_FALSE(may_appear("InvalidInstanceID.NotFound", "The instance IDs 'i-1, i-9' do not exist", {"i-1", "i-9"}));
 }
 
+TEST_F(Fresh, IsKnownByTheCodeWhereTheMessageNamesNothing) {
+  EXPECT_TRUE(may_appear("InvalidGroup.NotFound", "It does not exist", {"sg-1", "ami-7"}));
+  EXPECT_FALSE(may_appear("InvalidAMIID.NotFound", "It does not exist", {"sg-1", "ami-7"}));
+}
+
 TEST_F(Fresh, IsNotMistakenForAValueInsideItsName) {
   EXPECT_TRUE(may_appear("InvalidGroup.NotFound", "The security group 'sg-1' does not exist", {"sg-1", "-1"}));
 }
