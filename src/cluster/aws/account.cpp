@@ -166,7 +166,8 @@ void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, 
   const auto own = own_public_key();
   if (!own) return;
   const auto there = read_key_pairs(aws, std::string("tag:") + tag::kCluster, cluster);
-  const auto same = std::ranges::find_if(there, [&](const KeyPair& one) { return is_same_key(one.public_key, *own); });
+  const auto same =
+      std::ranges::find_if(there, [&](const ImportedKey& one) { return is_same_key(one.public_key, *own); });
   if (there.empty()) {
     account.key = free_key_name(aws, cluster);
     account.public_key = *own;

@@ -37,12 +37,12 @@ bool is_ours(const Tags& tags, const std::string& cluster) {
                     "choose another name for the cluster");
 }
 
-enum class Owner { invisible, unknown, ours, anothers };
+enum class Owner { invisible, unknown, ours, foreign };
 
 // The owner of what carries these tags.
 Owner owner_by(const Tags& tags, const std::string& cluster) {
   if (!tags.contains(tag::kCluster)) return Owner::unknown;
-  return is_ours(tags, cluster) ? Owner::ours : Owner::anothers;
+  return is_ours(tags, cluster) ? Owner::ours : Owner::foreign;
 }
 
 // Looks at a resource that exists according to another call, until it shows and its owner is known. Throws RemoteError
@@ -53,7 +53,7 @@ Owner owner_of(net::AwsCalls& aws, const std::string& name, const std::function<
   const auto patience = std::min<std::chrono::milliseconds>(kUntilVisible, aws.patience());
   look_until(patience, [&] {
     owner = look();
-    return owner == Owner::ours || owner == Owner::anothers || (owner == Owner::unknown && ++looks >= kLooksForTags);
+    return owner == Owner::ours || owner == Owner::foreign || (owner == Owner::unknown && ++looks >= kLooksForTags);
   });
   if (owner != Owner::invisible) return owner;
   throw RemoteError(
@@ -131,7 +131,7 @@ GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Ac
     const auto found = aws.query_all(net::kEc2, "DescribeSecurityGroups",
                                      filtered({{"group-name", name}, {"vpc-id", account.vpc_id}}), "securityGroupInfo");
     if (found.empty()) return Owner::invisible;
-    if (found.front().value("groupDescription") != description) return Owner::anothers;
+    if (found.front().value("groupDescription") != description) return Owner::foreign;
     there.group = group_of(found.front());
     aws.created(there.group.id);  // perhaps a moment ago, by another `up`
     return owner_by(there.group.tags, request.name);
@@ -141,10 +141,10 @@ GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Ac
 
 bool is_same_key(const std::string& a, const std::string& b) { return without_comment(a) == without_comment(b); }
 
-std::vector<KeyPair> read_key_pairs(net::AwsCalls& aws, const std::string& filter, const std::string& value) {
+std::vector<ImportedKey> read_key_pairs(net::AwsCalls& aws, const std::string& filter, const std::string& value) {
   Fields fields = filtered({{filter, value}});
   fields.emplace_back("IncludePublicKey", "true");
-  std::vector<KeyPair> pairs;
+  std::vector<ImportedKey> pairs;
   for (const net::Element& one : aws.query_all(net::kEc2, "DescribeKeyPairs", fields, "keySet")) {
     pairs.push_back({one.value("keyName"), one.value("publicKey"), tags_of(one)});
   }
@@ -155,7 +155,7 @@ std::string free_key_name(net::AwsCalls& aws, const std::string& cluster) {
   const auto taken = read_key_pairs(aws, "key-name", resource_name(cluster, 0) + "*");
   for (int number = 0; number < kMostNames; ++number) {
     const std::string name = resource_name(cluster, number);
-    if (std::ranges::none_of(taken, [&](const KeyPair& one) { return one.name == name; })) return name;
+    if (std::ranges::none_of(taken, [&](const ImportedKey& one) { return one.name == name; })) return name;
   }
   names_are_taken("key pair", cluster);
 }
@@ -169,7 +169,7 @@ void import_key(net::AwsCalls& aws, const ClusterRequest& request, const Account
     aws.query(net::kEc2, "ImportKeyPair", std::move(fields));
   } catch (const net::AwsError& problem) {
     if (!says_it_exists(problem)) throw;
-    KeyPair there;
+    ImportedKey there;
     const Owner owner = owner_of(aws, "key pair " + account.key, [&] {
       const auto pairs = read_key_pairs(aws, "key-name", account.key);
       if (pairs.empty()) return Owner::invisible;

@@ -15,12 +15,12 @@ struct GroupMade {
   bool is_new = false;  // false: a concurrent `up` made it
 };
 GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
-struct KeyPair {
+struct ImportedKey {
   std::string name{}, public_key{};
   Tags tags{};
 };
 // The key pairs that pass one filter of DescribeKeyPairs.
-std::vector<KeyPair> read_key_pairs(net::AwsCalls& aws, const std::string& filter, const std::string& value);
+std::vector<ImportedKey> read_key_pairs(net::AwsCalls& aws, const std::string& filter, const std::string& value);
 // The first of the cluster's names that no key pair has.
 std::string free_key_name(net::AwsCalls& aws, const std::string& cluster);
 // Whether two lines of public keys hold the same key; comments do not count.
