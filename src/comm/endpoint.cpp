@@ -12,7 +12,8 @@ namespace dtrain::comm {
 
 struct Endpoint::State {
   explicit State(EndpointOptions o)
-      : options(std::move(o)), reception(options.bind_address, options.secret, options.by_unix_sockets, options.plain_data) {}
+      : options(std::move(o)),
+        reception(options.bind_address, options.secret, options.by_unix_sockets, options.plain_data) {}
   const EndpointOptions options;
   tcp::Reception reception;
 };
