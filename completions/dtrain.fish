@@ -899,6 +899,7 @@ complete -c dtrain -n "__dtrain_at 'cluster list'" -l json -d 'print answers as 
 complete -c dtrain -n "__dtrain_at 'cluster list'" -l color -x -a 'auto always never' -d 'when to use colour; auto uses it on terminals'
 complete -c dtrain -n "__dtrain_at 'cluster list'" -s q -l quiet -d 'print only answers, warnings and errors'
 complete -c dtrain -n "__dtrain_at 'cluster list'" -s v -l verbose -d 'print more details to stderr'
+complete -c dtrain -n "__dtrain_at 'cluster list'" -l config -r -F -d 'configuration file to read before ./dtrain.toml and the user\'s; it may set every option of a file'
 complete -c dtrain -n "__dtrain_at 'cluster list'" -l show-config -d 'print the value and the origin of every option, then exit'
 complete -c dtrain -n "__dtrain_at 'cluster list'" -s h -l help -d 'show the help; a command with many options explains the first ones'
 complete -c dtrain -n "__dtrain_at 'cluster list'" -l help-all -d 'show the help with every option explained'

@@ -41,7 +41,7 @@ void check(const PackOptions& options, const PackList& list) {
   }
   require_in(kPackRanges.train_ratio, options.train_ratio, "train-ratio");
   if (list.is_split && options.train_ratio < 1) {
-    throw ParameterError("train-ratio",
+    throw SettingError("train-ratio",
                          fmt::format("is {:g}, and {} is split already, by its folders", options.train_ratio,
                                      options.sources.front().string()),
                          "leave it out, or name one of the folders");

@@ -26,6 +26,7 @@ class FakeWork final : public JobWork {
   std::string first_signal_words() const override { return ""; }
   bool keeps() const override { return keeps_state; }
   std::string what_next() const override { return "start again"; }
+  std::string lost() const override { return {}; }
   bool may_go_on() const override { return keeps_state; }
   ExitCode exit_code_of(const elastic::Failure&, ExitCode) const override { return ExitCode::no_progress; }
 

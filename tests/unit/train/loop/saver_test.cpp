@@ -6,7 +6,7 @@
 namespace dtrain::train {
 namespace {
 
-class Heard : public Observer {
+class Heard : public IgnoringObserver {
  public:
   void on_checkpoint(const Path& path) override { saved.push_back(path.filename()); }
   void on_warning(const std::string& text) override { warnings.push_back(text); }
