@@ -141,7 +141,7 @@ void add_gpus(const ProcessIdentity& who, Variables& variables) {
   if (std::ssize(all) < first + count) {
     throw Error(fmt::format("rank {} on {} needs GPUs {} to {} of its host, but CUDA_VISIBLE_DEVICES={} there",
                             who.rank, who.here.host, first, first + count - 1, *visible),
-                "start fewer ranks on each host, or fewer --gpus-per-rank");
+                "start fewer ranks on each host, or lower setting 'gpus-per-rank'");
   }
   variables.set(kVisibleGpus, fmt::format("{}", fmt::join(all.begin() + first, all.begin() + first + count, ",")));
 }

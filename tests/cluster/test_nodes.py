@@ -179,6 +179,27 @@ def test_a_stranger_is_not_admitted(site):
     assert token not in stranger.run("sh", "-c", "cat /proc/*/cmdline /var/lib/user-data | tr '\\0' ' '").stdout
 
 
+ASK_FOR_TOKEN = """
+ask() { curl -s --max-time 5 "$@"; }
+session=$(ask -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
+document=$(ask -H "X-aws-ec2-metadata-token: $session" http://169.254.169.254/latest/dynamic/instance-identity/document)
+printf '%s' "$document" | python3 -c 'import json, sys
+print(json.dumps({"document": sys.stdin.read(), "key": "09" + "00" * 31}))' >/tmp/claim.$$
+ask -d @/tmp/claim.$$ $PORT "http://$HEAD:7171/join"
+"""
+
+
+def test_a_user_of_a_node_gets_no_token(site):
+    """Whoever runs something on a node has its address and its identity document, and yet no port below 1024."""
+    head = site.launch_head()
+
+    def ask(*prefix, port=""):
+        return head.run("env", f"HEAD={head.address}", f"PORT={port}", *prefix, "sh", "-c", ASK_FOR_TOKEN).stdout
+
+    assert "only root of a node" in ask("runuser", "-u", "nobody", "--")
+    assert '"sealed"' in ask(port="--local-port 700-900")
+
+
 def test_a_job_runs_on_registered_nodes_with_the_bits_of_one_machine(site):
     """Agents start without ssh."""
     site.launch_head()

@@ -16,6 +16,7 @@ struct HttpRequest {
   std::string method, path;  // "GET", "/bundle/…": as they were sent
   std::string body{};
   std::string peer{};  // numeric address
+  std::uint16_t peer_port = 0;
 };
 struct HttpResponse {
   int status = 200;

@@ -1,6 +1,7 @@
 #include <dtrain/cluster/head.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +31,7 @@ constexpr auto kSilence = 20s;
 constexpr auto kLongestCheck = 20s;
 constexpr std::size_t kTokenBytes = 32;
 constexpr unsigned kOwnerOnly = 0600;
+constexpr std::uint16_t kFirstUnprivileged = 1024;
 constexpr std::string_view kBundlePath = "/bundle/";
 
 // The secret of the cluster, kept in a file so that a restarted head has the same.
@@ -108,6 +110,10 @@ class Head {
   }
 
   net::HttpResponse join(const net::HttpRequest& request) {
+    // The token is for root of a node: any user there can read the identity document and speak from its address.
+    if (::geteuid() == 0 && request.peer_port >= kFirstUnprivileged) {
+      return {.status = 403, .body = "only root of a node may ask, from a port below 1024"};
+    }
     try {
       const Json claim = Json::parse(request.body, "a request to join");
       const auto [admission, is_news] = state_.admit(identity_from(claim.at("document").as_string()), request.peer);

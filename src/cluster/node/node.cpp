@@ -1,6 +1,7 @@
 #include <dtrain/cluster/node.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <list>
@@ -55,7 +56,8 @@ HeadEndpoint request_join(const std::string& head, std::uint16_t port, net::Inst
   const net::HttpAnswer answer = net::exchange_http({.url = fmt::format("http://{}:{}/join", head, port),
                                                      .method = "POST",
                                                      .deadline = kDeadline,
-                                                     .body = claim.dump()});
+                                                     .body = claim.dump(),
+                                                     .privileged_port = ::geteuid() == 0});
   if (answer.status != 200) throw RemoteError(fmt::format("the head does not admit this node: {}", answer.body));
   const Json reply = Json::parse(answer.body, "the head's answer");
   return {static_cast<std::uint16_t>(reply.at("port").as_integer()),

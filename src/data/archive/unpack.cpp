@@ -115,7 +115,7 @@ void refuse_links(const Path& folder, const Path& name) {
     below /= part;
     if (!std::filesystem::is_symlink(std::filesystem::symlink_status(below))) continue;
     throw DataError(fmt::format("{}: is a link, and {} would be written where it leads", below.string(), name.string()),
-                    "remove the link, or choose another --out");
+                    "remove the link, or choose another folder");
   }
 }
 

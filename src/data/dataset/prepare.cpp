@@ -81,7 +81,7 @@ Found look_at(const Path& rec, const SampleSource& source, Split split, Encoding
 void refuse_to_overwrite(const Path& rec, Found found, const PrepareOptions& options) {
   if (options.force || found != Found::other) return;
   throw UsageError(rec.string() + ": is there already and holds other records",
-                   "--force writes over it; or choose another --out");
+                   "setting 'force' writes over it; or choose another setting 'out'");
 }
 
 void write_class_names(const KnownSet& set, const PrepareOptions& options) {

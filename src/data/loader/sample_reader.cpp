@@ -21,8 +21,9 @@ std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const 
                            int classes) {
   if (labels.empty()) throw DataError(file.place(position) + " has no label");
   if (has_boxes(labels)) {
-    throw DataError(file.place(position) + " has boxes for object detection in place of a class",
-                    "pack the pictures with --coco-labels largest to train on the category of the largest box");
+    throw DataError(
+        file.place(position) + " has boxes for object detection in place of a class",
+        "prepare the pictures with setting 'coco-labels' largest to train on the category of the largest box");
   }
   const float label = labels.front();
   const bool fits = label >= 0 && label < static_cast<float>(classes);

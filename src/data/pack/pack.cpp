@@ -42,9 +42,9 @@ void check(const PackOptions& options, const PackList& list) {
   require_in(kPackRanges.train_ratio, options.train_ratio, "train-ratio");
   if (list.is_split && options.train_ratio < 1) {
     throw SettingError("train-ratio",
-                         fmt::format("is {:g}, and {} is split already, by its folders", options.train_ratio,
-                                     options.sources.front().string()),
-                         "leave it out, or name one of the folders");
+                       fmt::format("is {:g}, and {} is split already, by its folders", options.train_ratio,
+                                   options.sources.front().string()),
+                       "leave it out, or name one of the folders");
   }
   if (options.quality && options.encoding != Encoding::jpeg) {
     throw SettingError("quality", "applies to the encoding jpeg only", "leave it out, or choose the encoding jpeg");
@@ -157,7 +157,7 @@ class Packer {
     for (const Shard& shard : shards) {
       if (!std::filesystem::exists(shard.rec)) continue;
       throw UsageError(shard.rec.string() + ": is there already, made from other pictures or with other options",
-                       "--force writes over it; or choose another --out");
+                       "setting 'force' writes over it; or choose another setting 'out'");
     }
   }
 

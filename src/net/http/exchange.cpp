@@ -18,6 +18,7 @@ namespace dtrain::net {
 namespace {
 
 constexpr long kMaxRedirects = 10;
+constexpr long kFirstPrivileged = 600, kPrivilegedPorts = 400;  // as rsh and NFS use them
 constexpr long kReceiveBuffer = 256 << 10;
 
 // What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
@@ -110,6 +111,10 @@ void set_limits(CURL* curl, const Exchange& request) {
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
   if (request.direct) curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  if (request.privileged_port) {
+    curl_easy_setopt(curl, CURLOPT_LOCALPORT, kFirstPrivileged);
+    curl_easy_setopt(curl, CURLOPT_LOCALPORTRANGE, kPrivilegedPorts);
+  }
   curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request.fresh ? 1L : 0L);
 }
 

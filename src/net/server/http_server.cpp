@@ -142,10 +142,12 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     const auto head = parse_request_head(take(size), options_.most_body);
     if (!head || !has_secret(head->path, options_.path_secret)) return end();
     asio::error_code error;
+    const auto peer = socket_.remote_endpoint(error);
     request_ = {.method = head->method,
                 .path = head->path,
                 .body = {},
-                .peer = socket_.remote_endpoint(error).address().to_string()};
+                .peer = peer.address().to_string(),
+                .peer_port = peer.port()};
     if (error) return end();
     const std::size_t missing = head->body - std::min(head->body, incoming_.size());
     asio::async_read(socket_, incoming_, asio::transfer_exactly(missing),

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -110,6 +113,42 @@ TEST(Mesh, GoesByTcpWhereAStrangerSitsAtTheNameOfTheUnixSocket) {
   std::jthread turning_away([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) tcp::accept_from(std::array{stranger.get()}, 10ms);
   });
+  expect_to_work(world.connect(2));
+}
+
+// A process of another user that took the name of a Unix socket; it ends with this object.
+class Squatter {
+ public:
+  explicit Squatter(const PeerAddress& address) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    const FileDescriptor ready(ends[0]);
+    child_ = ::fork();
+    if (child_ == 0) {
+      const FileDescriptor held = ::setuid(65534) == 0 ? tcp::listen_near(address) : FileDescriptor();
+      const char word = held ? 'y' : 'n';
+      [[maybe_unused]] const ssize_t written = ::write(ends[1], &word, 1);
+      for (;;) ::pause();
+    }
+    ::close(ends[1]);
+    char word = 0;
+    EXPECT_EQ(::read(ready.get(), &word, 1), 1);
+    EXPECT_EQ(word, 'y');
+  }
+  ~Squatter() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+ private:
+  pid_t child_ = -1;
+};
+
+TEST(Mesh, SharesNoUnixSocketWithAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  TcpWorld world(2, {.by_unix_sockets = false});
+  const Squatter squatter(world.plan.ranks[1]);
+  EXPECT_FALSE(tcp::connect_near(world.plan.ranks[1]));
   expect_to_work(world.connect(2));
 }
 
