@@ -52,13 +52,25 @@ void refuse_option_as_value(const config::Option& option, const std::string& val
   throw UsageError(fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
 }
 
+// "--max-restarts" also as "--max_restarts", as scripts for torchrun write it.
+std::string with_underscores(const std::string& flags) {
+  std::string all = flags;
+  for (std::string name : split(flags, ',')) {
+    if (!name.starts_with("--") || name.find('-', 2) == std::string::npos) continue;
+    std::replace(name.begin() + 2, name.end(), '-', '_');
+    all += "," + name;
+  }
+  return all;
+}
+
 // CLI11 hands texts over, and converts and checks none of them: a variable, a configuration file, a recipe and the tags
 // of a cluster set the same options, and a value must be refused in the same words wherever it stood. So conversion and
 // validators are the options' own (config/option_set.hpp).
 void bind_option(CLI::App& app, config::Option& option, const Words& words) {
   if (option.take_words) return;  // they are what CLI11 leaves over
   if (option.is_switch()) {
-    app.add_flag_callback(option.flags, [&option] { option.given = "true"; })->disable_flag_override();
+    app.add_flag_callback(with_underscores(option.flags), [&option] { option.given = "true"; })
+        ->disable_flag_override();
     return;
   }
   const auto take = [&option, &words](const CLI::results_t& results) {
@@ -69,7 +81,7 @@ void bind_option(CLI::App& app, config::Option& option, const Words& words) {
                                     : values.back();
     return true;
   };
-  CLI::Option* added = app.add_option(option.flags, take, option.help);
+  CLI::Option* added = app.add_option(with_underscores(option.flags), take, option.help);
   if (option.many) {
     added->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
     return;

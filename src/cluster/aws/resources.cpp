@@ -154,7 +154,7 @@ std::vector<ImportedKey> read_key_pairs(net::AwsCalls& aws, const std::string& f
 std::string free_key_name(net::AwsCalls& aws, const std::string& cluster) {
   const auto taken = read_key_pairs(aws, "key-name", resource_name(cluster, 0) + "*");
   for (int number = 0; number < kMostNames; ++number) {
-    const std::string name = resource_name(cluster, number);
+    std::string name = resource_name(cluster, number);
     if (std::ranges::none_of(taken, [&](const ImportedKey& one) { return one.name == name; })) return name;
   }
   names_are_taken("key pair", cluster);

@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/cluster/change.hpp>
 
 #include "ec2_fields.hpp"

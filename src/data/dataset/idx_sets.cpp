@@ -45,7 +45,7 @@ struct LabelledArray {
 // `open` gives the bytes of a published file.
 template <typename Open>
 LabelledArray pair_up(const Open& open, const PublishedFile& image_file, const PublishedFile& label_file) {
-  const LabelledArray pair{parse_idx(open(image_file), 3), parse_idx(open(label_file), 1)};
+  LabelledArray pair{parse_idx(open(image_file), 3), parse_idx(open(label_file), 1)};
   if (pair.images.shape[0] != pair.labels.shape[0]) {
     throw DataError(fmt::format("{}: has {} images, but {} has {} labels", pair.images.file.name, pair.images.shape[0],
                                 pair.labels.file.name, pair.labels.shape[0]),

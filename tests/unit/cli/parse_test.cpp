@@ -47,6 +47,12 @@ TEST(Parse, AValueIsTheWordAfterItsOptionOrBehindTheSign) {
   EXPECT_EQ(given({"eval", "--data-val", "train", "data"}, "PREFIX"), "data");
 }
 
+TEST(Parse, UnderscoresInNamesCountAsDashes) {
+  EXPECT_EQ(given({"launch", "--max_restarts", "3", "true"}, "max-restarts"), "3");
+  EXPECT_EQ(given({"launch", "--max_restarts=4", "true"}, "max-restarts"), "4");
+  EXPECT_EQ(rest({"launch", "train.py", "--max_restarts", "5"}), (Words{"train.py", "--max_restarts", "5"}));
+}
+
 TEST(Parse, AnEmptyValueIsAValue) {
   EXPECT_EQ(given({"train", "--gpus", "", "--lr", "3"}, "gpus"), "");
   EXPECT_EQ(given({"train", "--prepare=", "--lr", "3"}, "prepare"), "");
