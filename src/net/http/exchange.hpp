@@ -27,8 +27,8 @@ struct Exchange {
   bool stop_on_signal = true;
   // Over a new connection: an old one that turns out to be closed makes libcurl send the request a second time.
   bool fresh = false;
-  bool privileged_port = false;       // from a port below 1024; for root
-  bool direct = false;  // past any proxy, for addresses of this machine
+  bool privileged_port = false;  // from a port below 1024; for root
+  bool direct = false;           // past any proxy, for addresses of this machine
   std::function<void(const AwsAnswer& head, ByteView piece)>
       sink{};                            // for the body of a 2xx answer; exceptions pass through
   std::size_t largest_body = 64u << 20;  // of an answer that no sink takes; a longer one is a failure
