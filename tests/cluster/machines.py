@@ -110,10 +110,14 @@ class Machines:
         self.by_id, self.number, self.over = {}, 0, False
         self.alone = open(lab.LAB / "machines.lock", "w")  # tests run side by side, but there is one network
         fcntl.flock(self.alone, fcntl.LOCK_EX)
-        self.floor = lab.Lab(0).up()
-        for gateway in GATEWAYS:
-            lab.ip("address", "add", gateway, "dev", "lab")
-        os.chmod(lab.SHARED, 0o777)
+        try:
+            self.floor = lab.Lab(0).up()
+            for gateway in GATEWAYS:
+                lab.ip("address", "add", gateway, "dev", "lab")
+            os.chmod(lab.SHARED, 0o777)
+        except Exception:
+            self.alone.close()
+            raise
         self.errors = []
         self.thread = threading.Thread(target=self.follow)
         self.thread.start()
@@ -164,10 +168,12 @@ class Machines:
     def down(self):
         self.over = True
         self.thread.join()
-        for machine in self.by_id.values():
-            machine.crash()
-        self.floor.down()
-        for entry in lab.LAB.glob("n*"):
-            shutil.rmtree(entry, ignore_errors=True)
-        self.alone.close()
+        try:
+            for machine in self.by_id.values():
+                machine.crash()
+            self.floor.down()
+            for entry in lab.LAB.glob("n*"):
+                shutil.rmtree(entry, ignore_errors=True)
+        finally:
+            self.alone.close()  # else the next test waits for ever
         assert self.errors == []

@@ -206,7 +206,7 @@ def test_a_job_runs_on_registered_nodes_with_the_bits_of_one_machine(site):
     workers = [site.launch("w0001"), site.launch("w0002")]
     site.announce(*workers)
     site.wait_for_nodes("head", "w0001", "w0002")
-    site.dtrain("data", "prepare", "shapes", "--out", f"{SHARED}/d", "--train-count", "240", "--val-count", "60")
+    site.dtrain("data", "prepare", "shapes", "--force", "--out", f"{SHARED}/d", "--train-count", "240", "--val-count", "60")
     words = ["--network", "resnet", "--num-layers", "8", "--width", "8", "--num-epochs", "1", "--global-batch", "64",
              "--logical-shards", "4", "--seed", "5", "--data-train", f"{SHARED}/d/shapes_train.rec", "--data-val",
              f"{SHARED}/d/shapes_val.rec"]

@@ -31,7 +31,7 @@ class Laptop:
         (ssh / "id_ed25519").chmod(0o600)
         self.running = []
         # In the shared folder, as on the nodes.
-        cloud.run("data", "prepare", "shapes", "--out", lab.SHARED / "d", "--train-count", 480, "--val-count", 60)
+        cloud.run("data", "prepare", "shapes", "--force", "--out", lab.SHARED / "d", "--train-count", 480, "--val-count", 60)
         self.training = [*TRAIN, "--data-train", lab.SHARED / "d/shapes_train.rec", "--data-val", lab.SHARED / "d/shapes_val.rec"]
 
     def up(self, *words):
