@@ -33,7 +33,7 @@ constexpr auto kRound = 100ms;
 constexpr int kRanksOfARound = 16;
 constexpr auto kSaveLook = 50ms;
 // Connections of a rank to PyTorch's store, and of a worker or server to MXNet's scheduler.
-constexpr std::size_t kConnectionsOfARank = 16, kMoreConnections = 64;
+constexpr std::size_t kWaitingOfARank = 16, kMoreWaiting = 64;
 // MXNet's parameter servers end by themselves after all workers; those of TensorFlow 1 never do.
 constexpr auto kServersEnd = 5s;
 
@@ -74,7 +74,7 @@ class OpenPorts {
 
  private:
   static std::size_t connections(int ranks) {
-    return kConnectionsOfARank * static_cast<std::size_t>(ranks) + kMoreConnections;
+    return kWaitingOfARank * static_cast<std::size_t>(ranks) + kMoreWaiting;
   }
 
   WaitingPort torch_;
