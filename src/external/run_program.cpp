@@ -73,9 +73,7 @@ class OpenPorts {
   bool asks_for_scheduler() { return mxnet_ && mxnet_->was_called() && !std::exchange(has_scheduler_, true); }
 
  private:
-  static std::size_t connections(int ranks) {
-    return kWaitingOfARank * static_cast<std::size_t>(ranks) + kMoreWaiting;
-  }
+  static std::size_t connections(int ranks) { return kWaitingOfARank * static_cast<std::size_t>(ranks) + kMoreWaiting; }
 
   WaitingPort torch_;
   std::optional<WaitingPort> mxnet_;
