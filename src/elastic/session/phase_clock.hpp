@@ -16,7 +16,8 @@ class PhaseClock {
 
   // Also for the same phase: each call is a sign of progress.
   void enter(Phase phase, Time now);
-  // A step ended. The first one after start_steps() is not measured, because its beginning is unknown.
+  // A step was applied. The first one after start_steps() is not measured, because its beginning is unknown. Nor is one
+  // in which nothing was computed: the end of an epoch is applied too, within microseconds, and is no step to compare.
   void step_done(Time now);
   void start_steps() { has_step_begin_ = false; }
 
@@ -30,6 +31,7 @@ class PhaseClock {
   Time since_;
   bool has_step_begin_ = false;
   Time step_begin_;
+  bool worked_ = false;  // something was loaded, computed or reduced since step_begin_
   Seconds waiting_{};    // for others, in this step
   Seconds elsewhere_{};  // in evaluation and the like, since the last step
   Seconds step_{}, compute_{};
