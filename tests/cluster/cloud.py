@@ -79,6 +79,9 @@ class Cloud:
     def of_cluster(self, name):
         return self.instances({"Name": "tag:dtrain:cluster", "Values": [name]})
 
+    def node_names(self, name):
+        return sorted(self.tags(one["InstanceId"]).get("dtrain:node", "unnamed") for one in self.of_cluster(name))
+
     def tags(self, resource):
         """{key: value}"""
         found = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [resource]}])["Tags"]

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 
 import pytest
 from cloud import Cloud, UP
@@ -43,3 +44,22 @@ def demo(cloud):
     def up(*words, **how):
         return cloud.json("up", "demo", "-w", 2, "--ami", image, *UP, *words, **how)
     return up
+
+
+@pytest.fixture
+def up(cloud):
+    """run(words): `cluster up demo`, with two workers unless said otherwise; the finished process."""
+    image = cloud.image()
+
+    def run(*words, status=0, count=2):
+        return cloud.cluster("up", "demo", "-w", count, "--ami", image, *UP, *words, status=status)
+    return run
+
+
+@pytest.fixture
+def key(cloud):
+    """The user's own key."""
+    folder = cloud.folder / "home" / ".ssh"
+    folder.mkdir()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "id_ed25519"], check=True)
+    return (folder / "id_ed25519.pub").read_text().strip()

@@ -1,7 +1,6 @@
 """Accounts that hold more, or allow less, than a cluster expects; and what is said of it."""
 
 import json
-import subprocess
 import time
 
 import pytest
@@ -9,28 +8,6 @@ from cloud import UP
 from faults import Answer, error
 
 EVERYTHING = ["head", "w0001", "w0002"]
-
-
-@pytest.fixture
-def up(cloud):
-    image = cloud.image()
-
-    def run(*words, status=0, count=2):
-        return cloud.cluster("up", "demo", "-w", count, "--ami", image, *UP, *words, status=status)
-    return run
-
-
-@pytest.fixture
-def key(cloud):
-    """The user's own key."""
-    folder = cloud.folder / "home" / ".ssh"
-    folder.mkdir()
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "id_ed25519"], check=True)
-    return (folder / "id_ed25519.pub").read_text().strip()
-
-
-def names(cloud):
-    return sorted(cloud.tags(one["InstanceId"]).get("dtrain:node", "unnamed") for one in cloud.of_cluster("demo"))
 
 
 def ids(cloud):
@@ -131,7 +108,7 @@ def test_termination_protection_keeps_one_machine_and_is_said(cloud, up):
     assert time.monotonic() - begin < 30
     left = {one["id"]: one["why"] for one in down["leftover"]}
     assert "OperationNotPermitted" in left[kept] and "disable-api-termination" in left[kept] and "(bug" not in left[kept]
-    assert names(cloud) == ["w0002"] and down["instances"] == 2
+    assert cloud.node_names("demo") == ["w0002"] and down["instances"] == 2
     cloud.ec2.modify_instance_attribute(InstanceId=kept, DisableApiTermination={"Value": False})
     cloud.cluster("down", "demo", "--yes")
     assert cloud.sweep("demo") == []
@@ -205,7 +182,7 @@ def test_a_stopped_head_is_said_to_be_stopped(cloud, up):
     assert "up to date" not in again.stdout and start in again.stderr and "is stopped" in again.stderr
     assert start in cloud.cluster("status", "demo").stderr
     assert "start-instances" in cloud.cluster("add", "demo", 1, "--yes", status=2).stderr
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 # Answers that are none.

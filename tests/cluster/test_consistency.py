@@ -1,35 +1,11 @@
 """What AWS tells late: fresh resources that calls do not see yet, lost replies, and commands that run at once."""
 
 import re
-import subprocess
 
 import pytest
-from cloud import UP
 from faults import Answer, error, lose_reply
 
 EVERYTHING = ["head", "w0001", "w0002"]
-
-
-@pytest.fixture
-def up(cloud):
-    image = cloud.image()
-
-    def run(*words, status=0, count=2):
-        return cloud.cluster("up", "demo", "-w", count, "--ami", image, *UP, *words, status=status)
-    return run
-
-
-@pytest.fixture
-def key(cloud):
-    """The user's own key."""
-    folder = cloud.folder / "home" / ".ssh"
-    folder.mkdir()
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "id_ed25519"], check=True)
-    return (folder / "id_ed25519.pub").read_text().strip()
-
-
-def names(cloud):
-    return sorted(cloud.tags(one["InstanceId"]).get("dtrain:node", "unnamed") for one in cloud.of_cluster("demo"))
 
 
 def groups(cloud):
@@ -48,7 +24,7 @@ CALLS = ["AuthorizeSecurityGroupIngress", "CreateLaunchTemplate", "RunInstances"
 def test_a_fresh_resource_that_a_call_does_not_see_yet_is_waited_for(cloud, up, key, action):
     cloud.proxy.lag.looks = {action: 3}
     up("--placement")
-    assert names(cloud) == EVERYTHING and len(groups(cloud)) == 1
+    assert cloud.node_names("demo") == EVERYTHING and len(groups(cloud)) == 1
     assert rules(cloud) == {("tcp", 22), ("-1", None)}
     cloud.proxy.lag.looks = {}
     assert "is up to date" in up("--placement").stdout
@@ -59,7 +35,7 @@ def test_a_fresh_resource_that_a_call_does_not_see_yet_is_waited_for(cloud, up, 
 def test_a_fresh_role_and_file_system_are_waited_for(cloud, up):
     cloud.proxy.lag.looks = {"*": 2}
     up("--elastic-role", "own", "--shared", "efs")
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
     assert len(cloud.client("iam").list_roles()["Roles"]) == 1
 
 
@@ -75,7 +51,7 @@ def test_four_ups_that_are_cut_off_make_one_group(cloud, up, looks):
     up()
     assert len(cloud.ec2.describe_security_groups(Filters=[{"Name": "description", "Values": ["dtrain cluster demo"]}])[
         "SecurityGroups"]) == 1
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 def test_a_group_that_is_gone_is_no_open_port(cloud, up):
@@ -108,7 +84,7 @@ def test_lost_replies_of_a_fleet_make_no_further_machines(cloud, up, looks):
     cloud.proxy.lag.looks = {}
     assert len(cloud.of_cluster("demo")) == 3
     up()
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 def test_a_lost_reply_is_followed_by_a_look_before_the_call_is_repeated(cloud, up):
@@ -116,7 +92,7 @@ def test_a_lost_reply_is_followed_by_a_look_before_the_call_is_repeated(cloud, u
     cloud.proxy.lag.looks = {"DescribeInstances": 2}
     cloud.proxy.on("CreateFleet", lose_reply(), calls=[1])
     up()
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 def test_an_error_about_a_fresh_template_in_the_answer_of_a_fleet_is_waited_out(cloud, up):
@@ -126,7 +102,7 @@ def test_an_error_about_a_fresh_template_in_the_answer_of_a_fleet_is_waited_out(
                            "</errorSet><fleetInstanceSet/></CreateFleetResponse>")
     cloud.proxy.on("CreateFleet", not_yet, calls=[1, 2])
     up()
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
     tokens = [call.form["ClientToken"] for call in cloud.proxy.calls if call.action == "CreateFleet"]
     assert len(tokens) == 3 == len(set(tokens))
 
@@ -141,7 +117,7 @@ def test_adds_at_once_make_all_their_machines_with_names_of_their_own(cloud, up,
     for process in running:
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
-    found = names(cloud)
+    found = cloud.node_names("demo")
     assert found[:3] == EVERYTHING and len(set(found)) == len(found) == 3 + sum(counts), found
 
 
@@ -151,7 +127,7 @@ def test_names_that_are_there_twice_are_repaired(cloud, up):
     twin = next(one["InstanceId"] for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0003")
     cloud.ec2.create_tags(Resources=[twin], Tags=[{"Key": "dtrain:node", "Value": "w0002"}])
     up()
-    assert names(cloud) == [*EVERYTHING, "w0004"] and cloud.tags(twin)["dtrain:node"] == "w0004"
+    assert cloud.node_names("demo") == [*EVERYTHING, "w0004"] and cloud.tags(twin)["dtrain:node"] == "w0004"
 
 
 def test_an_add_that_was_cut_off_is_gone_on_with_later(cloud, up):
@@ -159,7 +135,7 @@ def test_an_add_that_was_cut_off_is_gone_on_with_later(cloud, up):
     up()
     cloud.proxy.on("CreateTags", error("UnauthorizedOperation", status=403), calls=[1])
     cloud.cluster("add", "demo", 1, "--yes", "--no-wait", status=4)
-    assert names(cloud) == ["head", "unnamed", "w0001", "w0002"]
+    assert cloud.node_names("demo") == ["head", "unnamed", "w0001", "w0002"]
 
     def old(exchange):
         answer = exchange.forward()
@@ -167,4 +143,4 @@ def test_an_add_that_was_cut_off_is_gone_on_with_later(cloud, up):
         return answer
     cloud.proxy.on("DescribeInstances", old)
     assert "interrupted" in cloud.cluster("add", "demo", 1, "--yes", "--no-wait").stderr
-    assert names(cloud) == [*EVERYTHING, "w0003"]
+    assert cloud.node_names("demo") == [*EVERYTHING, "w0003"]

@@ -24,10 +24,6 @@ def up(cloud):
     return run
 
 
-def names(cloud):
-    return sorted(cloud.tags(instance["InstanceId"])["dtrain:node"] for instance in cloud.of_cluster("demo"))
-
-
 def an_error(process):
     """The error at the end of stderr."""
     return json.loads([line for line in process.stderr.splitlines() if line.startswith('{"error"')][-1])["error"]
@@ -39,7 +35,7 @@ def an_error(process):
 def test_r04_a_lost_message_makes_nothing_twice(cloud, up, action, fault):
     cloud.proxy.on(action, fault(), calls=[1])
     up()
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
     assert cloud.proxy.count(action) >= 2 or action in ("RunInstances", "CreateFleet")
     groups = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])
     assert len(groups["SecurityGroups"]) == 1
@@ -50,7 +46,7 @@ def test_r04_also_where_the_account_knows_no_client_tokens(cloud, up, action):
     cloud.proxy.strict.once = lambda exchange, rule: rule(exchange)
     cloud.proxy.on(action, lose_reply(), calls=[1])
     up()
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 def kill_after(cloud, number, *words):
@@ -82,7 +78,7 @@ def test_r05_killed_after_any_call_up_goes_on(cloud, up, step):
     for number in calls_of_an_up(cloud, up, step):
         kill_after(cloud, number, "up", "demo", "-w", 2, "--ami", image, *UP)
         up()
-        assert names(cloud) == EVERYTHING, f"killed after call {number}"
+        assert cloud.node_names("demo") == EVERYTHING, f"killed after call {number}"
         cloud.cluster("down", "demo", "--yes")
         assert cloud.sweep("demo") == [], f"killed after call {number}"
 
@@ -116,10 +112,10 @@ def test_r08_enough_of_the_workers_are_kept_and_said(cloud, up):
     told = json.loads(up("--min-workers", 1, "--json", status=3, count=4).stdout)
     assert told["wanted"] == 4 and told["workers"] == 2
     assert told["attempts"][0]["code"] == "InsufficientInstanceCapacity" and told["attempts"][0]["got"] == 2
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
     cloud.proxy.strict.capacity = {}
     up("--min-workers", 1, count=4)
-    assert names(cloud) == EVERYTHING + ["w0003", "w0004"]
+    assert cloud.node_names("demo") == EVERYTHING + ["w0003", "w0004"]
 
 
 def test_r08_too_few_workers_are_none(cloud, up):
@@ -134,7 +130,7 @@ def test_r08_what_was_there_before_stays_when_more_cannot_be_had(cloud, up):
     up()
     cloud.proxy.strict.capacity = {("c5.large", "*"): 0}
     up(status=4, count=4)
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 def pools_asked(cloud):
@@ -207,7 +203,7 @@ def test_r10_a_page_that_is_no_document_is_told(cloud, up):
 def test_r11_a_throttled_call_is_made_again_with_growing_pauses(cloud, up):
     cloud.proxy.on("DescribeVpcs", error("RequestLimitExceeded", "slow down", 503), calls=[1, 2, 3, 4, 5])
     up()
-    assert names(cloud) == EVERYTHING and cloud.proxy.count("DescribeVpcs") == 6
+    assert cloud.node_names("demo") == EVERYTHING and cloud.proxy.count("DescribeVpcs") == 6
 
 
 def test_r11_no_right_is_asked_for_once(cloud, up):
@@ -243,7 +239,7 @@ def test_r13_a_wrong_clock_is_made_good(cloud, up, skew):
     cloud.proxy.forgives |= {"RequestTimeTooSkewed", "SignatureDoesNotMatch", "RequestExpired", "AuthFailure",
                              "RequestInTheFuture"}
     up()
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 def test_r17_only_that_node_goes(cloud, up):
@@ -253,7 +249,7 @@ def test_r17_only_that_node_goes(cloud, up):
                   if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0003")
     removed = cloud.json("remove", "demo", "w0003", "--yes")
     assert removed["instance_id"] == victim
-    assert names(cloud) == EVERYTHING + ["w0004"]
+    assert cloud.node_names("demo") == EVERYTHING + ["w0004"]
     assert cloud.tags(victim)["elastic_worker_status"] == "REMOVED"
     assert cloud.json("remove", "demo", "w0003", "--yes")["was_there"] is False
 
@@ -262,11 +258,11 @@ def test_r17_only_that_node_goes(cloud, up):
 def test_r17_head_and_base_workers_go_only_by_force(cloud, up, node):
     up()
     assert "--force" in cloud.cluster("remove", "demo", node, "--yes", status=2).stderr
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
     cloud.cluster("remove", "demo", node, "--yes", "--force")
-    assert node not in names(cloud)
+    assert node not in cloud.node_names("demo")
     up()
-    assert names(cloud) == EVERYTHING
+    assert cloud.node_names("demo") == EVERYTHING
 
 
 def test_r17_an_unknown_node_is_refused(cloud, up):

@@ -14,10 +14,6 @@ def ids(cloud, name="demo"):
     return sorted(instance["InstanceId"] for instance in cloud.of_cluster(name))
 
 
-def names(cloud, name="demo"):
-    return sorted(cloud.tags(instance)["dtrain:node"] for instance in ids(cloud, name))
-
-
 def test_r01_a_plan_changes_nothing_and_tells_what_and_what_it_costs(cloud):
     words = ("demo", "-w", 2, "--instance-type", "c5.large", "--ami", cloud.image())
     plan = cloud.json("plan", *words)
@@ -37,7 +33,7 @@ def test_r02_the_footprint_is_minimal(cloud, demo):
     assert kinds == ["instance"] * 3 + ["launch-template", "security-group"], kinds
     iam = cloud.client("iam")
     assert iam.list_roles()["Roles"] == []
-    assert names(cloud) == ["head", "w0001", "w0002"]
+    assert cloud.node_names("demo") == ["head", "w0001", "w0002"]
 
 
 def test_r03_up_again_changes_nothing(cloud, demo):
@@ -55,7 +51,7 @@ def test_r03_two_at_once_make_one_cluster(cloud, demo):
         thread.start()
     for thread in threads:
         thread.join()
-    assert names(cloud) == ["head", "w0001", "w0002"]
+    assert cloud.node_names("demo") == ["head", "w0001", "w0002"]
     assert demo()["changed"] is False
 
 
@@ -64,7 +60,7 @@ def test_r03_other_options_are_refused_but_those_that_can_change(cloud, demo):
     refused = cloud.cluster("up", "demo", "--shared", "efs", *UP, status=2)
     assert "--shared" in refused.stderr
     assert len(cloud.json("up", "demo", "-w", 3, *UP)["nodes"]) == 4
-    assert names(cloud) == ["head", "w0001", "w0002", "w0003"]
+    assert cloud.node_names("demo") == ["head", "w0001", "w0002", "w0003"]
 
 
 def test_r06_down_leaves_nothing_and_may_be_run_again(cloud, demo):
@@ -179,7 +175,7 @@ def test_a_lost_head_is_replaced_and_nodes_find_it(cloud, demo):
     # moto never reuses an address; the request is checked below.
     cloud.proxy.on("RunInstances", lambda exchange: exchange.set_form(PrivateIpAddress=None))
     demo()
-    assert names(cloud) == ["head", "w0001", "w0002"] and set(before) < set(ids(cloud))
+    assert cloud.node_names("demo") == ["head", "w0001", "w0002"] and set(before) < set(ids(cloud))
     new = next(node for node in cloud.json("status", "demo")["nodes"] if node["name"] == "head")
     assert asked == [None, old["private_ip"]]
     template = cloud.ec2.describe_launch_templates()["LaunchTemplates"][0]
