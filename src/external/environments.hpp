@@ -49,8 +49,8 @@ struct ProcessIdentity {
 void remove_other_roles(Variables& variables);
 void add_common(const ProcessIdentity& who, Variables& variables);  // DTRAIN_*, and what all frameworks read
 void add_torch(const ProcessIdentity& who, Variables& variables);   // as torchrun does
-// As horovodrun does. Without Program::horovod the address of the rendezvous is missing, so that Horovod fails instead
-// of training on each rank alone.
+// The variables that horovodrun sets. Without Program::horovod the address of the rendezvous is missing, so that
+// Horovod fails instead of training on each rank alone.
 void add_horovod(const ProcessIdentity& who, Variables& variables);
 // The address of the coordinator; with Program::jax also the variables of Open MPI in which JAX finds the number of
 // processes and its own number. They would mislead programs that use MPI.

@@ -29,7 +29,7 @@ struct RankInfo {
   std::vector<std::uint16_t> ports;
   // Only for rank 0: its key-value server (0: none), and the waiting ports before its torch_port and mxnet_port.
   std::uint16_t rendezvous = 0, waiting = 0, mxnet_waiting = 0;
-  std::string rendezvous_secret;
+  std::string rendezvous_secret{};
 
   // The run so far, as this rank knows it; the highest value of all ranks counts.
   std::int64_t starts = 0;    // of the program

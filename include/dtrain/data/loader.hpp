@@ -41,7 +41,7 @@ using BatchMemory = std::function<std::shared_ptr<std::byte>(std::size_t)>;
 struct LoaderOptions {
   nn::Shape shape;
   int classes = 0;
-  Augment augment;
+  Augment augment{};
   std::uint64_t seed = 0;
   int threads = 1;
   int queue_batches = 4;            // that are being loaded or wait for next(): they bound the memory

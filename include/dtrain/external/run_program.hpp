@@ -22,7 +22,7 @@ struct RunContext {
   int processors = 1;   // processors of this machine for the job
   Path job_folder;
   std::vector<std::string> environment;  // of the program, without the variables that run_program() adds
-  std::function<bool()> interrupted;     // whether the job ends because the user interrupted it; any thread
+  std::function<bool()> interrupted{};   // whether the job ends because the user interrupted it; any thread
   std::string mark;  // NAME=value, in the environment of all processes started here, and of no other
 };
 

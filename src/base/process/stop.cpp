@@ -31,6 +31,9 @@ int stop_signal() { return first_signal; }
 
 int stop_signals() { return count; }
 
-void reset_stop_signal() { first_signal = count = 0; }
+void reset_stop_signal() {
+  first_signal = 0;
+  count = 0;
+}
 
 }  // namespace dtrain

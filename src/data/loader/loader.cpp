@@ -95,9 +95,9 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
   check_loader(file, options);
   try {
     for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
-  } catch (const std::system_error& error) {
+  } catch (const std::system_error& refused) {
     stop();
-    throw no_thread("that loads data", error);
+    throw no_thread("that loads data", refused);
   }
 }
 

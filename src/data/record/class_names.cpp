@@ -17,7 +17,7 @@ std::vector<std::string> prefixes_of(const Path& rec) {
   std::string stem = Path(rec).replace_extension().string();
   std::vector<std::string> prefixes{stem};
   const auto shorten = [&](std::size_t length) {
-    stem.resize(length);
+    stem = stem.substr(0, length);
     prefixes.push_back(stem);
   };
   const std::size_t mark = stem.rfind('_');
