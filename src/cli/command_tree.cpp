@@ -12,7 +12,7 @@ static void bind(config::OptionSet& set, CommandTree& tree) {
   set.add("-q,--quiet", tree.globals.quiet, "print only answers, warnings and errors");
   set.add("-v,--verbose", tree.globals.verbose, "print more details to stderr");
   set.add("--config", tree.config_file,
-          "configuration file to read before ./dtrain.toml and the user's; it may set every option of a file")
+          "configuration file that wins over ./dtrain.toml and the user's; it may set every option")
       .flag_only = true;
   set.add("--show-config", tree.show_config, "print the value and the origin of every option, then exit").flag_only =
       true;

@@ -93,10 +93,10 @@ void Console::pass_on(std::string_view line) { write_line(line); }
 
 void Console::error(const Error& error) {
   if (options_.json) {
-    Json told = error_to_json(error);
-    for (const char* key : {"message", "hint"}) told[key] = with_flags(told.at(key).as_string());
-    if (Json details = error_details(error); !details.is_null()) told["details"] = std::move(details);
-    write_line(Json::object({{"error", std::move(told)}}).dump());
+    Json row = error_to_json(error);
+    for (const char* key : {"message", "hint"}) row[key] = with_flags(row.at(key).as_string());
+    if (Json details = error_details(error); !details.is_null()) row["details"] = std::move(details);
+    write_line(Json::object({{"error", std::move(row)}}).dump());
     return;
   }
   write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), with_flags(error.what())));

@@ -48,7 +48,8 @@ Halves halves_of(const Words& words) {
 // A word with two dashes is far more often an option whose predecessor lacks its value than a value.
 void refuse_option_as_value(const config::Option& option, const std::string& value, const Words& words) {
   if (option.positional() || !value.starts_with("--")) return;
-  if (std::ranges::find(words, option.shown_name() + "=" + value) != words.end()) return;
+  const auto gives_it = [&](const std::string& word) { return word.starts_with("--") && word.ends_with("=" + value); };
+  if (std::ranges::any_of(words, gives_it)) return;
   throw UsageError(fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
 }
 

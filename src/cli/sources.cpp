@@ -34,7 +34,7 @@ std::optional<Path> user_config() {
 }
 
 void read_config(std::vector<ConfigFile>& files, config::Source source, const Path& path) {
-  std::error_code unreachable;  // as by a home folder that this user may not read: there is no configuration then
+  std::error_code unreachable;  // a home folder that this user may not read counts as one without configuration
   if (!std::filesystem::exists(path, unreachable)) return;
   files.push_back({source, path.string(), config::parse_config(read_file(path), path.string())});
 }
@@ -130,8 +130,8 @@ std::vector<std::string> config_keys(const config::OptionSet& set) {
 [[noreturn]] void refuse_from_project(const ConfigFile& file, const config::ConfigEntry& entry) {
   const auto user = user_config();
   throw UsageError(
-      fmt::format("{}:{}: {}: the file of a folder must not set it, because it runs commands, chooses machines or "
-                  "gives rights",
+      fmt::format("{}:{}: {}: the file of a folder must not set it, because it runs commands, chooses machines, gives "
+                  "rights or lifts protection",
                   file.name, entry.line, entry.key),
       fmt::format("move it to {}, give --{}, or trust this file with --config {}",
                   user ? user->string() : "~/.config/dtrain/config.toml", entry.key, file.name));

@@ -15,7 +15,7 @@ namespace dtrain::config {
 
 struct DataOptions {
   std::optional<Path> train, validation;
-  std::vector<std::string> class_names;  // of the training records; empty: unknown
+  std::vector<std::string> class_names;  // by label, from the training records; empty: unknown
   nn::Shape image{3, 28, 28};
   int classes = 10;
   std::int64_t num_examples = 0;  // 0: all of the index

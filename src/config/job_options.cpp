@@ -120,7 +120,8 @@ void bind_sums(OptionSet& set, JobOptions& options) {
       "for workers with one GPU each, without either. gloo is for comparison, without either");
   set.add("--plain-data", options.plain_data,
           "send gradients and states between machines unencrypted, for closed networks; connections are still opened "
-          "only with the job's token");
+          "only with the job's token")
+      .not_from_project = true;
   add_choice(
       set, "--gradient-dtype", options.gradient_dtype, kGradientDTypeNames,
       "number format in which gradients are added and sent; bfloat16 halves the traffic and changes the result's bits");

@@ -36,14 +36,14 @@ struct Option {
   bool repeats = false;                      // may be given again: all texts, with kBetweenRepeated between them
   bool comma_list = false;                   // its text may hold several values, with commas between them
   std::optional<std::string> without_value;  // the text of an option that is followed by none: `--gpus` for `--gpus ""`
-  // It runs a command, chooses a machine or gives rights, so ./dtrain.toml, which may come with a downloaded folder,
-  // must not set it.
+  // It runs a command, chooses a machine, gives rights or lifts protection, so ./dtrain.toml, which may come with a
+  // downloaded folder, must not set it.
   bool not_from_project = false;
   bool flag_only = false;   // neither from the environment nor from a configuration file
   bool hidden = false;      // for dtrain itself: no document names it
   bool by_machine = false;  // the default differs between machines: documents leave it out
   Offers offers = Offers::nothing;
-  ValueRange range;  // of a number
+  ValueRange range;  // which numbers the option takes
   // A positional that takes the words that follow `--`, or the other positionals, byte for byte, options or not.
   std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty

@@ -10,6 +10,8 @@
 
 namespace dtrain::cluster {
 
+inline constexpr double kHoursOfADay = 24;
+
 struct Cost {
   double hourly = 0;                    // US dollars, of the instances whose price is known
   std::vector<std::string> unpriced{};  // types that are not in the table

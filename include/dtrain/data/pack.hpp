@@ -68,7 +68,7 @@ struct PackOptions {
   CocoLabels coco_labels = CocoLabels::largest;
   Path out = {};   // PREFIX, to which _train and _val (with a train_ratio) and _0, _1, ... (with shards) are added
   int resize = 0;  // pixels of the shorter edge; 0: as it is
-  std::optional<int> quality = std::nullopt;          // of JPEG
+  std::optional<int> quality = std::nullopt;          // of JPEG files, 1 to 100; nullopt: libjpeg's
   std::optional<Encoding> encoding = Encoding::jpeg;  // nullopt: what each picture has
   int shards = 1;
   bool shuffle = false;  // a split shuffles always

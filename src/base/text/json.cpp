@@ -57,7 +57,7 @@ class Builder {
  private:
   struct Open {
     Json value;
-    std::string key;  // of the member that comes next
+    std::string key;  // names the value that comes next
   };
 
   static Json::Object& members_of(Json& object) { return const_cast<Json::Object&>(object.as_object()); }
@@ -106,7 +106,7 @@ class Builder {
     return true;
   }
 
-  // Of several members of a name the first keeps its place and the last its value.
+  // Where a name stands several times, the first member keeps its place and the last one gives the value.
   static void join_members(Json::Object& members) {
     std::unordered_map<std::string, std::size_t> places;
     std::size_t kept = 0;
@@ -142,7 +142,7 @@ Parsed to_parsed(const Json& value) {
   }
   if (value.is_object()) {
     Parsed object = Parsed::object();
-    // As in the vector below it: the map would look for each key among all before it, and keys differ already.
+    // Appends to the vector below the map: the map would compare each key with all before it, and they differ already.
     std::vector<Parsed::object_t::value_type>& members = object.get_ref<Parsed::object_t&>();
     for (const auto& [key, member] : value.as_object()) members.emplace_back(key, to_parsed(member));
     return object;

@@ -21,7 +21,7 @@ constexpr std::size_t kNonceBytes = 8;
 // A worker that has no name after so many hours was left by an `add` that was interrupted.
 constexpr double kUntilNamedHours = 2.0 / 60;
 constexpr int kMostRounds = 8;
-// From this round on, a conflict of names is resolved by whoever sees it: the other `add` may have ended.
+// From this round on, a conflict of names is resolved by the `add` that sees it: the other `add` may have ended.
 constexpr int kAloneFrom = 3;
 
 using Ids = std::set<std::string>;

@@ -24,7 +24,7 @@ std::string mount_script(const Spec& spec, const std::string& region) {
       folder, spec.shared.substr(std::string("efs:").size()), region);
 }
 
-Json group_of(const char* role, const std::string& type, int count) {
+Json instance_group(const char* role, const std::string& type, int count) {
   return Json::object({{"Name", role},
                        {"InstanceRole", role},
                        {"InstanceType", type},
@@ -38,7 +38,8 @@ Json instances_of(const ClusterRequest& request, const Account& account, const S
   Json groups = Json::array({group.id});
   if (!request.spec.security_group.empty()) groups.push_back(request.spec.security_group);
   Json instances = Json::object(
-      {{"InstanceGroups", Json::array({group_of("MASTER", head, 1), group_of("CORE", workers, request.spec.workers)})},
+      {{"InstanceGroups",
+        Json::array({instance_group("MASTER", head, 1), instance_group("CORE", workers, request.spec.workers)})},
        {"KeepJobFlowAliveWhenNoSteps", true},
        {"TerminationProtected", false},
        {"AdditionalMasterSecurityGroups", groups},

@@ -56,7 +56,7 @@ bool comes_before(const Node& a, const Node& b) {
   return a.name != b.name ? a.name < b.name : a.instance_id < b.instance_id;
 }
 
-// As much of the text as a tag's value holds, in whole characters of UTF-8.
+// The beginning of the text that a tag's value can hold, in whole characters of UTF-8.
 std::string_view first_piece(std::string_view text) {
   if (text.size() <= kLongestValue) return text;
   const auto goes_on = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };

@@ -168,16 +168,16 @@ struct FleetAnswer {
   std::string code, message;  // why fewer were granted
 };
 
-FleetAnswer read_fleet_answer(const net::Element& answer) {
-  FleetAnswer told;
-  for (const net::Element& group : answer.list("fleetInstanceSet")) {
-    for (const net::Element& id : group.list("instanceIds")) told.ids.push_back(id.text);
+FleetAnswer read_fleet_answer(const net::Element& element) {
+  FleetAnswer answer;
+  for (const net::Element& group : element.list("fleetInstanceSet")) {
+    for (const net::Element& id : group.list("instanceIds")) answer.ids.push_back(id.text);
   }
-  for (const net::Element& failure : answer.list("errorSet")) {
-    told.code = failure.value("errorCode");
-    told.message = failure.value("errorMessage");
+  for (const net::Element& failure : element.list("errorSet")) {
+    answer.code = failure.value("errorCode");
+    answer.message = failure.value("errorMessage");
   }
-  return told;
+  return answer;
 }
 
 // The machines of this order that AWS shows; nullopt: none of them, or too few of those that are expected.
@@ -189,14 +189,14 @@ std::optional<FleetAnswer> find_fleet(const AwsContext& context, const LaunchOrd
 }
 
 // Ends machines beyond the number that was asked for, which a service that ignores client tokens has started.
-void end_surplus(const AwsContext& context, const LaunchOrder& order, FleetAnswer& told) {
-  if (const auto there = find_fleet(context, order, told.ids.size() + 1)) told.ids = there->ids;
-  if (told.ids.size() <= order.names.size()) return;
-  std::ranges::sort(told.ids);
-  const auto from = told.ids.begin() + std::ssize(order.names);
-  context.say(fmt::format("ending {} instances that lost replies started in excess", told.ids.end() - from));
-  end_instances(context, {from, told.ids.end()});
-  told.ids.erase(from, told.ids.end());
+void end_surplus(const AwsContext& context, const LaunchOrder& order, FleetAnswer& answer) {
+  if (const auto there = find_fleet(context, order, answer.ids.size() + 1)) answer.ids = there->ids;
+  if (answer.ids.size() <= order.names.size()) return;
+  std::ranges::sort(answer.ids);
+  const auto from = answer.ids.begin() + std::ssize(order.names);
+  context.say(fmt::format("ending {} instances that lost replies started in excess", answer.ids.end() - from));
+  end_instances(context, {from, answer.ids.end()});
+  answer.ids.erase(from, answer.ids.end());
 }
 
 FleetAnswer call_fleet(const AwsContext& context, const LaunchOrder& order, const Fields& fields) {
@@ -207,10 +207,10 @@ FleetAnswer call_fleet(const AwsContext& context, const LaunchOrder& order, cons
   };
   // Fewer than asked for may be all that came, or all that AWS shows so far: the repeated call answers that.
   const auto find = [&] { return find_fleet(context, order, calls > kMostReplies ? 1 : order.names.size()); };
-  FleetAnswer told = call_once(context, call, find);
-  for (const std::string& id : told.ids) context.aws.created(id);
-  if (calls > 1) end_surplus(context, order, told);
-  return told;
+  FleetAnswer answer = call_once(context, call, find);
+  for (const std::string& id : answer.ids) context.aws.created(id);
+  if (calls > 1) end_surplus(context, order, answer);
+  return answer;
 }
 
 // Whether the code says that a resource is unknown which `up` creates just before.
@@ -226,8 +226,8 @@ FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const 
                      const Tags& tags, int least) try {
   GrowingPause pause;
   for (int trial = 0;; ++trial) {
-    FleetAnswer told = call_fleet(context, order, fleet_fields(order, from, pool, tags, least, trial));
-    if (!told.ids.empty() || !may_be_fresh(told.code) || trial + 1 >= kMostFleets) return told;
+    FleetAnswer answer = call_fleet(context, order, fleet_fields(order, from, pool, tags, least, trial));
+    if (!answer.ids.empty() || !may_be_fresh(answer.code) || trial + 1 >= kMostFleets) return answer;
     pause.wait();
   }
 } catch (const net::AwsError& problem) {
@@ -267,17 +267,17 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
   const int wanted = static_cast<int>(order.names.size());
   launched.wanted = wanted;
   for (const Pool& pool : pools) {
-    FleetAnswer told = ask_pool(context, order, from, pool, tags, least);
-    const int got = static_cast<int>(told.ids.size());
-    note(context, launched, {pool, wanted, got, told.code, told.message});
+    FleetAnswer answer = ask_pool(context, order, from, pool, tags, least);
+    const int got = static_cast<int>(answer.ids.size());
+    note(context, launched, {pool, wanted, got, answer.code, answer.message});
     if (got >= least && got > 0) {
       launched.got = got;
-      return told.ids;
+      return answer.ids;
     }
-    if (got > 0) end_instances(context, told.ids);
-    const net::AwsProblem problem = net::problem_of_code(told.code);
-    if (!told.code.empty() && !is_for_the_next_pool(problem)) {
-      throw net::refusal("ec2 CreateFleet", told.code, told.message);
+    if (got > 0) end_instances(context, answer.ids);
+    const net::AwsProblem problem = net::problem_of_code(answer.code);
+    if (!answer.code.empty() && !is_for_the_next_pool(problem)) {
+      throw net::refusal("ec2 CreateFleet", answer.code, answer.message);
     }
   }
   return {};

@@ -45,7 +45,7 @@ std::string boot_script(const ClusterRequest& request, const Account& account, N
 
 void check_request(const ClusterRequest& request, const Account& account) {
   if (request.spec.on == Service::emr) return;
-  // As long as the real values, which are known only later.
+  // Placeholders of the length of the real values, which are known only later.
   const FileSystem system{.id = "fs-0123456789abcdef0"};
   boot_script(request, account, NodeBoot::Role::head, {}, system);
   boot_script(request, account, NodeBoot::Role::worker, "255.255.255.255", system);

@@ -16,7 +16,6 @@ constexpr std::array<std::string_view, 14> kStepNames{
     "head",           "mount-target", "launch-template", "workers",  "names",           "options",     "emr"};
 // Options that can change on an existing cluster; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
-constexpr double kHoursOfADay = 24;
 // GPUs of EC2 below compute capability 8.0, where dtrain's kernels begin.
 constexpr std::array<std::string_view, 6> kOlderGpus{"K80", "M60", "V100", "P100", "T4", "T4g"};
 

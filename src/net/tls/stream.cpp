@@ -87,7 +87,7 @@ struct Stream::Tls {
 
   std::size_t room() const { return BIO_ctrl_get_write_guarantee(SSL_get_wbio(ssl.get())); }
 
-  // 0: OpenSSL wants to be asked again later, or refuses: see after().
+  // Returns the bytes taken; 0 if OpenSSL refuses, since room() is checked before.
   std::size_t write_record(const std::byte* data, std::size_t size) {
     if (++records % records_of_one_key == 0) SSL_key_update(ssl.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
     std::size_t taken = 0;

@@ -37,10 +37,9 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
           config::at_least(1));
   set.add("--mesh-ranks", options.mesh_ranks, "N",
           "number of ranks for measuring how long connecting all of them takes; 0 skips this", config::between(0, 64));
-  set.add(
-      "--by-tcp", options.by_tcp,
-      "use TCP for dtrain's tree, as between machines, instead of Unix sockets: with the encryption that a job has, "
-      "and without it (--plain-data of a job)");
+  set.add("--by-tcp", options.by_tcp,
+          "use TCP for dtrain's tree, as between machines, instead of Unix sockets; measure it encrypted and plain, as "
+          "with --plain-data of a job");
   set.add("--bfloat16", options.rounded, "round values to bfloat16 before dtrain's tree sends them");
 }
 
@@ -276,7 +275,7 @@ void answer(const Contest& contest, Reporter& reporter) {
                               contest.ratio(), contest.best_of_gloo().name, byte_ratio(contest.ranks)));
   if (contest.plain_tree() == nullptr) return;
   reporter.answer(
-      fmt::format("  with encryption it has {:.2f} times the speed of the plain tree", speed_of_encrypted(contest)));
+      fmt::format("  the encrypted tree has {:.2f} times the speed of the plain one", speed_of_encrypted(contest)));
 }
 
 ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet&, Reporter& reporter) {

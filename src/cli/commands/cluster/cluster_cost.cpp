@@ -7,8 +7,6 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr double kHoursOfADay = 24;
-
 struct CostCommand {
   config::ClusterPlace place;
 };
@@ -34,7 +32,7 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
   return Json::object({{"schema", "dtrain.cluster-cost/1"},
                        {"cluster", fleet.name},
                        {"dollars_per_hour", hourly_json(cost)},
-                       {"dollars_per_day", hourly_json({cost.hourly * kHoursOfADay, cost.unpriced})},
+                       {"dollars_per_day", hourly_json({cost.hourly * cluster::kHoursOfADay, cost.unpriced})},
                        {"dollars_so_far", cluster::cost_so_far(fleet)},
                        {"spot", spot_json(spot)},
                        {"emr", fleet.emr ? fleet.emr->id : ""},
@@ -64,7 +62,7 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
   reporter.answer(fmt::format("{} an hour", cost_text(cost)));
   if (cost.hourly > 0) {
     reporter.answer(
-        fmt::format("${:.2f} a day, ${:.2f} so far", cost.hourly * kHoursOfADay, cluster::cost_so_far(fleet)));
+        fmt::format("${:.2f} a day, ${:.2f} so far", cost.hourly * cluster::kHoursOfADay, cluster::cost_so_far(fleet)));
   }
   reporter.note(
       "on-demand prices of us-east-1; spot instances cost less, other regions differ, and disks and traffic cost "

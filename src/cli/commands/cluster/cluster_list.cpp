@@ -8,8 +8,6 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr double kHoursOfADay = 24;
-
 struct ListCommand {
   config::ClusterPlace place;
 };
@@ -38,7 +36,7 @@ std::vector<std::string> types_in(const cluster::Fleet& fleet) {
   return types;
 }
 
-// Of its oldest machine.
+// The age of a cluster is that of its oldest machine.
 double age_in_hours(const cluster::Fleet& fleet) {
   double age = 0;
   for (const cluster::Node& node : fleet.nodes) age = std::max(age, cluster::hours_of(node));
@@ -46,7 +44,8 @@ double age_in_hours(const cluster::Fleet& fleet) {
 }
 
 std::string age_text(double hours) {
-  return hours < 2 * kHoursOfADay ? fmt::format("{:.1f} h", hours) : fmt::format("{:.1f} d", hours / kHoursOfADay);
+  return hours < 2 * cluster::kHoursOfADay ? fmt::format("{:.1f} h", hours)
+                                           : fmt::format("{:.1f} d", hours / cluster::kHoursOfADay);
 }
 
 Json cluster_json(const cluster::Fleet& fleet) {
@@ -62,16 +61,14 @@ Json cluster_json(const cluster::Fleet& fleet) {
                        {"unpriced", unpriced_json(cost)}});
 }
 
-void answer_table(const std::vector<cluster::Fleet>& fleets, Reporter& reporter) {
+void answer_clusters(const std::vector<cluster::Fleet>& fleets, Reporter& reporter) {
   std::vector<std::vector<std::string>> rows{{"NAME", "STATE", "MACHINES", "TYPE", "AGE", "COST AN HOUR"}};
   for (const cluster::Fleet& fleet : fleets) {
     rows.push_back({fleet.name, state_of(fleet), std::to_string(fleet.nodes.size()),
                     fmt::format("{}", fmt::join(types_in(fleet), ",")), age_text(age_in_hours(fleet)),
                     cost_text(cluster::cost_of(fleet))});
   }
-  const std::vector<std::string> lines = aligned(rows);
-  reporter.answer(reporter.paint_answer(Style::heading, lines.front()));
-  for (std::size_t at = 1; at < lines.size(); ++at) reporter.answer(lines[at]);
+  answer_table(rows, reporter);
 }
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
@@ -85,7 +82,7 @@ ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& rep
   } else if (fleets.empty()) {
     reporter.answer(fmt::format("there is no cluster in {}", cloud.aws().region()));
   } else {
-    answer_table(fleets, reporter);
+    answer_clusters(fleets, reporter);
   }
   return ExitCode::ok;
 }

@@ -45,7 +45,7 @@ Json document(const std::string& region, const cluster::Fleet& fleet, const Head
                        {"dollars_so_far", cluster::cost_so_far(fleet)}});
 }
 
-void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Reporter& reporter) {
+void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, Reporter& reporter) {
   const cluster::Cost cost = cluster::cost_of(fleet);
   const std::string so_far = cost.hourly > 0 ? fmt::format(", ${:.2f} so far", cluster::cost_so_far(fleet)) : "";
   reporter.answer(
@@ -63,9 +63,7 @@ void answer_table(const cluster::Fleet& fleet, const HeadLook& look, Reporter& r
                     std::string(enum_name(cluster::kMarketNames, node.market)), node.elastic_status,
                     look.agent_of(node, fleet).text()});
   }
-  const std::vector<std::string> lines = aligned(rows);
-  reporter.answer(reporter.paint_answer(Style::heading, lines.front()));
-  for (std::size_t at = 1; at < lines.size(); ++at) reporter.answer(lines[at]);
+  answer_table(rows, reporter);
 }
 
 ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& reporter) {
@@ -79,7 +77,7 @@ ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& r
   } else if (!fleet.exists()) {
     reporter.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
   } else {
-    answer_table(fleet, look, reporter);
+    answer_cluster(fleet, look, reporter);
   }
   for (const std::string& note : cluster::stopped_notes(fleet, cloud.aws().region())) reporter.warn(note);
   return ExitCode::ok;

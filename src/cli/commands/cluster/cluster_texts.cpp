@@ -22,6 +22,12 @@ std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& ro
   return lines;
 }
 
+void answer_table(const std::vector<std::vector<std::string>>& rows, Reporter& reporter) {
+  const std::vector<std::string> lines = aligned(rows);
+  reporter.answer(reporter.paint_answer(Style::heading, lines.front()));
+  for (std::size_t at = 1; at < lines.size(); ++at) reporter.answer(lines[at]);
+}
+
 Json hourly_json(const cluster::Cost& cost) {
   return cost.hourly == 0 && !cost.unpriced.empty() ? Json() : Json(cost.hourly);
 }
