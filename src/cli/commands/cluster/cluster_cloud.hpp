@@ -48,7 +48,7 @@ void require_consent(bool yes, const std::string& question, Reporter& reporter);
 // Lines with the fields of each row in columns as wide as their longest field.
 std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows);
 // Such lines, the first of them painted as the heading.
-void answer_table(const std::vector<std::vector<std::string>>& rows, Reporter& reporter);
+void answer_rows(const std::vector<std::vector<std::string>>& rows, Reporter& reporter);
 // The dollars an hour; null where no price is known.
 Json hourly_json(const cluster::Cost& cost);
 Json unpriced_json(const cluster::Cost& cost);

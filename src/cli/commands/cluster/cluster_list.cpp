@@ -68,7 +68,7 @@ void answer_clusters(const std::vector<cluster::Fleet>& fleets, Reporter& report
                     fmt::format("{}", fmt::join(types_in(fleet), ",")), age_text(age_in_hours(fleet)),
                     cost_text(cluster::cost_of(fleet))});
   }
-  answer_table(rows, reporter);
+  answer_rows(rows, reporter);
 }
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {

@@ -63,7 +63,7 @@ void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, Reporter&
                     std::string(enum_name(cluster::kMarketNames, node.market)), node.elastic_status,
                     look.agent_of(node, fleet).text()});
   }
-  answer_table(rows, reporter);
+  answer_rows(rows, reporter);
 }
 
 ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& reporter) {

@@ -22,7 +22,7 @@ std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& ro
   return lines;
 }
 
-void answer_table(const std::vector<std::vector<std::string>>& rows, Reporter& reporter) {
+void answer_rows(const std::vector<std::vector<std::string>>& rows, Reporter& reporter) {
   const std::vector<std::string> lines = aligned(rows);
   reporter.answer(reporter.paint_answer(Style::heading, lines.front()));
   for (std::size_t at = 1; at < lines.size(); ++at) reporter.answer(lines[at]);
