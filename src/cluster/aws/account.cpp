@@ -32,7 +32,7 @@ std::string default_vpc(net::AwsCalls& aws) {
   const auto found = aws.query_all(net::kEc2, "DescribeVpcs", filtered({{"isDefault", "true"}}), "vpcSet");
   if (!found.empty()) return found.front().value("vpcId");
   throw UsageError(fmt::format("region {} of this account has no default VPC", aws.region()),
-                   "give --vpc or --subnet, or run: aws ec2 create-default-vpc");
+                   "give setting 'vpc' or setting 'subnet', or run: aws ec2 create-default-vpc");
 }
 
 std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
@@ -57,7 +57,7 @@ std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
   std::vector<Subnet> subnets;
   for (const auto& [zone, subnet] : by_zone) subnets.push_back(subnet);
   if (subnets.empty()) {
-    throw UsageError("the VPC has no subnets", "give --vpc or --subnet with one that has");
+    throw UsageError("the VPC has no subnets", "give setting 'vpc' or setting 'subnet' with one that has");
   }
   return subnets;
 }
@@ -99,10 +99,11 @@ void check_types(const Account& account, const Spec& spec) {
     if (type->second.architecture != "x86_64") {
       throw UsageError(
           fmt::format("{} is of architecture {}, and dtrain runs on x86_64", name, type->second.architecture),
-          "choose another --instance-type");
+          "choose another setting 'instance-type'");
     }
     if (spec.efa && !type->second.efa) {
-      throw UsageError(fmt::format("{} has no EFA", name), "leave --efa out, or choose another --instance-type");
+      throw UsageError(fmt::format("{} has no EFA", name),
+                       "leave setting 'efa' out, or choose another setting 'instance-type'");
     }
   }
 }
@@ -117,7 +118,7 @@ std::string own_source(net::AwsCalls& aws) {
   } catch (const RemoteError&) {  // reported below
   }
   throw RemoteError(fmt::format("{} does not return this machine's public address", kAddressService),
-                    "give --ssh-from with it, such as 203.0.113.7/32");
+                    "give setting 'ssh-from' with it, such as 203.0.113.7/32");
 }
 
 std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types) {

@@ -238,12 +238,12 @@ void add_nodes(const ClusterRequest& request, const Account& account, Json& reso
 
 Json cloud_formation_template(const ClusterRequest& request, const Account& account) {
   if (request.spec.spot == SpotUse::prefer) {
-    throw UsageError("--spot prefer: a CloudFormation template cannot fall back to on-demand instances",
-                     "give --spot only or --spot off, or use dtrain cluster up");
+    throw UsageError("setting 'spot' prefer: a CloudFormation template cannot fall back to on-demand instances",
+                     "give setting 'spot' only or setting 'spot' off, or use dtrain cluster up");
   }
   if (least_workers(request.spec) < request.spec.workers) {
-    throw UsageError("--min-workers: CloudFormation starts all instances of a stack or none",
-                     "leave --min-workers out, or use dtrain cluster up");
+    throw UsageError("setting 'min-workers': CloudFormation starts all instances of a stack or none",
+                     "leave setting 'min-workers' out, or use dtrain cluster up");
   }
   Json resources = Json::object();
   resources["Group"] = security_group(request, account);
@@ -272,7 +272,7 @@ Json cloud_formation_template(const ClusterRequest& request, const Account& acco
   if (count > kMostResources || bytes > kMostBytes) {
     throw UsageError(fmt::format("the template would have {} resources in {} bytes, and CloudFormation takes {} in {}",
                                  count, bytes, kMostResources, kMostBytes),
-                     "use fewer --workers, or dtrain cluster up");
+                     "use fewer setting 'workers', or dtrain cluster up");
   }
   return document;
 }

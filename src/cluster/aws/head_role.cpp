@@ -80,7 +80,7 @@ void refuse_another(const std::string& kind, const std::string& name, const std:
                     const net::Element& there) {
   if (there.value("Path") == path) return;
   throw RemoteError(fmt::format("there is another {} {}, under {}", kind, name, there.value("Path")),
-                    "choose another name for the cluster, or give --elastic-role NAME");
+                    "choose another name for the cluster, or give setting 'elastic-role' NAME");
 }
 
 void call_unless_gone(net::AwsCalls& aws, const std::string& action, Fields fields) {

@@ -31,7 +31,7 @@ std::string id_of(net::AwsCalls& aws, const std::string& image, bool gpus) {
   const auto known =
       std::ranges::find_if(kKnown, [&](const Known& one) { return image == one.image && gpus == one.gpus; });
   if (known == std::end(kKnown)) {
-    throw UsageError(fmt::format("--image {} is neither ubuntu, amazon-linux nor an id", image),
+    throw UsageError(fmt::format("setting 'image' {} is neither ubuntu, amazon-linux nor an id", image),
                      "an id begins with ami-");
   }
   const Json answer = aws.json(net::kSsm, "GetParameter", Json::object({{"Name", known->parameter}}));
@@ -69,7 +69,7 @@ Image find_image(net::AwsCalls& aws, const Spec& spec, bool gpus) {
   image.login = login_of(spec.image, image.name);
   if (image.architecture != "x86_64") {
     throw UsageError(fmt::format("image {} is of architecture {}, and dtrain runs on x86_64", id, image.architecture),
-                     "choose another --image");
+                     "choose another setting 'image'");
   }
   return image;
 }

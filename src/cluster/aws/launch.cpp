@@ -258,7 +258,7 @@ Node launch_head(const AwsContext& context, const LaunchOrder& order, const Head
     }
   }
   throw NoCapacity("no pool has a machine for the head",
-                   "wait, or give more choice: --instance-type A,B, --spot prefer", launched);
+                   "wait, or give more choice: setting 'instance-type' A,B, setting 'spot' prefer", launched);
 }
 
 std::vector<std::string> launch_workers(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from,

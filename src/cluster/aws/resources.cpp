@@ -178,7 +178,7 @@ void import_key(net::AwsCalls& aws, const ClusterRequest& request, const Account
     });
     if (owner != Owner::ours || !is_same_key(there.public_key, account.public_key)) {
       throw RemoteError(fmt::format("key pair {} exists and holds another key than your ~/.ssh/id_*.pub", account.key),
-                        "run the same command again to use another name, or give --key NAME");
+                        "run the same command again to use another name, or give setting 'key' NAME");
     }
   }
   aws.created(account.key);
@@ -203,7 +203,7 @@ void make_placement_group(net::AwsCalls& aws, const ClusterRequest& request, con
     });
     if (owner != Owner::ours) {
       throw RemoteError(fmt::format("placement group {} exists and is not of cluster {}", name, request.name),
-                        "choose another name for the cluster, or leave --placement out");
+                        "choose another name for the cluster, or leave setting 'placement' out");
     }
   }
   aws.created(placement_group_name(request.name));

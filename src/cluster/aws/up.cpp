@@ -61,7 +61,9 @@ class Provisioner {
     if (!make_workers()) {
       give_up(fmt::format("cluster {}: {} of {} workers could be started, and at least {} are required", request_.name,
                           launched_.got, launched_.wanted, least_workers(request_.spec)),
-              "try later, or allow more: --instance-type A,B, --spot prefer, a smaller --min-workers", launched_);
+              "try later, or allow more: setting 'instance-type' A,B, setting 'spot' prefer, a smaller setting "
+              "'min-workers'",
+              launched_);
     }
     make_mount_targets();
     write_down();

@@ -54,7 +54,7 @@ void check_request(const ClusterRequest& request, const Account& account) {
   throw UsageError(
       fmt::format("the options of cluster {} take {} tags of its security group, and EC2 leaves room for {}",
                   request.name, tags, kMostOptionTags),
-      "put what --prepare runs into a file of the shared folder, and give its path");
+      "put what setting 'prepare' runs into a file of the shared folder, and give its path");
 }
 
 }  // namespace dtrain::cluster

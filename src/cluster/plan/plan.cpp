@@ -198,7 +198,7 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
         "lost");
   }
   if (account.key.empty()) {
-    note("no key pair: ssh to the nodes is impossible. Give --key NAME, or make a key with ssh-keygen");
+    note("no key pair: ssh to the nodes is impossible. Give setting 'key' NAME, or make a key with ssh-keygen");
   }
   if (!account.has_users_key) {
     note(fmt::format(
@@ -218,7 +218,7 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
   if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
     note(fmt::format("it runs until `cluster down`, and costs {} a day{}", cost_text(plan.cost, kHoursOfADay),
-                     spec.on == Service::emr ? "" : "; --ttl 12h or --autostop 30m would end it"));
+                     spec.on == Service::emr ? "" : "; setting 'ttl' 12h or setting 'autostop' 30m would end it"));
   }
 }
 

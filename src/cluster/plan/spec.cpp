@@ -43,38 +43,41 @@ int release_number(const std::string& release) {
 void check_emr(const Spec& spec) {
   const auto refuse = [](const std::string& what, const std::string& hint) { throw UsageError(what, hint); };
   if (release_number(spec.release) < kLeastRelease) {
-    refuse(fmt::format("--release '{}' is not EMR {} or later", spec.release, kLeastRelease),
-           "such as --release emr-7.1.0");
+    refuse(fmt::format("setting 'release' '{}' is not EMR {} or later", spec.release, kLeastRelease),
+           "such as setting 'release' emr-7.1.0");
   }
   if (spec.root_gb < kLeastRootGb) {
-    refuse(fmt::format("--root-gb {} is too small for EMR", spec.root_gb), fmt::format("{} or more", kLeastRootGb));
+    refuse(fmt::format("setting 'root-gb' {} is too small for EMR", spec.root_gb),
+           fmt::format("{} or more", kLeastRootGb));
   }
   if (!spec.log_uri.empty() && !spec.log_uri.starts_with("s3://")) {
-    refuse(fmt::format("--log-uri {} is no S3 URI", spec.log_uri), "it begins with s3://");
+    refuse(fmt::format("setting 'log-uri' {} is no S3 URI", spec.log_uri), "it begins with s3://");
   }
   if (!spec.image.empty() && !spec.image.starts_with("ami-")) {
-    refuse(fmt::format("--image {} is no image for EMR", spec.image), "give ami-..., or leave it out");
+    refuse(fmt::format("setting 'image' {} is no image for EMR", spec.image), "give ami-..., or leave it out");
   }
   const SharedKind shared = shared_kind(spec);
   if (shared != SharedKind::none && shared != SharedKind::given_efs) {
-    refuse(fmt::format("--shared {} is not available on EMR", spec.shared), "none or efs:ID");
+    refuse(fmt::format("setting 'shared' {} is not available on EMR", spec.shared), "none or efs:ID");
   }
   if (spec.private_addresses) {
-    refuse("--private is not for EMR, where the subnet decides who has a public address",
-           "give --subnet of a private one");
+    refuse("setting 'private' is not for EMR, where the subnet decides who has a public address",
+           "give setting 'subnet' of a private one");
   }
   if (spec.keep_failed) {
-    refuse("--keep-failed is not for EMR, which ends a node that could not start",
-           "give --log-uri: EMR writes there what failed");
+    refuse("setting 'keep-failed' is not for EMR, which ends a node that could not start",
+           "give setting 'log-uri': EMR writes there what failed");
   }
   if (!spec.elastic_role.empty())
-    refuse("--elastic-role is not for EMR", "--instance-profile sets the rights of its nodes");
-  if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give --workers 1 or more");
-  if (spec.instance_types.size() > 1) refuse("EMR takes one --instance-type", "give one");
+    refuse("setting 'elastic-role' is not for EMR", "setting 'instance-profile' sets the rights of its nodes");
+  if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give setting 'workers' 1 or more");
+  if (spec.instance_types.size() > 1) refuse("EMR takes one type of machines in setting 'instance-type'", "give one");
   if (spec.head_only || spec.placement || spec.efa || spec.spot != SpotUse::off || !spec.prepare.empty() ||
       spec.time_to_live.count() > 0 || spec.autostop.count() > 0 || spec.min_workers) {
-    refuse("--head-only, --placement, --efa, --spot, --prepare, --ttl, --autostop and --min-workers are not for EMR",
-           "leave them out");
+    refuse(
+        "setting 'head-only', setting 'placement', setting 'efa', setting 'spot', setting 'prepare', setting 'ttl', "
+        "setting 'autostop' and setting 'min-workers' are not for EMR",
+        "leave them out");
   }
 }
 
@@ -107,25 +110,31 @@ void check_cluster_name(const std::string& name) {
 
 void check_spec(const Spec& spec) {
   const auto refuse = [](const std::string& what, const std::string& hint) { throw UsageError(what, hint); };
-  if (spec.instance_types.empty()) refuse("no --instance-type is given", "for example --instance-type c5.2xlarge");
-  if (spec.workers > kMostWorkers) refuse(fmt::format("--workers {} is more than {}", spec.workers, kMostWorkers), "");
+  if (spec.instance_types.empty())
+    refuse("no setting 'instance-type' is given", "for example setting 'instance-type' c5.2xlarge");
+  if (spec.workers > kMostWorkers)
+    refuse(fmt::format("setting 'workers' {} is more than {}", spec.workers, kMostWorkers), "");
   if (spec.min_workers && *spec.min_workers > spec.workers) {
-    refuse(fmt::format("--min-workers {} is more than --workers {}", *spec.min_workers, spec.workers), "give fewer");
+    refuse(fmt::format("setting 'min-workers' {} is more than setting 'workers' {}", *spec.min_workers, spec.workers),
+           "give fewer");
   }
   if (spec.workers == 0 && spec.head_only)
-    refuse("a head only and no workers cannot train", "give --workers 1 or more");
+    refuse("a head only and no workers cannot train", "give setting 'workers' 1 or more");
   if (spec.ssh_from != "me" && !is_cidr(spec.ssh_from)) {
-    refuse(fmt::format("--ssh-from {} is no block of addresses", spec.ssh_from), "such as 203.0.113.7/32, or me");
+    refuse(fmt::format("setting 'ssh-from' {} is no block of addresses", spec.ssh_from),
+           "such as 203.0.113.7/32, or me");
   }
   const SharedKind shared = shared_kind(spec);
   if (shared == SharedKind::path && !spec.shared.starts_with('/')) {
-    refuse(fmt::format("--shared {} is neither none, efs, efs:ID nor a folder", spec.shared), "a folder begins with /");
+    refuse(fmt::format("setting 'shared' {} is neither none, efs, efs:ID nor a folder", spec.shared),
+           "a folder begins with /");
   }
   if (shared == SharedKind::given_efs && !spec.shared.starts_with("efs:fs-")) {
-    refuse(fmt::format("--shared {} names no file system", spec.shared), "such as efs:fs-0123456789abcdef0");
+    refuse(fmt::format("setting 'shared' {} names no file system", spec.shared), "such as efs:fs-0123456789abcdef0");
   }
   if (spec.on == Service::emr) check_emr(spec);
-  if (!spec.mount.starts_with('/')) refuse(fmt::format("--mount {} is no folder", spec.mount), "it begins with /");
+  if (!spec.mount.starts_with('/'))
+    refuse(fmt::format("setting 'mount' {} is no folder", spec.mount), "it begins with /");
 }
 
 }  // namespace dtrain::cluster

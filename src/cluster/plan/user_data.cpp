@@ -86,7 +86,7 @@ std::string user_data(const NodeBoot& boot) {
   if (script.size() > kMostUserData) {
     throw UsageError(fmt::format("the user data of cluster {} would be {} bytes, and EC2 takes {}", boot.cluster,
                                  script.size(), kMostUserData),
-                     "put what --prepare runs into a file of the shared folder, and give its path");
+                     "put what setting 'prepare' runs into a file of the shared folder, and give its path");
   }
   return script;
 }

@@ -134,7 +134,7 @@ void Pages::turn(const std::string& token) {
   if (Clock::now() - begin_ < patience_) return;
   throw RemoteError(
       fmt::format("{}: {} pages in {} and no end", call_, tokens_.size(), format_duration(Clock::now() - begin_)),
-      "give a larger --timeout, or check the endpoint (AWS_ENDPOINT_URL)");
+      "give a larger setting 'timeout', or check the endpoint (AWS_ENDPOINT_URL)");
 }
 
 AwsProblem problem_of_code(std::string_view code) { return problem_of(400, code); }

@@ -64,7 +64,8 @@ std::string_view hint_of(AwsProblem problem) {
     case AwsProblem::precondition:
       return "the object was replaced: run the command again";
     case AwsProblem::capacity:
-      return "there are no such machines now: try another zone (--subnet), another --instance-type or market (--spot)";
+      return "there are no such machines now: try another zone (setting 'subnet'), another setting 'instance-type' or "
+             "market (setting 'spot')";
     case AwsProblem::quota:
       return "ask AWS for a higher limit (console: Service Quotas), or use fewer or smaller machines";
     case AwsProblem::credentials:
@@ -74,8 +75,8 @@ std::string_view hint_of(AwsProblem problem) {
     case AwsProblem::in_use:
       return "wait until what uses it is gone, then run the same command again";
     case AwsProblem::guarded:
-      return "switch termination protection off: aws ec2 modify-instance-attribute --no-disable-api-termination "
-             "--instance-id ID; then run the same command again";
+      return "switch termination protection off, then run the same command again: "
+             "aws ec2 modify-instance-attribute --no-disable-api-termination --instance-id ID";
     case AwsProblem::bad_request:
       return "correct the option that the message names";
     case AwsProblem::other:

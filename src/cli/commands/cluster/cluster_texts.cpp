@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/settings.hpp"
 #include "cluster_cloud.hpp"
 
 namespace dtrain::cli {
@@ -73,7 +74,7 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
   for (const cluster::Action& one : plan.actions) {
     actions.push_back(Json::object({{"step", cluster::name_of(one.step)}, {"what", one.what}}));
   }
-  for (const std::string& note : plan.notes) notes.push_back(note);
+  for (const std::string& note : plan.notes) notes.push_back(with_flags(note));
   for (const cluster::Subnet& subnet : account.subnets) zones.push_back(subnet.zone);
   for (const cluster::QuotaNeed& one : plan.quotas) {
     quotas.push_back(Json::object({{"quota", one.quota},

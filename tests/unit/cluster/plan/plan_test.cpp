@@ -195,13 +195,13 @@ TEST(Specs, AreRefusedWithTheOptionThatIsWrong) {
     const char* option;
     std::function<void(Spec&)> spoil;
   };
-  const Wrong table[] = {{"--instance-type", [](Spec& spec) { spec.instance_types.clear(); }},
-                         {"--min-workers", [](Spec& spec) { spec.min_workers = 3; }},
-                         {"--ssh-from", [](Spec& spec) { spec.ssh_from = "my-house"; }},
-                         {"--ssh-from", [](Spec& spec) { spec.ssh_from = "1.2.3.400/32"; }},
-                         {"--shared", [](Spec& spec) { spec.shared = "nfs"; }},
-                         {"--shared", [](Spec& spec) { spec.shared = "efs:vol-1"; }},
-                         {"--mount", [](Spec& spec) { spec.mount = "data"; }}};
+  const Wrong table[] = {{"setting 'instance-type'", [](Spec& spec) { spec.instance_types.clear(); }},
+                         {"setting 'min-workers'", [](Spec& spec) { spec.min_workers = 3; }},
+                         {"setting 'ssh-from'", [](Spec& spec) { spec.ssh_from = "my-house"; }},
+                         {"setting 'ssh-from'", [](Spec& spec) { spec.ssh_from = "1.2.3.400/32"; }},
+                         {"setting 'shared'", [](Spec& spec) { spec.shared = "nfs"; }},
+                         {"setting 'shared'", [](Spec& spec) { spec.shared = "efs:vol-1"; }},
+                         {"setting 'mount'", [](Spec& spec) { spec.mount = "data"; }}};
   for (const Wrong& wrong : table) {
     Spec spec = some_spec();
     check_spec(spec);
