@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "agent/wire.hpp"
+
 using namespace dtrain;
 using namespace std::chrono_literals;
 
@@ -20,12 +22,6 @@ double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-std::string frame(char tag, std::uint64_t worker, const std::string& body) {
-  std::string bytes(1, tag);
-  for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(worker >> shift & 0xff);
-  return bytes + body;
 }
 
 // Agents without processes: each joins, and speaks for one worker.
@@ -38,16 +34,18 @@ class Swarm final : public elastic::AgentLauncher {
   void start(const elastic::HostLine&, const elastic::AgentOrder& join, Failed) override {
     loop_.post([this, join] {
       agents_.push_back(net::connect_channel(loop_, join.address, join.port, join.token, 30s));
-      agents_.back()->listen({[](const std::string&) {}, [](const std::string&) {}});
-      const Json joined = Json::object({{"host", join.host}, {"tree", join.tree}});
-      agents_.back()->send(frame('j', 0, joined.dump()));
+      agents_.back()->listen(
+          {[](const std::string&) {},
+           [](const std::string& why) { fmt::print(stderr, "an agent lost its connection: {}\n", why); }});
+      const elastic::JoinRequest request{.host = join.host, .tree = join.tree};
+      agents_.back()->send(encode(elastic::Tag::join, 0, to_json(request).dump()));
     });
   }
   void beat(std::chrono::milliseconds pause) {
     elastic::Progress progress{.generation = 3, .phase = elastic::Phase::computing, .position = {true, 1, 2, 3}};
     progress.step_seconds = 0.123456789;
     const std::string text = to_json(elastic::FromWorker(progress)).dump();
-    for (std::size_t i = 0; i < agents_.size(); ++i) agents_[i]->send(frame('>', i + 1, text));
+    for (std::size_t i = 0; i < agents_.size(); ++i) agents_[i]->send(encode(elastic::Tag::say, i + 1, text));
     loop_.after(pause, [this, pause] { beat(pause); });
   }
   net::Loop& loop() { return loop_; }
