@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/addresses.hpp>
 
 namespace dtrain::external {
 namespace {
@@ -19,6 +20,7 @@ constexpr std::size_t kChunk = 64 << 10;
 constexpr int kLookMs = 10;  // interval of attempts to reach the program while a caller waits
 constexpr int kStallLookMs = 1000;
 constexpr std::chrono::seconds kStalled{60};
+constexpr std::chrono::hours kForMembers{1 << 16};  // a connection that the program has answered stays
 
 sockaddr_in place_of(const std::string& address, std::uint16_t port) {
   sockaddr_in place{};
@@ -46,7 +48,11 @@ bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == E
 }  // namespace
 
 WaitingPort::WaitingPort(const std::string& address, std::uint16_t behind, std::size_t most)
-    : address_(address), behind_(behind), most_(most), place_(address), thread_([this] { serve(); }) {}
+    : address_(address),
+      behind_(behind),
+      quota_({.most = most, .grace = kForMembers}),
+      place_(address),
+      thread_([this] { serve(); }) {}
 
 WaitingPort::~WaitingPort() {
   place_.end();
@@ -57,7 +63,7 @@ void WaitingPort::serve() {
   bool knocked_in_vain = false;
   while (true) {
     std::vector<pollfd> waits = {{place_.ended(), POLLIN, 0}, {place_.listener(), POLLIN, 0}};
-    const bool full = joints_.size() >= most_;
+    const bool full = quota_.is_full(std::chrono::steady_clock::now());
     if (knocked_in_vain || full) waits[1].events = 0;
     bool holds = false;
     std::vector<Stream*> streams;
@@ -76,14 +82,21 @@ void WaitingPort::serve() {
     for (std::size_t i = 0; i < streams.size(); ++i) {
       if (waits[i + 2].revents != 0 && !move(*streams[i])) streams[i]->ended = true;
     }
-    const auto stalled = std::chrono::steady_clock::now() - kStalled;
-    std::erase_if(joints_, [&](const Joint& joint) {
-      const auto stands = [&](const Stream& stream) { return !stream.held.empty() && stream.since < stalled; };
-      return (joint.there.ended && joint.back.ended) || stands(joint.there) || stands(joint.back);
-    });
+    drop_ended();
     if (waits[1].revents != 0) called_ = true;
     if (!full && (knocked_in_vain || waits[1].revents != 0)) knocked_in_vain = !join_one();
   }
+}
+
+void WaitingPort::drop_ended() {
+  const auto now = std::chrono::steady_clock::now();
+  const auto stands = [&](const Stream& stream) { return !stream.held.empty() && stream.since < now - kStalled; };
+  std::erase_if(joints_, [&](const Joint& joint) {
+    if (joint.back.moved) quota_.spoke(&joint, now);
+    const bool over = (joint.there.ended && joint.back.ended) || stands(joint.there) || stands(joint.back);
+    if (over) quota_.remove(&joint);
+    return over;
+  });
 }
 
 // The caller stays in the listener's queue until the program's port is open.
@@ -93,7 +106,11 @@ bool WaitingPort::join_one() {
   FileDescriptor caller(::accept4(place_.listener(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!caller) return true;
   hurry(caller);
-  joints_.emplace_back(std::move(caller), std::move(program));
+  const std::string from = net::peer_address(caller.get());
+  Joint& joint = joints_.emplace_back(std::move(caller), std::move(program));
+  const auto decision = quota_.add(&joint, from, std::chrono::steady_clock::now());
+  std::erase_if(joints_,
+                [&](const Joint& one) { return &one == decision.displaced || (!decision.admitted && &one == &joint); });
   return true;
 }
 
@@ -104,6 +121,7 @@ bool WaitingPort::move(Stream& stream) {
     stream.held.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     if (got < 0) return would_wait();
     stream.since = std::chrono::steady_clock::now();
+    stream.moved |= got > 0;
     if (got == 0) {
       ::shutdown(stream.to->get(), SHUT_WR);
       return false;

@@ -14,15 +14,16 @@
 #include <thread>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/net/connection_quota.hpp>
 
 #include "own_port.hpp"
 
 namespace dtrain::external {
 
 // Listens on a port of its own at this address, and forwards up to `most` connections at a time to `behind` at the same
-// address, in a thread until it is destroyed. Further callers wait in the listen queue. A connection holds at most 64
-// KiB in each direction, and one that does not read delays itself alone; it is closed when bytes for it wait for a
-// minute.
+// address, in a thread until it is destroyed. Where more come, those that the program has not answered yet are closed
+// first; without such, further callers wait in the listen queue. A connection holds at most 64 KiB in each direction,
+// and one that does not read delays itself alone; it is closed when bytes for it wait for a minute.
 class WaitingPort {
  public:
   WaitingPort(const std::string& address, std::uint16_t behind, std::size_t most);  // throws Error
@@ -38,6 +39,7 @@ class WaitingPort {
     FileDescriptor* to;
     std::string held{};
     bool ended = false;                             // and `to` was shut down
+    bool moved = false;                             // bytes came at any time
     std::chrono::steady_clock::time_point since{};  // the first of `held` came or was last sent
   };
   struct Joint {
@@ -48,12 +50,13 @@ class WaitingPort {
   };
 
   void serve();
-  bool join_one();                   // false: the program has not opened its port yet
+  bool join_one();  // false: the program has not opened its port yet
+  void drop_ended();
   static bool move(Stream& stream);  // false: it broke
 
   const std::string address_;
   const std::uint16_t behind_;
-  const std::size_t most_;
+  net::ConnectionQuota quota_;
   OwnPort place_;
   std::list<Joint> joints_;
   std::atomic<bool> called_ = false;

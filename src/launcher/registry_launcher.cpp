@@ -42,15 +42,22 @@ struct RegistryLauncher::State {
                      .on_close = [this](const std::string& reason) { lose(reason); }});
   }
 
+  // What cannot be read ends the connection: the next start makes another one.
   void hear(const std::string& frame) {
-    const Json answer = Json::parse(frame, "an answer of the cluster's head");
-    const Json* number = answer.find("id");
-    const Json* error = answer.find("error");
-    if (!number) return;
+    std::uint64_t number = 0;
+    std::string said;
+    try {
+      const Json answer = Json::parse(frame, "an answer of the cluster's head");
+      if (!answer.find("id")) return;
+      number = static_cast<std::uint64_t>(answer.at("id").as_integer());
+      if (const Json* error = answer.find("error")) said = error->as_string();
+    } catch (const DataError& error) {
+      return lose(error.what());
+    }
     MutexLock lock(mutex);
-    auto node = waiting.extract(static_cast<std::uint64_t>(number->as_integer()));
+    auto node = waiting.extract(number);
     lock.unlock();
-    if (!node.empty() && error) node.mapped()(error->as_string());
+    if (!node.empty() && !said.empty()) node.mapped()(said);
   }
 
   void lose(const std::string& reason) {

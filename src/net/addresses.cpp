@@ -10,6 +10,8 @@
 
 #include <dtrain/base/releaser.hpp>
 
+#include "server/sockets.hpp"
+
 namespace dtrain::net {
 namespace {
 
@@ -41,6 +43,8 @@ std::vector<std::string> own_addresses() {
   for (const Card& card : cards()) (card.loopback ? loopback : addresses).push_back(card.address);
   return addresses.empty() ? loopback : addresses;
 }
+
+std::string peer_address(int socket) { return peer_name(socket).address; }
 
 std::string card_of(const std::string& address) {
   for (const Card& card : cards()) {

@@ -40,6 +40,9 @@ class Loop {
   std::unique_ptr<State> state_;
 };
 
+// The purpose of control connections. Other ports have other ones: a proof for one purpose is none for another.
+inline constexpr const char* kControlPurpose = "control";
+
 // A proven connection. Members may be called from any thread; destroying the last owner closes it without on_close, and
 // no callback begins after that when it happens on the loop's thread.
 class Channel {
@@ -57,14 +60,21 @@ class Channel {
   virtual std::size_t unsent() const = 0;         // bytes queued here, not yet taken by the kernel
   virtual std::string local_address() const = 0;  // numeric: what the peer really reached; empty for a socketpair
   virtual std::string peer_address() const = 0;   // numeric
+  virtual std::uint16_t peer_port() const = 0;
 };
 
-// Accepts on an ephemeral port of bind_address (numeric). on_channel gets only connections that proved the secret
-// within 10 s. Throws Error when the address cannot be bound.
+struct ListenerOptions {
+  std::uint16_t port = 0;  // 0: any free one
+  std::string purpose = kControlPurpose;
+};
+
+// Accepts on a port of bind_address (numeric). on_channel gets only connections that proved the secret within 10 s. At
+// most 256 others are open at a time; where more come, silent ones are closed first. Throws Error when the address
+// cannot be bound.
 class Listener {
  public:
   Listener(Loop& loop, const std::string& bind_address, std::string secret,
-           std::function<void(std::shared_ptr<Channel>)> on_channel);
+           std::function<void(std::shared_ptr<Channel>)> on_channel, const ListenerOptions& options = {});
   ~Listener();
   Listener(const Listener&) = delete;
   std::string address() const;
@@ -75,9 +85,20 @@ class Listener {
   std::shared_ptr<State> state_;
 };
 
+struct ConnectOptions {
+  std::string purpose = kControlPurpose;
+  bool from_privileged_port = false;  // from a port below 1024, which shows that root connects; IPv4 only
+};
+
 // Blocks. Throws RemoteError if no peer answers and proves the secret within the deadline. `address` is numeric.
 std::shared_ptr<Channel> connect_channel(Loop& loop, const std::string& address, std::uint16_t port,
-                                         const std::string& secret, std::chrono::milliseconds deadline);
+                                         const std::string& secret, std::chrono::milliseconds deadline,
+                                         const ConnectOptions& options = {});
+// Connects, sends one frame, and returns the first one that comes back. Blocks. Throws RemoteError as
+// connect_channel(), and if the peer sends no frame within the deadline.
+std::string ask_channel(const std::string& address, std::uint16_t port, const std::string& secret,
+                        const std::string& question, std::chrono::milliseconds deadline,
+                        const ConnectOptions& options = {});
 // An inherited socket whose other end is trusted (a socketpair with the parent process): frames without proof. Programs
 // that this process executes do not get it.
 std::shared_ptr<Channel> adopt_channel(Loop& loop, FileDescriptor socket);

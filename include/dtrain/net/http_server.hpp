@@ -25,11 +25,14 @@ struct HttpResponse {
 };
 
 struct HttpServerOptions {
-  std::size_t most_body = 64 << 10;         // bytes of a request's body
-  std::size_t most_connections = 256;       // further ones wait in the listen queue
+  std::size_t most_body = 64 << 10;  // bytes of a request's body
+  // Where more come, connections that have sent no whole request are closed first; without such, newcomers wait in the
+  // listen queue, and those of an address that has too many are closed.
+  std::size_t most_connections = 256;
+  std::size_t most_of_address = most_connections;
   bool keep_alive = false;                  // serve the next request of a connection; else close it
   std::chrono::seconds read_deadline{30};   // for a whole request; 0: none
-  std::chrono::seconds write_deadline{30};  // for each piece of a response
+  std::chrono::seconds write_deadline{30};  // for each 256 KiB of a response
   // A connection whose request names a path that does not begin with / and this secret is closed before the body is
   // read. Empty: every path is served.
   std::string path_secret{};

@@ -66,6 +66,9 @@ class Stream {
   enum class Handshake { done, wants_read, wants_write };
   // Goes on with the handshake. `done`: the peer has the secret. Throws RemoteError when it has not.
   Handshake shake_hands();
+  // Whether this end has replied to the peer's first message of the handshake. The accepting end does so only if that
+  // message was made with the secret.
+  bool has_answered() const;
   // Both ends call it after the same byte in each direction: what follows is plain.
   void continue_plain();
 

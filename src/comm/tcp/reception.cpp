@@ -8,13 +8,15 @@
 #include <cerrno>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/addresses.hpp>
 
 namespace dtrain::comm::tcp {
 namespace {
 
-// A caller in good faith proves itself within milliseconds, so with more than so many at once the oldest goes.
+// A caller in good faith proves itself within milliseconds, so with more than so many at once one goes.
 constexpr std::size_t kMostHandshakes = 128;
 // How long a connection of a generation that is not awaited is kept, and how many of them. One that is older than
 // another that was awaited is hardly to come, unless two are begun at the same time.
@@ -65,7 +67,8 @@ Reception::Reception(const std::string& bind_address, const std::string& secret,
       plain_(plain),
       listener_(listen_on(bind_address)),
       address_(address_of(listener_.get())),
-      near_listener_(near ? listen_near(address_) : FileDescriptor()) {
+      near_listener_(near ? listen_near(address_) : FileDescriptor()),
+      quota_({.most = kMostHandshakes}) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -83,9 +86,11 @@ Reception::~Reception() {
 // ---- callers that have proved nothing yet
 
 void Reception::serve() {
-  // poll() overlooks a listener that is none, which is -1.
-  const std::array<int, 2> listeners{listener_.get(), near_listener_.get()};
+  // poll() overlooks a listener that is none, which is -1. The first one in the list is served first, so they take
+  // turns.
+  std::array<int, 2> listeners{listener_.get(), near_listener_.get()};
   while (true) {
+    std::swap(listeners[0], listeners[1]);
     FileDescriptor socket = accept_from(listeners, kTick);
     const int error = errno;
     {
@@ -104,16 +109,23 @@ void Reception::serve() {
 void Reception::admit(FileDescriptor socket) {
   const bool near = is_near(socket.get());
   if (near && !net::is_same_user(socket.get())) return;  // the caller comes again by TCP
+  const std::string address = net::peer_address(socket.get());
   net::Stream stream(std::move(socket), net::Role::accepted, key_, kDataLimits);
   const MutexLock lock(mutex_);
-  if (handshakes_.size() >= kMostHandshakes) ::shutdown(handshakes_.front().stream.socket(), SHUT_RDWR);
   PendingHandshake& pending = handshakes_.emplace_back();
   pending.stream = std::move(stream);
   pending.near = near;
+  const auto now = Clock::now();
+  const auto displaced = quota_.add(&pending, address, now).displaced;
+  if (near) quota_.spoke(&pending, now);  // a process of the same user
+  for (PendingHandshake& other : handshakes_) {
+    if (&other == displaced && !other.done) ::shutdown(other.stream.socket(), SHUT_RDWR);
+  }
   try {
     pending.thread = std::thread([this, &pending] { verify(pending); });
-  } catch (const std::system_error&) {
-    handshakes_.pop_back();  // no thread is free: the caller tries again
+  } catch (const std::system_error&) {  // no thread is free: the caller tries again
+    quota_.remove(&pending);
+    handshakes_.pop_back();
   }
 }
 
@@ -129,6 +141,7 @@ void Reception::verify(PendingHandshake& pending) {
   const bool agrees = caller && caller->plain == (pending.near || plain_);
   if (agrees && !closing_) park(*caller, std::move(pending.stream));
   pending.done = true;
+  quota_.remove(&pending);
 }
 
 // Ends the threads of those who were questioned.

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/net/connection_quota.hpp>
 #include <dtrain/net/stream.hpp>
 
 #include "sockets.hpp"
@@ -95,7 +96,8 @@ class Reception {
   std::uint64_t newest_ DTRAIN_GUARDED_BY(mutex_) = 0;  // awaited so far
   std::multiset<std::uint64_t> awaited_ DTRAIN_GUARDED_BY(mutex_);
   std::map<Key, Parked> parked_ DTRAIN_GUARDED_BY(mutex_);
-  std::list<PendingHandshake> handshakes_ DTRAIN_GUARDED_BY(mutex_);  // oldest first
+  std::list<PendingHandshake> handshakes_ DTRAIN_GUARDED_BY(mutex_);
+  net::ConnectionQuota quota_ DTRAIN_GUARDED_BY(mutex_);  // of those that are not done
   std::thread thread_;
 };
 

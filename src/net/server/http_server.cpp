@@ -6,20 +6,21 @@
 #include <array>
 #include <chrono>
 #include <fstream>
-#include <set>
+#include <map>
 #include <utility>
 
+#include <asio/buffer.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
 #include <asio/read.hpp>
 #include <asio/read_until.hpp>
 #include <asio/steady_timer.hpp>
-#include <asio/streambuf.hpp>
 #include <asio/write.hpp>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/connection_quota.hpp>
 
 #include "loop_state.hpp"
 
@@ -28,6 +29,7 @@ namespace {
 
 using asio::ip::tcp;
 constexpr std::size_t kMostHead = 16 << 10, kPiece = 256 << 10;
+constexpr std::chrono::hours kNever{1 << 16};  // a connection that is being answered stays
 
 constexpr std::string_view kLength = "content-length:";
 
@@ -81,8 +83,13 @@ const char* reason_of(int status) {
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   class Session;
   State(Loop& chosen, Answer answering, const HttpServerOptions& limits)
-      : loop(chosen), options(limits), acceptor(chosen.state().context), answer(std::move(answering)) {}
+      : loop(chosen),
+        options(limits),
+        acceptor(chosen.state().context),
+        answer(std::move(answering)),
+        quota({.most = limits.most_connections, .most_of_address = limits.most_of_address, .grace = kNever}) {}
   void accept_next();
+  void take(tcp::socket socket);
   void leave(const std::shared_ptr<Session>& session);
   void close();
 
@@ -90,7 +97,8 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   const HttpServerOptions options;
   tcp::acceptor acceptor;
   Answer answer;
-  std::set<std::shared_ptr<Session>> sessions;
+  ConnectionQuota quota;
+  std::map<ConnectionQuota::Id, std::shared_ptr<Session>> sessions;
   bool accepting = false;
 };
 
@@ -98,15 +106,11 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 class HttpServer::State::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(const std::shared_ptr<State>& server, tcp::socket socket)
-      : server_(server),
-        options_(server->options),
-        timer_(socket.get_executor()),
-        socket_(std::move(socket)),
-        incoming_(kMostHead + options_.most_body) {}
+      : server_(server), options_(server->options), timer_(socket.get_executor()), socket_(std::move(socket)) {}
 
   void serve() {
     limit(options_.read_deadline);
-    asio::async_read_until(socket_, incoming_, "\r\n\r\n",
+    asio::async_read_until(socket_, asio::dynamic_buffer(incoming_, kMostHead), "\r\n\r\n",
                            [self = shared_from_this()](asio::error_code error, std::size_t size) {
                              if (error) return self->end();
                              self->take_head(size);
@@ -131,14 +135,12 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   }
 
   std::string take(std::size_t size) {
-    std::string text(asio::buffers_begin(incoming_.data()),
-                     asio::buffers_begin(incoming_.data()) + static_cast<long>(size));
-    incoming_.consume(size);
+    std::string text = incoming_.substr(0, size);
+    incoming_.erase(0, size);
     return text;
   }
 
   void take_head(std::size_t size) {
-    if (size > kMostHead) return end();
     const auto head = parse_request_head(take(size), options_.most_body);
     if (!head || !has_secret(head->path, options_.path_secret)) return end();
     asio::error_code error;
@@ -150,7 +152,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
                 .peer_port = peer.port()};
     if (error) return end();
     const std::size_t missing = head->body - std::min(head->body, incoming_.size());
-    asio::async_read(socket_, incoming_, asio::transfer_exactly(missing),
+    asio::async_read(socket_, asio::dynamic_buffer(incoming_), asio::transfer_exactly(missing),
                      [self = shared_from_this(), size = head->body](asio::error_code failed, std::size_t) {
                        if (failed) return self->end();
                        self->request_.body = self->take(size);
@@ -161,6 +163,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   void answer() {
     const auto server = server_.lock();
     if (!server || !server->answer) return end();
+    server->quota.spoke(this, std::chrono::steady_clock::now());
     HttpResponse answer = server->answer(request_);
     std::uint64_t size = answer.body.size();
     if (!answer.file.empty()) {
@@ -199,14 +202,14 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   const HttpServerOptions options_;
   asio::steady_timer timer_;
   tcp::socket socket_;
-  asio::streambuf incoming_;
+  std::string incoming_;  // at most a head, and a body once the head is accepted
   HttpRequest request_;
   std::ifstream file_;
   std::string outgoing_;
 };
 
 void HttpServer::State::accept_next() {
-  if (accepting || !acceptor.is_open() || sessions.size() >= options.most_connections) return;
+  if (accepting || !acceptor.is_open() || quota.is_full(std::chrono::steady_clock::now())) return;
   accepting = true;
   acceptor.async_accept([self = shared_from_this()](asio::error_code error, tcp::socket socket) {
     self->accepting = false;
@@ -214,15 +217,30 @@ void HttpServer::State::accept_next() {
     if (error) {
       return self->loop.after(std::chrono::milliseconds(100), [self] { self->accept_next(); });
     }
-    const auto session = std::make_shared<Session>(self, std::move(socket));
-    self->sessions.insert(session);
-    session->serve();
+    self->take(std::move(socket));
     self->accept_next();
   });
 }
 
+// A socket that is not taken closes with its object.
+void HttpServer::State::take(tcp::socket socket) {
+  asio::error_code error;
+  const std::string address = socket.remote_endpoint(error).address().to_string();
+  if (error) return;
+  const auto session = std::make_shared<Session>(shared_from_this(), std::move(socket));
+  const auto decision = quota.add(session.get(), address, std::chrono::steady_clock::now());
+  if (const auto displaced = sessions.find(decision.displaced); displaced != sessions.end()) {
+    const auto goes = displaced->second;  // its end removes the entry
+    goes->end();
+  }
+  if (!decision.admitted) return;
+  sessions[session.get()] = session;
+  session->serve();
+}
+
 void HttpServer::State::leave(const std::shared_ptr<Session>& session) {
-  sessions.erase(session);
+  quota.remove(session.get());
+  sessions.erase(session.get());
   accept_next();
 }
 
@@ -230,7 +248,7 @@ void HttpServer::State::close() {
   asio::error_code ignored;
   acceptor.close(ignored);
   answer = nullptr;
-  for (const auto& session : std::exchange(sessions, {})) session->end();
+  for (const auto& [id, session] : std::exchange(sessions, {})) session->end();
 }
 
 HttpServer::HttpServer(Loop& loop, const std::string& bind_address, std::uint16_t port, Answer answer,

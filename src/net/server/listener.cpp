@@ -1,10 +1,11 @@
 #include <sys/socket.h>
 
-#include <list>
+#include <map>
 
 #include <asio/post.hpp>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/connection_quota.hpp>
 
 #include "connection.hpp"
 #include "pending_handshake.hpp"
@@ -14,10 +15,9 @@ namespace dtrain::net {
 namespace {
 
 constexpr std::chrono::seconds kProofDeadline{10};
-constexpr std::size_t kMostPending = 64;
-// When all places are taken, one that was held longer goes to the next: a crowd of honest peers is served in turn, and
-// silent ones cannot keep them out.
-constexpr std::chrono::seconds kUndisturbed{1};
+constexpr std::size_t kMostPending = 256;
+// Accepted in one go before others of the loop get their turn.
+constexpr int kAcceptedPerTurn = 64;
 // Between tries when the process has no descriptor left.
 constexpr std::chrono::milliseconds kPause{100};
 
@@ -38,15 +38,15 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     listening_ = FileDescriptor();
     on_channel_ = nullptr;
     const auto pending = std::exchange(pending_, {});
-    for (const auto& connection : pending) connection->give_up();
+    for (const auto& [id, connection] : pending) connection->give_up();
   }
 
   Loop& loop() { return loop_; }
 
  private:
   bool accept_waiting() {
-    while (listening_) {
-      if (pending_.size() >= kMostPending && !make_room()) return pause(kPause);
+    for (int i = 0; i < kAcceptedPerTurn && listening_; ++i) {
+      if (quota_.is_full(std::chrono::steady_clock::now())) return pause(kPause);
       FileDescriptor socket = accept_from(listening_.get());
       if (socket) {
         admit(std::move(socket));
@@ -56,7 +56,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         return true;
       }
     }
-    return false;
+    return bool(listening_);
   }
 
   // Ends this watch and begins another later.
@@ -67,30 +67,39 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     return false;
   }
 
-  bool make_room() {
-    const auto oldest = pending_.front();
-    if (std::chrono::steady_clock::now() - oldest->since() < kUndisturbed) return false;
-    oldest->give_up();
-    return true;
+  void admit(FileDescriptor socket) {
+    const std::string address = peer_name(socket.get()).address;
+    auto connection = std::make_shared<PendingHandshake>(loop_.state(), std::move(socket), key_);
+    PendingHandshake* const id = connection.get();
+    const auto decision = quota_.add(id, address, std::chrono::steady_clock::now());
+    pending_[id] = connection;
+    // The connection is this one's: were this one its, too, neither would end with a loop that stops before them.
+    connection->start(
+        kProofDeadline,
+        [weak = weak_from_this(), id] {
+          if (const auto self = weak.lock()) self->quota_.spoke(id, std::chrono::steady_clock::now());
+        },
+        [weak = weak_from_this(), id](Stream proven) {
+          if (const auto self = weak.lock()) self->finish(id, std::move(proven));
+        });
+    if (const auto displaced = pending_.find(decision.displaced); displaced != pending_.end()) {
+      const auto goes = displaced->second;  // giving up removes the entry
+      goes->give_up();
+    }
   }
 
-  void admit(FileDescriptor socket) {
-    auto connection = std::make_shared<PendingHandshake>(loop_.state(), std::move(socket), key_);
-    pending_.push_back(connection);
-    // The connection is this one's: were this one its, too, neither would end with a loop that stops before them.
-    connection->start(kProofDeadline, [weak = weak_from_this(), key = connection.get()](Stream proven) {
-      const auto self = weak.lock();
-      if (!self) return;
-      self->pending_.remove_if([key](const auto& entry) { return entry.get() == key; });
-      if (proven && self->on_channel_) self->on_channel_(make_channel(self->loop_.state(), std::move(proven)));
-    });
+  void finish(ConnectionQuota::Id id, Stream proven) {
+    quota_.remove(id);
+    pending_.erase(id);
+    if (proven && on_channel_) on_channel_(make_channel(loop_.state(), std::move(proven)));
   }
 
   Loop& loop_;
   FileDescriptor listening_;
   const StreamKey key_;
   std::function<void(std::shared_ptr<Channel>)> on_channel_;
-  std::list<std::shared_ptr<PendingHandshake>> pending_;  // oldest first
+  ConnectionQuota quota_{{.most = kMostPending}};
+  std::map<ConnectionQuota::Id, std::shared_ptr<PendingHandshake>> pending_;
 };
 
 }  // namespace
@@ -101,12 +110,12 @@ struct Listener::State {
 };
 
 Listener::Listener(Loop& loop, const std::string& bind_address, std::string secret,
-                   std::function<void(std::shared_ptr<Channel>)> on_channel)
+                   std::function<void(std::shared_ptr<Channel>)> on_channel, const ListenerOptions& options)
     : state_(std::make_shared<State>()) {
   if (secret.empty()) throw UsageError("the shared secret of a port is empty");
-  FileDescriptor listening = listen_on(bind_address);
+  FileDescriptor listening = listen_on(bind_address, options.port);
   state_->name = local_name(listening.get());
-  auto acceptor = std::make_shared<Acceptor>(loop, std::move(listening), StreamKey{std::move(secret), kControlPurpose},
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(listening), StreamKey{std::move(secret), options.purpose},
                                              std::move(on_channel));
   state_->acceptor = acceptor;
   acceptor->watch();

@@ -16,7 +16,8 @@ PendingHandshake::~PendingHandshake() {
   if (watch_.is_open()) watch_.release();
 }
 
-void PendingHandshake::start(std::chrono::milliseconds deadline, Done done) {
+void PendingHandshake::start(std::chrono::milliseconds deadline, std::function<void()> spoke, Done done) {
+  spoke_ = std::move(spoke);
   done_ = std::move(done);
   timer_.expires_after(deadline);
   timer_.async_wait([self = shared_from_this()](asio::error_code error) {
@@ -34,6 +35,9 @@ void PendingHandshake::go_on() {
     return give_up();
   }
   if (next == Stream::Handshake::done) return finish(std::move(stream_));
+  if (stream_.has_answered()) {
+    if (const auto spoke = std::exchange(spoke_, nullptr)) spoke();
+  }
   const bool reads = next == Stream::Handshake::wants_read;
   watch_.async_wait(reads ? watch_.wait_read : watch_.wait_write,
                     [self = shared_from_this()](asio::error_code error) { error ? self->give_up() : self->go_on(); });
@@ -45,6 +49,7 @@ void PendingHandshake::finish(Stream proven) {
   timer_.cancel();
   if (watch_.is_open()) watch_.release();
   stream_ = Stream();
+  spoke_ = nullptr;
   if (const Done done = std::exchange(done_, nullptr)) done(std::move(proven));
 }
 

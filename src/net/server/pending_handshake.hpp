@@ -14,19 +14,16 @@
 
 namespace dtrain::net {
 
-// The purpose of control connections; other ports of a job have other ones.
-constexpr const char* kControlPurpose = "control";
-
 class PendingHandshake : public std::enable_shared_from_this<PendingHandshake> {
  public:
   using Done = std::function<void(Stream proven)>;  // an empty stream: it failed, and is closed
 
   PendingHandshake(Loop::State& loop, FileDescriptor socket, const StreamKey& key);
   ~PendingHandshake();
-  // `done` comes once, within the deadline.
-  void start(std::chrono::milliseconds deadline, Done done);
+  // `done` comes once, within the deadline; before it, `spoke` once when the peer's first message is one of a peer with
+  // the secret, which may still be a repetition of what somebody else sent.
+  void start(std::chrono::milliseconds deadline, std::function<void()> spoke, Done done);
   void give_up();
-  std::chrono::steady_clock::time_point since() const { return since_; }
 
  private:
   void go_on();
@@ -35,8 +32,8 @@ class PendingHandshake : public std::enable_shared_from_this<PendingHandshake> {
   Stream stream_;
   asio::posix::stream_descriptor watch_;  // lends the stream's socket, released before the stream goes
   asio::steady_timer timer_;
+  std::function<void()> spoke_;
   Done done_;
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace dtrain::net

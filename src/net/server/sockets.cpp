@@ -73,22 +73,26 @@ SocketName name_of(const sockaddr_storage& storage) {
 
 }  // namespace
 
-FileDescriptor listen_on(const std::string& address) {
-  const AddressList list = parse_address(address, 0);
+FileDescriptor listen_on(const std::string& address, std::uint16_t port) {
+  const AddressList list = parse_address(address, port);
   FileDescriptor socket = open_socket(*list);
+  if (socket && port != 0) set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (!socket || ::bind(socket.get(), list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
-    throw Error(fmt::format("cannot listen on {}: {}", address, std::strerror(errno)),
-                "name an address of this machine");
+    const int error = errno;
+    const std::string place = port == 0 ? address : fmt::format("port {} of {}", port, address);
+    throw Error(fmt::format("cannot listen on {}: {}", place, std::strerror(error)), "name an address of this machine");
   }
   return socket;
 }
 
-FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::chrono::milliseconds deadline) {
+FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::chrono::milliseconds deadline,
+                          bool from_privileged_port) {
   const auto until = Clock::now() + deadline;
   const AddressList list = parse_address(address, port);
   FileDescriptor socket = open_socket(*list);
   int error = socket ? 0 : errno;
-  if (socket && ::connect(socket.get(), list->ai_addr, list->ai_addrlen) != 0) error = errno;
+  if (socket && from_privileged_port && ::bindresvport(socket.get(), nullptr) != 0) error = errno;
+  if (socket && error == 0 && ::connect(socket.get(), list->ai_addr, list->ai_addrlen) != 0) error = errno;
   if (error == EINPROGRESS || error == EINTR) error = wait_until_connected(socket.get(), until);
   if (error != 0) {
     throw RemoteError(fmt::format("cannot connect to {} port {}: {}", address, port, std::strerror(error)));

@@ -10,10 +10,11 @@
 
 namespace dtrain::net {
 
-// An ephemeral port. Throws Error.
-FileDescriptor listen_on(const std::string& address);
-// Throws RemoteError: refused, unreachable, no answer before the deadline.
-FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::chrono::milliseconds deadline);
+// Port 0: any free one. Throws Error.
+FileDescriptor listen_on(const std::string& address, std::uint16_t port = 0);
+// Throws RemoteError: refused, unreachable, no answer before the deadline, no port below 1024 to be had.
+FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::chrono::milliseconds deadline,
+                          bool from_privileged_port = false);
 // The next connection that waits, or none. A connection that was reset meanwhile, and a lack of descriptors, are none.
 FileDescriptor accept_from(int listening);
 

@@ -153,6 +153,8 @@ Stream::Handshake Stream::shake_hands() {
   return Handshake::done;
 }
 
+bool Stream::has_answered() const { return tls_ && BIO_number_written(SSL_get_wbio(tls_->ssl.get())) > 0; }
+
 void Stream::continue_plain() {
   DTRAIN_CHECK(tls_ != nullptr && unsent() == 0 && SSL_pending(tls_->ssl.get()) == 0, "bytes are under way");
   tls_.reset();

@@ -118,14 +118,34 @@ TEST_F(WaitingPortTest, ForwardsOnlySoManyConnectionsAtATime) {
   const FileDescriptor program = open_port(behind_);
   WaitingPort narrow(kHere, behind_, 1);
   FileDescriptor first = call(narrow.port());
+  FileDescriptor joined = accept_from(program);
+  say(joined, "1");
+  EXPECT_EQ(hear(first, 1), "1");
   const FileDescriptor second = call(narrow.port());
   say(second, "2");
-  FileDescriptor joined = accept_from(program);
   pollfd another{program.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&another, 1, 200), 0) << "the second came too";
   first = {};
   joined = {};
   EXPECT_EQ(hear(accept_from(program), 1), "2");
+}
+
+TEST_F(WaitingPortTest, ClosesThoseWithoutAnAnswerWhereMoreCome) {
+  const FileDescriptor program = open_port(behind_);
+  WaitingPort narrow(kHere, behind_, 2);
+  const FileDescriptor member = call(narrow.port());
+  const FileDescriptor to_member = accept_from(program);
+  say(to_member, "1");
+  EXPECT_EQ(hear(member, 1), "1");
+  for (int i = 0; i < 20; ++i) {
+    const FileDescriptor stranger = call(narrow.port());
+    accept_from(program);
+    const FileDescriptor next = call(narrow.port());
+    accept_from(program);
+    EXPECT_EQ(hear(stranger, 1), "");
+  }
+  say(member, "2");
+  EXPECT_EQ(hear(to_member, 1), "2");
 }
 
 TEST_F(WaitingPortTest, ACallerThatDoesNotReadDelaysNoOther) {

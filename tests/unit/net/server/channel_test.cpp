@@ -241,5 +241,30 @@ TEST(Loop, StopsAlsoWhenToldBeforeItRuns) {
   loop.run();
 }
 
+TEST(Channel, IsOfOnePurposeAndShowsThePortOfThePeer) {
+  RunningLoop running;
+  Mailbox<ChannelPtr> accepted;
+  const Listener listener(running.loop, "127.0.0.1", "token",
+                          [&](ChannelPtr channel) { accepted.put(std::move(channel)); }, {.purpose = "other"});
+  const bool privileged = ::geteuid() == 0;
+  EXPECT_THROW(connect_channel(running.loop, "127.0.0.1", listener.port(), "token", 10s), RemoteError);
+  const auto ours = connect_channel(running.loop, "127.0.0.1", listener.port(), "token", 10s,
+                                    {.purpose = "other", .from_privileged_port = privileged});
+  EXPECT_EQ(accepted.take()->peer_port() < 1024, privileged);
+}
+
+TEST(AskChannel, BringsTheFirstAnswerOrSaysThatNoneCame) {
+  RunningLoop running;
+  Mailbox<ChannelPtr> accepted;
+  const Listener listener(running.loop, "127.0.0.1", "token", [&](const ChannelPtr& channel) {
+    channel->listen({.on_frame = [channel = channel.get()](const std::string& frame) { channel->send(frame + "!"); },
+                     .on_close = [](const std::string&) {}});
+    accepted.put(channel);
+  });
+  EXPECT_EQ(ask_channel("127.0.0.1", listener.port(), "token", "question", 10s), "question!");
+  const Port silent;
+  EXPECT_THROW(ask_channel("127.0.0.1", silent.listener.port(), "token", "question", 100ms), RemoteError);
+}
+
 }  // namespace
 }  // namespace dtrain::net

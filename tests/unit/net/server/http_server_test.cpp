@@ -1,10 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+
 #include <thread>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/net/http_exchange.hpp>
 #include <dtrain/net/http_server.hpp>
+
+#include "net/running_port.hpp"
+#include "server/sockets.hpp"
 
 namespace dtrain::net {
 namespace {
@@ -58,6 +64,22 @@ TEST_F(HttpServerTest, TakesAMessageAndSaysNo) {
 TEST_F(HttpServerTest, ClosesOnWhoSaysTooMuch) {
   EXPECT_THROW(ask("/", "POST", std::string(100'000, 'x')), RemoteError);
   EXPECT_EQ(ask("/", "POST", "still there").status, 200);
+}
+
+TEST_F(HttpServerTest, ClosesOnAHeadWithoutEnd) {
+  const FileDescriptor stranger = connect_to("127.0.0.1", server_.port(), std::chrono::seconds(10));
+  write_raw(stranger, std::string(1 << 20, 'x'));
+  EXPECT_EQ(read_raw(stranger), "");
+}
+
+TEST_F(HttpServerTest, IsNotFilledUpByStrangersThatSendNoRequest) {
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 400; ++i) {
+    strangers.push_back(connect_to("127.0.0.1", server_.port(), std::chrono::seconds(10)));
+    const std::string_view begin = i % 2 == 0 ? "" : "GET /fi";
+    EXPECT_EQ(::send(strangers.back().get(), begin.data(), begin.size(), MSG_NOSIGNAL), std::ssize(begin));
+  }
+  EXPECT_EQ(ask("/file").status, 200);
 }
 
 }  // namespace

@@ -59,10 +59,14 @@ TEST(Listener, SurvivesAnyBytesBeforeTheProof) {
 
 TEST(Listener, IsNotFilledUpByStrangersThatSayNothing) {
   Port port;
+  const std::size_t before = open_descriptors();
   std::vector<FileDescriptor> strangers;
-  for (int i = 0; i < 150; ++i) strangers.push_back(port.connect_as_stranger());
-  port.connect();
-  port.accepted.take();
+  for (int i = 0; i < 400; ++i) strangers.push_back(port.connect_as_stranger());
+  for (int i = 0; i < 3; ++i) {
+    const auto member = port.connect();
+    port.accepted.take();
+  }
+  EXPECT_LE(open_descriptors(), before + strangers.size() + 300) << "the port keeps at most 256 of them";
 }
 
 TEST(Listener, ServesACrowdThatComesAtOnce) {
