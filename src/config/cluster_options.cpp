@@ -138,8 +138,9 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   set.add("--shared", spec.shared, "WHAT",
           "shared folder of all nodes: none, efs, efs:ID, or a path that the image mounts");
   set.add("--mount", spec.mount, "PATH", "mount point of the shared folder");
-  set.add("--prepare", spec.prepare, "CMD", "shell command that each node runs before it joins").not_from_project =
-      true;
+  set.add("--prepare", spec.prepare, "CMD",
+          "shell command that each node runs before it joins; it stands in user data and tags, so put no secret there")
+      .not_from_project = true;
   set.add("--keep-failed", spec.keep_failed, "keep a node running after its start failed, for inspection");
   bind_access(set, spec);
   bind_emr(set, spec);

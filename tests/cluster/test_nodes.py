@@ -2,6 +2,7 @@
 are tested in test_site.py."""
 
 import hashlib
+import hmac
 import io
 import json
 import os
@@ -18,6 +19,7 @@ from machines import LOGIN, Machines, lab  # noqa: E402
 
 USER_DATA = pathlib.Path(os.environ["DTRAIN"]).parent / "tests/dtrain_user_data"
 SHARED = str(lab.SHARED)
+SECRET = "5ec2e7" + 58 * "0"  # the admission secret of the cluster
 
 
 def bundle_of(program):
@@ -42,7 +44,7 @@ class Site:
         self.head = None
 
     def script(self, **words):
-        told = {"cluster": "demo", "role": "worker", "sha256": self.sha256, "login": LOGIN, "region": "us-east-1",
+        told = {"cluster": "demo", "role": "worker", "admission": SECRET, "sha256": self.sha256, "login": LOGIN, "region": "us-east-1",
                 "shared": "path", "folder": SHARED, "head": self.head.address if self.head else "", **words}
         return subprocess.run([USER_DATA], input=json.dumps(told), capture_output=True, text=True, check=True).stdout
 
@@ -183,21 +185,42 @@ ASK_FOR_TOKEN = """
 ask() { curl -s --max-time 5 "$@"; }
 session=$(ask -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
 document=$(ask -H "X-aws-ec2-metadata-token: $session" http://169.254.169.254/latest/dynamic/instance-identity/document)
-printf '%s' "$document" | python3 -c 'import json, sys
-print(json.dumps({"document": sys.stdin.read(), "key": "09" + "00" * 31}))' >/tmp/claim.$$
-ask -d @/tmp/claim.$$ $PORT "http://$HEAD:7171/join"
+printf '%s' "$document" | python3 -c 'import json, struct, sys
+claim = json.dumps({"document": sys.stdin.read()}).encode()
+sys.stdout.buffer.write(struct.pack("<I", len(claim)) + claim)' >/tmp/claim.$$
+(cat /tmp/claim.$$; sleep 2) | openssl s_client -connect "$HEAD:717" -bind "$HEAD:$PORT" -tls1_3 -quiet -psk "$KEY" \
+  -psk_identity 'dtrain 2 admission' -ciphersuites TLS_AES_128_GCM_SHA256 2>&1 | tr -d '\\0'
 """
 
 
+def ask_for_token(head, *prefix, secret=SECRET, port):
+    """What a program on the head gets that knows the admission secret and the identity document, as every user there does."""
+    key = hmac.digest(secret.encode(), b"dtrain TLS key for admission", "sha256").hex()
+    return head.run("env", f"HEAD={head.address}", f"PORT={port}", f"KEY={key}", *prefix, "sh", "-c", ASK_FOR_TOKEN).stdout
+
+
 def test_a_user_of_a_node_gets_no_token(site):
-    """Whoever runs something on a node has its address and its identity document, and yet no port below 1024."""
+    """A program of any user of a node has its address, its identity document and its user data, but no port below 1024. And
+    a program of root that has not read the user data, as in a container behind a bridge, gets none either."""
     head = site.launch_head()
+    assert "only root of a node" in ask_for_token(head, "runuser", "-u", "nobody", "--", port=0)
+    token = json.loads(head.run("cat", "/opt/dtrain/registry.json").stdout)["token"]
+    assert token in ask_for_token(head, port=700)
+    assert token not in ask_for_token(head, secret="guess", port=701)
 
-    def ask(*prefix, port=""):
-        return head.run("env", f"HEAD={head.address}", f"PORT={port}", *prefix, "sh", "-c", ASK_FOR_TOKEN).stdout
 
-    assert "only root of a node" in ask("runuser", "-u", "nobody", "--")
-    assert '"sealed"' in ask(port="--local-port 700-900")
+def test_a_node_believes_only_a_head_with_the_secret_of_its_cluster(site):
+    """A foreign machine has got the head's address. A node of the cluster finds it, and tells it nothing and obeys nothing."""
+    head = site.launch_head(admission=64 * "f")
+    lost = site.launch("w0001")
+    site.announce(lost)
+    site.machines.wait_for(lambda: "another token" in lost.log(), "the node says that this is not its head")
+    assert set(site.nodes()) == {"head"} and site.ask(ask="list")["waiting"] == []
+    assert lost.run("test", "-e", "/opt/dtrain/registry.json", check=False).returncode != 0
+    report = f"proof {lost.address} prepare 7\nlies\n"
+    posted = lost.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--data-binary", report,
+                      f"http://{head.address}:7171/failure")
+    assert posted.stdout == "403" and site.ask(ask="list")["failures"] == []
 
 
 def test_a_job_runs_on_registered_nodes_with_the_bits_of_one_machine(site):

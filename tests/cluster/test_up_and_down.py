@@ -121,6 +121,8 @@ def test_r20_nodes_are_hardened(cloud, demo):
     run = next(call.form for call in cloud.proxy.calls if call.action == "RunInstances")
     assert data["MetadataOptions"]["HttpTokens"] == "required" == run["MetadataOptions.HttpTokens"]
     assert data["MetadataOptions"]["InstanceMetadataTags"] == "enabled" == run["MetadataOptions.InstanceMetadataTags"]
+    # Answers of the metadata service, such as the user data, do not reach a container behind a bridge.
+    assert str(data["MetadataOptions"]["HttpPutResponseHopLimit"]) == "1" == run["MetadataOptions.HttpPutResponseHopLimit"]
     assert data["InstanceInitiatedShutdownBehavior"] == "terminate" == run["InstanceInitiatedShutdownBehavior"]
     disk = data["BlockDeviceMappings"][0]["Ebs"]
     assert disk["Encrypted"] and disk["DeleteOnTermination"]
@@ -130,6 +132,31 @@ def test_r20_nodes_are_hardened(cloud, demo):
     rules = [(rule["IpProtocol"], rule.get("FromPort"), [source["CidrIp"] for source in rule["IpRanges"]],
               [pair["GroupId"] for pair in rule["UserIdGroupPairs"]]) for rule in group["IpPermissions"]]
     assert sorted(rules) == [("-1", None, [], [group["GroupId"]]), ("tcp", 22, ["127.0.0.1/32"], [])]
+
+
+def test_all_machines_of_a_cluster_have_its_admission_secret(cloud, demo):
+    """Also a new head, and those of a second `up`; another cluster has another one. dtrain prints it nowhere."""
+    def secret_of(name):
+        groups = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": [name]}])
+        return {tag["Key"]: tag["Value"] for tag in groups["SecurityGroups"][0]["Tags"]}["dtrain:admission"]
+
+    def known_to(instance):
+        order = next(line for line in cloud.user_data(instance).splitlines() if line.startswith("node_json="))
+        return json.loads(order.partition("=")[2].strip("'"))["admission"]
+    demo()
+    secret = secret_of("demo")
+    assert len(secret) == 64 and {known_to(instance) for instance in ids(cloud)} == {secret}
+    head = next(node for node in cloud.json("status", "demo")["nodes"] if node["name"] == "head")
+    cloud.ec2.terminate_instances(InstanceIds=[head["instance_id"]])
+    cloud.proxy.on("RunInstances", lambda exchange: exchange.set_form(PrivateIpAddress=None))
+    demo()
+    new = next(node for node in cloud.json("status", "demo")["nodes"] if node["name"] == "head")
+    assert known_to(new["instance_id"]) == secret == secret_of("demo")
+    said = cloud.cluster("status", "demo", "--verbose")
+    assert secret not in said.stdout + said.stderr
+    assert secret not in cloud.cluster("plan", "demo", "-w", 2, "--ami", cloud.image(), "--verbose").stdout
+    cloud.cluster("up", "other", "-w", 1, "--ami", cloud.image(), *UP)
+    assert secret_of("other") != secret
 
 
 def test_r20_the_ssh_rule_follows_ssh_from(cloud, demo):

@@ -1,5 +1,5 @@
-// Prints the user data of a node that standard input describes: {"cluster", "role", "head", "sha256", "login",
-// "region", "shared", "file_system", "mount_target", "folder", "prepare", "prepare_seconds", "boot_seconds",
+// Prints the user data of a node that standard input describes: {"cluster", "role", "head", "admission", "sha256",
+// "login", "region", "shared", "file_system", "mount_target", "folder", "prepare", "prepare_seconds", "boot_seconds",
 // "autostop", "keep_failed"}.
 #include <iostream>
 #include <iterator>
@@ -24,6 +24,7 @@ int main() {
   boot.cluster = word("cluster");
   boot.role = word("role") == "head" ? NodeBoot::Role::head : NodeBoot::Role::worker;
   boot.head_address = word("head");
+  boot.admission = word("admission");
   boot.bundle_sha256 = word("sha256");
   boot.login = word("login");
   boot.region = word("region");

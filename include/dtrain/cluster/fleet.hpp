@@ -24,6 +24,7 @@ inline constexpr const char* kOption = "dtrain:option:";     // on the security 
 inline constexpr const char* kLaunches = "dtrain:launches";  // on the security group: how many launches were finished
 inline constexpr const char* kLastNode = "dtrain:last-node";  // on the security group: the highest worker number so far
 inline constexpr const char* kReplaced = "dtrain:replaced-by";  // on a worker that is to go: the instance that comes
+inline constexpr const char* kAdmission = "dtrain:admission";   // on the security group: the admission secret
 // On the security group: the private address of the head that the launch template gives to nodes.
 inline constexpr const char* kHead = "dtrain:head";
 inline constexpr const char* kStatus = "elastic_worker_status";  // ADD_QUEUED, ADDED, REMOVAL_QUEUED, REMOVED

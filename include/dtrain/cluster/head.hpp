@@ -1,8 +1,9 @@
 // The process on a cluster's head that its nodes register with. It serves the bundle, lists the nodes, forwards
 // requests to nodes, and never calls AWS.
 //
-// HTTP, for machines without the token:  GET /bundle/<sha256>; POST /join with an identity document, answered by
-// the cluster's token, sealed; POST /failure from a node that could not boot.
+// HTTP, for machines that boot: GET /bundle/<sha256>, whose hash they know; POST /failure, from a node that could not.
+// The admission port, for root of machines with the admission secret (cluster/admission.hpp): {"document": the identity
+//   document} -> {"port", "token"} of the channels, or {"error"}.
 // Channels, for clients with the token, {"ask": ...}:
 //   register {"node": NodeFacts}     from a node, which then gets {"facts": ...} at once and whenever they change, and
 //                                    {"start": AgentOrder, "id"}, answered {"started": id, "error"}, and {"power_off"},

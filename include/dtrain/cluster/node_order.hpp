@@ -12,7 +12,8 @@ struct NodeOrder {
   std::string cluster;
   std::string head{};  // numeric address; empty: this node is the head
   std::uint16_t port = 0;
-  std::string bundle{};  // its SHA-256
+  std::string admission{};  // the cluster's admission secret
+  std::string bundle{};     // its SHA-256
   std::string login = "root";
   std::string region{};
   std::string shared_folder{};  // empty: none

@@ -18,7 +18,7 @@ struct NodeFacts {  // reported by the node itself
   int gpus = 0;
 };
 Json to_json(const NodeFacts& facts);
-NodeFacts node_facts_from_json(const Json& json);  // throws DataError
+NodeFacts node_facts_from_json(const Json& json);  // throws DataError, also if no honest node would say so
 
 struct NodeEntry {
   NodeFacts facts;
@@ -31,8 +31,8 @@ struct NodeFailure {
   int exit_code = 0;
   std::chrono::system_clock::time_point at{};
 };
-// Parses the body of a node's report: "ADDRESS STAGE CODE", then its log. nullopt: another text.
-[[nodiscard]] std::optional<NodeFailure> parse_failure(std::string_view text);
+// Parses the body of a node's report: "PROOF ADDRESS STAGE CODE", then its log. nullopt: another text or proof.
+[[nodiscard]] std::optional<NodeFailure> parse_failure(std::string_view text, const std::string& proof);
 
 class Registry {
  public:

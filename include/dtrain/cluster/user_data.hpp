@@ -1,6 +1,6 @@
-// The script of a cluster's machine for its first boot: a POSIX shell script that EC2 passes as user data. Every user
-// of the machine, and every identity that may describe it, can read it, so it holds no secret: a node proves itself by
-// its identity document (cluster/admission.hpp).
+// The script of a cluster's machine for its first boot: a POSIX shell script that EC2 passes as user data. Users of the
+// machine, and identities that may describe it in the account, can read it. Its only secret is the admission secret,
+// which proves nothing alone (cluster/admission.hpp).
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,8 @@ namespace dtrain::cluster {
 // The folder of dtrain on a node, and the port of its head.
 inline constexpr const char* kNodeFolder = "/opt/dtrain";
 inline constexpr std::uint16_t kHeadPort = 7171;
+// The port of the head that admits nodes: below 1024, so that only root of the head can answer there.
+inline constexpr std::uint16_t kAdmissionPort = 717;
 // The limit of EC2, before base64.
 inline constexpr std::size_t kMostUserData = 16 << 10;
 
@@ -33,6 +35,7 @@ struct NodeBoot {
   Role role = Role::worker;
   std::string head_address{};    // numeric, private; empty on the head itself
   bool head_only = false;        // true: the head takes no part in training
+  std::string admission;         // the admission secret of the cluster; lower-case hex
   std::string bundle_sha256;     // of the file that the head serves; lower-case hex
   std::string login = "ubuntu";  // the image's user, who runs the programs; root if the image has no such user
   std::string region;
@@ -43,7 +46,7 @@ struct NodeBoot {
   std::chrono::seconds time_to_live{0};       // after this time the node powers off in any case; 0: never
   std::chrono::seconds autostop{0};           // the node powers off after being idle for this time; 0: never
   bool keep_failed = false;                   // true: a node whose boot failed stays on for inspection
-  // The resolved specification of the whole cluster; spec_in() reads it back. It holds no secret.
+  // The resolved specification of the whole cluster; spec_in() reads it back.
   Json spec{};
 };
 

@@ -14,8 +14,7 @@ struct HttpCall {
   std::vector<std::string> headers{};         // "Name: value"
   std::chrono::milliseconds deadline{1'000};  // for the whole exchange
   std::string body{};
-  bool privileged_port = false;  // call from a port below 1024, which shows that root calls
-  bool stop_on_signal = false;   // SIGINT and SIGTERM end it: Stopped is thrown
+  bool stop_on_signal = false;  // SIGINT and SIGTERM end it: Stopped is thrown
 };
 struct [[nodiscard]] HttpAnswer {
   long status = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/plan.hpp>
 
 #include "head_role.hpp"
@@ -55,7 +56,9 @@ Json joined(const std::string& script) {
 Tags group_tags(const ClusterRequest& request, const Account& account) {
   Tags tags = common_tags(request.name, account);
   tags.merge(option_tags(request.options));
-  tags.insert({{tag::kLaunches, "1"}, {tag::kLastNode, std::to_string(request.spec.workers)}});
+  tags.insert({{tag::kAdmission, request.admission},
+               {tag::kLaunches, "1"},
+               {tag::kLastNode, std::to_string(request.spec.workers)}});
   return tags;
 }
 
@@ -236,7 +239,9 @@ void add_nodes(const ClusterRequest& request, const Account& account, Json& reso
 
 }  // namespace
 
-Json cloud_formation_template(const ClusterRequest& request, const Account& account) {
+Json cloud_formation_template(const ClusterRequest& asked, const Account& account) {
+  ClusterRequest request = asked;
+  request.admission = new_admission_secret();
   if (request.spec.spot == SpotUse::prefer) {
     throw UsageError("setting 'spot' prefer: a CloudFormation template cannot fall back to on-demand instances",
                      "give setting 'spot' only or setting 'spot' off, or use dtrain cluster up");

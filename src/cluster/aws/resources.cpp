@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/admission.hpp>
 
 #include "ec2_fields.hpp"
 #include "wait.hpp"
@@ -117,6 +118,7 @@ void set_tags(net::AwsCalls& aws, const std::vector<std::string>& resources, con
 GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
   Tags tags = common_tags(request.name, account);
   tags.merge(option_tags(request.options));
+  if (request.spec.on != Service::emr) tags[tag::kAdmission] = new_admission_secret();
   const std::string description = description_of_group(request.name);
   const auto make = [&](const std::string& name) {
     Fields fields{{"GroupName", name}, {"GroupDescription", description}, {"VpcId", account.vpc_id}};

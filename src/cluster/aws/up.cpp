@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/change.hpp>
 
 #include "ec2_fields.hpp"
@@ -107,6 +108,17 @@ class Provisioner {
     });
     pieces.push_back([this] { make_security_group(); });
     do_all(pieces);
+    request_.admission = admission_secret();
+  }
+
+  // Every `up` of a cluster takes the secret from its group. A group that an earlier version of dtrain made has none.
+  std::string admission_secret() {
+    Tags& tags = fleet_.group->tags;
+    if (!tags.contains(tag::kAdmission)) {
+      tags[tag::kAdmission] = new_admission_secret();
+      set_tags(context_.aws, {fleet_.group->id}, {{tag::kAdmission, tags[tag::kAdmission]}});
+    }
+    return tags[tag::kAdmission];
   }
 
   void make_security_group() {
@@ -257,7 +269,7 @@ class Provisioner {
   }
 
   const AwsContext& context_;
-  const ClusterRequest& request_;
+  ClusterRequest request_;
   const Account& account_;
   Fleet fleet_;
   Plan plan_;

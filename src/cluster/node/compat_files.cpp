@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/admission.hpp>
 #include <dtrain/net/ssh.hpp>
 
 namespace dtrain::cluster {
@@ -73,6 +77,11 @@ ClusterFacts cluster_facts_from_json(const Json& json) {
                      .launch_template = json.at("launch_template").as_string(),
                      .elastic_tag = json.at("elastic_tag").as_string()};
   for (const Json& address : json.at("workers").as_array()) facts.workers.push_back(address.as_string());
+  // They become lines of /etc/hosts.
+  const auto is_address = [](const std::string& text) { return is_ipv4(text); };
+  if (!is_ipv4(facts.head) || !std::ranges::all_of(facts.workers, is_address)) {
+    throw DataError("the facts of a cluster name an address that is none");
+  }
   return facts;
 }
 

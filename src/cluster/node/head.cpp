@@ -1,7 +1,6 @@
 #include <dtrain/cluster/head.hpp>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,14 +9,13 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/sealed.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/stop.hpp>
-#include <dtrain/net/addresses.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/http_server.hpp>
 #include <dtrain/net/instance_metadata.hpp>
 
+#include "admission_port.hpp"
 #include "head_state.hpp"
 #include "own_registry.hpp"
 
@@ -31,7 +29,8 @@ constexpr auto kSilence = 20s;
 constexpr auto kLongestCheck = 20s;
 constexpr std::size_t kTokenBytes = 32;
 constexpr unsigned kOwnerOnly = 0600;
-constexpr std::uint16_t kFirstUnprivileged = 1024;
+// A node that boots fetches one file at a time.
+constexpr std::size_t kMostHttp = 256, kMostHttpOfAddress = 16;
 constexpr std::string_view kBundlePath = "/bundle/";
 
 // The secret of the cluster, kept in a file so that a restarted head has the same.
@@ -62,9 +61,14 @@ class Head {
       : options_(options),
         state_(own_identity(), options.order),
         token_(token_in(options.folder / "token")),
-        listener_(loop_, net::kAnyAddress, token_, [this](std::shared_ptr<net::Channel> channel) { meet(channel); }),
-        server_(loop_, net::kAnyAddress, options.order.port,
-                [this](const net::HttpRequest& request) { return answer(request); }) {
+        proof_(failure_proof(options.order.admission)),
+        listener_(loop_, state_.own().address, token_,
+                  [this](std::shared_ptr<net::Channel> channel) { meet(channel); }),
+        admission_(loop_, state_.own().address, options.order.admission,
+                   [this](const Json& claim, const std::string& peer) { return join(claim, peer); }),
+        server_(loop_, state_.own().address, options.order.port,
+                [this](const net::HttpRequest& request) { return answer(request); },
+                {.most_connections = kMostHttp, .most_of_address = kMostHttpOfAddress}) {
     const std::string& own = state_.own().address;
     publish_registry(options.folder, options.order.login,
                      {.cluster = options.order.cluster, .address = own, .port = listener_.port(), .token = token_});
@@ -99,7 +103,6 @@ class Head {
 
   net::HttpResponse answer(const net::HttpRequest& request) {
     if (request.method == "GET" && request.path.starts_with(kBundlePath)) return bundle(request.path);
-    if (request.method == "POST" && request.path == "/join") return join(request);
     if (request.method == "POST" && request.path == "/failure") return failure(request);
     return {.status = 404};
   }
@@ -109,33 +112,22 @@ class Head {
     return {.file = options_.folder / "incoming" / (options_.order.bundle + ".tar")};
   }
 
-  net::HttpResponse join(const net::HttpRequest& request) {
-    // The token is for root of a node: any user there can read the identity document and speak from its address.
-    if (::geteuid() == 0 && request.peer_port >= kFirstUnprivileged) {
-      return {.status = 403, .body = "only root of a node may ask, from a port below 1024"};
-    }
-    try {
-      const Json claim = Json::parse(request.body, "a request to join");
-      const auto [admission, is_news] = state_.admit(identity_from(claim.at("document").as_string()), request.peer);
-      if (is_news) note("not admitted: " + admission.reason);
-      if (!admission.admitted) return {.status = 403, .body = admission.reason};
-      const KeyHalf key;
-      const std::string sealed = key.seal(token_, claim.at("key").as_string());
-      return {.body = Json::object(
-                          {{"port", std::int64_t{listener_.port()}}, {"key", key.public_part()}, {"sealed", sealed}})
-                          .dump()};
-    } catch (const DataError& error) {
-      return {.status = 403, .body = error.what()};
-    }
-  }
-
   net::HttpResponse failure(const net::HttpRequest& request) {
-    auto found = parse_failure(request.body);
+    auto found = parse_failure(request.body, proof_);
     if (!found || found->address != request.peer) return {.status = 403};
     found->at = std::chrono::system_clock::now();
     note(fmt::format("{} failed: {} ended with exit code {}", found->address, found->stage, found->exit_code));
     state_.registry().fail(std::move(*found));
     return {};
+  }
+
+  // Admission: for root of a machine that knows the admission secret.
+
+  Json join(const Json& claim, const std::string& peer) {
+    const auto [admission, is_news] = state_.admit(identity_from(claim.at("document").as_string()), peer);
+    if (is_news) note("not admitted: " + admission.reason);
+    if (!admission.admitted) return refused(admission.reason);
+    return Json::object({{"port", std::int64_t{listener_.port()}}, {"token", token_}});
   }
 
   // Sessions.
@@ -182,7 +174,10 @@ class Head {
     return refused(fmt::format("the head does not know '{}'", word));
   }
 
+  // The token is known to the programs of all nodes: it does not say which node speaks.
   void register_node(Session& session, NodeFacts facts) {
+    const Admission admission = state_.may_register(facts.identity, session.channel->peer_address());
+    if (!admission.admitted) return session.channel->send(refused(admission.reason).dump());
     session.address = facts.identity.address;
     note(fmt::format("{} registered: {} ({}, {})", facts.name, session.address, facts.identity.type,
                      facts.identity.zone));
@@ -299,7 +294,7 @@ class Head {
 
   const HeadOptions& options_;
   HeadState state_;
-  const std::string token_;
+  const std::string token_, proof_;
   net::Loop loop_;
   std::map<Key, Session> sessions_;
   std::map<std::int64_t, Start> starts_;
@@ -307,6 +302,7 @@ class Head {
   std::map<std::int64_t, Round> rounds_;
   std::int64_t last_round_ = 0;
   net::Listener listener_;
+  AdmissionPort admission_;
   net::HttpServer server_;
 };
 

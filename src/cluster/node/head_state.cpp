@@ -9,6 +9,9 @@
 namespace dtrain::cluster {
 namespace {
 
+// Instances that wait for their announcement. More than a cluster may have are not written down.
+constexpr std::size_t kMostWaiting = 1000;
+
 std::int64_t seconds_of(Registry::WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
@@ -27,10 +30,14 @@ HeadState::Answer HeadState::admit(const Identity& node, const std::string& peer
   Answer answer{.admission = cluster::admit(node, peer_address, own_, announced_)};
   if (answer.admission.admitted) {
     waiting_.erase(node.instance_id);
-  } else {
+  } else if (waiting_.size() < kMostWaiting || waiting_.contains(node.instance_id)) {
     answer.is_news = std::exchange(waiting_[node.instance_id], answer.admission.reason) != answer.admission.reason;
   }
   return answer;
+}
+
+Admission HeadState::may_register(const Identity& node, const std::string& peer_address) const {
+  return cluster::admit(node, peer_address, own_, announced_);
 }
 
 bool HeadState::register_node(NodeFacts facts, Registry::WallTime now) {

@@ -29,6 +29,8 @@ class HeadState {
   };
   Answer admit(const Identity& node, const std::string& peer_address);
 
+  // The same decision, without a trace: for who has the token already.
+  Admission may_register(const Identity& node, const std::string& peer_address) const;
   // Returns whether the address is new.
   bool register_node(NodeFacts facts, Registry::WallTime now);
   // Takes the instances that a user saw in the account, and forgets nodes that are neither among them nor connected.

@@ -1,7 +1,6 @@
 #include <dtrain/cluster/node.hpp>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <list>
@@ -12,14 +11,14 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
-#include <dtrain/base/sealed.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/checkup.hpp>
 #include <dtrain/cluster/compat_files.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/registry.hpp>
+#include <dtrain/cluster/user_data.hpp>
 #include <dtrain/net/channel.hpp>
-#include <dtrain/net/http_exchange.hpp>
 #include <dtrain/net/instance_metadata.hpp>
 
 #include "agent_start.hpp"
@@ -35,7 +34,7 @@ constexpr auto kTick = 200ms;
 constexpr auto kPause = 2s;  // before the next attempt
 constexpr auto kForGpus = 8s;
 
-struct HeadEndpoint {  // the answer to /join
+struct HeadEndpoint {  // the answer of the admission port
   std::uint16_t port = 0;
   std::string token;
 };
@@ -45,23 +44,25 @@ NodeFacts own_facts(net::InstanceMetadata& metadata) {
                   .gpus = nvidia_device_count()};
   facts.name =
       metadata.find(fmt::format("meta-data/tags/instance/{}", tag::kNode)).value_or(facts.identity.instance_id);
+  if (!is_plain_word(facts.name)) facts.name = facts.identity.instance_id;  // the user has changed the tag
   facts.launch_template = metadata.find("meta-data/tags/instance/aws:ec2launchtemplate:id").value_or("");
   return facts;
 }
 
-HeadEndpoint request_join(const std::string& head, std::uint16_t port, net::InstanceMetadata& metadata) {
-  const KeyHalf key;
-  const Json claim =
-      Json::object({{"document", metadata.get("dynamic/instance-identity/document")}, {"key", key.public_part()}});
-  const net::HttpAnswer answer = net::exchange_http({.url = fmt::format("http://{}:{}/join", head, port),
-                                                     .method = "POST",
-                                                     .deadline = kDeadline,
-                                                     .body = claim.dump(),
-                                                     .privileged_port = ::geteuid() == 0});
-  if (answer.status != 200) throw RemoteError(fmt::format("the head does not admit this node: {}", answer.body));
-  const Json reply = Json::parse(answer.body, "the head's answer");
-  return {static_cast<std::uint16_t>(reply.at("port").as_integer()),
-          key.open(reply.at("sealed").as_string(), reply.at("key").as_string())};
+HeadEndpoint request_join(const NodeOrder& order, const std::string& head, net::InstanceMetadata& metadata) {
+  const Json claim = Json::object({{"document", metadata.get("dynamic/instance-identity/document")}});
+  std::string answer;
+  try {
+    answer = net::ask_channel(head, kAdmissionPort, order.admission, claim.dump(), kDeadline,
+                              {.purpose = kAdmissionPurpose, .from_privileged_port = true});
+  } catch (const RemoteError& error) {
+    throw RemoteError(fmt::format("the head at {}: {}", head, error.what()));
+  }
+  const Json reply = Json::parse(answer, "the head's answer");
+  if (const Json* error = reply.find("error")) {
+    throw RemoteError(fmt::format("the head does not admit this node: {}", error->as_string()));
+  }
+  return {static_cast<std::uint16_t>(reply.at("port").as_integer()), reply.at("token").as_string()};
 }
 
 // One connection to the head, from registration until it is lost. Threads: connect() runs in one of its own before
@@ -107,8 +108,17 @@ class HeadSession {
     loop_.stop();
   }
 
+  // A head that cannot be understood is left, and called again later.
   void hear(const std::string& frame) {
-    const Json message = Json::parse(frame, "a message of the head");
+    try {
+      obey(Json::parse(frame, "a message of the head"));
+    } catch (const DataError& error) {
+      lose(error.what());
+    }
+  }
+
+  void obey(const Json& message) {
+    if (const Json* error = message.find("error")) return lose(error->as_string());
     if (const Json* facts = message.find("facts")) return write_files(cluster_facts_from_json(*facts));
     if (const Json* join = message.find("start")) return start(join->dump(), message.at("id").as_integer());
     if (const Json* round = message.find("check")) return check(round->as_integer());
@@ -201,7 +211,7 @@ void serve_head_once(const NodeOptions& options) {
   net::InstanceMetadata metadata({.url = net::instance_metadata_url(), .deadline = 5s});
   NodeFacts facts = own_facts(metadata);
   const std::string head = options.order.head.empty() ? facts.identity.address : options.order.head;
-  const HeadEndpoint endpoint = request_join(head, options.order.port, metadata);
+  const HeadEndpoint endpoint = request_join(options.order, head, metadata);
   publish_registry(options.folder, options.order.login,
                    {.cluster = options.order.cluster, .address = head, .port = endpoint.port, .token = endpoint.token});
   HeadSession(options, head, std::move(facts)).run(endpoint);

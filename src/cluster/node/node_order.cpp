@@ -9,6 +9,7 @@ NodeOrder read_node_order(const Path& file) {
   return {.cluster = json.at("cluster").as_string(),
           .head = json.at("head").as_string(),
           .port = static_cast<std::uint16_t>(json.at("port").as_integer()),
+          .admission = json.at("admission").as_string(),
           .bundle = json.at("bundle").as_string(),
           .login = json.at("login").as_string(),
           .region = json.at("region").as_string(),

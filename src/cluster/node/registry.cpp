@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/compat_files.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::size_t kMostFailures = 100;
+constexpr std::size_t kMostFailures = 100, kLongestLog = 4 << 10;
+constexpr std::int64_t kMostGpus = 1024;
 
 }  // namespace
 
@@ -27,26 +30,35 @@ Json to_json(const NodeFacts& facts) {
 }
 
 NodeFacts node_facts_from_json(const Json& json) {
-  return {.identity = {.account = json.at("account").as_string(),
-                       .region = json.at("region").as_string(),
-                       .instance_id = json.at("instance_id").as_string(),
-                       .address = json.at("address").as_string(),
-                       .zone = json.at("zone").as_string(),
-                       .type = json.at("type").as_string()},
-          .name = json.at("name").as_string(),
-          .launch_template = json.at("launch_template").as_string(),
-          .gpus = static_cast<int>(json.at("gpus").as_integer())};
+  NodeFacts facts{.identity = {.account = json.at("account").as_string(),
+                               .region = json.at("region").as_string(),
+                               .instance_id = json.at("instance_id").as_string(),
+                               .address = json.at("address").as_string(),
+                               .zone = json.at("zone").as_string(),
+                               .type = json.at("type").as_string()},
+                  .name = json.at("name").as_string(),
+                  .launch_template = json.at("launch_template").as_string()};
+  std::string wrong = why_implausible(facts.identity);
+  if (facts.name.empty() || !is_plain_word(facts.name)) wrong = "its name is none";
+  if (!is_plain_word(facts.launch_template)) wrong = "its launch template is none";
+  const std::int64_t gpus = json.at("gpus").as_integer();
+  if (gpus < 0 || gpus > kMostGpus) wrong = "its number of GPUs is none";
+  if (!wrong.empty()) throw DataError("a node that registers says what no node can: " + wrong);
+  facts.gpus = static_cast<int>(gpus);
+  return facts;
 }
 
-std::optional<NodeFailure> parse_failure(std::string_view text) {
+std::optional<NodeFailure> parse_failure(std::string_view text, const std::string& proof) {
   const std::string_view line = text.substr(0, text.find('\n'));
   const std::vector<std::string> words = split(line, ' ');
-  if (words.size() != 3) return std::nullopt;
-  const auto code = parse_integer(words[2]);
-  if (!code) return std::nullopt;
+  if (words.size() != 4 || !equal_secrets(words[0], proof)) return std::nullopt;
+  const auto code = parse_integer(words[3]);
+  if (!code || !is_ipv4(words[1]) || !is_plain_word(words[2])) return std::nullopt;
   text.remove_prefix(std::min(text.size(), line.size() + 1));
-  return NodeFailure{
-      .address = words[0], .stage = words[1], .log = std::string(text), .exit_code = static_cast<int>(*code)};
+  return NodeFailure{.address = words[1],
+                     .stage = words[2],
+                     .log = std::string(text.substr(0, kLongestLog)),
+                     .exit_code = static_cast<int>(*code)};
 }
 
 void Registry::join(NodeFacts facts, WallTime now) {

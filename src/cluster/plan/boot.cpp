@@ -7,8 +7,8 @@
 namespace dtrain::cluster {
 namespace {
 
-// EC2 allows 50 tags. The group has six others: cluster, owner, name, launches, last node and head.
-constexpr std::size_t kMostOptionTags = 44;
+// EC2 allows 50 tags. The group has seven others: cluster, owner, name, admission, launches, last node and head.
+constexpr std::size_t kMostOptionTags = 43;
 
 SharedFolder shared_folder(const ClusterRequest& request, const std::optional<FileSystem>& system) {
   const SharedKind kind = shared_kind(request.spec);
@@ -31,6 +31,7 @@ std::string boot_script(const ClusterRequest& request, const Account& account, N
                 .role = role,
                 .head_address = head_address,
                 .head_only = request.spec.head_only,
+                .admission = request.admission,
                 .bundle_sha256 = request.bundle_sha256,
                 .login = account.image.login,
                 .region = account.region,
@@ -47,8 +48,10 @@ void check_request(const ClusterRequest& request, const Account& account) {
   if (request.spec.on == Service::emr) return;
   // Placeholders of the length of the real values, which are known only later.
   const FileSystem system{.id = "fs-0123456789abcdef0"};
-  boot_script(request, account, NodeBoot::Role::head, {}, system);
-  boot_script(request, account, NodeBoot::Role::worker, "255.255.255.255", system);
+  ClusterRequest known = request;
+  known.admission = request.bundle_sha256;
+  boot_script(known, account, NodeBoot::Role::head, {}, system);
+  boot_script(known, account, NodeBoot::Role::worker, "255.255.255.255", system);
   const std::size_t tags = option_tags(request.options).size();
   if (tags <= kMostOptionTags) return;
   throw UsageError(

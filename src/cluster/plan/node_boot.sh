@@ -43,7 +43,7 @@ stage() {
 fail() {
   say "$1 failed with exit code $2"
   ( tail -c 4096 "$home/$1.log" >/dev/console ) 2>/dev/null
-  { echo "$address $1 $2"; tail -c 4096 "$home/$1.log"; } >"$home/failure"
+  ( umask 077; { echo "$proof $address $1 $2"; tail -c 4096 "$home/$1.log"; } >"$home/failure" )
   if [ "$role" = worker ]; then
     http POST "http://$head:$port/failure" /dev/null "$home/failure" || say "the head did not take the report"
   fi

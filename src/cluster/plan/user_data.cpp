@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/admission.hpp>
 #include <dtrain/net/ssh.hpp>
 
 #include "node_boot.hpp"
@@ -38,16 +39,16 @@ Json node_order(const NodeBoot& boot) {
                        {"cluster", boot.cluster},
                        {"head", boot.head_address},
                        {"port", kHeadPort},
+                       {"admission", boot.admission},
                        {"bundle", boot.bundle_sha256},
                        {"login", boot.login},
                        {"region", boot.region},
                        {"folder", boot.shared.kind == SharedFolder::Kind::none ? "" : boot.shared.folder}});
 }
 
-void require_hash(const std::string& hash) {
+bool is_hex_of_256_bits(const std::string& text) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  if (hash.size() == kHashDigits && std::ranges::all_of(hash, is_digit)) return;
-  throw UsageError(fmt::format("'{}' is no SHA-256", hash));
+  return text.size() == kHashDigits && std::ranges::all_of(text, is_digit);
 }
 
 std::string assignments(const NodeBoot& boot) {
@@ -60,6 +61,7 @@ std::string assignments(const NodeBoot& boot) {
   give("head_only", yes_or_no(boot.head_only));
   give("head", boot.head_address);
   give("port", std::to_string(kHeadPort));
+  give("proof", failure_proof(boot.admission));
   give("sha256", boot.bundle_sha256);
   give("login", boot.login);
   give("region", boot.region);
@@ -80,7 +82,9 @@ std::string assignments(const NodeBoot& boot) {
 }  // namespace
 
 std::string user_data(const NodeBoot& boot) {
-  require_hash(boot.bundle_sha256);
+  if (!is_hex_of_256_bits(boot.bundle_sha256)) throw UsageError(fmt::format("'{}' is no SHA-256", boot.bundle_sha256));
+  if (!is_hex_of_256_bits(boot.admission))
+    throw UsageError("the cluster's admission secret is not 64 hexadecimal digits");
   std::string script = fmt::format("#!/bin/sh\n# A node of cluster {}, made by dtrain.\n{}{}\n{}{}", boot.cluster,
                                    kSpecLine, boot.spec.dump(), assignments(boot), kNodeBootScript);
   if (script.size() > kMostUserData) {

@@ -22,8 +22,6 @@ HttpAnswer exchange_http(const HttpCall& call, const std::stop_token& cancel) {
                     .whole_timeout = call.deadline,
                     .slowest_rate = 0,
                     .stop_on_signal = call.stop_on_signal,
-                    .fresh = call.privileged_port,
-                    .privileged_port = call.privileged_port,
                     .direct = true,
                     .largest_body = kLongestBody,
                     .cancel = cancel};

@@ -6,6 +6,7 @@ role=worker
 head_only=no
 head=172.31.5.9
 port=7171
+proof=f5a267ab0fdf07fa8caefd19a001fc8a86cd231a5ace9255fb3237630191935b
 sha256=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 login=ubuntu
 region=eu-west-1
@@ -19,7 +20,7 @@ boot_deadline=1800
 time_to_live=0
 autostop=0
 keep_failed=no
-node_json='{"schema":"dtrain.node/1","cluster":"demo","head":"172.31.5.9","port":7171,"bundle":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","login":"ubuntu","region":"eu-west-1","folder":"/myEFSvolume"}'
+node_json='{"schema":"dtrain.node/1","cluster":"demo","head":"172.31.5.9","port":7171,"admission":"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc","bundle":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","login":"ubuntu","region":"eu-west-1","folder":"/myEFSvolume"}'
 # shellcheck shell=sh disable=SC2154
 # The rest is the same on every node; what is given above differs.
 set -u
@@ -65,7 +66,7 @@ stage() {
 fail() {
   say "$1 failed with exit code $2"
   ( tail -c 4096 "$home/$1.log" >/dev/console ) 2>/dev/null
-  { echo "$address $1 $2"; tail -c 4096 "$home/$1.log"; } >"$home/failure"
+  ( umask 077; { echo "$proof $address $1 $2"; tail -c 4096 "$home/$1.log"; } >"$home/failure" )
   if [ "$role" = worker ]; then
     http POST "http://$head:$port/failure" /dev/null "$home/failure" || say "the head did not take the report"
   fi

@@ -32,6 +32,23 @@ TEST(Admission, StaysInTheAccountAndRegion) {
   EXPECT_FALSE(admit(foreign, "10.0.0.2", kHead, {{"i-node", "10.0.0.2"}}).admitted);
 }
 
+TEST(Admission, MakesAnotherSecretForEachCluster) {
+  const std::string one = new_admission_secret();
+  EXPECT_EQ(one.size(), 64u);
+  EXPECT_NE(one, new_admission_secret());
+  EXPECT_EQ(failure_proof(one), failure_proof(one));
+  EXPECT_NE(failure_proof(one), one);
+}
+
+TEST(Admission, IsNotForWhoClaimsWhatNoInstanceIsCalled) {
+  Identity wrong = kNode;
+  wrong.instance_id = "i-node\033[2J";
+  EXPECT_FALSE(admit(wrong, "10.0.0.2", kHead, {{wrong.instance_id, "10.0.0.2"}}).admitted);
+  wrong = kNode;
+  wrong.address = "010.0.0.2";
+  EXPECT_FALSE(admit(wrong, "010.0.0.2", kHead, {{"i-node", "010.0.0.2"}}).admitted);
+}
+
 TEST(Admission, ReadsTheDocumentAsEc2WritesIt) {
   const Identity found = identity_from(R"({"accountId": "111122223333", "region": "us-east-1", "instanceId": "i-node",
       "privateIp": "10.0.0.2", "availabilityZone": "us-east-1a", "instanceType": "c5.large", "kernelId": null})");

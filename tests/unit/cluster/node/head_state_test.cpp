@@ -34,6 +34,22 @@ TEST_F(HeadStateTest, AdmitsAnAnnouncedInstanceAndListsTheReasonUntilThen) {
   EXPECT_TRUE(state.list().at("waiting").as_array().empty());
 }
 
+TEST_F(HeadStateTest, WritesDownAThousandWaitingInstancesAtMost) {
+  int lines = 0;
+  for (int i = 0; i < 3000; ++i)
+    lines += state.admit(identity("i-" + std::to_string(i), "10.0.0.2"), "10.0.0.2").is_news;
+  EXPECT_EQ(lines, 1000);
+  EXPECT_EQ(state.list().at("waiting").as_array().size(), 1000u);
+}
+
+TEST_F(HeadStateTest, RegistersOnlyAnAnnouncedInstanceAtItsOwnAddress) {
+  announce("i-1", "10.0.0.2");
+  EXPECT_TRUE(state.may_register(identity("i-1", "10.0.0.2"), "10.0.0.2").admitted);
+  EXPECT_FALSE(state.may_register(identity("i-1", "10.0.0.2"), "10.0.0.3").admitted) << "another node speaks";
+  EXPECT_FALSE(state.may_register(identity("i-2", "10.0.0.2"), "10.0.0.2").admitted);
+  EXPECT_TRUE(state.may_register(identity("i-head", "10.0.0.1"), "10.0.0.1").admitted);
+}
+
 TEST_F(HeadStateTest, ForgetsALostNodeThatIsNoLongerAnnounced) {
   EXPECT_TRUE(state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "i-1"}, kNow));
   EXPECT_FALSE(state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "i-1"}, kNow));

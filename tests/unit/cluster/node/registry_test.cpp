@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include <dtrain/base/error.hpp>
 #include <dtrain/cluster/compat_files.hpp>
 #include <dtrain/cluster/registry.hpp>
 
@@ -38,13 +41,56 @@ TEST(Registry, ANodeThatComesAgainKeepsItsPlace) {
 
 TEST(Registry, ForgetsAFailureOnceTheNodeCame) {
   Registry registry;
-  registry.fail(*parse_failure("10.0.0.2 prepare 7\nno data\nhere\n"));
+  registry.fail(*parse_failure("proof 10.0.0.2 prepare 7\nno data\nhere\n", "proof"));
   ASSERT_EQ(registry.failures().size(), 1U);
   EXPECT_EQ(registry.failures()[0].exit_code, 7);
   EXPECT_EQ(registry.failures()[0].log, "no data\nhere\n");
   registry.join(node("w0001", "10.0.0.2"), {});
   EXPECT_TRUE(registry.failures().empty());
-  EXPECT_EQ(parse_failure("anything else"), std::nullopt);
+}
+
+TEST(Registry, TakesAReportOnlyFromWhoHasTheUserData) {
+  for (const char* text : {"anything else", "10.0.0.2 prepare 7\n", "prove 10.0.0.2 prepare 7\n",
+                           "proof 10.0.0.2\033[2J prepare 7\n", "proof 10.0.0.2 pre\033[2Jpare 7\n"}) {
+    EXPECT_EQ(parse_failure(text, "proof"), std::nullopt) << text;
+  }
+  const auto long_one = parse_failure("proof 10.0.0.2 prepare 7\n" + std::string(60'000, 'x'), "proof");
+  EXPECT_EQ(long_one->log.size(), 4096u);
+}
+
+TEST(Registry, RefusesFactsThatNoNodeCanReport) {
+  const Json honest = Json::object({{"account", "111122223333"},
+                                    {"region", "us-east-1"},
+                                    {"instance_id", "i-1"},
+                                    {"address", "10.0.0.2"},
+                                    {"zone", "us-east-1a"},
+                                    {"type", "c5.large"},
+                                    {"name", "w0001"},
+                                    {"launch_template", ""},
+                                    {"gpus", 0}});
+  EXPECT_EQ(node_facts_from_json(honest).name, "w0001");
+  const std::pair<const char*, Json> lies[] = {{"address", "10.0.0.2 bank.example\n6.6.6.6"},
+                                               {"address", "10.0.0"},
+                                               {"name", "w1\033[2J"},
+                                               {"instance_id", ""},
+                                               {"launch_template", "$(reboot)"},
+                                               {"type", std::string(200, 'x')},
+                                               {"gpus", -1}};
+  for (const auto& [key, value] : lies) {
+    Json told = honest;
+    told[key] = value;
+    EXPECT_THROW(node_facts_from_json(told), DataError) << key;
+  }
+}
+
+TEST(CompatFiles, AreNotMadeOfWhatIsNoAddress) {
+  ClusterFacts honest;
+  honest.head = "10.0.0.1";
+  honest.workers = {"10.0.0.2"};
+  Json facts = to_json(honest);
+  EXPECT_EQ(cluster_facts_from_json(facts).workers.size(), 1u);
+  facts["workers"] = Json::array({"10.0.0.2\n6.6.6.6 bank.example"});
+  EXPECT_THROW(cluster_facts_from_json(facts), DataError);
 }
 
 TEST(CompatFiles, AreThoseOfTheTemplates) {

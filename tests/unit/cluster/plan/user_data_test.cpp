@@ -15,6 +15,7 @@ namespace {
 NodeBoot example() {
   NodeBoot boot{.cluster = "demo",
                 .head_address = "172.31.5.9",
+                .admission = std::string(64, 'c'),
                 .bundle_sha256 = std::string(64, 'a'),
                 .region = "eu-west-1",
                 .shared = {.kind = SharedFolder::Kind::efs,
@@ -65,8 +66,11 @@ TEST(UserData, HandsOverWhatAPersonWroteByteForByte) {
   EXPECT_EQ(said_by_shell(script), "[" + boot.prepare + "]");
 }
 
-TEST(UserData, HoldsNoSecret) {
+// The failure report travels in clear, so its proof is not the secret.
+TEST(UserData, HoldsNoSecretButThatOfAdmission) {
   const std::string script = user_data(example());
+  const std::size_t order = script.find("node_json=");
+  EXPECT_EQ(script.find(example().admission), script.find(example().admission, order));
   const std::regex secret(
       "AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|aws_secret|PRIVATE KEY|(^|[^0-9a-f])[0-9a-f]{40}([^0-9a-f]|$)");
   EXPECT_FALSE(std::regex_search(script, secret));
@@ -79,6 +83,9 @@ TEST(UserData, IsRefusedWhereItIsTooLong) {
   EXPECT_THROW(user_data(boot), UsageError);
   boot = example();
   boot.bundle_sha256 = "latest";
+  EXPECT_THROW(user_data(boot), UsageError);
+  boot = example();
+  boot.admission = "";
   EXPECT_THROW(user_data(boot), UsageError);
 }
 
