@@ -189,6 +189,8 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         path, _, query = target.partition("?")
         if self.command == "POST" and path == "/token":
             return self.renew_sign_in(json.loads(body))
+        if path == "/federation/credentials" and "role_name=moved" in query:
+            return self.send(b"", 302, [("Location", target.replace("moved", "trainer"))])
         if path == "/federation/credentials":
             return self.give_keys(dict(urllib.parse.parse_qsl(query)))
         self.bucket, _, self.key = urllib.parse.unquote(path[1:]).partition("/")

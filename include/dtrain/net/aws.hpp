@@ -108,7 +108,8 @@ struct AwsRequest {
   std::vector<HttpField> headers{};
   ByteView body{};
   std::string region{};
-  bool sign = true;  // false: for public objects; `path` is then sent as it stands, with its query
+  bool sign = true;               // false: `path` is sent as it stands, with its query
+  bool follow_redirects = false;  // for public objects: what the request carries goes to the new place too
   // False: where no answer came, or one that leaves open whether it happened, the call is not made again.
   bool call_again = true;
   std::string purpose{};  // what errors say was done; empty: method and URL

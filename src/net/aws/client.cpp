@@ -96,7 +96,7 @@ Exchange AwsClient::State::exchange_of(const AwsRequest& request,
                     .connect_timeout = limits.connect_timeout,
                     .stall_timeout = limits.stall_timeout,
                     .slowest_rate = limits.slowest_rate,
-                    .follow_redirects = !request.sign,
+                    .follow_redirects = request.follow_redirects,
                     .stop_on_signal = limits.stop_on_signal,
                     .fresh = !request.call_again,
                     .sink = request.sink};

@@ -3,8 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <dtrain/base/text.hpp>
+
 namespace dtrain::net {
 namespace {
+
+constexpr long kMaxRedirects = 10;
 
 // Distributions keep the trusted certificates in different places and libcurl was built for one of them.
 const char* trusted_certificates() {
@@ -35,6 +39,17 @@ void set_common_options(CURL* curl, bool files) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
   if (const char* path = trusted_certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, path);
+}
+
+void follow_redirects(CURL* curl, const std::string& url) {
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
+  if (!starts_with_ignoring_case(url, "https:")) return;
+#if LIBCURL_VERSION_NUM >= 0x075500
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https");
+#else
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTPS);
+#endif
 }
 
 void set_callbacks(CURL* curl, const CurlCallbacks& callbacks, void* state) {

@@ -17,8 +17,6 @@
 namespace dtrain::net {
 namespace {
 
-constexpr long kMaxRedirects = 10;
-constexpr long kFirstPrivileged = 600, kPrivilegedPorts = 400;  // as rsh and NFS use them
 constexpr long kReceiveBuffer = 256 << 10;
 
 // What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
@@ -108,13 +106,8 @@ void set_limits(CURL* curl, const Exchange& request) {
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
   curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, kReceiveBuffer);
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // parallel connections are wanted
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
+  if (request.follow_redirects) follow_redirects(curl, request.url);
   if (request.direct) curl_easy_setopt(curl, CURLOPT_PROXY, "");
-  if (request.privileged_port) {
-    curl_easy_setopt(curl, CURLOPT_LOCALPORT, kFirstPrivileged);
-    curl_easy_setopt(curl, CURLOPT_LOCALPORTRANGE, kPrivilegedPorts);
-  }
   curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request.fresh ? 1L : 0L);
 }
 

@@ -23,12 +23,11 @@ struct Exchange {
   std::chrono::milliseconds whole_timeout{0};  // 0: only the stall limits it
   std::chrono::seconds stall_timeout{20};
   std::uint64_t slowest_rate = 1024;  // bytes a second, over stall_timeout
-  bool follow_redirects = false;      // only for what is not signed
+  bool follow_redirects = false;      // only for what carries no secret; never from https to http
   bool stop_on_signal = true;
   // Over a new connection: an old one that turns out to be closed makes libcurl send the request a second time.
   bool fresh = false;
-  bool privileged_port = false;  // from a port below 1024; for root
-  bool direct = false;           // past any proxy, for addresses of this machine
+  bool direct = false;  // past any proxy, for addresses of this machine
   std::function<void(const AwsAnswer& head, ByteView piece)>
       sink{};                            // for the body of a 2xx answer; exceptions pass through
   std::size_t largest_body = 64u << 20;  // of an answer that no sink takes; a longer one is a failure

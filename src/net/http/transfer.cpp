@@ -16,7 +16,6 @@
 namespace dtrain::net {
 namespace {
 
-constexpr long kMaxRedirects = 10;
 constexpr long kStallBytesPerSecond = 100;
 
 using Clock = std::chrono::steady_clock;
@@ -130,8 +129,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 void set_limits(CURL* curl, const Download& download) {
   set_common_options(curl, true);
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
+  follow_redirects(curl, download.url);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(download.connect_timeout.count()));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond);

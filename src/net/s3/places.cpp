@@ -64,6 +64,7 @@ AwsRequest ObjectPlaces::request_for(const std::string& url) {
     request.endpoint = url.substr(0, path);
     request.path = path == url.npos ? "/" : url.substr(path);
     request.sign = false;
+    request.follow_redirects = true;
     return request;
   }
   const S3Url object = parse_s3_url(url);

@@ -54,6 +54,14 @@ TEST_F(AwsSso, GivesKeysForAProfileOfTheOldKind) {
   EXPECT_EQ(credentials().session_token, "r of 1");
 }
 
+TEST_F(AwsSso, TakesTheSignInNowhereElse) {
+  write(".aws/config", std::string(kSession) + "[profile other]\nsso_session = corp\nsso_account_id = 1\n" +
+                           "sso_role_name = moved\n");
+  write(kOfSession, token("signed in", "2199-01-01T00:00:00Z"));
+  variables["AWS_PROFILE"] = "other";
+  EXPECT_TRUE(holds(error(), "302")) << error();
+}
+
 TEST_F(AwsSso, MayBeTheSourceOfARole) {
   write(".aws/config", std::string(kSession) + "[profile role]\nrole_arn = arn:x\nsource_profile = work\n");
   write(kOfSession, token("signed in", "2199-01-01T00:00:00Z"));
