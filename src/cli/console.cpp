@@ -13,6 +13,7 @@
 #include <dtrain/base/error_json.hpp>
 
 #include "error_details.hpp"
+#include "printable.hpp"
 #include "settings.hpp"
 
 namespace dtrain::cli {
@@ -59,7 +60,8 @@ int Console::columns() const {
 
 void Console::answer(std::string_view text) {
   progress({});
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  const std::string shown = printable_on(STDOUT_FILENO, text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
   std::fputc('\n', stdout);
 }
 
@@ -130,7 +132,7 @@ std::string Console::paint_note(Style style, std::string_view text) const { retu
 void Console::write_line(std::string_view line) {
   const MutexLock lock(mutex_);
   draw({});
-  std::string whole(line);
+  std::string whole = printable_on(STDERR_FILENO, line);
   whole += '\n';
   std::fwrite(whole.data(), 1, whole.size(), stderr);
 }

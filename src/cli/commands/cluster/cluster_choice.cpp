@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include <dtrain/cluster/user_data.hpp>
 
 #include "cluster_cloud.hpp"
+#include "printable.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -108,7 +110,8 @@ ExitCode run_on_head(const std::string& name, const std::vector<std::string>& gi
   FarProgram program(fleet);
   net::SshCommand command{.shell = line_for_head(given)};
   command.on_output = [](std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    const std::string shown = printable_on(STDOUT_FILENO, text);
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
     std::fflush(stdout);
   };
   command.on_error = [&](std::string_view text) { program.take_error(text); };

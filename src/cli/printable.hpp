@@ -1,0 +1,15 @@
+// Text from elsewhere on a terminal: logs and messages of other machines, tags, file names. A terminal obeys control
+// sequences in what it shows, so they are made visible instead.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dtrain::cli {
+
+// Control characters as "^[" and "\x9b". Line ends, tabs and colours ("\x1b[1;31m") stay.
+std::string printable(std::string_view text);
+// The text as it is, or printable() where the descriptor is a terminal.
+std::string printable_on(int descriptor, std::string_view text);
+
+}  // namespace dtrain::cli
