@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/base/error.hpp>
@@ -14,6 +15,7 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/net/addresses.hpp>
 #include <dtrain/train/report_json.hpp>
 
 #include "agent_link.hpp"
@@ -32,6 +34,12 @@
 namespace dtrain::job {
 namespace {
 
+// NCCL otherwise listens on the first network card that it finds.
+void keep_nccl_to_the_card_of(const std::string& address) {
+  const std::string card = net::card_of(address);
+  if (!card.empty()) ::setenv("NCCL_SOCKET_IFNAME", fmt::format("={}", card).c_str(), 0);
+}
+
 comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const config::TrainOptions& run) {
   const config::JobOptions& job = run.job;
   comm::EndpointOptions options;
@@ -40,6 +48,7 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const confi
   options.transport = job.transport;
   options.plain_data = job.plain_data;
   if (options.transport == comm::Transport::nccl) {
+    keep_nccl_to_the_card_of(me.address);
     options.nccl.library = config::found_nccl(backend::look_for_cuda()).file;
     options.nccl.device = backend::open_accelerator(config::gpu_of_slot(run.compute, me.slot).value());
     options.nccl.any_order = !run.compute.cuda.deterministic;
