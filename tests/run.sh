@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds dtrain and runs its tests: tests/run.sh [--all] [PART...]
-#   quick, the default:  build quickstart lint tidy locks unit cli jobs launch hosts launchers s3 cluster judge bundle package
+#   quick, the default:  build quickstart lint tidy locks unit cli jobs launch hosts strangers launchers s3 cluster judge bundle package
 #   --all adds:          world jobs-all launch-all hosts-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all root
 # A part that fails does not stop the others. The last line is `N passed, N failed` (`, N skipped` where there are any),
 # the exit status 0 only if nothing failed; the full output of each part is in build/test-logs/PART.log.
@@ -13,12 +13,12 @@ cores=$(nproc) || cores=2
 passed=0 failed=0 skipped=0
 
 main() {
-  local group=test parts=(build quickstart lint tidy locks unit cli jobs launch hosts launchers s3 cluster judge bundle package) chosen=() name
+  local group=test parts=(build quickstart lint tidy locks unit cli jobs launch hosts strangers launchers s3 cluster judge bundle package) chosen=() name
   for name in "$@"; do
     case "$name" in
       --all) group=all parts+=(world jobs-all launch-all hosts-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all root) ;;
       -h | --help) sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
-      build | quickstart | lint | tidy | locks | unit | cli | world | jobs | jobs-all | launch | launch-all | hosts | hosts-all | launchers | launchers-all | s3 | cluster | cluster-all | judge | bundle | package | asan | tsan | fuzz | libfuzzer | tidy-all | root)
+      build | quickstart | lint | tidy | locks | unit | cli | world | jobs | jobs-all | launch | launch-all | hosts | hosts-all | strangers | launchers | launchers-all | s3 | cluster | cluster-all | judge | bundle | package | asan | tsan | fuzz | libfuzzer | tidy-all | root)
         chosen+=("$name") ;;
       *) echo "tests/run.sh: unknown part '$name' (--help lists them)" >&2; exit 2 ;;
     esac
@@ -171,6 +171,11 @@ part_hosts() {
 part_hosts-all() {
   need_program
   bash tests/hosts/run.sh "$DTRAIN" --slow
+}
+
+part_strangers() {
+  need_program
+  bash tests/strangers/run.sh "$DTRAIN"
 }
 
 part_launchers() {

@@ -6,33 +6,14 @@ import pathlib
 import socket
 import subprocess
 
-from world import World, eventually
-
-
-def listening_ports(pids: list[int]) -> set[int]:
-    inodes = set()
-    for pid in pids:
-        for link in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                target = os.readlink(link)
-            except OSError:
-                continue
-            if target.startswith("socket:["):
-                inodes.add(target[8:-1])
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in pathlib.Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and fields[9] in inodes:
-                ports.add(int(fields[1].rsplit(":", 1)[1], 16))
-    return ports
+from world import World, eventually, listening_places
 
 
 def test_garbage_on_every_port(world: World):
     """Garbage, silence and half a greeting on every port that the job listens on: it goes on as before."""
     job = world.job().start().wait_running()
     before = job.training()
-    ports = eventually(lambda: listening_ports(world.processes()), "ports are found", job=job)
+    ports = eventually(lambda: {port for _, port in listening_places(world.processes())}, "ports are found", job=job)
     assert len(ports) >= 3, ports
     silent = []
     for port in ports:

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -255,6 +256,29 @@ def children(pid: int) -> list[int]:
         except OSError:
             pass
     return found
+
+
+def listening_places(pids: list[int]) -> set[tuple[str, int]]:
+    """(address, port) of all TCP ports that these processes listen on, each in its own network namespace."""
+    places = set()
+    for pid in pids:
+        inodes = set()
+        for link in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                target = os.readlink(link)
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+        try:
+            lines = pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for fields in map(str.split, lines):
+            if fields[3] == "0A" and fields[9] in inodes:
+                address, port = fields[1].split(":")
+                places.add((socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16)))
+    return places
 
 
 def alive(pid: int) -> bool:
