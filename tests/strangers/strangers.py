@@ -17,6 +17,7 @@ from lab import Host
 
 HERE = pathlib.Path(__file__).resolve().parent
 MOST_RECORDED = 64 << 20
+OTHER_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")  # nobody
 CROWD = (HERE / "crowd.py").read_text()  # machines of the lab do not see this folder
 
 
@@ -119,7 +120,7 @@ def crowd(host: Host, places: list[tuple[str, int]], count: int):
         process.wait()
 
 
-def as_other_user(host: Host, *command, text: str = "", timeout: float = 60) -> subprocess.CompletedProcess:
+def as_other_user(host: Host, *command, timeout: float = 60) -> subprocess.CompletedProcess:
     """The command as user nobody of that machine."""
-    return host.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command, text=text, timeout=timeout,
-                    check=False)
+    return subprocess.run(host.command([*OTHER_USER, *command]), env=host.environment(), timeout=timeout, check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="backslashreplace")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from cluster import Cluster
-from strangers import as_other_user
+from strangers import OTHER_USER, as_other_user
 from world import Job, listening_places
 
 # The kernel gives ports to listeners of the job from this range, so that all their names can be taken before.
@@ -15,10 +15,10 @@ SQUAT = """
 import contextlib, resource, select, socket, sys
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-first, last, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+first, last = int(sys.argv[1]), int(sys.argv[2])
 held = []
 for port in range(first, last + 1):
-    for address in ("127.0.0.1", sys.argv[4]):
+    for address in ("127.0.0.1", sys.argv[3]):
         one = socket.socket(socket.AF_UNIX)
         one.bind(f"\\0dtrain-data {address} {port}")
         one.listen(8)
@@ -82,8 +82,7 @@ def test_a_squatter_gets_no_byte(world: Cluster):
     host = world.lab["h1"]
     host.run("sh", "-c", f"echo {FIRST} {LAST} >/proc/sys/net/ipv4/ip_local_port_range")
     squatter = subprocess.Popen(
-        host.command(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c", SQUAT, FIRST, LAST,
-                      world.folder, host.address]),
+        host.command([*OTHER_USER, sys.executable, "-c", SQUAT, FIRST, LAST, host.address]),
         env=host.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert squatter.stdout.readline() == "squats\n"
     job = local_job(world, hosts=4, epochs=2).start().finish()

@@ -1,14 +1,21 @@
 """Strangers on the network of a job: one listens, one stands between two parties, one is a crowd."""
 
 import json
+import pathlib
+import sys
 import time
 
 from cluster import Cluster
 from strangers import Recording, Relay, crowd, share_left_by_zlib
 from world import eventually, listening_places
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "launch"))
+
+from launches import Launch, PYTHON  # noqa: E402
+
 CROWD = 1000  # connections to each port
-MEASURED = 60  # steps
+MEASURED = 200  # steps
 
 
 def record_job(world: Cluster, name: str, *arguments) -> tuple[Recording, str]:
@@ -55,18 +62,27 @@ def test_a_relay_can_only_end_a_connection(world: Cluster):
         return answer.returncode == 0 and len(json.loads(answer.stdout)["hosts"]) == 2
     assert asks(), "the relay is in no one's way"
     said = relay.sent
-    for at in (200, len(said) - 5):
+    for at in (len(said) // 2 + 100, len(said) - 5):  # in the proof of the token, and in the request
         relay.change = lambda past, piece, at=at: bytes(
             byte ^ (past + i == at) for i, byte in enumerate(piece))
         assert not asks(), f"byte {at} was changed, and nobody saw it"
-    relay.change = lambda past, piece: piece + (said[-40:] if past > 400 else b"")
-    asks()
+    relay.change = lambda past, piece: (said[-40:] if past > 0 else b"") + piece
+    assert not asks(), "an added message was believed"
     relay.change = lambda past, piece: said if past == 0 else b""
     assert not asks(), "a recorded connection was believed"
     relay.close()
     job.wait_steps(5)
     assert job.training() == before
     job.stop()
+
+
+def places_of(world: Cluster, *names: str) -> list[tuple[str, int]]:
+    """What processes of dtrain on these machines listen on, as the network sees it."""
+    places = [(world.lab[name].address, port) for name in names
+              for address, port in listening_places(world.lab[name].processes("dtrain"))
+              if address in ("0.0.0.0", world.lab[name].address)]
+    assert len(places) >= 5, places
+    return sorted(places)
 
 
 def seconds_of_steps(job, steps: int) -> float:
@@ -81,15 +97,31 @@ def test_a_crowd_at_every_port_keeps_no_member_out(world: Cluster):
     world.boot("h1", "h2", "h3", "h4")
     job = world.job(hosts=["h1", "h2"]).start().wait_running()
     alone = seconds_of_steps(job, MEASURED)
-    places = [(world.lab[name].address, port) for name in ("h1", "h2")
-              for address, port in listening_places(world.lab[name].processes("dtrain"))
-              if address in ("0.0.0.0", world.lab[name].address)]
-    assert len(places) >= 5, places
-    with crowd(world.lab["h4"], sorted(places), CROWD):
+    places = places_of(world, "h1", "h2")
+    with crowd(world.lab["h4"], places, CROWD):
         crowded = seconds_of_steps(job, MEASURED)
-        print(f"   {1000 * alone:.1f} ms a step; {1000 * crowded:.1f} ms ({100 * (crowded / alone - 1):+.0f} %) "
-              f"with {CROWD} strangers at each of {len(places)} ports")
         job.hosts_command("add", "h3")
         job.wait_members("h1", "h2", "h3")
         job.wait_steps(5)
+        job.hosts_command("remove", "h3")
+        job.wait_members("h1", "h2")
+    alone = (alone + seconds_of_steps(job, MEASURED)) / 2
+    print(f"   {1000 * alone:.1f} ms a step; {1000 * crowded:.1f} ms ({100 * (crowded / alone - 1):+.0f} %) "
+          f"with {CROWD} strangers at each of {len(places)} ports")
     job.expect_undisturbed_bits()
+
+
+def test_a_crowd_at_the_rendezvous_of_launch_keeps_no_rank_out(world: Cluster):
+    """The same at the ports that dtrain opens for PyTorch and Horovod: the ranks of a program meet there."""
+    world.boot("h1", "h2", "h4")
+    (world.folder / "hosts").write_text("h1\nh2\n")
+    (world.folder / "meet.py").write_text((HERE / "meet.py").read_text())
+    world.jobs.append(job := Launch(
+        world, "job", [PYTHON, world.folder / "meet.py", world.folder],
+        ["-H", world.folder / "hosts", "--framework", "horovod", "--log-dir", world.folder / "logs"]))
+    job.start()
+    eventually(lambda: all((world.folder / f"rank{rank}").exists() for rank in (0, 1)), "both ranks run", job=job)
+    places = places_of(world, "h1", "h2")
+    with crowd(world.lab["h4"], places, CROWD):
+        (world.folder / "go").touch()
+        assert job.wait() == 0, job.said()

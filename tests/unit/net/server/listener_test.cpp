@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <random>
 
@@ -58,10 +59,14 @@ TEST(Listener, SurvivesAnyBytesBeforeTheProof) {
 }
 
 TEST(Listener, IsNotFilledUpByStrangersThatSayNothing) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
   Port port;
   const std::size_t before = open_descriptors();
   std::vector<FileDescriptor> strangers;
-  for (int i = 0; i < 400; ++i) strangers.push_back(port.connect_as_stranger());
+  for (int i = 0; i < 1000; ++i) strangers.push_back(port.connect_as_stranger());
   for (int i = 0; i < 3; ++i) {
     const auto member = port.connect();
     port.accepted.take();
