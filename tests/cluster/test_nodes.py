@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import tarfile
 
@@ -197,6 +198,17 @@ def ask_for_token(head, *prefix, secret=SECRET, port):
     """What a program on the head gets that knows the admission secret and the identity document, as every user there does."""
     key = hmac.digest(secret.encode(), b"dtrain TLS key for admission", "sha256").hex()
     return head.run("env", f"HEAD={head.address}", f"PORT={port}", f"KEY={key}", *prefix, "sh", "-c", ASK_FOR_TOKEN).stdout
+
+
+def test_the_head_listens_on_its_private_address(site):
+    head = site.launch_head()
+    rows = [line.split() for line in head.run("cat", "/proc/net/tcp").stdout.splitlines()[1:]]
+    places = [row[1].split(":") for row in rows if row[3] == "0A"]
+    own = socket.inet_aton(head.address)[::-1].hex().upper()
+    ports = {int(port, 16) for address, port in places if address == own}
+    assert {717, 7171} < ports and len(ports) == 3, places
+    # sshd, and the metadata service of the lab.
+    assert {int(port, 16) for address, port in places if address != own} == {22, 80}, places
 
 
 def test_a_user_of_a_node_gets_no_token(site):

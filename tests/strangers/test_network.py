@@ -77,10 +77,15 @@ def test_a_relay_can_only_end_a_connection(world: Cluster):
 
 
 def places_of(world: Cluster, *names: str) -> list[tuple[str, int]]:
-    """What processes of dtrain on these machines listen on, as the network sees it."""
-    places = [(world.lab[name].address, port) for name in names
-              for address, port in listening_places(world.lab[name].processes("dtrain"))
-              if address in ("0.0.0.0", world.lab[name].address)]
+    """What processes of dtrain on these machines listen on: each at the machine's own address, and the coordinator, on the
+    first machine, at all addresses."""
+    places = set()
+    for name in names:
+        own = world.lab[name].address
+        found = listening_places(world.lab[name].processes("dtrain"))
+        everywhere = [port for address, port in found if address == "0.0.0.0"]
+        assert {address for address, _ in found} <= {own, "0.0.0.0"} and len(everywhere) == (name == names[0]), found
+        places |= {(own, port) for _, port in found}
     assert len(places) >= 5, places
     return sorted(places)
 

@@ -10,6 +10,8 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/net/stream.hpp>
 
+#include "tls/context.hpp"
+
 namespace dtrain::net {
 namespace {
 
@@ -231,6 +233,33 @@ TEST(Stream, RefusesARecordedConnection) {
   ASSERT_GT(::send(sockets.connected.get(), recorded.data(), recorded.size(), 0), 0);
   Stream stream(std::move(sockets.accepted), Role::accepted, kKey);
   EXPECT_THROW(shake_hands(stream, soon()), RemoteError);
+}
+
+// Whether a peer that knows the secret, and would do without an ephemeral exchange, gets a connection.
+bool accepts_groups(const char* groups) {
+  Sockets sockets;
+  const PreSharedKey psk = derive_key(kKey);
+  const SslHandle ssl = make_ssl(Role::connected, psk);
+  SSL_set1_groups_list(ssl.get(), groups);
+  SSL_set_options(ssl.get(), SSL_OP_ALLOW_NO_DHE_KEX);
+  SSL_set_fd(ssl.get(), sockets.connected.get());
+  auto accepted = std::async(std::launch::async, [&] {
+    Stream stream(std::move(sockets.accepted), Role::accepted, kKey);
+    try {
+      shake_hands(stream, soon());
+      return true;
+    } catch (const RemoteError&) {
+      return false;
+    }
+  });
+  SSL_do_handshake(ssl.get());  // blocks
+  return accepted.get();
+}
+
+// So a recording stays closed to those who learn the secret later.
+TEST(Stream, IsNeverMadeWithoutAnEphemeralExchange) {
+  EXPECT_TRUE(accepts_groups("X25519"));
+  EXPECT_FALSE(accepts_groups("P-256"));
 }
 
 TEST(Stream, KnowsTheUserAtTheOtherEndOfAUnixSocket) {
