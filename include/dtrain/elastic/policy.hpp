@@ -50,18 +50,21 @@ struct Policy {
   Duration mesh_timeout{15'000};          // Prepare to the last Meshed
   Duration freeze_timeout{5'000};         // Freeze to the last Frozen
   Duration heartbeat_timeout{3'000};      // silence of a worker that sent Hello
-  Duration leave_timeout{30'000};         // Leave, or Left{done}, to the end of the process
-  Duration stop_timeout{300'000};         // Stop to the end of the last process
-  Duration kill_timeout{15'000};          // KillWorker to WorkerExited, EndHost to HostDown: then the host is lost
-  Duration hold_timeout{600'000};         // below min_workers: then a checkpoint and exit 75
-  bool quorum = false;                    // agents outlive their coordinator: see VoterHosts
+  // A newcomer has nothing to lose, and the others wait for it: its silence in its first generation, until a step.
+  Duration newcomer_timeout() const { return heartbeat_timeout / 3; }
+  Duration leave_timeout{30'000};  // Leave, or Left{done}, to the end of the process
+  Duration stop_timeout{300'000};  // Stop to the end of the last process
+  Duration kill_timeout{15'000};   // KillWorker to WorkerExited, EndHost to HostDown: then the host is lost
+  Duration hold_timeout{600'000};  // below min_workers: then a checkpoint and exit 75
+  bool quorum = false;             // agents outlive their coordinator: see VoterHosts
 
   double hang_factor = 20;
   HangFloors hang_floors;
   Duration quarantine_base{5'000};  // after a host's first failure; doubles with each
   Duration quarantine_cap{600'000};
-  Duration forgive_after{600'000};  // time as a member after which the failures of its host are forgotten
-  double straggler_factor = 1.5;    // times the median compute time of a step
+  Duration forgive_after{600'000};           // time as a member after which the failures of its host are forgotten
+  double straggler_factor = 1.5;             // times the median compute time of a step
+  Duration between_straggler_lines{60'000};  // about one host
 };
 
 struct Say {  // a line for the user

@@ -1,5 +1,6 @@
 // The next generation, from Prepare to its first step.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -186,16 +187,47 @@ std::string why_not_meshed(const Worker& worker, Generation number) {
   return fmt::format("it could not connect to the others: {}", worker.mesh_failure);
 }
 
+// Names each member that did not answer, or else each that reported a failure: failures follow from silence.
+std::string why_no_mesh(const State& state) {
+  const GenerationPlan& change = *state.change;
+  std::vector<std::string> silent, failing;
+  for (const WorkerId id : change.members) {
+    const Worker& worker = state.workers.at(id);
+    const bool answered = worker.meshed == change.number;
+    if (answered && worker.mesh_failure.empty()) continue;
+    (answered ? failing : silent)
+        .push_back(fmt::format("{}: {}", name_of(worker), why_not_meshed(worker, change.number)));
+  }
+  return fmt::format("{}", fmt::join(silent.empty() ? failing : silent, "; "));
+}
+
+// While others train, they do not begin to wait for a newcomer that may be lost.
+bool newcomers_answer(const DecisionContext& context) {
+  const State& state = context.state;
+  if (!state.current || state.freezing) return true;
+  return std::ranges::all_of(state.change->members, [&](WorkerId id) {
+    const Worker& worker = state.workers.at(id);
+    return is_member(worker) || newcomer_answers(context, worker);
+  });
+}
+
+// Agents may have been lost since the change was begun. Each phase of a change needs a quorum of those that are left,
+// and takes the tie-breaker when only half of them are.
+void continue_change(DecisionContext& context) {
+  const State& state = context.state;
+  if (!state.change->committed) {
+    if (has_quorum(context)) commit_when_known(context);
+  } else if (state.change->boundary == Boundary::epoch && any_member_is_drained(state)) {
+    begin_freeze(context, "a host is drained", std::nullopt);
+  }
+}
+
 }  // namespace
 
 void consider_change(DecisionContext& context) {
   State& state = context.state;
   if (state.ending || state.edits == 0) return;
-  if (state.change) {
-    const bool waits_for_epoch = state.change->committed && state.change->boundary == Boundary::epoch;
-    if (waits_for_epoch && any_member_is_drained(state)) begin_freeze(context, "a host is drained", std::nullopt);
-    return;
-  }
+  if (state.change) return continue_change(context);
   if (context.now < state.not_before) return;
   if (state.freezing && state.fruitless > state.policy.fruitless_limit) {
     return begin_stop(context, "the job keeps failing without getting any further", ExitCode::no_progress);
@@ -226,7 +258,8 @@ void on_meshed(DecisionContext& context, Worker& worker, const Meshed& meshed) {
 
 void commit_when_known(DecisionContext& context) {
   const auto& change = context.state.change;
-  if (change && !change->committed && change->awaited == 0 && change_is_known(context.state)) commit_change(context);
+  if (!change || change->committed || change->awaited > 0 || !change_is_known(context.state)) return;
+  if (newcomers_answer(context)) commit_change(context);
 }
 
 void mesh_failed(DecisionContext& context) {
@@ -234,9 +267,23 @@ void mesh_failed(DecisionContext& context) {
   const Generation number = state.change->number;
   ++state.mesh_attempts;
   const std::vector<WorkerId> blamed = whom_to_blame(context);
-  abandon_change(context, "not everybody could connect to everybody");
+  abandon_change(context, why_no_mesh(state));
   for (const WorkerId id : blamed) {
     if (const Worker* worker = context.find(id)) lose_worker(context, id, {.reason = why_not_meshed(*worker, number)});
+  }
+}
+
+void change_is_late(DecisionContext& context) {
+  const State& state = context.state;
+  if (!has_quorum(context)) return abandon_change(context, why_no_quorum(state));
+  if (state.change->awaited == 0) return abandon_change(context, "too few agents confirmed that they know of it");
+  mesh_failed(context);
+}
+
+void announce_change_again(DecisionContext& context) {
+  const auto& change = context.state.change;
+  if (change && !change->committed) {
+    announce_change(context, change->number, false, members_of(context.state, *change));
   }
 }
 

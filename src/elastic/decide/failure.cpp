@@ -12,12 +12,17 @@ namespace {
 
 constexpr std::size_t kShownLines = 20;
 
-// The time doubles with every failure.
-void quarantine(DecisionContext& context, Host& host, const std::string& reason) {
-  const Policy& policy = context.state.policy;
-  const int doublings = std::min(host.failures++, 20);
-  const Duration time = std::min(policy.quarantine_base * (std::int64_t{1} << doublings), policy.quarantine_cap);
-  host.quarantined_until = context.now + time;
+enum class Record { none, trained };  // what the host's worker did before it failed
+
+// A host that trained is tried again at once after its first failure. Every other wait doubles with each failure.
+Duration quarantine_time(const Policy& policy, int failures, Record record) {
+  const int doublings = failures - (record == Record::trained ? 1 : 0);
+  if (doublings < 0) return Duration(0);
+  return std::min(policy.quarantine_base * (std::int64_t{1} << std::min(doublings, 20)), policy.quarantine_cap);
+}
+
+void quarantine(DecisionContext& context, Host& host, const std::string& reason, Record record) {
+  host.quarantined_until = context.now + quarantine_time(context.state.policy, host.failures++, record);
   host.last_failure = reason;
   host.next_command.clear();
 }
@@ -33,7 +38,23 @@ void remember_first(DecisionContext& context, const Worker& worker, const Fault&
                                 .last_lines = fault.last_lines};
 }
 
-void report(DecisionContext& context, const Worker& worker, const Fault& fault) {
+// What the loss means to the user.
+std::string consequence(const State& state, const Worker& worker, const std::vector<Loss>& losses) {
+  if (!state.policy.elastic || state.ending || !state.hosts.at(worker.host).wanted) return {};
+  const auto stays = [&](const auto& entry) {
+    const auto is_lost = [&](const Loss& loss) { return loss.worker == entry.first; };
+    return is_member(entry.second) && entry.first != worker.id && std::ranges::none_of(losses, is_lost);
+  };
+  const std::string restart = fmt::format("{} is started again automatically", worker.host);
+  if (std::ranges::any_of(state.workers, stays)) return fmt::format("the others continue; {}", restart);
+  if (!is_member(worker)) return restart;
+  return fmt::format(
+      "it was the last worker, so the state in memory is lost; {}, and training continues from the last "
+      "checkpoint",
+      restart);
+}
+
+void report(DecisionContext& context, const Worker& worker, const Fault& fault, const std::vector<Loss>& losses) {
   const std::optional<int> rank = rank_of(context.state, worker.id);
   context.emit("failed", worker,
                {{"rank", rank ? Json(*rank) : Json()},
@@ -42,10 +63,7 @@ void report(DecisionContext& context, const Worker& worker, const Fault& fault) 
                 {"last_lines", lines_json(fault.last_lines)}});
   const std::string rank_text = rank ? fmt::format(", rank {}", *rank) : "";
   context.say(fmt::format("{}{} failed: {}", name_of(worker), rank_text, fault.reason),
-              context.state.policy.elastic && !context.state.ending && context.state.hosts.at(worker.host).wanted
-                  ? fmt::format("the others continue; {} is started again automatically", worker.host)
-                  : "",
-              Say::Kind::error);
+              consequence(context.state, worker, losses), Say::Kind::error);
 }
 
 void show_lines(DecisionContext& context, const Worker& worker, const std::vector<std::string>& lines) {
@@ -81,13 +99,13 @@ struct Evicted {
 };
 
 // Messages of the worker are ignored from here on.
-Evicted evict(DecisionContext& context, const Loss& loss) {
+Evicted evict(DecisionContext& context, const Loss& loss, const std::vector<Loss>& losses) {
   Worker& worker = context.state.workers.at(loss.worker);
   const Fault& fault = loss.fault;
   if (is_usable(worker)) {
     remember_first(context, worker, fault);
-    report(context, worker, fault);
-    quarantine(context, context.host_of(worker), fault.reason);
+    report(context, worker, fault, losses);
+    quarantine(context, context.host_of(worker), fault.reason, worker.stepped ? Record::trained : Record::none);
     ++context.state.failures;
   }
   Evicted evicted{worker.id, is_member(worker), worker.heard,
@@ -142,7 +160,7 @@ void lose_workers(DecisionContext& context, const std::vector<Loss>& losses) {
   // Mark every lost worker first, so that none of them is sent a Freeze.
   std::vector<Evicted> evicted;
   for (const Loss& loss : losses) {
-    if (context.find(loss.worker) != nullptr) evicted.push_back(evict(context, loss));
+    if (context.find(loss.worker) != nullptr) evicted.push_back(evict(context, loss, losses));
   }
   for (const Evicted& each : evicted) leave_generations(context, each);
   for (const Loss& loss : losses) {
@@ -162,11 +180,15 @@ void lose_host(DecisionContext& context, Host& host, const std::string& reason) 
   const std::string why = fmt::format("its host's agent is gone: {}", reason);
   context.emit("host_down", {{"host", host.line.name}, {"reason", asked ? "no worker is needed there" : reason}});
   std::vector<Loss> losses;
-  for (const WorkerId id : host.slots) losses.push_back({id, {.reason = why, .process = ProcessState::gone}});
+  Record record = Record::none;
+  for (const WorkerId id : host.slots) {
+    losses.push_back({id, {.reason = why, .process = ProcessState::gone}});
+    if (const Worker* worker = context.find(id); worker && worker->stepped) record = Record::trained;
+  }
   lose_workers(context, losses);
   if (asked) return;
   host.failures = failures;  // one failure, however many workers were there
-  quarantine(context, host, reason);
+  quarantine(context, host, reason, record);
   if (agent == AgentState::starting) {
     context.say(fmt::format("{} could not be started: {}", host.line.name, reason), {}, Say::Kind::error);
     if (!context.state.first_failure) {
@@ -178,7 +200,7 @@ void lose_host(DecisionContext& context, Host& host, const std::string& reason) 
 }
 
 void fail_host(DecisionContext& context, Host& host, const std::string& reason) {
-  quarantine(context, host, reason);
+  quarantine(context, host, reason, Record::none);
   if (!context.state.first_failure) context.state.first_failure = Failure{.host = host.line.name, .reason = reason};
   context.settle = true;
   check_limits(context);

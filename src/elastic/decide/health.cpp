@@ -149,6 +149,20 @@ void evict_absent(DecisionContext& context) {
   if (!losses.empty()) lose_workers(context, losses);
 }
 
+// Newcomers that keep members with the state waiting: these cannot make a step before all have entered.
+std::vector<WorkerId> awaited_newcomers(const State& state) {
+  std::vector<WorkerId> newcomers;
+  if (!state.current || state.freezing || state.current->stepped) return newcomers;
+  bool any_waits = false;
+  for (const WorkerId id : state.current->members) {
+    const bool trained = state.workers.at(id).stepped;
+    any_waits |= trained;
+    if (!trained) newcomers.push_back(id);
+  }
+  if (!any_waits) newcomers.clear();
+  return newcomers;
+}
+
 void evict_silent(DecisionContext& context) {
   const State& state = context.state;
   const auto silent_for = [&](Duration limit) {
@@ -159,6 +173,9 @@ void evict_silent(DecisionContext& context) {
   const Duration limit = state.policy.heartbeat_timeout;
   std::vector<WorkerId> silent = silent_for(limit);
   if (are_all_members(state, silent)) silent = silent_for(limit * kPatienceWhenAll);
+  for (const WorkerId id : awaited_newcomers(state)) {
+    if (!contains(silent, id) && !newcomer_answers(context, state.workers.at(id))) silent.push_back(id);
+  }
   std::vector<Loss> losses;
   for (const WorkerId id : silent) {
     const Seconds silence = context.now - state.workers.at(id).heard;
@@ -231,7 +248,7 @@ void watch_agents(DecisionContext& context) {
 void watch_change(DecisionContext& context) {
   const auto& change = context.state.change;
   if (change && !change->committed && context.passed(*change->times.begun, context.state.policy.mesh_timeout)) {
-    mesh_failed(context);
+    change_is_late(context);
   }
 }
 
@@ -270,7 +287,12 @@ void name_stragglers(DecisionContext& context) {
   for (const WorkerId id : state.current->members) {
     Worker& worker = state.workers.at(id);
     const bool slow = usual > 0 && worker.compute_seconds > state.policy.straggler_factor * usual;
-    if (slow == std::exchange(worker.said_straggler, slow) || !slow) continue;
+    if (!slow) worker.said_straggler = false;
+    std::optional<Time>& said = context.host_of(worker).said_straggler;
+    const bool lately = said && context.now - *said < state.policy.between_straggler_lines;
+    if (!slow || worker.said_straggler || lately) continue;
+    worker.said_straggler = true;
+    said = context.now;
     context.emit("straggler", worker,
                  {{"score", worker.compute_seconds / usual},
                   {"compute_seconds", worker.compute_seconds},
@@ -295,6 +317,10 @@ void note_pace(State& state, Worker& worker, const Progress& next) {
 }
 
 }  // namespace
+
+bool newcomer_answers(const DecisionContext& context, const Worker& worker) {
+  return !context.passed(worker.heard, context.state.policy.newcomer_timeout());
+}
 
 void note_progress(DecisionContext& context, Worker& worker, const Progress& progress) {
   State& state = context.state;

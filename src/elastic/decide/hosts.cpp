@@ -234,6 +234,7 @@ void host_up(DecisionContext& context, const HostUp& up) {
   context.emit("host_up", {{"host", up.host},
                            {"address", up.address},
                            {"seconds", seconds_between(std::exchange(host.agent_since, context.now), context.now)}});
+  announce_change_again(context);
 }
 
 void host_down(DecisionContext& context, const HostDown& down) {

@@ -1,7 +1,9 @@
 // Whether this coordinator may act: it needs a quorum of each voter set, as another coordinator would to replace it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "steps.hpp"
 
@@ -17,6 +19,18 @@ Quorum quorum_where(const State& state, const VoterHosts& voters, const Test& te
     return found != state.hosts.end() && found->second.agent == AgentState::up && test(found->second);
   };
   return quorum_of(static_cast<std::size_t>(std::ranges::count_if(voters.hosts, counts)), voters.hosts.size());
+}
+
+// Voters whose agents are lost.
+std::set<std::string> absent_voters(const State& state) {
+  std::set<std::string> absent;
+  for (const VoterHosts& voters : state.voter_sets) {
+    for (const std::string& name : voters.hosts) {
+      const auto found = state.hosts.find(name);
+      if (found == state.hosts.end() || found->second.agent != AgentState::up) absent.insert(name);
+    }
+  }
+  return absent;
 }
 
 bool suffices(const VoterHosts& voters, Quorum quorum) {
@@ -36,11 +50,15 @@ void note_cut_off(DecisionContext& context, bool cut_off) {
     return context.emit("reached", {{"seconds", seconds_between(std::exchange(state.cut_off, {}), context.now)}});
   state.cut_off = context.now;
   context.emit("cut_off", {{"generation", state.voter_sets.front().generation}});
-  context.say("half or more of the agents do not answer: the job waits for them, or continues on their side",
+  context.say(fmt::format("{}: the job waits for them, or continues on their side", why_no_quorum(state)),
               "check their machines and the network between them", Say::Kind::warning);
 }
 
 }  // namespace
+
+std::string why_no_quorum(const State& state) {
+  return fmt::format("half or more of the agents do not answer: {}", fmt::join(absent_voters(state), ", "));
+}
 
 bool has_quorum(DecisionContext& context) {
   bool enough = true;
@@ -86,8 +104,9 @@ void tiebreaker_answered(DecisionContext& context, const TiebreakerAnswered& ans
     voters.has_tiebreaker = answered.won;
     context.emit("claimed", {{"generation", answered.generation}});
     context.say(
-        fmt::format("half of the agents do not answer; this half holds the tie-breaker of generation {} and continues",
-                    answered.generation),
+        fmt::format(
+            "half of the agents do not answer: {}. This half holds the tie-breaker of generation {} and continues",
+            fmt::join(absent_voters(context.state), ", "), answered.generation),
         {}, Say::Kind::warning);
   }
 }

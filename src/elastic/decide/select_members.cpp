@@ -126,6 +126,25 @@ void end_or_freeze(DecisionContext& context, const Ids& leaving, const std::stri
   begin_freeze(context, reason, std::nullopt);
 }
 
+bool any_process_has_state(const State& state) {
+  return std::ranges::any_of(
+      state.workers, [](const auto& entry) { return is_usable(entry.second) && entry.second.position.has_state; });
+}
+
+void say_holding(DecisionContext& context, std::size_t number) {
+  const State& state = context.state;
+  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(state.policy.hold_timeout);
+  if (any_process_has_state(state)) {
+    return context.say(fmt::format("waiting with {}: those left keep their state in memory", too_few(state, number)),
+                       fmt::format("add hosts; after {} s the job stops with a checkpoint", limit.count()),
+                       Say::Kind::warning);
+  }
+  context.say(fmt::format("waiting with {}: no worker that trained is left, so training continues from the last "
+                          "checkpoint when there are enough",
+                          too_few(state, number)),
+              fmt::format("add hosts; the job stops after {} s", limit.count()), Say::Kind::warning);
+}
+
 // Workers that are to leave may go when the others have the state; otherwise they hold it.
 void hold(DecisionContext& context, const Ranks& ranks, std::size_t number) {
   auto& freezing = context.state.freezing;
@@ -141,9 +160,7 @@ void hold(DecisionContext& context, const Ranks& ranks, std::size_t number) {
   if (freezing->holding_since) return;
   freezing->holding_since = context.now;
   context.emit("hold", {{"generation", freezing->number}, {"reason", too_few(context.state, number)}});
-  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(context.state.policy.hold_timeout);
-  context.say(fmt::format("waiting with {}: those left keep their state in memory", too_few(context.state, number)),
-              fmt::format("add hosts; after {} s the job stops with a checkpoint", limit.count()), Say::Kind::warning);
+  say_holding(context, number);
 }
 
 // No worker has state and enough are ready: waits a little for those that are nearly ready.

@@ -45,6 +45,10 @@ void on_step(DecisionContext& context, Worker& worker);
 void abandon_change(DecisionContext& context, const std::string& reason);
 // A member could not connect to the others.
 void mesh_failed(DecisionContext& context);
+// The change was not committed in time.
+void change_is_late(DecisionContext& context);
+// An agent that connects during a change may have missed its announcement.
+void announce_change_again(DecisionContext& context);
 // Dismisses a process that is not needed.
 void dismiss(DecisionContext& context, Worker& worker, const std::string& reason);
 
@@ -54,6 +58,8 @@ void commit_when_known(DecisionContext& context);
 // quorum.cpp: whether this coordinator may act.
 // True when enough agents are up. With exactly half it requests the tie-breaker. Reports changes.
 bool has_quorum(DecisionContext& context);
+// The reason for a missing quorum, with the hosts that are lost.
+std::string why_no_quorum(const State& state);
 // Enough agents know of the change to commit it.
 bool change_is_known(const State& state);
 // Announces to the agents who may vote from this generation on.
@@ -106,6 +112,8 @@ void on_frozen(DecisionContext& context, Worker& worker, Generation number, cons
 // health.cpp: deadlines, silence, hangs, stragglers.
 void watch(DecisionContext& context);
 void note_progress(DecisionContext& context, Worker& worker, const Progress& progress);
+// The newcomer was heard of lately, so the others may wait for it.
+bool newcomer_answers(const DecisionContext& context, const Worker& worker);
 
 // ending.cpp: how the job ends.
 void begin_stop(DecisionContext& context, const std::string& reason, ExitCode exit_code);

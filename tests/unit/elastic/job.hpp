@@ -170,6 +170,10 @@ class Job {
     know(change.number);
     for (const WorkerId id : change.members) say(id, Meshed{change.number, {}});
   }
+  void mesh_of(const std::vector<std::string>& hosts) {
+    const Generation number = state_.change->number;
+    for (const std::string& host : hosts) say(worker_on(host), Meshed{number, {}});
+  }
   // The old members reach the boundary, and the new ones follow.
   void enter() {
     const GenerationPlan& next = state_.change ? *state_.change : *state_.current;

@@ -95,23 +95,23 @@ TEST(DecideFailure, RecoveryDoesNotWaitForReadyNewcomers) {
   EXPECT_EQ(job.state().change->members.size(), 2u);
 }
 
-TEST(DecideFailure, TheHostIsTriedAgainAfterAQuarantineThatDoubles) {
+TEST(DecideFailure, TheHostIsTriedAgainAtOnceAndLaterAfterAQuarantineThatDoubles) {
   Job job;
   job.run_on({"w1", "w2"});
   std::vector<Duration> waits;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
+    job.take_all();
     job.feed(exited(job.worker_on("w2"), 1));
     const Time failed = job.now();
     job.freeze();
     job.complete_change();
-    job.take_all();
     while (started(job.all()).empty()) job.pass(500ms);
     waits.push_back(std::chrono::duration_cast<Duration>(job.now() - failed));
     job.prepare_host("w2");
     job.pass(500ms);
     job.complete_change();
   }
-  EXPECT_EQ(waits, (std::vector<Duration>{5s, 10s, 20s}));
+  EXPECT_EQ(waits, (std::vector<Duration>{0s, 5s, 10s, 20s}));
 }
 
 TEST(DecideFailure, TakingAHostOutAndInAgainForgetsItsFailures) {
@@ -122,6 +122,7 @@ TEST(DecideFailure, TakingAHostOutAndInAgainForgetsItsFailures) {
   job.complete_change();
   ASSERT_EQ(job.state().hosts.at("w2").failures, 1);
   job.want({"w1"}, true);
+  job.feed(exited(job.worker_on("w2"), 0, 9));
   job.want({"w1", "w2"}, true);
   EXPECT_EQ(job.state().hosts.at("w2").failures, 0);
   job.feed(HostDown{"w2", "closed"});
@@ -239,6 +240,25 @@ TEST(DecideFailure, BelowTheMinimumThoseLeftHoldTheirStateUntilSomebodyComes) {
   EXPECT_EQ(job.state().change->members, (std::vector<WorkerId>{job.worker_on("w1"), job.worker_on("w3")}));
   job.complete_change();
   EXPECT_FALSE(job.state().freezing);
+}
+
+bool says(const Job& job, const std::string& words) {
+  return std::ranges::any_of(of_kind<Say>(job.all()), [&](const Say& say) {
+    return (say.text + " " + say.hint).find(words) != std::string::npos;
+  });
+}
+
+TEST(DecideFailure, TheLossOfAllWorkersIsNotCalledALossThatOthersSurvive) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.feed(exited(job.worker_on("w1"), 0, 9));
+  EXPECT_TRUE(says(job, "the others continue"));
+  job.take_all();
+  job.feed(exited(job.worker_on("w2"), 0, 9));
+  EXPECT_FALSE(says(job, "the others continue"));
+  EXPECT_TRUE(says(job, "training continues from the last checkpoint"));
+  job.pass(1s);
+  EXPECT_FALSE(says(job, "keep their state in memory"));
 }
 
 TEST(DecideFailure, AHoldThatLastsTooLongEndsWithACheckpointAndExit75) {

@@ -104,11 +104,11 @@ TEST(DecideHealth, ANewcomerThatWaitsForTheOneWhoDoesNotComeIsNotToBlame) {
   job.mesh();
   const WorkerId newcomer = job.worker_on("w3"), stuck = job.worker_on("w1");
   job.silent = {newcomer};  // its heartbeats would report no generation
-  for (int second = 0; second < 64; second += 2) {
+  for (double second = 0; second < 64; second += 0.5) {
     job.beat(stuck, Phase::reducing, second);
     job.say(newcomer,
             Progress{.generation = 2, .phase = Phase::entering, .position = {}, .seconds_in_phase = second + 0.5});
-    job.pass(2s);
+    job.pass(500ms);
   }
   EXPECT_EQ(job.state().workers.at(stuck).phase, WorkerPhase::ending);
   EXPECT_EQ(job.state().workers.at(newcomer).phase, WorkerPhase::member);
@@ -239,26 +239,84 @@ TEST(DecideHealth, AProcessThatCannotBeKilledCostsItsHost) {
   EXPECT_EQ(job.state().workers.count(undead), 0u);
 }
 
-TEST(DecideHealth, AStragglerIsNamedOnceAndHasAScore) {
-  Job job;
-  job.run_on({"w1", "w2", "w3"});
-  for (int i = 0; i < 20; ++i) {
+// Steps in which one host's worker computes so much longer than the others.
+void train_unevenly(Job& job, int steps, const std::string& slow, double factor) {
+  for (int i = 0; i < steps; ++i) {
     ++job.step;
     for (const std::string& name : job.ranks()) {
-      job.say(job.worker_on(name), Progress{.generation = 1,
+      job.say(job.worker_on(name), Progress{.generation = job.state().current->number,
                                             .phase = Phase::computing,
                                             .position = {true, 0, job.step, job.step},
                                             .seconds_in_phase = 0,
                                             .step_seconds = 0.3,
-                                            .compute_seconds = name == "w2" ? 0.3 : 0.1});
+                                            .compute_seconds = name == slow ? 0.1 * factor : 0.1});
     }
     job.pass(300ms);
   }
+}
+
+TEST(DecideHealth, AStragglerIsNamedOnceAndHasAScore) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  train_unevenly(job, 20, "w2", 3);
   const auto found = events(job.all(), "straggler");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].at("host").as_string(), "w2");
   EXPECT_GT(straggler_score(job.state(), job.worker("w2")), 2.5);
   EXPECT_TRUE(evicted(job).empty());
+}
+
+TEST(DecideHealth, AHostThatIsSlowNowAndThenIsNamedOnceAMinute) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  for (int i = 0; i < 5; ++i) {  // 30 s
+    train_unevenly(job, 10, "w2", 5);
+    train_unevenly(job, 10, "w2", 1);
+  }
+  EXPECT_EQ(events(job.all(), "straggler").size(), 1u);
+  train_unevenly(job, 110, "w2", 5);
+  EXPECT_EQ(events(job.all(), "straggler").size(), 2u) << "it is still slow after a minute";
+}
+
+// A newcomer on w3 is let into the generation of w1 and w2, which wait for it.
+void let_newcomer_in(Job& job) {
+  job.run_on({"w1", "w2"});
+  job.want({"w1", "w2", "w3"});
+  job.prepare_host("w3");
+  job.pass(1s);
+  job.mesh();
+  for (const char* host : {"w1", "w2"}) {
+    job.say(job.worker_on(host), Entered{job.state().change ? job.state().change->number : job.state().current->number,
+                                         {true, 0, job.step, job.step}});
+  }
+}
+
+TEST(DecideHealth, ANewcomerThatFallsSilentWhereOthersWaitIsEvictedSooner) {
+  Job job;
+  let_newcomer_in(job);
+  job.silent = {job.worker_on("w3")};
+  job.pass(900ms);
+  EXPECT_TRUE(evicted(job).empty());
+  job.pass(200ms);
+  EXPECT_EQ(evicted(job), Names{"w3"});
+}
+
+TEST(DecideHealth, OthersDoNotBeginToWaitForANewcomerThatIsSilent) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.want({"w1", "w2", "w3"});
+  job.prepare_host("w3");
+  job.pass(1s);
+  ASSERT_TRUE(job.state().change);
+  job.silent = {job.worker_on("w3")};
+  job.say(job.worker_on("w3"), Meshed{job.state().change->number, {}});
+  job.pass(1100ms);
+  job.mesh_of({"w1", "w2"});
+  job.pass(500ms);
+  EXPECT_FALSE(job.state().change->committed);
+  job.beat(job.worker_on("w3"));
+  job.feed(Tick{});
+  EXPECT_TRUE(job.state().change->committed);
 }
 
 }  // namespace

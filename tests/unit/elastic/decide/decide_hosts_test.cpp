@@ -101,6 +101,7 @@ TEST(DecideHosts, ASpareTakesThePlaceOfAHostInQuarantineAndKeepsIt) {
   for (const char* host : {"w1", "w2"}) job.prepare_host(host);
   job.complete_change();
   job.feed(exited(job.worker_on("w1"), 1));
+  job.feed(exited(job.worker_on("w1"), 1));
   EXPECT_EQ(of_kind<StartHost>(job.actions()).at(0).host.name, "w3");
   job.freeze();
   job.complete_change();

@@ -85,6 +85,76 @@ TEST(Quorum, HalfAsksForTheClaimAndWaitsWhenTheOtherHalfHasIt) {
   EXPECT_FALSE(job.state().change);
 }
 
+// Two of four hosts fall silent together: their workers are judged first, so a change begins while their agents still
+// count, and the quorum is lost when it is under way.
+void lose_two_while_the_change_is_prepared(Job& job) {
+  job.run_on({"w1", "w2", "w3", "w4"});
+  job.silent = {job.worker_on("w1"), job.worker_on("w2")};
+  job.deaf = {"w1", "w2"};
+  job.pass(3100ms);
+  job.freeze();
+  ASSERT_TRUE(job.state().change);
+  job.mesh();
+  ASSERT_FALSE(job.state().change->committed);
+  job.take_all();
+  for (const char* host : {"w1", "w2"}) job.feed(HostDown{host, "nothing was heard of its agent for 3.0 s"});
+}
+
+TEST(Quorum, AChangeUnderWayTakesTheTieBreakerWhenOnlyHalfIsLeft) {
+  Job job(lasting_policy());
+  lose_two_while_the_change_is_prepared(job);
+  const auto asked = of_kind<AcquireTiebreaker>(job.all());
+  ASSERT_EQ(asked.size(), 1u);
+  job.feed(TiebreakerAnswered{asked.front().generation, true});
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w3", "w4"}));
+  job.enter();
+  job.train();
+  EXPECT_TRUE(job.state().current->stepped);
+}
+
+TEST(Quorum, TheTieBreakerNamesTheLostHosts) {
+  Job job(lasting_policy());
+  lose_two_while_the_change_is_prepared(job);
+  job.feed(TiebreakerAnswered{of_kind<AcquireTiebreaker>(job.all()).at(0).generation, true});
+  const auto says = [](const Say& say) { return say.text.find("w1, w2") != say.text.npos; };
+  EXPECT_TRUE(std::ranges::any_of(of_kind<Say>(job.all()), says));
+}
+
+TEST(Quorum, AChangeThatLosesItsQuorumIsAbandonedWithTheLostHosts) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(exited(job.worker_on("w1"), 0, 9));
+  job.freeze();
+  ASSERT_TRUE(job.state().change);
+  job.deaf = {"w1", "w2"};
+  job.take_all();
+  for (const char* host : {"w1", "w2"}) job.feed(HostDown{host, "gone"});
+  job.pass(20s);
+  const auto abandoned = events(job.all(), "abandoned");
+  ASSERT_FALSE(abandoned.empty());
+  EXPECT_TRUE(job.state().cut_off);
+  const auto cut = of_kind<Say>(job.all());
+  EXPECT_TRUE(std::ranges::any_of(cut, [](const Say& say) { return say.text.find("w1, w2") != say.text.npos; }));
+}
+
+TEST(Quorum, AnAgentThatConnectsAgainDuringAChangeHearsOfIt) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.want({"w1", "w2", "w3", "w4"});
+  job.prepare_host("w4");
+  job.pass(1s);
+  ASSERT_TRUE(job.state().change);
+  const Generation number = job.state().change->number;
+  job.feed(HostUp{"w4", "10.0.0.1"});
+  EXPECT_TRUE(of_kind<AnnounceVoters>(job.actions()).empty()) << "it is connected already";
+  job.want({"w1", "w2", "w3", "w4", "w5"});
+  job.host_up("w5");
+  const auto told = of_kind<AnnounceVoters>(job.actions());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].generation, number);
+  EXPECT_FALSE(told[0].committed);
+}
+
 TEST(Quorum, AMinoritySavesNothing) {
   Job job(lasting_policy());
   job.run_on({"w1", "w2", "w3"});
