@@ -252,9 +252,10 @@ struct ElectionContext {
     if (!state.awaited_tiebreakers.empty()) return;
     const Tally tally = count_votes(ballot.votes);
     const bool over = late || ballot.votes.size() > ballot.asked.size();
-    // A tie-breaker is held for ever, so it is requested only when a majority is impossible.
-    if (tally.enough && (tally.needed_tiebreakers.empty() || over))
-      return ballot.pre_vote ? pre_vote_won(tally) : elected(tally);
+    // A tie-breaker is held for ever, so it is requested only when a majority is impossible. Once it is held, half of
+    // the votes is enough, and the agents that are lost are not waited for a second time.
+    const bool decided = ballot.pre_vote ? tally.needed_tiebreakers.empty() : holds_all(tally.needed_tiebreakers);
+    if (tally.enough && (decided || over)) return ballot.pre_vote ? pre_vote_won(tally) : elected(tally);
     if (over) give_up_ballot();
   }
 
@@ -264,10 +265,18 @@ struct ElectionContext {
     state.next_ballot = now + state.times.retry + own_delay().value_or(Duration{});
   }
 
+  bool is_held(Generation generation) const {
+    return std::ranges::find(state.tiebreakers, generation) != state.tiebreakers.end();
+  }
+
+  bool holds_all(const std::vector<Generation>& tiebreakers) const {
+    return std::ranges::all_of(tiebreakers, [this](Generation generation) { return is_held(generation); });
+  }
+
   // Continues after a successful pre-vote.
   void pre_vote_won(const Tally& tally) {
     for (const Generation generation : tally.needed_tiebreakers) {
-      if (std::ranges::find(state.tiebreakers, generation) != state.tiebreakers.end()) continue;
+      if (is_held(generation)) continue;
       state.awaited_tiebreakers.push_back(generation);
       add(AcquireTiebreaker{generation});
     }
@@ -281,10 +290,7 @@ struct ElectionContext {
   }
 
   void elected(const Tally& tally) {
-    const auto is_held = [&](Generation generation) {
-      return std::ranges::find(state.tiebreakers, generation) != state.tiebreakers.end();
-    };
-    if (!std::ranges::all_of(tally.needed_tiebreakers, is_held)) return give_up_ballot();
+    if (!holds_all(tally.needed_tiebreakers)) return give_up_ballot();
     const Term term = state.ballot->term;
     add(Note{fmt::format("{} of {} agents voted for a new coordinator, of term {}: it is started here",
                          std::ranges::count_if(state.ballot->votes, &Vote::granted), state.ballot->asked.size() + 1,

@@ -66,6 +66,15 @@ TEST(Elect, OneLeftOfTwoGoesOnAloneByItsClaim) {
   EXPECT_EQ(sim.coordinators(), (std::map<Term, int>{{2, 2}}));
 }
 
+// 3 s of silence and 1 s of waiting for answers to the pre-vote: the vote itself does not wait for the lost half again.
+TEST(Elect, HalfThatHoldsTheTieBreakerWaitsForTheLostOnesOnce) {
+  ElectionSim sim(4);
+  for (const int lost : {3, 4}) sim.kill_machine(lost);
+  sim.kill_coordinator(1);
+  sim.pass(4'600ms);
+  EXPECT_EQ(sim.elected.size(), 1u);
+}
+
 TEST(Elect, OfTwoHalvesOneGoesOn) {
   ElectionSim sim(4);
   sim.cut({{kOutside}, {1, 2}, {3, 4}}, {1, 2, 3, 4});
