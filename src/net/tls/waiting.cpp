@@ -13,7 +13,7 @@ namespace {
 
 void wait_or_throw(int socket, short event, StreamClock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - StreamClock::now()).count();
-  if (left <= 0) throw RemoteError("the peer did not prove the job's token in time");
+  if (left <= 0) throw RemoteError("the peer does not answer");
   pollfd entry{socket, event, 0};
   ::poll(&entry, 1, static_cast<int>(std::min<long long>(left, 60'000)));
 }
