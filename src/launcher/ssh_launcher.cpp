@@ -50,6 +50,7 @@ void fill_address(elastic::AgentOrder& join, const net::SshSession& session, con
   if (!join.address.empty()) return;
   join.address = session.local_address();
   join.more_addresses = net::own_addresses();
+  if (join.address.empty() && !join.more_addresses.empty()) join.address = join.more_addresses.front();
   std::erase(join.more_addresses, join.address);
 }
 

@@ -21,6 +21,21 @@ def test_a_job_on_two_machines(world: Cluster):
     assert "h2" in (job.folder / "known_hosts").read_text() or world.lab["h2"].address in (job.folder / "known_hosts").read_text()
 
 
+def test_strict_host_keys(world: Cluster):
+    """StrictHostKeyChecking yes refuses a new key; one that the machine's administrator installed starts the job."""
+    world.boot("h1", "h2")
+    seat = world.lab["h1"]
+    seat.run("sh", "-c", "cat >/root/.ssh/config", text="Host *\n  StrictHostKeyChecking yes\n")
+    refused = world.job("refused").start()
+    assert refused.wait() not in (0, None)
+    assert "is not in" in refused.said(), refused.said()
+    assert not (refused.folder / "known_hosts").exists()
+    seat.run("sh", "-c", "ssh-keyscan h1 h2 >/etc/ssh/ssh_known_hosts 2>/dev/null")
+    job = world.job("known").start().wait_running()
+    assert not (job.folder / "known_hosts").exists(), "keys that were known were added"
+    job.stop()
+
+
 def test_workers_are_where_they_belong(world: Cluster):
     """One agent and one worker on each machine, in a session of their own: no ssh connection is needed any more."""
     world.boot("h1", "h2")

@@ -18,25 +18,38 @@
 namespace dtrain::net {
 
 struct SshTarget {
-  std::string host;  // a name, an alias of the configuration, or a numeric address (IPv6 without brackets)
-  std::string user;  // empty: the configuration's, else the caller's own
-  int port = 0;      // 0: the configuration's, else 22
+  std::string host;    // a name, an alias of the configuration, or a numeric address (IPv6 without brackets)
+  std::string user{};  // empty: the configuration's, else the caller's own
+  int port = 0;        // 0: the configuration's, else 22
   friend bool operator==(const SshTarget&, const SshTarget&) = default;
 };
 // "user@host:port" with what the target says, "[v6]:port": what messages call it.
 std::string to_string(const SshTarget& target);
 
+// What happens to the key of a host that no file of host keys knows.
+enum class NewHostKeys {
+  refuse,                // unless the configuration has StrictHostKeyChecking accept-new or no
+  accept_unless_strict,  // unless it has StrictHostKeyChecking yes
+  accept,
+};
+
 struct SshOptions {
-  // OpenSSH's client configuration; empty or missing: none. Read are Host, HostName, User, Port, IdentityFile,
-  // IdentitiesOnly, ProxyJump and Include; a Match block is skipped, other keywords mean nothing here.
-  Path config;
-  // Host keys, in OpenSSH's format; keys of new hosts are added to the first file if accept_new says so. A key that
-  // differs from a known one is always refused.
+  // OpenSSH's client configuration, of the user and of the machine; empty or missing: none. Where an ssh client is
+  // installed, it resolves them (`ssh -G`, with Match and Include); without one, Host and Include are followed and a
+  // Match block is refused. Followed are HostName, User, Port, AddressFamily, IdentityFile, CertificateFile,
+  // IdentitiesOnly, IdentityAgent, ProxyJump, ProxyCommand, HostKeyAlias, StrictHostKeyChecking, UserKnownHostsFile,
+  // GlobalKnownHostsFile and the lists of algorithms. BindAddress, BindInterface, KnownHostsCommand, PKCS11Provider,
+  // ProxyUseFdpass, RevokedHostKeys and VerifyHostKeyDNS are refused by name. Others (terminals, forwarding,
+  // multiplexing, passwords, logging) mean nothing here.
+  Path config, system_config{};
+  // Host keys, in OpenSSH's format. The keys of new hosts are added to `known_hosts`; empty: to the first of the user's
+  // files. A key that differs from the known ones of its host is always refused.
   Path known_hosts;
-  Path more_known_hosts;  // only read; empty: none
-  bool accept_new = false;
-  // Private keys without a passphrase, tried in this order after the agent's and those of the configuration. Missing
-  // files are passed over.
+  std::vector<Path> user_known_hosts{};    // only read; UserKnownHostsFile takes their place, unless there are none
+  std::vector<Path> global_known_hosts{};  // only read; GlobalKnownHostsFile takes their place, likewise
+  NewHostKeys new_host_keys = NewHostKeys::refuse;
+  // Private keys without a passphrase, tried in this order after the agent's and those of the configuration, each first
+  // with its certificate KEY-cert.pub. Missing files are passed over.
   std::vector<Path> identities;
   std::string agent_socket;  // $SSH_AUTH_SOCK; empty: no agent
   // For all of it: name, TCP, key exchange, proof of identity, each hop on the way, and the tries after an sshd that
@@ -49,6 +62,8 @@ struct SshOptions {
 };
 // What the OpenSSH client would use for the user with this home folder: configuration, known hosts, default keys.
 SshOptions user_ssh_options(const Path& home, std::string agent_socket);
+// A configuration that the user names stands alone, as with `ssh -F`.
+void use_only(const Path& config, SshOptions& options);
 
 struct SshCommand {
   // The program and its arguments arrive byte for byte (any byte but NUL), whatever is in them. The user's shell there
@@ -105,6 +120,7 @@ class SshSession {
   const std::string& user() const;  // who it logged in as
   // Numeric addresses of the TCP connection, to the first hop where there is a ProxyJump: the local one is where the
   // host, if any, can reach this machine.
+  // Empty where a ProxyCommand makes the connection.
   std::string local_address() const;
   std::string peer_address() const;
 

@@ -78,8 +78,10 @@ net::SshOptions cluster_ssh_options(const std::string& cluster) {
   net::SshOptions options = net::user_ssh_options(home, environment("SSH_AUTH_SOCK").value_or(""));
   const Path folder = Path(home) / ".dtrain" / "clusters" / cluster;
   make_folder(folder);
+  // Addresses are used again by other machines: the user's own files may hold keys of earlier ones.
   options.known_hosts = folder / "known_hosts";
-  options.accept_new = true;
+  options.user_known_hosts.clear();
+  options.new_host_keys = net::NewHostKeys::accept;
   options.connect_deadline = kConnectDeadline;
   return options;
 }

@@ -85,10 +85,9 @@ launcher::SshLauncherOptions ssh_launcher_options(const config::JobOptions& opti
                                                   Note note) {
   launcher::SshLauncherOptions ssh;
   ssh.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
-  if (options.ssh_config) ssh.ssh.config = *options.ssh_config;
-  ssh.ssh.more_known_hosts = ssh.ssh.known_hosts;
+  if (options.ssh_config) net::use_only(*options.ssh_config, ssh.ssh);
   ssh.ssh.known_hosts = folder.known_hosts();
-  ssh.ssh.accept_new = true;
+  ssh.ssh.new_host_keys = net::NewHostKeys::accept_unless_strict;
   ssh.sync_binary = options.sync_binary;
   ssh.announce = options.announce;
   take_along(synced_folder(options, folder), folder, ssh);

@@ -62,10 +62,13 @@ launcher::FanOutOptions fan_out_options(const SshAccess& access, std::stop_token
   launcher::FanOutOptions options;
   options.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
   if (!access.cluster.empty()) options.ssh = cluster::cluster_ssh_options(access.cluster);
-  if (access.config) options.ssh.config = *access.config;
+  if (access.config) net::use_only(*access.config, options.ssh);
   if (access.identity) options.ssh.identities.insert(options.ssh.identities.begin(), *access.identity);
-  if (access.known_hosts) options.ssh.known_hosts = *access.known_hosts;
-  options.ssh.accept_new = access.accept_new_hosts || !access.cluster.empty();
+  if (access.known_hosts) {
+    options.ssh.known_hosts = *access.known_hosts;
+    options.ssh.user_known_hosts.clear();
+  }
+  if (access.accept_new_hosts) options.ssh.new_host_keys = net::NewHostKeys::accept;
   options.ssh.connect_deadline = std::chrono::milliseconds(static_cast<long>(access.connect_timeout * 1000));
   options.ssh.stop = std::move(stop);
   options.parallel = access.parallel;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include <dtrain/base/text.hpp>
@@ -10,6 +12,7 @@
 #include "config.hpp"
 #include "dial.hpp"
 #include "host_key.hpp"
+#include "proxy.hpp"
 #include "server/sockets.hpp"
 #include "user.hpp"
 
@@ -23,23 +26,32 @@ constexpr int kMostHops = 8;
 struct Destination {
   std::string name;  // for messages
   std::string host, user;
-  int port = 22;
-  std::vector<Path> keys;
-  bool may_ask_agent = true;
-  std::string jump;
+  int port = 22, family = 0;
+  Identity identity;
+  HostKeyRules host_keys;
+  std::string host_key_alias, jump, proxy_command;
+  std::map<std::string, std::string> algorithms;
 };
 
-Destination look_up(const SshTarget& target, const SshOptions& options) {
-  const HostConfig config = read_config(options.config, target.host);
+Destination look_up(const SshTarget& target, const SshOptions& options, const Patience& patience) {
+  const HostConfig config = effective_config(target, options, patience);
   Destination to;
   to.name = to_string(target);
   to.host = config.host_name.empty() ? target.host : config.host_name;
   to.user = !target.user.empty() ? target.user : !config.user.empty() ? config.user : local_user().name;
   to.port = target.port != 0 ? target.port : config.port != 0 ? config.port : 22;
-  to.keys = config.identities;
-  to.keys.insert(to.keys.end(), options.identities.begin(), options.identities.end());
-  to.may_ask_agent = !config.identities_only;
+  to.family = config.family;
+  to.identity = {.user = to.user,
+                 .port = to.port,
+                 .agent_socket = config.identities_only ? "" : config.agent_socket.value_or(options.agent_socket),
+                 .keys = config.identities,
+                 .certificates = config.certificates};
+  to.identity.keys.insert(to.identity.keys.end(), options.identities.begin(), options.identities.end());
+  to.host_keys = host_key_rules(config, options);
+  to.host_key_alias = config.host_key_alias;
   to.jump = config.jump;
+  to.proxy_command = config.proxy_command;
+  to.algorithms = config.algorithms;
   return to;
 }
 
@@ -62,6 +74,27 @@ SshTarget parse_hop(std::string_view text) {
   return hop;
 }
 
+// The lists of the configuration in place of libssh's own; libssh passes over names that it does not know.
+void choose_algorithms(ssh_session session, const Destination& there) {
+  static const std::multimap<std::string_view, ssh_options_e> kOptions = {
+      {"ciphers", SSH_OPTIONS_CIPHERS_C_S},
+      {"ciphers", SSH_OPTIONS_CIPHERS_S_C},
+      {"macs", SSH_OPTIONS_HMAC_C_S},
+      {"macs", SSH_OPTIONS_HMAC_S_C},
+      {"kexalgorithms", SSH_OPTIONS_KEY_EXCHANGE},
+      {"hostkeyalgorithms", SSH_OPTIONS_HOSTKEYS},
+      {"pubkeyacceptedalgorithms", SSH_OPTIONS_PUBLICKEY_ACCEPTED_TYPES},
+      {"pubkeyacceptedkeytypes", SSH_OPTIONS_PUBLICKEY_ACCEPTED_TYPES}};
+  for (const auto& [keyword, names] : there.algorithms) {
+    const auto [first, last] = kOptions.equal_range(keyword);
+    for (auto option = first; option != last; ++option) {
+      if (ssh_options_set(session, option->second, names.c_str()) == SSH_OK) continue;
+      throw UsageError(fmt::format("ssh configuration of {}: libssh knows none of '{} {}'", there.name, keyword, names),
+                       "add one that it knows, or remove the line for this host");
+    }
+  }
+}
+
 class JumpChain {
  public:
   JumpChain(const SshOptions& options, const Patience& patience) : options_(options), patience_(patience) {}
@@ -72,7 +105,7 @@ class JumpChain {
       throw UsageError(fmt::format("the path to {} has more than {} hops", to_string(target), kMostHops),
                        fmt::format("look for a circle of ProxyJump in {}", options_.config.string()));
     }
-    const Destination there = look_up(target, options_);
+    const Destination there = look_up(target, options_, patience_);
     Connected connected;
     FileDescriptor socket = open_socket(there, jump == nullptr ? there.jump : *jump, connected);
     connected.connection = std::make_unique<Connection>(there.name, std::move(socket));
@@ -83,8 +116,13 @@ class JumpChain {
 
  private:
   FileDescriptor open_socket(const Destination& there, const std::string& jump, Connected& connected) {
+    if (jump.empty() && !there.proxy_command.empty()) {
+      const auto proxy = std::make_shared<ProxyProcess>(there.proxy_command);
+      connected.carrier = proxy;
+      return proxy->take_socket();
+    }
     if (jump.empty()) {
-      FileDescriptor socket = dial(there.name, there.host, there.port, options_.silence, patience_);
+      FileDescriptor socket = dial({there.name, there.host, there.port, there.family}, options_.silence, patience_);
       connected.local_address = local_name(socket.get()).address;
       connected.peer_address = peer_name(socket.get()).address;
       return socket;
@@ -95,24 +133,28 @@ class JumpChain {
     Connected hop = to(last, comma == std::string::npos ? nullptr : &before);
     connected.local_address = hop.local_address;
     connected.peer_address = hop.peer_address;
-    connected.tunnel =
-        std::make_unique<Tunnel>(std::move(hop.tunnel), std::move(hop.connection), there.host, there.port, patience_);
-    return connected.tunnel->take_socket();
+    const auto tunnel =
+        std::make_shared<Tunnel>(std::move(hop.carrier), std::move(hop.connection), there.host, there.port, patience_);
+    connected.carrier = tunnel;
+    return tunnel->take_socket();
   }
 
   void log_in(Connection& connection, const Destination& there) {
     const ssh_session session = connection.get();
     const int no = 0, socket = connection.lend_socket();
-    const auto port = static_cast<unsigned>(there.port);
+    // An alias is the whole name of the keys; libssh uses host and port for nothing else, since it gets a socket.
+    const std::string& key_name = there.host_key_alias.empty() ? there.host : there.host_key_alias;
+    const auto port = there.host_key_alias.empty() ? static_cast<unsigned>(there.port) : 22u;
     ssh_options_set(session, SSH_OPTIONS_PROCESS_CONFIG, &no);  // it would read ~/.ssh/config by itself
-    ssh_options_set(session, SSH_OPTIONS_HOST, there.host.c_str());
+    ssh_options_set(session, SSH_OPTIONS_HOST, key_name.c_str());
     ssh_options_set(session, SSH_OPTIONS_PORT, &port);
     ssh_options_set(session, SSH_OPTIONS_USER, there.user.c_str());
     ssh_options_set(session, SSH_OPTIONS_FD, &socket);
-    name_host_key_files(session, options_);
+    choose_algorithms(session, there);
+    const HostKeyCheck host_key(session, there.host_keys, key_name, static_cast<int>(port));
     agree_on_keys(connection);
-    check_host_key(connection, options_, there.host, there.port);
-    authenticate(connection, {there.user, there.may_ask_agent ? options_.agent_socket : "", there.keys}, patience_);
+    host_key.check(connection);
+    authenticate(connection, there.identity, patience_);
   }
 
   void agree_on_keys(Connection& connection) {

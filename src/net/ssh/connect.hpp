@@ -12,10 +12,11 @@
 namespace dtrain::net::ssh {
 
 struct Connected {
-  std::unique_ptr<Tunnel> tunnel;  // behind the connection's socket; null: none needed. Outlives the connection.
+  // What is behind the connection's socket, a Tunnel or a ProxyProcess; null: the network. Outlives the connection.
+  std::shared_ptr<void> carrier;
   std::unique_ptr<Connection> connection;
   std::string user;
-  std::string local_address, peer_address;  // numeric, of the TCP connection
+  std::string local_address, peer_address;  // numeric, of the TCP connection; empty behind a ProxyCommand
 };
 
 // One try of everything.

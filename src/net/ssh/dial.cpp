@@ -32,12 +32,13 @@ struct Resolution {
   std::vector<Address> addresses;
 };
 
-Resolution resolve_now(const std::string& host, int port, int flags) {
+Resolution resolve_now(const DialPlace& place, int flags) {
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_flags = flags | AI_NUMERICSERV;
+  wanted.ai_family = place.family;
   wanted.ai_socktype = SOCK_STREAM;
   Resolution result;
-  result.error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  result.error = ::getaddrinfo(place.host.c_str(), std::to_string(place.port).c_str(), &wanted, &found);
   if (result.error != 0) return result;
   for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
     Address& address = result.addresses.emplace_back();
@@ -51,9 +52,9 @@ Resolution resolve_now(const std::string& host, int port, int flags) {
 // getaddrinfo(3) has no deadline and cannot be interrupted: it runs in a thread that may outlive the wait for it.
 class Resolver {
  public:
-  Resolver(std::string host, int port) : shared_(std::make_shared<Shared>()) {
-    std::thread([shared = shared_, host = std::move(host), port] {
-      Resolution result = resolve_now(host, port, AI_ADDRCONFIG);
+  explicit Resolver(const DialPlace& place) : shared_(std::make_shared<Shared>()) {
+    std::thread([shared = shared_, place] {
+      Resolution result = resolve_now(place, AI_ADDRCONFIG);
       const MutexLock lock(shared->mutex);
       shared->result = std::move(result);
       shared->done = true;
@@ -82,12 +83,13 @@ class Resolver {
   std::shared_ptr<Shared> shared_;
 };
 
-std::vector<Address> resolve(const std::string& name, const std::string& host, int port, const Patience& patience) {
-  Resolution result = resolve_now(host, port, AI_NUMERICHOST);
-  if (result.error != 0) result = Resolver(host, port).wait(patience);
+std::vector<Address> resolve(const DialPlace& place, const Patience& patience) {
+  Resolution result = resolve_now(place, AI_NUMERICHOST);
+  if (result.error != 0) result = Resolver(place).wait(patience);
   if (result.error == 0) return result.addresses;
-  throw RemoteError(fmt::format("{}: cannot find the address of '{}': {}", name, host, ::gai_strerror(result.error)),
-                    fmt::format("check the name with: getent hosts {}", host));
+  throw RemoteError(
+      fmt::format("{}: cannot find the address of '{}': {}", place.name, place.host, ::gai_strerror(result.error)),
+      fmt::format("check the name with: getent hosts {}", place.host));
 }
 
 void set_option(int socket, int level, int option, int value) {
@@ -147,9 +149,8 @@ std::string advice(int error, const std::string& host, int port) {
 
 }  // namespace
 
-FileDescriptor dial(const std::string& name, const std::string& host, int port, std::chrono::milliseconds silence,
-                    const Patience& patience) {
-  const std::vector<Address> addresses = resolve(name, host, port, patience);
+FileDescriptor dial(const DialPlace& place, std::chrono::milliseconds silence, const Patience& patience) {
+  const std::vector<Address> addresses = resolve(place, patience);
   int error = 0;
   for (std::size_t i = 0; i < addresses.size(); ++i) {  // each gets its share of the time
     const auto share = (patience.until - Clock::now()) / static_cast<long>(addresses.size() - i);
@@ -157,8 +158,8 @@ FileDescriptor dial(const std::string& name, const std::string& host, int port, 
     if (tried.error == 0) return std::move(tried.socket);
     error = tried.error;
   }
-  throw RemoteError(fmt::format("{}: cannot connect to port {}: {}", name, port, std::strerror(error)),
-                    advice(error, host, port));
+  throw RemoteError(fmt::format("{}: cannot connect to port {}: {}", place.name, place.port, std::strerror(error)),
+                    advice(error, place.host, place.port));
 }
 
 }  // namespace dtrain::net::ssh

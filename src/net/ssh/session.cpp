@@ -43,11 +43,17 @@ SshOptions user_ssh_options(const Path& home, std::string agent_socket) {
   SshOptions options;
   const Path folder = home / ".ssh";
   options.config = folder / "config";
-  options.known_hosts = folder / "known_hosts";
-  options.more_known_hosts = "/etc/ssh/ssh_known_hosts";
+  options.system_config = "/etc/ssh/ssh_config";
+  options.user_known_hosts = {folder / "known_hosts", folder / "known_hosts2"};
+  options.global_known_hosts = {"/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"};
   for (const char* key : {"id_ed25519", "id_ecdsa", "id_rsa"}) options.identities.push_back(folder / key);
   options.agent_socket = std::move(agent_socket);
   return options;
+}
+
+void use_only(const Path& config, SshOptions& options) {
+  options.config = config;
+  options.system_config.clear();
 }
 
 SshSession SshSession::connect(const SshTarget& target, const SshOptions& options) {

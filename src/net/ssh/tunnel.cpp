@@ -19,7 +19,7 @@ bool is_for_later(int error) { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
 
-Tunnel::Tunnel(std::unique_ptr<Tunnel> outer, std::unique_ptr<Connection> hop, const std::string& host, int port,
+Tunnel::Tunnel(std::shared_ptr<void> outer, std::unique_ptr<Connection> hop, const std::string& host, int port,
                const Patience& patience)
     : outer_(std::move(outer)), hop_(std::move(hop)) {
   int ends[2];

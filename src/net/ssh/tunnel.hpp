@@ -13,9 +13,10 @@ namespace dtrain::net::ssh {
 
 class Tunnel {
  public:
-  // `hop` is logged in, behind `outer` if that is not null. RemoteError: it cannot reach the port, or forwards nothing.
-  // A thread of its own carries the bytes until the socket is closed, the hop is lost, or this is destroyed.
-  Tunnel(std::unique_ptr<Tunnel> outer, std::unique_ptr<Connection> hop, const std::string& host, int port,
+  // `hop` is logged in; `outer` carries its bytes, unless it is null. RemoteError: it cannot reach the port, or
+  // forwards nothing. A thread of its own carries the bytes until the socket is closed, the hop is lost, or this is
+  // destroyed.
+  Tunnel(std::shared_ptr<void> outer, std::unique_ptr<Connection> hop, const std::string& host, int port,
          const Patience& patience);
   ~Tunnel();
 
@@ -28,7 +29,7 @@ class Tunnel {
   void send_outward();  // what the channel's window has room for
   bool write_socket();  // false: it is closed
 
-  std::unique_ptr<Tunnel> outer_;
+  std::shared_ptr<void> outer_;
   std::unique_ptr<Connection> hop_;
   FileDescriptor near_end_, far_end_;
   std::optional<Channel> channel_;

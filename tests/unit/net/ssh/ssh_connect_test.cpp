@@ -52,7 +52,7 @@ TEST_F(SshConnect, AcceptsANewHostKeyOnceAndRefusesAnother) {
 TEST_F(SshConnect, RefusesAnUnknownHostUnlessItMayAcceptIt) {
   const SshServer server;
   SshOptions options = server.options();
-  options.accept_new = false;
+  options.new_host_keys = NewHostKeys::refuse;
   const std::string failure = failure_of([&] { SshSession::connect(server.target(), options); });
   EXPECT_TRUE(contains(failure, "SHA256:")) << failure;
   const std::string command = failure.substr(failure.find("ssh-keyscan"));
@@ -65,8 +65,8 @@ TEST_F(SshConnect, ReadsHostKeysFromASecondFileAndFromOddPaths) {
   SshOptions options = server.options();
   options.known_hosts = server.folder() / "100% known" / "it's";
   SshSession::connect(server.target(), options);
-  options.more_known_hosts = std::exchange(options.known_hosts, Path());
-  options.accept_new = false;
+  options.global_known_hosts = {std::exchange(options.known_hosts, Path())};
+  options.new_host_keys = NewHostKeys::refuse;
   EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), options); }), "");
 }
 
@@ -155,6 +155,124 @@ TEST_F(SshConnect, FollowsTheConfigurationOverTwoHops) {
   options.config = near.folder() / "circle";
   write_file_atomic(options.config, "Host a\n ProxyJump b\nHost b\n ProxyJump a\n");
   EXPECT_THROW(SshSession::connect({"a", "", 0}, options), UsageError);
+}
+
+TEST_F(SshConnect, HonoursKeysOfAllFilesOfTheUserAndOfTheMachine) {
+  const SshServer server;
+  SshOptions options = server.options();
+  SshSession::connect(server.target(), options);
+  const Path known = options.known_hosts;
+  for (auto* files : {&options.user_known_hosts, &options.global_known_hosts}) {
+    SshOptions job = server.options();
+    job.known_hosts = server.folder() / "of-the-job";
+    job.new_host_keys = NewHostKeys::refuse;
+    job.*(files == &options.user_known_hosts ? &SshOptions::user_known_hosts : &SshOptions::global_known_hosts) = {
+        server.folder() / "none", known};
+    EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), job); }), "");
+    EXPECT_FALSE(std::filesystem::exists(job.known_hosts));
+  }
+}
+
+TEST_F(SshConnect, RefusesARevokedKeyAndOneThatDiffersInAnyFile) {
+  SshServer server;
+  SshOptions options = server.options();
+  SshSession::connect(server.target(), options);
+  const std::string line = read_file(options.known_hosts);
+  options.known_hosts = server.folder() / "new";
+  options.global_known_hosts = {server.folder() / "machine"};
+  write_file_atomic(options.global_known_hosts[0], "@revoked " + line);
+  EXPECT_TRUE(contains(failure_of([&] { SshSession::connect(server.target(), options); }), "is revoked"));
+  write_file_atomic(options.global_known_hosts[0], line);
+  server.stop();
+  server.make_key("host");
+  server.start();
+  EXPECT_TRUE(contains(failure_of([&] { SshSession::connect(server.target(), options); }), "is not the one in"));
+}
+
+TEST_F(SshConnect, FollowsStrictHostKeyCheckingAndFilesOfTheConfiguration) {
+  const SshServer server;
+  SshOptions options = server.options();
+  options.config = server.folder() / "config";
+  const auto with = [&](NewHostKeys rule, const std::string& config) {
+    options.new_host_keys = rule;
+    write_file_atomic(options.config, config);
+    std::filesystem::remove(options.known_hosts);
+    return failure_of([&] { SshSession::connect(server.target(), options); });
+  };
+  EXPECT_EQ(with(NewHostKeys::accept_unless_strict, "StrictHostKeyChecking ask\n"), "");
+  EXPECT_TRUE(contains(with(NewHostKeys::accept_unless_strict, "StrictHostKeyChecking yes\n"), "is not in"));
+  EXPECT_TRUE(contains(with(NewHostKeys::refuse, "\n"), "is not in"));
+  EXPECT_EQ(with(NewHostKeys::refuse, "StrictHostKeyChecking accept-new\n"), "");
+  const Path mine = server.folder() / "mine";
+  options.known_hosts.clear();
+  options.user_known_hosts = {server.folder() / "usual"};
+  EXPECT_EQ(with(NewHostKeys::refuse, fmt::format("StrictHostKeyChecking no\nUserKnownHostsFile {}\n", mine.string())),
+            "");
+  EXPECT_TRUE(std::filesystem::exists(mine));
+  EXPECT_FALSE(std::filesystem::exists(server.folder() / "usual"));
+}
+
+TEST_F(SshConnect, KnowsAHostByItsAlias) {
+  SshServer server;
+  SshOptions options = server.options();
+  options.config = server.folder() / "config";
+  write_file_atomic(options.config, "HostKeyAlias farm\n");
+  SshSession::connect(server.target(), options);
+  EXPECT_TRUE(read_file(options.known_hosts).starts_with("farm "));
+  options.new_host_keys = NewHostKeys::refuse;
+  EXPECT_EQ(failure_of([&] { SshSession::connect({"localhost", "", server.target().port}, options); }), "");
+}
+
+TEST_F(SshConnect, GoesThroughAProxyCommandAndEndsIt) {
+  const SshServer server;
+  SshOptions options = server.options();
+  options.config = server.folder() / "config";
+  write_file_atomic(
+      server.folder() / "proxy",
+      fmt::format("echo $$ >{}/pid\nexec 3<>/dev/tcp/$1/$2\ncat <&3 &\ncat >&3\n", server.folder().string()));
+  write_file_atomic(options.config,
+                    fmt::format("Host far\n HostName 127.0.0.1\n Port {}\n ProxyCommand bash {}/proxy %h %p\n",
+                                server.target().port, server.folder().string()));
+  {
+    SshSession session = SshSession::connect({"far", "", 0}, options);
+    EXPECT_TRUE(session.run({.shell = "exit 0"}).ok());
+    session.put_text(std::string(3 << 20, 'x'), (server.folder() / "large").string(), 0644);
+    EXPECT_EQ(session.local_address(), "");
+  }
+  EXPECT_EQ(std::filesystem::file_size(server.folder() / "large"), std::size_t{3 << 20});
+  const auto process = parse_integer(trim(read_file(server.folder() / "pid")));
+  ASSERT_TRUE(process);
+  EXPECT_NE(::kill(static_cast<pid_t>(*process), 0), 0);
+  options.connect_deadline = 3s;
+  write_file_atomic(options.config, "Host far\n ProxyCommand false\n");
+  EXPECT_NE(failure_of([&] { SshSession::connect({"far", "", 0}, options); }), "");
+}
+
+TEST_F(SshConnect, OffersACertificateWithItsKey) {
+  SshServer server("TrustedUserCAKeys " + (Path(testing::TempDir()) / "dtrain-ca.pub").string() + "\n");
+  server.make_key("ca");
+  std::filesystem::copy_file(server.folder() / "ca.pub", Path(testing::TempDir()) / "dtrain-ca.pub",
+                             std::filesystem::copy_options::overwrite_existing);
+  write_file_atomic(server.folder() / "authorized", "");
+  SshOptions options = server.options();
+  EXPECT_TRUE(contains(failure_of([&] { SshSession::connect(server.target(), options); }), "no key opens it"));
+  const std::string sign =
+      fmt::format("cd {} && ssh-keygen -q -s ca -I test -n $(id -un) id.pub && mv id-cert.pub signed.pub",
+                  server.folder().string());
+  ASSERT_EQ(std::system(sign.c_str()), 0);
+  options.config = server.folder() / "config";
+  write_file_atomic(options.config, fmt::format("CertificateFile {}/signed.pub\n", server.folder().string()));
+  EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), options); }), "");
+}
+
+TEST_F(SshConnect, UsesTheAlgorithmsOfTheConfiguration) {
+  const SshServer server("Ciphers aes256-ctr\n");
+  SshOptions options = server.options();
+  options.config = server.folder() / "config";
+  write_file_atomic(options.config, "Ciphers aes128-ctr\n");
+  EXPECT_NE(failure_of([&] { SshSession::connect(server.target(), options); }), "");
+  write_file_atomic(options.config, "Ciphers aes128-ctr,aes256-ctr\n");
+  EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), options); }), "");
 }
 
 TEST_F(SshConnect, TriesAgainWhenSshdTurnsItAway) {

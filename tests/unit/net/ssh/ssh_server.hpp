@@ -94,7 +94,7 @@ class SshServer {
   SshOptions options() const {
     SshOptions options;
     options.known_hosts = folder_ / "known_hosts";
-    options.accept_new = true;
+    options.new_host_keys = NewHostKeys::accept;
     options.identities = {folder_ / "id"};
     return options;
   }
