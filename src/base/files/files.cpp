@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 
 namespace dtrain {
 namespace {
@@ -44,6 +46,8 @@ FileDescriptor open_for_reading(const Path& path) {
   return fd;
 }
 
+constexpr std::uint64_t kLongestFile = std::uint64_t{4} << 30, kLongestStream = 64u << 20;
+
 // A rename is only safe from power loss once its folder is on disk too.
 void sync_folder(const Path& folder) {
   const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -55,9 +59,18 @@ void sync_folder(const Path& folder) {
 
 std::string read_file(const Path& path) {
   const FileDescriptor fd = open_for_reading(path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) fail("read", path, errno);
+  // A device such as /dev/zero may never end, and a file with holes is longer than the memory.
+  const std::uint64_t most = S_ISREG(status.st_mode) ? kLongestFile : kLongestStream;
   std::string content;
   for (;;) {
     const std::size_t old_size = content.size();
+    if (std::max<std::uint64_t>(old_size, static_cast<std::uint64_t>(status.st_size)) > most) {
+      throw DataError(
+          fmt::format("{}: holds more than the {} that are read of such a file", path.string(), format_bytes(most)),
+          "is it the right file?");
+    }
     content.resize(old_size + kBufferSize);
     const ssize_t got = ::read(fd.get(), content.data() + old_size, kBufferSize);
     content.resize(old_size + static_cast<std::size_t>(got > 0 ? got : 0));
