@@ -52,6 +52,16 @@ std::string BenchJob::said() const {
   return text.size() > kLastWords ? text.substr(text.size() - kLastWords) : text;
 }
 
+std::string BenchJob::last_error() const {
+  const std::string text = said();
+  const std::size_t begin = text.rfind("{\"error\":");
+  if (begin == text.npos) return text;
+  const Json line = Json::parse(text.substr(begin, text.find('\n', begin) - begin), "the job's error");
+  const Json& error = line.at("error");
+  const std::string& hint = error.at("hint").as_string();
+  return error.at("message").as_string() + (hint.empty() ? "" : fmt::format(" ({})", hint));
+}
+
 std::vector<double> BenchJob::step_seconds() const {
   std::vector<double> seconds;
   for (const std::string& line : split(read_file(folder_ / "out"), '\n')) {
@@ -84,9 +94,8 @@ void BenchJob::wait_until(const std::function<bool()>& condition, const std::str
   const auto end = std::chrono::steady_clock::now() + kLongest;
   while (!condition()) {
     if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped by a signal while measuring");
-    if (has_ended()) throw Error(fmt::format("the measured job ended before {}:\n{}", what, said()));
-    if (std::chrono::steady_clock::now() > end)
-      throw Error(fmt::format("the measured job did not {}:\n{}", what, said()));
+    if (has_ended()) throw Error(fmt::format("the measured job ended early: {}", last_error()));
+    if (std::chrono::steady_clock::now() > end) throw Error(fmt::format("the measured job did not {}", what), said());
     std::this_thread::sleep_for(kLook);
   }
 }

@@ -36,6 +36,7 @@ class BenchJob {
  private:
   bool has_ended() const;
   std::string said() const;
+  std::string last_error() const;  // of what the job said, without JSON
 
   Path folder_;
   job::JobFolder files_;

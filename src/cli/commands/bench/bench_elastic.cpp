@@ -200,7 +200,15 @@ void answer_table(const Json& result, Reporter& reporter) {
                               seconds("hang_pause_seconds"), seconds("hang_detect_seconds")));
 }
 
-ExitCode act(const ElasticBenchOptions& options, const config::OptionSet&, Reporter& reporter) {
+// The default depth is that of the default network.
+ElasticBenchOptions with_depth(ElasticBenchOptions options, const config::OptionSet& set) {
+  if (set.chosen("network") && !set.chosen("num-layers")) options.layers = 0;
+  return options;
+}
+
+ExitCode act(const ElasticBenchOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  const ElasticBenchOptions options = with_depth(given, set);
+  state_bytes(options);  // refuses a network that there is not, before anything is measured
   watch_stop_signals();
   const config::TemporaryFolder folder;
   const Json result = document(options, measure(options, folder.path()));
