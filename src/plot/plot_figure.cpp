@@ -94,12 +94,13 @@ class Figure {
     bands_top_ = kSignsTop + static_cast<double>(sign_rows_) * kSignRow;
     const double first = bands_top_ + kBand;
     bottom_ = first + static_cast<double>(panels.size()) * (kPanelTitle + kPanel);
+    std::vector<double> tops;
+    for (std::size_t i = 0; i < panels.size(); ++i)
+      tops.push_back(first + kPanelTitle + static_cast<double>(i) * (kPanelTitle + kPanel));
     draw_bands();
-    for (std::size_t i = 0; i < panels.size(); ++i)
-      draw_frame(panels[i], first + kPanelTitle + static_cast<double>(i) * (kPanelTitle + kPanel));
-    draw_changes();
-    for (std::size_t i = 0; i < panels.size(); ++i)
-      draw_curves(panels[i], first + kPanelTitle + static_cast<double>(i) * (kPanelTitle + kPanel));
+    for (std::size_t i = 0; i < panels.size(); ++i) draw_frame(panels[i], tops[i]);
+    draw_changes(tops);
+    for (std::size_t i = 0; i < panels.size(); ++i) draw_curves(panels[i], tops[i]);
     draw_time_axis();
     drawing_.height = bottom_ + kAxis;
     return std::move(drawing_);
@@ -164,11 +165,13 @@ class Figure {
     }
   }
 
-  void draw_changes() {
+  // The lines leave out the titles of the panels, whose tops are given.
+  void draw_changes(const std::vector<double>& tops) {
     for (std::size_t i = 0; i < curves_.changes.size(); ++i) {
       const Sign sign = sign_of(curves_.changes[i]);
       const double x = time_(curves_.changes[i].at);
-      line({x, bands_top_}, {x, bottom_}, sign.color, 1.2);
+      line({x, bands_top_}, {x, bands_top_ + kBand}, sign.color, 1.2);
+      for (const double top : tops) line({x, top}, {x, top + kPanel}, sign.color, 1.2);
       if (rows_[i] >= sign_rows_) continue;
       label({x, bands_top_ - 5 - static_cast<double>(rows_[i]) * kSignRow}, sign.text, 11, sign.color, Anchor::middle);
     }

@@ -93,6 +93,35 @@ TEST(PlotFigure, ARunWithoutAnyCurveIsDrawnToo) {
   EXPECT_EQ(to_svg(draw_run(curves, "x")).find("nan"), std::string::npos);
 }
 
+// What the labels of a drawing cover: a letter is about 0.6 of its size wide.
+bool crosses(const Line& line, const Label& label) {
+  const Point a = line.points.front(), b = line.points.back();
+  const double wide = 0.6 * label.size * static_cast<double>(label.text.size());
+  const double left = label.anchor == Anchor::start ? label.at.x : label.at.x - wide;
+  const bool beside = a.x < left || a.x > left + wide;
+  return !beside && std::min(a.y, b.y) < label.at.y && std::max(a.y, b.y) > label.at.y - 0.7 * label.size;
+}
+
+TEST(PlotFigure, LinesOfChangesLeaveOutTheTitles) {
+  RunCurves curves;
+  curves.seconds = 100;
+  curves.loss = curves.speed = curves.accuracy = {{1, 1}, {99, 2}};
+  for (double at = 1; at < 20; at += 0.5) curves.changes.push_back({.at = at, .host = "w"});
+  int titles = 0;
+  const Drawing drawing = draw_run(curves, "run");
+  for (const Mark& mark : drawing.marks) {
+    const auto* title = std::get_if<Label>(&mark);
+    if (!title || title->size != 13) continue;
+    ++titles;
+    for (const Mark& other : drawing.marks) {
+      const auto* line = std::get_if<Line>(&other);
+      const bool upright = line && line->points.size() == 2 && line->points[0].x == line->points[1].x;
+      EXPECT_FALSE(upright && crosses(*line, *title)) << title->text;
+    }
+  }
+  EXPECT_EQ(titles, 3);
+}
+
 TEST(Drawing, TextOfASvgCannotBecomeMarkup) {
   const Drawing drawing{10, 10, {Label{{0, 0}, "<a&b>\x01", 12, 0}}};
   EXPECT_NE(to_svg(drawing).find(">&lt;a&amp;b></text>"), std::string::npos);
