@@ -16,7 +16,8 @@ a variable overrides a configuration file (`dtrain help configuration`).
 
 Other variables:
   NO_COLOR          if it is not empty, output has no colour
-  COLUMNS           width of help texts, at most 100; otherwise the terminal's
+  COLUMNS           width of help texts, from 60 to 120; otherwise the terminal's,
+                    or 100 without one
   TERM              dumb turns off colour and the progress bar
   XDG_CONFIG_HOME   folder of dtrain/config.toml (default $HOME/.config)
 
@@ -159,10 +160,29 @@ std::string environment_topic(const CommandTree& tree) {
   return text;
 }
 
+constexpr std::string_view kMxnet =
+    R"(`dtrain train` takes all options of MXNet's image-classification scripts
+(common/fit.py, common/data.py) and of launch.py by their names. They mean the
+same and have the same defaults, except those below, which are refused with the
+reason and the nearest thing that dtrain has.
+
+)";
+
+std::string mxnet_topic(const CommandTree& tree) {
+  std::string text(kMxnet);
+  for (const config::Option& option : tree.find("train")->options.options()) {
+    for (const config::Refusal& refusal : option.refusals) {
+      const std::string value = refusal.text.empty() ? option.value : refusal.text;
+      text += fmt::format("  {} {}\n      {}\n      {}\n", option.shown_name(), value, refusal.reason, refusal.hint);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> topic_names() {
-  return {"exit-codes", "environment", "configuration", "remote-files", "launchers"};
+  return {"exit-codes", "environment", "configuration", "remote-files", "launchers", "mxnet"};
 }
 
 std::string exit_codes_topic() {
@@ -177,6 +197,7 @@ std::optional<std::string> topic_text(const CommandTree& tree, std::string_view 
   if (name == "configuration") return std::string(kConfiguration);
   if (name == "remote-files") return std::string(kRemoteFiles);
   if (name == "launchers") return std::string(kLaunchers);
+  if (name == "mxnet") return mxnet_topic(tree);
   return std::nullopt;
 }
 

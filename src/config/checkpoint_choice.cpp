@@ -12,7 +12,8 @@ void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
                            "the --model-prefix of the training run, or the .json or .safetensors file of a checkpoint");
   prefix.required = true;
   prefix.offers = Offers::checkpoints;
-  set.add("--load-epoch", choice.epoch, "N", "epoch of the checkpoint to load (default the newest)", at_least(0));
+  set.add("--load-epoch", choice.epoch, "N", "epoch of the checkpoint to load (default the newest)", at_least(0))
+      .offers = Offers::epochs;
 }
 
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image) {

@@ -13,12 +13,19 @@ namespace dtrain::config {
 
 void set_machine_defaults(DataOptions& options) { options.threads = std::min(options.threads, usable_cpus()); }
 
+static void bind_index(OptionSet& set, const std::string& name, std::optional<Path>& index,
+                       const std::string& records) {
+  set.add(name, index, fmt::format("MXNet's name for the index of {}, which must lie beside it", records));
+}
+
 void bind_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
   set.add("--data-train", options.train,
           "record files with the training images: a prefix, a pattern, or names separated by commas")
       .comma_list = true;
+  bind_index(set, "--data-train-idx", options.train_index, "--data-train");
   bind_validation_data(set, options);
+  bind_index(set, "--data-val-idx", options.validation_index, "--data-val");
   bind_image(set, options);
   set.add("--num-examples", options.num_examples, "N",
           "number of records to train on, from the start of the files; 0 for all", data::kLoaderRanges.num_examples);
@@ -81,8 +88,11 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
   set.group("Augmentation");
   set.add("--pad-size", augment.pad_size, "PIXELS", "pixels added on each side before cropping",
           data::kAugmentRanges.pad_size);
+  set.add("--fill-value", augment.fill_value, "N",
+          "value of the pixels that --pad-size adds and that a rotation or shear uncovers, on the scale 0 to 255",
+          data::kAugmentRanges.fill_value);
   set.add_zero_or_one("--reflect-pad", augment.reflect_pad,
-                      "1 pads by reflecting the image at its edges, 0 pads with grey");
+                      "1 pads by reflecting the image at its edges, 0 pads with --fill-value");
   set.add_zero_or_one("--random-crop", augment.random_crop, "1 crops at a random position, 0 crops the centre");
   set.add_zero_or_one("--random-mirror", augment.random_mirror,
                       "1 mirrors each image from left to right with probability one half");
@@ -92,7 +102,7 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
   Option& window =
       set.add_zero_or_one("--random-resized-crop", augment.random_resized_crop,
                           "1 crops a window of random area and aspect ratio and resizes it; it replaces --random-crop");
-  window.without_value = "1";
+  window.without_value = std::string(1, '1');
   set.add("--max-random-area", augment.max_random_area, "SHARE",
           "largest window of --random-resized-crop, as a share of the image's area", data::kAugmentRanges.random_area);
   set.add("--min-random-area", augment.min_random_area, "SHARE",
@@ -178,6 +188,22 @@ void require_records(const Path& files) {
   } catch (const DataError& error) {
     throw DataError(error.what(), error.hint().empty() ? how_to_make(files) : error.hint());
   }
+}
+
+void require_index(const std::optional<Path>& index, const Path& records, const std::string& setting) {
+  if (!index || data::is_remote(records)) return;
+  const std::vector<Path> files = data::find_records(records.string());
+  if (files.size() > 1) {
+    throw UsageError(fmt::format("setting '{}' {}: {} are several files, each with an index of its own", setting,
+                                 index->string(), records.string()),
+                     "leave it out");
+  }
+  std::error_code missing;
+  const Path beside = data::index_path(files.front());
+  if (std::filesystem::equivalent(*index, beside, missing)) return;
+  throw UsageError(
+      fmt::format("setting '{}' {}: the index that is read is {}", setting, index->string(), beside.string()),
+      fmt::format("ln -s $(realpath {}) {}", index->string(), beside.string()));
 }
 
 void set_cache(const DataOptions& options, data::RemoteOptions& remote) {

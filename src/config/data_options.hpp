@@ -15,7 +15,8 @@ namespace dtrain::config {
 
 struct DataOptions {
   std::optional<Path> train, validation;
-  std::vector<std::string> class_names;  // by label, from the training records; empty: unknown
+  std::optional<Path> train_index, validation_index;  // where the user says that their .idx files are
+  std::vector<std::string> class_names;               // by label, from the training records; empty: unknown
   nn::Shape image{3, 28, 28};
   int classes = 10;
   std::int64_t num_examples = 0;  // 0: all of the index
@@ -49,6 +50,10 @@ train::TestViews test_views(const DataOptions& options, int top_k);
 
 // Throws DataError that names the `dtrain data prepare` command when find_records() does not find them.
 void require_records(const Path& files);
+
+// MXNet's scripts take the index by its name; dtrain reads the one beside the records. Throws UsageError, which names
+// the setting, for another one.
+void require_index(const std::optional<Path>& index, const Path& records, const std::string& setting);
 
 void set_cache(const DataOptions& options, data::RemoteOptions& remote);
 data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed);

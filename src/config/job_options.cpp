@@ -17,11 +17,7 @@ namespace dtrain::config {
 namespace {
 
 KvStore known_store(const std::string& text) {
-  if (text == "dist_async") {
-    throw UsageError(
-        "dist_async is not supported: it needs parameter servers, and their order of updates is not repeatable",
-        "use dist_sync or dist_device_sync, which need no servers; with --elastic a slow or lost worker may leave");
-  }
+  if (const auto other = enum_value(kKvStoreAliases, text)) return *other;
   return *enum_value(kKvStoreNames, one_of(text, enum_texts(kKvStoreNames)));
 }
 
@@ -111,7 +107,8 @@ void bind_sums(OptionSet& set, JobOptions& options) {
   set.add_custom(
       "--kv-store", "local|device|dist_sync|dist_device_sync",
       "MXNet's name for how gradients are added; all values give the same bits, without servers. If given, device and "
-      "dist_device_sync select --transport nccl for workers on GPUs where NCCL is available",
+      "dist_device_sync select --transport nccl for workers on GPUs where NCCL is available. nccl is the same as "
+      "device, dist_sync_device the same as dist_device_sync",
       [&options](const std::string& text) { options.kv_store = known_store(text); },
       [&options] { return enum_name(kKvStoreNames, options.kv_store); });
   add_choice(

@@ -30,6 +30,9 @@ constexpr EnumName<KvStore> kKvStoreNames[] = {{KvStore::local, "local"},
                                                {KvStore::device, "device"},
                                                {KvStore::dist_sync, "dist_sync"},
                                                {KvStore::dist_device_sync, "dist_device_sync"}};
+// MXNet's other names for some of them.
+constexpr EnumName<KvStore> kKvStoreAliases[] = {{KvStore::device, "nccl"},
+                                                 {KvStore::dist_device_sync, "dist_sync_device"}};
 
 constexpr EnumName<comm::Transport> kTransportNames[] = {
     {comm::Transport::tcp, "tcp"}, {comm::Transport::gloo, "gloo"}, {comm::Transport::nccl, "nccl"}};

@@ -23,7 +23,13 @@ enum class Source { fallback, recipe, user_config, project_config, named_config,
 constexpr char kBetweenRepeated = '\0';  // no word of a command line holds it
 
 // What a shell offers for a value; choices that help lists are offered anyway.
-enum class Offers { nothing, files, hosts, jobs, networks, checkpoints };
+enum class Offers { nothing, files, hosts, jobs, networks, checkpoints, epochs };
+
+// A value, or every value where the text is empty, that an option refuses by name; a text that ends in * stands for all
+// that begin so.
+struct Refusal {
+  std::string text, reason, hint;
+};
 
 struct Option {
   std::string flags;  // "--lr" or "-n,--num-workers"; without a dash it is a positional: "PREFIX"
@@ -52,6 +58,7 @@ struct Option {
   // final values of the options that were added before.
   std::function<void(const std::string& text)> set_legacy;
   std::function<std::string()> show;  // the present value; empty: none
+  std::vector<Refusal> refusals;      // what set() refuses by name, for documents
 
   std::optional<std::string> given;  // what stood on the command line
   Source source = Source::fallback;

@@ -176,6 +176,7 @@ static void fields(Fields& each, TrainOptions& train) {
   each("schedule", train.schedule);
   each("epochs", train.epochs);
   each("top_k", train.top_k);
+  each("losses", train.losses);
   each("disp_batches", train.disp_batches);
   each("monitor", train.monitor);
   each("benchmark", train.benchmark);

@@ -7,20 +7,14 @@
 #include <dtrain/base/text.hpp>
 
 #include "launch_options.hpp"
+#include "refused_options.hpp"
 
 namespace dtrain::config {
 namespace {
 
 constexpr const char* kRunOnce = "dtrain launch starts the ranks of all hosts: run it once, with -H FILE";
 
-struct RefusedName {
-  const char* flags;
-  const char* value;  // empty: a switch
-  const char* reason;
-  const char* hint;
-};
-
-constexpr RefusedName kRefused[] = {
+constexpr RefusedOption kRefused[] = {
     {"--rdzv-conf", "CONF", "dtrain has no rendezvous backend with settings of its own",
      "--comm-timeout and --heartbeat-timeout are its waits"},
     {"--node-rank", "N", "hosts are not started one by one", kRunOnce},
@@ -32,15 +26,6 @@ constexpr RefusedName kRefused[] = {
     {"--local-addr", "ADDRESS", "each host's address is the one by which the others reach it", "leave it out"},
     {"--local-ranks-filter", "RANKS", "output is shown of all ranks or of none",
      "use --no-output, and `dtrain tail-logs` for one of them"}};
-
-void bind_refused(OptionSet& set) {
-  for (const RefusedName& name : kRefused) {
-    Option& option = set.add_custom(
-        name.flags, name.value, name.reason, [&name](const std::string&) { throw UsageError(name.reason, name.hint); },
-        [] { return std::string(); });
-    option.hidden = option.flag_only = true;
-  }
-}
 
 void check_backend(const std::string& backend) {
   if (backend == "c10d" || backend == "static") return;
@@ -105,7 +90,7 @@ void bind_torchrun(OptionSet& set, LaunchOptions& options) {
   set.add_custom("--rdzv-endpoint", "HOST:PORT", "accepted for this machine, whose ports dtrain chooses",
                  check_endpoint, [] { return std::string(); })
       .flag_only = true;
-  bind_refused(set);
+  refuse_options(set, kRefused);
 }
 
 void apply_torchrun(LaunchOptions& options, const OptionSet& set) {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/nn/optimizer_ranges.hpp>
 
 #include "gpu_choice.hpp"
+#include "mxnet_options.hpp"
 #include "option_values.hpp"
 #include "recipes.hpp"
 #include "synthetic_data.hpp"
@@ -74,7 +77,8 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
           "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on")
       .offers = Offers::checkpoints;
   set.add("--load-epoch", options.load_epoch, "N", "start from the checkpoint of --model-prefix after epoch N",
-          at_least(0));
+          at_least(0))
+      .offers = Offers::epochs;
   set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
   set.add("--force", options.force, "train again over the checkpoints that --model-prefix has already");
   set.add("--keep-checkpoints", options.keep_checkpoints, "N",
@@ -85,10 +89,28 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
                  "format of checkpoints; mxnet also writes PATH-symbol.json and PATH-0001.params");
 }
 
+// MXNet writes the same number under two names.
+std::vector<std::string> loss_metrics(const std::string& text) {
+  std::vector<std::string> metrics;
+  for (const std::string& word : split(text, ',')) {
+    const std::string_view name = trim(word);
+    if (name.empty()) continue;
+    const bool is_nll = name == "nll" || name == "nll_loss" || name == "nll-loss";
+    if (!is_nll && name != "ce" && name != "cross-entropy")
+      throw UsageError(fmt::format("must be ce, nll or ce,nll, not '{}'", text));
+    metrics.emplace_back(is_nll ? "nll-loss" : "cross-entropy");
+  }
+  return metrics;
+}
+
 void bind_reports(OptionSet& set, TrainOptions& options) {
   set.group("Reports");
   set.add("--disp-batches", options.disp_batches, "N", "number of steps between two log lines", at_least(1));
   set.add("--top-k", options.top_k, "K", "report top-K accuracy; 0 for none", at_least(0));
+  set.add_custom(
+      "--loss", "ce|nll|ce,nll", "also log the loss, as MXNet's metric cross-entropy, nll-loss or both",
+      [&options](const std::string& text) { options.losses = loss_metrics(text); },
+      [&options] { return join(options.losses, ","); });
   set.add("--tensorboard", options.tensorboard, "folder for TensorBoard event files");
   set.add("--monitor", options.monitor, "N",
           "log the root mean square of every parameter tensor every N steps; 0 for never", at_least(0));
@@ -121,6 +143,7 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_device(set, options.compute, kMostGpus);
   bind_training_hosts(set, options.job);
   bind_training_elastic(set, options.job);
+  bind_mxnet(set);
 }
 
 ComputeOptions compute_of_worker(const TrainOptions& options) {

@@ -24,7 +24,8 @@ struct TrainOptions {
   nn::Optimizer optimizer;
   nn::Schedule schedule{.base = 0.1};
   int epochs = 100;
-  int top_k = 0;  // 0: not reported
+  int top_k = 0;                    // 0: not reported
+  std::vector<std::string> losses;  // names under which the log shows the loss; empty: it does not
   int disp_batches = 20;
   int monitor = 0;  // steps between looks at the parameters; 0: never
   bool benchmark = false, test_io = false;

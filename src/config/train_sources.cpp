@@ -22,11 +22,14 @@ TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, R
                      "give the record files to train on; `dtrain data prepare` or `dtrain data pack` makes them");
   sources.train = *options.data.train;
   require_records(sources.train);
+  require_index(options.data.train_index, sources.train, "data-train-idx");
   // A recipe's own validation images do not belong to other training data.
   const bool belongs = set.chosen("data-val") || !set.chosen("data-train");
   if (belongs) sources.validation = options.data.validation;
   if (!sources.validation) reporter.note("No --data-val: training without validation");
-  if (sources.validation) require_records(*sources.validation);
+  if (!sources.validation) return sources;
+  require_records(*sources.validation);
+  require_index(options.data.validation_index, *sources.validation, "data-val-idx");
   return sources;
 }
 

@@ -21,6 +21,7 @@ void TrainLog::add(const train::StepReport& report) {
   window_.samples += report.samples;
   window_.correct += report.accuracy * report.samples;
   window_.top_k_correct += report.top_k_accuracy * report.samples;
+  window_.loss += report.loss * report.samples;
   window_.seconds += report.time.count();
 }
 
@@ -30,6 +31,8 @@ void TrainLog::log_window(const train::StepReport& report) {
   std::string line = fmt::format("Epoch[{}] Batch [{}]\tSpeed: {:.2f} samples/sec\taccuracy={:.6f}", report.epoch,
                                  report.step, window_.samples / window_.seconds, window_.correct / window_.samples);
   if (options_.top_k > 0) line += fmt::format("\t{}={:.6f}", top_k_name(), window_.top_k_correct / window_.samples);
+  for (const std::string& metric : options_.losses)
+    line += fmt::format("\t{}={:.6f}", metric, window_.loss / window_.samples);
   reporter_.note(line);
   window_ = {};
 }
@@ -39,6 +42,7 @@ void TrainLog::on_epoch(const train::EpochReport& report) {
   if (options_.top_k > 0) {
     reporter_.note(fmt::format("Epoch[{}] Train-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
   }
+  log_losses(report.epoch, "Train", report.loss);
   reporter_.note(fmt::format("Epoch[{}] Time cost={:.3f}", report.epoch, report.time.count()));
   window_ = {};
 }
@@ -48,6 +52,12 @@ void TrainLog::on_evaluation(const train::EvaluationReport& report) {
   if (options_.top_k > 0) {
     reporter_.note(fmt::format("Epoch[{}] Validation-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
   }
+  log_losses(report.epoch, "Validation", report.loss);
+}
+
+void TrainLog::log_losses(std::uint32_t epoch, const char* phase, double loss) {
+  for (const std::string& metric : options_.losses)
+    reporter_.note(fmt::format("Epoch[{}] {}-{}={:.6f}", epoch, phase, metric, loss));
 }
 
 void TrainLog::on_checkpoint(const Path& path) {

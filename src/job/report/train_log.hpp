@@ -27,11 +27,12 @@ class TrainLog final : public train::Observer {
  private:
   // Sums since the last log line.
   struct Window {
-    double samples = 0, correct = 0, top_k_correct = 0, seconds = 0;
+    double samples = 0, correct = 0, top_k_correct = 0, loss = 0, seconds = 0;
   };
 
   void add(const train::StepReport& report);
   void log_window(const train::StepReport& report);
+  void log_losses(std::uint32_t epoch, const char* phase, double loss);
   std::string top_k_name() const;
 
   Reporter& reporter_;

@@ -95,7 +95,7 @@ TEST(Parse, TheWordsOfAnotherProgramComeAfterTheCommandsOwn) {
 TEST(Parse, NamesAreNotAbbreviated) {
   EXPECT_EQ(refusal({"train", "--verb"}), "--verb: unknown option; did you mean '--verbose'?");
   EXPECT_EQ(refusal({"train", "--num-epoch", "2"}), "--num-epoch: unknown option; did you mean '--num-epochs'?");
-  EXPECT_EQ(refusal({"train", "--data-t=x"}), "--data-t: unknown option; did you mean '--data-train'?");
+  EXPECT_EQ(refusal({"train", "--data-n=x"}), "--data-n: unknown option; did you mean '--data-nthreads'?");
   EXPECT_EQ(refusal({"train", "--max-random-a", "1"}),
             "--max-random-a: unknown option; it could be --max-random-area, --max-random-aspect-ratio");
 }

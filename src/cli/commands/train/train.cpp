@@ -77,7 +77,6 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   if (options.test_io) return test_io(options, *training, reporter);
   const auto validation = validation_loader(run);
 
-  say_what_is_accepted(options, reporter);
   job::RunWatch watch(reporter, run);
   watch.begin(1);
   const auto executable = job::compile(run);
@@ -96,6 +95,7 @@ ExitCode act(const config::TrainOptions& given, const config::OptionSet& set, Re
   config::TrainOptions options = given;
   options.job.slots = config::workers_of_host(options.compute);
   config::check_training_job(options.job, set);
+  say_what_is_accepted(options, reporter);
   return options.job.is_job() ? job::train_in_job(options, set, reporter) : train_alone(options, set, reporter);
 }
 

@@ -1,0 +1,53 @@
+#include "mxnet_options.hpp"
+
+#include "refused_options.hpp"
+
+namespace dtrain::config {
+namespace {
+
+constexpr const char* kColour = "dtrain changes colours as hue, saturation and lightness";
+constexpr const char* kCropSize = "a random crop has the size of the network's input, or a share of the image's area";
+constexpr const char* kCompression = "gradients are not compressed to two bits each";
+constexpr const char* kAccumulation = "a large batch needs no optimizer of its own";
+constexpr const char* kProfile = "a run writes no profile of its operations";
+
+constexpr RefusedOption kOptions[] = {
+    {"--brightness", "SHARE", kColour, "use --max-random-l, on the scale 0 to 255", "0"},
+    {"--contrast", "SHARE", kColour, "use --max-random-l and --max-random-s, on the scale 0 to 255", "0"},
+    {"--saturation", "SHARE", kColour, "use --max-random-s, on the scale 0 to 255", "0"},
+    {"--pca-noise", "SHARE", "dtrain adds no noise along the principal components of the colours",
+     "use --max-random-h, --max-random-s and --max-random-l", "0"},
+    {"--min-crop-size", "PIXELS", kCropSize, "use --random-resized-crop 1 with --min-random-area", "-1"},
+    {"--max-crop-size", "PIXELS", kCropSize, "use --random-resized-crop 1 with --max-random-area", "-1"},
+    {"--initializer", "NAME", "weights begin as MXNet's Xavier(gaussian, in, 2) draws them", "leave it out", "default"},
+    {"--save-period", "EPOCHS", "a checkpoint is written beside the steps after every epoch",
+     "use --keep-checkpoints N to keep the newest N only", "1"},
+    {"--gc-type", "TYPE", kCompression, "use --gradient-dtype bfloat16, which halves the traffic", "none"},
+    {"--gc-threshold", "X", kCompression, "use --gradient-dtype bfloat16, which halves the traffic", "0.5"},
+    {"--macrobatch-size", "N", kAccumulation, "use --global-batch N, with --logical-shards to bound the memory", "0"},
+    {"--warmup-strategy", "NAME", "the learning rate rises linearly", "use --warmup-epochs", "linear"},
+    {"--profile-worker-suffix", "NAME", kProfile, "use `dtrain bench train`, which lists the time of each operation",
+     ""},
+    {"--profile-server-suffix", "NAME", "there are no servers to profile",
+     "use `dtrain bench train`, which lists the time of each operation", ""}};
+
+constexpr RefusedValue kValues[] = {
+    {"optimizer", "rmsprop", "dtrain scales updates by the mean square of gradients in adam only",
+     "use --optimizer adam"},
+    {"optimizer", "signum", "dtrain updates weights by gradients, not by their signs", "use --optimizer adam"},
+    {"optimizer", "dcasgd", "it corrects gradients that come late, and here none comes late", "use --optimizer sgd"},
+    {"optimizer", "ftml", "dtrain does not follow the moving leader", "use --optimizer adam"},
+    {"optimizer", "lbsgd", kAccumulation, "use --optimizer sgd with --global-batch and --warmup-epochs"},
+    {"lr-step-epochs", "pow*", "the rate follows no power of the share of the run that is left",
+     "use --lr-schedule cosine, or for pow1 --lr-schedule one-cycle --lr-rise 0 --lr-final 0"},
+    {"kv-store", "dist_async", "it needs parameter servers, and their order of updates is not repeatable",
+     "use dist_sync or dist_device_sync, which need no servers; with --elastic a slow or lost worker may leave"}};
+
+}  // namespace
+
+void bind_mxnet(OptionSet& set) {
+  refuse_options(set, kOptions);
+  refuse_values(set, kValues);
+}
+
+}  // namespace dtrain::config
