@@ -21,8 +21,8 @@ took() { grep -q "took GPU $2" "job/logs/worker1.$1.log"; }  # took SLOT GPU
 
 run "${training[@]}" --gpus 1,0 --model-prefix m/two --job-dir job
 check "a job on two GPUs trains" exits 0
-check "it has two workers" says "2 workers x"
-check "the host's batch is shared" says "G = 16 samples a step in V = 4"
+check "it has two workers" says "It computes in 2 workers on GPUs 1,0, in float32"
+check "the host's batch is shared" says "Each step takes 16 images in 4 logical shards"
 check "host_worker says how many workers the host has" grep -qx "worker1 slots=2" job/host_worker
 check "the first worker has the first GPU of the list" took 0 1
 check "the second worker has the second GPU" took 1 0

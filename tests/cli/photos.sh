@@ -25,10 +25,10 @@ check "show draws what the network will see" answers "sheet.png  680x454 pixels"
 
 training=(--recipe imagenet --random-resized-crop --resize 256 --num-classes 80 --network resnet --num-layers 18 --top-k 5
   --data-val d/coco_val --batch-size 16 --num-examples 32 --num-epochs 1 --disp-batches 1 --seed 1)
-run train "${training[@]}" --data-train d/coco_train --model-prefix m/a --prefetch 2
+run train "${training[@]}" --data-train d/coco_train --model-prefix m/a --prefetch 2 -v
 check "training succeeds" exits 0
-check "the recipe sees pictures of 224 x 224" says "3x224x224 -> 80 classes"
-check "the memory of what is loaded ahead is said" says_line '^--prefetch 2: up to [0-9.]+ MiB of samples in memory$'
+check "the recipe sees pictures of 224 x 224" says "colour images of 224 x 224 pixels into 80 classes"
+check "the memory of what is loaded ahead is said" says_line '^--prefetch 2: up to [0-9.]+ MiB of samples in the memory of each worker$'
 check "validation reports the best" says_line '^Epoch\[0\] Validation-accuracy=[01]\.[0-9]{6}$'
 check "and the five best" says_line '^Epoch\[0\] Validation-top_k_accuracy_5=[01]\.[0-9]{6}$'
 accuracy=$(sed -n 's/^Epoch\[0\] Validation-accuracy=//p' err)

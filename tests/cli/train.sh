@@ -6,9 +6,12 @@ shapes 300
 
 run train "${small_training[@]}" --num-epochs 2 --model-prefix m/s --top-k 3 --tensorboard tb --seed 1
 check "training succeeds" exits 0
-check "the start names device, threads and dtype" says_line '^dtrain [0-9.]+ on .+, [0-9]+ threads, float32$'
-check "the start names network and parameters" says "mlp: 310090 parameters, 3x28x28 -> 10 classes"
-check "the start names G, V and the efficiency" says "G = 50 samples a step in V = 1 logical shard; efficiency on N workers: 1: 100 %"
+check "the start names the data" says "The run trains on the 300 images of d/shapes_train.rec and validates on the 100 images of d/shapes_val.rec"
+check "the start names network and parameters" says "The network mlp has 310,090 parameters and sorts colour images of 28 x 28 pixels into 10 classes"
+check "the start names the batch" says "Each step takes 50 images, an epoch 6 steps, and the run has 2 epochs"
+check "the start names device, threads and dtype" says_line '^It computes on the CPU with [0-9]+ threads?, in float32$'
+check "the start says where the model goes" says 'Epoch[0] ends with "m/s-0001"'
+check "the start keeps details for --verbose" says_not "G = 50"
 check "a log line has the seeds' form" \
   says_line $'^Epoch\\[0\\] Batch \\[2\\]\tSpeed: [0-9]+\\.[0-9]{2} samples/sec\taccuracy=0\\.[0-9]{6}\ttop_k_accuracy_3=[01]\\.[0-9]{6}$'
 check "every --disp-batches steps there is one" same "$(grep -c 'Speed:' err)" 4
@@ -22,6 +25,14 @@ check "stdout has the result alone" same "$(wc -l <out)" 1
 check "the result names accuracy and checkpoint" answers_line '^2 epochs trained; validation accuracy 0\.[0-9]+, loss [0-9.]+; checkpoint m/s-0002\.safetensors$'
 check "TensorBoard's file is there" bash -c 'ls tb/events.out.tfevents.* >/dev/null'
 all_written() { while read -r file; do [ -s "$file" ] || return 1; done <out; }
+run train "${small_training[@]}" --num-epochs 1 -v
+check "--verbose names the libraries" says_line '^dtrain [0-9.]+ on oneDNN .+; own kernels for .+$'
+check "--verbose names G, V and the efficiency" says "G = 50 samples a step in V = 1 logical shard; efficiency on N workers: 1: 100 %"
+check "--verbose names the memory of loaded batches" says_line '^--prefetch 4: up to [0-9.]+ MiB of samples'
+run train "${small_training[@]}" --num-epochs 2 --model-prefix m/s --top-k 3 --seed 1 --loss ce,nll --force
+check "--loss is logged as MXNet's metrics" says_line $'\ttop_k_accuracy_3=[01].[0-9]{6}\tcross-entropy=[0-9.]+\tnll-loss=[0-9.]+$'
+check "--loss is logged of epochs" says_line '^Epoch\[1\] Train-cross-entropy=[0-9.]+$'
+check "--loss is logged of validations" says_line '^Epoch\[1\] Validation-nll-loss=[0-9.]+$'
 accuracy=$(sed -n 's/^Epoch\[1\] Validation-accuracy=//p' err)
 
 run eval m/s --load-epoch 2 --data-val d/shapes_val.rec
@@ -38,7 +49,7 @@ check "the same seed gives the same bits" same "$(hash m/again)" "$(hash m/s)"
 run train "${small_training[@]}" --num-epochs 2 --model-prefix m/other --seed 2
 check "another seed gives other bits" bash -c "[ '$(hash m/other)' != '$(hash m/s)' ]"
 run train "${small_training[@]}" --num-epochs 1 --model-prefix m/v1 --logical-shards 4 --threads 1
-run train "${small_training[@]}" --num-epochs 1 --model-prefix m/v2 --logical-shards 4 --threads 2
+run train "${small_training[@]}" --num-epochs 1 --model-prefix m/v2 --logical-shards 4 --threads 2 -v
 check "with shards the number of threads does not matter" same "$(hash m/v1)" "$(hash m/v2)"
 check "the efficiency covers the shards" says "efficiency on N workers: 1: 100 %, 2: 100 %, 3: 67 %, 4: 100 %"
 

@@ -5,6 +5,8 @@
 #include <dtrain/base/text.hpp>
 
 #include "config/gpu_choice.hpp"
+#include "job/spec/data_facts.hpp"
+#include "opening.hpp"
 
 namespace dtrain::job {
 
@@ -15,32 +17,60 @@ RunWatch::RunWatch(Reporter& reporter, const TrainRun& run)
   if (run.options.tensorboard) observers_.add(board_.emplace(*run.options.tensorboard, run.options.data));
 }
 
+namespace {
+
+OpeningData opening_data(const Path& files) { return {files.string(), count_records(files)}; }
+
+OpeningFacts facts_of(const TrainRun& run, int workers) {
+  const config::TrainOptions& options = run.options;
+  const config::ComputeOptions& compute = options.compute;
+  const bool per_worker = options.job.is_per_worker();
+  OpeningFacts facts{.training = opening_data(run.sources.train),
+                     .num_examples = options.data.num_examples,
+                     .synthetic = options.benchmark,
+                     .network = run.graph.name,
+                     .parameters = run.graph.parameter_count,
+                     .image = run.graph.input(),
+                     .classes = run.graph.classes(),
+                     .epochs = options.epochs,
+                     .batch = per_worker ? config::batch_of_worker(compute) : compute.samples_per_step(),
+                     .batch_per_worker = per_worker,
+                     .shards = compute.logical_shards,
+                     .hosts = compute.hosts,
+                     .workers = workers,
+                     .threads = compute.threads,
+                     .dtype = backend::dtype_name(run.dtype)};
+  if (run.sources.validation) facts.validation = opening_data(*run.sources.validation);
+  if (const auto gpu = config::gpu_of_slot(compute, 0))
+    facts.gpus = compute.gpus.empty() ? std::to_string(*gpu) : compute.gpus;
+  if (options.model_prefix) {
+    facts.begins_at = run.start ? run.start->cursor.epoch : 0;
+    facts.checkpoint = train::CheckpointName{*options.model_prefix, facts.begins_at + 1}.stem();
+  }
+  return facts;
+}
+
+}  // namespace
+
 void RunWatch::begin(int workers) {
-  const config::ComputeOptions& compute = run_.options.compute;
-  const nn::Graph& graph = run_.graph;
-  const int shards = compute.logical_shards;
-  reporter_.note(fmt::format("dtrain {} on {}, {}{} threads, {}", DTRAIN_VERSION, run_.backend->description(),
-                             workers > 1 ? fmt::format("{} workers x ", workers) : "", compute.threads,
-                             backend::dtype_name(run_.dtype)));
-  reporter_.note(fmt::format("{}: {} parameters, {}x{}x{} -> {} classes", graph.name, graph.parameter_count,
-                             graph.input().c, graph.input().h, graph.input().w, graph.classes()));
-  if (run_.options.job.is_per_worker()) {
-    reporter_.note(fmt::format("{} samples a step on each worker; the learning rate follows: {}",
-                               config::batch_of_worker(compute), train::elastic_rate_name(run_.options.job.rate)));
-  } else {
-    reporter_.note(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
-                               shards == 1 ? "shard" : "shards", config::efficiency_line(shards)));
-  }
-  const std::uint64_t buffers = buffer_bytes_of(run_);
-  reporter_.note(fmt::format("--prefetch {}: up to {} of samples in memory{}", run_.options.data.prefetch,
-                             format_bytes(buffers), workers > 1 ? " of each worker" : ""));
-  if (run_.options.model_prefix) {
-    const std::uint32_t next = run_.start ? run_.start->cursor.epoch : 0;
-    reporter_.note(fmt::format(
-        "The log counts epochs from 0 and file names count those that are complete: Epoch[{}] ends with \"{}\"", next,
-        train::CheckpointName{*run_.options.model_prefix, next + 1}.stem()));
-  }
+  for (const std::string& line : opening_lines(facts_of(run_, workers))) reporter_.note(line);
+  show_details();
   if (reporter_.json()) reporter_.answer_json(start_event(workers));
+}
+
+void RunWatch::show_details() const {
+  const config::ComputeOptions& compute = run_.options.compute;
+  const int shards = compute.logical_shards;
+  reporter_.detail(fmt::format("dtrain {} on {}", DTRAIN_VERSION, run_.backend->description()));
+  if (run_.options.job.is_per_worker()) {
+    reporter_.detail(
+        fmt::format("The learning rate follows the batch: {}", train::elastic_rate_name(run_.options.job.rate)));
+  } else {
+    reporter_.detail(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
+                                 shards == 1 ? "shard" : "shards", config::efficiency_line(shards)));
+  }
+  reporter_.detail(fmt::format("setting 'prefetch' {}: up to {} of samples in the memory of each worker",
+                               run_.options.data.prefetch, format_bytes(buffer_bytes_of(run_))));
 }
 
 Json RunWatch::start_event(int workers) const {

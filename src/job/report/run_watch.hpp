@@ -15,12 +15,14 @@ namespace dtrain::job {
 class RunWatch {
  public:
   RunWatch(Reporter& reporter, const TrainRun& run);
-  // Shows device, network, G and V; with --json the start event. `workers`: number at the start.
+  // Shows data, network, batch and device, with --verbose also G, V and libraries; with --json the start event.
+  // `workers`: number at the start.
   void begin(int workers);
   void end(const train::TrainResult& result);
   Observers& observers() { return observers_; }
 
  private:
+  void show_details() const;
   Json start_event(int workers) const;
 
   Reporter& reporter_;

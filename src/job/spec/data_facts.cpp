@@ -109,4 +109,16 @@ void check_far_facts(const Json& facts, net::ObjectStore& store) {
   }
 }
 
+std::optional<std::uint64_t> count_records(const Path& set) {
+  if (data::is_remote(set)) return std::nullopt;
+  std::uint64_t records = 0;
+  for (const Path& file : files_of(set)) {
+    const Path index = data::index_path(file);
+    std::error_code error;
+    if (!std::filesystem::exists(index, error)) return std::nullopt;
+    records += static_cast<std::uint64_t>(std::ranges::count(read_file(index), '\n'));
+  }
+  return records;
+}
+
 }  // namespace dtrain::job

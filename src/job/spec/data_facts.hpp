@@ -1,6 +1,8 @@
 // Facts about the data files of a run, by which all hosts check that they have the same files.
 #pragma once
 
+#include <optional>
+
 #include <dtrain/base/json.hpp>
 
 #include "config/train_sources.hpp"
@@ -15,5 +17,8 @@ Json data_facts(const config::TrainSources& sources, const std::shared_ptr<net::
 Json check_data_facts(const Json& facts);
 // Likewise those behind URLs, which all workers must read in one version: DataError names both ETags.
 void check_far_facts(const Json& facts, net::ObjectStore& store);
+
+// The number of records of a set, by the indexes of its files; nullopt where one has none or is not on this machine.
+std::optional<std::uint64_t> count_records(const Path& set);
 
 }  // namespace dtrain::job

@@ -33,5 +33,15 @@ TEST(DataFacts, AreOfEveryFileOfASet) {
   }
 }
 
+TEST(DataFacts, CountTheRecordsOfASetByItsIndexes) {
+  config::TemporaryFolder folder;
+  write_records(folder.path() / "p_0.rec", 1);
+  write_records(folder.path() / "p_1.rec", 2);
+  EXPECT_EQ(count_records(folder.path() / "p"), 4u);
+  std::filesystem::remove(folder.path() / "p_1.idx");
+  EXPECT_EQ(count_records(folder.path() / "p"), std::nullopt);
+  EXPECT_EQ(count_records(folder.path() / "nothing"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace dtrain::job
