@@ -7,6 +7,16 @@ run data prepare shapes --out d --train-count 40 --val-count 20
 check "prepare succeeds" exits 0
 check "prepare answers the files with their records" answers "d/shapes_train.rec  40 records"
 check "prepare wrote the index" exists d/shapes_val.idx
+run data ls d/shapes_train.rec
+check "prepare stores PNG" answers "encoding png: 40"
+run data prepare shapes --out raw --train-count 40 --val-count 20 --raw
+run data ls raw/shapes_train.rec
+check "--raw stores dtrain's own pixels" answers "encoding raw: 40"
+run data prepare shapes --out raw --train-count 40 --val-count 20
+check "raw records of an earlier version will do" says "already complete"
+run data prepare shapes --out raw --raw --encoding png
+check "two encodings are a usage error" exits 2
+check "which names both" says "--raw and --encoding png"
 run data prepare shapes --out d --train-count 40 --val-count 20
 check "prepare can be run again" says "already complete"
 run data prepare shapes --out e --train-count 40 --val-count 20

@@ -43,16 +43,17 @@ def mxnet_reads_what_dtrain_writes(folder):
     raw = shapes(folder / "raw", "raw")
     assert [header.id for header, _ in raw] == list(range(40))
     assert [header.label for header, _ in raw] == [i % 10 for i in range(40)]
-    for header, payload in shapes(folder / "png", "png"):
-        image = mx.image.imdecode(payload).asnumpy()
-        assert np.array_equal(image, pixels_of(raw[header.id][1])), header
+    for encoding in ("auto", "png"):
+        for header, payload in shapes(folder / encoding, encoding):
+            image = mx.image.imdecode(payload).asnumpy()
+            assert np.array_equal(image, pixels_of(raw[header.id][1])), (encoding, header)
     for header, payload in shapes(folder / "jpeg", "jpeg"):
         difference = mx.image.imdecode(payload).asnumpy().astype(int) - pixels_of(raw[header.id][1])
         assert np.abs(difference).mean() < 8, (header, np.abs(difference).mean())
 
 
 def mxnet_trains_on_what_dtrain_writes(folder):
-    batch = mx.io.ImageRecordIter(path_imgrec=str(folder / "png/shapes_val.rec"), data_shape=(3, 32, 32), batch_size=20,
+    batch = mx.io.ImageRecordIter(path_imgrec=str(folder / "auto/shapes_val.rec"), data_shape=(3, 32, 32), batch_size=20,
                                   shuffle=False).next()
     expected = [pixels_of(payload) for _, payload in records_of(folder / "raw/shapes_val.rec")]
     assert np.array_equal(batch.label[0].asnumpy(), [i % 10 for i in range(20)])
@@ -72,7 +73,7 @@ def mxnet_joins_what_dtrain_cuts(folder):
             out.write(struct.pack(">4I", 0x803, 6, 28, 28) + images.tobytes())
         with gzip.open(folder / f"{name}-labels-idx1-ubyte.gz", "wb") as out:
             out.write(struct.pack(">2I", 0x801, 6) + bytes(range(6)))
-    dtrain("data", "prepare", "mnist", "--from", folder, "--out", folder)
+    dtrain("data", "prepare", "mnist", "--from", folder, "--raw", "--out", folder)
     for (_, payload), image in zip(records_of(folder / "mnist_train.rec"), images):
         assert np.array_equal(pixels_of(payload).reshape(-1), image)
 

@@ -39,5 +39,8 @@ struct JpegOptions {
 };
 // PNG and dtrain pixels without loss. `image` has 1 or 3 channels.
 std::string encode_image(const Image& image, Encoding encoding, const JpegOptions& jpeg = {});
+// A PNG of which the pixels are not compressed: every program reads it, and decode_image() nearly as fast as raw
+// pixels. Images of more than 64 KiB are compressed.
+std::string encode_flat_png(const Image& image);
 
 }  // namespace dtrain::data

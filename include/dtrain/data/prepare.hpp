@@ -15,7 +15,7 @@ struct PrepareOptions {
   std::string name;                                 // cifar10 | fashion-mnist | mnist | shapes | imagenet | coco
   Path out;                                         // folder, made if missing
   std::string from;                                 // folder or URL with the published files; empty: the set's home
-  std::optional<Encoding> encoding = std::nullopt;  // nullopt: raw; photographs (imagenet, coco) as they are published
+  std::optional<Encoding> encoding = std::nullopt;  // nullopt: PNG, not compressed; photographs as they are published
   std::uint64_t seed = 1;                           // shapes only
   std::uint32_t train_count = 10000, val_count = 2000;  // shapes only
   // Photographs only, as of PackOptions. With shards, NAME_train and NAME_val are prefixes.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <dtrain/base/error.hpp>
 
@@ -22,6 +23,45 @@ constexpr std::array<Kind, 4> kKinds{{{Encoding::raw, "raw", kRawMagic},
                                       {Encoding::zstd, "zstd", kZstdMagic},
                                       {Encoding::png, "png", "\x89PNG\r\n\x1a\n"},
                                       {Encoding::jpeg, "jpeg", "\xff\xd8\xff"}}};
+
+// Kinds of images that dtrain knows by their first bytes and does not read.
+struct ForeignKind {
+  std::string_view name, magic;
+  std::size_t at = 0;
+};
+constexpr std::array<ForeignKind, 8> kForeignKinds{{{"WebP", "WEBP", 8},
+                                                    {"BMP", "BM"},
+                                                    {"GIF", "GIF8"},
+                                                    {"TIFF", {"II*\0", 4}},
+                                                    {"TIFF", {"MM\0*", 4}},
+                                                    {"AVIF", "ftypavif", 4},
+                                                    {"HEIC", "ftypheic", 4},
+                                                    {"JPEG 2000", "ftypjp2", 20}}};
+
+// Pixels without a header have the size of a square image, in most sets.
+std::string square_of(std::size_t bytes) {
+  for (const std::size_t channels : {3u, 1u}) {
+    const auto side = static_cast<std::size_t>(std::sqrt(static_cast<double>(bytes / channels)));
+    if (side >= 8 && side * side * channels == bytes) return fmt::format("{} x {} x {}", side, side, channels);
+  }
+  return {};
+}
+
+[[noreturn]] void refuse_unknown(ByteView payload) {
+  constexpr const char* kHint = "convert the images to JPEG or PNG, and pack them with `dtrain data pack`";
+  if (payload.empty()) throw DataError("the record has no image", "make its file again");
+  for (const ForeignKind& kind : kForeignKinds) {
+    const std::string_view text = text_of(payload);
+    if (text.size() < kind.at || !text.substr(kind.at).starts_with(kind.magic)) continue;
+    throw DataError(fmt::format("the image is {}; dtrain reads JPEG, PNG and its own raw pixels", kind.name), kHint);
+  }
+  const std::string square = square_of(payload.size());
+  if (square.empty()) throw DataError("not a JPEG, a PNG or dtrain pixels: unknown magic", kHint);
+  throw DataError(
+      fmt::format("not a JPEG, a PNG or dtrain pixels: if its {} bytes are the pixels of {}, nothing says so",
+                  payload.size(), square),
+      kHint);
+}
 
 // BT.601 luma in 1/65536; the weights add up to 65536, so grey stays what it is.
 std::uint8_t luma(const std::uint8_t* rgb) {
@@ -71,10 +111,7 @@ std::optional<Encoding> detect_encoding(ByteView payload) {
 void decode_image(ByteView payload, int channels, Image& out) {
   DTRAIN_CHECK(channels == 1 || channels == 3 || channels == kStoredChannels, "images have 1 or 3 channels");
   const std::optional<Encoding> encoding = detect_encoding(payload);
-  if (!encoding) {
-    throw DataError(payload.empty() ? "the record has no image" : "not a JPEG, a PNG or dtrain pixels: unknown magic",
-                    "dtrain reads these three kinds of images");
-  }
+  if (!encoding) refuse_unknown(payload);
   switch (*encoding) {
     case Encoding::raw:
     case Encoding::zstd:

@@ -33,6 +33,7 @@ void keep_every_third(Image& image) {
 }  // namespace
 
 void decode_png(ByteView payload, Image& out) {
+  if (decode_flat_png(payload, out)) return;
   const Context context(spng_ctx_new(0));
   DTRAIN_CHECK(context, "libspng gives a context");
   check(spng_set_chunk_limits(context.get(), kLargestChunk, kAllChunks));

@@ -5,8 +5,8 @@
 #include <dtrain/base/error.hpp>
 
 #include "codec/cifar_records.hpp"
+#include "pack/flat_pictures.hpp"
 #include "pack/pictures.hpp"
-#include "pack/raw_pictures.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -41,7 +41,7 @@ class CifarStore : public PictureStore {
   SourceBytes read(const PackItem& item) const override {
     Image image;
     cifar_image(record_at(item.place / kInOneFile, item.place % kInOneFile).subspan(label_bytes_), image);
-    return raw_picture(item.file, image);
+    return flat_picture(item.file, image);
   }
   std::string stamp(const PackItem& item) const override { return stamps_[item.place / kInOneFile]; }
 

@@ -6,8 +6,8 @@
 #include <dtrain/base/error.hpp>
 
 #include "codec/idx_array.hpp"
+#include "pack/flat_pictures.hpp"
 #include "pack/pictures.hpp"
-#include "pack/raw_pictures.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -44,7 +44,7 @@ class IdxStore : public PictureStore {
     const std::size_t size = images_.values.size() / images_.shape[0];
     const auto* pixels = reinterpret_cast<const std::uint8_t*>(images_.values.data() + item.place * size);
     image.pixels.assign(pixels, pixels + size);
-    return raw_picture(item.file, image);
+    return flat_picture(item.file, image);
   }
   std::string stamp(const PackItem&) const override { return stamp_; }
 

@@ -49,7 +49,14 @@ const KnownSet& find_set(const std::string& name) {
                    near ? fmt::format("did you mean {}?", *near) : fmt::format("one of: {}", join(names, ", ")));
 }
 
-Encoding encoding_of(const PrepareOptions& options) { return options.encoding.value_or(Encoding::raw); }
+std::string payload_of(const Image& image, const PrepareOptions& options) {
+  return options.encoding ? encode_image(image, *options.encoding) : encode_flat_png(image);
+}
+
+// Where the user chose no encoding, raw pixels will do as well, which are what dtrain 0.1.0 wrote.
+bool is_payload_of(const Image& image, std::string_view payload, const PrepareOptions& options) {
+  return payload == payload_of(image, options) || (!options.encoding && payload == encode_image(image, Encoding::raw));
+}
 
 enum class Found {
   nothing,  // or what a killed run or a damaged disk left
@@ -57,23 +64,23 @@ enum class Found {
   other,
 };
 
-bool holds(const RecordFile& file, const SampleSource& source, Split split, Encoding encoding) {
+bool holds(const RecordFile& file, const SampleSource& source, Split split, const PrepareOptions& options) {
   if (file.size() != source.count(split)) return false;
   std::size_t position = 0;
   bool same = true;
   source.for_each(split, [&](std::uint8_t label, const Image& image) {
     const Record record = file.read(position);
     same = record.id == position && record.labels.size() == 1 && record.labels[0] == static_cast<float>(label) &&
-           text_of(record.payload) == encode_image(image, encoding);
+           is_payload_of(image, text_of(record.payload), options);
     ++position;
     return same;
   });
   return same;
 }
 
-Found look_at(const Path& rec, const SampleSource& source, Split split, Encoding encoding) try {
+Found look_at(const Path& rec, const SampleSource& source, Split split, const PrepareOptions& options) try {
   if (!std::filesystem::exists(rec) || !std::filesystem::exists(index_path(rec))) return Found::nothing;
-  return holds(RecordFile(rec), source, split, encoding) ? Found::same : Found::other;
+  return holds(RecordFile(rec), source, split, options) ? Found::same : Found::other;
 } catch (const DataError&) {
   return Found::nothing;
 }
@@ -98,7 +105,7 @@ void write_records(RecordWriter& writer, const SampleSource& source, Split split
   const std::uint64_t total = source.count(split);
   std::uint64_t id = 0;
   source.for_each(split, [&](std::uint8_t label, const Image& image) {
-    writer.add(id++, static_cast<float>(label), bytes_of(encode_image(image, encoding_of(options))));
+    writer.add(id++, static_cast<float>(label), bytes_of(payload_of(image, options)));
     if (options.progress && (id % kProgressEvery == 0 || id == total)) {
       options.progress(split == Split::train ? "train" : "val", id, total, "records");
     }
@@ -173,8 +180,8 @@ PrepareResult prepare(const PrepareOptions& options) {
   result.val = options.out / (options.name + "_val.rec");
   result.train_records = source->count(Split::train);
   result.val_records = source->count(Split::val);
-  const Found val_found = look_at(result.val, *source, Split::val, encoding_of(options));
-  const Found train_found = look_at(result.train, *source, Split::train, encoding_of(options));
+  const Found val_found = look_at(result.val, *source, Split::val, options);
+  const Found train_found = look_at(result.train, *source, Split::train, options);
   result.already_there = val_found == Found::same && train_found == Found::same;
   if (!result.already_there) {
     refuse_to_overwrite(result.val, val_found, options);

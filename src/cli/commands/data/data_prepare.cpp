@@ -22,6 +22,7 @@ struct PrepareCommand {
   Path out = "data";
   std::string from;
   std::string encoding = kAuto;
+  bool raw = false;
   std::uint64_t seed = 1;
   int train_count = 10000, val_count = 2000;
   std::string coco_labels = "largest";
@@ -32,7 +33,8 @@ struct PrepareCommand {
 
 void bind(config::OptionSet& set, PrepareCommand& options) {
   set.group("Data set");
-  set.add("NAME", options.name, "NAME", "name of the data set: " + join(data::prepare_names(), ", ")).required = true;
+  const std::vector<std::string> names = data::prepare_names();
+  set.add("NAME", options.name, join(names, "|"), "name of the data set: " + join(names, ", ")).required = true;
   set.add("--out", options.out, "folder or s3:// URL for NAME_train.rec, NAME_val.rec and their .idx files");
   set.add("--from", options.from, "FOLDER|URL",
           "location of the published files (default download from the publisher)");
@@ -41,7 +43,9 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
   encodings.insert(encodings.begin(), kAuto);
   set.add_choice(
       "--encoding", options.encoding, encodings,
-      "encoding of the stored images; auto stores them raw, except photographs, which keep the published encoding");
+      "encoding of the stored images; auto stores PNG without compression, except photographs, which keep the "
+      "published encoding. raw and zstd are read by dtrain only");
+  set.add("--raw", options.raw, "the same as --encoding raw");
   set.add("--seed", options.seed, "N", "random seed for drawing shapes and for the order of photographs");
   set.group("Photographs: imagenet, coco");
   set.add("--resize", options.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",
@@ -66,7 +70,7 @@ data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporte
   return data::prepare({.name = options.name,
                         .out = options.out,
                         .from = options.from,
-                        .encoding = data::parse_encoding(options.encoding),
+                        .encoding = options.raw ? data::Encoding::raw : data::parse_encoding(options.encoding),
                         .seed = options.seed,
                         .train_count = static_cast<std::uint32_t>(options.train_count),
                         .val_count = static_cast<std::uint32_t>(options.val_count),
@@ -118,7 +122,14 @@ void refuse_count_of_published(const PrepareCommand& options, const config::Opti
   }
 }
 
+void refuse_two_encodings(const PrepareCommand& options) {
+  if (!options.raw || options.encoding == kAuto || options.encoding == "raw") return;
+  throw UsageError(fmt::format("--raw and --encoding {}: both choose the encoding", options.encoding),
+                   "give one of them");
+}
+
 ExitCode act(const PrepareCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  refuse_two_encodings(options);
   refuse_count_of_published(options, set);
   const bool far = data::is_remote(options.out);
   const data::PrepareResult result = far ? prepare_far(options, reporter) : prepare_with_progress(options, reporter);

@@ -65,6 +65,64 @@ TEST(Pixels, NoticeEveryFlippedBit) {
   }
 }
 
+// With one more chunk it is not flat any more, and libspng decodes it.
+std::string with_comment(std::string png) {
+  const std::string chunk = "tEXta" + std::string(1, '\0') + "b";
+  const auto crc = static_cast<std::uint32_t>(
+      ::crc32(0, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size())));
+  std::string bytes{0, 0, 0, 3};
+  bytes += chunk;
+  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(crc >> shift & 255);
+  return png.insert(png.size() - 12, bytes);
+}
+
+TEST(FlatPng, IsReadTheSameByLibspng) {
+  for (const int c : {1, 3}) {
+    const std::string payload = encode_flat_png(ramp(c));
+    EXPECT_EQ(detect_encoding(bytes_of(payload)), Encoding::png);
+    EXPECT_EQ(decoded(payload).pixels, ramp(c).pixels);
+    EXPECT_EQ(decoded(payload).c, c);
+    EXPECT_EQ(decoded(with_comment(payload)).pixels, ramp(c).pixels);
+  }
+}
+
+TEST(FlatPng, NoticesEveryFlippedBitAndMissingByte) {
+  constexpr std::size_t kEnd = 12;  // a chunk on which no pixel hangs
+  const std::string payload = encode_flat_png({3, 2, 2, Pixels(12, 77)});
+  for (std::size_t bit = 0; bit < (payload.size() - kEnd) * 8; ++bit) {
+    std::string bad = payload;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    EXPECT_THROW(decoded(bad), DataError) << "bit " << bit;
+  }
+  for (std::size_t size = 0; size < payload.size() - kEnd; ++size)
+    EXPECT_THROW(decoded(payload.substr(0, size)), DataError) << size;
+}
+
+TEST(FlatPng, OfALargeImageIsCompressed) {
+  const Image image{3, 200, 200, Pixels(120000, 9)};
+  EXPECT_EQ(encode_flat_png(image), encode_image(image, Encoding::png));
+  const Image most{1, 1, 65534, Pixels(65534, 7)};
+  EXPECT_GT(encode_flat_png(most).size(), 65534u);
+  EXPECT_EQ(decoded(encode_flat_png(most)).pixels, most.pixels);
+}
+
+TEST(DecodeImage, NamesKindsThatItDoesNotRead) {
+  const auto complaint = [](const std::string& payload) -> std::string {
+    try {
+      decoded(payload);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(complaint(std::string("RIFF\x10\0\0\0WEBPVP8 ", 16)),
+            "the image is WebP; dtrain reads JPEG, PNG and its own raw pixels");
+  EXPECT_TRUE(complaint("BM123456").starts_with("the image is BMP;"));
+  EXPECT_EQ(complaint(std::string(3072, 'x')),
+            "not a JPEG, a PNG or dtrain pixels: if its 3072 bytes are the pixels of 32 x 32 x 3, nothing says so");
+  EXPECT_EQ(complaint(std::string(3071, 'x')), "not a JPEG, a PNG or dtrain pixels: unknown magic");
+}
+
 TEST(Pixels, NoticeEveryMissingByte) {
   for (Encoding encoding : {Encoding::raw, Encoding::zstd, Encoding::png}) {
     const std::string payload = encode_image(ramp(3), encoding);
@@ -131,7 +189,7 @@ TEST(Image, TurnsGreyIntoColourAndColourIntoLuma) {
 }
 
 TEST(Image, NamesAnUnknownPayload) {
-  expect_error([&] { decoded("GIF89a"); }, "not a JPEG, a PNG or dtrain pixels");
+  expect_error([&] { decoded("PIXELS"); }, "not a JPEG, a PNG or dtrain pixels");
   expect_error([&] { decoded(""); }, "the record has no image");
 }
 

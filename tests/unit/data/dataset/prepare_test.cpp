@@ -70,6 +70,23 @@ TEST_F(Prepare, KnowsThatTheFilesAreAlreadyThere) {
   EXPECT_EQ(std::filesystem::last_write_time(folder / "out/mnist_train.rec"), time);
 }
 
+TEST_F(Prepare, WritesPngUnlessRawPixelsAreAskedFor) {
+  write_mnist(folder.path(), 5, 2);
+  const PrepareResult result = prepare(options);
+  EXPECT_EQ(detect_encoding(RecordFile(result.train).read(0).payload), Encoding::png);
+  options.out = folder / "raw";
+  options.encoding = Encoding::raw;
+  EXPECT_EQ(detect_encoding(RecordFile(prepare(options).train).read(0).payload), Encoding::raw);
+}
+
+TEST_F(Prepare, TakesUpTheRawRecordsOfAnEarlierVersion) {
+  write_mnist(folder.path(), 5, 2);
+  options.encoding = Encoding::raw;
+  prepare(options);
+  options.encoding.reset();
+  EXPECT_TRUE(prepare(options).already_there);
+}
+
 TEST_F(Prepare, WritesAgainWhatIsDamagedOrDifferent) {
   write_mnist(folder.path(), 5, 2);
   const PrepareResult first = prepare(options);
