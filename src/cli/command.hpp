@@ -112,7 +112,8 @@ std::unique_ptr<Command> make_cluster_health();
 std::unique_ptr<Command> make_cluster_prepare_s3();
 std::unique_ptr<Command> make_cluster_cost();
 std::unique_ptr<Command> make_cluster_template();
-// The tree must outlive the command.
+std::unique_ptr<Command> make_completion();
+// The tree must outlive the command and have all others already.
 std::unique_ptr<Command> make_help(const CommandTree& tree);
 
 }  // namespace dtrain::cli

@@ -19,7 +19,9 @@ static void bind(config::OptionSet& set, CommandTree& tree) {
   set.add("-h,--help", tree.help, "show the help; a command with many options explains the first ones").flag_only =
       true;
   set.add("--help-all", tree.long_help, "show the help with every option explained").flag_only = true;
-  set.add("--version", tree.version, "print the version and exit").flag_only = true;
+  set.add("--version", tree.version,
+          "print the version and exit; with --verbose or --json also compiler, kernels and libraries")
+      .flag_only = true;
 }
 
 CommandTree::CommandTree() {
@@ -72,6 +74,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_bench_elastic());
   commands.push_back(make_bench_allreduce());
   commands.push_back(make_agent());
+  commands.push_back(make_completion());
   commands.push_back(make_help(*this));
 }
 

@@ -45,6 +45,20 @@ std::string paint(bool color, Style style, std::string_view text) {
   return color && style != Style::plain ? fmt::format("{}{}\x1b[0m", escape(style), text) : std::string(text);
 }
 
+// An error is one line, whatever names it repeats.
+std::string one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      out += c;
+    } else {
+      out += c == '\n' ? "\\n" : c == '\t' ? "\\t" : fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Console::Console(const ReportOptions& options)
@@ -101,7 +115,7 @@ void Console::error(const Error& error) {
     write_line(Json::object({{"error", std::move(row)}}).dump());
     return;
   }
-  write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), with_flags(error.what())));
+  write_line(fmt::format("{} {}", paint_note(Style::error, "dtrain:"), one_line(with_flags(error.what()))));
   if (error.hint().empty()) return;
   write_line(fmt::format("{} {}", paint_note(Style::heading, "hint:"), with_flags(error.hint())));
 }

@@ -21,32 +21,33 @@ namespace {
 // CLI11's formatter lays out the options of one CLI::App. These pages, the manual pages and the completions are made
 // from the command tree instead, which has what an App lacks: defaults that a recipe replaces, first options, topics.
 
-constexpr std::size_t kColumn = 30;
+constexpr std::size_t kColumn = 30, kNarrowest = 60, kWidest = 120, kWithoutTerminal = 100;
+constexpr std::size_t kCodeColumn = 7;  // behind exit codes
 
-// Columns of the terminal, or what COLUMNS says; 80 where neither is known.
+// Columns of the terminal, or what COLUMNS says.
 std::size_t columns() {
   const auto given = parse_integer(environment("COLUMNS").value_or(""));
   winsize size{};
   if (given && *given > 0) return static_cast<std::size_t>(*given);
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kWithoutTerminal;
 }
 
-std::size_t text_width() { return std::clamp<std::size_t>(columns(), 2 * kColumn, 100); }
+std::size_t text_width() { return std::clamp(columns(), kNarrowest, kWidest); }
 
-// Wraps `text` after a left column of kColumn characters.
-std::string two_columns(std::string_view left, std::string_view text) {
+// Wraps `text` after a left column of `indent` characters.
+std::string two_columns(std::string_view left, std::string_view text, std::size_t indent = kColumn) {
   const std::size_t width = text_width();
-  std::string out = fmt::format("  {:<{}}", left, kColumn - 2);
+  std::string out = fmt::format("  {:<{}}", left, indent - 2);
   std::size_t column = out.size();
-  if (left.size() + 3 > kColumn) {
-    out += '\n' + std::string(kColumn, ' ');
-    column = kColumn;
+  if (left.size() + 3 > indent) {
+    out += '\n' + std::string(indent, ' ');
+    column = indent;
   }
   for (const std::string& word : split(text, ' ')) {
-    if (column + word.size() > width && column > kColumn) {
+    if (column + word.size() > width && column > indent) {
       out.back() = '\n';
-      out += std::string(kColumn, ' ');
-      column = kColumn;
+      out += std::string(indent, ' ');
+      column = indent;
     }
     out += word + ' ';
     column += word.size() + 1;
@@ -233,7 +234,7 @@ std::string examples_of(const Command& command, const Reporter& reporter) {
 }
 
 std::string heading_of(const Command& command) {
-  return fmt::format("usage: {}\n{}.\n", usage_of(command), capitalised(command.sentence));
+  return fmt::format("usage: {}\n{}", usage_of(command), paragraph(capitalised(command.sentence) + "."));
 }
 
 std::string see_also_of(const Command& command, const Reporter& reporter) {
@@ -263,7 +264,9 @@ std::string long_help(const CommandTree& tree, std::string_view path, const Repo
   apply_default_preset(command->options);
   std::string text = heading_of(*command) + examples_of(*command, reporter);
   text += option_groups(command->options, reporter) + option_groups(tree.global_options, reporter);
-  text += fmt::format("\n{}\n{}", reporter.paint_answer(Style::heading, "Exit codes:"), exit_codes_topic());
+  text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "Exit codes:"));
+  for (const ExitCodeMeaning& row : exit_code_table())
+    text += two_columns(fmt::format("{:>3}", row.code), row.meaning, kCodeColumn);
   return text + see_also_of(*command, reporter);
 }
 

@@ -1,4 +1,5 @@
-// Help texts as views of the command tree. Lines follow the terminal's width, at most 100 columns.
+// Help texts as views of the command tree. Lines follow the terminal's width between 60 and
+// 120 columns; without a terminal they have 100.
 #pragma once
 
 #include <string>

@@ -17,6 +17,7 @@
 #include "cli/commands/cluster/cluster_choice.hpp"
 #include "command.hpp"
 #include "console.hpp"
+#include "doctor/build_facts.hpp"
 #include "help.hpp"
 #include "parse.hpp"
 #include "sources.hpp"
@@ -34,10 +35,27 @@ ExitCode refuse_without_command(const CommandTree& tree, const std::string& path
   return ExitCode::usage;
 }
 
+// With --verbose and with --json also what the program was built of.
+void answer_version(Reporter& reporter) {
+  if (!reporter.json()) reporter.answer("dtrain " DTRAIN_VERSION);
+  if (!reporter.json() && !reporter.options().verbose) return;
+  const Json facts = doctor::build_facts();
+  if (reporter.json()) return reporter.answer_json(facts);
+  const Json& commit = facts.at("commit");
+  reporter.answer("commit: " + (commit.is_null() ? "unknown (built in a working tree)" : commit.as_string()));
+  for (const char* key : {"compiler", "build", "cpu_kernels", "gpus"}) {
+    std::string name = key;
+    std::ranges::replace(name, '_', ' ');
+    reporter.answer(fmt::format("{}: {}", name, facts.at(key).as_string()));
+  }
+  for (const auto& [name, version] : facts.at("libraries").as_object())
+    reporter.answer(fmt::format("{} {}", name, version.as_string()));
+}
+
 ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::string>& given, Reporter& reporter) {
   Command* const command = parsed.command;
   if (tree.version) {
-    reporter.answer("dtrain " DTRAIN_VERSION);
+    answer_version(reporter);
   } else if (tree.long_help) {
     answer_text(reporter, long_help(tree, parsed.path, reporter));
   } else if (tree.help) {

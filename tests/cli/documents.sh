@@ -24,6 +24,17 @@ export PATH=$PWD/bin:$PATH
 printf 'alpha\nbeta:2222 slots=2\n' >job/host_worker
 touch m/net-0001.safetensors m/net-0001.json m/net-0002.safetensors m/note.txt own.json
 
+for shell in bash zsh fish; do
+  run completion $shell
+  cp out "$shell.script"
+done
+check "completion bash prints bash's script" cmp bash.script "$top/completions/dtrain.bash"
+check "completion zsh prints zsh's script" cmp zsh.script "$top/completions/_dtrain"
+check "completion fish prints fish's script" cmp fish.script "$top/completions/dtrain.fish"
+run completion tcsh
+check "completion of another shell is a usage error" exits 2
+check "completion of another shell names those that there are" says "must be one of bash, zsh, fish"
+
 check "bash takes the script" bash -n "$top/completions/dtrain.bash"
 check "zsh takes the script" zsh -n "$top/completions/_dtrain"
 check "fish takes the script" fish -n "$top/completions/dtrain.fish"
@@ -85,6 +96,17 @@ for shell in bash fish; do
   "in_$shell" 'dtrain inspect m/'
   check "$shell offers checkpoints" offers m/net
   check "$shell offers nothing else as checkpoints" offers_not m/note.txt
+  "in_$shell" 'dtrain data prepare '
+  check "$shell offers data sets" offers cifar10 shapes imagenet
+  "in_$shell" 'dtrain help '
+  check "$shell offers commands and topics of the help" offers train data exit-codes mxnet
+  "in_$shell" 'dtrain completion '
+  check "$shell offers shells" offers bash zsh fish
+  "in_$shell" 'dtrain eval m/net --load-epoch '
+  check "$shell offers the epochs of a prefix" offers 1
+  check "$shell offers no epoch without its manifest" offers_not 2
+  "in_$shell" 'dtrain train --lr 1 --model-prefix m/net --load-epoch '
+  check "$shell offers the epochs of --model-prefix" offers 1
   "in_$shell" 'dtrain train --lr '
   check "$shell offers nothing for a number" silent_or_blank out
 done

@@ -12,6 +12,20 @@ run --version
 check "--version succeeds" exits 0
 check "--version answers name and number" answers_line '^dtrain [0-9]+\.[0-9]+\.[0-9]+$'
 
+run --version -v
+check "--version --verbose names compiler, kernels and libraries" \
+  same "$(grep -cE '^(commit: .|compiler: [A-Z].* [0-9]|build: |cpu kernels: oneDNN |gpus: .|zlib [0-9]|OpenSSL [0-9])' out)" 7
+run --version --json
+check "--version --json is one document" json out 'd["schema"] == "dtrain.version/1" and d["libraries"]["zstd"] and "commit" in d'
+
+run help --json
+check "help --json has every command, its options and refusals" json out \
+  'len(d["commands"]) > 40 and any(o["name"] == "--brightness" and o["refused"] for c in d["commands"] if c["path"] == "train" for o in c["options"])'
+run help hosts --json
+check "help GROUP --json has the commands of the group" json out '{c["path"] for c in d["commands"]} == {"hosts list", "hosts add", "hosts remove", "hosts drain"}'
+run help exit-codes --json
+check "help TOPIC --json has the text" json out 'd["topic"] == "exit-codes" and "resum" in d["text"]'
+
 run help
 check "help succeeds" exits 0
 check "help is an answer" answers "usage: dtrain COMMAND"
@@ -38,9 +52,13 @@ check "--help-all has examples before options" same "$(grep -nE '^(Examples|Netw
 check "--help-all explains every option" answers "size limit of the cache in GiB"
 check "--help-all shows the recipe's defaults" bash -c 'tr -s " \n" " " <out | grep -qF "(default 200,250)"'
 check "--help-all ends with exit codes and other commands" answers "See also:"
-check "a page is 80 columns wide where there is no terminal" bash -c '! grep -vE "^usage|^.{0,80}$" out'
-COLUMNS=100 run train --help-all
-check "COLUMNS makes it wider, up to 100" bash -c 'grep -qE "^.{90,}$" out && ! grep -qE "^.{101,}$" out'
+check "a page is 100 columns wide where there is no terminal" bash -c 'grep -qE "^.{90,}$" out && ! grep -vE "^usage|^.{0,100}$" out'
+COLUMNS=200 run train --help-all
+check "COLUMNS makes it wider, up to 120" bash -c 'grep -qE "^.{110,}$" out && ! grep -qE "^.{121,}$" out'
+COLUMNS=40 run train --help-all
+check "COLUMNS makes it narrower, down to 60" bash -c '! grep -vE "^usage|^.{0,60}$" out'
+script -qec "stty cols 72; $DTRAIN train --help-all --color never" /dev/null </dev/null | tr -d '\r' >out
+check "a page has the terminal's width" bash -c 'grep -qE "^.{65,}$" out && ! grep -vE "^usage|^.{0,72}$" out'
 run stop --help
 cp out short
 run stop --help-all

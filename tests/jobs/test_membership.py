@@ -36,7 +36,7 @@ def test_drain_leaves_the_file(world: World):
     job.wait_members("w1")
     assert "w2" in (job.folder / "host_worker").read_text()
     row = eventually(lambda: job.row("w2") if job.row("w2")["state"] == "drained" else None, "w2 is drained", job=job)
-    assert "new disk" in row["reason"] and "hosts remove" in row["next"], row
+    assert "new disk" in row["reason"] and "hosts remove" in row["next"] and "--job-dir " in row["next"], row
     job.expect_undisturbed_bits()
 
 

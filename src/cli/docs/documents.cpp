@@ -55,6 +55,10 @@ std::vector<std::string> choices_of(const config::Option& option) {
   return split(option.value, '|');
 }
 
+bool is_offered(const config::Option& option) {
+  return option.offers != config::Offers::nothing || !choices_of(option).empty();
+}
+
 std::string_view word_of(config::Offers offers) {
   switch (offers) {
     case config::Offers::hosts:
@@ -65,6 +69,8 @@ std::string_view word_of(config::Offers offers) {
       return "networks";
     case config::Offers::checkpoints:
       return "checkpoints";
+    case config::Offers::epochs:
+      return "epochs";
     case config::Offers::nothing:
     case config::Offers::files:
       break;
@@ -74,7 +80,7 @@ std::string_view word_of(config::Offers offers) {
 
 const config::Option* offering_positional(const Command& command) {
   const auto found = std::ranges::find_if(command.options.options(), [](const config::Option& option) {
-    return option.positional() && option.offers != config::Offers::nothing;
+    return option.positional() && is_offered(option);
   });
   return found == command.options.options().end() ? nullptr : &*found;
 }

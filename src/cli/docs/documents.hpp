@@ -24,6 +24,9 @@ Document bash_completion(const CommandTree& tree);
 Document zsh_completion(const CommandTree& tree);
 Document fish_completion(const CommandTree& tree);
 
+// `dtrain help --json`: commands, options, ranges, defaults, refusals; only what begins with `about`, or that topic.
+Json help_json(const CommandTree& tree, const std::string& about);
+
 // What they share.
 
 // The command's own options, then those of all commands; without the hidden ones.
@@ -35,6 +38,8 @@ std::string sentence_of(const CommandTree& tree, std::string_view path);
 std::vector<std::string> spellings(const config::Option& option);
 // a, b of "a|b"; none where a value is not one of a list.
 std::vector<std::string> choices_of(const config::Option& option);
+// Whether shells can offer values of it.
+bool is_offered(const config::Option& option);
 // What `dtrain help --complete` calls it; empty: nothing that is asked for.
 std::string_view word_of(config::Offers offers);
 // The positional of the command whose value is offered, or nullptr.

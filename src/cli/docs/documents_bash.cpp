@@ -8,7 +8,7 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr std::string_view kBegin = R"(# Made by `dtrain help --generate`: see CONTRIBUTING.md.
+constexpr std::string_view kBegin = R"(# Made by `dtrain completion bash`.
 # shellcheck shell=bash
 _dtrain_files() {  # only names: -o filenames would hold for other words too
   local IFS=$'\n'
@@ -17,7 +17,7 @@ _dtrain_files() {  # only names: -o filenames would hold for other words too
 }
 
 _dtrain() {
-  local line=${COMP_LINE:0:COMP_POINT} words=() current previous path='' job='' i choices='' kind=''
+  local line=${COMP_LINE:0:COMP_POINT} words=() current previous path='' i choices='' kind=''
   read -ra words <<<"$line"
   if [[ $line == *[[:space:]] ]]; then words+=(''); fi
   current=${words[-1]} previous=${words[-2]:-}
@@ -31,7 +31,7 @@ constexpr std::string_view kEnd = R"(  if [[ -n $kind ]]; then
       none) COMPREPLY=(); return ;;
       files) _dtrain_files "$current"; return ;;
     esac
-    choices=$("${words[0]}" help --complete "$kind" --word "$current" --complete-job "$job" 2>/dev/null)
+    choices=$("${words[0]}" help --complete "$kind" --word "$current" --complete-line "$line" 2>/dev/null)
   fi
   mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")
   if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then  # bash keeps what stands before the colon itself
@@ -48,13 +48,16 @@ std::string kind_of(const config::Option& option) {
   return word.empty() ? "none" : std::string(word);
 }
 
+std::string offer_of(const config::Option& option) {
+  const auto choices = choices_of(option);
+  return choices.empty() ? fmt::format("kind='{}'", kind_of(option)) : fmt::format("choices='{}'", join(choices, " "));
+}
+
 std::string value_case(const std::string& path, const config::Option& option) {
   std::string patterns;
   for (const std::string& spelling : spellings(option))
     patterns += fmt::format("{}'{} {}'", patterns.empty() ? "" : " | ", path, spelling);
-  const auto choices = choices_of(option);
-  if (!choices.empty()) return fmt::format("      {}) choices='{}' ;;\n", patterns, join(choices, " "));
-  return fmt::format("      {}) kind='{}' ;;\n", patterns, kind_of(option));
+  return fmt::format("      {}) {} ;;\n", patterns, offer_of(option));
 }
 
 std::string value_cases(const CommandTree& tree) {
@@ -84,10 +87,8 @@ std::string word_cases(const CommandTree& tree) {
   for (const std::string& path : paths) {
     const Command* command = tree.find(path);
     const config::Option* positional = command ? offering_positional(*command) : nullptr;
-    const std::string other =
-        positional ? fmt::format("if [[ $current != -* ]]; then kind='{}'; fi", kind_of(*positional)) : "";
-    text +=
-        fmt::format("      '{}') choices='{}'{} ;;\n", path, words_of(tree, path), other.empty() ? "" : "; " + other);
+    text += fmt::format("      '{}') choices='{}'{} ;;\n", path, words_of(tree, path),
+                        positional ? fmt::format("; if [[ $current != -* ]]; then {}; fi", offer_of(*positional)) : "");
   }
   return text + "    esac\n  fi\n";
 }
@@ -102,7 +103,7 @@ Document bash_completion(const CommandTree& tree) {
     text += fmt::format("      '{} {}') path='{}' ;;\n", lead, path.substr(blank == std::string::npos ? 0 : blank + 1),
                         path);
   }
-  text += "      *' --job-dir') job=${words[i + 1]} ;;\n    esac\n  done\n";
+  text += "    esac\n  done\n";
   return {"completions/dtrain.bash", text + value_cases(tree) + word_cases(tree) + std::string(kEnd)};
 }
 

@@ -8,14 +8,10 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr std::string_view kBegin = R"(# Made by `dtrain help --generate`: see CONTRIBUTING.md.
+constexpr std::string_view kBegin = R"(# Made by `dtrain completion fish`.
 function __dtrain_local
     set -l words (commandline -opc)
-    set -l job ''
-    if set -l at (contains -i -- --job-dir $words); and test $at -lt (count $words)
-        set job $words[(math $at + 1)]
-    end
-    $words[1] help --complete $argv[1] --word (commandline -ct) --complete-job "$job" 2>/dev/null
+    $words[1] help --complete $argv[1] --word (commandline -ct) --complete-line "$words" 2>/dev/null
 end
 
 function __dtrain_at
@@ -33,22 +29,22 @@ std::string in_quotes(std::string_view text) {
   return out + "'";
 }
 
-std::string values_of(const config::Option& option) {
+std::string offer_of(const config::Option& option) {
   const auto choices = choices_of(option);
-  if (!choices.empty()) return fmt::format(" -x -a {}", in_quotes(join(choices, " ")));
-  if (option.offers == config::Offers::files) return " -r -F";
-  const std::string_view word = word_of(option.offers);
-  return word.empty() ? " -x" : fmt::format(" -x -a '(__dtrain_local {})'", word);
+  if (!choices.empty()) return fmt::format(" -a {}", in_quotes(join(choices, " ")));
+  if (option.offers == config::Offers::files) return " -F";
+  return fmt::format(" -a '(__dtrain_local {})'", word_of(option.offers));
+}
+
+std::string values_of(const config::Option& option) {
+  const char* const only = option.offers == config::Offers::files ? " -r" : " -x";
+  return only + (is_offered(option) ? offer_of(option) : std::string());
 }
 
 std::string line_of(const std::string& path, const config::Option& option) {
   std::string line = fmt::format("complete -c dtrain -n \"__dtrain_at '{}'\"", path);
   if (option.positional()) {
-    if (option.offers == config::Offers::nothing) return {};
-    return line +
-           (option.offers == config::Offers::files ? " -F"
-                                                   : fmt::format(" -a '(__dtrain_local {})'", word_of(option.offers))) +
-           "\n";
+    return is_offered(option) ? line + offer_of(option) + "\n" : "";
   }
   if (option.letter()) line += fmt::format(" -s {}", option.letter());
   if (option.flags.find("--") != std::string::npos) line += fmt::format(" -l {}", option.name());

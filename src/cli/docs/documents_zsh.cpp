@@ -9,15 +9,15 @@ namespace dtrain::cli {
 namespace {
 
 constexpr std::string_view kBegin = R"(#compdef dtrain
-# Made by `dtrain help --generate`: see CONTRIBUTING.md.
+# Made by `dtrain completion zsh`.
 _dtrain_local() {
   local -a found
-  found=("${(@f)$($_dtrain_program help --complete $1 --word "$PREFIX" --complete-job "$_dtrain_job" 2>/dev/null)}")
+  found=("${(@f)$($_dtrain_program help --complete $1 --word "$PREFIX" --complete-line "$_dtrain_line" 2>/dev/null)}")
   compadd -q -S '' -a found
 }
 
 _dtrain() {
-  local dtrain_path='' _dtrain_program=$words[1] _dtrain_job=$words[${words[(i)--job-dir]}+1] i last=1
+  local dtrain_path='' _dtrain_program=$words[1] _dtrain_line="$words[*]" i last=1
   for ((i = 2; i < CURRENT; i++)); do
     case "$dtrain_path $words[i]" in
 )";
@@ -46,9 +46,7 @@ std::string action_of(const config::Option& option) {
 
 std::string specs_of(const config::Option& option) {
   if (option.positional())
-    return option.offers == config::Offers::nothing
-               ? ""
-               : fmt::format(" \\\n        '*:{}:{}'", safe(option.flags), action_of(option));
+    return !is_offered(option) ? "" : fmt::format(" \\\n        '*:{}:{}'", safe(option.flags), action_of(option));
   std::string text;
   for (const std::string& spelling : spellings(option)) {
     const bool is_long = spelling.starts_with("--");

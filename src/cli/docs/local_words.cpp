@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/remote.hpp>
 #include <dtrain/elastic/host_file.hpp>
 #include <dtrain/nn/networks.hpp>
+#include <dtrain/train/checkpoint.hpp>
 
 #include "job/spec/job_folder.hpp"
 
@@ -86,15 +90,56 @@ Words checkpoints(const std::string& begun, const LocalPlaces& places) {
   return words;
 }
 
+// The epochs after which the prefix has a checkpoint.
+Words epochs(const LocalPlaces& places) {
+  Words words;
+  if (places.prefix.empty() || data::is_remote(places.prefix)) return words;
+  for (const train::CheckpointName& name : train::list_checkpoints(places.here / places.prefix)) {
+    if (name.step == 0) words.insert(std::to_string(name.epoch));
+  }
+  return words;
+}
+
 Words words_of(std::string_view kind, const std::string& begun, const LocalPlaces& places) {
   if (kind == "hosts") return hosts(places);
   if (kind == "jobs") return jobs(begun, places);
   if (kind == "networks") return networks(begun, places);
   if (kind == "checkpoints") return checkpoints(begun, places);
+  if (kind == "epochs") return epochs(places);
   return {};
 }
 
+// The command that the words begin with, and how many of them name it.
+std::pair<const Command*, std::size_t> begun_command(const CommandTree& tree, const std::vector<std::string>& words) {
+  const std::size_t count = !words.empty() && tree.find_group(words.front()) ? 2 : 1;
+  if (words.size() < count) return {nullptr, 0};
+  return {tree.find(join(std::span(words).first(count), " ")), count};
+}
+
 }  // namespace
+
+LocalPlaces places_of(const CommandTree& tree, const std::string& line) {
+  LocalPlaces places;
+  std::vector<std::string> words = split(line, ' ');
+  std::erase(words, "");
+  if (!words.empty()) words.erase(words.begin());
+  const auto [command, named] = begun_command(tree, words);
+  if (!command) return places;
+  bool has_first = false;
+  for (std::size_t i = named; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const std::size_t end = std::min(word.find('='), word.size());
+    const config::Option* option = word.starts_with("--") ? command->options.find(word.substr(2, end - 2)) : nullptr;
+    if (!word.starts_with('-') && !std::exchange(has_first, true)) places.prefix = word;
+    if (!option || option->is_switch()) continue;
+    const bool is_next = end == word.size();
+    if (is_next && i + 1 == words.size()) break;
+    const std::string value = is_next ? words[++i] : word.substr(end + 1);
+    if (option->name() == "job-dir") places.job = value;
+    if (option->name() == "model-prefix") places.prefix = value;
+  }
+  return places;
+}
 
 std::vector<std::string> local_words(std::string_view kind, const std::string& begun, const LocalPlaces& places) {
   Words words;

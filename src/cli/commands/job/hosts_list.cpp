@@ -49,12 +49,19 @@ void answer_table(const Json& document, Reporter& reporter) {
   for (const Json& host : document.at("hosts").as_array()) answer_row(host, reporter);
 }
 
+// The coordinator's advice names no folder, because each user may call it otherwise.
+std::string with_folder(const std::string& command, const Path& folder) {
+  const bool is_command = command.starts_with("dtrain ") && folder != ".";
+  return is_command ? fmt::format("{} --job-dir {}", command, folder.string()) : command;
+}
+
 // Reasons and advice of libraries name settings.
-void name_flags(Json& document) {
+void name_flags(Json& document, const Path& folder) {
   Json hosts = Json::array();
   for (Json host : document.at("hosts").as_array()) {
     for (const char* key : {"reason", "next"}) {
-      if (const std::string text = text_of_member(host, key); text != "-") host[key] = with_flags(text);
+      if (const std::string text = text_of_member(host, key); text != "-")
+        host[key] = with_folder(with_flags(text), folder);
     }
     hosts.push_back(std::move(host));
   }
@@ -63,7 +70,7 @@ void name_flags(Json& document) {
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
   Json document = job::ask_coordinator(options.job, Json::object({{"ask", "list"}}));
-  name_flags(document);
+  name_flags(document, options.job.path);
   if (reporter.json()) {
     reporter.answer_json(document);
   } else {
