@@ -122,7 +122,7 @@ struct Coordinator::Impl {
   void hear(const StaleTerm& event, Moment) { step_down(event.term); }
 
   void step_down(Term higher) {
-    if (finished || higher <= options.term) return;
+    if (stepped_down || higher <= options.term) return;
     stepped_down = true;
     finished = Finish{ExitCode::failed, fmt::format("coordinator {} was elected meanwhile and leads the job", higher)};
   }

@@ -147,7 +147,8 @@ void check_limits(DecisionContext& context) {
   const std::string first = fmt::format("{}: {}", who, failure.reason);
   if (!state.policy.elastic) return end_at_once(context, first, code);
   // A job that never made a step fails for a reason that waiting does not cure: data, options, memory.
-  const bool never_trained = state.pace.steps_seen == 0;
+  // After a takeover, steps were made under an earlier coordinator.
+  const bool never_trained = state.pace.steps_seen == 0 && state.furthest == TrainingPosition{};
   if (never_trained && nothing_can_start(state)) return end_at_once(context, first, code);
   if (state.failures > state.policy.failure_limit) {
     return begin_stop(context, fmt::format("{} failures; the first was {}", state.failures, first), code);

@@ -170,6 +170,7 @@ struct ElectionContext {
     state.leader = runs.leader;
     state.dialling = false;
     add(Announce{runs.leader, others()});
+    state.next_ballot = now + state.times.start;  // the agents need time to connect
     state.next_dial = now;
     dial();
   }

@@ -227,6 +227,17 @@ TEST(Inherit, WithoutEnoughAgentsItWaits) {
   EXPECT_FALSE(job.state().change);
 }
 
+TEST(Inherit, WithoutAnyAgentItHoldsInsteadOfTakingTheJobForOneThatNeverTrained) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2"});
+  job.train();
+  job.take_over({"w1", "w2"});
+  job.want({"w1", "w2"});
+  for (const std::string host : {"w1", "w2"}) job.feed(HostDown{host, "it follows another coordinator"});
+  job.pass(1s);
+  EXPECT_FALSE(job.state().ending);
+}
+
 TEST(Inherit, AChangeThatWasHalfWayIsSettled) {
   Job job(lasting_policy());
   job.run_on({"w1", "w2"});

@@ -133,6 +133,23 @@ TEST(Elect, APromiseIsGivenOnceForATerm) {
   EXPECT_TRUE(ask(3, false));
 }
 
+TEST(Elect, WhoStartedACoordinatorGivesTheAgentsTimeToConnectToIt) {
+  ElectionSim sim(1);
+  Election agent = sim.agent(1);
+  agent.connected = false;
+  const Time begin = agent.heard + 10s;
+  agent.starting = begin;
+  ElectDecision decision = elect(std::move(agent), CoordinatorRuns{{7, {"127.0.0.1", 5}}}, begin);
+  const auto asks_at = [&](Time time) {
+    decision = elect(std::move(decision.state), Tick{}, time);
+    return std::ranges::any_of(decision.actions,
+                               [](const auto& action) { return std::holds_alternative<StartCoordinator>(action); });
+  };
+  EXPECT_FALSE(asks_at(begin + 100ms));
+  EXPECT_FALSE(asks_at(begin + 4s));
+  EXPECT_TRUE(asks_at(begin + 6s)) << "it was lost";
+}
+
 TEST(Elect, WhoPromisedHangsUpAndObeysNoOlderCoordinator) {
   ElectionSim sim(3);
   Election agent = sim.agent(2);
