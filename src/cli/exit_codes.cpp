@@ -18,6 +18,7 @@ constexpr ExitCodeMeaning kTable[] = {
     {number(ExitCode::impaired), "a machine of the cluster is impaired; the output names it"},
     {number(ExitCode::resumable), "stopped on request with a checkpoint; --resume continues"},
     {number(ExitCode::no_progress), "no progress; the same command would fail again"},
+    {128 + SIGHUP, "ended by SIGHUP (terminal closed) without a checkpoint"},
     {128 + SIGINT, "ended by SIGINT without a checkpoint"},
     {128 + SIGTERM, "ended by SIGTERM without a checkpoint"},
 };

@@ -136,11 +136,11 @@ copied to hosts that lack it.
           folder must be the same on all nodes. Tested with a simulated YARN
           only.
 
-Ctrl-C and SIGTERM stop a job like `dtrain stop`, wherever its coordinator runs;
+Ctrl-C, SIGTERM and SIGHUP stop a job like `dtrain stop`, wherever its coordinator runs;
 a second signal ends it at once. A host whose starter receives a request to end
 (scancel, qdel, a time limit with a warning) leaves the job at its next step. An
-elastic job outlives its coordinator with ssh, with agents, and with mpi and -H.
-On hosts that a scheduler granted, all processes end when the coordinator does,
+elastic job outlives its coordinator with local, ssh and agents, and with mpi and
+-H. On hosts that a scheduler granted, all processes end when the coordinator does,
 because the scheduler takes the hosts back.
 )";
 

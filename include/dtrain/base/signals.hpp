@@ -12,6 +12,7 @@ class Interrupted : public Error {
   Interrupted(int signal, const std::string& what, std::string hint = {})
       : Error(what, std::move(hint)), signal_(signal) {}
   int signal() const { return signal_; }
+  ExitCode exit_code() const override { return static_cast<ExitCode>(128 + signal_); }  // for records: a shell's code
   std::string_view kind() const override { return "interrupted"; }
 
  private:

@@ -11,7 +11,7 @@ class StopTest : public testing::Test {
  protected:
   void TearDown() override {
     reset_stop_signal();
-    for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
   }
 };
 
@@ -41,6 +41,22 @@ TEST_F(StopTest, TheThirdEndsOneThatHearsTwo) {
     if (stop_signals() == 2) std::raise(SIGINT);
   };
   EXPECT_EXIT(thrice(), testing::KilledBySignal(SIGINT), "");
+}
+
+TEST_F(StopTest, HangUpsAreOneRequestHoweverOftenTheyCome) {
+  watch_stop_signals(2);
+  for (int i = 0; i < 4; ++i) std::raise(SIGHUP);
+  EXPECT_EQ(stop_signal(), SIGHUP);
+  EXPECT_EQ(stop_signals(), 1);
+  std::raise(SIGINT);
+  EXPECT_EQ(stop_signals(), 2);
+}
+
+TEST_F(StopTest, AHangUpIsIgnoredWhereItWas) {
+  std::signal(SIGHUP, SIG_IGN);
+  watch_stop_signals();
+  std::raise(SIGHUP);
+  EXPECT_EQ(stop_signal(), 0);
 }
 
 }  // namespace
