@@ -230,6 +230,7 @@ class Rank {
                                      {"host", here_.host},
                                      {"rank", rank_},
                                      {"reason", reason},
+                                     {"last_lines", Json::array()},
                                      {"failures", failures_},
                                      {"max_restarts", program_.max_restarts}}));
     throw PeerLost(reason);

@@ -35,6 +35,19 @@ def test_the_code_of_one_of_several_ranks(world):
     assert all(f"line {number}" in answer.stderr for number in range(15, 30)), answer.stderr
 
 
+def last_lines(world, name: str, kind: str) -> list[str]:
+    events = [json.loads(line) for line in (world.folder / name / "events.jsonl").read_text().splitlines()]
+    return next(event["last_lines"] for event in events if event["event"] == kind and event["rank"] == 1)
+
+
+def test_events_of_a_failure_have_its_last_lines(world):
+    """`failed`, and `rank_failed` where all ranks start again."""
+    code(world, PYTHON, "-c", FIRST_FAILS, options=["--nproc-per-host", 2], name="once")
+    assert last_lines(world, "once", "failed")[-1] == "line 29"
+    code(world, PYTHON, "-c", FIRST_FAILS, options=["--nproc-per-host", 2, "--max-restarts", 1], name="twice")
+    assert last_lines(world, "twice", "rank_failed")[-1] == "line 29"
+
+
 def test_the_first_failure_wins(world):
     """A rank that fails because another one did is not the one that is named."""
     second = ("trap 'exit 9' TERM; while :; do sleep 0.1; done")

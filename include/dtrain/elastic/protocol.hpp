@@ -110,6 +110,7 @@ struct Left {  // the last message: how the worker ends
   TrainingPosition position;
   // for failed: exit code of the whole job when a new attempt is pointless; 0: the others go on
   int job_exit_code = 0;
+  std::vector<std::string> last_lines{};  // of its output, for failed; added by its agent
 };
 using FromWorker = std::variant<Hello, Ready, Meshed, Frozen, Lost, Entered, Progress, Report, AskLeave, Left>;
 

@@ -216,12 +216,16 @@ class Agent {
   }
 
   void pass_on(WorkerId id, const std::string& message) {
-    if (message.size() <= kLongestMessage) {
-      // Heartbeats need not be kept: the next one replaces a lost one.
-      if (memory_.said(id, message) == WorkerMemory::Kind::heartbeat) return follower_.send(Tag::say, id, message);
-      return follower_.send_kept(Tag::say, id, message);
-    }
+    if (message.size() <= kLongestMessage) return pass_on(id, message, memory_.said(id, message));
     if (const auto found = workers_.find(id); found != workers_.end()) found->second->kill(false);
+  }
+
+  // Heartbeats need not be kept: the next one replaces a lost one.
+  void pass_on(WorkerId id, const std::string& message, WorkerMemory::Kind kind) {
+    const auto found = workers_.find(id);
+    if (kind == WorkerMemory::Kind::heartbeat) return follower_.send(Tag::say, id, message);
+    const bool failed = kind == WorkerMemory::Kind::failure && found != workers_.end();
+    follower_.send_kept(Tag::say, id, failed ? with_last_lines(message, found->second->last_lines()) : message);
   }
 
   void worker_exited(WorkerId id, const Exited& exited) {

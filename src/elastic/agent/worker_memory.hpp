@@ -12,7 +12,7 @@ namespace dtrain::elastic {
 
 class WorkerMemory {
  public:
-  enum class Kind { heartbeat, other };
+  enum class Kind { heartbeat, failure, other };
 
   void started(WorkerId worker, int slot) { workers_[worker].slot = slot; }
   // Records a worker's message on its way to the coordinator. Invalid ones pass too: the coordinator handles them.
@@ -30,5 +30,8 @@ class WorkerMemory {
   };
   std::map<WorkerId, Worker> workers_;
 };
+
+// A worker's message of Kind::failure with the last lines of its output.
+std::string with_last_lines(const std::string& message, const std::vector<std::string>& lines);
 
 }  // namespace dtrain::elastic

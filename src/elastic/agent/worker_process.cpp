@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -26,6 +27,8 @@ constexpr auto kDumpTime = 300ms;
 constexpr auto kDrainTime = 1000ms;
 // Interval of looks at a process where the kernel has no pidfd_open (before Linux 5.3) or no descriptor is left.
 constexpr auto kPoll = 20ms;
+constexpr std::size_t kChunk = 64 << 10;
+constexpr int kFullPipe = 16;  // chunks that the largest pipe of an unprivileged user holds
 // Time for a worker that closed its socket to end by itself.
 constexpr auto kSilentTime = 20s;
 
@@ -93,11 +96,24 @@ void WorkerProcess::log(const std::string& line) {
 void WorkerProcess::watch_output(FileDescriptor pipe) {
   ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
   auto shared = std::make_shared<FileDescriptor>(std::move(pipe));
+  pipe_ = shared;
   loop_.when_readable(shared->get(), [self = shared_from_this(), shared] { return self->read_output(shared->get()); });
 }
 
+std::vector<std::string> WorkerProcess::last_lines() {
+  const auto pipe = pipe_.lock();
+  const auto is_readable = [&] {
+    pollfd waiting{.fd = pipe->get(), .events = POLLIN, .revents = 0};
+    return ::poll(&waiting, 1, 0) == 1;
+  };
+  for (int i = 0; pipe && i < kFullPipe && is_readable(); ++i) {
+    if (!read_output(pipe->get())) break;
+  }
+  return output_.last_lines();
+}
+
 bool WorkerProcess::read_output(int pipe) {
-  char chunk[64 << 10];
+  char chunk[kChunk];
   const ssize_t got = ::read(pipe, chunk, sizeof chunk);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return !finished_;
   const std::string lines = got > 0 ? output_.add({chunk, static_cast<std::size_t>(got)}) : output_.end();

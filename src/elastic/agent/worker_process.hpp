@@ -36,6 +36,8 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
 
   pid_t id() const { return process_; }
   void send(std::string message);
+  // Of its output, with what is in the pipe now.
+  std::vector<std::string> last_lines();
   // SIGTERM to its process group; the worker may ignore it.
   void ask_to_end();
   // SIGKILL to it and its descendants. dump_stack: its log gets the states and stacks of its threads first.
@@ -59,6 +61,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   Events events_;
   pid_t process_ = 0;
   std::shared_ptr<net::Channel> channel_;
+  std::weak_ptr<FileDescriptor> pipe_;  // of its output, until that has ended
   Exited exited_;
   bool reaped_ = false, output_ended_ = false, channel_closed_ = false, finished_ = false;
 };

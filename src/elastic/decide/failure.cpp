@@ -84,7 +84,7 @@ void note_exit(DecisionContext& context, const WorkerExited& exited) {
 void complete_failure(DecisionContext& context, const Worker& worker, const WorkerExited& exited) {
   note_exit(context, exited);
   auto& first = context.state.first_failure;
-  if (first && first->worker == worker.id && first->last_lines.empty()) first->last_lines = exited.last_lines;
+  if (first && first->worker == worker.id && !exited.last_lines.empty()) first->last_lines = exited.last_lines;
   context.emit("exited", worker,
                {{"reason", "it " + describe_end(exited.exit_code, exited.signal)},
                 {"last_lines", lines_json(exited.last_lines)}});
@@ -111,7 +111,7 @@ Evicted evict(DecisionContext& context, const Loss& loss, const std::vector<Loss
   Evicted evicted{worker.id, is_member(worker), worker.heard,
                   fmt::format("{} failed: {}", name_of(worker), fault.reason)};
   if (fault.process == ProcessState::running && !fault.exits) context.add(KillWorker{worker.id, fault.hung});
-  show_lines(context, worker, fault.last_lines);
+  if (fault.process == ProcessState::gone) show_lines(context, worker, fault.last_lines);  // else with its end
   context.enter_phase(worker, WorkerPhase::ending);
   return evicted;
 }

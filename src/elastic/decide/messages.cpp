@@ -126,7 +126,7 @@ struct Hear {
       begin_stop(context, fmt::format("{}: {}", name_of(worker), left.reason),
                  static_cast<ExitCode>(left.job_exit_code));
     }
-    lose_worker(context, worker.id, {.reason = left.reason, .exits = job_ends});
+    lose_worker(context, worker.id, {.reason = left.reason, .exits = job_ends, .last_lines = left.last_lines});
   }
 
   void note_left(const Left& left) const {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/json_words.hpp>
 
 namespace dtrain::elastic {
 namespace {
@@ -137,7 +138,7 @@ struct Table<Left> {
   static constexpr const char* kName = "left";
   static constexpr auto kFields =
       std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::position},
-                 Field{"job_exit_code", &Left::job_exit_code});
+                 Field{"job_exit_code", &Left::job_exit_code}, Field{"last_lines", &Left::last_lines});
 };
 
 template <typename T>
@@ -160,6 +161,7 @@ Json write(const Json& value) { return value; }
 Json write(std::integral auto value) { return static_cast<std::int64_t>(value); }
 Json write(Named auto value) { return names_of(value)[static_cast<std::size_t>(value)]; }
 Json write(const Tabled auto& value);
+Json write(const std::vector<std::string>& lines) { return words_to_json(lines); }
 Json write(const std::vector<Member>& members) {
   Json list = Json::array();
   for (const Member& member : members) list.push_back(write(member));
@@ -199,6 +201,7 @@ void read(const Json& json, T& value) {
 }
 template <Tabled T>
 void read(const Json& json, T& value);
+void read(const Json& json, std::vector<std::string>& lines) { lines = words_from_json(json); }
 void read(const Json& json, std::vector<Member>& members) {
   for (const Json& item : json.as_array()) read(item, members.emplace_back());
 }

@@ -183,6 +183,16 @@ TEST(DecideFailure, LastWordsOfAnEvictedWorkerComeWithItsEnd) {
   EXPECT_EQ(job.state().first_failure->last_lines, Names{"stack of thread 1"});
 }
 
+TEST(DecideFailure, AFailureThatAWorkerReportsItselfHasItsLastLinesInTheEvent) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  const WorkerId lost = job.worker_on("w2");
+  job.say(lost, Left{.how = Left::How::failed, .reason = "exit code 7", .position = {}, .last_lines = {"why"}});
+  const auto failed = events(job.actions(), "failed");
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].at("last_lines").dump(), "[\"why\"]");
+}
+
 TEST(DecideFailure, AnAgentThatIsGoneTakesItsWorkersWithItAsOneFailure) {
   Job job;
   job.feed(HostsWanted{.hosts = {host_line("w1", 2), host_line("w2")}});
