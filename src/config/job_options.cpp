@@ -200,9 +200,7 @@ void check_launcher(const JobOptions& options, const OptionSet& set) {
       {"yarn-rm", {Launcher::yarn}},
       {"yarn-memory", {Launcher::yarn}},
       {"yarn-cores", {Launcher::yarn}}};
-  const Launcher launcher = options.is_over_ssh()                     ? Launcher::ssh
-                            : options.launcher == Launcher::automatic ? Launcher::local
-                                                                      : options.launcher;
+  const Launcher launcher = options.used_launcher();
   for (const LauncherOption& only : kOnly) {
     const Option* option = set.find(only.name);
     if (!option || option->source != Source::flag ||

@@ -94,11 +94,13 @@ struct JobOptions {
   // Processes that wait on the nodes of the cluster that this machine is in start the agents.
   bool is_by_agents() const { return launcher == Launcher::agents; }
   bool is_on_other_machines() const { return is_over_ssh() || is_by_starter() || is_by_agents(); }
+  // The launcher that `automatic` stands for.
+  Launcher used_launcher() const {
+    return is_over_ssh() ? Launcher::ssh : launcher == Launcher::automatic ? Launcher::local : launcher;
+  }
   // Agents may choose another coordinator when theirs is lost. A scheduler takes its hosts back once the job's first
   // process has ended, so no agent may go on there.
-  bool outlives_coordinator() const {
-    return elastic && (is_over_ssh() || is_by_agents() || (launcher == Launcher::mpi && hostfile));
-  }
+  bool outlives_coordinator() const { return elastic && (!is_by_starter() || (launcher == Launcher::mpi && hostfile)); }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.
   bool is_job() const {

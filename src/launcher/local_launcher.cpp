@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
+#include <set>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -52,7 +54,8 @@ void end_and_reap(pid_t agent, const std::string& mark) {
 // One thread starts and watches all agents, and lives as long as the launcher: a death signal is sent when the thread
 // that started the process ends. start() hands it a task under `mutex` and waits for the result; `agents` belongs to
 // that thread alone. When the launcher ends, the thread ends the agents and reaps what they left. A failed start is
-// thrown by start(); `Failed` is never called.
+// thrown by start(); `Failed` is never called. Processes of an inherited agent, which is no child, are found by its
+// mark alone; they are ended when another agent takes its place, or with the launcher.
 struct LocalLauncher::State {
   struct Agent {
     pid_t process = 0;
@@ -60,18 +63,42 @@ struct LocalLauncher::State {
   };
   using Start = std::packaged_task<void()>;
 
-  explicit State(std::vector<std::string> words) : command(std::move(words)) {}
+  explicit State(LocalLauncherOptions chosen) : options(std::move(chosen)) {
+    for (const elastic::Voter& agent : options.inherited) inherited[agent.host].insert(mark_of(agent));
+  }
 
-  Agent start_agent(const elastic::AgentOrder& join) const {
+  static std::string mark_of(const elastic::Voter& agent) {
+    elastic::AgentOrder order;
+    order.tree = agent.tree;
+    return elastic::tree_mark(order);
+  }
+
+  bool agents_outlive() const { return options.job_goes_on != nullptr; }
+
+  Agent start_agent(const elastic::AgentOrder& join) {
+    if (const auto earlier = inherited.extract(join.host)) {
+      for (const std::string& mark : earlier.mapped()) kill_marked(mark);
+    }
     const FileDescriptor input = memory_file(elastic::to_json(join).dump());
-    Spawn child = spawn_of(command);
+    const FileDescriptor log = agents_outlive() ? log_of(join) : FileDescriptor();
+    Spawn child = spawn_of(options.command);
     child.environment = own_environment();
     child.input = input.get();
-    child.error = STDERR_FILENO;
+    child.error = agents_outlive() ? log.get() : STDERR_FILENO;
     child.group = Spawn::Group::session;
     // SIGTERM, not SIGKILL: the agent must live to end what its workers started.
-    child.death_signal = SIGTERM;
+    child.death_signal = agents_outlive() ? 0 : SIGTERM;
     return {spawn(child), elastic::tree_mark(join)};
+  }
+
+  // An agent that outlives this process must not hold its terminal or pipe. It runs without a log where that cannot be
+  // written.
+  static FileDescriptor log_of(const elastic::AgentOrder& join) {
+    try {
+      return open_log(elastic::agent_log(join));
+    } catch (const Error&) {
+      return {};
+    }
   }
 
   void work(std::stop_token stop) {
@@ -79,7 +106,7 @@ struct LocalLauncher::State {
       for (Start& start : wait_for_starts(stop)) start();
       remove_ended();
     }
-    end_all();
+    if (!agents_outlive() || !options.job_goes_on()) end_all();
   }
 
   std::vector<Start> wait_for_starts(std::stop_token stop) {
@@ -100,30 +127,42 @@ struct LocalLauncher::State {
   void end_all() {
     for (const Agent& agent : agents) ::kill(agent.process, SIGTERM);
     const auto until = std::chrono::steady_clock::now() + kLastTime;
-    for (remove_ended(); !agents.empty() && std::chrono::steady_clock::now() < until; remove_ended()) {
+    for (remove_ended(); (!agents.empty() || inherited_work()) && std::chrono::steady_clock::now() < until;
+         remove_ended()) {
       std::this_thread::sleep_for(10ms);
     }
     for (const Agent& agent : agents) {
       kill_tree(agent.process, agent.mark);
       end_and_reap(agent.process, agent.mark);
     }
+    for (const auto& [host, marks] : inherited) {
+      for (const std::string& mark : marks) kill_marked(mark);
+    }
   }
 
-  std::vector<std::string> command;
-  std::vector<Agent> agents;  // used by the thread alone
+  bool inherited_work() const {
+    return std::ranges::any_of(inherited, [](const auto& entry) {
+      return std::ranges::any_of(entry.second, [](const auto& mark) { return !processes_marked(mark).empty(); });
+    });
+  }
+
+  LocalLauncherOptions options;
+  // Used by the thread alone.
+  std::vector<Agent> agents;
+  std::map<std::string, std::set<std::string>> inherited;  // marks, by host
   Mutex mutex;
   StoppableCondVar wake;
   std::vector<Start> starts DTRAIN_GUARDED_BY(mutex);
   std::jthread thread;
 };
 
-LocalLauncher::LocalLauncher(std::vector<std::string> command) {
-  if (command.empty()) {
-    command = own_command();
-    command.push_back("agent");
+LocalLauncher::LocalLauncher(LocalLauncherOptions options) {
+  if (options.command.empty()) {
+    options.command = own_command();
+    options.command.push_back("agent");
   }
   adopt_orphans();
-  state_ = std::make_unique<State>(std::move(command));
+  state_ = std::make_unique<State>(std::move(options));
   state_->thread = std::jthread([state = state_.get()](std::stop_token stop) { state->work(stop); });
 }
 

@@ -66,7 +66,7 @@ int be_worker() {
 int be_coordinator(const Path& folder, std::vector<std::string> worker_command) {
   worker_command.insert(worker_command.begin(), {"/proc/self/exe", "agent"});
   net::Loop loop;
-  launcher::LocalLauncher launcher(std::move(worker_command));
+  launcher::LocalLauncher launcher({.command = std::move(worker_command)});
   elastic::NetworkAgentPool* pool = nullptr;
   elastic::NetworkAgentPoolOptions options{.token = "token", .job_folder = folder, .job = {}};
   elastic::NetworkAgentPool agent_pool(loop, launcher, options, [&](const elastic::AgentPoolEvent& event) {

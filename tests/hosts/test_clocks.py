@@ -11,7 +11,7 @@ import pathlib
 from cluster import Cluster, HostsJob
 from lab import Host
 from runner import Skip, slow
-from test_takeover import expect_calm_bits, wait_for_term, without_first
+from test_takeover import without_first
 from world import eventually
 
 HOUR = 3600
@@ -65,12 +65,12 @@ def test_coordinators_with_other_clocks(world: Cluster):
     before = job.training()
     job.kill_coordinator()
     without_first(job)
-    wait_for_term(job, 2)
+    job.wait_for_term(2)
     assert abs(hours_ahead(job.events()[-1]["time"])) == 1, "its clock is not another one"
     eventually(lambda: job.training() == before, "all workers are members again")
     job.wait_steps(5)
     assert [event["seq"] for event in job.events()] == list(range(len(job.events())))
-    expect_calm_bits(job)
+    job.expect_calm_bits()
 
 
 def test_doctor_measures_clocks(world: Cluster):

@@ -49,8 +49,8 @@ def test_kill_an_agent(world: World):
 
 
 def test_kill_the_coordinator(world: World):
-    """The coordinator dies: nothing of the job is left 5 s later, and --resume goes on to the same bits."""
-    job = world.job(arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12)
+    """Without --elastic, nothing of the job is left 5 s after its coordinator died, and --resume goes on to the same bits."""
+    job = world.job(elastic=False, arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12)
     send_signal(job.process.pid, signal.SIGKILL)
     job.process.wait()
     world.expect_no_process_left()

@@ -146,18 +146,37 @@ class Job:
         new.rename(self.folder / "host_worker")
 
     def expect_undisturbed_bits(self) -> None:
-        """Stops the job, lets one process go on to the end of the epoch, and compares with a run that nothing disturbed.
-
-        Every epoch that the job completed must have consumed every sample once.
+        """Stops the job, and compares with a run that nothing disturbed. Every completed epoch must have consumed every
+        sample once.
         """
         self.stop()
+        self.expect_exactly_once(self.expect_bits_of_alone(), self.samples)
+
+    def expect_calm_bits(self) -> None:
+        """The same for a job whose coordinator is no child of the test."""
+        self.world.run("stop", "--job-dir", self.folder)
+        eventually(lambda: not self.world.processes(), "the job is gone", 30)
+        self.expect_exactly_once(self.expect_bits_of_alone(), self.samples)
+
+    def expect_bits_of_alone(self) -> int:
+        """One process goes on to the end of the epoch: the bits of a run that nothing disturbed. The completed epochs."""
         at = json.loads(self.world.run("inspect", self.prefix, "--json").stdout)
         epochs = at["epoch"] + (1 if at["step"] else 0)
         self.world.run(*self.training_arguments, "--num-epochs", epochs, "--model-prefix", self.prefix, "--resume")
         assert self.state_hash() == self.world.alone(self, epochs), f"other bits after {epochs} epochs"
-        self.expect_exactly_once(at["epoch"], self.samples)
+        return at["epoch"]
 
     # What is seen from outside.
+
+    def record(self) -> dict:
+        """Of the coordinator: {"pid", "host", "addresses", "term", ...}."""
+        return json.loads((self.folder / "coordinator.json").read_text())
+
+    def wait_for_term(self, term: int, seconds: float = 60) -> dict:
+        """Until that coordinator has taken over: its record."""
+        eventually(lambda: any(event["event"] == "takeover" and event["term"] >= term for event in self.events()),
+                   f"coordinator {term} takes over", seconds)
+        return self.record()
 
     @property
     def log_path(self) -> pathlib.Path:

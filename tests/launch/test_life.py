@@ -141,10 +141,17 @@ def test_kill_of_the_launcher(world):
 
 
 def test_kill_of_the_launcher_of_an_elastic_job(world):
-    """The same with --elastic."""
-    crew = Crew(world, options=["-n", 2, "--elastic"], members=["orphan", "bare-orphan", "stubborn"]).start()
-    crew.wait_crew(2)
-    expect_nothing_left(world, crew, [crew.process.pid])
+    """With --elastic the agents choose another coordinator, under which all ranks start again until the job is stopped."""
+    crew = Crew(world, options=["-n", 2, "--elastic"], members=["orphan", "bare-orphan"]).start()
+    before = crew.wait_crew(2)
+    send_signal(crew.process.pid, signal.SIGKILL)
+    crew.process.wait()
+    crew.process = None
+    crew.wait_for_term(2)
+    eventually(lambda: not set(pids_of(before)) & set(world.processes()), "the first ranks are gone", 60)
+    crew.wait_crew(2, after=1)
+    world.run("stop", "--job-dir", crew.folder)
+    eventually(lambda: not world.processes(), "everything is gone", 10)
 
 
 def test_kill_of_a_worker(world):

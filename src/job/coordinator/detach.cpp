@@ -38,7 +38,7 @@ bool wait_for_byte(const FileDescriptor& pipe, pid_t child) {
 
 Detached detach(const JobFolder& folder) {
   make_folder(folder.logs());
-  const Path log_path = folder.logs() / "coordinator.log";
+  const Path log_path = folder.coordinator_log();
   const FileDescriptor log = open_log(log_path);
   const auto written_before = std::filesystem::file_size(log_path);
   Pipe pipe = make_pipe();

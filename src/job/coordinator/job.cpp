@@ -10,8 +10,11 @@
 #include <dtrain/base/text.hpp>
 
 #include "detach.hpp"
+#include "job/logs/job_watch.hpp"
 #include "job/spec/host_list.hpp"
 #include "job/spec/job_client.hpp"
+#include "job/spec/prefix_claim.hpp"
+#include "job_end.hpp"
 #include "job_run.hpp"
 #include "machine_limits.hpp"
 #include "program_work.hpp"
@@ -20,13 +23,6 @@
 
 namespace dtrain::job {
 namespace {
-
-// The coordinator may be on another machine, where a lock has no effect.
-void refuse_living_job(const JobFolder& folder) {
-  if (!is_alive(folder)) return;
-  throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
-              fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
-}
 
 ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Reporter& reporter,
                          const std::function<void()>& tell_running) {
@@ -60,7 +56,7 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
   }
   reporter.answer(fmt::format("the job runs: process {}, folder {}", outcome.pid, where));
   reporter.answer(fmt::format("  dtrain hosts list --job-dir {}", where));
-  reporter.answer(fmt::format("  tail -f {}", (folder.logs() / "coordinator.log").string()));
+  reporter.answer(fmt::format("  tail -f {}", folder.coordinator_log().string()));
   reporter.answer(fmt::format("  dtrain stop --job-dir {}", where));
   return ExitCode::ok;
 }
@@ -72,15 +68,25 @@ std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolde
   if (const auto* program = std::get_if<config::ProgramSpec>(&spec.work)) {
     return std::make_unique<ProgramWork>(*program, reporter);
   }
-  return std::make_unique<TrainWork>(run_of(std::get<config::TrainSpec>(spec.work)), folder, reporter);
+  TrainRun run = run_of(std::get<config::TrainSpec>(spec.work));
+  run.prefix_lock = lock_prefix_again(run.options);
+  return std::make_unique<TrainWork>(std::move(run), folder, reporter);
 }
 
 }  // namespace
 
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& reporter) {
   if (needs_scheduler(start.job)) return run_under_scheduler(start.job, start.chose_number, reporter);
-  if (!start.job.detach) return coordinate_here(start, make_work, reporter, [] {});
   const JobFolder folder{start.job.folder};
+  if (!start.job.detach) {
+    JobWatch watch(folder, reporter);
+    try {
+      return coordinate_here(start, make_work, reporter, [] {});
+    } catch (const Replaced& replaced) {
+      reporter.note(fmt::format("{}; its log follows", replaced.what()));
+    }
+    return watch.until_over();
+  }
   const Detached detached = detach(folder);
   if (detached.outcome) return answer_detached(*detached.outcome, folder, reporter);
   const std::unique_ptr<Reporter> own = reporter.reopened();

@@ -21,7 +21,8 @@ struct JobStart {
 using MakeWork =
     std::function<std::unique_ptr<JobWork>(const elastic::HostList&, const JobFolder& folder, Reporter& reporter)>;
 
-// Returns when the job is over. Throws Stopped if it can be resumed, and Error with the first failure otherwise.
+// Returns when the job is over. Throws Stopped if it can be resumed, and Error with the first failure otherwise. If
+// another coordinator takes over, this process shows its log, passes stop signals on, and returns the job's exit code.
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& reporter);
 // Runs the job as its next coordinator, which first prints its port.
 ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter);

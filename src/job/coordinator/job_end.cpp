@@ -66,8 +66,7 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
   throw JobFailed(exit_code_of(end, work), finish.reason, what_next(finish.exit_code, work));
 }
 
-void give_way(const elastic::Finish& finish, const JobFolder& folder) {
-  throw JobFailed(finish.exit_code, finish.reason, fmt::format("dtrain hosts list --job-dir {}", folder.path.string()));
-}
+Replaced::Replaced(const std::string& what, const JobFolder& folder)
+    : Error(what, fmt::format("dtrain hosts list --job-dir {}", folder.path.string())) {}
 
 }  // namespace dtrain::job

@@ -24,7 +24,11 @@ struct JobEnd {
 // failure.
 ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Reporter& reporter);
 
-// Throws the Error of a coordinator that another one has replaced.
-[[noreturn]] void give_way(const elastic::Finish& finish, const JobFolder& folder);
+// The agents chose another coordinator, and the job goes on under it.
+class Replaced : public Error {
+ public:
+  Replaced(const std::string& what, const JobFolder& folder);
+  std::string_view kind() const override { return "replaced"; }
+};
 
 }  // namespace dtrain::job

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -33,10 +34,20 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 50ms;
+constexpr int kEverySignal = std::numeric_limits<int>::max();
 constexpr std::size_t kTokenBytes = 32;
 // Time for the agents to connect to a coordinator that takes over.
 constexpr auto kGatherTime = 2s;
 constexpr auto kLookInterval = 2s;
+
+// The agents that elected this coordinator, or that it needs.
+std::vector<elastic::Voter> voters_of(const elastic::CoordinatorOrder* order) {
+  std::vector<elastic::Voter> voters;
+  if (!order) return voters;
+  for (const elastic::VoterSet& set : order->election.voter_sets)
+    voters.insert(voters.end(), set.voters.begin(), set.voters.end());
+  return voters;
+}
 
 }  // namespace
 
@@ -56,12 +67,12 @@ struct JobRun::State {
         folder(where),
         order(inherited),
         reporter(output),
-        launcher(make_launcher(chosen.job(), where,
+        launcher(make_launcher(chosen.job(), where, voters_of(inherited),
                                [this](const std::string& line) { loop.post([this, line] { reporter.note(line); }); })),
         starts(*launcher, chosen.job().announce) {}
 
   ExitCode until_over(const std::function<void()>& tell) {
-    watch_stop_signals(2);
+    watch_stop_signals(survives() ? kEverySignal : 2);
     tell_running = tell;
     token = order ? order->token : to_hex(unpredictable_bytes(kTokenBytes));
     term = order ? order->election.term : elastic::GenerationJournal(folder.path / "journal.jsonl").term() + 1;
@@ -76,14 +87,32 @@ struct JobRun::State {
     }
     agent_pool_in_use = &agent_pool;
     loop.run();
+    if (!coordinator->stepped_down()) give_way_to_successor();
     const elastic::Finish finish = coordinator->finished().value();
-    if (coordinator->stepped_down()) give_way(finish, folder);
-    retire(finish);
-    return conclude({.finish = finish,
-                     .first_failure = coordinator->first_failure(),
-                     .signals = stop_signals(),
-                     .signal = stop_signal()},
-                    work, folder, reporter);
+    if (coordinator->stepped_down()) throw Replaced(finish.reason, folder);
+    return conclude_and_retire({.finish = finish,
+                                .first_failure = coordinator->first_failure(),
+                                .signals = stop_signals(),
+                                .signal = stop_signal()});
+  }
+
+  // The last words come before the record of the end, up to which watchers read the log.
+  ExitCode conclude_and_retire(const JobEnd& end) {
+    try {
+      const ExitCode code = conclude(end, work, folder, reporter);
+      reporter.flush();
+      retire(end.finish, code);
+      return code;
+    } catch (const Error& error) {
+      const std::string hint = error.hint().empty() ? "" : fmt::format(" ({})", error.hint());
+      if (order) reporter.note(fmt::format("The job ended: {}{}", error.what(), hint));
+      retire(end.finish, error.exit_code());
+      if (order) return error.exit_code();
+      throw;
+    } catch (const std::exception&) {
+      retire(end.finish, ExitCode::failed);
+      throw;
+    }
   }
 
   void begin(elastic::NetworkAgentPool& agent_pool) {
@@ -120,6 +149,7 @@ struct JobRun::State {
                                              .job = order ? order->document : work.document(),
                                              .admission_check = admission_check_options(job),
                                              .notice_url = job.notice_url};
+    if (job.is_on_other_machines() || survives()) options.silence = agent_silence(policy);
     if (job.is_on_other_machines()) {
       options.bind_address = net::kAnyAddress;
       options.environment = travelling_environment(own_environment(), job.environment);
@@ -127,7 +157,6 @@ struct JobRun::State {
       options.keep_agents_environment = true;
       options.folder = job.sync_to;
       options.join_deadline = kRemoteStart;
-      options.silence = agent_silence(policy);
     } else if (!job.environment.empty()) {
       options.environment = with_variables(own_environment(), job.environment);
     }
@@ -196,12 +225,13 @@ struct JobRun::State {
              .host = host_name(),
              .addresses = addresses_of(agent_pool),
              .port = agent_pool.port(),
-             .over_ssh = job.is_over_ssh(),
+             .launcher = job.used_launcher(),
              .sync = synced_folder(job, folder),
              .token = token,
              .term = term,
              .survives = survives()};
-    if (order) about.addresses.insert(about.addresses.begin(), order->address);
+    if (order && about.addresses.front() != order->address)
+      about.addresses.insert(about.addresses.begin(), order->address);
     write_coordinator(folder, about);
   }
 
@@ -214,9 +244,10 @@ struct JobRun::State {
     tags.emplace(choice.cluster, JobFolder{std::filesystem::absolute(folder.path)}, reporter);
   }
 
-  void retire(const elastic::Finish& finish) {
+  void retire(const elastic::Finish& finish, ExitCode code) {
     about.token.clear();
     about.ended = finish.reason.empty() ? "done" : finish.reason;
+    about.exit_code = code;
     try {
       write_coordinator(folder, about);
     } catch (const Error& error) {  // the job is over in any case
@@ -242,14 +273,17 @@ struct JobRun::State {
   void look_for_successor(elastic::Moment now) {
     if (!survives() || now.time < next_look) return;
     next_look = now.time + kLookInterval;
+    give_way_to_successor();
+  }
+
+  void give_way_to_successor() {
     try {
       if (const auto file = read_coordinator(folder); file && file->term > term) coordinator->step_down(file->term);
     } catch (const Error&) {  // the folder is not available now
     }
   }
 
-  // A second signal must not end this process directly: the agents would take it for lost and elect another
-  // coordinator.
+  // No signal must end this process directly if the agents would then elect another coordinator.
   void hear_signals(elastic::Moment now) {
     const int heard = stop_signals();
     if (heard == std::exchange(signals_heard, heard)) return;

@@ -19,7 +19,8 @@ class JobRun {
   JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Reporter& reporter);
   ~JobRun();
   // Blocks until the job is over. `tell_running` is called after the first step. Returns ok when training is complete;
-  // throws Stopped if the job can be resumed, otherwise an Error with the first failure.
+  // throws Stopped if the job can be resumed, Replaced if another coordinator leads it, otherwise an Error with the
+  // first failure.
   ExitCode until_over(const std::function<void()>& tell_running);
 
  private:

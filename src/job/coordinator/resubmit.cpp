@@ -160,8 +160,7 @@ class Stopper {
  private:
   bool ask(bool at_once) {
     try {
-      ask_coordinator(folder_,
-                      Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", stop_reason(stop_signal())}}));
+      ask_to_stop(folder_, stop_reason(stop_signal()), at_once);
       return true;
     } catch (const Error&) {
       return false;

@@ -34,7 +34,7 @@ bool can_log_in(const elastic::HostLine& host, launcher::SshLauncherOptions opti
 // ssh.
 std::optional<CoordinatorFile> coordinator_over_ssh(const JobFolder& folder) {
   auto file = read_coordinator(folder);
-  return file && !file->over() && file->over_ssh ? std::move(file) : std::nullopt;
+  return file && !file->over() && file->launcher == config::Launcher::ssh ? std::move(file) : std::nullopt;
 }
 
 bool has_its_files(const elastic::HostLine& host, const CoordinatorFile& file, const JobFolder& folder,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
+#include <string.h>
 
 #include <future>
 #include <thread>
@@ -57,7 +57,7 @@ std::shared_ptr<net::Channel> connect(net::Loop& loop, const CoordinatorFile& fi
 
 }  // namespace
 
-std::string stop_reason(int signal) { return fmt::format("stopped by {}", signal == SIGINT ? "SIGINT" : "SIGTERM"); }
+std::string stop_reason(int signal) { return fmt::format("stopped by SIG{}", ::sigabbrev_np(signal)); }
 
 std::string converse(const CoordinatorFile& file, const std::string& request) {
   std::promise<std::string> promise;
@@ -117,11 +117,18 @@ Json ask_coordinator(const JobFolder& folder, const Json& request) {
     try {
       return ask(folder, file, request);
     } catch (const NotReached& error) {
-      if (!file.survives || std::chrono::steady_clock::now() > end) throw_not_reached(folder, file, error);
+      if (!may_have_successor(folder, file) || std::chrono::steady_clock::now() > end)
+        throw_not_reached(folder, file, error);
       std::this_thread::sleep_for(kBetweenTries);
     }
   }
 }
+
+void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_once) {
+  ask_coordinator(folder, Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", reason}}));
+}
+
+namespace {
 
 bool is_alive(const JobFolder& folder) {
   const auto end = std::chrono::steady_clock::now() + kTakeoverPatience;
@@ -129,9 +136,18 @@ bool is_alive(const JobFolder& folder) {
     const auto file = read_coordinator(folder);
     if (!file || file->over() || !file->survives) return false;
     if (answers(*file)) return true;
-    if (std::chrono::steady_clock::now() > end) return false;
+    if (!may_have_successor(folder, *file) || std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(kBetweenTries);
   }
+}
+
+}  // namespace
+
+// The coordinator may be on another machine, where a lock has no effect.
+void refuse_living_job(const JobFolder& folder) {
+  if (!is_alive(folder)) return;
+  throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
+              fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
 }
 
 bool answers(const CoordinatorFile& file) {

@@ -13,13 +13,15 @@ std::string stop_reason(int signal);
 // Sends {"ask": ..., ...} and returns the answer. Throws UsageError if the folder never had a job or the coordinator
 // refuses, Error if the job is over, and RemoteError if the coordinator is gone or does not answer in time.
 Json ask_coordinator(const JobFolder& folder, const Json& request);
+// Asks the coordinator to stop the job. at_once: without a checkpoint. Throws like ask_coordinator().
+void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_once);
 // Sends these bytes to the coordinator of the file and returns its answer. Throws RemoteError.
 std::string converse(const CoordinatorFile& file, const std::string& request);
 // Whether the coordinator of the file still answers, on whatever machine. Blocks for at most some seconds.
 bool answers(const CoordinatorFile& file);
-// Whether a job that survives its coordinator runs there, or another coordinator is about to take over: waits until
-// that is certain.
-bool is_alive(const JobFolder& folder);
+// Throws Error if a job that survives its coordinator runs there, or another coordinator is about to take over: waits
+// until that is certain.
+void refuse_living_job(const JobFolder& folder);
 
 // An edit of `host_worker` of a running job, for `hosts add` and `hosts remove`.
 struct HostEdit {

@@ -13,6 +13,8 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/json.hpp>
 
+#include "process_facts.hpp"
+
 namespace dtrain::job {
 namespace {
 
@@ -20,6 +22,18 @@ constexpr unsigned kOwnerOnly = 0600;
 
 FileDescriptor open_lock(const Path& path, int flags) {
   return FileDescriptor(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0666));
+}
+
+FileDescriptor create_lock(const Path& path) {
+  FileDescriptor fd = open_lock(path, O_CREAT);
+  if (fd) return fd;
+  throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)),
+              "choose a folder that this user can write to: --job-dir");
+}
+
+bool is_locked(const Path& path, int kind) {
+  const FileDescriptor fd = open_lock(path, 0);
+  return fd && ::flock(fd.get(), kind | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::string text_or_empty(const Json& json, std::string_view key) {
@@ -45,10 +59,11 @@ std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
   file.host = json.at("host").as_string();
   for (const Json& address : json.at("addresses").as_array()) file.addresses.push_back(address.as_string());
   file.port = static_cast<std::uint16_t>(json.at("port").as_integer());
-  file.over_ssh = text_or_empty(json, "launcher") == "ssh";
+  file.launcher = enum_value(config::kLauncherNames, text_or_empty(json, "launcher")).value_or(file.launcher);
   if (const Json* sync = json.find("sync")) file.sync = synced_folder_from_json(*sync);
   file.token = text_or_empty(json, "token");
   file.ended = text_or_empty(json, "ended");
+  if (const Json* code = json.find("exit_code")) file.exit_code = static_cast<ExitCode>(code->as_integer());
   if (const Json* term = json.find("term")) file.term = static_cast<std::uint64_t>(term->as_integer());
   if (const Json* survives = json.find("survives")) file.survives = survives->as_bool();
   return file;
@@ -64,20 +79,26 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
                             {"port", std::int64_t{file.port}},
                             {"term", file.term},
                             {"survives", file.survives}});
-  json["launcher"] = file.over_ssh ? "ssh" : "local";
+  json["launcher"] = enum_name(config::kLauncherNames, file.launcher);
   if (!file.sync.to.empty()) json["sync"] = to_json(file.sync);
   if (!file.token.empty()) json["token"] = file.token;
-  if (file.over()) json["ended"] = file.ended;
+  if (file.over()) {
+    json["ended"] = file.ended;
+    json["exit_code"] = static_cast<int>(file.exit_code);
+  }
   write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);
 }
 
 std::optional<FileLock> FileLock::take(const Path& path) {
-  FileDescriptor fd = open_lock(path, O_CREAT);
-  if (!fd) {
-    throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)),
-                "choose a folder that this user can write to: --job-dir");
-  }
+  FileDescriptor fd = create_lock(path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return FileLock(std::move(fd));
+}
+
+FileLock FileLock::share(const Path& path) {
+  FileDescriptor fd = create_lock(path);
+  if (::flock(fd.get(), LOCK_SH) != 0)
+    throw Error(fmt::format("{}: cannot lock: {}", path.string(), std::strerror(errno)));
   return FileLock(std::move(fd));
 }
 
@@ -89,9 +110,11 @@ FileLock coordinate(const JobFolder& folder) {
               fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
 }
 
-bool is_coordinated(const JobFolder& folder) {
-  const FileDescriptor fd = open_lock(folder.lock(), 0);
-  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+bool is_coordinated(const JobFolder& folder) { return is_locked(folder.lock(), LOCK_SH); }
+
+bool may_have_successor(const JobFolder& folder, const CoordinatorFile& file) {
+  const bool is_here = file.launcher == config::Launcher::local && file.host == host_name();
+  return file.survives && (!is_here || is_locked(folder.agents_lock(), LOCK_EX));
 }
 
 }  // namespace dtrain::job

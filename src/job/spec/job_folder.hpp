@@ -10,6 +10,8 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/host_file.hpp>
 
+#include "config/job_options.hpp"
+
 namespace dtrain::job {
 
 struct JobFolder {
@@ -19,11 +21,14 @@ struct JobFolder {
   Path events() const { return path / "events.jsonl"; }
   Path steps() const { return path / "steps.jsonl"; }
   Path logs() const { return path / "logs"; }
+  // Of coordinators without a terminal: of a detached job, and those that took over.
+  Path coordinator_log() const { return logs() / "coordinator.log"; }
   Path ledger() const { return path / "ledger"; }
   Path latest() const { return path / "latest_checkpoint"; }  // path of the manifest of this run's newest checkpoint
   Path known_hosts() const { return path / "known_hosts"; }
   Path coordinator() const { return path / "coordinator.json"; }
   Path lock() const { return path / "coordinator.lock"; }
+  Path agents_lock() const { return path / "agents.lock"; }  // held by each agent on the coordinator's machine
 };
 
 // The folder that every host gets before its agent starts (--sync-dst-dir).
@@ -39,12 +44,13 @@ struct CoordinatorFile {
   std::string host{};                    // name of the machine
   std::vector<std::string> addresses{};  // numeric, the likeliest first: which of them works depends on the client
   std::uint16_t port = 0;
-  bool over_ssh = false;  // true: agents are started over ssh
+  config::Launcher launcher = config::Launcher::automatic;  // how agents are started; automatic: unknown
   SyncedFolder sync{};
   std::string token{};     // empty when the job is over
   std::uint64_t term = 0;  // term of this coordinator, counted over all coordinators of the job
   bool survives = false;   // true: another coordinator takes over when this one is lost
   std::string ended{};     // how the job ended; empty: it runs, or the coordinator was killed
+  ExitCode exit_code{};    // of a job that is over
   bool over() const { return !ended.empty(); }
 };
 
@@ -57,6 +63,8 @@ class FileLock {
  public:
   // nullopt: another process holds it. Throws Error if the file cannot be created.
   static std::optional<FileLock> take(const Path& path);
+  // Held together with others that share it. Throws Error if the file cannot be created or locked.
+  static FileLock share(const Path& path);
 
  private:
   explicit FileLock(FileDescriptor fd) : fd_(std::move(fd)) {}
@@ -67,5 +75,7 @@ class FileLock {
 FileLock coordinate(const JobFolder& folder);
 // Whether a live process holds the lock.
 bool is_coordinated(const JobFolder& folder);
+// Whether another coordinator may take over from this one: for a job on this machine, whether any agent lives.
+bool may_have_successor(const JobFolder& folder, const CoordinatorFile& file);
 
 }  // namespace dtrain::job

@@ -132,6 +132,13 @@ std::unique_ptr<elastic::AgentLauncher> make_starter_launcher(const config::JobO
                                        .job_goes_on = [folder] { return goes_on(folder); }});
 }
 
+std::unique_ptr<elastic::AgentLauncher> make_local_launcher(const config::JobOptions& options, const JobFolder& folder,
+                                                            std::vector<elastic::Voter> inherited) {
+  launcher::LocalLauncherOptions local{.inherited = std::move(inherited)};
+  if (options.outlives_coordinator()) local.job_goes_on = [folder] { return goes_on(folder); };
+  return std::make_unique<launcher::LocalLauncher>(std::move(local));
+}
+
 std::unique_ptr<elastic::AgentLauncher> make_yarn_launcher(const config::JobOptions& options) {
   const auto user = environment("HADOOP_USER_NAME");
   return std::make_unique<launcher::YarnLauncher>(
@@ -152,11 +159,11 @@ launcher::AgentRegistry own_registry() {
 }
 
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const config::JobOptions& options, const JobFolder& folder,
-                                                      Note note) {
+                                                      std::vector<elastic::Voter> inherited, Note note) {
   if (options.launcher == config::Launcher::yarn) return make_yarn_launcher(options);
   if (options.is_by_agents()) return std::make_unique<launcher::RegistryLauncher>(own_registry(), options.announce);
   if (options.is_by_starter()) return make_starter_launcher(options, folder);
-  if (!options.is_over_ssh()) return std::make_unique<launcher::LocalLauncher>();
+  if (!options.is_over_ssh()) return make_local_launcher(options, folder, std::move(inherited));
   return std::make_unique<launcher::SshLauncher>(ssh_launcher_options(options, folder, std::move(note)));
 }
 

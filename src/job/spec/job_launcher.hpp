@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dtrain/elastic/agent_pool.hpp>
+#include <dtrain/elastic/voters.hpp>
 #include <dtrain/launcher/agent_registry.hpp>
 #include <dtrain/launcher/ssh_launcher.hpp>
 
@@ -24,10 +25,10 @@ constexpr const char* kSlurmHint = "install Slurm's commands (Debian: slurm-clie
 constexpr const char* kGridHint =
     "install Grid Engine's commands (Debian: gridengine-client) or put their folder in PATH";
 
-// `note`: takes lines for the user, from any thread.
+// `note`: takes lines for the user, from any thread. `inherited`: agents that an earlier coordinator started.
 using Note = std::function<void(const std::string& line)>;
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const config::JobOptions& options, const JobFolder& folder,
-                                                      Note note);
+                                                      std::vector<elastic::Voter> inherited, Note note);
 // The registry of the cluster that this machine is in. Throws UsageError if it is in none.
 launcher::AgentRegistry own_registry();
 // Options of an ssh launcher with the keys of this process's user and the job's known_hosts.

@@ -42,10 +42,15 @@ void refuse_to_overwrite(const config::TrainOptions& options, const train::Share
 
 std::string start_of_names(const Path& prefix) { return prefix.filename().string() + "-"; }
 
+Path lock_of(const Path& prefix) { return prefix.parent_path() / fmt::format(".{}.lock", prefix.filename().string()); }
+
+bool can_lock(const config::TrainOptions& options) {
+  return options.model_prefix && !data::is_remote(*options.model_prefix) && !options.job.is_on_other_machines();
+}
+
 FileLock lock_prefix(const Path& prefix) {
-  const Path folder = prefix.parent_path();
-  make_folder(folder);
-  if (auto lock = FileLock::take(folder / fmt::format(".{}.lock", prefix.filename().string()))) return std::move(*lock);
+  make_folder(prefix.parent_path());
+  if (auto lock = FileLock::take(lock_of(prefix))) return std::move(*lock);
   throw Error(fmt::format("--model-prefix {}: another run is writing its checkpoints there", prefix.string()),
               "wait for its end, or choose another --model-prefix");
 }
@@ -62,7 +67,7 @@ std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const 
   const Path& prefix = *options.model_prefix;
   const bool is_far = data::is_remote(prefix);
   std::optional<FileLock> lock;
-  if (!is_far && !options.job.is_on_other_machines()) lock = lock_prefix(prefix);
+  if (can_lock(options)) lock = lock_prefix(prefix);
   refuse_to_overwrite(options, store);
   if (is_far || lock) train::try_prefix(prefix, store);
   if (lock) {
@@ -70,6 +75,10 @@ std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const 
       reporter.note(fmt::format("Removed {}, which a killed process left behind", file.string()));
   }
   return lock;
+}
+
+std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options) {
+  return can_lock(options) ? FileLock::take(lock_of(*options.model_prefix)) : std::nullopt;
 }
 
 }  // namespace dtrain::job

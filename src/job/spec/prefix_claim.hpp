@@ -18,4 +18,8 @@ namespace dtrain::job {
 std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
                                      Reporter& reporter);
 
+// The lock of a prefix whose run goes on under another coordinator; nullopt where no lock is possible, or where the
+// earlier coordinator still holds it.
+std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options);
+
 }  // namespace dtrain::job

@@ -67,7 +67,7 @@ class World {
       output_.push_back(host + "." + std::to_string(slot) + " " + std::string(line));
     };
     loop_ = std::make_unique<net::Loop>();
-    launcher_ = std::make_unique<LocalLauncher>(std::move(agent_command));
+    launcher_ = std::make_unique<LocalLauncher>(LocalLauncherOptions{.command = std::move(agent_command)});
     options_ = options;
     make_agent_pool();
     thread_ = std::thread([this] { loop_->run(); });

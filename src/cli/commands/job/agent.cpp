@@ -141,6 +141,9 @@ ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& re
       elastic::agent_order_from_json(options.join ? document_from_file(*options.join) : document_from_input());
   require_job_folder(join);
   refuse_old_coordinator(join);
+  const job::JobFolder folder{join.job_folder};
+  std::optional<job::FileLock> lock;  // an agent of this machine's launcher
+  if (!options.apart && !options.join) lock = job::FileLock::share(folder.agents_lock());
   job::DetachedAgent apart;
   if (options.apart)
     apart = job::detach_agent(elastic::tree_mark(join), elastic::coordinator_mark(join), elastic::agent_log(join));
@@ -155,7 +158,7 @@ ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& re
                       .worker_command = own_command_with("--worker"),
                       .check_command = own_command_with("--check"),
                       .coordinator_command = own_command_with("--coordinator"),
-                      .look_into_folder = [folder = job::JobFolder{join.job_folder}] { return look_into(folder); },
+                      .look_into_folder = [folder] { return look_into(folder); },
                       .on_note = [&reporter](const std::string& line) { reporter.note(line); },
                       .on_joined = apart.report_joined});
   return ExitCode::ok;

@@ -63,8 +63,7 @@ void wait_until_over(const job::JobFolder& folder) {
 
 ExitCode act(const StopCommand& options, const config::OptionSet&, Reporter& reporter) {
   watch_stop_signals();
-  job::ask_coordinator(options.job,
-                       Json::object({{"ask", "stop"}, {"now", options.now}, {"reason", "requested by `dtrain stop`"}}));
+  job::ask_to_stop(options.job, "requested by `dtrain stop`", options.now);
   wait_until_over(options.job);
   const std::string ended = job::read_coordinator(options.job).value_or(job::CoordinatorFile{}).ended;
   if (reporter.json()) {

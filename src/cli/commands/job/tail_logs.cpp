@@ -8,19 +8,14 @@
 
 #include "cli/command.hpp"
 #include "config/job_options.hpp"
+#include "job/logs/job_life.hpp"
 #include "job/logs/log_merge.hpp"
-#include "job/spec/job_client.hpp"
-#include "job/spec/job_folder.hpp"
-#include "job/spec/process_facts.hpp"
 
 namespace dtrain::cli {
 namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kPause = 100ms;
-constexpr auto kLook = 3s;  // at whether the coordinator lives
-// A coordinator that is gone without a word may be followed by another one within this.
-constexpr auto kSuccession = 15s;
 constexpr std::size_t kManyBytes = 1 << 20;
 
 struct TailCommand {
@@ -106,37 +101,6 @@ class Printer {
   std::string text_;
 };
 
-// Whether the job of a folder goes on.
-class JobLife {
- public:
-  explicit JobLife(const job::JobFolder& folder) : folder_(folder) {}
-
-  bool goes_on() {
-    const auto file = read();
-    if (!file || file->over()) return false;
-    const auto now = std::chrono::steady_clock::now();
-    if (now < look_) return true;
-    look_ = now + kLook;
-    if ((file->host == job::host_name() && job::is_coordinated(folder_)) || job::answers(*file)) alive_ = now;
-    if (now - alive_ < kSuccession) return true;
-    throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
-                                  folder_.path.string(), file->pid),
-                      "repeat the job's command with --resume");
-  }
-  bool is_over() const {
-    const auto file = read();
-    return !file || file->over();
-  }
-
- private:
-  std::optional<job::CoordinatorFile> read() const {
-    return is_listed(folder_.coordinator()) ? job::read_coordinator(folder_) : std::nullopt;
-  }
-
-  const job::JobFolder& folder_;
-  std::chrono::steady_clock::time_point alive_ = std::chrono::steady_clock::now(), look_{};
-};
-
 void expect_logs(const job::JobFolder& job) {
   if (is_listed(job.logs()) || is_listed(job.coordinator())) return;
   throw UsageError(fmt::format("{}: no job in this folder", job.path.string()),
@@ -147,7 +111,7 @@ ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& rep
   expect_logs(options.job);
   job::LogMerge logs(options.job.logs(), choice_of(options));
   Printer printer(reporter);
-  JobLife life(options.job);
+  job::JobLife life(options.job);
   const auto show = [&] {
     const bool any = logs.poll([&](const job::LogSource& line) { printer.add(line); });
     printer.flush();

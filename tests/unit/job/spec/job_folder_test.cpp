@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "spec/job_folder.hpp"
+#include "spec/process_facts.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -61,6 +62,26 @@ TEST_F(JobFolderTest, OneCoordinatesAtATime) {
     EXPECT_THROW(coordinate(folder_), Error);
   }
   EXPECT_FALSE(is_coordinated(folder_));
+}
+
+TEST_F(JobFolderTest, ARecordOfAnEndHasItsExitCode) {
+  write_coordinator(folder_, {.launcher = config::Launcher::mpi, .ended = "stopped", .exit_code = ExitCode::resumable});
+  const auto file = read_coordinator(folder_).value();
+  EXPECT_EQ(file.launcher, config::Launcher::mpi);
+  EXPECT_EQ(file.exit_code, ExitCode::resumable);
+}
+
+TEST_F(JobFolderTest, OnThisMachineASuccessorComesOnlyFromAnAgentThatLives) {
+  const CoordinatorFile here{.host = host_name(), .launcher = config::Launcher::local, .survives = true};
+  EXPECT_FALSE(may_have_successor(folder_, here));
+  {
+    const FileLock one = FileLock::share(folder_.agents_lock()), other = FileLock::share(folder_.agents_lock());
+    EXPECT_TRUE(may_have_successor(folder_, here));
+  }
+  EXPECT_FALSE(may_have_successor(folder_, here));
+  CoordinatorFile elsewhere = here;
+  elsewhere.host = "another";
+  EXPECT_TRUE(may_have_successor(folder_, elsewhere));
 }
 
 }  // namespace

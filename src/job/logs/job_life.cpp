@@ -1,0 +1,42 @@
+#include "job_life.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "job/spec/job_client.hpp"
+#include "job/spec/process_facts.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLook = 3s;  // at whether the coordinator lives
+// A coordinator that is gone without a word may be followed by another one within this.
+constexpr auto kSuccession = 15s;
+
+}  // namespace
+
+bool JobLife::goes_on() {
+  const auto file = record();
+  if (!file || file->over()) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < look_) return true;
+  look_ = now + kLook;
+  if ((file->host == host_name() && is_coordinated(folder_)) || answers(*file)) alive_ = now;
+  if (now - alive_ < kSuccession) return true;
+  throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
+                                folder_.path.string(), file->pid),
+                    "repeat the job's command with --resume");
+}
+
+bool JobLife::is_over() const {
+  const auto file = record();
+  return !file || file->over();
+}
+
+std::optional<CoordinatorFile> JobLife::record() const {
+  return is_listed(folder_.coordinator()) ? read_coordinator(folder_) : std::nullopt;
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,139 @@
+"""The launcher of a job on this machine is lost or held up: the job goes on, and its command returns what the job does."""
+
+import signal
+import subprocess
+
+from world import Job, World, alive, eventually, send_signal
+
+
+def lose_coordinator(job: Job, term: int) -> None:
+    """kill -9 of the present coordinator: another takes over, and no worker is started again."""
+    before = job.training()
+    send_signal(job.record()["pid"], signal.SIGKILL)
+    if job.process:
+        assert job.process.wait() == -signal.SIGKILL
+        job.process = None
+    job.wait_for_term(term)
+    eventually(lambda: job.training() == before, "the same workers train")
+
+
+def finite(world: World, epochs: int) -> Job:
+    """A job that comes to its end by itself."""
+    return world.job(epochs=epochs, arguments=["--disp-batches", 1])
+
+
+def hold_up_launcher(job: Job) -> None:
+    """The launcher stands still until the agents have chosen another coordinator, and then finds out."""
+    send_signal(job.process.pid, signal.SIGSTOP)
+    job.wait_for_term(2)
+    send_signal(job.process.pid, signal.SIGCONT)
+    eventually(lambda: "leads the job" in job.said(), "the launcher knows of it", job=job)
+
+
+def test_kill_the_launcher(world: World):
+    """kill -9 of the launcher, and of the coordinator after it: the same workers go on, to the same bits."""
+    job = world.job(hosts=3).start().wait_running().wait_steps(5)
+    lose_coordinator(job, 2)
+    job.wait_steps(5)
+    lose_coordinator(job, 3)
+    job.wait_steps(5).expect_calm_bits()
+    assert job.record()["exit_code"] == 75
+
+
+def test_kill_the_launcher_of_one_worker(world: World):
+    """The agent of the only worker starts the next coordinator, and the job comes to its end."""
+    job = world.job(hosts=1, epochs=80).start().wait_running()
+    lose_coordinator(job, 2)
+    eventually(lambda: job.record().get("ended"), "the job ends", 120)
+    assert job.record()["exit_code"] == 0 and job.state_hash() == world.alone(job, 80)
+    job.expect_exactly_once(80)
+
+
+def test_kill_the_coordinator_of_a_detached_job(world: World):
+    """With --detach as well; hosts join and leave under the next coordinator, which also ends what agents leave behind."""
+    job = world.job().start("--detach")
+    assert job.process.wait(60) == 0
+    job.process = None
+    job.wait_steps(3)
+    lose_coordinator(job, 2)
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3").wait_steps(2)
+    job.hosts_command("remove", "w1")
+    job.wait_members("w2", "w3").wait_steps(2)
+    job.expect_calm_bits()
+
+
+def test_kill_an_agent_after_a_takeover(world: World):
+    """An agent that is no child of the coordinator dies: its worker is gone with it, and its host comes back."""
+    job = world.job(hosts=3).start().wait_running().wait_steps(3)
+    lose_coordinator(job, 2)
+    worker = job.training()["w3"]
+    with open(f"/proc/{worker}/stat", encoding="utf-8") as stat:
+        agent = int(stat.read().rsplit(")", 1)[1].split()[1])
+    send_signal(agent, signal.SIGKILL)
+    eventually(lambda: not alive(worker), "its worker is gone", 5)
+    eventually(lambda: job.training().get("w3", worker) != worker, "w3 is back", 120)
+    job.expect_calm_bits()
+
+
+def test_replaced_launcher_watches(world: World):
+    """A launcher that was held up shows the log of the next coordinator, and returns the job's exit code."""
+    job = finite(world, 60).start().wait_running()
+    hold_up_launcher(job)
+    shown = job.said().count("Speed:")
+    eventually(lambda: job.said().count("Speed:") > shown + 2, "log lines go on", job=job)
+    job.finish()
+    assert "60 epochs trained" in job.said(), job.said()[-500:]
+    assert job.state_hash() == world.alone(job, 60)
+
+
+def test_interrupt_of_a_replaced_launcher(world: World):
+    """Ctrl-C at its terminal saves and exits 75, as before."""
+    job = world.job().start().wait_running()
+    hold_up_launcher(job)
+    send_signal(job.process.pid, signal.SIGINT)
+    assert job.wait() == 75
+    assert "--resume" in job.said() and list((world.folder / "m").glob("job-*.json"))
+    assert job.record()["exit_code"] == 75
+
+
+def test_one_job_a_folder_during_a_takeover(world: World):
+    """While the agents choose a coordinator, no other job can begin in their folder."""
+    job = world.job().start().wait_running()
+    send_signal(job.process.pid, signal.SIGKILL)
+    job.process.wait()
+    answer = world.run(*job.arguments, "--resume", check=False)
+    assert answer.returncode == 1 and "a job runs there already" in answer.stderr, answer.stderr
+    job.process = None
+    job.wait_for_term(2)
+    job.expect_calm_bits()
+
+
+def test_all_processes_are_killed(world: World):
+    """Nothing is left to choose a coordinator: commands say so, and --resume goes on to the same bits."""
+    job = world.job(arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12)
+    for pid in world.processes():
+        send_signal(pid, signal.SIGSTOP)
+    for pid in world.processes():
+        send_signal(pid, signal.SIGKILL)
+    job.process.wait()
+    world.expect_no_process_left()
+    answer = job.hosts_command("list", check=False)
+    assert answer.returncode == 4 and "--resume" in answer.stderr, answer.stderr
+    job.start("--resume").wait_running().expect_undisturbed_bits()
+
+
+def test_third_interrupt_starts_nothing_again(world: World):
+    """Ctrl-C again and again: the agents take the launcher's end for the job's, and elect nobody."""
+    job = world.job().start().wait_running()
+    for pid in job.training().values():
+        send_signal(pid, signal.SIGSTOP)
+    while job.process.poll() is None:
+        send_signal(job.process.pid, signal.SIGINT)
+        try:
+            job.process.wait(0.02)
+        except subprocess.TimeoutExpired:
+            pass
+    assert job.process.returncode in (130, -signal.SIGINT)
+    world.expect_no_process_left()
+    assert job.record()["ended"]
