@@ -111,8 +111,8 @@ double seconds_of_time(const std::string& text) {
   std::tm parts{};
   const char* const rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (!rest || !text.ends_with('Z')) throw DataError(fmt::format("'{}' is no time", text));
-  const auto fraction =
-      parse_number("0" + text.substr(static_cast<std::size_t>(rest - text.c_str()), std::string(rest).size() - 1));
+  const std::string_view digits(rest, text.c_str() + text.size() - 1);
+  const auto fraction = parse_number(fmt::format("0{}", digits));
   if (!fraction) throw DataError(fmt::format("'{}' is no time", text));
   return static_cast<double>(::timegm(&parts)) + *fraction;
 }
@@ -129,6 +129,7 @@ RunCurves curves_of(std::span<const Json> steps, std::span<const Json> events) {
     const double time = seconds_of_time(event.at("time").as_string());
     if (watch.began_by(time)) reader.take(event, watch.at(time));
   }
+  if (curves.crews.empty()) curves.crews.push_back({0, 1});  // a training in one process
   for (std::size_t i = 1; i < watch.stretches().size(); ++i)
     curves.changes.push_back({watch.stretches()[i].before, MembershipChange::Kind::resumed, ""});
   curves.seconds = watch.elapsed();

@@ -35,7 +35,7 @@ struct RunCurves {
   double seconds = 0;  // of all of it; the time between a stop and --resume does not count
 };
 
-// `steps` as of steps_file.hpp, `events` of events.jsonl. Lines that say nothing of it are passed over.
+// `steps` as of job/report/steps_file.hpp, `events` of events.jsonl. Lines that say nothing of it are passed over.
 RunCurves curves_of(std::span<const Json> steps, std::span<const Json> events);
 
 // "2026-01-31T23:59:59.123456Z" as seconds since 1970. Throws DataError.

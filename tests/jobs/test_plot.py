@@ -35,6 +35,25 @@ def test_plot_marks_every_change(world: World):
     assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">I", data[16:20])[0] == 2000
 
 
+def test_plot_of_a_training_in_one_process(world: World):
+    """With --job-dir its curves and events are recorded, and --resume continues them; a running job's folder is refused."""
+    job = world.job()
+    words = [*job.training_arguments, "--model-prefix", job.prefix, "--job-dir", job.folder]
+    world.run(*words, "--num-epochs", 2)
+    kinds = [event["event"] for event in job.events()]
+    assert kinds.count("evaluation") == 2 and kinds[-1] == "finish" and job.events()[-1]["exit_code"] == 0, kinds
+    world.run(*words, "--num-epochs", 3, "--resume")
+    assert [event["seq"] for event in job.events()] == list(range(len(job.events())))
+    picture = world.folder / "run.svg"
+    world.run("plot", job.folder, "--out", picture)
+    text = picture.read_text()
+    assert "workers 1" in text and ">resumed<" in text and "<polyline" in text, text[:2000]
+    job.start("--force").wait_running()
+    answer = world.run(*job.training_arguments, "--num-epochs", 1, "--job-dir", job.folder, check=False)
+    assert answer.returncode == 1 and "a job runs there already" in answer.stderr, answer.stderr
+    job.stop()
+
+
 def test_plot_refuses(world: World):
     """A folder without a training, and a picture of no known kind, are mistakes that say what to do."""
     (world.folder / "empty").mkdir()

@@ -4,9 +4,9 @@
 #include <dtrain/train/report_json.hpp>
 
 #include "job/report/run_watch.hpp"
+#include "job/report/steps_file.hpp"
 #include "job/spec/train_run.hpp"
 #include "job_work.hpp"
-#include "steps_file.hpp"
 
 namespace dtrain::job {
 

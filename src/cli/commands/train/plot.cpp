@@ -4,7 +4,7 @@
 #include <dtrain/elastic/records.hpp>
 
 #include "cli/command.hpp"
-#include "job/coordinator/steps_file.hpp"
+#include "job/report/steps_file.hpp"
 #include "job/spec/job_folder.hpp"
 #include "plot/drawing_raster.hpp"
 #include "plot/plot_figure.hpp"
@@ -22,7 +22,7 @@ struct PlotCommand {
 
 void bind(config::OptionSet& set, PlotCommand& options) {
   set.group("Options");
-  config::Option& job = set.add("JOB", options.job.path, "job folder of a running or finished job");
+  config::Option& job = set.add("JOB", options.job.path, "--job-dir of a running or finished training");
   job.required = true;
   job.offers = config::Offers::jobs;
   set.add("--out", options.out, "picture to write, NAME.svg or NAME.png").required = true;
@@ -41,7 +41,8 @@ ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& rep
   const std::vector<Json> steps = job::read_steps(options.job.steps());
   if (steps.empty()) {
     throw UsageError(fmt::format("{}: no record of a training run", options.job.steps().string()),
-                     "JOB is the --job-dir of a `dtrain train` with -n, -H or --elastic");
+                     fmt::format("`dtrain train --job-dir {}` writes it while it trains, alone or with workers",
+                                 options.job.path.string()));
   }
   const plot::RunCurves curves = plot::curves_of(steps, elastic::read_events(options.job.events()));
   const std::string title = std::filesystem::absolute(options.job.path).lexically_normal().filename().string();

@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "config/gpu_choice.hpp"
 #include "job/coordinator/train_job.hpp"
+#include "job/report/run_records.hpp"
 #include "job/report/run_watch.hpp"
 #include "job/report/train_log.hpp"
 #include "job/spec/train_run.hpp"
@@ -70,6 +71,12 @@ train::TrainResult train_here(const job::TrainRun& run, data::Loader& training, 
   }
 }
 
+// $EFS_MOUNT names a folder of jobs, which trainings without workers share.
+bool chose_job_folder(const config::OptionSet& set) {
+  const config::Option* folder = set.find("job-dir");
+  return set.chosen("job-dir") && folder->origin != folder->legacy_variable;
+}
+
 ExitCode train_alone(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
   watch_stop_signals();
   const job::TrainRun run = job::settle_run(options, set, 1, reporter);
@@ -78,12 +85,16 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   const auto validation = validation_loader(run);
 
   job::RunWatch watch(reporter, run);
+  std::optional<job::RunRecords> records;
+  if (chose_job_folder(set))
+    watch.observers().add(records.emplace(job::JobFolder{options.job.folder}, options.resume, reporter));
   watch.begin(1);
   const auto executable = job::compile(run);
   std::optional<job::TensorLog> tensors;
   if (options.monitor > 0) watch.observers().add(tensors.emplace(reporter, options.monitor, run.graph, *executable));
 
   const train::TrainResult result = train_here(run, *training, validation.get(), *executable, watch.observers());
+  if (records) records->end(result);
   throw_if_stopped(result);
   refuse_loss(result, fmt::format("{} epochs trained, but ", result.cursor.epoch));
   if (training->bad_records() > 0) watch.observers().on_warning(job::bad_records_warning(*training));

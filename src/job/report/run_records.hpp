@@ -1,0 +1,38 @@
+// The records of a training in one process, in the folder that --job-dir names: events.jsonl and steps.jsonl, as a
+// job's coordinator writes them.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/elastic/records.hpp>
+#include <dtrain/train/report_json.hpp>
+
+#include "job/spec/job_folder.hpp"
+#include "steps_file.hpp"
+
+namespace dtrain::job {
+
+// Borrows the reporter. What the disk does not take is reported once and written later; the training goes on.
+class RunRecords final : public train::EventObserver {
+ public:
+  // Makes the folder and holds its lock, so that no job begins there. `resumed`: the records go on. Throws Error if a
+  // job or another training uses the folder.
+  RunRecords(const JobFolder& folder, bool resumed, Reporter& reporter);
+  void on_event(const train::ReportEvent& event) override;
+  void end(const train::TrainResult& result);
+
+ private:
+  void record(const std::function<void()>& write);
+  void append(const Json& event);
+
+  Reporter& reporter_;
+  FileLock lock_;
+  StepsFile steps_;
+  elastic::EventLog events_;
+  std::set<std::string> complaints_;
+};
+
+}  // namespace dtrain::job
