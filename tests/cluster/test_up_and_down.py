@@ -152,11 +152,11 @@ def test_all_machines_of_a_cluster_have_its_admission_secret(cloud, demo):
     demo()
     new = next(node for node in cloud.json("status", "demo")["nodes"] if node["name"] == "head")
     assert known_to(new["instance_id"]) == secret == secret_of("demo")
-    said = cloud.cluster("status", "demo", "--verbose")
-    assert secret not in said.stdout + said.stderr
-    assert secret not in cloud.cluster("plan", "demo", "-w", 2, "--ami", cloud.image(), "--verbose").stdout
-    cloud.cluster("up", "other", "-w", 1, "--ami", cloud.image(), *UP)
-    assert secret_of("other") != secret
+    said = cloud.cluster("up", "other", "-w", 1, "--ami", cloud.image(), *UP, "--verbose")
+    other = secret_of("other")
+    assert other != secret and other not in said.stdout + said.stderr
+    said = cloud.cluster("status", "other", "--verbose")
+    assert other not in said.stdout + said.stderr
 
 
 def test_r20_the_ssh_rule_follows_ssh_from(cloud, demo):
