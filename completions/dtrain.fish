@@ -210,7 +210,7 @@ complete -c dtrain -n "__dtrain_at 'train'" -l ssh-config -r -F -d 'ssh configur
 complete -c dtrain -n "__dtrain_at 'train'" -l announce -x -d 'address at which hosts reach this machine (default the local end of each ssh connection, else all addresses of this machine)'
 complete -c dtrain -n "__dtrain_at 'train'" -l sync-dst-dir -x -d 'over ssh, copy the current folder, without .git and the job folder, to DIR on each host before the host joins, and run the workers in DIR. Only files that differ are copied'
 complete -c dtrain -n "__dtrain_at 'train'" -l env -x -d 'environment variable for the workers; NAME alone passes on this process\'s value, and NAME:VALUE is the same as NAME=VALUE. Workers on other machines get these and dtrain\'s own variables only. The option may be repeated'
-complete -c dtrain -n "__dtrain_at 'train'" -l job-dir -x -a '(__dtrain_local jobs)' -d 'job folder, which holds host_worker, events, logs and the ledger'
+complete -c dtrain -n "__dtrain_at 'train'" -l job-dir -x -a '(__dtrain_local jobs)' -d 'job folder, which holds host_worker, events, logs and the ledger. A training in one process writes its events and curves there if the option is given'
 complete -c dtrain -n "__dtrain_at 'train'" -l cluster -x -d 'run this command on the head of this cluster, in its shared folder'
 complete -c dtrain -n "__dtrain_at 'train'" -l detach -d 'return once the job runs, and keep it running without the terminal'
 complete -c dtrain -n "__dtrain_at 'train'" -l prometheus -d 'keep metrics.prom in the job folder up to date, for Prometheus'
