@@ -200,21 +200,21 @@ def ask_for_token(head, *prefix, secret=SECRET, port):
     return head.run("env", f"HEAD={head.address}", f"PORT={port}", f"KEY={key}", *prefix, "sh", "-c", ASK_FOR_TOKEN).stdout
 
 
-def test_the_head_listens_on_its_private_address(site):
-    head = site.launch_head()
-    rows = [line.split() for line in head.run("cat", "/proc/net/tcp").stdout.splitlines()[1:]]
-    places = [row[1].split(":") for row in rows if row[3] == "0A"]
-    own = socket.inet_aton(head.address)[::-1].hex().upper()
-    ports = {int(port, 16) for address, port in places if address == own}
-    assert {717, 7171} < ports and len(ports) == 3, places
-    # sshd, and the metadata service of the lab.
-    assert {int(port, 16) for address, port in places if address != own} == {22, 80}, places
+def listening(machine):
+    """{port: address in /proc's form} of a machine."""
+    rows = [line.split() for line in machine.run("cat", "/proc/net/tcp").stdout.splitlines()[1:]]
+    return {int(port, 16): address for address, port in (row[1].split(":") for row in rows if row[3] == "0A")}
 
 
 def test_a_user_of_a_node_gets_no_token(site):
     """A program of any user of a node has its address, its identity document and its user data, but no port below 1024. And
-    a program of root that has not read the user data, as in a container behind a bridge, gets none either."""
+    a program of root that has not read the user data, as in a container behind a bridge, gets none either. All ports of the
+    head are at its private address."""
     head = site.launch_head()
+    own = socket.inet_aton(head.address)[::-1].hex().upper()
+    ports = listening(head)
+    at_own = {port for port in ports if ports[port] == own}
+    assert {717, 7171} < at_own and len(at_own) == 3 and set(ports) - at_own == {22, 80}, ports  # sshd, and the lab's metadata
     assert "only root of a node" in ask_for_token(head, "runuser", "-u", "nobody", "--", port=0)
     token = json.loads(head.run("cat", "/opt/dtrain/registry.json").stdout)["token"]
     assert token in ask_for_token(head, port=700)
