@@ -1,7 +1,8 @@
 // Which samples were consumed, step by step: evidence that every sample counted exactly once in an epoch. Each worker
 // appends to FOLDER/<worker>.jsonl, one object a line:
-//   {"generation": 3, "start": {"epoch": 0, "step": 12}}        when it enters a generation
-//   {"generation": 3, "epoch": 0, "step": 12, "ids": [7, 2]}    before each reduction: its samples, as decoded
+//   {"generation": 3, "start": {"epoch": 0, "step": 12}, "samples": 960}    when it enters a generation; of an epoch
+//   {"generation": 3, "epoch": 0, "step": 12, "at": 576, "ids": [7, 2]}     before each reduction: its samples, as
+//       decoded, of a step that begins at that sample of the epoch
 // A step that a generation began but did not finish stands there again in the next one, which begins at that step.
 #pragma once
 
@@ -23,7 +24,7 @@ namespace dtrain::train {
 class LedgerWriter {
  public:
   explicit LedgerWriter(const LedgerOptions& options);
-  void begin_generation(std::uint64_t generation, const Cursor& start);
+  void begin_generation(std::uint64_t generation, const Cursor& start, std::uint64_t samples);
   void add(const Cursor& cursor, std::span<const std::uint32_t> ids);
   // Why lines are being kept instead of written, once each time that it begins; empty: nothing new.
   std::string take_complaint() { return std::exchange(complaint_, {}); }
@@ -44,7 +45,12 @@ class LedgerWriter {
 struct Ledger {
   using Step = std::pair<std::uint32_t, std::uint64_t>;         // epoch, step
   std::map<Step, std::vector<std::uint32_t>> steps;             // ids, ascending
+  std::map<Step, std::uint64_t> begins;                         // sample of the epoch at which a step begins
+  std::uint64_t samples = 0;                                    // of an epoch; 0: unknown
   std::vector<std::uint32_t> epoch(std::uint32_t epoch) const;  // ids, ascending, as often as they were consumed
+  // Number of samples by epoch that steps consumed and no worker recorded: one that is killed while its folder is full
+  // takes what it kept in memory with it. The first recorded step of all, and the last one, are not judged.
+  std::map<std::uint32_t, std::uint64_t> missing() const;
 };
 
 // Reads all *.jsonl files of the folder. A line that a crash cut off is left out. Throws Error when a file cannot be

@@ -25,10 +25,12 @@ struct Term {
 struct Entry {
   Term term;
   Ledger::Step step;
+  std::optional<std::uint64_t> begins;
   std::vector<std::uint32_t> ids;
 };
 
 struct Records {
+  std::uint64_t samples = 0;
   std::map<Term, Ledger::Step> starts;
   std::vector<Entry> entries;
 };
@@ -55,9 +57,13 @@ void read_file_into(Records& records, const Path& path) {
     const auto generation = static_cast<std::uint64_t>(json->at("generation").as_integer());
     if (const Json* start = json->find("start")) {
       records.starts[{generation, headers[generation]++}] = step_from(*start);
+      if (const Json* samples = json->find("samples")) {
+        records.samples = static_cast<std::uint64_t>(samples->as_integer());
+      }
       continue;
     }
-    Entry entry{{generation, headers[generation] - 1}, step_from(*json), {}};
+    Entry entry{{generation, headers[generation] - 1}, step_from(*json), {}, {}};
+    if (const Json* at = json->find("at")) entry.begins = static_cast<std::uint64_t>(at->as_integer());
     for (const Json& id : json->at("ids").as_array()) entry.ids.push_back(static_cast<std::uint32_t>(id.as_integer()));
     records.entries.push_back(std::move(entry));
   }
@@ -75,16 +81,18 @@ LedgerWriter::LedgerWriter(const LedgerOptions& options)
   file_.reserve(kReserve);
 }
 
-void LedgerWriter::begin_generation(std::uint64_t generation, const Cursor& start) {
+void LedgerWriter::begin_generation(std::uint64_t generation, const Cursor& start, std::uint64_t samples) {
   generation_ = generation;
-  append(Json::object(
-      {{"generation", generation}, {"start", Json::object({{"epoch", start.epoch}, {"step", start.step}})}}));
+  append(Json::object({{"generation", generation},
+                       {"start", Json::object({{"epoch", start.epoch}, {"step", start.step}})},
+                       {"samples", samples}}));
 }
 
 void LedgerWriter::add(const Cursor& cursor, std::span<const std::uint32_t> ids) {
   append(Json::object({{"generation", generation_},
                        {"epoch", cursor.epoch},
                        {"step", cursor.step},
+                       {"at", cursor.position},
                        {"ids", Json::Array(ids.begin(), ids.end())}}));
 }
 
@@ -122,6 +130,21 @@ std::vector<std::uint32_t> Ledger::epoch(std::uint32_t epoch) const {
   return ids;
 }
 
+std::map<std::uint32_t, std::uint64_t> Ledger::missing() const {
+  std::map<std::uint32_t, std::uint64_t> missing;
+  if (begins.size() != steps.size()) return missing;  // an older dtrain wrote it
+  for (auto each = steps.begin(); each != steps.end(); ++each) {
+    const auto next = std::next(each);
+    const auto& [epoch, step] = each->first;
+    if (each != steps.begin() && std::prev(each)->first.first != epoch) missing[epoch] += begins.at(each->first);
+    if (next == steps.end()) continue;
+    const std::uint64_t end = next->first.first == epoch ? begins.at(next->first) : samples;
+    missing[epoch] += end - std::min<std::uint64_t>(end, begins.at(each->first) + each->second.size());
+  }
+  std::erase_if(missing, [](const auto& entry) { return entry.second == 0; });
+  return missing;
+}
+
 Ledger read_ledger(const Path& folder) {
   Records records;
   std::error_code error;
@@ -131,8 +154,10 @@ Ledger read_ledger(const Path& folder) {
   }
   if (error) throw Error(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
   Ledger ledger;
+  ledger.samples = records.samples;
   for (const Entry& entry : records.entries) {
     if (!counts(records, entry)) continue;
+    if (entry.begins) ledger.begins[entry.step] = *entry.begins;
     std::vector<std::uint32_t>& ids = ledger.steps[entry.step];
     ids.insert(ids.end(), entry.ids.begin(), entry.ids.end());
   }

@@ -43,7 +43,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
 }
 
 Generation::End Generation::train() {
-  if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor);
+  if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples);
   tell(run_.settled);
   if (speaks()) tell(context_.saver.try_place());
   while (run_.cursor.epoch < context_.options.epochs) {

@@ -97,6 +97,12 @@ void answer_ledger(const job::JobFolder& job, Reporter& reporter) {
       reporter.answer(fmt::format("epoch {} step {}: {}", step.first, step.second, fmt::join(ids, " ")));
     }
   }
+  for (const auto& [epoch, samples] : ledger.missing()) {
+    reporter.warn(
+        fmt::format("epoch {}: {} of {} samples were consumed, but are not recorded: their worker was killed "
+                    "while it could not write",
+                    epoch, samples, ledger.samples));
+  }
 }
 
 ExitCode act(const EventsCommand& options, const config::OptionSet&, Reporter& reporter) {

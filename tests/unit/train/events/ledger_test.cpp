@@ -19,14 +19,17 @@ class LedgerFolder : public testing::Test {
   ~LedgerFolder() override { std::filesystem::remove_all(folder_); }
 
   LedgerWriter writer(const char* worker) const { return LedgerWriter({folder_, worker}); }
-  static Cursor at(std::uint32_t epoch, std::uint64_t step) { return {.epoch = epoch, .step = step}; }
+  // Steps of two samples.
+  static Cursor at(std::uint32_t epoch, std::uint64_t step) {
+    return {.epoch = epoch, .step = step, .position = 2 * step};
+  }
 
   Path folder_;
 };
 
 TEST_F(LedgerFolder, AddsWhatAllWorkersConsumed) {
   LedgerWriter a = writer("a"), b = writer("b");
-  for (LedgerWriter* each : {&a, &b}) each->begin_generation(1, at(0, 0));
+  for (LedgerWriter* each : {&a, &b}) each->begin_generation(1, at(0, 0), 4);
   a.add(at(0, 0), Ids{4, 2});
   b.add(at(0, 0), Ids{1});
   b.add(at(0, 1), Ids{2});
@@ -38,25 +41,45 @@ TEST_F(LedgerFolder, AddsWhatAllWorkersConsumed) {
 
 TEST_F(LedgerFolder, ALaterGenerationReplacesWhatCameAfterItsStart) {
   LedgerWriter a = writer("a"), b = writer("b");
-  for (LedgerWriter* each : {&a, &b}) each->begin_generation(1, at(0, 0));
+  for (LedgerWriter* each : {&a, &b}) each->begin_generation(1, at(0, 0), 4);
   a.add(at(0, 0), Ids{1});
   a.add(at(0, 1), Ids{2});
   a.add(at(0, 2), Ids{3});
-  b.begin_generation(2, at(0, 1));
+  b.begin_generation(2, at(0, 1), 4);
   b.add(at(0, 1), Ids{7});
   const Ledger ledger = read_ledger(folder_);
   EXPECT_EQ(ledger.epoch(0), (Ids{1, 7}));
 }
 
+TEST_F(LedgerFolder, CountsWhatALostWorkerDidNotRecord) {
+  LedgerWriter a = writer("a"), b = writer("b");
+  for (LedgerWriter* each : {&a, &b}) each->begin_generation(1, at(0, 0), 4);
+  for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      a.add(at(epoch, step), Ids{1});
+      b.add(at(epoch, step), Ids{2});
+    }
+  }
+  a.add(at(2, 0), Ids{1});
+  EXPECT_TRUE(read_ledger(folder_).missing().empty()) << "the last step may be incomplete";
+  b.add(at(2, 0), Ids{2});
+  a.add(at(2, 1), Ids{3});
+  a.add(at(3, 0), Ids{1});
+  b.add(at(3, 1), Ids{2});
+  b.add(at(4, 1), Ids{2});
+  const std::map<std::uint32_t, std::uint64_t> expected = {{2, 1}, {3, 2}, {4, 2}};
+  EXPECT_EQ(read_ledger(folder_).missing(), expected);
+}
+
 TEST_F(LedgerFolder, GoesOnAfterALineThatACrashCutOff) {
   {
     LedgerWriter a = writer("a");
-    a.begin_generation(1, at(0, 0));
+    a.begin_generation(1, at(0, 0), 4);
     a.add(at(0, 0), Ids{1});
   }
   std::ofstream(folder_ / "a.jsonl", std::ios::app) << "\n{\"generation\": 1, \"epoch\": 0, \"ste";
   LedgerWriter again = writer("a");
-  again.begin_generation(1, at(0, 1));
+  again.begin_generation(1, at(0, 1), 4);
   again.add(at(0, 1), Ids{5});
   EXPECT_EQ(read_ledger(folder_).epoch(0), (Ids{1, 5}));
 }
@@ -65,7 +88,7 @@ TEST_F(LedgerFolder, GoesOnAfterALineThatACrashCutOff) {
 TEST_F(LedgerFolder, WritesAtTheEndWhatAFullDiskRefused) {
   const SmallFiles disk;
   LedgerWriter a = writer("a");
-  a.begin_generation(1, at(0, 0));
+  a.begin_generation(1, at(0, 0), 4);
   disk.limit(60);
   a.add(at(0, 0), Ids{1, 2, 3});
   EXPECT_NE(a.take_complaint(), "");
@@ -79,7 +102,7 @@ TEST_F(LedgerFolder, SaysWhatIsLostWhereTheDiskStaysFull) {
   const SmallFiles disk;
   LedgerWriter a = writer("a");
   disk.limit(10);
-  a.begin_generation(1, at(0, 0));
+  a.begin_generation(1, at(0, 0), 4);
   EXPECT_NE(a.take_complaint(), "");
   a.finish(std::chrono::milliseconds(60));
   EXPECT_NE(a.take_complaint().find("the last lines are lost"), std::string::npos);
