@@ -328,13 +328,36 @@ void check_hosts(const JobOptions& options, const OptionSet& set) {
   }
 }
 
-void check_training_job(const JobOptions& options, const OptionSet& set) {
-  if (options.is_job()) {
-    check_hosts(options, set);
-    if (!options.elastic && options.is_per_worker()) {
+// Options that contradict the way in which the batch follows the workers, or that it ignores.
+void check_elastic_batch(const JobOptions& options, const OptionSet& set) {
+  if (options.is_per_worker()) {
+    if (!options.elastic) {
       throw UsageError("--elastic-batch per-worker needs --elastic: without it the number of workers is constant",
                        "add --elastic, or leave out --elastic-batch");
     }
+    if (set.chosen("global-batch")) {
+      throw UsageError(
+          "--global-batch: with --elastic-batch per-worker a step has --batch-size samples for each worker",
+          "leave --global-batch out, or use --elastic-batch fixed-global");
+    }
+    if (set.chosen("logical-shards")) {
+      throw UsageError("--logical-shards: with --elastic-batch per-worker each worker has one shard of its own",
+                       "leave --logical-shards out, or use --elastic-batch fixed-global");
+    }
+    return;
+  }
+  for (const char* name : {"elastic-lr", "elastic-ramp"}) {
+    if (!set.chosen(name)) continue;
+    throw UsageError(
+        fmt::format("--{}: the learning rate follows the batch only with --elastic-batch per-worker", name),
+        fmt::format("add --elastic-batch per-worker, or leave --{} out", name));
+  }
+}
+
+void check_training_job(const JobOptions& options, const OptionSet& set) {
+  if (options.is_job()) {
+    check_hosts(options, set);
+    check_elastic_batch(options, set);
     return;
   }
   for (const char* name :

@@ -62,6 +62,12 @@ run "${job[@]}" -n 2 --elastic --max-workers 2 --min-workers 3
 refused "a most below a least" "--max-workers 2: must be at least --min-workers 3"
 run "${job[@]}" -n 2 --elastic-batch per-worker
 refused "a batch for each worker in a fixed job" "needs --elastic"
+run "${job[@]}" -n 2 --elastic --elastic-batch per-worker --batch-size 50 --global-batch 100
+refused "a fixed batch for each worker" "--global-batch: with --elastic-batch per-worker a step has --batch-size samples"
+run "${job[@]}" -n 2 --elastic --elastic-batch per-worker --logical-shards 4
+refused "shards of a batch for each worker" "--logical-shards: with --elastic-batch per-worker"
+run "${job[@]}" -n 2 --elastic --elastic-lr linear
+refused "a rate that follows a fixed batch" "--elastic-lr: the learning rate follows the batch only with"
 run "${job[@]}" -n 2 --test-io 1
 refused "--test-io of a job" "--test-io: reading is measured in one process"
 run train "${small_training[@]}" --detach

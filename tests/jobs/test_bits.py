@@ -55,13 +55,22 @@ def test_several_slots_and_gloo(world: World):
 
 def test_batch_for_each_worker(world: World):
     """With --elastic-batch per-worker steps grow with the workers, and every sample still counts once."""
-    job = world.job(arguments=["--elastic-batch", "per-worker", "--batch-size", 24]).start().wait_running()
+    job = world.job(arguments=["--elastic-batch", "per-worker", "--batch-size", 24])
+    for name in ("--global-batch", "--logical-shards"):
+        at = job.arguments.index(name)
+        del job.arguments[at:at + 2]
+    job.start().wait_running()
     job.hosts_command("add", "w3")
     job.wait_members("w1", "w2", "w3").wait_steps(40)
     job.hosts_command("remove", "w1")
     job.wait_members("w2", "w3").wait_steps(40).stop()
-    epoch = json.loads(world.run("inspect", job.prefix, "--json").stdout)["epoch"]
-    job.expect_exactly_once(epoch)
+    checkpoint = json.loads(world.run("inspect", job.prefix, "--json").stdout)
+    assert (checkpoint["global_batch"], checkpoint["rate_batch"]) == (48, 48) and "logical_shards" not in checkpoint
+    sizes = {event["workers"]: (event["global_batch"], event["rate_factor"]) for event in job.events()
+             if event["event"] == "generation"}
+    assert sizes == {2: (48, 1), 3: (72, 1.5)}, sizes
+    assert "3 workers, 72 samples a step, learning rate x 1.5" in job.said(), job.said()[-2000:]
+    job.expect_exactly_once(checkpoint["epoch"])
     rows = map(json.loads, world.run("events", "--job-dir", job.folder, "--ledger", "--json").stdout.splitlines())
     assert {48, 72} <= {len(row["samples"]) for row in rows}
 

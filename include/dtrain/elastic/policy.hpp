@@ -29,6 +29,18 @@ struct HangFloors {
 enum class AdmissionCheckFor { none, new_hosts, all_hosts };
 
 // The same for the whole job.
+// How large a step is, for reports. The batch is constant, or follows the workers and with it the learning rate.
+struct StepSize {
+  int constant = 0;    // samples; 0: it follows the workers, or is unknown
+  int per_worker = 0;  // samples of each worker; 0: constant or unknown
+  int rate_batch = 0;  // with per_worker: the batch that the learning rates are meant for; 0: they stay
+  int samples(std::size_t workers) const { return constant > 0 ? constant : per_worker * static_cast<int>(workers); }
+  // On the schedule's rate, once a ramp is over.
+  double rate_factor(std::size_t workers) const {
+    return rate_batch > 0 ? static_cast<double>(samples(workers)) / rate_batch : 1;
+  }
+};
+
 struct Policy {
   bool elastic = false;                 // false: the first failure ends the job, and the host file is read once
   Boundary boundary = Boundary::epoch;  // for joins and leaves; failures and drains act at the next step
@@ -58,9 +70,11 @@ struct Policy {
   Duration hold_timeout{600'000};  // below min_workers: then a checkpoint and exit 75
   bool quorum = false;             // agents outlive their coordinator: see VoterHosts
 
+  StepSize step_size;
+
   double hang_factor = 20;
   HangFloors hang_floors;
-  Duration quarantine_base{5'000};  // after a host's first failure; doubles with each
+  Duration quarantine_base{5'000};  // doubles with each failure; see quarantine_time()
   Duration quarantine_cap{600'000};
   Duration forgive_after{600'000};           // time as a member after which the failures of its host are forgotten
   double straggler_factor = 1.5;             // times the median compute time of a step

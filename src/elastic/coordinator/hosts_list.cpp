@@ -78,10 +78,14 @@ class HostRow {
 Json hosts_list(const State& state, const JobMeter& meter, int logical_shards, Time now) {
   Json hosts = Json::array();
   for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, meter, logical_shards, now).json());
+  const std::size_t workers = state.current ? state.current->members.size() : 0;
+  const StepSize& size = state.policy.step_size;
   return Json::object({{"schema", "dtrain.hosts-list/1"},
                        {"elastic", state.policy.elastic},
                        {"generation", state.current ? Json(state.current->number) : Json()},
-                       {"workers", state.current ? state.current->members.size() : 0},
+                       {"workers", workers},
+                       {"global_batch", size.samples(workers)},
+                       {"rate_factor", workers > 0 ? size.rate_factor(workers) : 1.0},
                        {"samples_seen", meter.samples_seen()},
                        {"samples_per_second", rounded(meter.samples_per_second(now), 0.01)},
                        {"goodput_percent", rounded(100 * meter.goodput(now), 0.01)},

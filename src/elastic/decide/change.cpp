@@ -138,23 +138,41 @@ void all_entered(DecisionContext& context) {
   context.settle = true;
 }
 
+// The batch and the learning rate change with the workers, or not: the log says so for each generation.
+Json::Object step_size_json(const DecisionContext& context, std::size_t workers) {
+  const StepSize& size = context.state.policy.step_size;
+  if (size.samples(workers) == 0) return {};
+  return {{"global_batch", size.samples(workers)}, {"rate_factor", size.rate_factor(workers)}};
+}
+
+void say_step_size(DecisionContext& context) {
+  const GenerationPlan& current = *context.state.current;
+  const std::size_t workers = current.members.size();
+  const StepSize& size = context.state.policy.step_size;
+  if (size.per_worker == 0) return;
+  context.say(fmt::format("generation {}: {}, {} samples a step, learning rate x {:.4g}", current.number,
+                          count_of(workers, "worker"), size.samples(workers), size.rate_factor(workers)));
+}
+
 void first_step(DecisionContext& context) {
   GenerationPlan& current = *context.state.current;
   Timeline& times = current.times;
   current.stepped = true;
   times.stepped = context.now;
   const std::optional<Time> paused = current.boundary == Boundary::now ? times.cause : times.switched;
-  context.emit("generation",
-               {{"generation", current.number},
-                {"workers", current.members.size()},
-                {"reason", current.reason},
-                {"pause_seconds", seconds_between(paused, times.stepped)},
-                {"seconds", Json::object({{"detect", seconds_between(times.cause, times.noticed)},
-                                          {"decide", seconds_between(times.noticed, times.begun)},
-                                          {"prepare", seconds_between(times.begun, times.meshed)},
-                                          {"commit", seconds_between(times.meshed, times.switched)},
-                                          {"sync", seconds_between(times.switched, times.entered)},
-                                          {"first_step", seconds_between(times.entered, times.stepped)}})}});
+  Json::Object event = {{"generation", current.number},
+                        {"workers", current.members.size()},
+                        {"reason", current.reason},
+                        {"pause_seconds", seconds_between(paused, times.stepped)},
+                        {"seconds", Json::object({{"detect", seconds_between(times.cause, times.noticed)},
+                                                  {"decide", seconds_between(times.noticed, times.begun)},
+                                                  {"prepare", seconds_between(times.begun, times.meshed)},
+                                                  {"commit", seconds_between(times.meshed, times.switched)},
+                                                  {"sync", seconds_between(times.switched, times.entered)},
+                                                  {"first_step", seconds_between(times.entered, times.stepped)}})}};
+  for (auto& member : step_size_json(context, current.members.size())) event.push_back(std::move(member));
+  context.emit("generation", std::move(event));
+  say_step_size(context);
 }
 
 // Workers to evict after a failed attempt to connect. Newcomers that failed come first. Members are evicted only after

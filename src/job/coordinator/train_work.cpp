@@ -35,6 +35,17 @@ int TrainWork::logical_shards() const {
   return run_.options.job.is_per_worker() ? 0 : run_.options.compute.logical_shards;
 }
 
+void TrainWork::adjust(elastic::Policy& policy) const {
+  const config::TrainOptions& options = run_.options;
+  if (!options.job.is_per_worker()) {
+    policy.step_size.constant = options.compute.samples_per_step();
+    return;
+  }
+  policy.step_size.per_worker = config::batch_of_worker(options.compute);
+  const bool follows = options.job.rate != train::ElasticRate::none;
+  policy.step_size.rate_batch = follows ? options.compute.samples_per_step() : 0;
+}
+
 int TrainWork::slots() const { return config::workers_of_host(run_.options.compute); }
 
 void TrainWork::begin(int workers) {

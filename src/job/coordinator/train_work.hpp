@@ -35,7 +35,7 @@ class TrainWork final : public JobWork {
   int logical_shards() const override;
   int slots() const override;
   bool uses_s3() const override { return job::uses_s3(run_); }
-  void adjust(elastic::Policy&) const override {}
+  void adjust(elastic::Policy& policy) const override;
   void begin(int workers) override;
   void show(const Json& report) override { train::replay(report, news_); }
   bool shows_output() const override { return job().log_per_worker; }

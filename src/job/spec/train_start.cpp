@@ -66,14 +66,16 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
   if (!options.resume) return;
   agree(set, "seed", options.compute.seed, start.job.seed);
   agree(set, "logical-shards", options.compute.logical_shards, start.job.logical_shards);
+  // Where the batch followed the workers, its size says nothing about this run, and the rates stay those of the first.
+  const int batch = start.job.rate_batch > 0 ? start.job.rate_batch : start.job.global_batch;
   const bool chosen = set.chosen("global-batch") || (set.chosen("batch-size") && !options.job.is_job());
-  if (chosen && options.compute.samples_per_step() != start.job.global_batch) {
+  if (chosen && options.compute.samples_per_step() != batch) {
     throw UsageError(fmt::format("--{} {}: the checkpoint was trained with {} samples a step",
                                  set.chosen("global-batch") ? "global-batch" : "batch-size",
-                                 options.compute.samples_per_step(), start.job.global_batch),
+                                 options.compute.samples_per_step(), batch),
                      "leave it out to resume, or use another --model-prefix");
   }
-  options.compute.global_batch = start.job.global_batch;
+  options.compute.global_batch = batch;
 }
 
 nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,

@@ -42,6 +42,7 @@ void add_job(Json& document, const JobFacts& job) {
   document["seed"] = job.seed;
   document["samples"] = job.samples;
   document["global_batch"] = job.global_batch;
+  if (job.rate_batch > 0) document["rate_batch"] = job.rate_batch;
   document["logical_shards"] = job.logical_shards;
   document["generation"] = job.generation;
   document["dtype"] = job.dtype;
@@ -55,6 +56,7 @@ JobFacts job_from(const Json& document) {
   job.seed = count_from(document, "seed");
   job.samples = count_from(document, "samples");
   job.global_batch = static_cast<int>(document.at("global_batch").as_integer());
+  if (const Json* rate_batch = document.find("rate_batch")) job.rate_batch = static_cast<int>(rate_batch->as_integer());
   job.logical_shards = static_cast<int>(document.at("logical_shards").as_integer());
   job.generation = count_from(document, "generation");
   job.dtype = document.at("dtype").as_string();

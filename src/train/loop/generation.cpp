@@ -39,6 +39,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       feed_(context.training, context.executable),
       step_(context.graph, context.executable, comm, plan_.shards, rounded_floats(context.graph, context.options)) {
   const double share = static_cast<double>(plan_.global_batch) / context.options.global_batch;
+  run_.batch = plan_.global_batch;
   run_.ramp = aimed_at(run_.ramp, share, context.options.elastic_rate, context.options.ramp_steps);
 }
 

@@ -12,6 +12,7 @@ namespace dtrain::train {
 struct RunState {
   Cursor cursor;
   RateRamp ramp;
+  int batch = 0;                               // samples of a step in the newest generation; does not travel
   backend::StepMetrics totals;                 // sums over the epoch's steps so far
   std::chrono::duration<double> epoch_time{};  // spent on the epoch's steps so far
   std::optional<EvaluationReport> evaluation;  // the last one

@@ -209,12 +209,14 @@ std::string Saver::last_good_words() const {
 }
 
 Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const {
+  const bool follows_workers = options_.elastic_batch == ElasticBatch::per_worker;
   return {.graph = graph_,
           .state = executable_.read_state(),
           .cursor = run.cursor,
           .job = {.seed = options_.seed,
                   .samples = samples_,
-                  .global_batch = options_.global_batch,
+                  .global_batch = run.batch > 0 ? run.batch : options_.global_batch,
+                  .rate_batch = follows_workers ? options_.global_batch : 0,
                   .logical_shards = options_.logical_shards,
                   .generation = generation,
                   .dtype = backend::dtype_name(options_.dtype),

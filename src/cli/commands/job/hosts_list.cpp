@@ -39,9 +39,16 @@ void answer_row(const Json& host, Reporter& reporter) {
   }
 }
 
+// Empty for a program whose steps are its own.
+std::string step_size_text(const Json& document) {
+  if (document.at("global_batch").as_integer() == 0) return {};
+  return fmt::format("{} samples a step, learning rate x {:.4g}, ", document.at("global_batch").dump(),
+                     document.at("rate_factor").as_number());
+}
+
 void answer_table(const Json& document, Reporter& reporter) {
-  reporter.answer(fmt::format("generation {}, {} workers, {:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
-                              document.at("generation").dump(), document.at("workers").dump(),
+  reporter.answer(fmt::format("generation {}, {} workers, {}{:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
+                              document.at("generation").dump(), document.at("workers").dump(), step_size_text(document),
                               document.at("samples_per_second").as_number(), document.at("samples_seen").dump(),
                               document.at("goodput_percent").as_number()));
   reporter.answer(reporter.paint_answer(Style::heading, fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", "HOST",

@@ -41,7 +41,11 @@ Json document(const train::Checkpoint& checkpoint) {
   json["seed"] = job.seed;
   json["samples"] = job.samples;
   json["global_batch"] = job.global_batch;
-  json["logical_shards"] = job.logical_shards;
+  if (job.rate_batch > 0) {
+    json["rate_batch"] = job.rate_batch;
+  } else {
+    json["logical_shards"] = job.logical_shards;
+  }
   json["generation"] = job.generation;
   json["dtype"] = job.dtype;
   json["optimizer"] = nn::to_json(job.optimizer);

@@ -133,6 +133,25 @@ TEST(DecideChange, TheNextPlannedChangeWaitsForAStep) {
   EXPECT_TRUE(job.state().change);
 }
 
+TEST(DecideChange, AGenerationSaysItsBatchAndRateWhereTheyFollowTheWorkers) {
+  Policy policy = elastic_policy();
+  policy.step_size = {.per_worker = 50, .rate_batch = 100};
+  Job job(policy);
+  job.run_on({"w1", "w2"});
+  job.want({"w1", "w2", "w3"});
+  job.prepare_host("w3");
+  job.pass(1s);
+  job.complete_change();
+  const auto generations = events(job.all(), "generation");
+  ASSERT_EQ(generations.size(), 1u);
+  EXPECT_EQ(generations[0].at("global_batch").as_integer(), 150);
+  EXPECT_EQ(generations[0].at("rate_factor").as_number(), 1.5);
+  const auto says = [](const Say& say) {
+    return say.text == "generation 2: 3 workers, 150 samples a step, learning rate x 1.5";
+  };
+  EXPECT_TRUE(std::ranges::any_of(of_kind<Say>(job.all()), says));
+}
+
 TEST(DecideChange, ANewcomerThatDiesWhileConnectingCostsOnlyANumber) {
   Job job;
   job.run_on({"w1", "w2"});
