@@ -92,3 +92,13 @@ def test_hosts_of_a_fixed_job_stay(world: World):
     assert answer.returncode == 2 and "--elastic" in answer.stderr, answer.stderr
     assert "w3" not in (job.folder / "host_worker").read_text()
     job.stop()
+
+
+def test_coordinator_that_does_not_answer(world: World):
+    """`hosts add` at a coordinator that stands still says that it does not answer."""
+    job = world.job().start().wait_running()
+    send_signal(job.process.pid, signal.SIGSTOP)
+    answer = job.hosts_command("add", "w3", check=False)
+    send_signal(job.process.pid, signal.SIGCONT)
+    assert answer.returncode == 4 and "does not answer" in answer.stderr and "token" not in answer.stderr, answer.stderr
+    job.wait_steps(2).stop()
