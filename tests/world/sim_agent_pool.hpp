@@ -38,8 +38,9 @@ struct SimOptions {
   std::chrono::milliseconds heartbeat{20};
   std::chrono::milliseconds operation_deadline{20'000};
   std::chrono::milliseconds build_time{0};
-  FaultAt fault_at;                    // empty: none
-  std::set<std::string> broken_hosts;  // hosts whose agent does not start
+  FaultAt fault_at;                            // empty: none
+  std::set<std::string> broken_hosts;          // hosts whose agent does not start
+  std::chrono::milliseconds agent_silence{0};  // from cut_off() of a host until its agent counts as lost
 };
 
 class SimWorker;
@@ -55,6 +56,8 @@ class SimAgentPool final : public elastic::AgentPool {
   // As kill(1) by a user. False: there is no such worker any more.
   bool kill(elastic::WorkerId worker);
   bool stop(elastic::WorkerId worker);  // SIGSTOP
+  // Nothing comes from the host any more: neither its workers nor its agent. Its next start is a new machine.
+  void cut_off(const std::string& host);
   int started() const { return static_cast<int>(workers_.size()); }
 
   void start_host(const elastic::HostLine& host) override;
@@ -66,22 +69,25 @@ class SimAgentPool final : public elastic::AgentPool {
   }
   void kill_worker(elastic::WorkerId worker, bool dump_stack) override;
   void end_host(const std::string& host) override;
-  void announce_voters(elastic::Generation, bool, const std::vector<elastic::Member>&) override {}
+  void announce_voters(elastic::Generation generation, bool committed,
+                       const std::vector<elastic::Member>& members) override;
   std::size_t answered_since(const std::vector<std::string>& names,
-                             std::chrono::steady_clock::time_point) const override {
-    return names.size();
-  }
+                             std::chrono::steady_clock::time_point since) const override;
 
  private:
   friend class SimWorker;
   void post(elastic::AgentPoolEvent event);
+  void find_lost_agents();
 
   const Body body_;
   const SimOptions options_;
   std::mutex mutex_;  // guards events_
   std::condition_variable changed_;
   std::deque<elastic::AgentPoolEvent> events_;
-  // Used by the coordinator's thread only. Last: their threads use all of the above.
+  // What follows is used by the coordinator's thread only.
+  std::set<std::string> up_;                                           // hosts whose agent answers
+  std::map<std::string, std::chrono::steady_clock::time_point> lost_;  // hosts that are cut off, and when that shows
+  // Last: their threads use all of the above.
   std::map<elastic::WorkerId, std::unique_ptr<SimWorker>> workers_;
 };
 
