@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds dtrain and runs its tests: tests/run.sh [--all] [PART...]
-#   quick, the default:  build quickstart lint tidy locks unit cli jobs launch hosts strangers launchers s3 cluster judge bundle package
-#   --all adds:          world jobs-all launch-all hosts-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all root
+# Without PART the quick parts run; --all adds the slow ones. --help lists both.
 # A part that fails does not stop the others. The last line is `N passed, N failed` (`, N skipped` where there are any),
 # the exit status 0 only if nothing failed; the full output of each part is in build/test-logs/PART.log.
 # Real data comes from DTRAIN_TEST_DATA, or from ../shared/data where that folder is there.
@@ -12,15 +11,20 @@ readonly root=$PWD logs=$PWD/build/test-logs
 cores=$(nproc) || cores=2
 passed=0 failed=0 skipped=0
 
+readonly quick=(build quickstart lint tidy locks unit cli jobs launch hosts strangers faults launchers s3 cluster judge bundle package)
+readonly slow=(world jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all root)
+
 main() {
-  local group=test parts=(build quickstart lint tidy locks unit cli jobs launch hosts strangers launchers s3 cluster judge bundle package) chosen=() name
+  local group=test parts=("${quick[@]}") chosen=() name
   for name in "$@"; do
     case "$name" in
-      --all) group=all parts+=(world jobs-all launch-all hosts-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all root) ;;
-      -h | --help) sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
-      build | quickstart | lint | tidy | locks | unit | cli | world | jobs | jobs-all | launch | launch-all | hosts | hosts-all | strangers | launchers | launchers-all | s3 | cluster | cluster-all | judge | bundle | package | asan | tsan | fuzz | libfuzzer | tidy-all | root)
-        chosen+=("$name") ;;
-      *) echo "tests/run.sh: unknown part '$name' (--help lists them)" >&2; exit 2 ;;
+      --all) group=all parts+=("${slow[@]}") ;;
+      -h | --help) usage; exit 0 ;;
+      *)
+        case " ${quick[*]} ${slow[*]} " in
+          *" $name "*) chosen+=("$name") ;;
+          *) echo "tests/run.sh: unknown part '$name' (--help lists them)" >&2; exit 2 ;;
+        esac ;;
     esac
   done
   [ ${#chosen[@]} -eq 0 ] || parts=("${chosen[@]}")
@@ -36,9 +40,14 @@ main() {
   [ $failed -eq 0 ]
 }
 
+usage() {
+  sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}"
+  printf '\n  quick:      %s\n  --all adds: %s\n' "${quick[*]}" "${slow[*]}"
+}
+
 prepare() {  # prepare NAME COMMAND...: counts only when it fails; what it writes to build/test-logs/NAME.env is kept
   local name=$1; shift
-  printf '%-9s' "$name"
+  printf '%-12s' "$name"
   local start=$SECONDS
   ( set -e; "$@" ) >"$logs/$name.log" 2>&1
   local status=$?
@@ -53,7 +62,7 @@ prepare() {  # prepare NAME COMMAND...: counts only when it fails; what it write
 
 run_part() {  # run_part NAME: runs part_NAME, adds what it counted to the sum
   local name=$1 start=$SECONDS line counts='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
-  printf '%-9s' "$name"
+  printf '%-12s' "$name"
   ( set -e; "part_$name" ) >"$logs/$name.log" 2>&1
   local status=$?
   line=$(grep -E "$counts" "$logs/$name.log" | tail -n 1)
@@ -176,6 +185,16 @@ part_hosts-all() {
 part_strangers() {
   need_program
   bash tests/strangers/run.sh "$DTRAIN"
+}
+
+part_faults() {
+  need_program
+  bash tests/faults/run.sh "$DTRAIN"
+}
+
+part_faults-all() {
+  need_program
+  bash tests/faults/run.sh "$DTRAIN" --slow
 }
 
 part_launchers() {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 
 from lab import Host, LAB, Lab, command_line, parent_of, send_kill
 from world import Job, PATIENCE, World
 
-MACHINES = 4
+MACHINES = int(os.environ.get("DTRAIN_LAB_MACHINES", 4))
 AGENT = "/run/agent"
 PROGRAM = "/usr/local/bin/dtrain"
 
