@@ -5,7 +5,8 @@
 
 namespace dtrain {
 
-// $XDG_CACHE_HOME/dtrain, else ~/.cache/dtrain. It may not exist yet.
+// $XDG_CACHE_HOME/dtrain, else ~/.cache/dtrain; it may not exist yet. Without both a folder of this user in $TMPDIR or
+// /tmp, which is made; UsageError: others could write there.
 Path user_cache_folder();
 
 }  // namespace dtrain

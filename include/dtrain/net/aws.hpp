@@ -108,8 +108,10 @@ struct AwsRequest {
   std::vector<HttpField> headers{};
   ByteView body{};
   std::string region{};
-  bool sign = true;               // false: `path` is sent as it stands, with its query
-  bool follow_redirects = false;  // for public objects: what the request carries goes to the new place too
+  bool sign = true;  // false: `path` is sent as it stands, with its query
+  // For public objects. A redirect takes headers and body along, so a call that holds a secret follows none; none leads
+  // from https to http.
+  bool follow_redirects = false;
   // False: where no answer came, or one that leaves open whether it happened, the call is not made again.
   bool call_again = true;
   std::string purpose{};  // what errors say was done; empty: method and URL

@@ -40,7 +40,7 @@ bool decodes(const Record& record) try {
 
 ShardFile::ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, bool take_up)
     : rec_(rec), part_(rec.string() + ".part"), ids_(ids) {
-  fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd_) fail("create", part_);
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw Error(fmt::format("{}: another process writes it", part_.string()),

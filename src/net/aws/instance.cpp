@@ -1,14 +1,17 @@
 #include "instance.hpp"
 
+#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/releaser.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/instance_metadata.hpp>
 
@@ -27,13 +30,22 @@ std::string text_in(const Json& document, std::string_view key) {
   return value && value->is_string() ? value->as_string() : std::string();
 }
 
+// A part of the URL as libcurl, which will ask it, reads it; empty: it has none, or is no URL.
+std::string part_of(const std::string& url, CURLUPart part) {
+  const std::unique_ptr<CURLU, Releaser<curl_url_cleanup>> parsed(curl_url());
+  char* text = nullptr;
+  if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return {};
+  if (curl_url_get(parsed.get(), part, &text, 0) != CURLUE_OK) return {};
+  std::string result = text;
+  curl_free(text);
+  return result;
+}
+
 // Only places that the credentials' token may be sent to without encryption.
-bool may_be_asked(std::string_view url) {
-  if (url.starts_with("https://")) return true;
-  if (!url.starts_with("http://")) return false;
-  url.remove_prefix(7);
-  const std::size_t host_end = url.starts_with('[') ? url.find(']') + 1 : url.find_first_of(":/");
-  const std::string_view host = url.substr(0, host_end);
+bool may_be_asked(const std::string& url) {
+  const std::string scheme = part_of(url, CURLUPART_SCHEME), host = part_of(url, CURLUPART_HOST);
+  if (scheme == "https") return true;
+  if (scheme != "http") return false;
   if (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos) return true;
   constexpr std::array<std::string_view, 5> kAllowed{"localhost", "[::1]", "169.254.170.2", "169.254.170.23",
                                                      "[fd00:ec2::23]"};

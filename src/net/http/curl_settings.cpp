@@ -22,34 +22,30 @@ const char* trusted_certificates() {
   return nullptr;
 }
 
-void allow_protocols(CURL* curl, bool files) {
+void allow_protocols(CURL* curl, const CurlAddress& address) {
+  const bool only_https = starts_with_ignoring_case(address.url, "https:") && !address.redirects_to_http;
 #if LIBCURL_VERSION_NUM >= 0x075500
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, files ? "http,https,file" : "http,https");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, address.files ? "http,https,file" : "http,https");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, only_https ? "https" : "http,https");
 #else
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | (files ? CURLPROTO_FILE : 0));
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS | (address.files ? CURLPROTO_FILE : 0));
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, only_https ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS);
 #endif
 }
 
 }  // namespace
 
-void set_common_options(CURL* curl, bool files) {
-  allow_protocols(curl, files);
+void set_common_options(CURL* curl, const CurlAddress& address) {
+  curl_easy_setopt(curl, CURLOPT_URL, address.url.c_str());
+  allow_protocols(curl, address);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
   if (const char* path = trusted_certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, path);
 }
 
-void follow_redirects(CURL* curl, const std::string& url) {
+void follow_redirects(CURL* curl) {
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
-  if (!starts_with_ignoring_case(url, "https:")) return;
-#if LIBCURL_VERSION_NUM >= 0x075500
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https");
-#else
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTPS);
-#endif
 }
 
 void set_callbacks(CURL* curl, const CurlCallbacks& callbacks, void* state) {

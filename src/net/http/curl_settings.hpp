@@ -4,15 +4,21 @@
 #include <curl/curl.h>
 
 #include <memory>
+#include <string>
 
 #include <dtrain/base/releaser.hpp>
 
 namespace dtrain::net {
 
-// Protocols (file:// only with `files`), the user agent, the trusted certificates, and no signals.
-void set_common_options(CURL* curl, bool files = false);
-// Follows a few redirects of a request for this URL; those of an https URL lead to https only.
-void follow_redirects(CURL* curl, const std::string& url);
+struct CurlAddress {
+  const std::string& url;
+  bool files = false;              // file:// is a URL too
+  bool redirects_to_http = false;  // also from https://, for what is checked by its hash
+};
+
+// The URL and the protocols that it may use, the user agent, the trusted certificates, and no signals.
+void set_common_options(CURL* curl, const CurlAddress& address);
+void follow_redirects(CURL* curl);  // a few, as far as the address allows
 
 using CurlHandle = std::unique_ptr<CURL, Releaser<curl_easy_cleanup>>;
 using HeaderList = std::unique_ptr<curl_slist, Releaser<curl_slist_free_all>>;

@@ -106,7 +106,7 @@ void set_limits(CURL* curl, const Exchange& request) {
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
   curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, kReceiveBuffer);
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // parallel connections are wanted
-  if (request.follow_redirects) follow_redirects(curl, request.url);
+  if (request.follow_redirects) follow_redirects(curl);
   if (request.direct) curl_easy_setopt(curl, CURLOPT_PROXY, "");
   curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request.fresh ? 1L : 0L);
 }
@@ -155,11 +155,10 @@ ExchangeResult HttpConnections::exchange(const Exchange& request) {
   Running running{.request = request, .curl = curl};
   std::array<char, CURL_ERROR_SIZE> message{};
   const HeaderList headers = header_list(request);
-  set_common_options(curl);
+  set_common_options(curl, {.url = request.url});
   set_limits(curl, request);
   set_method(curl, running);
   set_callbacks(curl, {on_header, on_body, on_progress}, &running);
-  curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message.data());

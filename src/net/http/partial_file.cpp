@@ -27,7 +27,7 @@ Path with_ending(Path path, const char* ending) { return path += ending; }
 PartialFile::PartialFile(Path to, std::string url)
     : to_(std::move(to)), part_(with_ending(to_, ".part")), from_(with_ending(part_, ".from")), url_(std::move(url)) {
   if (to_.has_parent_path()) make_folder(to_.parent_path());
-  fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd_) fail("create", part_);
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw Error(fmt::format("{}: another process is downloading it", to_.string()), "wait for it to end");

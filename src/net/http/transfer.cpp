@@ -128,8 +128,8 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 }
 
 void set_limits(CURL* curl, const Download& download) {
-  set_common_options(curl, true);
-  follow_redirects(curl, download.url);
+  set_common_options(curl, {.url = download.url, .files = true, .redirects_to_http = !download.sha256.empty()});
+  follow_redirects(curl);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(download.connect_timeout.count()));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond);
@@ -145,7 +145,6 @@ TransferResult transfer(const TransferRequest& request, const BodySink& sink) {
   std::array<char, CURL_ERROR_SIZE> message{};
   set_limits(curl.get(), request.download);
   set_callbacks(curl.get(), {on_header, on_body, on_progress}, &exchange);
-  curl_easy_setopt(curl.get(), CURLOPT_URL, request.download.url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, message.data());
   HeaderList headers;
   if (request.offset > 0) {
@@ -161,6 +160,9 @@ TransferResult transfer(const TransferRequest& request, const BodySink& sink) {
   complete_head(exchange);
   exchange.result.curl_code = code;
   exchange.result.message = message[0] ? message.data() : curl_easy_strerror(code);
+  if (code == CURLE_UNSUPPORTED_PROTOCOL && starts_with_ignoring_case(request.download.url, "https:"))
+    exchange.result.message +=
+        ": the server leads to an address without encryption, where others could change the file";
   if (exchange.stalled) {
     exchange.result.curl_code = CURLE_OPERATION_TIMEDOUT;
     exchange.result.message = fmt::format("nothing came for {} s", request.download.stall_timeout.count());

@@ -22,7 +22,7 @@ namespace {
 Path with_ending(Path path, const char* ending) { return path += ending; }
 
 FileDescriptor open_for_writing(const Path& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd) fail("create", path);
   return fd;
 }

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <tuple>
 
+#include <dtrain/base/cache_folder.hpp>
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/files.hpp>
@@ -115,6 +117,25 @@ TEST_F(Files, AnAtomicFileReplacesNothingButFiles) {
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   EXPECT_THROW(write_file_atomic("/dev/null", "x"), UsageError);
   EXPECT_THROW(write_file_atomic(folder, "x"), UsageError);
+}
+
+TEST_F(Files, TheCacheWithoutAHomeIsAFolderOfTheUserAlone) {
+  const auto home = environment("HOME"), cache = environment("XDG_CACHE_HOME"), temporary = environment("TMPDIR");
+  ::unsetenv("HOME");
+  ::unsetenv("XDG_CACHE_HOME");
+  ::setenv("TMPDIR", folder.c_str(), 1);
+  const Path own = user_cache_folder();
+  EXPECT_EQ(own.parent_path(), folder);
+  EXPECT_EQ(std::filesystem::status(own).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(user_cache_folder(), own);
+  std::filesystem::permissions(own, std::filesystem::perms::all);  // as another user could have made it
+  EXPECT_THROW(user_cache_folder(), UsageError);
+  std::filesystem::remove(own);
+  std::filesystem::create_directory_symlink(folder, own);
+  EXPECT_THROW(user_cache_folder(), UsageError);
+  for (const auto& [name, value] : {std::pair{"HOME", home}, {"XDG_CACHE_HOME", cache}, {"TMPDIR", temporary}}) {
+    value ? ::setenv(name, value->c_str(), 1) : ::unsetenv(name);
+  }
 }
 
 TEST_F(Files, MakeFolderMakesTheParentsTooAndMayBeRepeated) {

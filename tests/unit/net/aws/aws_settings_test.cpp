@@ -57,6 +57,12 @@ TEST_F(AwsSetup, RefusesHalfAKeyPair) {
 TEST_F(AwsSetup, SendsTheContainersTokenNowhereElse) {
   variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1.example.org/c";
   EXPECT_TRUE(holds(error(), "container (http://127.0.0.1.example.org/c is neither")) << error();
+  for (const char* url :
+       {"http://127.0.0.1:80@example.invalid/c", "http://localhost:x@example.invalid/c",
+        "http://[::1]@example.invalid/c", "http://127.0.0.1\\@example.invalid/c", "ftp://127.0.0.1/c"}) {
+    variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;
+    EXPECT_TRUE(holds(error(), std::string("container (") + url + " is neither")) << error();
+  }
 }
 
 TEST_F(AwsSetup, TakesTheRegionFromTheFirstPlaceThatSaysIt) {

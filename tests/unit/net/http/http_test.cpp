@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/net/http.hpp>
@@ -162,6 +164,36 @@ TEST_F(Http, TriesAgainWhenNothingComes) {
 TEST_F(Http, FollowsRedirects) {
   get("redirect");
   expect_complete();
+}
+
+TEST_F(Http, LeadsFromHttpsToHttpOnlyWhereAHashIsKnown) {
+  const Path certificate = folder / "certificate";
+  ::setenv("TEST_CERTIFICATE", certificate.c_str(), 1);
+  const auto usual = environment("AWS_CA_BUNDLE");
+  ::setenv("AWS_CA_BUNDLE", certificate.c_str(), 1);
+  const TestServer encrypted("https_server.py");
+  const std::string secure = "https" + encrypted.url("").substr(4), plain = server->url(own("ok"));
+  request.url = secure + "to/" + plain;
+  try {
+    download(request);
+    ADD_FAILURE() << "it followed a redirect to http";
+  } catch (const RemoteError& error) {
+    EXPECT_TRUE(holds(error.what(), "without encryption")) << error.what();
+  }
+  request.url = secure + "to/" + secure + "ok";
+  download(request);
+  EXPECT_EQ(read_file(request.to), "safe");
+  request.url = secure + "to/" + plain;
+  request.sha256 = sha256_hex(bytes_of(content));
+  download(request);
+  EXPECT_EQ(read_file(request.to), content);
+  usual ? ::setenv("AWS_CA_BUNDLE", usual->c_str(), 1) : ::unsetenv("AWS_CA_BUNDLE");
+}
+
+TEST_F(Http, WritesThroughNoLinkThatStandsWhereItsPartialFileBelongs) {
+  std::filesystem::create_symlink(folder / "elsewhere", folder / "file.bin.part");
+  EXPECT_TRUE(holds(error_of<Error>("ok"), "file.bin.part"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "elsewhere"));
 }
 
 TEST_F(Http, FetchesAnEmptyFile) {
