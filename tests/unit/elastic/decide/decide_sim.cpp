@@ -221,8 +221,7 @@ void DecideSim::run_worker(SimWorker& worker) {
 
 void DecideSim::heartbeat(SimWorker& worker) {
   const bool stuck = worker.hung && worker.stage == SimWorker::Stage::training;
-  const bool lingers = worker.hung && worker.stage >= SimWorker::Stage::waiting;
-  worker.seconds_in_phase = lingers ? worker.seconds_in_phase + 0.3 : 0;
+  worker.seconds_in_phase = worker.hung && worker.stage >= SimWorker::Stage::waiting ? worker.seconds_in_phase + 0.3 : 0;
   say(worker, Progress{.generation = worker.current,
                        .phase = stuck                                        ? Phase::loading
                                 : worker.stage == SimWorker::Stage::training ? Phase::reducing
