@@ -22,8 +22,15 @@ constexpr auto kConnectDeadline = 3s, kAnswerDeadline = 20s;
 // Time for another coordinator to take over from a lost one.
 constexpr auto kTakeoverPatience = 15s;
 constexpr auto kBetweenTries = 300ms;
+// A coordinator that was held up itself hears of its agents again within this.
+constexpr auto kQuorumPatience = 5s;
 
 class NotReached : public RemoteError {
+ public:
+  using RemoteError::RemoteError;
+};
+// The coordinator itself does not reach enough agents.
+class NoQuorum : public RemoteError {
  public:
   using RemoteError::RemoteError;
 };
@@ -104,18 +111,26 @@ Json ask(const JobFolder& folder, const CoordinatorFile& file, const Json& reque
   } catch (const RemoteError& error) {
     throw RemoteError(fmt::format("{}: {}", source, error.what()), "try again; `dtrain stop --now` ends the job");
   }
-  if (const Json* error = answer.find("error")) throw_error(*error);
-  return answer;
+  const Json* error = answer.find("error");
+  if (!error) return answer;
+  try {
+    throw_error(*error);
+  } catch (const RemoteError& told) {
+    throw NoQuorum(told.what(), told.hint());
+  }
 }
 
 }  // namespace
 
 Json ask_coordinator(const JobFolder& folder, const Json& request) {
-  const auto end = std::chrono::steady_clock::now() + kTakeoverPatience;
+  const auto begin = std::chrono::steady_clock::now(), end = begin + kTakeoverPatience;
   for (;;) {
     const CoordinatorFile file = running_coordinator(folder);
     try {
       return ask(folder, file, request);
+    } catch (const NoQuorum&) {
+      if (std::chrono::steady_clock::now() > begin + kQuorumPatience) throw;
+      std::this_thread::sleep_for(kBetweenTries);
     } catch (const NotReached& error) {
       if (!may_have_successor(folder, file) || std::chrono::steady_clock::now() > end)
         throw_not_reached(folder, file, error);
