@@ -1,10 +1,13 @@
 #include <dtrain/cli/run.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <string>
@@ -104,10 +107,29 @@ std::string hint_of(const std::error_code& code) {
   return "";
 }
 
+constexpr const char* kOutOfMemory = "out of memory";
+constexpr const char* kMemoryHint = "use a smaller --batch-size or network";
+
+// An exception that no thread caught. Memory may end anywhere; everything else is a fault of this program.
+[[noreturn]] void end_by_exception() {
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "dtrain: %s\nhint: %s\n", kOutOfMemory, kMemoryHint);
+    ::_exit(static_cast<int>(ExitCode::failed));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dtrain: unexpected: %s\n", error.what());
+  } catch (...) {
+    std::fputs("dtrain: unexpected exception\n", stderr);
+  }
+  std::abort();
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  std::set_terminate(end_by_exception);
   std::signal(SIGXFSZ, SIG_IGN);  // a write past a limit then fails with EFBIG, and nothing half written stays
   try {
     return static_cast<int>(dispatch(given));
@@ -119,7 +141,7 @@ int run(int argc, char** argv) {
     report(given, error);
     return static_cast<int>(error.exit_code());
   } catch (const std::bad_alloc&) {
-    report(given, Error("out of memory", "use a smaller --batch-size or network"));
+    report(given, Error(kOutOfMemory, kMemoryHint));
   } catch (const std::filesystem::filesystem_error& error) {
     report(given, Error(fmt::format("{}: {}", error.path1().empty() ? "the current folder" : error.path1().string(),
                                     error.code().message()),

@@ -1,6 +1,7 @@
 #include "agent_link.hpp"
 
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -60,6 +61,12 @@ void AgentLink::finish() {
   channel_->close_after_sending();
   wait_until(&AgentLink::is_closed, kFarewellPatience);
   thread_.stop();
+}
+
+void AgentLink::fail(elastic::WorkerSession& session, const std::exception& error) {
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  session.leave(elastic::Left::How::failed, no_memory ? "out of memory" : error.what());
+  finish();
 }
 
 void AgentLink::on_frame(std::string frame) {

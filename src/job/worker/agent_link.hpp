@@ -5,6 +5,7 @@
 // session may be destroyed after it; the destructor joins the thread.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ class AgentLink final : public elastic::ControlLink {
   bool wait_for_credentials();
   // Waits for a moment until all messages have been sent, then stops receiving and sending.
   void finish();
+  // Reports through the session why this worker fails, then finishes.
+  void fail(elastic::WorkerSession& session, const std::exception& error);
 
  private:
   void on_frame(std::string frame);

@@ -83,8 +83,7 @@ ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramS
     link.finish();
     return code_of(ended);
   } catch (const std::exception& error) {
-    session.leave(elastic::Left::How::failed, error.what());
-    link.finish();
+    link.fail(session, error);
     throw;
   }
 }

@@ -165,8 +165,7 @@ ExitCode run_worker(Reporter& reporter) {
     reporter.note(fmt::format("left at epoch {} step {}: {}", result.cursor.epoch, result.cursor.step, result.reason));
     return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
   } catch (const std::exception& error) {
-    session.leave(elastic::Left::How::failed, error.what());
-    link.finish();
+    link.fail(session, error);
     throw;
   }
 }
