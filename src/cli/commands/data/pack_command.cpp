@@ -87,6 +87,12 @@ void tell_skipped(const data::PackResult& result, Reporter& reporter) {
   }
 }
 
+// im2rec takes them for a class too, so the labels are those that it gives.
+void warn_of_stray_pictures(const data::PackResult& result, Reporter& reporter) {
+  if (result.classes.size() < 2 || std::ranges::find(result.classes, ".") == result.classes.end()) return;
+  reporter.warn("the pictures beside the folders of the classes are packed as a class of their own, named '.'");
+}
+
 }  // namespace
 
 ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
@@ -95,6 +101,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
     reporter.note(fmt::format("{} records were already there from an earlier run", result.taken_up));
   if (result.unlabelled > 0) reporter.note(fmt::format("{} pictures without a label were skipped", result.unlabelled));
   tell_skipped(result, reporter);
+  warn_of_stray_pictures(result, reporter);
   tell_problems(result.problems, reporter);
   if (reporter.json()) {
     reporter.answer_json(document(result));
