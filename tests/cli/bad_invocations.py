@@ -165,8 +165,9 @@ def run_case(dtrain, case):
         code, left = None, []
         end_processes(user)
         answer, text = process.communicate()
-    if left:
-        time.sleep(1)
+    patience = time.monotonic() + DEADLINE
+    while left and time.monotonic() < patience:
+        time.sleep(0.05)
         left = processes_of(user)
     end_processes(user)
     text, answer = text.decode(errors="replace"), (answer or b"").decode(errors="replace")
