@@ -220,13 +220,12 @@ void DecideSim::run_worker(SimWorker& worker) {
 }
 
 void DecideSim::heartbeat(SimWorker& worker) {
-  const bool stuck = worker.hung && worker.stage == SimWorker::Stage::training;
-  worker.seconds_in_phase = worker.hung && worker.stage >= SimWorker::Stage::waiting ? worker.seconds_in_phase + 0.3 : 0;
+  const bool trains = worker.stage == SimWorker::Stage::training, waits = worker.stage == SimWorker::Stage::waiting;
+  worker.seconds_in_phase = worker.hung && (trains || waits) ? worker.seconds_in_phase + 0.3 : 0;
   say(worker, Progress{.generation = worker.current,
-                       .phase = stuck                                        ? Phase::loading
-                                : worker.stage == SimWorker::Stage::training ? Phase::reducing
-                                : worker.stage == SimWorker::Stage::waiting  ? Phase::holding
-                                                                             : Phase::building,
+                       .phase = trains  ? (worker.hung ? Phase::loading : Phase::reducing)
+                                : waits ? Phase::holding
+                                        : Phase::building,
                        .position = worker.position,
                        .seconds_in_phase = worker.seconds_in_phase,
                        .step_seconds = 0.1,
