@@ -82,6 +82,7 @@ std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_sync();
 std::unique_ptr<Command> make_tail_logs();
 std::unique_ptr<Command> make_doctor();
+std::unique_ptr<Command> make_doctor_security();
 std::unique_ptr<Command> make_agent();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_export();

@@ -43,6 +43,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_sync());
   commands.push_back(make_tail_logs());
   commands.push_back(make_doctor());
+  commands.push_back(make_doctor_security());
   commands.push_back(make_eval());
   commands.push_back(make_inspect());
   commands.push_back(make_export());

@@ -34,6 +34,21 @@ check "a mount that is not there is a problem" answers "EFS_MOUNT=$EFS_MOUNT: no
 check "a count that is none is a problem" answers "DEEPLEARNING_WORKERS_COUNT=two: not a number"
 unset DEEPLEARNING_WORKERS_COUNT EFS_MOUNT
 
+run doctor security --job-dir .
+check "doctor security without a job is a usage error" exits 2
+check "and says which folder it wants" says "no job in this folder"
+mkdir -m 755 ended
+echo '{"schema": "dtrain.coordinator/1", "pid": 1, "host": "h", "addresses": [], "port": 1, "ended": "done"}' >ended/coordinator.json
+chmod 644 ended/coordinator.json
+run doctor security --job-dir ended
+check "the files of a job that is over are fine" bash -c 'grep -q "the job is over: done" out && ! grep -q ^problem out'
+check "and exit code 0" exits 0
+chmod 666 ended/coordinator.json
+run doctor security --job-dir ended --json
+check "a file that all may change is a problem with its fix" json out \
+  '[f["fix"] for f in d["findings"] if f["level"] == "problem"] == ["chmod o-w " + d["job_dir"] + "/coordinator.json"]'
+check "and exit code 1" exits 1
+
 SSH_AUTH_SOCK=$PWD/none run doctor
 check "an agent that does not answer is a warning with its fix" bash -c 'grep -q "no agent answers" out && grep -q ssh-agent out'
 eval "$(ssh-agent -a "$PWD/agent")" >/dev/null

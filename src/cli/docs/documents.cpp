@@ -30,7 +30,6 @@ std::vector<std::string> documented_paths(const CommandTree& tree) {
   std::vector<std::string> paths;
   for (const std::string& word : tree.next_words("")) {
     paths.push_back(word);
-    if (!tree.find_group(word)) continue;
     for (const std::string& next : tree.next_words(word)) paths.push_back(word + " " + next);
   }
   return paths;

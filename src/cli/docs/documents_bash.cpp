@@ -73,7 +73,7 @@ std::string value_cases(const CommandTree& tree) {
 std::string words_of(const CommandTree& tree, const std::string& path) {
   const Command* command = tree.find(path);
   if (!command) return join(tree.next_words(path), " ");
-  std::string flags;
+  std::string flags = join(tree.next_words(path), " ");
   for (const config::Option* option : documented_options(tree, *command)) {
     for (const std::string& spelling : spellings(*option)) flags += (flags.empty() ? "" : " ") + spelling;
   }

@@ -85,6 +85,8 @@ Document zsh_completion(const CommandTree& tree) {
     }
     cases += fmt::format("    '{}')\n      _arguments -s -S", path);
     for (const config::Option* option : documented_options(tree, *command)) cases += specs_of(*option);
+    if (const auto next = tree.next_words(path); !next.empty())
+      cases += fmt::format(" \\\n        '1:command:({})'", join(next, " "));
     cases += " ;;\n";
   }
   text +=

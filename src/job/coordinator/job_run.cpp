@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
@@ -229,7 +230,11 @@ struct JobRun::State {
              .sync = synced_folder(job, folder),
              .token = token,
              .term = term,
-             .survives = survives()};
+             .survives = survives(),
+             .data = job.transport != comm::Transport::tcp ? enum_name(config::kTransportNames, job.transport)
+                     : job.plain_data                      ? "plain"
+                                                           : "tls",
+             .runs_program = work.runs_program()};
     if (order && about.addresses.front() != order->address)
       about.addresses.insert(about.addresses.begin(), order->address);
     write_coordinator(folder, about);

@@ -23,6 +23,7 @@ class JobWork {
   virtual int logical_shards() const = 0;  // 0: the program has none
   // Number of workers of a newcomer whose host line gives none.
   virtual int slots() const = 0;
+  virtual bool runs_program() const = 0;                   // whether its workers are programs of another framework
   virtual bool uses_s3() const = 0;                        // whether its workers read s3://
   virtual void adjust(elastic::Policy& policy) const = 0;  // what this work wants otherwise than the options of the job
 

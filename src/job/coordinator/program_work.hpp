@@ -19,6 +19,7 @@ class ProgramWork final : public JobWork {
   Json document() const override;
   int logical_shards() const override { return 0; }
   int slots() const override { return 1; }
+  bool runs_program() const override { return true; }
   bool uses_s3() const override { return false; }
   void adjust(elastic::Policy& policy) const override;
   void begin(int workers) override;

@@ -34,6 +34,7 @@ class TrainWork final : public JobWork {
   Json document() const override { return to_json(config::make_run_spec(spec_of(run_))); }
   int logical_shards() const override;
   int slots() const override;
+  bool runs_program() const override { return false; }
   bool uses_s3() const override { return job::uses_s3(run_); }
   void adjust(elastic::Policy& policy) const override;
   void begin(int workers) override;

@@ -62,6 +62,8 @@ std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
   file.launcher = enum_value(config::kLauncherNames, text_or_empty(json, "launcher")).value_or(file.launcher);
   if (const Json* sync = json.find("sync")) file.sync = synced_folder_from_json(*sync);
   file.token = text_or_empty(json, "token");
+  file.data = text_or_empty(json, "data");
+  if (const Json* program = json.find("runs_program")) file.runs_program = program->as_bool();
   file.ended = text_or_empty(json, "ended");
   if (const Json* code = json.find("exit_code")) file.exit_code = static_cast<ExitCode>(code->as_integer());
   if (const Json* term = json.find("term")) file.term = static_cast<std::uint64_t>(term->as_integer());
@@ -78,7 +80,9 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
                             {"addresses", std::move(addresses)},
                             {"port", std::int64_t{file.port}},
                             {"term", file.term},
-                            {"survives", file.survives}});
+                            {"survives", file.survives},
+                            {"data", file.data},
+                            {"runs_program", file.runs_program}});
   json["launcher"] = enum_name(config::kLauncherNames, file.launcher);
   if (!file.sync.to.empty()) json["sync"] = to_json(file.sync);
   if (!file.token.empty()) json["token"] = file.token;

@@ -46,11 +46,13 @@ struct CoordinatorFile {
   std::uint16_t port = 0;
   config::Launcher launcher = config::Launcher::automatic;  // how agents are started; automatic: unknown
   SyncedFolder sync{};
-  std::string token{};     // empty when the job is over
-  std::uint64_t term = 0;  // term of this coordinator, counted over all coordinators of the job
-  bool survives = false;   // true: another coordinator takes over when this one is lost
-  std::string ended{};     // how the job ended; empty: it runs, or the coordinator was killed
-  ExitCode exit_code{};    // of a job that is over
+  std::string token{};        // empty when the job is over
+  std::uint64_t term = 0;     // term of this coordinator, counted over all coordinators of the job
+  bool survives = false;      // true: another coordinator takes over when this one is lost
+  std::string data{};         // how gradients travel between machines: tls, plain, gloo or nccl; empty: not recorded
+  bool runs_program = false;  // the work is a program of another framework
+  std::string ended{};        // how the job ended; empty: it runs, or the coordinator was killed
+  ExitCode exit_code{};       // of a job that is over
   bool over() const { return !ended.empty(); }
 };
 

@@ -6,7 +6,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
-#include "cli/settings.hpp"
+#include "cli/commands/doctor/findings_text.hpp"
 #include "doctor/doctor_hosts.hpp"
 #include "doctor/doctor_part.hpp"
 
@@ -40,36 +40,6 @@ bool uses_aws() {
   return std::filesystem::exists(Path(environment("HOME").value_or("/")) / ".aws");
 }
 
-Style style_of(doctor::Level level) {
-  if (level == doctor::Level::problem) return Style::error;
-  return level == doctor::Level::warning ? Style::warning : Style::plain;
-}
-
-// Advice of libraries names settings.
-doctor::Finding with_flags(doctor::Finding finding) {
-  finding.fix = cli::with_flags(finding.fix);
-  return finding;
-}
-
-void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
-  const std::string level = fmt::format("{:<8}", doctor::level_name(finding.level));
-  reporter.answer(
-      fmt::format("{} {:<14} {}", reporter.paint_answer(style_of(finding.level), level), finding.about, finding.what));
-  if (!finding.why.empty()) reporter.answer(fmt::format("{:24}why: {}", "", finding.why));
-  if (!finding.fix.empty()) reporter.answer(fmt::format("{:24}fix: {}", "", finding.fix));
-}
-
-void answer_findings(const std::string& who, const std::vector<doctor::Finding>& findings, Reporter& reporter) {
-  reporter.answer(reporter.paint_answer(Style::heading, who));
-  for (const doctor::Finding& finding : findings) answer_finding(with_flags(finding), reporter);
-}
-
-Json json_of(const std::vector<doctor::Finding>& findings) {
-  Json rows = Json::array();
-  for (const doctor::Finding& finding : findings) rows.push_back(doctor::to_json(with_flags(finding)));
-  return rows;
-}
-
 Json links_of(const doctor::HostFacts& facts, const std::vector<doctor::HostDiagnosis>& reports) {
   Json links = Json::object({});
   for (std::size_t to = 0; to < facts.links.size(); ++to) {
@@ -82,7 +52,7 @@ Json links_of(const doctor::HostFacts& facts, const std::vector<doctor::HostDiag
   return links;
 }
 
-Json json_of(const std::vector<doctor::HostDiagnosis>& reports) {
+Json rows_of(const std::vector<doctor::HostDiagnosis>& reports) {
   Json rows = Json::array();
   for (const doctor::HostDiagnosis& report : reports) {
     rows.push_back(
@@ -113,10 +83,9 @@ struct Diagnosis {
   std::vector<doctor::HostDiagnosis> hosts;
 
   bool has(doctor::Level level) const {
-    const auto bad = [level](const doctor::Finding& finding) { return finding.level == level; };
-    return std::ranges::any_of(here, bad) || std::ranges::any_of(together, bad) ||
-           std::ranges::any_of(
-               hosts, [&](const doctor::HostDiagnosis& report) { return std::ranges::any_of(report.findings, bad); });
+    return cli::has(here, level) || cli::has(together, level) ||
+           std::ranges::any_of(hosts,
+                               [&](const doctor::HostDiagnosis& report) { return cli::has(report.findings, level); });
   }
 };
 
@@ -139,7 +108,7 @@ void answer(const Diagnosis& diagnosis, Reporter& reporter) {
                                        {"host", diagnosis.host},
                                        {"facts", doctor::to_json(diagnosis.facts)},
                                        {"findings", json_of(diagnosis.here)},
-                                       {"hosts", json_of(diagnosis.hosts)},
+                                       {"hosts", rows_of(diagnosis.hosts)},
                                        {"together", json_of(diagnosis.together)}}));
     return;
   }
@@ -175,7 +144,7 @@ std::unique_ptr<Command> make_doctor() {
   auto command = make_command<DoctorCommand>(
       "doctor", "find problems on this machine or on hosts, with their effect and the command that fixes them", act);
   command->examples = {"dtrain doctor", "dtrain doctor -H hosts --job-dir /efs/job", "dtrain doctor --json --aws"};
-  command->see_also = {"run", "train", "hosts list"};
+  command->see_also = {"doctor security", "run", "train", "hosts list"};
   return command;
 }
 

@@ -16,6 +16,7 @@ class FakeWork final : public JobWork {
   Json document() const override { return {}; }
   int logical_shards() const override { return 0; }
   int slots() const override { return 1; }
+  bool runs_program() const override { return false; }
   bool uses_s3() const override { return false; }
   void adjust(elastic::Policy& policy) const override { policy.failure_limit = 7; }
   void begin(int) override {}

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "cli/commands/doctor/findings_text.hpp"
+#include "config/job_options.hpp"
+#include "doctor/security.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct SecurityCommand {
+  job::JobFolder job{"."};
+};
+
+void bind(config::OptionSet& set, SecurityCommand& options) {
+  set.group("Job");
+  config::bind_job_folder(set, options.job.path);
+}
+
+ExitCode act(const SecurityCommand& options, const config::OptionSet&, Reporter& reporter) {
+  const doctor::SecurityFacts facts = doctor::read_security(options.job);
+  std::vector<doctor::Finding> all = doctor::judge_choices(facts), files = doctor::judge_files(facts);
+  const std::vector<doctor::Finding> ports = doctor::judge_ports(facts);
+  if (!reporter.json()) {
+    answer_findings(fmt::format("{}: what the job chose", facts.folder), all, reporter);
+    answer_findings(fmt::format("ports of the job's processes on {}", facts.host), ports, reporter);
+    answer_findings("files of the job", files, reporter);
+  }
+  all.insert(all.end(), ports.begin(), ports.end());
+  all.insert(all.end(), files.begin(), files.end());
+  if (reporter.json()) {
+    Json document = doctor::to_json(facts);
+    document["schema"] = "dtrain.doctor-security/1";
+    document["findings"] = json_of(all);
+    reporter.answer_json(document);
+  }
+  return has(all, doctor::Level::problem) ? ExitCode::failed : ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_doctor_security() {
+  auto command = make_command<SecurityCommand>(
+      "doctor security",
+      "show who can connect to a job's processes on this machine and who can read its files, and how to close gaps",
+      act);
+  command->examples = {"dtrain doctor security --job-dir /efs/job",
+                       "dtrain run -H /efs/job/host_worker -- dtrain doctor security --job-dir /efs/job"};
+  command->see_also = {"doctor", "hosts list", "launch"};
+  return command;
+}
+
+}  // namespace dtrain::cli

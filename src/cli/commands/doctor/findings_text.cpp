@@ -1,0 +1,48 @@
+#include "findings_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/settings.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+Style style_of(doctor::Level level) {
+  if (level == doctor::Level::problem) return Style::error;
+  return level == doctor::Level::warning ? Style::warning : Style::plain;
+}
+
+// Advice of libraries names settings.
+doctor::Finding with_flags(doctor::Finding finding) {
+  finding.fix = cli::with_flags(finding.fix);
+  return finding;
+}
+
+void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
+  const std::string level = fmt::format("{:<8}", doctor::level_name(finding.level));
+  reporter.answer(
+      fmt::format("{} {:<14} {}", reporter.paint_answer(style_of(finding.level), level), finding.about, finding.what));
+  if (!finding.why.empty()) reporter.answer(fmt::format("{:24}why: {}", "", finding.why));
+  if (!finding.fix.empty()) reporter.answer(fmt::format("{:24}fix: {}", "", finding.fix));
+}
+
+}  // namespace
+
+void answer_findings(const std::string& heading, const std::vector<doctor::Finding>& findings, Reporter& reporter) {
+  reporter.answer(reporter.paint_answer(Style::heading, heading));
+  for (const doctor::Finding& finding : findings) answer_finding(with_flags(finding), reporter);
+}
+
+Json json_of(const std::vector<doctor::Finding>& findings) {
+  Json rows = Json::array();
+  for (const doctor::Finding& finding : findings) rows.push_back(doctor::to_json(with_flags(finding)));
+  return rows;
+}
+
+bool has(const std::vector<doctor::Finding>& findings, doctor::Level level) {
+  return std::ranges::any_of(findings, [level](const doctor::Finding& finding) { return finding.level == level; });
+}
+
+}  // namespace dtrain::cli

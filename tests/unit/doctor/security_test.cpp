@@ -1,0 +1,172 @@
+#include "security.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "proc_net.hpp"
+
+namespace dtrain::doctor {
+namespace {
+
+constexpr const char* kTable =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 77 1 0 100 0 0 10 0\n"
+    "   1: 0A01A8C0:8000 0B01A8C0:0FA0 01 00000000:00000000 00:00000000 00000000  1000        0 78 1 0 20 4 30 10 -1\n"
+    "   2: damaged\n"
+    "   3: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 79 1\n"
+    "   4: 0000000000000000FFFF00000100007F:0017 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 80 1\n";
+
+TEST(ProcNet, ReadsAddressesStatesAndInodes) {
+  const std::vector<TcpSocket> sockets = parse_tcp_table(kTable);
+  ASSERT_EQ(sockets.size(), 4u);
+  EXPECT_EQ(sockets[0].address, "127.0.0.1");
+  EXPECT_EQ(sockets[0].port, 8080);
+  EXPECT_TRUE(sockets[0].listens);
+  EXPECT_EQ(sockets[0].inode, 77u);
+  EXPECT_EQ(sockets[1].peer, "192.168.1.11");
+  EXPECT_EQ(sockets[1].peer_port, 4000);
+  EXPECT_FALSE(sockets[1].listens);
+  EXPECT_EQ(sockets[2].address, "::");
+  EXPECT_EQ(sockets[3].address, "127.0.0.1");
+}
+
+TEST(ProcNet, FindsUnixListenersWithNames) {
+  const auto listeners = parse_unix_table(
+      "Num       RefCount Protocol Flags    Type St Inode Path\n"
+      "0000: 00000003 00000000 00000000 0001 03  1073\n"
+      "0000: 00000002 00000000 00010000 0001 01  1074 @dtrain-data 127.0.0.1 4000\n"
+      "0000: 00000002 00000000 00010000 0001 01  1075 /run/a socket\n"
+      "0000: 00000003 00000000 00000000 0001 03  1076 /run/connected\n");
+  ASSERT_EQ(listeners.size(), 2u);
+  EXPECT_EQ(listeners[0].name, "@dtrain-data 127.0.0.1 4000");
+  EXPECT_EQ(listeners[0].inode, 1074u);
+  EXPECT_EQ(listeners[1].name, "/run/a socket");
+}
+
+TEST(Security, TellsProcessesByTheirCommandLine) {
+  EXPECT_EQ(role_of({"dtrain", "agent", "--apart"}), "agent");
+  EXPECT_EQ(role_of({"lib/ld-linux-x86-64.so.2", "--library-path", "lib", "bin/dtrain", "agent", "--worker"}),
+            "worker");
+  EXPECT_EQ(role_of({"python3", "agent", "--worker"}), "program");
+  EXPECT_EQ(role_of({}), "program");
+}
+
+PortFacts port_of(const std::string& role, const std::string& address = "10.0.0.1") {
+  return {.process = 7, .role = role, .use = {}, .address = address, .port = 4000};
+}
+
+TEST(Security, KnowsWhatGuardsAPort) {
+  const job::CoordinatorFile tls{.data = "tls"}, plain{.data = "plain"}, gloo{.data = "gloo"},
+      program{.data = "tls", .runs_program = true};
+  const std::vector<std::string> near = {"@dtrain-data 10.0.0.1 4000"};
+  EXPECT_EQ(classify_port(port_of("coordinator"), {}, gloo).guard, Guard::tls);
+  EXPECT_EQ(classify_port(port_of("agent"), {}, plain).guard, Guard::tls);
+  EXPECT_EQ(classify_port(port_of("worker"), near, tls).guard, Guard::tls);
+  EXPECT_EQ(classify_port(port_of("worker"), near, plain).guard, Guard::handshake);
+  EXPECT_EQ(classify_port(port_of("worker"), near, gloo).guard, Guard::tls);
+  EXPECT_EQ(classify_port(port_of("worker"), {}, gloo).guard, Guard::none);
+  EXPECT_EQ(classify_port(port_of("worker"), {}, program).use, "rendezvous");
+  EXPECT_EQ(classify_port(port_of("program"), {}, program).guard, Guard::none);
+}
+
+SecurityFacts good_job() {
+  SecurityFacts facts;
+  facts.folder = "/job";
+  facts.coordinator = {.host = "h1", .data = "tls"};
+  facts.ports = {
+      {.process = 7, .role = "coordinator", .use = "control", .address = "0.0.0.0", .port = 1, .guard = Guard::tls}};
+  facts.files = {{.path = "/job", .use = "job folder", .folder = true, .mode = 0755, .owner = "ann", .group = "staff"},
+                 {.path = "/job/coordinator.json",
+                  .use = "coordinator",
+                  .kind = FileFacts::Kind::secret,
+                  .mode = 0600,
+                  .owner = "ann",
+                  .group = "staff"}};
+  return facts;
+}
+
+Level worst_of(const std::vector<Finding>& findings) {
+  Level worst = Level::fine;
+  for (const Finding& finding : findings) {
+    EXPECT_EQ(finding.level == Level::fine, finding.why.empty()) << finding.what;
+    EXPECT_EQ(finding.level == Level::fine, finding.fix.empty()) << finding.what;
+    worst = std::max(worst, finding.level);
+  }
+  return worst;
+}
+
+TEST(Security, AJobAsItIsMadeIsFine) {
+  const SecurityFacts facts = good_job();
+  EXPECT_EQ(worst_of(judge_ports(facts)), Level::fine);
+  EXPECT_EQ(worst_of(judge_files(facts)), Level::fine);
+  EXPECT_EQ(worst_of(judge_choices(facts)), Level::fine);
+}
+
+TEST(Security, ATokenThatOthersCanReadIsAProblem) {
+  for (const unsigned mode : {0640u, 0604u}) {
+    SecurityFacts facts = good_job();
+    facts.files[1].mode = mode;
+    const std::vector<Finding> found = judge_files(facts);
+    EXPECT_EQ(worst_of(found), Level::problem);
+    EXPECT_NE(found[1].fix.find("chmod 600 /job/coordinator.json"), std::string::npos);
+  }
+  SecurityFacts facts = good_job();
+  facts.files[1].mode = 0640;
+  facts.files[1].group = "ann";  // a group of this user alone
+  EXPECT_EQ(worst_of(judge_files(facts)), Level::fine);
+}
+
+TEST(Security, WhatEveryUserMayChangeIsAProblem) {
+  SecurityFacts facts = good_job();
+  facts.files[0].mode = 0777;
+  EXPECT_EQ(worst_of(judge_files(facts)), Level::problem);
+  facts.files[0].mode = 01777;
+  EXPECT_EQ(worst_of(judge_files(facts)), Level::fine);
+  facts.files[0].mode = 0775;
+  EXPECT_EQ(worst_of(judge_files(facts)), Level::warning);
+  facts.files[0].mode = 0755;
+  facts.files.push_back({.path = "/job/known_hosts", .use = "host keys", .mode = 0644, .owner = "bob", .group = "bob"});
+  EXPECT_EQ(worst_of(judge_files(facts)), Level::warning);
+}
+
+TEST(Security, LogsAreSummedUpByWhatIsWrongWithThem) {
+  SecurityFacts facts = good_job();
+  for (const char* name : {"/job/logs/a", "/job/logs/b", "/job/logs/c"})
+    facts.files.push_back({.path = name, .use = "logs", .mode = 0644, .owner = "ann", .group = "staff"});
+  const std::vector<Finding> found = judge_files(facts);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[2].level, Level::note);
+  EXPECT_NE(found[2].what.find("and 2 more"), std::string::npos);
+  EXPECT_EQ(found[2].fix, "chmod go-r /job/logs/a /job/logs/b /job/logs/c");
+}
+
+TEST(Security, AnOpenPortIsWorseWhereOthersReachIt) {
+  SecurityFacts facts = good_job();
+  facts.ports[0] = {.process = 8, .role = "program", .use = "own", .address = "127.0.0.1", .port = 9};
+  EXPECT_EQ(worst_of(judge_ports(facts)), Level::note);
+  facts.ports[0].address = "::";
+  EXPECT_EQ(worst_of(judge_ports(facts)), Level::warning);
+  facts.ports.clear();
+  EXPECT_EQ(worst_of(judge_ports(facts)), Level::note);  // nothing runs here
+  facts.coordinator.ended = "done";
+  EXPECT_EQ(worst_of(judge_ports(facts)), Level::fine);
+  facts.unseen = {9};
+  EXPECT_EQ(worst_of(judge_ports(facts)), Level::warning);
+}
+
+TEST(Security, ChoicesWithoutProtectionAreNamed) {
+  for (const char* data : {"plain", "gloo", "nccl"}) {
+    SecurityFacts facts = good_job();
+    facts.coordinator.data = data;
+    EXPECT_EQ(worst_of(judge_choices(facts)), Level::warning) << data;
+  }
+  SecurityFacts facts = good_job();
+  facts.coordinator.runs_program = true;
+  EXPECT_EQ(worst_of(judge_choices(facts)), Level::note);
+  facts.coordinator.data.clear();
+  EXPECT_EQ(worst_of(judge_choices(facts)), Level::note);
+}
+
+}  // namespace
+}  // namespace dtrain::doctor
