@@ -24,7 +24,9 @@ std::vector<Target> image_targets();
 std::vector<Target> record_targets(const Path& folder);
 std::vector<Target> archive_targets(const Path& folder);
 std::vector<Target> data_targets(const Path& folder);  // all of the above
+std::vector<Target> network_targets(const Path& folder);  // what peers, nodes and ssh servers send
 std::vector<Target> checkpoint_targets(const Path& folder);
+std::vector<Target> spec_targets();
 
 // A seed with one to four mistakes: bits, bytes, numbers, pieces lost, doubled or moved. A pure function of `random`.
 std::string damage(std::string input, RandomStream& random);

@@ -21,9 +21,16 @@ Path make_work_folder() {
   return name;
 }
 
+std::vector<Target> all_targets(const Path& folder) {
+  std::vector<Target> all = data_targets(folder);
+  const std::vector<Target> network = network_targets(folder);
+  all.insert(all.end(), network.begin(), network.end());
+  return all;
+}
+
 struct Fuzzed {
   Path folder = make_work_folder();
-  std::vector<Target> targets = data_targets(folder);
+  std::vector<Target> targets = all_targets(folder);
   const Target* chosen = nullptr;
   std::vector<char*> arguments{};
   std::string seeds = (folder / "seeds").string();

@@ -16,8 +16,8 @@ namespace {
 
 std::vector<Target> all_targets(const Path& folder) {
   std::vector<Target> all = data_targets(folder);
-  const std::vector<Target> checkpoints = checkpoint_targets(folder);
-  all.insert(all.end(), checkpoints.begin(), checkpoints.end());
+  for (const auto& more : {network_targets(folder), checkpoint_targets(folder), spec_targets()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

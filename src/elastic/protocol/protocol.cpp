@@ -25,6 +25,9 @@ struct Field {
   const char* name;
   Value Owner::*member;
 };
+// Clang before 17 does not deduce the arguments of an aggregate.
+template <typename Owner, typename Value>
+Field(const char*, Value Owner::*) -> Field<Owner, Value>;
 
 template <typename T>
 struct Table;  // kFields, and kName for a message of its own

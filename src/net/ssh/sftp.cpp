@@ -37,28 +37,11 @@ enum Type : std::uint8_t {
 };
 enum Code : std::uint32_t { kOk = 0, kEndOfFile = 1, kNoSuchFile = 2 };
 enum Flag : std::uint32_t { kForReading = 1, kForWriting = 2, kCreate = 8, kTruncate = 16 };
-enum Attribute : std::uint32_t { kHasSize = 1, kHasOwner = 2, kHasMode = 4, kHasTimes = 8, kHasMore = 0x80000000 };
 
 constexpr std::uint32_t kProtocol = 3;
 constexpr std::size_t kLargestPacket = 1 << 20;
 constexpr std::size_t kMostWrites = 64;  // in flight
 constexpr auto kStartDeadline = 20s;
-
-SshFile parse_attributes(Unpacker& fields) {
-  SshFile file;
-  const std::uint32_t flags = fields.u32();
-  if (flags & kHasSize) file.size = fields.u64();
-  if (flags & kHasOwner) fields.u64();
-  const std::uint32_t mode = flags & kHasMode ? fields.u32() : 0;
-  if (flags & kHasTimes) fields.u32(), file.mtime = fields.u32();
-  if (flags & kHasMore) {
-    for (std::uint32_t left = fields.u32(); left > 0; --left) fields.text(), fields.text();
-  }
-  file.mode = mode & 07777;
-  if (S_ISREG(mode)) file.kind = SshFile::Kind::file;
-  if (S_ISDIR(mode)) file.kind = SshFile::Kind::folder;
-  return file;
-}
 
 std::string mode_attributes(unsigned mode) { return Packer().u32(kHasMode).u32(mode).bytes(); }
 
@@ -87,8 +70,7 @@ void Sftp::begin() {
 std::optional<SshFile> Sftp::stat(const std::string& path) {
   const Reply reply = ask(kStat, Packer().text(path).bytes());
   if (reply.type == kAttributes) {
-    Unpacker fields(reply.body);
-    SshFile file = parse_attributes(fields);
+    SshFile file = parse_attributes(reply.body);
     file.name = path.substr(path.rfind('/') + 1);
     return file;
   }
@@ -109,13 +91,8 @@ std::vector<SshFile> Sftp::list(const std::string& folder) {
       if (status.code != kEndOfFile) fail(what, status);
       return files;
     }
-    Unpacker fields(reply.body);
-    for (std::uint32_t left = fields.u32(); left > 0; --left) {
-      const std::string name(fields.text());
-      fields.text();  // as `ls -l` would print it
-      SshFile file = parse_attributes(fields);
-      file.name = name;
-      if (name != "." && name != "..") files.push_back(std::move(file));
+    for (SshFile& file : parse_names(reply.body)) {
+      if (file.name != "." && file.name != "..") files.push_back(std::move(file));
     }
   }
 }

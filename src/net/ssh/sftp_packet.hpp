@@ -1,11 +1,13 @@
-// The fields of an SFTP packet: big-endian numbers, and texts with their length in front.
+// The fields of an SFTP packet: big-endian numbers, and texts with their length in front; and what replies hold.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/ssh.hpp>
 
 namespace dtrain::net::ssh {
 
@@ -53,5 +55,12 @@ class Unpacker {
   }
   std::string_view left_;
 };
+
+enum Attribute : std::uint32_t { kHasSize = 1, kHasOwner = 2, kHasMode = 4, kHasTimes = 8, kHasMore = 0x80000000 };
+
+// The bodies of replies; RemoteError when they end too early. A file without its name:
+SshFile parse_attributes(std::string_view body);
+// The files of a folder, with . and ..
+std::vector<SshFile> parse_names(std::string_view body);
 
 }  // namespace dtrain::net::ssh
