@@ -25,7 +25,7 @@ def test_strict_host_keys(world: Cluster):
     """StrictHostKeyChecking yes refuses a new key; one that the machine's administrator installed starts the job."""
     world.boot("h1", "h2")
     seat = world.lab["h1"]
-    seat.run("sh", "-c", "cat >/root/.ssh/config", text="Host *\n  StrictHostKeyChecking yes\n")
+    seat.run("sh", "-c", "cat >~/.ssh/config", text="Host *\n  StrictHostKeyChecking yes\n")
     refused = world.job("refused").start()
     assert refused.wait() not in (0, None)
     assert "is not in" in refused.said(), refused.said()

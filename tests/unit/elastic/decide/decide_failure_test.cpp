@@ -384,19 +384,5 @@ TEST(DecideFailure, ALimitOfFailuresStopsTheJob) {
   EXPECT_TRUE(sent<Stop>(job.actions())[0].second.save);
 }
 
-TEST(DecideFailure, TheEventOfARecoverySaysHowLongItTookToNotice) {
-  Job job;
-  job.run_on({"w1", "w2"});
-  job.pass(1s);
-  job.silent = {job.worker_on("w2")};
-  job.pass(3s);
-  job.freeze();
-  job.complete_change();
-  const auto found = events(job.all(), "generation");
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_NEAR(found[0].at("seconds").at("detect").as_number(), 3.0, 0.2);
-  EXPECT_NEAR(found[0].at("pause_seconds").as_number(), 3.0, 0.2);
-}
-
 }  // namespace
 }  // namespace dtrain::elastic

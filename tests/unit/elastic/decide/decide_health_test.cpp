@@ -319,5 +319,19 @@ TEST(DecideHealth, OthersDoNotBeginToWaitForANewcomerThatIsSilent) {
   EXPECT_TRUE(job.state().change->committed);
 }
 
+TEST(DecideHealth, TheEventOfARecoverySaysHowLongItTookToNotice) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.pass(1s);
+  job.silent = {job.worker_on("w2")};
+  job.pass(3s);
+  job.freeze();
+  job.complete_change();
+  const auto found = events(job.all(), "generation");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NEAR(found[0].at("seconds").at("detect").as_number(), 3.0, 0.2);
+  EXPECT_NEAR(found[0].at("pause_seconds").as_number(), 3.0, 0.2);
+}
+
 }  // namespace
 }  // namespace dtrain::elastic
