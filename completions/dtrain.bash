@@ -1,4 +1,4 @@
-# Made by `dtrain help --generate`: see CONTRIBUTING.md.
+# Made by `dtrain completion bash`.
 # shellcheck shell=bash
 _dtrain_files() {  # only names: -o filenames would hold for other words too
   local IFS=$'\n'
@@ -7,7 +7,7 @@ _dtrain_files() {  # only names: -o filenames would hold for other words too
 }
 
 _dtrain() {
-  local line=${COMP_LINE:0:COMP_POINT} words=() current previous path='' job='' i choices='' kind=''
+  local line=${COMP_LINE:0:COMP_POINT} words=() current previous path='' i choices='' kind=''
   read -ra words <<<"$line"
   if [[ $line == *[[:space:]] ]]; then words+=(''); fi
   current=${words[-1]} previous=${words[-2]:-}
@@ -63,8 +63,8 @@ _dtrain() {
       'bench elastic') path='bench elastic' ;;
       'bench allreduce') path='bench allreduce' ;;
       ' agent') path='agent' ;;
+      ' completion') path='completion' ;;
       ' help') path='help' ;;
-      *' --job-dir') job=${words[i + 1]} ;;
     esac
   done
   case "$path $previous" in
@@ -74,12 +74,14 @@ _dtrain() {
       'train --width') kind='none' ;;
       'train --label-smoothing') kind='none' ;;
       'train --data-train') kind='files' ;;
+      'train --data-train-idx') kind='files' ;;
       'train --data-val') kind='files' ;;
       'train --data-nthreads') kind='none' ;;
       'train --prefetch') kind='none' ;;
       'train --max-bad-records') kind='none' ;;
       'train --cache-dir') kind='files' ;;
       'train --cache-size') kind='none' ;;
+      'train --data-val-idx') kind='files' ;;
       'train --image-shape') kind='none' ;;
       'train --resize') kind='none' ;;
       'train --num-classes') kind='none' ;;
@@ -89,6 +91,7 @@ _dtrain() {
       'train --shuffle-block') kind='none' ;;
       'train --test-views') choices='1 2 6' ;;
       'train --pad-size') kind='none' ;;
+      'train --fill-value') kind='none' ;;
       'train --reflect-pad') choices='0 1' ;;
       'train --random-crop') choices='0 1' ;;
       'train --random-mirror') choices='0 1' ;;
@@ -127,12 +130,13 @@ _dtrain() {
       'train --muon-coefficients') kind='none' ;;
       'train --muon-rest-mom') kind='none' ;;
       'train --model-prefix') kind='checkpoints' ;;
-      'train --load-epoch') kind='none' ;;
+      'train --load-epoch') kind='epochs' ;;
       'train --keep-checkpoints') kind='none' ;;
       'train --checkpoint-every') kind='none' ;;
       'train --checkpoint-format') choices='safetensors mxnet' ;;
       'train --disp-batches') kind='none' ;;
       'train --top-k') kind='none' ;;
+      'train --loss') kind='none' ;;
       'train --tensorboard') kind='files' ;;
       'train --monitor') kind='none' ;;
       'train --benchmark') choices='0 1' ;;
@@ -295,7 +299,7 @@ _dtrain() {
       'doctor security --cluster') kind='none' ;;
       'doctor security --color') choices='auto always never' ;;
       'doctor security --config') kind='files' ;;
-      'eval --load-epoch') kind='none' ;;
+      'eval --load-epoch') kind='epochs' ;;
       'eval --data-val') kind='files' ;;
       'eval --data-nthreads') kind='none' ;;
       'eval --prefetch') kind='none' ;;
@@ -315,10 +319,10 @@ _dtrain() {
       'eval --dtype') choices='float32 bfloat16 float16 auto' ;;
       'eval --color') choices='auto always never' ;;
       'eval --config') kind='files' ;;
-      'inspect --load-epoch') kind='none' ;;
+      'inspect --load-epoch') kind='epochs' ;;
       'inspect --color') choices='auto always never' ;;
       'inspect --config') kind='files' ;;
-      'export --load-epoch') kind='none' ;;
+      'export --load-epoch') kind='epochs' ;;
       'export --to') choices='safetensors onnx mxnet' ;;
       'export --out') kind='files' ;;
       'export --color') choices='auto always never' ;;
@@ -378,6 +382,7 @@ _dtrain() {
       'data show --rgb-mean') kind='none' ;;
       'data show --rgb-std') kind='none' ;;
       'data show --pad-size') kind='none' ;;
+      'data show --fill-value') kind='none' ;;
       'data show --reflect-pad') choices='0 1' ;;
       'data show --random-crop') choices='0 1' ;;
       'data show --random-mirror') choices='0 1' ;;
@@ -415,6 +420,7 @@ _dtrain() {
       'data bench --rgb-mean') kind='none' ;;
       'data bench --rgb-std') kind='none' ;;
       'data bench --pad-size') kind='none' ;;
+      'data bench --fill-value') kind='none' ;;
       'data bench --reflect-pad') choices='0 1' ;;
       'data bench --random-crop') choices='0 1' ;;
       'data bench --random-mirror') choices='0 1' ;;
@@ -600,6 +606,7 @@ _dtrain() {
       'bench train --rgb-mean') kind='none' ;;
       'bench train --rgb-std') kind='none' ;;
       'bench train --pad-size') kind='none' ;;
+      'bench train --fill-value') kind='none' ;;
       'bench train --reflect-pad') choices='0 1' ;;
       'bench train --random-crop') choices='0 1' ;;
       'bench train --random-mirror') choices='0 1' ;;
@@ -655,14 +662,16 @@ _dtrain() {
       'agent --submitted') kind='files' ;;
       'agent --color') choices='auto always never' ;;
       'agent --config') kind='files' ;;
+      'completion --color') choices='auto always never' ;;
+      'completion --config') kind='files' ;;
       'help --color') choices='auto always never' ;;
       'help --config') kind='files' ;;
       *) kind='' ;;
   esac
   if [[ -z $choices$kind ]]; then
     case $path in
-      '') choices='train launch hosts events plot stop run sync tail-logs doctor eval inspect export data cluster bench agent help' ;;
-      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --test-views --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      '') choices='train launch hosts events plot stop run sync tail-logs doctor eval inspect export data cluster bench agent completion help' ;;
+      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -681,15 +690,15 @@ _dtrain() {
       'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'export') choices='--load-epoch --to --out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'data') choices='prepare pack import ls verify show cp unpack bench' ;;
-      'data prepare') choices='--out --from --force --encoding --seed --resize --quality --shards --threads --coco-labels --train-count --val-count --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'data prepare') choices='--out --from --force --encoding --raw --seed --resize --quality --shards --threads --coco-labels --train-count --val-count --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='cifar10 fashion-mnist mnist shapes imagenet coco'; fi ;;
       'data pack') choices='--root --coco-labels --out --force --shards --shuffle --seed --train-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data import') choices='--format --out --force --shards --shuffle --seed --train-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data ls') choices='--sample --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data verify') choices='--limit --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'data show') choices='--out --count --first --columns --zoom --epoch --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data show') choices='--out --count --first --columns --zoom --epoch --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data cp') choices='-r --recursive --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh list logs env watch down health prepare-s3 cost template' ;;
       'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -707,11 +716,12 @@ _dtrain() {
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench') choices='train elastic allreduce' ;;
-      'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'bench train') choices='--network --num-layers --width --batch-norm --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
+      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot stop run sync tail-logs doctor eval inspect export data cluster bench agent completion exit-codes environment configuration remote-files launchers mxnet'; fi ;;
     esac
   fi
   if [[ -n $kind ]]; then
@@ -719,7 +729,7 @@ _dtrain() {
       none) COMPREPLY=(); return ;;
       files) _dtrain_files "$current"; return ;;
     esac
-    choices=$("${words[0]}" help --complete "$kind" --word "$current" --complete-job "$job" 2>/dev/null)
+    choices=$("${words[0]}" help --complete "$kind" --word "$current" --complete-line "$line" 2>/dev/null)
   fi
   mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")
   if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then  # bash keeps what stands before the colon itself

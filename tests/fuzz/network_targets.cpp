@@ -162,8 +162,8 @@ std::vector<Target> cluster_targets(const Path& folder) {
        {"0, NVIDIA A10G, 580.95.05, 31, 23028, 0\n"},
        [](const std::string& input) { (void)cluster::gpus_in(input); }},
       {"node-failure",
-       {"10.0.0.3 bundle 22\nits log\n"},
-       [](const std::string& input) { (void)cluster::parse_failure(input); }},
+       {"proof 10.0.0.3 bundle 22\nits log\n"},
+       [](const std::string& input) { (void)cluster::parse_failure(input, "proof"); }},
       {"registry-file",
        {R"({"schema": "dtrain.registry/1", "cluster": "demo", "address": "10.0.0.1", "port": 7172, "token": "00"})"},
        [folder](const std::string& input) {
