@@ -54,6 +54,15 @@ void note_cut_off(DecisionContext& context, bool cut_off) {
               "check their machines and the network between them", Say::Kind::warning);
 }
 
+// A coordinator that is cut off loses its agents one after the other, and holds half of them for a moment. The
+// tie-breaker is held for ever, so during a change it is taken only for agents that have answered since the change was
+// begun.
+bool half_answers(const State& state, const VoterHosts& voters) {
+  if (!state.change || state.change->committed) return true;
+  const auto knows = [&](const Host& host) { return host.knows >= state.change->number; };
+  return quorum_where(state, voters, knows) != Quorum::none;
+}
+
 }  // namespace
 
 std::string why_no_quorum(const State& state) {
@@ -64,7 +73,9 @@ bool has_quorum(DecisionContext& context) {
   bool enough = true;
   for (VoterHosts& voters : context.state.voter_sets) {
     const Quorum quorum = quorum_where(context.state, voters, [](const Host&) { return true; });
-    if (quorum == Quorum::half && !voters.has_tiebreaker) request_tiebreaker(context, voters);
+    if (quorum == Quorum::half && !voters.has_tiebreaker && half_answers(context.state, voters)) {
+      request_tiebreaker(context, voters);
+    }
     enough &= suffices(voters, quorum);
   }
   note_cut_off(context, !enough);
