@@ -23,7 +23,7 @@ std::vector<Target> answer_targets();  // what servers answer
 std::vector<Target> image_targets();
 std::vector<Target> record_targets(const Path& folder);
 std::vector<Target> archive_targets(const Path& folder);
-std::vector<Target> data_targets(const Path& folder);  // all of the above
+std::vector<Target> data_targets(const Path& folder);     // all of the above
 std::vector<Target> network_targets(const Path& folder);  // what peers, nodes and ssh servers send
 std::vector<Target> checkpoint_targets(const Path& folder);
 std::vector<Target> spec_targets();

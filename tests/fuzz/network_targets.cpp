@@ -4,6 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/checkup.hpp>
 #include <dtrain/cluster/compat_files.hpp>
@@ -186,7 +190,9 @@ std::vector<Target> ssh_targets(const Path& folder) {
         "Match all\n UserKnownHostsFile ~/a ${HOME}/b\n StrictHostKeyChecking yes\n HostKeyAlias %%\n"},
        [folder](const std::string& input) {
          // Names in Include lead out of the folder, where what stands there is no part of the input.
-         if (input.find("nclude") != input.npos || input.find("NCLUDE") != input.npos) return;
+         std::string lower = input;
+         std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+         if (lower.find("include") != lower.npos) return;
          write_quickly(folder / "ssh_config", input);
          (void)net::ssh::read_config({folder / "ssh_config"}, {.host = "gpu1"});
        }},

@@ -20,7 +20,7 @@ HOME = {
 }
 # Standard C++ headers have no dot and no slash; these come with the system.
 SYSTEM = re.compile(r"^(dtrain/.*|[a-z_]+|(sys|net|netinet|arpa|linux)/[a-z_0-9]+\.h|(unistd|ifaddrs|time|fcntl|poll|signal|termios|dirent|"
-                    r"errno|pthread|sched|pwd|regex|netdb|dlfcn|link|elf|getopt|glob|fnmatch|spawn|utime|cpuid|immintrin|"
+                    r"errno|pthread|sched|pwd|grp|regex|netdb|dlfcn|link|elf|getopt|glob|fnmatch|spawn|utime|cpuid|immintrin|"
                     r"x86intrin|malloc|execinfo|limits|float|stddef|stdint|stdio|stdlib|string|cxxabi)\.h)$")
 
 CLEAN = {
