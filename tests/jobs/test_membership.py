@@ -95,8 +95,8 @@ def test_hosts_of_a_fixed_job_stay(world: World):
 
 
 def test_coordinator_that_does_not_answer(world: World):
-    """`hosts add` at a coordinator that stands still says that it does not answer."""
-    job = world.job().start().wait_running()
+    """`hosts add` at a coordinator that stands still, and that no other one replaces, says that it does not answer."""
+    job = world.job(elastic=False).start().wait_running()
     send_signal(job.process.pid, signal.SIGSTOP)
     answer = job.hosts_command("add", "w3", check=False)
     send_signal(job.process.pid, signal.SIGCONT)
