@@ -152,7 +152,15 @@ std::vector<Target> job_targets() {
 std::vector<Target> cluster_targets(const Path& folder) {
   return {
       {"node-facts",
-       {to_json(cluster::NodeFacts{.identity = {}, .name = "w0003", .gpus = 8}).dump()},
+       {to_json(cluster::NodeFacts{.identity = {.account = "123456789012",
+                                                .region = "eu-west-1",
+                                                .instance_id = "i-0123456789abcdef0",
+                                                .address = "10.0.0.3",
+                                                .zone = "eu-west-1a",
+                                                .type = "g5.xlarge"},
+                                   .name = "w0003",
+                                   .gpus = 8})
+            .dump()},
        json_reader(cluster::node_facts_from_json)},
       {"cluster-facts",
        {to_json(cluster::ClusterFacts{

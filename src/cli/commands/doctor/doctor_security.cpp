@@ -44,8 +44,7 @@ std::unique_ptr<Command> make_doctor_security() {
       "doctor security",
       "show who can connect to a job's processes on this machine and who can read its files, and how to close gaps",
       act);
-  command->examples = {"dtrain doctor security --job-dir /efs/job",
-                       "dtrain run -H /efs/job/host_worker -- dtrain doctor security --job-dir /efs/job"};
+  command->examples = {"dtrain doctor security --job-dir /efs/job", "dtrain doctor security --job-dir /efs/job --json"};
   command->see_also = {"doctor", "hosts list", "launch"};
   return command;
 }

@@ -112,6 +112,23 @@ TEST(Quorum, AChangeUnderWayTakesTheTieBreakerWhenOnlyHalfIsLeft) {
   EXPECT_TRUE(job.state().current->stepped);
 }
 
+// A coordinator that is cut off loses its agents one after the other, and has half of them for a moment.
+TEST(Quorum, AChangeUnderWayTakesTheTieBreakerOnlyForAgentsThatHaveAnsweredSince) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3", "w4"});
+  job.silent = {job.worker_on("w1"), job.worker_on("w2")};
+  job.deaf = {"w1", "w2", "w3", "w4"};
+  job.pass(3100ms);
+  job.freeze();
+  ASSERT_TRUE(job.state().change);
+  const Generation number = job.state().change->number;
+  job.take_all();
+  for (const char* host : {"w1", "w2"}) job.feed(HostDown{host, "nothing was heard of its agent for 3.0 s"});
+  EXPECT_TRUE(of_kind<AcquireTiebreaker>(job.all()).empty());
+  for (const char* host : {"w3", "w4"}) job.feed(HostKnows{host, number});
+  EXPECT_EQ(of_kind<AcquireTiebreaker>(job.all()).size(), 1u);
+}
+
 TEST(Quorum, TheTieBreakerNamesTheLostHosts) {
   Job job(lasting_policy());
   lose_two_while_the_change_is_prepared(job);
