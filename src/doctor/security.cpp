@@ -53,7 +53,7 @@ ProcessSockets sockets_of(pid_t process) {
   return sockets;
 }
 
-// Of the network that the process sees.
+// The TCP sockets of the network namespace of the process.
 std::vector<TcpSocket> tcp_sockets_at(pid_t process) {
   std::vector<TcpSocket> sockets;
   for (const char* table : {"tcp", "tcp6"}) {

@@ -47,7 +47,7 @@ std::string why_implausible(const Identity& identity) {
                                                               {"zone", &identity.zone},
                                                               {"type", &identity.type}};
   for (const auto& [name, word] : words) {
-    if (word->empty() || !is_plain_word(*word)) return fmt::format("its {} is none", name);
+    if (word->empty() || !is_plain_word(*word)) return fmt::format("its {} is not valid", name);
   }
   return {};
 }

@@ -39,10 +39,10 @@ NodeFacts node_facts_from_json(const Json& json) {
                   .name = json.at("name").as_string(),
                   .launch_template = json.at("launch_template").as_string()};
   std::string wrong = why_implausible(facts.identity);
-  if (facts.name.empty() || !is_plain_word(facts.name)) wrong = "its name is none";
-  if (!is_plain_word(facts.launch_template)) wrong = "its launch template is none";
+  if (facts.name.empty() || !is_plain_word(facts.name)) wrong = "its name is not valid";
+  if (!is_plain_word(facts.launch_template)) wrong = "its launch template is not valid";
   const std::int64_t gpus = json.at("gpus").as_integer();
-  if (gpus < 0 || gpus > kMostGpus) wrong = "its number of GPUs is none";
+  if (gpus < 0 || gpus > kMostGpus) wrong = "its number of GPUs is not valid";
   if (!wrong.empty()) throw DataError("a node that registers says what no node can: " + wrong);
   facts.gpus = static_cast<int>(gpus);
   return facts;

@@ -36,7 +36,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
 
   pid_t id() const { return process_; }
   void send(std::string message);
-  // Of its output, with what is in the pipe now.
+  // The last lines of its output, with what is in the pipe now.
   std::vector<std::string> last_lines();
   // SIGTERM to its process group; the worker may ignore it.
   void ask_to_end();

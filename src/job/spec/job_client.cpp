@@ -115,8 +115,8 @@ Json ask(const JobFolder& folder, const CoordinatorFile& file, const Json& reque
   if (!error) return answer;
   try {
     throw_error(*error);
-  } catch (const RemoteError& told) {
-    throw NoQuorum(told.what(), told.hint());
+  } catch (const RemoteError& refused) {
+    throw NoQuorum(refused.what(), refused.hint());
   }
 }
 

@@ -21,7 +21,7 @@ struct JobFolder {
   Path events() const { return path / "events.jsonl"; }
   Path steps() const { return path / "steps.jsonl"; }
   Path logs() const { return path / "logs"; }
-  // Of coordinators without a terminal: of a detached job, and those that took over.
+  // The log of a coordinator without a terminal: of a detached job, or one that took over.
   Path coordinator_log() const { return logs() / "coordinator.log"; }
   Path ledger() const { return path / "ledger"; }
   Path latest() const { return path / "latest_checkpoint"; }  // path of the manifest of this run's newest checkpoint

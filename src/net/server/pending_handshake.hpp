@@ -21,7 +21,7 @@ class PendingHandshake : public std::enable_shared_from_this<PendingHandshake> {
   PendingHandshake(Loop::State& loop, FileDescriptor socket, const StreamKey& key);
   ~PendingHandshake();
   // `done` comes once, within the deadline; before it, `spoke` once when the peer's first message is one of a peer with
-  // the secret, which may still be a repetition of what somebody else sent.
+  // the secret, which may still be a repetition of what another peer sent.
   void start(std::chrono::milliseconds deadline, std::function<void()> spoke, Done done);
   void give_up();
 
