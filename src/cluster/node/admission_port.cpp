@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 // Users of nodes can read the admission secret, so even those who know it get few places and little time.
-constexpr net::ConnectionQuota::Limits kPlaces{.most = 64, .most_of_address = 4, .grace = 2s};
+constexpr net::ConnectionQuota::Limits kQuota{.most = 64, .most_of_address = 4, .grace = 2s};
 constexpr auto kTimeToAsk = 10s;
 constexpr std::uint16_t kFirstUnprivileged = 1024;
 
@@ -20,7 +20,7 @@ constexpr std::uint16_t kFirstUnprivileged = 1024;
 AdmissionPort::AdmissionPort(net::Loop& loop, const std::string& bind_address, const std::string& secret, Answer answer)
     : loop_(loop),
       answer_(std::move(answer)),
-      quota_(kPlaces),
+      quota_(kQuota),
       listener_(loop, bind_address, secret, [this](const std::shared_ptr<net::Channel>& channel) { meet(channel); },
                 {.port = kAdmissionPort, .purpose = kAdmissionPurpose}) {}
 

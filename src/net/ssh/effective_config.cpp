@@ -12,7 +12,7 @@
 namespace dtrain::net::ssh {
 namespace {
 
-constexpr int kRefused = 255;  // ssh's own failures
+constexpr int kExitRefused = 255;  // ssh's own failures
 
 std::vector<Path> existing(const std::vector<Path>& files) {
   std::vector<Path> found;
@@ -55,7 +55,7 @@ class Client {
                        "look at its `Match exec` commands");
     }
     if (answer->code == 0) return answer->output;
-    if (answer->code != kRefused) return std::nullopt;
+    if (answer->code != kExitRefused) return std::nullopt;
     throw UsageError(fmt::format("ssh configuration of {}: {}", to_string(target_), trim(answer->errors)),
                      fmt::format("try: ssh -G {}", target_.host));
   }

@@ -15,8 +15,8 @@ Style style_of(doctor::Level level) {
 }
 
 // Advice of libraries names settings.
-doctor::Finding with_flags(doctor::Finding finding) {
-  finding.fix = cli::with_flags(finding.fix);
+doctor::Finding shown(doctor::Finding finding) {
+  finding.fix = with_flags(finding.fix);
   return finding;
 }
 
@@ -32,12 +32,12 @@ void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
 
 void answer_findings(const std::string& heading, const std::vector<doctor::Finding>& findings, Reporter& reporter) {
   reporter.answer(reporter.paint_answer(Style::heading, heading));
-  for (const doctor::Finding& finding : findings) answer_finding(with_flags(finding), reporter);
+  for (const doctor::Finding& finding : findings) answer_finding(shown(finding), reporter);
 }
 
 Json json_of(const std::vector<doctor::Finding>& findings) {
   Json rows = Json::array();
-  for (const doctor::Finding& finding : findings) rows.push_back(doctor::to_json(with_flags(finding)));
+  for (const doctor::Finding& finding : findings) rows.push_back(doctor::to_json(shown(finding)));
   return rows;
 }
 
