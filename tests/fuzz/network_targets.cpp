@@ -135,8 +135,10 @@ std::vector<Target> job_targets() {
             .dump()},
        json_reader(elastic::welcome_from_json)},
       {"election",
-       {to_json(elastic::ElectionResult{
-                    .term = 3, .voter_sets = {{.generation = 1, .voters = {}, .members = {}}}, .tiebreakers = {2}})
+       {to_json(elastic::ElectionResult{.term = 3,
+                                        .voter_sets = {{.generation = 1, .voters = {}, .members = {}}},
+                                        .tiebreakers = {2},
+                                        .granted_by = {"a"}})
             .dump()},
        json_reader(elastic::election_result_from_json)},
       {"admission-check",

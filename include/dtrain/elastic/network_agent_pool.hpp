@@ -42,6 +42,12 @@ struct NetworkAgentPoolOptions {
   std::function<void(const std::string& host, int slot, std::string_view line)> on_output{};
 };
 
+// Times of collect_agents().
+struct CollectTimes {
+  std::chrono::milliseconds wait;   // for all voters
+  std::chrono::milliseconds quiet;  // since the last agent that came
+};
+
 // Threads: all calls are made on the loop's thread, where events come too; no call may be made from within a call.
 // Destruction closes all connections, which ends agents that do not outlive their coordinator.
 class NetworkAgentPool final : public AgentPool {
@@ -55,10 +61,12 @@ class NetworkAgentPool final : public AgentPool {
   std::string address() const;
   std::uint16_t port() const;
 
-  // Collects the agents of these voter sets, and any other agent of this job that comes meanwhile; the first call of a
-  // coordinator that takes over. It ends when all are there or after `wait` (three times `wait` while fewer than half
-  // are there). The collected hosts are up then, with all their workers, and events begin after `done`.
-  void collect_agents(const std::vector<VoterSet>& voters, std::chrono::milliseconds wait,
+  // Collects the agents of the election's voter sets, and any other agent of this job that comes meanwhile; the first
+  // call of a coordinator that takes over. It ends when all are there. It ends earlier when all that granted their vote
+  // and at least half are there, and no other has come for `quiet`; and in any case after `wait` (three times `wait`
+  // while fewer than half are there). The collected hosts are up then, with all their workers, and events begin after
+  // `done`.
+  void collect_agents(const ElectionResult& election, CollectTimes times,
                       std::function<void(std::vector<HostReport>)> done);
 
   // A second start of a host drops the agent that it still has. Every start ends in HostUp or HostDown, and every

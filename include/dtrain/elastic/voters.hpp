@@ -2,6 +2,7 @@
 // its members. src/docs/takeover.md explains the rules; elect() and decide() keep them.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -58,6 +59,7 @@ struct ElectionResult {
   Term term = 0;
   std::vector<VoterSet> voter_sets;  // oldest first: the committed one, then those that may have been committed since
   std::vector<Generation> tiebreakers;  // generations for which the winner holds the tie-breaker
+  std::vector<std::string> granted_by;  // hosts whose agents granted their vote, so they are alive
 };
 
 // A worker, as its agent reports it to the next coordinator: the last Hello, Ready and Progress of the worker, oldest
@@ -65,6 +67,7 @@ struct ElectionResult {
 struct WorkerReport {
   WorkerId worker = 0;
   int slot = 0;
+  std::chrono::milliseconds silence{};  // since the worker's last message
   std::vector<FromWorker> said;
 };
 struct HostReport {

@@ -74,7 +74,7 @@ class Agent {
                   watch_for_the_clouds_notice();
                 },
             .on_frame = [this](const AgentFrame& frame) { obey(frame); },
-            .report = [this] { return memory_.reports(); },
+            .report = [this] { return memory_.reports(std::chrono::steady_clock::now()); },
             .on_end_known = [this](WorkerId worker) { memory_.forget(worker); },
             .on_over =
                 [this](const std::string& reason) {
@@ -191,7 +191,7 @@ class Agent {
       return;
     }
     workers_[id] = worker;
-    memory_.started(id, slot);
+    memory_.started(id, slot, std::chrono::steady_clock::now());
   }
 
   WorkerProcess::Events events_of(WorkerId id) {
@@ -216,7 +216,8 @@ class Agent {
   }
 
   void pass_on(WorkerId id, const std::string& message) {
-    if (message.size() <= kLongestMessage) return pass_on(id, message, memory_.said(id, message));
+    if (message.size() <= kLongestMessage)
+      return pass_on(id, message, memory_.said(id, message, std::chrono::steady_clock::now()));
     if (const auto found = workers_.find(id); found != workers_.end()) found->second->kill(false);
   }
 

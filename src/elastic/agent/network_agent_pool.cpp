@@ -199,16 +199,26 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
 
   // Collecting agents, for a coordinator that takes over.
 
-  void collect_agents(const std::vector<VoterSet>& voters, std::chrono::milliseconds wait, AgentCollector::Done done) {
+  void collect_agents(const ElectionResult& election, CollectTimes times, AgentCollector::Done done) {
     std::set<std::string> awaited;
-    for (const VoterSet& voter_set : voters) {
+    for (const VoterSet& voter_set : election.voter_sets) {
       for (const Voter& agent : voter_set.voters) {
         hosts[agent.host] = {.tree = agent.tree, .agent = nullptr};
         awaited.insert(agent.host);
       }
     }
-    collector.emplace(std::move(awaited), std::move(done));
-    check_collector(wait, 3);
+    collector.emplace(std::move(awaited), election.granted_by, std::move(done));
+    collect_times = times;
+    check_collector(times.wait, 3);
+  }
+
+  // Ends the collection unless another agent has come since.
+  void check_quiet(int taken) {
+    loop.after(collect_times.quiet, [weak = weak_from_this(), taken] {
+      const auto self = weak.lock();
+      if (!self || !self->collector || self->collector->taken() != taken) return;
+      if (self->collector->has_half() && self->collector->has_all_alive()) self->end_collecting();
+    });
   }
 
   void check_collector(std::chrono::milliseconds wait, int rounds) {
@@ -228,7 +238,8 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     }
     agent->send(welcome_frame(options, std::move(keep)));
     collector->take(std::move(report));
-    if (collector->is_complete()) end_collecting();
+    if (collector->is_complete()) return end_collecting();
+    check_quiet(collector->taken());
   }
 
   // Hosts whose agents did not come count as never started.
@@ -355,6 +366,7 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
   std::function<void(AgentPoolEvent)> on_event;
   std::optional<net::Listener> listener;
   Contacts contacts;
+  CollectTimes collect_times{};
   std::optional<AgentCollector> collector;
   std::map<net::Channel*, PendingConnection> connections;
   std::map<std::string, Host> hosts;
@@ -392,9 +404,9 @@ std::size_t NetworkAgentPool::answered_since(const std::vector<std::string>& nam
                                              std::chrono::steady_clock::time_point since) const {
   return impl_->contacts.answered_since(names, since);
 }
-void NetworkAgentPool::collect_agents(const std::vector<VoterSet>& voters, std::chrono::milliseconds wait,
+void NetworkAgentPool::collect_agents(const ElectionResult& election, CollectTimes times,
                                       std::function<void(std::vector<HostReport>)> done) {
-  impl_->collect_agents(voters, wait, std::move(done));
+  impl_->collect_agents(election, times, std::move(done));
 }
 
 }  // namespace dtrain::elastic

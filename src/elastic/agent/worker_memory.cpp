@@ -20,9 +20,10 @@ WorkerMemory::Kind kind_of(const FromWorker& message) {
 
 }  // namespace
 
-WorkerMemory::Kind WorkerMemory::said(WorkerId worker, const std::string& text) {
+WorkerMemory::Kind WorkerMemory::said(WorkerId worker, const std::string& text, Time now) {
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return Kind::other;
+  found->second.heard = now;
   try {
     const FromWorker message = parse(text);
     if (const auto* hello = std::get_if<Hello>(&message)) found->second.hello = *hello;
@@ -44,10 +45,12 @@ std::string with_last_lines(const std::string& message, const std::vector<std::s
   return to_json(whole).dump();
 }
 
-std::vector<WorkerReport> WorkerMemory::reports() const {
+std::vector<WorkerReport> WorkerMemory::reports(Time now) const {
   std::vector<WorkerReport> reports;
   for (const auto& [id, worker] : workers_) {
-    WorkerReport& report = reports.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .said = {}});
+    const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - worker.heard);
+    WorkerReport& report =
+        reports.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .silence = silence, .said = {}});
     if (worker.hello) report.said.emplace_back(*worker.hello);
     if (worker.ready) report.said.emplace_back(*worker.ready);
     if (worker.progress) report.said.emplace_back(*worker.progress);

@@ -1,4 +1,7 @@
 // The state of a coordinator that takes over, recovered from the reports of the agents.
+//
+// The agents say for how long each worker has been silent, so a worker that hung before the takeover is evicted without
+// a second wait. It gets kAnswerTime all the same: its agent may have been held up with messages of it unread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +11,8 @@
 
 namespace dtrain::elastic {
 namespace {
+
+constexpr Duration kAnswerTime{500};
 
 struct StateRecovery {
   DecisionContext& context;
@@ -34,7 +39,7 @@ struct StateRecovery {
     worker.id = report.worker;
     worker.host = host.line.name;
     worker.slot = report.slot;
-    worker.heard = context.now;
+    worker.heard = context.now - report.silence;
     context.enter_phase(worker, WorkerPhase::starting);
     for (const FromWorker& message : report.said)
       std::visit([&](const auto& kind) { remember(worker, kind); }, message);
@@ -125,6 +130,7 @@ struct StateRecovery {
 
 Decision recover_state(const Policy& policy, const Origin& origin, const TakeoverState& takeover, Time now) {
   Decision decision{initial_state(policy, origin, now), {}};
+  decision.state.heard_floor = now - std::max(policy.heartbeat_timeout - kAnswerTime, Duration{0});
   DecisionContext context{decision.state, decision.actions, now};
   const StateRecovery recovery{context, takeover};
   for (const HostReport& report : takeover.hosts) recovery.take_host(report);

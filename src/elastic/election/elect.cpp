@@ -232,7 +232,10 @@ struct ElectionContext {
   // Delay before this agent starts a ballot: each voter waits a little longer than the one before it; nullopt: no
   // voter.
   std::optional<Duration> own_delay() const {
-    const std::vector<Voter> all = all_voters(state.voters);
+    std::vector<Voter> all = all_voters(state.voters);
+    std::ranges::stable_partition(all, [&](const Voter& agent) {
+      return !state.leader || agent.address.address != state.leader->address.address;
+    });
     const auto self = std::ranges::find_if(all, [&](const Voter& agent) { return agent.is(state.self); });
     if (self == all.end()) return std::nullopt;
     return state.times.stagger * std::min(self - all.begin(), kLastStagger);
@@ -253,9 +256,10 @@ struct ElectionContext {
     if (!state.awaited_tiebreakers.empty()) return;
     const Tally tally = count_votes(ballot.votes);
     const bool over = late || ballot.votes.size() > ballot.asked.size();
-    // A tie-breaker is held for ever, so it is requested only when a majority is impossible. Once it is held, half of
+    // A tie-breaker is held for ever, so it is requested only when no majority is in sight. Once it is held, half of
     // the votes is enough, and the agents that are lost are not waited for a second time.
-    const bool decided = ballot.pre_vote ? tally.needed_tiebreakers.empty() : holds_all(tally.needed_tiebreakers);
+    const bool decided = ballot.pre_vote ? tally.needed_tiebreakers.empty() || now - ballot.since >= state.times.half
+                                         : holds_all(tally.needed_tiebreakers);
     if (tally.enough && (decided || over)) return ballot.pre_vote ? pre_vote_won(tally) : elected(tally);
     if (over) give_up_ballot();
   }
@@ -290,13 +294,21 @@ struct ElectionContext {
     request_votes(term, false);
   }
 
+  std::vector<std::string> granting_hosts() const {
+    std::vector<std::string> hosts;
+    for (const Vote& vote : state.ballot->votes) {
+      if (vote.granted) hosts.push_back(vote.voter.host);
+    }
+    return hosts;
+  }
+
   void elected(const Tally& tally) {
     if (!holds_all(tally.needed_tiebreakers)) return give_up_ballot();
     const Term term = state.ballot->term;
     add(Note{fmt::format("{} of {} agents voted for a new coordinator, of term {}: it is started here",
                          std::ranges::count_if(state.ballot->votes, &Vote::granted), state.ballot->asked.size() + 1,
                          term)});
-    add(StartCoordinator{{term, needed_voter_sets(state.ballot->votes), state.tiebreakers}});
+    add(StartCoordinator{{term, needed_voter_sets(state.ballot->votes), state.tiebreakers, granting_hosts()}});
     state.ballot.reset();
     state.starting = now;
   }

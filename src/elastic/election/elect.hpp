@@ -5,7 +5,8 @@
 // - An agent hears its coordinator a few times a second. When the coordinator is silent for so long that it counts as
 //   lost, the agent looks for a coordinator at the old address, in the job folder, and at the other voters.
 // - A voter that finds none starts a ballot: first a pre-vote, in which the others only say whether they would vote for
-//   it (so that an agent that alone is cut off disturbs none), then the vote. Voters of lower rank start earlier.
+//   it (so that an agent that alone is cut off disturbs none), then the vote. Voters of lower rank start earlier; those
+//   on the machine of the lost coordinator, which may be lost with it, start last.
 // - An agent grants no vote while it hears a coordinator, and one vote in a term. After a vote it refuses all older
 //   coordinators.
 // - The winner needs more than half of every voter set that may be the current one: of the last committed generation,
@@ -30,6 +31,7 @@ struct ElectionTimes {
   Duration silence{3'000};     // silence after which a coordinator counts as lost
   Duration stagger{300};       // between the first ballots of one voter and the next
   Duration answer{1'000};      // time for the answers to a ballot
+  Duration half{500};          // time for a majority of a pre-vote, after which exactly half takes the tie-breaker
   Duration retry{500};         // between attempts of any kind
   Duration glance{2'000};      // between looks into the job folder while a coordinator is heard
   Duration start{5'000};       // from a vote to the first sign of life of the new coordinator

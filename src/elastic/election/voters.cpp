@@ -101,20 +101,25 @@ Leader leader_from_json(const Json& json) {
 }
 
 Json to_json(const ElectionResult& election) {
-  Json voter_sets = Json::array(), tiebreakers = Json::array();
+  Json voter_sets = Json::array(), tiebreakers = Json::array(), granted_by = Json::array();
   for (const VoterSet& voter_set : election.voter_sets) voter_sets.push_back(to_json(voter_set));
   for (const Generation generation : election.tiebreakers) tiebreakers.push_back(generation);
-  return Json::object(
-      {{"term", election.term}, {"circles", std::move(voter_sets)}, {"claimed", std::move(tiebreakers)}});
+  for (const std::string& host : election.granted_by) granted_by.push_back(host);
+  return Json::object({{"term", election.term},
+                       {"circles", std::move(voter_sets)},
+                       {"claimed", std::move(tiebreakers)},
+                       {"granted_by", std::move(granted_by)}});
 }
 
 ElectionResult election_result_from_json(const Json& json) {
-  ElectionResult election{.term = static_cast<Term>(json.at("term").as_integer()), .voter_sets = {}, .tiebreakers = {}};
+  ElectionResult election{
+      .term = static_cast<Term>(json.at("term").as_integer()), .voter_sets = {}, .tiebreakers = {}, .granted_by = {}};
   for (const Json& voter_set : json.at("circles").as_array())
     election.voter_sets.push_back(voter_set_from_json(voter_set));
   for (const Json& generation : json.at("claimed").as_array()) {
     election.tiebreakers.push_back(static_cast<Generation>(generation.as_integer()));
   }
+  for (const Json& host : json.at("granted_by").as_array()) election.granted_by.push_back(host.as_string());
   return election;
 }
 
@@ -123,7 +128,10 @@ Json to_json(const std::vector<WorkerReport>& workers) {
   for (const WorkerReport& report : workers) {
     Json said = Json::array();
     for (const FromWorker& message : report.said) said.push_back(to_json(message));
-    json.push_back(Json::object({{"worker", report.worker}, {"slot", report.slot}, {"said", std::move(said)}}));
+    json.push_back(Json::object({{"worker", report.worker},
+                                 {"slot", report.slot},
+                                 {"silence_ms", report.silence.count()},
+                                 {"said", std::move(said)}}));
   }
   return json;
 }
@@ -134,6 +142,7 @@ std::vector<WorkerReport> worker_reports_from_json(const Json& json) {
     WorkerReport& worker = workers.emplace_back();
     worker.worker = static_cast<WorkerId>(report.at("worker").as_integer());
     worker.slot = static_cast<int>(report.at("slot").as_integer());
+    worker.silence = std::chrono::milliseconds(report.at("silence_ms").as_integer());
     for (const Json& message : report.at("said").as_array()) worker.said.push_back(from_worker_from_json(message));
   }
   return workers;

@@ -37,8 +37,8 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 50ms;
 constexpr int kEverySignal = std::numeric_limits<int>::max();
 constexpr std::size_t kTokenBytes = 32;
-// Time for the agents to connect to a coordinator that takes over.
-constexpr auto kGatherTime = 2s;
+// Time for the agents to connect to a coordinator that takes over, and time after the last one where some do not come.
+constexpr elastic::CollectTimes kCollectTimes{.wait = 2s, .quiet = 500ms};
 constexpr auto kLookInterval = 2s;
 
 // The agents that elected this coordinator, or that it needs.
@@ -132,7 +132,7 @@ struct JobRun::State {
     std::fflush(stdout);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
     reporter.note(fmt::format("coordinator {} takes over", term));
-    agent_pool.collect_agents(order->election.voter_sets, kGatherTime,
+    agent_pool.collect_agents(order->election, kCollectTimes,
                               [this, &agent_pool](std::vector<elastic::HostReport> hosts) {
                                 if (credentials) credentials->inherit(hosts);
                                 elastic::CoordinatorOptions options = coordinator_options();

@@ -120,7 +120,7 @@ class Job {
   // Another coordinator takes over with the reports of these hosts' agents.
   const std::vector<Action>& take_over(const std::vector<std::string>& names) {
     TakeoverState takeover;
-    takeover.election = {.term = 2, .voter_sets = voter_sets(), .tiebreakers = {}};
+    takeover.election = {.term = 2, .voter_sets = voter_sets(), .tiebreakers = {}, .granted_by = {}};
     for (const std::string& name : names) takeover.hosts.push_back(report_of(name));
     const Origin origin{
         .next_generation = state_.next_generation, .next_worker = state_.reserved_workers, .logged = {}};
@@ -137,7 +137,9 @@ class Job {
       const auto found = state_.workers.find(id);
       if (found == state_.workers.end()) continue;
       const Worker& worker = found->second;
-      WorkerReport& told = report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .said = {}});
+      const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - worker.heard);
+      WorkerReport& told =
+          report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .silence = silence, .said = {}});
       if (worker.phase == WorkerPhase::starting) continue;
       told.said.emplace_back(Hello{worker.pid, worker.data, worker.fingerprint});
       if (worker.phase == WorkerPhase::preparing) continue;

@@ -71,6 +71,24 @@ TEST(Takeover, AgentsLearnWhoHasASayAndSaySo) {
   EXPECT_NE(committed->voters.at(0).address.port, 0);
 }
 
+TEST(Takeover, BeginsWhenThoseThatVotedAreThereAndNoOtherComes) {
+  World world(agent_with_worker(), outliving());
+  start_one(world);
+  VoterSet voter_set = voter_set_of("w1");
+  voter_set.voters.push_back({"w2", "", {}});
+  EXPECT_EQ(world.take_over({voter_set}, 1h, {"w1"}, 200ms).size(), 1u);
+}
+
+TEST(Takeover, WaitsForAnAgentThatVoted) {
+  World world(agent_with_worker(), outliving());
+  start_one(world);
+  VoterSet voter_set = voter_set_of("w1");
+  voter_set.voters.push_back({"w2", "", {}});
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(world.take_over({voter_set}, 1s, {"w1", "w2"}, 10ms).size(), 1u);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 1s);
+}
+
 TEST(Takeover, WhoDoesNotComeIsNotWaitedForForEver) {
   World world(agent_with_worker(), outliving());
   start_one(world);

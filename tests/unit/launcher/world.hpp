@@ -92,12 +92,17 @@ class World {
   }
   // Another coordinator, one term later, which these agents find in the folder; what they report.
   std::vector<elastic::HostReport> take_over(const std::vector<elastic::VoterSet>& voters,
-                                             std::chrono::milliseconds wait = 10s) {
+                                             std::chrono::milliseconds wait = 10s,
+                                             const std::vector<std::string>& granted_by = {},
+                                             std::chrono::milliseconds quiet = 10s) {
     std::promise<std::vector<elastic::HostReport>> reports;
     ++options_.term;
     on_loop([&] {
       make_agent_pool();
-      agent_pool_->collect_agents(voters, wait, [&](auto gathered) { reports.set_value(std::move(gathered)); });
+      const elastic::ElectionResult election{
+          .term = options_.term, .voter_sets = voters, .tiebreakers = {}, .granted_by = granted_by};
+      agent_pool_->collect_agents(election, {.wait = wait, .quiet = quiet},
+                                  [&](auto gathered) { reports.set_value(std::move(gathered)); });
       const elastic::Leader leader{options_.term, {agent_pool_->address(), agent_pool_->port()}};
       write_file_atomic(folder_ / "leader.json", elastic::to_json(leader).dump());
     });

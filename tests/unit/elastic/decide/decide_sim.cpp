@@ -118,7 +118,8 @@ void DecideSim::make_trouble() {
 }
 
 void DecideSim::lose_coordinator() {
-  TakeoverState takeover{.election = {.term = ++term_, .voter_sets = {}, .tiebreakers = {}}, .hosts = {}};
+  TakeoverState takeover{.election = {.term = ++term_, .voter_sets = {}, .tiebreakers = {}, .granted_by = {}},
+                         .hosts = {}};
   for (const auto* voter_set : {&voters_.committed, &voters_.prepared}) {
     if (*voter_set) takeover.election.voter_sets.push_back(**voter_set);
   }
@@ -145,7 +146,9 @@ HostReport DecideSim::report_of(const std::string& host) const {
     const auto mails = from_workers_.find(id);
     const bool ending = mails != from_workers_.end() && !mails->second.empty();
     if (worker.host != host || known_dead_.contains(id) || (!worker.alive && !ending)) continue;
-    WorkerReport& told = report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .said = {}});
+    const std::chrono::milliseconds silence{worker.stopped ? 4'000 : 0};
+    WorkerReport& told =
+        report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .silence = silence, .said = {}});
     if (worker.stage == SimWorker::Stage::starting) continue;
     told.said.emplace_back(Hello{.pid = 1, .data = comm::PeerAddress{"10.0.0.1", 1}, .fingerprint = "same"});
     if (worker.stage >= SimWorker::Stage::waiting) told.said.emplace_back(Ready{worker.position});

@@ -234,6 +234,36 @@ TEST(Inherit, WhoDidNotComeIsReplacedAndTheRestGoOn) {
   EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w2", "w3"}));
 }
 
+// The agents have heard nothing of it for the whole of the election; one more silence would only make the pause longer.
+TEST(Inherit, AWorkerThatHungBeforeTheTakeoverIsEvictedWithoutASecondSilence) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.silent = {job.worker_on("w2")};
+  job.pass(2900ms);
+  job.take_over({"w1", "w2", "w3"});
+  job.want({"w1", "w2", "w3"});
+  job.pass(600ms);
+  job.freeze();
+  ASSERT_TRUE(job.state().change);
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w1", "w3"}));
+}
+
+TEST(Inherit, AWorkerWhoseMessagesWaitInItsAgentIsHeardBeforeItIsJudged) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.silent = {job.worker_on("w2")};
+  job.pass(2900ms);
+  job.take_over({"w1", "w2", "w3"});
+  job.want({"w1", "w2", "w3"});
+  job.silent.clear();
+  job.pass(600ms);
+  job.freeze();
+  ASSERT_TRUE(job.state().change);
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w1", "w2", "w3"}));
+}
+
 TEST(Inherit, WithoutEnoughAgentsItWaits) {
   Job job(lasting_policy());
   job.run_on({"w1", "w2", "w3"});

@@ -5,12 +5,6 @@
 #include <algorithm>
 
 namespace dtrain::elastic {
-namespace {
-
-Leader leader_of(Term term) { return {.term = term, .address = {"10.0.1.1", static_cast<std::uint16_t>(term)}}; }
-
-}  // namespace
-
 ElectionSim::ElectionSim(int count, int coordinator_at) {
   std::vector<int> all;
   for (int number = 1; number <= count; ++number) all.push_back(number);
@@ -83,6 +77,12 @@ std::set<int> ElectionSim::followers(Term term) const {
 bool ElectionSim::reach(int from, int to) const {
   const auto group = [&](int number) { return group_.contains(number) ? group_.at(number) : 0; };
   return !dead_.contains(from) && !dead_.contains(to) && group(from) == group(to);
+}
+
+Leader ElectionSim::leader_of(Term term) const {
+  const int place = coordinators_.at(term).place;
+  const std::string address = place == kElsewhere ? "10.0.1.1" : voter(place).address.address;
+  return {.term = term, .address = {address, static_cast<std::uint16_t>(term)}};
 }
 
 const ElectionSim::Coordinator* ElectionSim::reachable(int from, const Leader& leader) const {

@@ -55,6 +55,7 @@ class ElectionSim {
   };
 
   bool reach(int from, int to) const;
+  Leader leader_of(Term term) const;
   const Coordinator* reachable(int from, const Leader& leader) const;
   void feed(int number, const ElectEvent& event);
   void act(int number, const Dial& dial);
