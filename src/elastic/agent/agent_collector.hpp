@@ -1,55 +1,52 @@
-// Collects the agents that return to a coordinator that takes over, until it begins: when all voters have come, or
-// those that are known to be alive and no other for a while.
+// Collects the agents that return to a coordinator that takes over, until it begins: when all voters have come; when
+// those that voted for it and at least half have come, and no other for a while; after a wait if half of them have;
+// and in any case after three such waits.
 #pragma once
 
-#include <algorithm>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <dtrain/elastic/agent_pool.hpp>
+#include <dtrain/elastic/network_agent_pool.hpp>
+#include <dtrain/net/channel.hpp>
 
 namespace dtrain::elastic {
 
-class AgentCollector {
+// On the loop's thread. After its end, or when it is destroyed, its timers do nothing.
+class AgentCollector : public std::enable_shared_from_this<AgentCollector> {
  public:
   using Done = std::function<void(std::vector<HostReport>)>;
 
-  AgentCollector(std::set<std::string> awaited, std::vector<std::string> alive, Done done)
-      : expected_(awaited.size()), awaited_(std::move(awaited)), alive_(std::move(alive)), done_(std::move(done)) {}
+  // Awaits the voters of `election`. `complete` is called once, when the coordinator shall begin: call end() then.
+  AgentCollector(net::Loop& loop, const ElectionResult& election, CollectTimes times, std::function<void()> complete,
+                 Done done);
+  void start();
 
-  void take(HostReport report) {
-    ++taken_;
-    awaited_.erase(report.host);
-    reports_.push_back(std::move(report));
-  }
+  void take(HostReport report);
   // The agent connects again, so its report is outdated.
-  void drop(const std::string& host) {
-    std::erase_if(reports_, [&](const HostReport& report) { return report.host == host; });
-  }
+  void drop(const std::string& host);
   void keep_for_later(AgentPoolEvent event) { early_.push_back(std::move(event)); }
-  bool is_complete() const { return awaited_.empty(); }
-  // Workers of agents that come later are lost, so the coordinator waits for at least half of the agents.
-  bool has_half() const { return 2 * awaited_.size() <= expected_; }
-  bool has_all_alive() const {
-    return std::ranges::none_of(alive_, [&](const std::string& host) { return awaited_.contains(host); });
-  }
-  int taken() const { return taken_; }
 
   // Lets the coordinator begin, then feeds it the events that came meanwhile.
-  void end(const std::function<void(AgentPoolEvent)>& on_event) {
-    done_(std::move(reports_));
-    for (AgentPoolEvent& event : early_) on_event(std::move(event));
-  }
+  void end(const std::function<void(AgentPoolEvent)>& on_event);
 
  private:
-  const std::size_t expected_;
+  void check(int rounds);
+  void check_quiet();
+  bool has_half() const { return 2 * awaited_.size() <= expected_; }
+  bool has_all_alive() const;
+  void complete();
+
+  net::Loop& loop_;
+  const CollectTimes times_;
   std::set<std::string> awaited_;  // hosts
-  const std::vector<std::string> alive_;
-  int taken_ = 0;  // reports
+  const std::size_t expected_;
+  const std::vector<std::string> alive_;  // those that voted
+  std::function<void()> complete_;        // empty once called
   const Done done_;
+  int taken_ = 0;  // reports
   std::vector<HostReport> reports_;
   std::vector<AgentPoolEvent> early_;
 };

@@ -200,34 +200,12 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
   // Collecting agents, for a coordinator that takes over.
 
   void collect_agents(const ElectionResult& election, CollectTimes times, AgentCollector::Done done) {
-    std::set<std::string> awaited;
     for (const VoterSet& voter_set : election.voter_sets) {
-      for (const Voter& agent : voter_set.voters) {
-        hosts[agent.host] = {.tree = agent.tree, .agent = nullptr};
-        awaited.insert(agent.host);
-      }
+      for (const Voter& agent : voter_set.voters) hosts[agent.host] = {.tree = agent.tree, .agent = nullptr};
     }
-    collector.emplace(std::move(awaited), election.granted_by, std::move(done));
-    collect_times = times;
-    check_collector(times.wait, 3);
-  }
-
-  // Ends the collection unless another agent has come since.
-  void check_quiet(int taken) {
-    loop.after(collect_times.quiet, [weak = weak_from_this(), taken] {
-      const auto self = weak.lock();
-      if (!self || !self->collector || self->collector->taken() != taken) return;
-      if (self->collector->has_half() && self->collector->has_all_alive()) self->end_collecting();
-    });
-  }
-
-  void check_collector(std::chrono::milliseconds wait, int rounds) {
-    loop.after(wait, [weak = weak_from_this(), wait, rounds] {
-      const auto self = weak.lock();
-      if (!self || !self->collector) return;
-      if (!self->collector->has_half() && rounds > 1) return self->check_collector(wait, rounds - 1);
-      self->end_collecting();
-    });
+    collector = std::make_shared<AgentCollector>(
+        loop, election, times, [this] { end_collecting(); }, std::move(done));
+    collector->start();
   }
 
   void take_report(HostReport report, const ChannelPtr& agent) {
@@ -238,15 +216,13 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     }
     agent->send(welcome_frame(options, std::move(keep)));
     collector->take(std::move(report));
-    if (collector->is_complete()) return end_collecting();
-    check_quiet(collector->taken());
   }
 
   // Hosts whose agents did not come count as never started.
   void end_collecting() {
-    AgentCollector ended = std::move(*std::exchange(collector, std::nullopt));
+    const std::shared_ptr<AgentCollector> ended = std::exchange(collector, nullptr);
     std::erase_if(hosts, [](const auto& entry) { return !entry.second.agent; });
-    ended.end(on_event);
+    ended->end(on_event);
   }
 
   // A worker that sends an invalid message is killed.
@@ -366,8 +342,7 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
   std::function<void(AgentPoolEvent)> on_event;
   std::optional<net::Listener> listener;
   Contacts contacts;
-  CollectTimes collect_times{};
-  std::optional<AgentCollector> collector;
+  std::shared_ptr<AgentCollector> collector;
   std::map<net::Channel*, PendingConnection> connections;
   std::map<std::string, Host> hosts;
   std::map<WorkerId, Worker> workers;

@@ -120,9 +120,8 @@ void DecideSim::make_trouble() {
 void DecideSim::lose_coordinator() {
   TakeoverState takeover{.election = {.term = ++term_, .voter_sets = {}, .tiebreakers = {}, .granted_by = {}},
                          .hosts = {}};
-  for (const auto* voter_set : {&voters_.committed, &voters_.prepared}) {
-    if (*voter_set) takeover.election.voter_sets.push_back(**voter_set);
-  }
+  if (voters_.committed) takeover.election.voter_sets.push_back(*voters_.committed);
+  if (voters_.prepared) takeover.election.voter_sets.push_back(*voters_.prepared);
   for (const auto& [name, agent] : agents_) {
     if (agent.up) takeover.hosts.push_back(report_of(name));
   }
@@ -147,8 +146,7 @@ HostReport DecideSim::report_of(const std::string& host) const {
     const bool ending = mails != from_workers_.end() && !mails->second.empty();
     if (worker.host != host || known_dead_.contains(id) || (!worker.alive && !ending)) continue;
     const std::chrono::milliseconds silence{worker.stopped ? 4'000 : 0};
-    WorkerReport& told =
-        report.workers.emplace_back(WorkerReport{.worker = id, .slot = worker.slot, .silence = silence, .said = {}});
+    WorkerReport& told = report.workers.emplace_back(WorkerReport{id, worker.slot, silence, {}});
     if (worker.stage == SimWorker::Stage::starting) continue;
     told.said.emplace_back(Hello{.pid = 1, .data = comm::PeerAddress{"10.0.0.1", 1}, .fingerprint = "same"});
     if (worker.stage >= SimWorker::Stage::waiting) told.said.emplace_back(Ready{worker.position});
