@@ -32,6 +32,9 @@ std::vector<FloatRange> HostExecutable::device_parts() const { return {}; }
 std::int64_t HostExecutable::state_size() const { return row_size(state()); }
 StateNumbers HostExecutable::state_numbers() const { return {state().updates, state().loss_scale}; }
 
+Json HostExecutable::execution() const { return {}; }
+std::vector<std::string> HostExecutable::take_warnings() { return {}; }
+
 std::vector<float> HostExecutable::state_floats(FloatRange range) const {
   std::vector<float> floats(static_cast<std::size_t>(range.size));
   visit_row(state(), range, [&](const std::vector<float>& buffer, auto first, auto size, auto done) {

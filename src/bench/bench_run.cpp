@@ -32,6 +32,7 @@ class StepClock final : public train::IgnoringObserver {
                                           : measured_ >= length_.seconds;
     if (enough) throw Enough();
   }
+  void on_warning(const std::string& text) override { times_.warnings.push_back(text); }
 
  private:
   StepTimes& times_;
@@ -84,13 +85,20 @@ std::vector<OperationTime> profile_shard(backend::Executable& executable, data::
   return operations;
 }
 
+static int rounds_of(int shards, int lanes) { return (shards + lanes - 1) / lanes; }
+
+double operations_seconds(const std::vector<OperationTime>& operations, int shards, int lanes) {
+  double shard = 0;
+  for (const OperationTime& operation : operations) shard += operation.seconds;
+  return shard * rounds_of(shards, lanes);
+}
+
 double bare_convolution_seconds(const std::vector<OperationTime>& operations, int shards, int lanes) {
   double shard = 0;
   for (const OperationTime& operation : operations) {
     if (operation.kind == "convolution") shard += operation.bare_seconds;
   }
-  const int rounds = (shards + lanes - 1) / lanes;
-  return shard * rounds;
+  return shard * rounds_of(shards, lanes);
 }
 
 }  // namespace dtrain::bench

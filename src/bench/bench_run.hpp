@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
@@ -21,6 +22,7 @@ struct StepTimes {
   std::vector<double> seconds;          // per measured step, loading included, in ascending order
   double first_step = 0;                // from the start of the process to the end of the first step
   std::uint64_t peak_memory = 0;        // bytes, of the whole process
+  std::vector<std::string> warnings;    // of the training, in that order
   double share(double quantile) const;  // a step time; quantile in [0, 1]
   double median() const { return share(0.5); }
 };
@@ -38,7 +40,9 @@ struct OperationTime {
 // Times each operation of one shard of `samples`.
 std::vector<OperationTime> profile_shard(backend::Executable& executable, data::Loader& loader, int samples);
 
-// The time of a step that computes nothing but the bare convolutions of all shards.
+// The time of a step that does nothing but these operations for all shards, one after the other.
+double operations_seconds(const std::vector<OperationTime>& operations, int shards, int lanes);
+// The same of a step that computes nothing but the bare convolutions.
 double bare_convolution_seconds(const std::vector<OperationTime>& operations, int shards, int lanes);
 
 }  // namespace dtrain::bench

@@ -86,10 +86,14 @@ for setting in on off; do
   check "bench --deterministic $setting has the cost as a number" \
     json out '(c := d["deterministic"])["seconds_off"] > 0 and c["deterministic_cost"] == c["seconds_on"] / c["seconds_off"]'
 done
+check "bench says how the step runs on a GPU" \
+  json out '(e := d["execution"])["recorded"] and e["by_definition"] == 0 and e["convolutions"] == []'
+check "bench compares the step with its operations" \
+  json out 'abs(d["operations_share"] - d["operations_seconds"] / d["step_seconds"]) < 1e-9 and d["operations_share"] > 0'
 run "${measuring[@]}"
 check "on the CPU there is nothing to compare" answers_not "deterministic"
 run "${measuring[@]}" --json
-check "on the CPU the cost is null" json out 'd["deterministic"] is None'
+check "on the CPU the cost is null" json out 'd["deterministic"] is None and d["execution"] is None'
 
 run "${training[@]}" --gpus 0,5 --job-dir nowhere
 check "a GPU that is not there is a usage error" exits 2

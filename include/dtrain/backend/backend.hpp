@@ -198,6 +198,11 @@ class Executable {
   // shape, measured now (0 where the operation has none).
   virtual std::uint64_t planned_bytes() const = 0;
   virtual Json profile(const HostBatch& batch, int repeats) = 0;
+  // How a step of the largest shard so far is done on a GPU, {"recorded": it is one launch, "by_definition": number of
+  // convolutions that no library computes, "convolutions": [{"op", "direction", "engine"}]}; null on the host.
+  virtual Json execution() const = 0;
+  // What is done much slower than it should be, a sentence each, as far as it was not said before.
+  virtual std::vector<std::string> take_warnings() = 0;
 };
 
 // An executable that computes in the memory of the host, where its batches, contributions and state are.
@@ -208,6 +213,8 @@ class HostExecutable : public Executable {
   std::int64_t state_size() const final;
   std::vector<float> state_floats(FloatRange range) const final;
   StateNumbers state_numbers() const final;
+  Json execution() const final;
+  std::vector<std::string> take_warnings() final;
 };
 
 class Backend {

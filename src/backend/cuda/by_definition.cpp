@@ -34,6 +34,18 @@ void add(const std::string& name, const Convolution& c, std::vector<Call>& calls
 
 }  // namespace
 
+const char* direction_name(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return "forward";
+    case Direction::backward_data:
+      return "data";
+    case Direction::backward_weights:
+      break;
+  }
+  return "weights";
+}
+
 void convolve_by_definition(const std::string& name, const Convolution& convolution, std::vector<Call>& calls) {
   with_type(convolution.dtype, [&]<typename T>(T) { add<T>(name, convolution, calls); });
 }

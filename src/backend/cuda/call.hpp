@@ -22,6 +22,7 @@
 namespace dtrain::backend::cuda {
 
 enum class Direction { forward, backward_data, backward_weights };
+const char* direction_name(Direction direction);  // "forward", "data", "weights"
 
 // What a norm with a ReLU made, for one convolution alone: y = relu(x * factor + offset), factors [2][channels of x].
 struct NormedInput {

@@ -10,6 +10,7 @@
 #include <dtrain/base/accelerator.hpp>
 
 #include "call.hpp"
+#include "recording_facts.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -20,6 +21,7 @@ class Recording {
   virtual void run() = 0;
   // Where the call EventMarker{number} stands in what run() gave last.
   virtual DeviceMark mark(int number) const = 0;
+  virtual RecordingFacts facts() const = 0;
 };
 
 struct CopyPiece {
@@ -58,6 +60,9 @@ class Device {
   virtual void wait_for(DeviceMark mark) = 0;  // work that is given from now on begins when it is reached
   virtual std::unique_ptr<SideCopy> side_copy() = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Call> calls) = 0;
+  // What the calls take, by the device's own clock: the mean of so many times in one go. Whatever is done only at first
+  // (plans, loading, capture) was done before the clock starts.
+  virtual double seconds_of(std::vector<Call> calls, int times) = 0;
   // A convolution leaves its `moments`, or computes what it reads of its `normed` input, in no pass of their own.
   virtual bool fuses(const Convolution& work) const = 0;
   virtual std::uint64_t workspace_bytes() const = 0;  // reserved for libraries, not free any more

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "device.hpp"
 #include "input_slots.hpp"
@@ -39,6 +40,8 @@ class CudaExecutable final : public Executable {
   StateNumbers state_numbers() const override { return {state_.updates, state_.loss_scale}; }
   std::uint64_t planned_bytes() const override;
   Json profile(const HostBatch& batch, int repeats) override;
+  Json execution() const override;
+  std::vector<std::string> take_warnings() override;
 
  private:
   // A program on this memory, for one number of samples.
@@ -85,6 +88,8 @@ class CudaExecutable final : public Executable {
   float* sum_ = nullptr;                              // on the device: of the step that is to be applied
   float sum_count_ = 0;                               // its samples
   Recordings training_, evaluation_;
+  std::set<const Recording*> judged_;  // by take_warnings()
+  std::set<std::string> warned_;
   bool stale_weights_ = true;         // the copies are older than the parameters
   mutable bool stale_state_ = false;  // state_ is older than what the device holds
   mutable ModelState state_;

@@ -11,18 +11,6 @@ namespace {
 
 constexpr const char* kSchema = "dtrain.plans/1";
 
-const char* direction_name(Direction direction) {
-  switch (direction) {
-    case Direction::forward:
-      return "forward";
-    case Direction::backward_data:
-      return "data";
-    case Direction::backward_weights:
-      break;
-  }
-  return "weights";
-}
-
 Json object_of(const std::map<std::string, std::string>& engines) {
   Json object = Json::object();
   for (const auto& [key, engine] : engines) object[key] = engine;

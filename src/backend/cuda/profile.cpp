@@ -1,7 +1,7 @@
-// CudaExecutable::profile: each operation alone, as often as asked for.
+// What CudaExecutable says of its speed: each operation alone, many times over; how steps are done, and what is slow.
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
@@ -11,6 +11,8 @@
 namespace dtrain::backend::cuda {
 
 Json CudaExecutable::profile(const HostBatch& batch, int repeats) {
+  constexpr int kLeast = 20;  // so that a mark, which takes as long as a small kernel, does not count
+  const int times = std::max(repeats, kLeast);
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
   pack_weights();
   upload_key({});
@@ -20,22 +22,38 @@ Json CudaExecutable::profile(const HostBatch& batch, int repeats) {
   for (const Operation& operation : programs_.training.operations()) {
     std::vector<Call> calls;
     operation.bind(where, calls);
-    const std::unique_ptr<Recording> alone = device_->record(std::move(calls));
-    alone->run();
-    device_->synchronize();
-    const auto start = std::chrono::steady_clock::now();
-    for (int repeat = 0; repeat < repeats; ++repeat) alone->run();
-    device_->synchronize();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    const double seconds = device_->seconds_of(std::move(calls), times);
     const nn::Shape& shape = operation.shape;
     rows.push_back(Json::object({{"op", operation.name},
                                  {"kind", operation.kind},
                                  {"shape", fmt::format("{}x{}x{}x{}", batch.n, shape.c, shape.h, shape.w)},
-                                 {"calls", repeats},
-                                 {"seconds", time.count()},
+                                 {"calls", times},
+                                 {"seconds", seconds * times},
                                  {"bare_seconds", 0.0}}));
   }
   return rows;
+}
+
+Json CudaExecutable::execution() const {
+  return training_.empty() ? Json() : json_of(training_.rbegin()->second->facts());
+}
+
+std::vector<std::string> CudaExecutable::take_warnings() {
+  std::vector<const Recording*> all = update_.recordings();
+  for (const Recordings* const recordings : {&training_, &evaluation_}) {
+    for (const auto& [n, recording] : *recordings) all.push_back(recording.get());
+  }
+  std::vector<std::string> news;
+  for (const Recording* const recording : all) {
+    if (judged_.contains(recording)) continue;
+    const RecordingFacts facts = recording->facts();
+    if (!facts.settled) continue;
+    judged_.insert(recording);
+    for (const std::string& warning : warnings_of(facts)) {
+      if (warned_.insert(warning).second) news.push_back(warning);
+    }
+  }
+  return news;
 }
 
 }  // namespace dtrain::backend::cuda

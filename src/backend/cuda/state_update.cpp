@@ -38,6 +38,12 @@ void StateUpdate::run(const Given& given, const Update& update, std::uint64_t t)
   work.run();
 }
 
+std::vector<const Recording*> StateUpdate::recordings() const {
+  std::vector<const Recording*> all;
+  for (const auto& [steps, recording] : recordings_) all.push_back(recording.get());
+  return all;
+}
+
 Recording& StateUpdate::recording(const nn::Optimizer& rule) {
   auto& found = recordings_[is_muon(rule) ? rule.newton_schulz.steps : 0];
   if (!found) found = device_.record(calls(rule));

@@ -36,6 +36,8 @@ class StateUpdate {
               std::optional<nn::OptimizerKind> rule, Call last);
   // Step t, counted from 1.
   void run(const Given& given, const Update& update, std::uint64_t t);
+  // What was recorded by now.
+  std::vector<const Recording*> recordings() const;
   std::uint64_t bytes() const { return muon_ ? muon_->bytes() : 0; }
 
  private:

@@ -90,6 +90,8 @@ elastic::Verdict Generation::train_step() {
   const std::vector<comm::Note>& notes = contribute(batch, mine.shards, context_.membership.vote());
   settle();
   apply();
+  for (const std::string& warning : context_.executable.take_warnings())
+    context_.reporter.tell({WarningReport{warning}});
   if (comm_.size() > 1) return context_.membership.judge(votes_of(notes), false);
   // A rank without peers needs no vote, and a request may still count for the step during which it came.
   settle();

@@ -38,11 +38,12 @@ void wait(Machine& machine, CUstream_st& stream, CUevent_st& event, bool outside
 
 }  // namespace
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call("cudaEventCreateWithFlags", [&](Machine& machine) {
     machine.events.push_back(std::make_unique<CUevent_st>());
     *event = machine.events.back().get();
     (*event)->gpu = Machine::gpu();
+    (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   });
 }
 
@@ -65,6 +66,18 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   return call("cudaStreamWaitEvent", [&](Machine& machine) {
     wait(machine, use(machine, stream), use(machine, event), flags == cudaEventWaitExternal);
+  });
+}
+
+// A millisecond passes between any two events: the stand-in has no time of its own.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  return call("cudaEventElapsedTime", [&](Machine& machine) {
+    for (const cudaEvent_t handle : {begin, end}) {
+      const CUevent_st& event = use(machine, handle);
+      if (!event.timed || !event.latest) throw Refusal{cudaErrorInvalidResourceHandle, "an event without a time"};
+      if (!event.latest->reached) throw Refusal{cudaErrorNotReady, {}};
+    }
+    *milliseconds = 1;
   });
 }
 

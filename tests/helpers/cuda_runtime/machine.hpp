@@ -15,6 +15,7 @@
 
 struct CUevent_st {
   int gpu = 0;
+  bool timed = false;
   bool destroyed = false;
   std::shared_ptr<const dtrain::testing::cuda_runtime::Mark> latest = nullptr;  // null: never recorded
   const CUstream_st* captured_in = nullptr;                                     // its last record is part of a capture

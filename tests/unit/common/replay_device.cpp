@@ -1,5 +1,6 @@
 #include "replay_device.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -54,6 +55,14 @@ class Replay final : public Recording {
     }
   }
   DeviceMark mark(int) const override { return {}; }
+  RecordingFacts facts() const override {
+    RecordingFacts facts{.settled = true, .one_launch = true};
+    for (const Call& call : calls_) {
+      const auto* const work = std::get_if<Convolution>(&call.work);
+      if (work) facts.convolutions.push_back({call.name, work->direction, "replay"});
+    }
+    return facts;
+  }
 
  private:
   const std::vector<Call> calls_;
@@ -97,6 +106,12 @@ class ReplayDevice final : public Device {
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
     if (ways_.recordings) ++*ways_.recordings;
     return std::make_unique<Replay>(std::move(calls), ways_);
+  }
+  double seconds_of(std::vector<Call> calls, int times) override {
+    const std::unique_ptr<Recording> recording = record(std::move(calls));
+    const auto begin = std::chrono::steady_clock::now();
+    for (int time = 0; time < times; ++time) recording->run();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / times;
   }
   bool fuses(const Convolution&) const override { return ways_.fuses; }
   std::uint64_t workspace_bytes() const override { return 0; }

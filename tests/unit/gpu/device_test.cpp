@@ -126,6 +126,41 @@ TEST_P(GpuOrder, GoesOnAsItIsWhereNothingCanBeRecorded) {
   EXPECT_EQ(runtime::graph_launches(), 0);
 }
 
+TEST_P(GpuOrder, SaysWhetherWorkIsRecordedAndWhyNot) {
+  float *a = floats(), *b = floats();
+  const auto recorded = copying(a, b), refused = copying(a, b);
+  for (const auto& copy : {std::cref(recorded), std::cref(refused)}) {
+    copy.get()->run();
+    EXPECT_FALSE(copy.get()->facts().settled);
+    if (copy.get() == refused) runtime::fail_next("cudaGraphInstantiate", cudaErrorStreamCaptureUnsupported);
+    copy.get()->run();
+    EXPECT_TRUE(copy.get()->facts().settled);
+  }
+  EXPECT_TRUE(recorded->facts().one_launch);
+  EXPECT_EQ(recorded->facts().refusal, "");
+  EXPECT_FALSE(refused->facts().one_launch);
+  EXPECT_NE(refused->facts().refusal, "");
+}
+
+// The clock starts when plans are settled and the graph is made and has run once.
+TEST_P(GpuOrder, MeasuresNothingThatIsDoneOnlyAtFirst) {
+  constexpr int kTimes = 20;
+  float *a = floats(), *b = floats();
+  device_->upload(a, numbers(3).data(), kBytes);
+  int made = 0, launched = 0;
+  runtime::before_next("cudaEventRecord", [&] {
+    made = runtime::calls("cudaGraphInstantiate");
+    launched = runtime::graph_launches();
+  });
+  const double seconds = device_->seconds_of({{"a copy", Copy{a, b, kSize}}}, kTimes);
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(launched, 1);
+  EXPECT_EQ(runtime::calls("cudaGraphInstantiate"), 1);
+  EXPECT_EQ(runtime::graph_launches(), 2);
+  EXPECT_NEAR(seconds, 1e-3 / kTimes, 1e-9) << "a millisecond passes between two events of the stand-in";
+  EXPECT_EQ(read(b), numbers(3));
+}
+
 // As a loader's thread does, whenever it likes.
 TEST_P(GpuOrder, RecordsWhileAnotherThreadTakesAndReleasesPageLockedMemory) {
   float *a = floats(), *b = floats();

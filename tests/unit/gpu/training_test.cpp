@@ -1,7 +1,8 @@
 // Training and evaluation on a GPU whose streams go on when they like, to the bits of a device that does all at once.
-#include <dtrain/backend/cuda.hpp>
-
 #include <cstring>
+
+#include <dtrain/backend/cuda.hpp>
+#include <dtrain/nn/networks.hpp>
 
 #include "common/byte_problem.hpp"
 #include "common/matrix_problem.hpp"
@@ -51,6 +52,59 @@ TEST_P(GpuTraining, MovesEveryTypeByEveryRuleAsAReplayDoes) {
       expect_same(trace_steps(*gpu_, matrix_problem(), options), trace_steps(*replay_, matrix_problem(), options),
                   nn::optimizer_name(kind));
     }
+  }
+}
+
+std::vector<std::string> warnings_of_steps(backend::Executable& executable, const Problem& problem, int steps) {
+  executable.write_state(problem.state);
+  std::vector<std::string> warnings;
+  for (int step = 0; step < steps; ++step) {
+    executable.enqueue(problem.batch(), std::vector<backend::ShardRange>{{0, 0, problem.n}}, problem.key,
+                       backend::OwnSum{});
+    executable.set_sum(backend::OwnSum{});
+    executable.apply({{}, 0.05f});
+    for (std::string& warning : executable.take_warnings()) warnings.push_back(std::move(warning));
+  }
+  return warnings;
+}
+
+Problem small_resnet() {
+  return make_problem(nn::build_network({.name = "resnet", .num_layers = 8, .image = {3, 16, 16}}), 2);
+}
+
+// The stand-in for cuDNN has no plan for any convolution.
+TEST_P(GpuTraining, WarnsOnceOfConvolutionsThatNoLibraryComputes) {
+  const Problem problem = small_resnet();
+  const auto executable = gpu_->compile(problem.graph, {.max_samples = problem.n});
+  const std::vector<std::string> warnings = warnings_of_steps(*executable, problem, 4);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("by their definition"), std::string::npos) << warnings[0];
+  const Json execution = executable->execution();
+  EXPECT_TRUE(execution.at("recorded").as_bool());
+  EXPECT_EQ(execution.at("by_definition").as_number(),
+            static_cast<double>(execution.at("convolutions").as_array().size()));
+  EXPECT_TRUE(execution.at("convolutions").as_array().front().at("engine").is_null());
+}
+
+TEST_P(GpuTraining, WarnsWhereAStepIsNotOneLaunch) {
+  const Problem problem = small_resnet();
+  const auto executable = gpu_->compile(problem.graph, {.max_samples = problem.n});
+  cuda_runtime::fail_next("cudaStreamBeginCapture", cudaErrorStreamCaptureUnsupported);
+  const std::vector<std::string> warnings = warnings_of_steps(*executable, problem, 3);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(warnings[0].find("could not be captured"), std::string::npos) << warnings[0];
+  EXPECT_FALSE(executable->execution().at("recorded").as_bool());
+}
+
+TEST_P(GpuTraining, MeasuresEachOperationByTheClockOfTheGpu) {
+  const Problem problem = small_resnet();
+  const auto executable = gpu_->compile(problem.graph, {.max_samples = problem.n});
+  executable->write_state(problem.state);
+  const Json rows = executable->profile(problem.batch(), 1);
+  EXPECT_GT(rows.as_array().size(), 20u);
+  for (const Json& row : rows.as_array()) {
+    EXPECT_GE(row.at("calls").as_number(), 20);
+    EXPECT_NEAR(row.at("seconds").as_number(), 1e-3, 1e-9) << "a millisecond passes between two events";
   }
 }
 

@@ -37,6 +37,7 @@ class CudnnConvolution {
   CudnnConvolution(Cudnn& cudnn, const Convolution& work);
   // False: no plan is left that works, compute it by definition. The first call settles which plan is used.
   bool run();
+  const std::string& engine() const { return plan_->engine.name; }  // while a plan is left
 
  private:
   // Measures the first ones, all computed; kept for later runs.

@@ -31,7 +31,9 @@ class Stream {
 
 class Event {
  public:
-  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "the start of an event"); }
+  explicit Event(unsigned flags = cudaEventDisableTiming) {
+    check(cudaEventCreateWithFlags(&event_, flags), "the start of an event");
+  }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   cudaEvent_t get() const { return event_; }
@@ -79,11 +81,11 @@ int markers_in(const std::vector<Call>& calls) {
 }
 
 // Runs as it is the first time, when libraries load what they need; is captured the second time, and one launch from
-// then on. What cannot be captured goes on as it is.
+// then on. What cannot be captured goes on as it is. One run does the calls `times` times.
 class GpuRecording final : public Recording {
  public:
-  GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls)
-      : gpu_(gpu), stream_(stream), marks_(static_cast<std::size_t>(markers_in(calls))) {
+  GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls, int times = 1)
+      : gpu_(gpu), stream_(stream), times_(times), marks_(static_cast<std::size_t>(markers_in(calls))) {
     for (Call& call : calls) {
       const auto* const convolution = std::get_if<Convolution>(&call.work);
       auto plan = convolution ? std::make_unique<CudnnConvolution>(cudnn, *convolution) : nullptr;
@@ -100,13 +102,30 @@ class GpuRecording final : public Recording {
     if (graph_) {
       check(cudaGraphLaunch(graph_, stream_), "the launch of a recorded step");
     } else {
-      for (Step& step : steps_) start(step);
+      start_all();
     }
   }
 
   DeviceMark mark(int number) const override { return {marks_.at(static_cast<std::size_t>(number)).get()}; }
 
+  RecordingFacts facts() const override {
+    RecordingFacts facts{.settled = runs_ > 1, .one_launch = graph_ != nullptr, .refusal = refusal_};
+    for (const Step& step : steps_) {
+      if (const auto* const work = std::get_if<Convolution>(&step.call.work)) {
+        facts.convolutions.push_back(
+            {step.call.name, work->direction, step.convolution ? step.convolution->engine() : std::string()});
+      }
+    }
+    return facts;
+  }
+
  private:
+  void start_all() {
+    for (int time = 0; time < times_; ++time) {
+      for (Step& step : steps_) start(step);
+    }
+  }
+
   void start(Step& step) {
     if (const auto* const marker = std::get_if<EventMarker>(&step.call.work)) return set(mark(marker->number));
     if (!std::holds_alternative<Convolution>(step.call.work)) {
@@ -129,27 +148,33 @@ class GpuRecording final : public Recording {
   void capture() {
     captures_ = true;
     cudaGraph_t graph = nullptr;
-    bool whole = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
-    if (whole) {
+    cudaError_t error = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
+    if (error == cudaSuccess) {
       try {
-        for (Step& step : steps_) start(step);
-      } catch (const Error&) {
-        whole = false;
+        start_all();
+      } catch (const Error& refused) {
+        refusal_ = refused.what();
       }
-      whole = cudaStreamEndCapture(stream_, &graph) == cudaSuccess && whole;
+      error = cudaStreamEndCapture(stream_, &graph);
     }
     captures_ = false;
-    if (whole && cudaGraphInstantiate(&graph_, graph, 0) != cudaSuccess) graph_ = nullptr;
+    if (error == cudaSuccess && refusal_.empty()) error = cudaGraphInstantiate(&graph_, graph, 0);
+    if (error != cudaSuccess) {
+      graph_ = nullptr;
+      if (refusal_.empty()) refusal_ = cudaGetErrorString(error);
+    }
     if (graph) cudaGraphDestroy(graph);
     if (!graph_) cudaGetLastError();  // what a capture refuses is no failure of the GPU
   }
 
   const int gpu_;
   cudaStream_t stream_;
+  const int times_;
   const std::vector<Event> marks_;
   std::vector<Step> steps_;
   bool captures_ = false;
   cudaGraphExec_t graph_ = nullptr;
+  std::string refusal_;  // of the capture
   int runs_ = 0;
 };
 
@@ -243,6 +268,21 @@ class GpuDevice final : public Device {
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
     use();
     return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, std::move(calls));
+  }
+  double seconds_of(std::vector<Call> calls, int times) override {
+    constexpr int kWarmUp = 2;  // the first settles the plans, the second captures
+    constexpr double kMillisecond = 1e-3;
+    use();
+    GpuRecording recording(index_, stream_.get(), *cudnn_, std::move(calls), times);
+    for (int run = 0; run < kWarmUp; ++run) recording.run();
+    const Event begin(cudaEventDefault), end(cudaEventDefault);
+    check(cudaEventRecord(begin.get(), stream_.get()), "a mark in its work");
+    recording.run();
+    check(cudaEventRecord(end.get(), stream_.get()), "a mark in its work");
+    synchronize();
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "the time between two marks");
+    return static_cast<double>(milliseconds) * kMillisecond / times;
   }
   bool fuses(const Convolution& work) const override { return fuses_ && may_fuse(work) && cudnn_->has_plan_for(work); }
   std::uint64_t workspace_bytes() const override { return workspace_bytes_; }

@@ -57,9 +57,13 @@ struct BenchResult {
   std::uint64_t planned_bytes = 0;
   std::vector<bench::OperationTime> operations;
   std::optional<bench::DeterminismCost> determinism;  // on a GPU
+  Json execution;                                     // Executable::execution()
   int samples = 0, shards = 1;
 
   double rate() const { return samples / times.median(); }
+  // All operations alone as a share of the step; what is missing to 1 is launches, waiting and the update.
+  double operations_seconds() const { return bench::operations_seconds(operations, shards, compile.lanes); }
+  double operations_share() const { return operations_seconds() / times.median(); }
   double limit_seconds() const { return bench::bare_convolution_seconds(operations, shards, compile.lanes); }
   // The measured speed as a share of that of the bare convolutions; 0 where the backend has none.
   double limit_share() const { return limit_seconds() / times.median(); }
@@ -115,6 +119,7 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
     return bench::time_steps(graph, one, loader, trainer, length);
   };
   result.times = time(*executable, options.length);
+  result.execution = executable->execution();
   result.determinism = measure_determinism(options, graph, result.compile, *executable, time);
   result.planned_bytes = executable->planned_bytes();
   result.operations = bench::profile_shard(*executable, loader, result.compile.max_samples);
@@ -163,6 +168,9 @@ Json document(const BenchResult& result) {
   json["limit_images_per_second"] = result.limit_seconds() > 0 ? Json(result.samples / result.limit_seconds()) : Json();
   json["limit_share"] = result.limit_seconds() > 0 ? Json(result.limit_share()) : Json();
   json["deterministic"] = determinism_json(result);
+  json["execution"] = result.execution;
+  json["operations_seconds"] = result.operations_seconds();
+  json["operations_share"] = result.operations_share();
   json["operations"] = operations_json(result);
   return json;
 }
@@ -187,6 +195,8 @@ void answer_summary(const BenchResult& result, Reporter& reporter) {
   reporter.answer(fmt::format("first step done {:.2f} s after the start; peak memory {}, of it planned {}",
                               times.first_step, format_bytes(times.peak_memory), format_bytes(result.planned_bytes)));
   answer_determinism(result, reporter);
+  reporter.answer(fmt::format("all operations alone: {:.2f} ms, {:.1f} % of the step",
+                              1e3 * result.operations_seconds(), 100 * result.operations_share()));
   if (result.limit_seconds() <= 0) return;
   reporter.answer(fmt::format("bare convolutions alone: {:.0f} images/sec; reached: {:.1f} %",
                               result.samples / result.limit_seconds(), 100 * result.limit_share()));
@@ -208,6 +218,7 @@ ExitCode act(const TrainBenchOptions& options, const config::OptionSet& set, Rep
   config::check_shards(options.compute);
   watch_stop_signals();
   const BenchResult result = measure(options, set);
+  for (const std::string& warning : result.times.warnings) reporter.warn(warning);
   if (reporter.json()) {
     reporter.answer_json(document(result));
   } else {

@@ -1,0 +1,46 @@
+#include "recording_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dtrain::backend::cuda {
+namespace {
+
+bool by_definition(const ConvolutionFacts& convolution) { return convolution.engine.empty(); }
+
+}  // namespace
+
+Json json_of(const RecordingFacts& facts) {
+  Json convolutions = Json::array();
+  for (const ConvolutionFacts& convolution : facts.convolutions) {
+    convolutions.push_back(Json::object({{"op", convolution.name},
+                                         {"direction", direction_name(convolution.direction)},
+                                         {"engine", by_definition(convolution) ? Json() : Json(convolution.engine)}}));
+  }
+  return Json::object({{"recorded", facts.settled ? Json(facts.one_launch) : Json()},
+                       {"by_definition", std::int64_t{std::ranges::count_if(facts.convolutions, by_definition)}},
+                       {"convolutions", convolutions}});
+}
+
+std::vector<std::string> warnings_of(const RecordingFacts& facts) {
+  if (!facts.settled) return {};
+  std::vector<std::string> warnings;
+  if (!facts.one_launch) {
+    warnings.push_back(
+        fmt::format("the GPU's work could not be captured as a graph ({}): each step starts its kernels "
+                    "one by one, which is slower",
+                    facts.refusal));
+  }
+  const auto slow = std::ranges::count_if(facts.convolutions, by_definition);
+  if (slow > 0) {
+    const ConvolutionFacts& first = *std::ranges::find_if(facts.convolutions, by_definition);
+    warnings.push_back(
+        fmt::format("cuDNN has no plan for {} of {} convolutions (the first: {}, {}): they are computed "
+                    "by their definition, which is much slower",
+                    slow, facts.convolutions.size(), first.name, direction_name(first.direction)));
+  }
+  return warnings;
+}
+
+}  // namespace dtrain::backend::cuda
