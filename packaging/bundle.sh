@@ -4,7 +4,7 @@
 # The bundle runs on any x86-64 Linux with a kernel of 2019 or newer, because it contains every library that the program
 # needs, its own loader and its own libc:
 #   dtrain-VERSION-linux-x86_64/dtrain                       launcher, static: runs the next line
-#   lib/ld-linux-x86-64.so.2 --argv0 dtrain --library-path lib bin/dtrain
+#   lib/ld-linux-x86-64.so.2 --argv0 dtrain --library-path lib:... bin/dtrain
 #   bin/dtrain  lib/*.so*  share/licenses/PACKAGE  LICENSE
 # The same build with the same distribution packages gives the same bytes.
 set -euo pipefail

@@ -21,6 +21,13 @@ std::string own_path() {
   return real ? real.get() : called;
 }
 
+// Where the loader looks: the bundle's own libraries first. Then where the driver of a GPU may be, which the bundle
+// cannot contain: in the user's folders, and in those that container runtimes mount.
+std::string library_folders(const std::string& own) {
+  const char* const users = std::getenv("LD_LIBRARY_PATH");
+  return own + (users && *users ? std::string(":") + users : "") + ":/usr/local/nvidia/lib64:/usr/local/nvidia/lib";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -28,7 +35,7 @@ int main(int argc, char** argv) {
   const size_t slash = self.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : self.substr(0, slash);
   std::string loader = folder + "/lib/ld-linux-x86-64.so.2";
-  std::string libraries = folder + "/lib";
+  std::string libraries = library_folders(folder + "/lib");
   std::string program = folder + "/bin/dtrain";
   char argv0[] = "--argv0", library_path[] = "--library-path", name[] = "dtrain";
 
