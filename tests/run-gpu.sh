@@ -1,64 +1,92 @@
 #!/usr/bin/env bash
-# Tests and benchmarks that need a GPU. On the machine that built dtrain:
-#   tests/run-gpu.sh pack BUILD_DIR OUT_DIR       makes OUT_DIR/dtrain-gpu-tests.tar.zst, prints its path: the
-#                                                 relocatable bundle, the test program and this script
+# Tests and benchmarks that need a GPU, the most important numbers first. On the machine that built dtrain:
+#   tests/run-gpu.sh pack [BUILD_DIR [OUT_DIR]]   makes OUT_DIR/dtrain-gpu-tests.tar.gz and prints its path (default:
+#                                                 build/release build/pack): the relocatable bundle, the test program
+#                                                 and these scripts
 #   tests/run-gpu.sh rehearse BUILD_DIR OUT_DIR   the benchmarks on this CPU with a few samples, to try the script itself
-# On the machine with the GPU, which needs nothing else of ours:
-#   bash run-gpu.sh [RESULTS_DIR]                 in the unpacked folder; default: gpu-results here
-# Writes RESULTS_DIR/tests.json (GoogleTest's), bench-*.json (dtrain's), torch-*.json (PyTorch's) and summary.json. cuDNN
-# 9 for CUDA 13 is found in the loader's folders, /usr/local/cuda, or where DTRAIN_CUDA_PATH says. PyTorch is the peer
-# where python3, or the program that DTRAIN_GPU_PYTHON names, has it and sees a GPU; the two take turns,
-# DTRAIN_GPU_ROUNDS times (3). compute-sanitizer watches the tests where it is found.
-# The race to 94 % on CIFAR-10 is run where DTRAIN_GPU_CIFAR names a folder with the published binary files
-# (data_batch_1.bin ... test_batch.bin), DTRAIN_GPU_RACES times (50) by either: race.json, torch-race.json.
-# Exit: 0 all passed, 1 something failed, 2 no GPU here.
+# On the machine with the GPU, which needs nothing else of dtrain, in the unpacked folder:
+#   bash run-gpu.sh [RESULTS_DIR]                 default: gpu-results here
+#   bash run-gpu.sh take FILE...                  keeps parts of CIFAR-10's archive (.tar.xz, in order) for the race
+# In a checkout that has build/pack, `bash tests/run-gpu.sh` unpacks it to DTRAIN_GPU_HOME (/tmp/dtrain-gpu) and works
+# there. Writes RESULTS_DIR/table.txt, summary.json and what they come from, and all of it as one file: results.tgz in
+# $OUT, or in RESULTS_DIR. It is written again after each step, so that a call that is cut off leaves it.
+#
+# Steps, in this order; DTRAIN_GPU_ONLY names others, or another order:
+#   doctor                        what dtrain finds; without a usable GPU nothing else is done
+#   NETWORK:DTYPE[:apart|:timed]  `dtrain bench train`; apart: --join-passes 0; timed: --time-plans 10, which the other
+#                                 steps do not use
+#   speednet                      the recipe of the race on drawn pictures, two seeds
+#   torch:NETWORK:DTYPE           PyTorch beside it
+#   ceilings                      what PyTorch copies and multiplies a second
+#   tests                         GoogleTest's
+#   kernels                       one step by ncu
+#   race                          to 94 % on CIFAR-10, DTRAIN_GPU_RACES times (10) by dtrain and by PyTorch, where
+#                                 DTRAIN_GPU_CIFAR names a folder with data_batch_1.bin ... test_batch.bin, or after `take`
+#   compare                       every network and type, dtrain and PyTorch in turns, DTRAIN_GPU_ROUNDS times (3)
+#   sanitize                      tests by compute-sanitizer, 120 s a tool, where DTRAIN_GPU_SANITIZE=1
+# DTRAIN_GPU_SECONDS limits a call; the next call in the same folder goes on with the step that was not finished.
+# The driver is found in the loader's folders and /usr/local/nvidia, cuDNN 9 for CUDA 13 and NCCL there, in
+# /usr/local/cuda, in the wheels of a Python (python3, or DTRAIN_GPU_PYTHON), or where DTRAIN_CUDA_PATH says.
+# Exit: 0 all passed, 1 something failed, 2 no GPU here, 3 the time was used up before the last step.
 set -uo pipefail
-export LC_ALL=C
+export LC_ALL=C PYTHONUNBUFFERED=1
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-parts=$here
-if [ -d "$here/gpu" ]; then parts=$here/gpu; fi
-readonly here parts program=dtrain_gpu_tests
-rounds=${DTRAIN_GPU_ROUNDS:-3} device=cuda dtypes="float32 bfloat16 float16" steps=50 peer_steps=50
+parts=$here/gpu
+readonly here parts program=dtrain_gpu_tests archive=dtrain-gpu-tests.tar.gz
+home=${DTRAIN_GPU_HOME:-/tmp/dtrain-gpu}
+rounds=${DTRAIN_GPU_ROUNDS:-3} device=cuda dtypes="bfloat16 float16 float32" steps=60 peer_steps=60
+order="doctor resnet50:bfloat16 speednet torch:resnet50:bfloat16 resnet50:float16 resnet50:float16:apart ceilings tests
+  resnet50:bfloat16:timed kernels resnet18:bfloat16 race compare sanitize"
 
 # What is measured: name, samples a step, layers of resnet-v1, image, classes.
 networks="
-cifar-resnet20 512 20 3,32,32 10
+resnet50 256 50 3,224,224 1000
 resnet18 256 18 3,224,224 1000
-resnet50 256 50 3,224,224 1000"
+cifar-resnet20 512 20 3,32,32 10"
 
+# shellcheck source=tests/gpu/environment.sh
+. "$parts/environment.sh"
+# shellcheck source=tests/gpu/measure.sh
+. "$parts/measure.sh"
 # shellcheck source=tests/gpu/race.sh
 . "$parts/race.sh"
+# shellcheck source=tests/gpu/report.sh
+. "$parts/report.sh"
 
 main() {
   case "${1:-}" in
     -h | --help) sed -n '2,/^set/{/^#/s/^# \?//p}' "${BASH_SOURCE[0]}" ;;
-    pack) [ $# -eq 3 ] || fail "usage: tests/run-gpu.sh pack BUILD_DIR OUT_DIR" 2; pack "$2" "$3" ;;
+    pack) [ $# -le 3 ] || fail "usage: tests/run-gpu.sh pack [BUILD_DIR [OUT_DIR]]" 2; pack "${@:2}" ;;
     rehearse) [ $# -eq 3 ] || fail "usage: tests/run-gpu.sh rehearse BUILD_DIR OUT_DIR" 2; rehearse "$2" "$3" ;;
+    take) mkdir -p "$home/cifar" && cp "${@:2}" "$home/cifar/" ;;
     *) run "${1:-gpu-results}" ;;
   esac
 }
 
-pack() (  # pack BUILD OUT
+pack() (  # pack [BUILD [OUT]]
   set -e
-  build=$(realpath "$1")
-  mkdir -p "$2"
-  out=$(realpath "$2")
+  build=$(realpath "${1:-$here/../build/release}")
+  mkdir -p "${2:-$here/../build/pack}"
+  out=$(realpath "${2:-$here/../build/pack}")
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   bundle=$(bash "$here/../packaging/bundle.sh" "$build" "$work")
-  mkdir "$work/dtrain-gpu-tests"
-  tar -C "$work/dtrain-gpu-tests" --strip-components=1 -xf "$bundle"
-  install -m 755 "$build/tests/$program" "$work/dtrain-gpu-tests/bin/"
-  strip "$work/dtrain-gpu-tests/bin/$program"
+  tree=$work/dtrain-gpu-tests
+  mkdir "$tree"
+  tar -C "$tree" --strip-components=1 -xf "$bundle"
+  install -m 755 "$build/tests/$program" "$tree/bin/"
+  strip "$tree/bin/$program"
   ldd "$build/tests/$program" | awk '$2 == "=>" { print $1, $3 }' | while read -r name path; do
-    if [ ! -e "$work/dtrain-gpu-tests/lib/$name" ]; then install -m 755 "$path" "$work/dtrain-gpu-tests/lib/$name"; fi
+    if [ ! -e "$tree/lib/$name" ]; then install -m 755 "$path" "$tree/lib/$name"; fi
   done
-  install -m 755 "${BASH_SOURCE[0]}" "$work/dtrain-gpu-tests/run-gpu.sh"
-  install -m 644 "$parts/race.sh" "$parts/pytorch_peer.py" "$parts/speednet_peer.py" "$work/dtrain-gpu-tests/"
-  draw_networks "$build" "$work/dtrain-gpu-tests/networks"
-  draw_race "$build" "$work/dtrain-gpu-tests/networks"
-  tar -C "$work" -cf - dtrain-gpu-tests | zstd -q -f -o "$out/dtrain-gpu-tests.tar.zst"
-  echo "$out/dtrain-gpu-tests.tar.zst"
+  install -m 755 "${BASH_SOURCE[0]}" "$tree/run-gpu.sh"
+  mkdir "$tree/gpu"
+  install -m 644 "$parts"/*.sh "$parts"/*.py "$tree/gpu/"
+  draw_networks "$build" "$tree/networks"
+  draw_race "$build" "$tree/networks"
+  # gzip, because what has GPUs may not have zstd.
+  tar -C "$work" -cf - dtrain-gpu-tests | gzip -9 >"$out/$archive"
+  echo "$out/$archive"
 )
 
 # The networks as PyTorch is to build them. draw_networks BUILD FOLDER
@@ -75,174 +103,83 @@ rehearse() {  # rehearse BUILD OUT
   networks="
 tiny 4 8 3,16,16 10"
   device=cpu dtypes=float32 steps=3 peer_steps=10 rounds=2
+  order="tiny:float32 speednet torch:tiny:float32 ceilings race compare"
+  ceilings_options=(--values 1000 --size 16)
   mkdir -p "$2"
   [ -x "$1/tests/dtrain_dump_graph" ] || fail "$1 has no tests/dtrain_dump_graph" 2
   draw_networks "$1" "$2/networks"
   draw_race "$1" "$2/networks" 4
-  dtrain=$1/dtrain graphs=$2/networks
-  races=2 race_dtype=float32 race_test_images=1000
+  dtrain=$1/dtrain graphs=$2/networks home=$2/home
+  races=2 race_dtype=float32 race_test_images=1000 drawn_train=2000 drawn_validation=500
   race_options=(--width 4 --num-examples 2000 --batch-size 250 --num-epochs 1)
   DTRAIN_GPU_CIFAR=${DTRAIN_GPU_CIFAR:-${DTRAIN_TEST_DATA:+$DTRAIN_TEST_DATA/cifar-10-batches-bin}}
-  measure "$2"
+  take_steps "$2"
 }
 
 run() {  # run RESULTS
-  local results=$1 failed=0
+  if [ ! -d "$here/bin" ]; then unpack_and_run "$@"; fi
   # shellcheck disable=SC2144  # one such file is enough
   if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
     echo "run-gpu: this machine has no NVIDIA GPU (no /dev/nvidia0): nothing was run" >&2
     exit 2
   fi
   [ -x "$here/bin/$program" ] || fail "$here has no bin/$program: run this in the folder that \`pack\` made" 2
-  mkdir -p "$results"
-  if command -v nvidia-smi >/dev/null; then nvidia-smi >"$results/nvidia-smi.txt" 2>&1; fi
   dtrain=$here/dtrain graphs=$here/networks
-
-  tests --gtest_output="json:$results/tests.json" >"$results/tests.log" 2>&1 || failed=1
-  tail -n 20 "$results/tests.log"
-  sanitize "$results" || failed=1
-  measure "$results" $failed
+  find_libraries
+  take_steps "$1"
 }
 
-# What is timed, and what came of everything. measure RESULTS [FAILED]
-measure() {
-  local failed=${2:-0}
-  python=$(find_pytorch "$1")
-  compare "$1" || failed=1
-  race "$1" || failed=1
-  summarise "$1" "$failed"
+# In a checkout: the archive that travelled with it. Does not return where there is one.
+unpack_and_run() {
+  local packed=$here/../build/pack/$archive
+  [ -s "$packed" ] || return 0
+  mkdir -p "$home"
+  tar -C "$home" --strip-components=1 -xzf "$packed" || fail "$packed cannot be unpacked to $home" 1
+  cd "$home" || exit 1
+  exec bash "$home/run-gpu.sh" "$@"
+}
+
+# Each step of the order, then the summary. take_steps RESULTS
+take_steps() {
+  local step failed=0 status
+  results=$1
+  mkdir -p "$results"
+  trap 'pack_results "$results"' EXIT
+  python=$(find_pytorch "$results")
+  for step in ${DTRAIN_GPU_ONLY:-$order}; do
+    if is_done "$step"; then continue; fi
+    if ! has_time "$step"; then failed=3; break; fi
+    printf '\n== %s (%s s)\n' "$step" $SECONDS
+    take_step "$step"
+    status=$?
+    if cut_off; then failed=3; break; fi
+    note_done "$step"
+    if [ $status -ne 0 ]; then failed=1; fi
+    pack_results "$results"
+    if [ "$step" = doctor ] && [ $status -ne 0 ]; then break; fi
+  done
+  summarise "$results" "$failed"
   return "$failed"
 }
 
-tests() { "${watcher[@]}" "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib" "$here/bin/$program" "$@"; }
-watcher=()
-
-# Small networks only: a watched program is up to a hundred times slower. sanitize RESULTS
-sanitize() {
-  local sanitizer tool failed=0 status
-  sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null) || return 0
-  for tool in memcheck racecheck initcheck; do
-    watcher=(timeout 1800 "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 99)
-    tests --gtest_filter='All/GpuLayers.AgreesWithTheReference/*:Gpu.ComputesBytes*' >"$results/$tool.log" 2>&1
-    status=$?
-    case $status in
-      0) status=clean ;;
-      99) status="errors, see $tool.log"; failed=1 ;;
-      *) status="ended with $status, see $tool.log" ;;
-    esac
-    printf '%-28s %s\n' "$tool" "$status"
-    echo "$status" >"$results/$tool.status"
-  done
-  watcher=()
-  return $failed
-}
-
-# dtrain and its peer take turns, so that both meet the GPU as warm and as busy. compare RESULTS
-compare() {
-  local results=$1 failed=0 name samples layers image classes dtype round
-  while read -r name samples layers image classes; do
-    [ -n "$name" ] || continue
-    for dtype in $dtypes; do
-      for ((round = 1; round <= rounds; ++round)); do
-        bench "$results/bench-$name-$dtype-$round" --dtype "$dtype" --batch-size "$samples" --num-layers "$layers" \
-          --image-shape "$image" --num-classes "$classes" || failed=1
-        [ -n "$python" ] || continue
-        torch "$results/torch-$name-$dtype-$round" "$graphs/$name/graph.json" --batch-size "$samples" --dtype "$dtype"
-      done
-    done
-  done <<<"$networks"
-  return $failed
-}
-
-# The Python whose PyTorch can be the peer; nothing where there is none. What is known of it goes to pytorch.txt.
-# find_pytorch RESULTS
-find_pytorch() {
-  local python
-  for python in ${DTRAIN_GPU_PYTHON:-python3 /usr/bin/python3 python}; do
-    if "$python" - "$device" >"$1/pytorch.txt" 2>&1 <<'END'; then
-import sys, torch
-if sys.argv[1] == "cuda" and not torch.cuda.is_available():
-    sys.exit(f"PyTorch {torch.__version__} sees no GPU")
-print(f"PyTorch {torch.__version__}")
-END
-      echo "$python"
-      return
-    fi
-  done
-  python=$(tail -n 1 "$1/pytorch.txt")
-  echo "none: $python" >"$1/pytorch.txt"
-}
-
-bench() {  # bench FILE OPTION...
-  local file=$1 cost
-  shift
-  if "$dtrain" bench train --device $device --network resnet-v1 --warmup $((steps / 2)) --steps $steps "$@" --json \
-    </dev/null >"$file.json" 2>"$file.log"; then
-    cost=$(number deterministic_cost "$file.json")
-    printf '%-36s %s images/sec%s\n' "$(basename "$file")" "$(number images_per_second "$file.json")" \
-      "${cost:+, deterministic: $cost x the step of --deterministic off}"
-  else
-    rm -f "$file.json"
-    printf '%-36s failed: %s\n' "$(basename "$file")" "$(head -n 1 "$file.log")"
-    return 1
-  fi
-}
-
-torch() {  # torch FILE OPTION...
-  local file=$1
-  shift
-  if "$python" -B "$parts/pytorch_peer.py" --device $device --steps $peer_steps "$@" </dev/null >"$file.json" 2>"$file.log"; then
-    printf '%-36s %s images/sec\n' "$(basename "$file")" "$(number images_per_second "$file.json")"
-  else
-    rm -f "$file.json"
-    printf '%-36s failed: %s\n' "$(basename "$file")" "$(tail -n 1 "$file.log")"
-  fi
-}
-
-numbers() { grep -ohE "\"$1\": ?[0-9.e+-]+" "${@:2}" 2>/dev/null | sed 's/.*: *//'; }  # numbers KEY FILE...
-number() { numbers "$@" | head -n 1; }
-first() { local found; found=$(number "$@"); echo "${found:-null}"; }
-# The middle one of several files' numbers; null where there is none. median KEY FILE...
-median() { numbers "$@" | sort -g | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "null" }'; }
-# The first number by the second, or null. quotient A B
-quotient() { awk -v a="$1" -v b="$2" 'BEGIN { if (a + 0 > 0 && b + 0 > 0) printf "%.4g", a / b; else print "null" }'; }
-quoted() { sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&"/' <<<"$1"; }
-
-# What dtrain's files of one network say beside its peer's. network_json RESULTS NAME
-network_json() {
-  local ours=("$1/bench-$2"-*.json) theirs=("$1/torch-$2"-*.json) speed peer_speed kernels
-  speed=$(median images_per_second "${ours[@]}")
-  peer_speed=$(median images_per_second "${theirs[@]}")
-  # Of one step, each operation alone: what is missing to 1 is launches and waiting; more than 1 is what runs at once.
-  kernels=$(numbers seconds "${ours[0]}" | awk '{ sum += $1 } END { print sum + 0 }')
-  printf '{"images_per_second": %s, "pytorch_images_per_second": %s, "times_pytorch": %s, ' "$speed" "$peer_speed" \
-    "$(quotient "$speed" "$peer_speed")"
-  printf '"kernel_share": %s, "memory_bytes": %s, "pytorch_memory_bytes": %s, "deterministic_cost": %s}' \
-    "$(quotient "$kernels" "$(number step_seconds "${ours[0]}")")" "$(median planned_bytes "${ours[@]}")" \
-    "$(median peak_memory_bytes "${theirs[@]}")" "$(median deterministic_cost "${ours[@]}")"
-}
-
-summarise() {  # summarise RESULTS FAILED
-  local tool name dtype separator=""
-  {
-    printf '{"schema": "dtrain.gpu-results/2", "failed": %s, ' "$([ "$2" -eq 0 ] && echo false || echo true)"
-    printf '"tests": %s, "test_failures": %s, "sanitizer": {' "$(first tests "$1/tests.json")" \
-      "$(first failures "$1/tests.json")"
-    for tool in memcheck racecheck initcheck; do
-      printf '%s"%s": %s' "$separator" $tool "$(quoted "$(cat "$1/$tool.status" 2>/dev/null || echo "not run")")"
-      separator=", "
-    done
-    printf '}, "pytorch": %s, "networks": {' "$(quoted "$(tail -n 1 "$1/pytorch.txt")")"
-    separator=""
-    while read -r name _; do
-      for dtype in ${name:+$dtypes}; do
-        printf '%s"%s-%s": %s' "$separator" "$name" "$dtype" "$(network_json "$1" "$name-$dtype")"
-        separator=", "
-      done
-    done <<<"$networks"
-    printf '}, "race": %s}\n' "$(race_json "$1")"
-  } >"$1/summary.json"
-  cat "$1/summary.json"
+take_step() {  # take_step STEP
+  local -a words
+  IFS=: read -ra words <<<"$1"
+  case $1 in
+    doctor) doctor ;;
+    speednet) speednet_on_drawings ;;
+    ceilings) ceilings ;;
+    tests) run_tests ;;
+    kernels) kernels ;;
+    race) race "$results" ;;
+    compare) compare ;;
+    sanitize) sanitize ;;
+    torch:*:*) torch "${words[1]}" "${words[2]}" 1 ;;
+    *:*:apart) bench_as "apart-${words[0]}-${words[1]}" "${words[0]}" "${words[1]}" --join-passes 0 ;;
+    *:*:timed) XDG_CACHE_HOME=$home/timed bench_as "timed-${words[0]}-${words[1]}" "${words[0]}" "${words[1]}" --time-plans "$race_plans" ;;
+    *:*) bench "${words[0]}" "${words[1]}" "$(next_round "${words[0]}-${words[1]}")" ;;
+    *) row "$1" "failed: there is no such step"; return 1 ;;
+  esac
 }
 
 fail() { echo "run-gpu: $1" >&2; exit "$2"; }

@@ -8,7 +8,7 @@
 # shellcheck disable=SC2154
 set -uo pipefail
 
-races=${DTRAIN_GPU_RACES:-50} race_dtype=auto race_plans=5 race_test_images=0
+races=${DTRAIN_GPU_RACES:-10} race_dtype=auto race_plans=10 race_test_images=0
 race_options=()  # besides the recipe
 
 draw_race() {  # draw_race BUILD FOLDER [WIDTH]
@@ -19,8 +19,9 @@ draw_race() {  # draw_race BUILD FOLDER [WIDTH]
 race() {  # race RESULTS
   local work status
   rm -f "$1/race.json" "$1/torch-race.json"
+  join_cifar
   if [ -z "${DTRAIN_GPU_CIFAR:-}" ]; then
-    echo "race: not run, DTRAIN_GPU_CIFAR names no folder with CIFAR-10's binary files"
+    row race "not run: DTRAIN_GPU_CIFAR names no folder with CIFAR-10's binary files"
     return
   fi
   work=$(mktemp -d)
@@ -30,6 +31,23 @@ race() {  # race RESULTS
   tell_race "$1/race.json"
   if [ $status -eq 0 ] && [ -n "$python" ]; then race_pytorch "$1"; fi
   return $status
+}
+
+# What `take` kept becomes the folder, unless one is named.
+join_cifar() {
+  local unpacked=$home/cifar-10 file
+  if [ -n "${DTRAIN_GPU_CIFAR:-}" ]; then return; fi
+  if [ ! -d "$unpacked" ] && compgen -G "$home/cifar/*" >/dev/null; then
+    rm -rf "$unpacked.new"
+    mkdir -p "$unpacked.new"
+    # By Python, because tar needs a program xz that may not be there.
+    if cat "$home"/cifar/* | "${python:-python3}" -c 'import sys, tarfile
+tarfile.open(fileobj=sys.stdin.buffer, mode="r|xz").extractall(sys.argv[1])' "$unpacked.new"; then
+      mv "$unpacked.new" "$unpacked"
+    fi
+  fi
+  file=$(find "$unpacked" -name data_batch_1.bin 2>/dev/null | head -n 1)
+  if [ -n "$file" ]; then DTRAIN_GPU_CIFAR=$(dirname "$file"); fi
 }
 
 race_dtrain() {  # race_dtrain RESULTS FOLDER
@@ -42,7 +60,7 @@ race_dtrain() {  # race_dtrain RESULTS FOLDER
   } </dev/null >"$1/race.log" 2>&1 || { race_failed "$1/race.log"; return 1; }
   for ((seed = 1; seed <= races; ++seed)); do
     begin=$EPOCHREALTIME
-    "$dtrain" train "${options[@]}" --seed $seed </dev/null >"$1/race-$seed.jsonl" 2>"$1/race-$seed.log" ||
+    within 60 "$dtrain" train "${options[@]}" --seed $seed </dev/null >"$1/race-$seed.jsonl" 2>"$1/race-$seed.log" ||
       { race_failed "$1/race-$seed.log"; return 1; }
     run=$(race_run $seed "$begin" "$EPOCHREALTIME" "$1/race-$seed.jsonl")
     runs+=("$run")
@@ -50,7 +68,7 @@ race_dtrain() {  # race_dtrain RESULTS FOLDER
   (IFS=,; printf '{"schema": "dtrain.race/1", "runs": [%s]}\n' "${runs[*]}") >"$1/race.json"
 }
 
-race_failed() { printf '%-36s failed: %s\n' race "$(grep -m 1 -E '^dtrain: |^\{"error"' "$1" || head -n 1 "$1")"; }
+race_failed() { row race "failed: $(grep -m 1 -E '^dtrain: |^\{"error"' "$1" || head -n 1 "$1")"; }
 
 # A later run takes the plans that this one finds fastest; a CPU has none. time_plans CONFIG FILE
 time_plans() {
@@ -80,13 +98,13 @@ race_run() {
 
 race_pytorch() {  # race_pytorch RESULTS
   local file=$1/torch-race
-  if timeout 3600 "$python" -B "$parts/speednet_peer.py" "$graphs/speednet/graph.json" "$1/race-config.json" \
+  if within $((60 + 30 * races)) "$python" -B "$parts/speednet_peer.py" "$graphs/speednet/graph.json" "$1/race-config.json" \
     "$DTRAIN_GPU_CIFAR" --runs "$races" --dtype "$(race_arithmetic "$1")" --device "$device" \
     --test-images "$race_test_images" </dev/null >"$file.json" 2>"$file.log"; then
     tell_race "$file.json"
   else
     rm -f "$file.json"
-    printf '%-36s failed: %s\n' "$(basename "$file")" "$(tail -n 1 "$file.log")"
+    row torch-race "failed: $(tail -n 1 "$file.log")"
   fi
 }
 
@@ -94,8 +112,8 @@ race_arithmetic() { sed -nE '1s/.*"dtype":"([a-z0-9]+)".*/\1/p' "$1/race-1.jsonl
 
 tell_race() {  # tell_race FILE
   [ -s "$1" ] || return 0
-  printf '%-36s accuracy %s in %s runs, %s s of training\n' "$(basename "$1" .json)" "$(mean accuracy "$1")" \
-    "$(numbers accuracy "$1" | wc -l)" "$(median seconds "$1")"
+  row "$(basename "$1" .json)" "accuracy $(mean accuracy "$1") in $(numbers accuracy "$1" | wc -l) runs, $(median seconds \
+    "$1") s of training"
 }
 
 mean() { numbers "$@" | awk '{ sum += $1 } END { print NR ? sum / NR : "null" }'; }  # mean KEY FILE...

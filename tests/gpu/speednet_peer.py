@@ -282,7 +282,7 @@ def parse():
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--test-images", type=int, default=0, help="evaluate on the first so many; 0: on all")
     parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--compile-mode", default="max-autotune", help="of torch.compile")
+    parser.add_argument("--compile-mode", default="default", help="of torch.compile; max-autotune compiles for minutes")
     return parser.parse_args()
 
 

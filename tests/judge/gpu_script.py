@@ -6,6 +6,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
@@ -56,6 +57,26 @@ def check_rehearsal(folder):
         yield "without CIFAR-10 there is no race", summary["race"] is None
 
 
+def check_limits(folder):
+    """A call that has no time, and the one after it; an order of its own; one archive of all."""
+    def call(**variables):
+        return subprocess.run(["bash", TESTS / "run-gpu.sh", "rehearse", BUILD, folder], capture_output=True, text=True,
+                              env={**os.environ, **variables})
+
+    done = call(DTRAIN_GPU_SECONDS="1")
+    yield "no step begins without time", done.returncode == 3 and "not begun" in done.stdout
+    done = call(DTRAIN_GPU_ONLY="tiny:float32 nothing:float32")
+    table = (folder / "table.txt").read_text()
+    yield "what cannot be done is a failure", done.returncode == 1 and "no network is called nothing" in table
+    yield "steps can be chosen", "bench-tiny-float32-1" in table and "torch" not in table and "speednet" not in table
+    with tarfile.open(folder / "results.tgz") as archive:
+        names = [pathlib.Path(name).name for name in archive.getnames()]
+    yield "all results are one file", {"summary.json", "table.txt", "bench-tiny-float32-1.json"} <= set(names)
+    (folder / "out").mkdir()
+    call(DTRAIN_GPU_ONLY="tiny:float32", OUT=str(folder / "out"))
+    yield "and lie where they are asked for", [file.name for file in (folder / "out").iterdir()] == ["results.tgz"]
+
+
 def check_race(folder, summary):
     race = summary["race"]
     sides = ["dtrain"] if "none" in summary["pytorch"] else ["dtrain", "pytorch"]
@@ -72,8 +93,8 @@ def check_race(folder, summary):
 
 def main():
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for checks in (check_rule, check_rehearsal):
+    for checks in (check_rule, check_limits, check_rehearsal):
+        with tempfile.TemporaryDirectory() as folder:
             for sentence, holds in checks(pathlib.Path(folder)):
                 failed += not holds
                 print(f"{'ok  ' if holds else 'FAIL'} {sentence}")
