@@ -1,5 +1,7 @@
-// What cuDNN would do on a GPU that is not here but only described: its answers are those that it gives on the real
-// one. So what is made for a kind of GPU can be checked on any machine that has cuDNN.
+// What cuDNN would do on a GPU that is not here but only described. So what is made for a kind of GPU can be checked on
+// any machine that has cuDNN. Its answers differ from those on the real one in two ways: without the driver's library
+// (libcuda.so.1, or a stand-in that was loaded before) it names no engine that it compiles at run time; and the
+// description has no number of GPU processing clusters, so that it names no variant for clusters.
 #pragma once
 
 #include <memory>

@@ -15,6 +15,10 @@ bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rule
   return dtype != DType::float32 || !engine.tensor_cores || rules.tf32;
 }
 
+bool needs_proof(const EngineFacts& engine, const Convolution& work, const EngineRules& rules) {
+  return engine.made_at_run_time && rules_for(work, rules).deterministic;
+}
+
 std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype, const EngineRules& rules,
                                         const std::string& preferred) {
   std::vector<std::size_t> order;

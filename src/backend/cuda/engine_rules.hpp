@@ -14,11 +14,12 @@ namespace dtrain::backend::cuda {
 
 // What cuDNN says of one way to compute something.
 struct EngineFacts {
-  std::string name;             // the engine's number and its settings, "67:2=1,13=4": the same in every process
-  bool same_bits = true;        // whenever it computes the same again
-  bool tensor_cores = false;    // which round float32 to ten bits
-  bool narrows_inputs = false;  // to a smaller type
-  bool narrows_sums = false;    // adds in less than float32
+  std::string name;               // the engine's number and its settings, "67:2=1,13=4": the same in every process
+  bool same_bits = true;          // whenever it computes the same again, as cuDNN notes it: see needs_proof()
+  bool made_at_run_time = false;  // its kernel is compiled for the work, and not one of those that cuDNN ships
+  bool tensor_cores = false;      // which round float32 to ten bits
+  bool narrows_inputs = false;    // to a smaller type
+  bool narrows_sums = false;      // adds in less than float32
 };
 
 struct EngineRules {
@@ -35,12 +36,17 @@ EngineRules rules_for(const Convolution& work, EngineRules rules);
 // float32.
 bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rules);
 
+// Whether its same bits must be seen before it computes the work. cuDNN's note is right about the kernels that it
+// ships; of those that it makes at run time, some add by atomic operations and have no such note.
+bool needs_proof(const EngineFacts& engine, const Convolution& work, const EngineRules& rules);
+
 // Indices of the engines that may, each name once: the one called `preferred` first, the others in the order given.
 std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype, const EngineRules& rules,
                                         const std::string& preferred);
 
-// Whether to ask cuDNN for a convolution with moments or of a normed input at all: what it has is for float16 and whole
-// vectors of channels.
+// Whether to ask cuDNN for a convolution with moments or of a normed input at all: what it ships for that is for
+// float16 and whole vectors of channels. What it makes at run time in bfloat16 adds by atomic operations, on slower
+// tensor cores.
 bool may_fuse(const Convolution& work);
 
 // Index of the one to take of those that took so long: an earlier one unless a later one is clearly faster. At least

@@ -35,6 +35,17 @@ TEST(CudaEngineRules, NeverAllowOtherBitsInWhatEachRankComputesForItself) {
   }
 }
 
+TEST(CudaEngineRules, WantAProofOfWhatIsMadeAtRunTimeWhereBitsMustBeTheSame) {
+  const EngineFacts shipped{.name = "1"}, made{.name = "2", .made_at_run_time = true};
+  Convolution work;
+  for (const bool any_order : {false, true}) {
+    work.any_order = any_order;
+    EXPECT_FALSE(needs_proof(shipped, work, {}));
+    EXPECT_TRUE(needs_proof(made, work, {}));
+    EXPECT_EQ(needs_proof(made, work, {.deterministic = false}), !any_order);
+  }
+}
+
 TEST(CudaEngineRules, RefuseWhatRoundsMoreThanTheTypeDoes) {
   EXPECT_FALSE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {}));
   EXPECT_TRUE(may_compute({.name = "1", .tensor_cores = true}, DType::float32, {.tf32 = true}));

@@ -66,7 +66,11 @@ bool Descriptor::try_finish() {
 }
 
 std::vector<Descriptor> Descriptor::get_all(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const {
-  const std::size_t most = get_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
+  return get_at_most(get_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr), name, type);
+}
+
+std::vector<Descriptor> Descriptor::get_at_most(std::size_t most, cudnnBackendAttributeName_t name,
+                                                cudnnBackendDescriptorType_t type) const {
   std::vector<Descriptor> values;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::size_t k = 0; k < most; ++k) raw.push_back(values.emplace_back(*cudnn_, type).get());

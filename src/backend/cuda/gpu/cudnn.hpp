@@ -63,6 +63,8 @@ template <>
 inline constexpr auto kAttributeType<cudnnBackendKnobType_t> = CUDNN_TYPE_KNOB_TYPE;
 template <>
 inline constexpr auto kAttributeType<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
+template <>
+inline constexpr auto kAttributeType<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
 
 // One descriptor of cuDNN's graph interface; `cudnn` must outlive it. Throws Error where cuDNN fails.
 class Descriptor {
@@ -104,8 +106,11 @@ class Descriptor {
   std::size_t get_some(cudnnBackendAttributeName_t name, std::span<T> values) const {
     return std::min(values.size(), get_raw(name, kAttributeType<T>, values.size(), values.data()));
   }
-  // All descriptors, which are of that type.
+  // All descriptors, which are of that type; cuDNN says how many.
   std::vector<Descriptor> get_all(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
+  // The same of an attribute for which cuDNN says that there are none as long as it is given no room.
+  std::vector<Descriptor> get_at_most(std::size_t most, cudnnBackendAttributeName_t name,
+                                      cudnnBackendDescriptorType_t type) const;
   cudnnBackendDescriptor_t get() const { return descriptor_; }
 
  private:

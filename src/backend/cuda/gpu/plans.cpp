@@ -11,8 +11,8 @@ namespace {
 std::string name_of(const Descriptor& engine, const Descriptor& settings) {
   std::string name = fmt::format("{}", engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   char separator = ':';
-  for (const Descriptor& knob :
-       settings.get_all(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)) {
+  for (const Descriptor& knob : settings.get_at_most(CUDNN_KNOB_TYPE_COUNTS, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                                     CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)) {
     name += fmt::format("{}{}={}", separator,
                         static_cast<int>(knob.get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE)),
                         knob.get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
@@ -21,19 +21,35 @@ std::string name_of(const Descriptor& engine, const Descriptor& settings) {
   return name;
 }
 
+// The notes of one kind that cuDNN has on an engine.
+template <typename Note, std::size_t kMost>
+class Notes {
+ public:
+  Notes(const Descriptor& engine, cudnnBackendAttributeName_t kind)
+      : count_(engine.get_some(kind, std::span<Note>(room_))) {}
+  bool has(Note note) const {
+    const auto notes = std::span(room_).first(count_);
+    return std::ranges::find(notes, note) != notes.end();
+  }
+
+ private:
+  std::array<Note, kMost> room_{};
+  std::size_t count_;
+};
+
 EngineFacts facts_of(const Descriptor& settings) {
   const Descriptor engine =
       std::move(settings.get_all(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR).front());
-  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> room{};
-  const std::size_t count =
-      engine.get_some(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, std::span<cudnnBackendNumericalNote_t>(room));
-  const auto notes = std::span(room).first(count);
-  const auto has = [&](cudnnBackendNumericalNote_t note) { return std::ranges::find(notes, note) != notes.end(); };
+  const Notes<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> numbers(engine,
+                                                                                    CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+  const Notes<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT> behaviour(engine,
+                                                                                    CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
   return {.name = name_of(engine, settings),
-          .same_bits = !has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
-          .tensor_cores = has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
-          .narrows_inputs = has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS),
-          .narrows_sums = has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)};
+          .same_bits = !numbers.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+          .made_at_run_time = behaviour.has(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION),
+          .tensor_cores = numbers.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
+          .narrows_inputs = numbers.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS),
+          .narrows_sums = numbers.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)};
 }
 
 }  // namespace
