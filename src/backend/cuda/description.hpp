@@ -5,7 +5,7 @@
 
 #include <dtrain/backend/cuda.hpp>
 
-#include "plan_store.hpp"
+#include "plans/plan_store.hpp"
 
 namespace dtrain::backend::cuda {
 

@@ -1,4 +1,4 @@
-#include "plan_store.hpp"
+#include "plans/plan_store.hpp"
 
 #include <gtest/gtest.h>
 
@@ -75,6 +75,38 @@ TEST(CudaPlanStore, IsDescribedByWhatItHolds) {
   EXPECT_EQ(one.description(), other.description());
   other.keep("a", "3");
   EXPECT_NE(one.description(), other.description());
+}
+
+TEST(CudaPlanStore, KeepsWhichEnginesGiveTheSameBitsForWhichWork) {
+  const TemporaryFolder folder;
+  PlanStore store(folder.path(), kMaker);
+  store.keep("work", "62");
+  store.keep_proof("work", "3", false);
+  store.keep_proof("work", "7:2=1", true);
+  const PlanStore later(folder.path(), kMaker);
+  EXPECT_EQ(later.proof("work", "3"), std::optional(false));
+  EXPECT_EQ(later.proof("work", "7:2=1"), std::optional(true));
+  EXPECT_EQ(later.proof("work", "7:2=2"), std::nullopt);
+  EXPECT_EQ(later.proof("other work", "3"), std::nullopt);
+  EXPECT_EQ(later.find("work"), "62");
+}
+
+// Members of a job need the same plans; which engines each of them has tried says nothing about that.
+TEST(CudaPlanStore, IsNotDescribedByItsProofs) {
+  PlanStore store;
+  store.keep_proof("work", "3", true);
+  EXPECT_EQ(store.description(), "");
+}
+
+// Engines were named without their settings there.
+TEST(CudaPlanStore, KnowsNothingOfFilesOfEarlierVersions) {
+  const TemporaryFolder folder;
+  PlanStore(folder.path(), kMaker).keep("work", "67");
+  const Path file = only_file(folder.path());
+  std::string text = read_file(file);
+  text.replace(text.find("dtrain.plans/2"), 14, "dtrain.plans/1");
+  write_file_atomic(file, text);
+  EXPECT_EQ(PlanStore(folder.path(), kMaker).find("work"), "");
 }
 
 TEST(CudaPlanStore, KeepsNothingWithoutAFolder) {

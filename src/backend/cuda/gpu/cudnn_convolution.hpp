@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "../plan_store.hpp"
+#include "../plans/plan_store.hpp"
 #include "plans.hpp"
 
 namespace dtrain::backend::cuda {
@@ -19,7 +19,9 @@ class Cudnn {
         int plans_to_time, PlanStore store);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
-  bool has_plan_for(const Convolution& work) const;
+  bool has_plan_for(const Convolution& work);
+  // The next of the plans for `work` that may be used. One that needs_proof() is run for it, once on this kind of GPU.
+  std::optional<Plan> next(Plans& plans, const Convolution& work);
 
   const CudnnFunctions& functions;
   cudnnHandle_t handle = nullptr;
@@ -28,6 +30,10 @@ class Cudnn {
   const EngineRules rules;
   const int plans_to_time;
   PlanStore store;
+
+ private:
+  bool is_proven(const Plan& plan, const Convolution& work);
+  std::optional<bool> gives_the_same_bits(const Plan& plan, const Convolution& work) const;
 };
 
 // One convolution with its plan. `cudnn` must outlive it.
@@ -46,6 +52,7 @@ class CudnnConvolution {
   cudnnStatus_t start(const Plan& plan) const;
 
   Cudnn& cudnn_;
+  const Convolution work_;
   const std::string key_;
   const std::string kept_;  // the engine that an earlier run found to be the fastest; empty: none did
   Plans plans_;

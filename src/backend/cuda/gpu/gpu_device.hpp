@@ -8,7 +8,7 @@
 #include <dtrain/backend/cuda.hpp>
 
 #include "../device.hpp"
-#include "../plan_store.hpp"
+#include "../plans/plan_store.hpp"
 
 namespace dtrain::backend::cuda {
 

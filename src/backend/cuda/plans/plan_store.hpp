@@ -1,5 +1,5 @@
-// Which engine was measured to be the fastest for which work: chosen once, kept on disk, the same in every run until
-// the user measures again. One file for each maker. Values; one thread.
+// Which engine was measured to be the fastest for which work, and which engines were seen to give the same bits: chosen
+// once, kept on disk, the same in every run until the user measures again. One file for each maker. Values; one thread.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <dtrain/base/files.hpp>
 
-#include "engine_rules.hpp"
+#include "../engine_rules.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -26,15 +26,22 @@ class PlanStore {
   std::string find(const std::string& key) const;  // the engine's name; empty: never measured
   // Kept at once, together with what other processes kept meanwhile. Throws Error where the folder cannot be written.
   void keep(const std::string& key, const std::string& engine);
+  // Whether the engine gives the same bits for that work; nullopt: it was never tried (see needs_proof()).
+  std::optional<bool> proof(const std::string& key, const std::string& engine) const;
+  void keep_proof(const std::string& key, const std::string& engine, bool same_bits);  // likewise at once
   // "12 measured plans (1a2b3c4d)", by their content; empty without any. Part of what a job's members must agree on.
   std::string description() const;
 
  private:
-  using Engines = std::map<std::string, std::string>;  // by key
-  std::optional<Engines> read() const;
+  struct Kept {
+    std::map<std::string, std::string> engines;  // by key
+    std::map<std::string, bool> proofs;          // by key and engine
+  };
+  std::optional<Kept> read() const;
+  void write() const;
   Path file_;
   std::string maker_;
-  Engines engines_;
+  Kept kept_;
 };
 
 }  // namespace dtrain::backend::cuda
