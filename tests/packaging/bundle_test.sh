@@ -28,6 +28,7 @@ main() {
     skip "the bundle in an empty root" "no right to chroot"
   fi
   test_case "it starts through a link, from any folder, without an environment" starts_through_link
+  test_case "it looks for a driver in the user's folders and in those of container runtimes, behind its own" looks_for_drivers
   if [ -n "$suite" ]; then test_old_system; fi
   local line="$passed passed, $failed failed"
   if [ $skipped -gt 0 ]; then line+=", $skipped skipped"; fi
@@ -72,6 +73,11 @@ starts_through_link() {
   mkdir -p "$work/links" && ln -s "$work/empty/opt/dtrain" "$work/links/dt" &&
     (cd / && env -i "$work/links/dt" --version) && (cd "$work/empty/opt" && env -i ./dtrain --version) &&
     [ "$(cd "$work/empty" && env -i opt/dtrain --version)" = "$(env -i "$build/dtrain" --version)" ]
+}
+
+looks_for_drivers() {
+  LD_LIBRARY_PATH=/some/where LD_DEBUG=libs "$work/empty/opt/dtrain" --version 2>&1 |
+    grep -E 'search path=.*/opt/lib:.*:/some/where:.*:/usr/local/nvidia/lib64:.*\(--library-path\)'
 }
 
 test_old_system() {
