@@ -8,8 +8,9 @@
 #   bash run-gpu.sh [RESULTS_DIR]                 default: gpu-results here
 #   bash run-gpu.sh take FILE...                  keeps parts of CIFAR-10's archive (.tar.xz, in order) for the race
 # In a checkout that has build/pack, `bash tests/run-gpu.sh` unpacks it to DTRAIN_GPU_HOME (/tmp/dtrain-gpu) and works
-# there. Writes RESULTS_DIR/table.txt, summary.json and what they come from, and all of it as one file: results.tgz in
-# $OUT, or in RESULTS_DIR. It is written again after each step, so that a call that is cut off leaves it.
+# there; later calls find it there. Writes RESULTS_DIR/table.txt, summary.json and what they come from, and all of it as
+# one file: results.tgz in $OUT, or in RESULTS_DIR. It is written again after each step, so that a call that is cut off
+# leaves it.
 #
 # Steps, in this order; DTRAIN_GPU_ONLY names others, or another order:
 #   doctor                        what dtrain finds; without a usable GPU nothing else is done
@@ -129,12 +130,14 @@ run() {  # run RESULTS
   take_steps "$1"
 }
 
-# In a checkout: the archive that travelled with it. Does not return where there is one.
+# In a checkout: what travelled with it, or with an earlier call. Does not return where there is one of them.
 unpack_and_run() {
   local packed=$here/../build/pack/$archive
-  [ -s "$packed" ] || return 0
-  mkdir -p "$home"
-  tar -C "$home" --strip-components=1 -xzf "$packed" || fail "$packed cannot be unpacked to $home" 1
+  if [ -s "$packed" ]; then
+    mkdir -p "$home"
+    tar -C "$home" --strip-components=1 -xzf "$packed" || fail "$packed cannot be unpacked to $home" 1
+  fi
+  [ -x "$home/bin/$program" ] || return 0
   cd "$home" || exit 1
   exec bash "$home/run-gpu.sh" "$@"
 }
