@@ -91,7 +91,8 @@ class Communicator {
   // Returns the memory of a sum after its last use. Not needed, but it makes the next reduction faster.
   virtual void recycle(std::vector<float> sum) = 0;
 
-  // The bytes of all ranks, by rank. For small things (kilobytes). Also a barrier.
+  // The bytes of all ranks, by rank. For small things (kilobytes). Also a barrier. A rank that goes on without this
+  // communicator calls it after its last reduction: peers may need that rank until they have the sum too.
   virtual std::vector<std::string> all_gather(ByteView mine) = 0;
 
   // Point to point, in order for each pair and with the collectives; the receiver knows the size. send() returns once

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -12,8 +13,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Looks often at first: a small sum takes tens of microseconds.
-constexpr auto kEager = 200us, kPause = 50us, kLongPause = 500us;
+constexpr auto kSpin = 1ms;
+constexpr std::chrono::microseconds kLongestPause = 1ms;
+constexpr int kPartOfWait = 64;
 constexpr const char* kHint =
     "NCCL_DEBUG=WARN in the environment makes NCCL say more; setting 'transport' tcp does without it";
 
@@ -33,6 +35,11 @@ UniqueId id_of_rank_0(const Api& api, Communicator& mesh) {
 }
 
 }  // namespace
+
+std::chrono::microseconds pause_after(Clock::duration waited) {
+  if (waited < kSpin) return 0us;
+  return std::min(kLongestPause, std::chrono::duration_cast<std::chrono::microseconds>(waited / kPartOfWait));
+}
 
 Link::Link(const Api& api, Communicator& mesh, Accelerator& device, const std::atomic<bool>& aborted,
            Clock::time_point deadline)
@@ -118,7 +125,11 @@ void Link::wait_until(Done done, const char* what, Clock::time_point deadline) {
     if (now >= deadline) {
       throw PeerLost(fmt::format("NCCL did not end {} in time: a rank is gone, or does not answer", what));
     }
-    if (now - begin > kEager) std::this_thread::sleep_for(now - begin > 20 * kEager ? kLongPause : kPause);
+    if (const auto pause = pause_after(now - begin); pause > 0us) {
+      std::this_thread::sleep_for(pause);
+    } else {
+      std::this_thread::yield();
+    }
   }
 }
 

@@ -21,9 +21,13 @@ namespace {
 // abort() comes from any thread and sets a flag only; the waits of Link look at it, and the trainer's thread then
 // aborts NCCL.
 // Locks: none, except for the memory of host leaves, which other threads ask for.
-// Lifetime: sums_ holds memory that peers read until all have finished a reduction; so finish() ends with a barrier.
-// The executable may read the sum until the next reduction begins. The last owner destroys the communicator: the
-// trainer's thread, or after a freeze the session's heartbeat thread.
+// Waiting: a step has one gathering over the mesh, in exchange(), while the GPU still computes. It carries the notes by
+// which the ranks prove that they hold the same bits, and shows that all ranks have ended the reduction before.
+// finish() waits for this rank's own stream alone: when that is idle, NCCL has no more use for memory of sums_.
+// Lifetime: NCCL itself may still hold what a peer has not received. So the ranks gather once more after their last
+// reduction, before they let go of the communicator (Communicator::all_gather). The executable may read the sum until
+// the next reduction begins. The last owner destroys the communicator: the trainer's thread, or after a freeze the
+// session's heartbeat thread.
 // Failure: PeerLost from a deadline, an error that NCCL reports, or an abort leaves the communicator dead. die() ends
 // the NCCL communicator before anything waits for the stream, which may hold a transfer to a lost rank.
 class NcclCommunicator final : public Communicator {
@@ -114,8 +118,6 @@ class NcclDeviceReduction final : public DeviceReduction {
   DeviceSum finish() override {
     if (notes_.empty()) exchange();
     owner_.link().wait_for_device(owner_.deadline());
-    // A rank that leaves frees memory that its peers may still read.
-    owner_.all_gather({});
     finished_ = true;
     return {sums_.sum(), std::move(notes_)};
   }

@@ -49,7 +49,11 @@ Generation::End Generation::train() {
   if (speaks()) tell(context_.saver.try_place());
   while (run_.cursor.epoch < context_.options.epochs) {
     Verdict verdict = train_epoch();
-    if (verdict == Verdict::go_on) verdict = close_epoch();
+    if (verdict == Verdict::go_on) {
+      verdict = close_epoch();
+    } else {
+      let_peers_finish();
+    }
     if (run_.cursor.epoch >= context_.options.epochs) break;
     if (verdict == Verdict::change) {
       report_saves();
@@ -61,6 +65,12 @@ Generation::End Generation::train() {
     }
   }
   return End::done;
+}
+
+// The sum of the last step may not be on all ranks yet: Communicator::all_gather().
+void Generation::let_peers_finish() {
+  context_.membership.progress(Phase::reducing);
+  comm_.all_gather({});
 }
 
 // Trains what is left of the epoch. After the last step there is no verdict: closing the epoch gives one.

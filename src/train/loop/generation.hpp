@@ -59,6 +59,7 @@ class Generation {
   void report_epoch();
   std::vector<ReportEvent> save_next_epoch();
   void evaluate();
+  void let_peers_finish();
   std::vector<std::uint64_t> gather_votes(std::vector<ReportEvent>& reports);
   void stop();
 

@@ -92,6 +92,17 @@ TEST(NcclLink, GivesUpWhereARankDoesNotCome) {
   EXPECT_NE(thrown[0].find("did not end the meeting of the ranks in time"), std::string::npos) << thrown[0];
 }
 
+// At first it spins; later a look comes late by a small part of the wait, and never by more than a millisecond.
+TEST(NcclLink, PausesForASmallPartOfTheWait) {
+  EXPECT_EQ(pause_after(0us), 0us);
+  EXPECT_EQ(pause_after(999us), 0us);
+  for (const auto waited : {1000us, 3000us, 4000us, 20'000us, 60'000us}) {
+    EXPECT_GT(pause_after(waited), 0us);
+    EXPECT_LE(pause_after(waited) * 50, waited);
+  }
+  EXPECT_EQ(pause_after(1h), 1ms);
+}
+
 TEST(NcclLink, NamesWhatNcclRefuses) {
   Pair pair;
   float value = 0;

@@ -7,6 +7,7 @@
 
 #include "host_accelerator.hpp"
 #include "nccl/api.hpp"
+#include "nccl/nccl_communicator.hpp"
 #include "tcp_world.hpp"
 #include "world.hpp"
 
@@ -128,6 +129,53 @@ TEST(Nccl, ReducesAnyShapeOneAfterAnother) {
   EXPECT_EQ(thrown, nothing(3));
 }
 
+// Counts the gatherings of one rank.
+class CountedMesh final : public HostCommunicator {
+ public:
+  CountedMesh(std::unique_ptr<Communicator> inner, int& gatherings)
+      : inner_(std::move(inner)), gatherings_(gatherings) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
+    return inner_->begin_reduction(shape, note);
+  }
+  void recycle(std::vector<float> sum) override { inner_->recycle(std::move(sum)); }
+  std::vector<std::string> all_gather(ByteView mine) override {
+    ++gatherings_;
+    return inner_->all_gather(mine);
+  }
+  void send(int to, ByteView bytes) override { inner_->send(to, bytes); }
+  void receive(int from, std::span<std::byte> bytes) override { inner_->receive(from, bytes); }
+  void abort() noexcept override { inner_->abort(); }
+
+ private:
+  const std::unique_ptr<Communicator> inner_;
+  int& gatherings_;
+};
+
+TEST(Nccl, GathersOnceAStepBeforeTheExchangeAndNotBehindIt) {
+  const ReductionShape shape{.shards = 4, .size = 1000};
+  int gatherings[2] = {};
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  std::vector<std::shared_ptr<HostAccelerator>> devices;
+  for (auto& mesh : make_local_world(2)) {
+    devices.push_back(std::make_shared<HostAccelerator>());
+    auto& count = gatherings[mesh->rank()];
+    ranks.push_back(make_nccl_communicator(std::make_unique<CountedMesh>(std::move(mesh), count),
+                                           {DTRAIN_NCCL_STANDIN, devices.back(), false}, 30s, 30s));
+  }
+  const auto thrown = run_ranks(ranks, [&](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    for (int step = 0; step < 5; ++step) {
+      const int before = gatherings[rank], meeting = step == 0 ? 1 : 0;  // the first step also begins NCCL
+      EXPECT_TRUE(same_bits(reduce_on_device(comm, *devices[rank], shape, {{0, 1000}}).sum, direct_tree(shape)));
+      EXPECT_EQ(gatherings[rank] - before, 1 + meeting) << step;
+    }
+    comm.all_gather({});
+  });
+  EXPECT_EQ(thrown, nothing(2));
+}
+
 TEST(Nccl, GathersAndSendsByTheMesh) {
   NcclWorld world(2);
   const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
@@ -192,13 +240,14 @@ TEST(Nccl, IsDeadAfterAReductionThatNobodyFinished) {
   EXPECT_THROW(reduce(*world.communicators[1], {.shards = 2, .size = 1000}), PeerLost);
 }
 
-TEST(Nccl, LetsARankLeaveRightAfterItsLastReduction) {
+TEST(Nccl, LetsARankLeaveOnceAllHaveEndedTheLastReduction) {
   for (int round = 0; round < 5; ++round) {
     NcclWorld world(3);
     std::vector<std::jthread> threads;
     for (auto& comm : world.communicators) {
       threads.emplace_back([&] {
         EXPECT_NO_THROW(reduce(*comm, {.shards = 4, .size = 50'000}));
+        EXPECT_NO_THROW(comm->all_gather({}));
         comm.reset();
       });
     }
