@@ -27,6 +27,10 @@ void Executable::apply(std::span<const float> sum, const Update& update) {
   apply(update);
 }
 
+StepMetrics Executable::evaluate(const HostBatch& batch, std::span<float> logits) {
+  return evaluate(batch, nn::image_views(1), logits);
+}
+
 std::uint64_t HostExecutable::stage(const HostBatch&) { return 0; }
 std::vector<FloatRange> HostExecutable::device_parts() const { return {}; }
 std::int64_t HostExecutable::state_size() const { return row_size(state()); }

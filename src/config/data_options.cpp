@@ -166,9 +166,7 @@ void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOpt
   if (std && !set.chosen("rgb-std")) options.augment.std = channels_from(*std);
 }
 
-train::TestViews test_views(const DataOptions& options, int top_k) {
-  return {.number = static_cast<int>(parse_integer(options.test_views).value()), .top_k = std::max(1, top_k)};
-}
+int test_views(const DataOptions& options) { return static_cast<int>(parse_integer(options.test_views).value()); }
 
 // "data/cifar10_train.rec" was most likely to come from `dtrain data prepare cifar10 --out data`.
 static std::string how_to_make(const Path& file) {

@@ -46,7 +46,7 @@ Json preprocessing_of(const DataOptions& options);
 // Fills what the person did not choose. Throws DataError when the document is of another shape.
 void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);
 
-train::TestViews test_views(const DataOptions& options, int top_k);
+int test_views(const DataOptions& options);
 
 // Throws DataError that names the `dtrain data prepare` command when find_records() does not find them.
 void require_records(const Path& files);

@@ -172,7 +172,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
       options.checkpoint_format == "mxnet" ? train::CheckpointFormat::mxnet : train::CheckpointFormat::safetensors;
   trainer.keep_checkpoints = options.keep_checkpoints;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
-  trainer.test_views = test_views(options.data, options.top_k);
+  trainer.test_views = test_views(options.data);
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.dtype = dtype;
   trainer.gradient_dtype = options.job.gradient_dtype;

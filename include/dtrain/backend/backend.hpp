@@ -18,6 +18,7 @@
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
 #include <dtrain/nn/pixels.hpp>
+#include <dtrain/nn/views.hpp>
 
 namespace dtrain::backend {
 
@@ -179,9 +180,12 @@ class Executable {
   virtual void apply(const Update& update) = 0;
   void apply(std::span<const float> sum, const Update& update);  // set_sum() and apply()
 
-  // Forward with running statistics. `logits` is empty or [n, classes]. loss_sum is that of plain cross-entropy
-  // (no label smoothing).
-  virtual StepMetrics evaluate(const HostBatch& batch, std::span<float> logits = {}) = 0;
+  // Forward with running statistics, once for each view of the images. `logits`, empty or [n, classes], takes the mean
+  // of the views' logits, and that mean is what is counted. loss_sum is that of plain cross-entropy (no label
+  // smoothing).
+  virtual StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
+                               std::span<float> logits) = 0;
+  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits = {});  // of the images as they are
 
   // What persists, to be read only until the next apply() or write_state(). Not while enqueued work runs.
   virtual const ModelState& state() const = 0;

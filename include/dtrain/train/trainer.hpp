@@ -78,14 +78,6 @@ struct LedgerOptions {
   std::string worker;  // names the file; no two workers of a job share it
 };
 
-// How evaluation looks at an image. 1: as it is. 2: also mirrored from left to right. 6: also both of these moved by
-// one pixel up and left, and down and right, with the edge reflected. What counts is the mean of the logits: half of it
-// from the middle, a quarter from each move.
-struct TestViews {
-  int number = 1;
-  int top_k = 5;  // with more than one view; else the executable's
-};
-
 enum class CheckpointFormat {
   safetensors,
   mxnet,  // at the end of an epoch, MXNet's files beside those of safetensors
@@ -106,7 +98,7 @@ struct TrainerOptions {
   std::chrono::milliseconds save_patience{10'000};
   SharedStore store{};  // for a prefix that is a URL, as in train/checkpoint.hpp
   int evaluation_block = 128;
-  TestViews test_views;
+  int test_views = 1;  // of each image in an evaluation: nn::image_views()
   Json preprocessing;
   backend::DType dtype = backend::DType::float32;
 
@@ -150,7 +142,7 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
                   const Checkpoint* start, Observer& observer);
 
 // All ranks together; the result, but for its time, is the same on all. `graph` is the executable's.
-EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
-                          const TestViews& views, comm::Communicator& comm);
+EvaluationReport evaluate(backend::Executable& executable, data::Loader& loader, int block, int views,
+                          comm::Communicator& comm);
 
 }  // namespace dtrain::train

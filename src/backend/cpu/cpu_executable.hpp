@@ -30,7 +30,7 @@ class CpuExecutable final : public HostExecutable {
   void synchronize() override { threads_.wait(); }
   StepMetrics set_sum(StepSum sum) override;
   void apply(const Update& update) override;
-  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
+  StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views, std::span<float> logits) override;
   const ModelState& state() const override { return state_; }
   void write_state(ModelState state) override;
   std::uint64_t planned_bytes() const override;
@@ -49,6 +49,7 @@ class CpuExecutable final : public HostExecutable {
   void declare_ready(Step& step, const ShardRange& shard, std::span<const Part> parts, bool last);
   void gather_followers(Lane& lane, int member);
   int evaluation_block() const;
+  StepMetrics evaluate_images(const HostBatch& batch, std::span<float> logits);
   void evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits);
   Json profile_rows(int repeats);
 

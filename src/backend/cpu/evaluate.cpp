@@ -6,6 +6,7 @@
 #include <dtrain/backend/softmax_loss.hpp>
 #include <dtrain/base/error.hpp>
 
+#include "../host_views.hpp"
 #include "cpu_executable.hpp"
 #include "layers.hpp"
 
@@ -17,7 +18,13 @@ int CpuExecutable::evaluation_block() const {
   return std::min(options_.max_samples, kBlock);
 }
 
-StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
+StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
+                                    std::span<float> logits) {
+  return evaluate_views(graph_, options_.top_k, batch, views, logits,
+                        [this](const HostBatch& images, std::span<float> of) { return evaluate_images(images, of); });
+}
+
+StepMetrics CpuExecutable::evaluate_images(const HostBatch& batch, std::span<float> logits) {
   threads_.wait();
   check_labels(batch, graph_.classes());
   const int classes = graph_.classes();

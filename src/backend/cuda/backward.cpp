@@ -18,9 +18,14 @@ void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const B
         auto* const per_sample = b.tensor<float>(counts);
         auto* const in_parts = b.tensor<SoftmaxPart>(parts);
         auto* const per_row = b.tensor<double>(normalisers);
-        emit(SoftmaxParts<T>{b.tensor<T>(x), b.labels, in_parts, b.n, classes});
-        emit(SoftmaxLoss<T>{b.tensor<T>(x), b.labels, in_parts, per_row, per_sample, b.n, classes, m.top_k, smoothing});
-        if (gradient != kNoTensor) {
+        const auto count = [&]<typename L>(const L* logits) {
+          emit(SoftmaxParts<L>{logits, b.labels, in_parts, b.n, classes});
+          emit(SoftmaxLoss<L>{logits, b.labels, in_parts, per_row, per_sample, b.n, classes, m.top_k, smoothing});
+        };
+        if (gradient == kNoTensor) {
+          count(b.logits);  // the mean of the views
+        } else {
+          count(b.tensor<T>(x));
           emit(SoftmaxGradient<T>{b.tensor<T>(x), b.labels, per_row, b.tensor<T>(gradient), b.n, classes, smoothing,
                                   b.loss_scale});
         }

@@ -65,7 +65,7 @@ using KernelsOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Act
                              Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>,
                              ScaleShiftRelu<T>, NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>,
                              AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>,
-                             SoftmaxGradient<T>, Widen<T>, Convolve<T>, ConvolveBackwardData<T>,
+                             SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
                              ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>,
                              MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
 using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,

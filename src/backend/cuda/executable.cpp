@@ -316,13 +316,21 @@ void CudaExecutable::write_state(ModelState state) {
 
 // ---- evaluation
 
-StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<float> logits) {
+// The batch is brought there once. Each view is the same recording, which reads the view in Samples and counts the mean
+// so far; so the last one counts the mean.
+StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
+                                     std::span<float> logits) {
   DTRAIN_CHECK(batch.n <= options_.max_samples, "more samples than this was compiled for");
   check_samples(batch);
   if (batch.n == 0) return {};
   pack_weights();
-  upload_samples(inputs_.take(batch));
-  recording(programs_.evaluation, evaluation_, batch.n).run();
+  Samples samples = inputs_.take(batch);
+  for (const nn::ImageView& view : views) {
+    samples.view = view;
+    samples.begins_mean = &view == &views.front();
+    upload_samples(samples);
+    recording(programs_.evaluation, evaluation_, batch.n).run();
+  }
   std::array<float, SoftmaxLoss<float>::kCounts> counts{};
   device_->download(counts.data(), at<float>(Part::metrics), sizeof counts);
   if (!logits.empty()) {

@@ -32,7 +32,7 @@ class CudaExecutable final : public Executable {
   std::vector<FloatRange> device_parts() const override;
   StepMetrics set_sum(StepSum sum) override;
   void apply(const Update& update) override;
-  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override;
+  StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views, std::span<float> logits) override;
   const ModelState& state() const override;
   void write_state(ModelState state) override;
   std::int64_t state_size() const override;

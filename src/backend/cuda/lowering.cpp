@@ -20,7 +20,7 @@ Program Lowering::evaluation() {
   const TensorId x = value(graph_.nodes.back().inputs[0]);
   const int classes = graph_.classes();
   add(size() - 1, ".logits", {x}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    emit(Widen<T>{b.tensor<T>(x), b.logits, std::int64_t{b.n} * classes});
+    emit(AddView<T>{b.samples, b.tensor<T>(x), b.logits, std::int64_t{b.n} * classes});
   });
   loss(kNoTensor, 0.0f, [](const Binding& b, const nn::Graph&) { return b.metrics; });
   return std::move(program_);

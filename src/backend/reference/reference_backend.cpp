@@ -8,6 +8,7 @@
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
 
+#include "../host_views.hpp"
 #include "layers.hpp"
 #include "optimizer.hpp"
 #include "pass.hpp"
@@ -52,16 +53,9 @@ class ReferenceExecutable final : public HostExecutable {
     update_running_statistics(sum.subspan(gradient_count(), state_.statistics.size()), count);
   }
 
-  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits) override {
-    check_labels(batch, graph_.classes());
-    if (batch.n == 0) return {};
-    Pass pass(pass_input(batch, false, {}));
-    pass.forward();
-    if (!logits.empty()) {
-      DTRAIN_CHECK(logits.size() == pass.logits().values.size(), "logits are [n, classes]");
-      std::ranges::copy(pass.logits().values, logits.begin());
-    }
-    return softmax_metrics(0.0f, options_.top_k, pass.logits(), batch.labels);
+  StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views, std::span<float> logits) override {
+    return evaluate_views(graph_, options_.top_k, batch, views, logits,
+                          [this](const HostBatch& images, std::span<float> of) { return evaluate_images(images, of); });
   }
 
   const ModelState& state() const override { return state_; }
@@ -103,6 +97,17 @@ class ReferenceExecutable final : public HostExecutable {
   }
 
  private:
+  StepMetrics evaluate_images(const HostBatch& batch, std::span<float> logits) const {
+    check_labels(batch, graph_.classes());
+    if (batch.n == 0) return {};
+    Pass pass(pass_input(batch, false, {}));
+    pass.forward();
+    if (!logits.empty()) {
+      DTRAIN_CHECK(logits.size() == pass.logits().values.size(), "logits are [n, classes]");
+      std::ranges::copy(pass.logits().values, logits.begin());
+    }
+    return softmax_metrics(0.0f, options_.top_k, pass.logits(), batch.labels);
+  }
   std::size_t gradient_count() const { return static_cast<std::size_t>(layout_.gradients); }
 
   PassInput pass_input(const HostBatch& samples, bool training, const StepKey& key) const {

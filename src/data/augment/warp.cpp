@@ -4,6 +4,7 @@
 #include <array>
 
 #include <dtrain/base/math.hpp>
+#include <dtrain/nn/views.hpp>
 
 namespace dtrain::data {
 namespace {
@@ -14,13 +15,6 @@ using Pixel = std::array<float, kMaxChannels>;
 int floor_of(double value) {
   const int whole = static_cast<int>(value);
   return whole - (value < whole ? 1 : 0);
-}
-
-// The outermost pixel is not repeated: 2 1 | 0 1 2 3 | 2 1. There and back again where the padding is wider than that.
-int reflected(int at, int size) {
-  if (size == 1) return 0;
-  while (at < 0 || at >= size) at = at < 0 ? -at : 2 * (size - 1) - at;
-  return at;
 }
 
 // Interpolates between the four pixels around (y, x) and rounds to whole numbers, halves upwards.
@@ -85,7 +79,7 @@ Canvas::Canvas(const Image& image, const Augment& options, std::optional<Affine>
 void Canvas::pixel(int y, int x, float* values) const {
   const bool inside = y >= pad_ && y < h_ - pad_ && x >= pad_ && x < w_ - pad_;
   if (!inside && reflect_) {
-    pixel(pad_ + reflected(y - pad_, h_ - 2 * pad_), pad_ + reflected(x - pad_, w_ - 2 * pad_), values);
+    pixel(pad_ + nn::reflected(y - pad_, h_ - 2 * pad_), pad_ + nn::reflected(x - pad_, w_ - 2 * pad_), values);
   } else if (!inside) {
     std::fill_n(values, image_.c, fill_);
   } else if (affine_) {

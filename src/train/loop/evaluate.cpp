@@ -6,7 +6,6 @@
 #include <dtrain/train/batch_feed.hpp>
 
 #include "evaluation.hpp"
-#include "many_views.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -18,16 +17,13 @@ struct BlockSums {
 
 std::vector<BlockSums> compute_blocks(const Evaluated& of, data::Loader& loader, const std::vector<data::Slice>& blocks,
                                       const std::function<void()>& on_block) {
-  ManyViews many_views(of);
   std::vector<BlockSums> sums;
   BatchFeed feed(loader, of.executable);
   feed.start(0, blocks);
   for (const data::Slice& slice : blocks) {
     const std::optional<FedBatch> fed = feed.next();
     DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
-    const backend::HostBatch samples = fed->host();
-    const backend::StepMetrics metrics =
-        of.views.number == 1 ? of.executable.evaluate(samples) : many_views.evaluate(samples);
+    const backend::StepMetrics metrics = of.executable.evaluate(fed->host(), of.views, {});
     sums.push_back({static_cast<float>(metrics.loss_sum), static_cast<float>(metrics.correct),
                     static_cast<float>(metrics.top_k_correct), static_cast<float>(metrics.count)});
     on_block();
@@ -79,9 +75,9 @@ EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int 
           .time = std::chrono::steady_clock::now() - begin};
 }
 
-EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
-                          const TestViews& views, comm::Communicator& comm) {
-  return evaluate_blocks({graph, executable, views}, loader, block, comm, [] {});
+EvaluationReport evaluate(backend::Executable& executable, data::Loader& loader, int block, int views,
+                          comm::Communicator& comm) {
+  return evaluate_blocks({executable, nn::image_views(views)}, loader, block, comm, [] {});
 }
 
 }  // namespace dtrain::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include <dtrain/train/trainer.hpp>
 
@@ -9,9 +10,8 @@ namespace dtrain::train {
 
 // What is evaluated, and how; borrowed.
 struct Evaluated {
-  const nn::Graph& graph;
   backend::Executable& executable;
-  const TestViews& views;
+  std::span<const nn::ImageView> views;
 };
 
 EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int block, comm::Communicator& comm,

@@ -3,6 +3,7 @@
 
 #include <dtrain/nn/networks.hpp>
 
+#include "backend/host_views.hpp"
 #include "common/byte_problem.hpp"
 #include "common/replay_device.hpp"
 #include "common/trace.hpp"
@@ -44,6 +45,34 @@ TEST(CudaInput, BytesGiveTheBitsOfTheFloatsThatTheyStandFor) {
     EXPECT_EQ(executable->evaluate(problem.batch(), a).loss_sum,
               executable->evaluate(problem.floats.batch(), b).loss_sum);
     EXPECT_EQ(a, b);
+  }
+}
+
+// The device makes the views of bytes that it has; the host makes those of floats and has each computed by itself.
+TEST(CudaInput, ViewsMadeOnTheDeviceCountWhatViewsMadeOnTheHostCount) {
+  const ByteProblem problem(network(), 7);
+  const nn::Graph& graph = problem.floats.graph;
+  const auto backend = make_replay_backend();
+  for (const auto dtype : {backend::DType::float32, backend::DType::bfloat16, backend::DType::float16}) {
+    const auto executable = compiled(*backend, problem.floats, dtype);
+    for (const int number : {1, 2, 6}) {
+      const auto views = nn::image_views(number);
+      std::vector<float> here(static_cast<std::size_t>(7 * graph.classes())), there(here.size());
+      const backend::StepMetrics found = executable->evaluate(problem.batch(), views, here);
+      const backend::StepMetrics wanted = backend::evaluate_views(
+          graph, 5, problem.floats.batch(), views, there,
+          [&](const auto& images, std::span<float> logits) { return executable->evaluate(images, logits); });
+      EXPECT_EQ(here, there) << number;
+      EXPECT_NEAR(found.loss_sum, wanted.loss_sum, 1e-5 * wanted.loss_sum) << number;
+      EXPECT_EQ(found.correct, wanted.correct) << number;
+      EXPECT_EQ(found.top_k_correct, wanted.top_k_correct) << number;
+      EXPECT_EQ(found.count, 7) << number;
+      // Floats that a caller brings are seen in the same views, and steps go on without one.
+      EXPECT_EQ(executable->evaluate(problem.floats.batch(), views, here).loss_sum, found.loss_sum) << number;
+      EXPECT_EQ(here, there) << number;
+      EXPECT_EQ(contribution(*executable, problem.floats, problem.batch()),
+                contribution(*compiled(*backend, problem.floats, dtype), problem.floats, problem.floats.batch()));
+    }
   }
 }
 

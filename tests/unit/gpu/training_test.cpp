@@ -183,6 +183,25 @@ TEST_P(GpuTraining, ComputesBatchesThatAreStagedAheadAsAReplayDoes) {
   }
 }
 
+// Bytes, places, labels and ids travel once; beside them, each view is one small copy.
+TEST_P(GpuTraining, MakesTheViewsOfAnEvaluationOnTheGpu) {
+  const LockedBatch batch(*gpu_, layer_problems().back().graph, 6, 1);
+  const Problem& problem = batch.problem.floats;
+  const Job on_gpu(*gpu_, problem), on_replay(*replay_, problem);
+  const auto classes = static_cast<std::size_t>(problem.graph.classes());
+  for (const int round : {1, 2, 3}) {  // the work is recorded, captured and launched
+    for (const int number : {1, 2, 6}) {
+      std::vector<float> a(6 * classes), b(6 * classes);
+      const std::uint64_t staged = on_gpu.executable->stage(batch.host());
+      const int copies = cuda_runtime::calls("cudaMemcpyAsync");
+      EXPECT_EQ(on_gpu.executable->evaluate(batch.host(staged), nn::image_views(number), a).loss_sum,
+                on_replay.executable->evaluate(batch.problem.batch(), nn::image_views(number), b).loss_sum);
+      EXPECT_EQ(cuda_runtime::calls("cudaMemcpyAsync") - copies, number + 2) << "views, counts and logits";
+      EXPECT_EQ(a, b) << round << " " << number;
+    }
+  }
+}
+
 TEST_P(GpuTraining, LetsGoOfBatchesThatNobodyComputes) {
   const nn::Graph graph = layer_problems().back().graph;
   LockedBatch a(*gpu_, graph, 4, 1), b(*gpu_, graph, 4, 2), c(*gpu_, graph, 7, 3);

@@ -82,8 +82,9 @@ class Around : public backend::HostExecutable {
   void synchronize() override { inner_->synchronize(); }
   backend::StepMetrics set_sum(backend::StepSum sum) override { return inner_->set_sum(sum); }
   void apply(const backend::Update& update) override { inner_->apply(update); }
-  backend::StepMetrics evaluate(const backend::HostBatch& batch, std::span<float> logits) override {
-    return inner_->evaluate(batch, logits);
+  backend::StepMetrics evaluate(const backend::HostBatch& batch, std::span<const nn::ImageView> views,
+                                std::span<float> logits) override {
+    return inner_->evaluate(batch, views, logits);
   }
   const backend::ModelState& state() const override { return inner_->state(); }
   void write_state(backend::ModelState state) override { inner_->write_state(std::move(state)); }

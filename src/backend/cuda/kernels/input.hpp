@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dtrain/nn/pixels.hpp>
+#include <dtrain/nn/views.hpp>
 
 #include "../kernel.hpp"
 
@@ -14,10 +15,12 @@ struct Samples {
   nn::Pixels pixels;
   const std::int32_t* labels = nullptr;
   const std::uint32_t* sample_ids = nullptr;
+  nn::ImageView view = {};
+  bool begins_mean = true;  // of the views' logits
 };
 
-// Pads, crops, mirrors, normalises and cuts pixels out, or takes images as they are; y is [n, h, w, c]. Labels and
-// sample ids get places of their own. Thread = pixel of y.
+// Pads, crops, mirrors, normalises and cuts pixels out, or takes images of floats; y is the view of that, [n, h, w, c].
+// Labels and sample ids get places of their own. Thread = pixel of y.
 template <typename T>
 struct LoadSamples {
   const Samples* from;
@@ -31,9 +34,10 @@ struct LoadSamples {
     const std::int32_t plane = h * w;
     const std::int64_t sample = i / plane;
     const auto pixel = static_cast<std::int32_t>(i - sample * plane);
-    const std::int32_t row = pixel / w, column = pixel - row * w;
+    const std::int32_t row = nn::view_row(from->view, pixel / w, h);
+    const std::int32_t column = nn::view_column(from->view, pixel % w, w);
     for (std::int32_t k = 0; k < c; ++k) {
-      narrow(from->images ? from->images[(sample * c + k) * plane + pixel]
+      narrow(from->images ? from->images[(sample * c + k) * plane + row * w + column]
                           : nn::pixel_value(from->pixels, sample, c, w, row, column, k),
              y[i * c + k]);
     }

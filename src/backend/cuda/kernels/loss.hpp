@@ -3,6 +3,7 @@
 #pragma once
 
 #include "elementwise.hpp"
+#include "input.hpp"
 #include "sums.hpp"
 
 namespace dtrain::backend::cuda {
@@ -127,14 +128,17 @@ struct SoftmaxGradient {
   }
 };
 
-// Any tensor as float32. Thread = element.
+// The logits x of a view go into the mean y of the views. Thread = element.
 template <typename T>
-struct Widen {
+struct AddView {
+  const Samples* from;
   const T* x;
   float* y;
   std::int64_t total;
   DTRAIN_KERNEL std::int64_t threads() const { return total; }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const { y[i] = widen(x[i]); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    y[i] = (from->begins_mean ? 0.0f : y[i]) + from->view.weight * widen(x[i]);
+  }
 };
 
 }  // namespace dtrain::backend::cuda

@@ -45,8 +45,8 @@ train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkp
   data::Loader loader(*options.data.validation, loading);
   const auto executable = backend->compile(checkpoint.graph, compile);
   executable->write_state(checkpoint.state);
-  return train::evaluate(checkpoint.graph, *executable, loader, options.compute.batch_size,
-                         config::test_views(options.data, options.top_k), *comm::make_single());
+  return train::evaluate(*executable, loader, options.compute.batch_size, config::test_views(options.data),
+                         *comm::make_single());
 }
 
 std::vector<std::string> names_of(const train::Checkpoint& checkpoint) {

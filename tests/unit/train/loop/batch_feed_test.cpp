@@ -22,7 +22,9 @@ class Stage final : public backend::HostExecutable {
   void synchronize() override {}
   backend::StepMetrics set_sum(backend::StepSum) override { return {}; }
   void apply(const backend::Update&) override {}
-  backend::StepMetrics evaluate(const backend::HostBatch&, std::span<float>) override { return {}; }
+  backend::StepMetrics evaluate(const backend::HostBatch&, std::span<const nn::ImageView>, std::span<float>) override {
+    return {};
+  }
   const backend::ModelState& state() const override { return state_; }
   void write_state(backend::ModelState) override {}
   std::uint64_t planned_bytes() const override { return 0; }
