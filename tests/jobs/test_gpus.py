@@ -24,14 +24,27 @@ def on_gpus(world: World, *arguments) -> Job:
     return job
 
 
-def workers(job: Job) -> list[int]:
-    row = job.row("w1")
+def workers(job: Job, host: str = "w1") -> list[int]:
+    row = job.row(host)
     return row["pids"] if row["state"] == "member" else []
 
 
 def generations(job: Job) -> list[int]:
     """How many workers each had."""
     return [event["workers"] for event in job.events() if event["event"] == "generation"]
+
+
+def wait_for_workers(job: Job, number: int, what: str) -> None:
+    """Until a generation has so many workers, and they have made steps."""
+    eventually(lambda: generations(job)[-1:] == [number], what, job=job)
+    job.wait_steps(5)
+
+
+def expect_gradients_on_gpus(job: Job, starts: int) -> None:
+    """So many workers were started, each adds up on its GPU, and none copied a gradient to the host or from it."""
+    said = [path.read_text(errors="replace") for path in (job.folder / "logs").glob("*.log")]
+    assert sum(text.count("reduces on GPU") for text in said) == starts, [text.count("reduces on GPU") for text in said]
+    assert not any("gradients pass through the host" in text for text in said)
 
 
 def lose_a_worker(job: Job) -> None:
@@ -55,3 +68,27 @@ def test_kill_a_worker_of_two_gpus(world: World):
 def test_kill_a_worker_under_nccl(world: World):
     """The same where NCCL carries the gradients: the ranks meet in it again."""
     lose_a_worker(on_gpus(world, "--transport", "nccl"))
+
+
+def test_gain_and_lose_workers_under_nccl(world: World):
+    """A host with two GPUs joins, kill -9 takes a worker of each host, the first host leaves, and a killed rank 0 comes
+    back: the gradients never leave the GPUs, and the bits stay."""
+    job = on_gpus(world, "--transport", "nccl").start()
+    wait_for_workers(job, 2, "both GPUs train")
+    job.hosts_command("add", "w2")
+    wait_for_workers(job, 4, "the GPUs of a second host train")
+    for host in ("w1", "w2"):
+        before = len(generations(job))
+        victim = workers(job, host)[1]
+        send_signal(victim, signal.SIGKILL)
+        eventually(lambda before=before: 3 in generations(job)[before:], "the others go on", job=job)
+        wait_for_workers(job, 4, "a new worker has the GPU")
+        assert victim not in workers(job, host), workers(job, host)
+    job.hosts_command("remove", "w1")
+    wait_for_workers(job, 2, "the first host left")
+    before = len(generations(job))
+    send_signal(workers(job, "w2")[0], signal.SIGKILL)
+    eventually(lambda: 1 in generations(job)[before:], "the other goes on", job=job)
+    wait_for_workers(job, 2, "both GPUs train again")
+    expect_gradients_on_gpus(job, starts=2 + 2 + 2 + 1)
+    job.expect_undisturbed_bits()
