@@ -22,6 +22,9 @@ main() {
     command -v $tool >/dev/null || fail "$tool is missing: run packaging/install-deps.sh build"
   done
   [ -x "$build/dtrain" ] || fail "$build/dtrain does not exist: build it with 'cmake --build --preset release'"
+  if grep -q 'was built without CUDA' "$build/dtrain"; then
+    echo "bundle: this program trains on CPUs only; packaging/cuda-toolkit.sh brings nvcc for a build" >&2
+  fi
   name=dtrain-$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")-linux-x86_64
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT

@@ -2,8 +2,9 @@
 # Makes the files of a release, in OUT:
 #   packaging/release.sh OUT [--twice]
 #   dtrain_VERSION-1_amd64.deb  dtrain-VERSION-1.x86_64.rpm  dtrain-VERSION-linux-x86_64.tar.zst  SHA256SUMS
-# It builds the last commit in a temporary folder. With --twice it builds again in another folder and compares the
-# bytes. Version and date are defined in CMakeLists.txt only; the script checks that CHANGELOG.md has an entry for them.
+# It builds the last commit in a temporary folder, with the part for GPUs (packaging/cuda-toolkit.sh finds nvcc, or brings
+# it in Python wheels). With --twice it builds again in another folder and compares the bytes. Version and date are
+# defined in CMakeLists.txt only; the script checks that CHANGELOG.md has an entry for them.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: packaging/release.sh OUT [--twice]" >&2; exit 2; }
 mkdir -p "$1"
@@ -14,6 +15,8 @@ trap 'rm -rf "$work"' EXIT
 
 main() {
   check_changelog
+  CUDA_PATH=$(packaging/cuda-toolkit.sh "$work/cuda")
+  export CUDA_PATH
   make_all "$work/first"
   if [ -n "$twice" ]; then
     make_all "$work/the-second-one"
@@ -36,7 +39,7 @@ make_all() {  # make_all FOLDER: sources, build and packages below FOLDER, whose
   git archive HEAD | tar -C "$folder/source" -xf -
   SOURCE_DATE_EPOCH=$(date --utc --date="$(sed -n 's/^set(DTRAIN_DATE \([0-9-]*\)).*/\1/p' CMakeLists.txt)" +%s)
   export SOURCE_DATE_EPOCH CCACHE_DISABLE=1
-  cmake -S "$folder/source" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDTRAIN_TESTS=OFF \
+  cmake -S "$folder/source" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDTRAIN_TESTS=OFF -DDTRAIN_CUDA=ON \
     -DCMAKE_CXX_FLAGS="$map" -DCMAKE_C_FLAGS="$map"
   cmake --build "$folder/build" -j "$(nproc)" --target dtrain
   bash packaging/packages.sh "$folder/build" "$folder/made"

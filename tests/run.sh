@@ -12,7 +12,7 @@ cores=$(nproc) || cores=2
 passed=0 failed=0 skipped=0
 
 readonly quick=(build quickstart lint tidy locks unit cli jobs launch hosts strangers faults launchers s3 cluster judge bundle package)
-readonly slow=(world jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all root)
+readonly slow=(world jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
 
 main() {
   local group=test parts=("${quick[@]}") chosen=() name
@@ -269,6 +269,10 @@ part_locks() {
 part_tidy-all() {
   need_program
   bash tests/lint/tidy.sh build/release
+}
+
+part_toolkit() {  # downloads 470 MB
+  bash tests/packaging/cuda_toolkit_test.sh
 }
 
 part_root() {

@@ -16,6 +16,7 @@ passed=0 failed=0 skipped=0
 main() {
   test_case "the same build gives the same bytes" same_bytes
   test_case "it holds every library it needs" complete
+  test_case "its program has the part for GPUs" has_gpu_part
   mkdir -p "$work/empty/tmp"
   tar -C "$work/empty" -xf "$work/first"/*.tar.zst || exit 1
   mv "$work"/empty/dtrain-* "$work/empty/opt"
@@ -51,6 +52,8 @@ complete() {  # each library names only libraries that travel along
   done
   return $status
 }
+
+has_gpu_part() { can_train_on_gpus "$build" "$work"/tree/*/bin/dtrain; }
 
 may_chroot() { [ "$(id -u)" = 0 ] || unshare --user --map-root-user true 2>/dev/null; }
 
@@ -91,16 +94,6 @@ test_old_system() {
 }
 
 not() { ! "$@"; }
-
-test_case() {  # test_case SENTENCE COMMAND...
-  local output sentence=$1
-  shift
-  if output=$("$@" 2>&1); then passed=$((passed + 1)); echo "ok   $sentence"; else
-    failed=$((failed + 1))
-    tail -n 20 <<<"$output"
-    echo "FAIL $sentence"
-  fi
-}
 
 skip() { skipped=$((skipped + 1)); echo "SKIP bundle: $1: $2"; }
 

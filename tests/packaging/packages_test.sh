@@ -22,6 +22,7 @@ main() {
   test_case "lintian is content" lintian_is_content
   test_case "rpmlint is content" rpmlint_is_content
   test_case "a deb has page, completions and the libraries it needs" deb_is_whole
+  test_case "the program of a deb has the part for GPUs" has_gpu_part
   test_case "an rpm has page, completions and every library" rpm_is_whole
   if [ "$(id -u)" = 0 ]; then
     test_case "the rpm goes into an empty root, trains there and leaves nothing when removed" rpm_comes_and_goes
@@ -63,6 +64,10 @@ deb_is_whole() {
   has usr/bin/dtrain usr/share/man/man1/dtrain-train.1.gz usr/share/man/man5/dtrain-job.5.gz \
     usr/share/bash-completion/completions/dtrain usr/share/zsh/vendor-completions/_dtrain \
     usr/share/fish/vendor_completions.d/dtrain.fish usr/share/doc/dtrain/copyright && grep -q 'libdnnl.*libssh' "$work/needs"
+}
+
+has_gpu_part() {
+  dpkg-deb --fsys-tarfile "$(deb)" | tar -xO ./usr/bin/dtrain >"$work/program" && can_train_on_gpus "$build" "$work/program"
 }
 
 rpm_is_whole() {
@@ -111,16 +116,6 @@ deb_in_root() {
 }
 
 nothing_left_in_root() { ! find "$1/usr" "$1/etc" -name '*dtrain*' | grep .; }
-
-test_case() {  # test_case SENTENCE COMMAND...
-  local output sentence=$1
-  shift
-  if output=$("$@" 2>&1); then passed=$((passed + 1)); echo "ok   $sentence"; else
-    failed=$((failed + 1))
-    tail -n 20 <<<"$output"
-    echo "FAIL $sentence"
-  fi
-}
 
 skip() { skipped=$((skipped + 1)); echo "SKIP packages: $1: $2"; }
 

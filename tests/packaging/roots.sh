@@ -1,8 +1,24 @@
 #!/usr/bin/env bash
-# Bare Debian roots for the tests of this folder; to be sourced. Needs debootstrap and root.
+# What the tests of this folder share; to be sourced. test_case counts in $passed and $failed. Bare Debian roots need
+# debootstrap and root.
 set -euo pipefail
 
 roots=${DTRAIN_ROOTS:-${TMPDIR:-/tmp}/dtrain-roots-$(id -u)}
+
+test_case() {  # test_case SENTENCE COMMAND...
+  local output sentence=$1
+  shift
+  if output=$("$@" 2>&1); then passed=$((passed + 1)); echo "ok   $sentence"; else
+    failed=$((failed + 1))
+    tail -n 20 <<<"$output"
+    echo "FAIL $sentence"
+  fi
+}
+
+# can_train_on_gpus BUILD FILE: a program that was packaged from BUILD has its part for GPUs, where BUILD found nvcc.
+can_train_on_gpus() {
+  grep -q '^DTRAIN_NVCC:.*-NOTFOUND' "$1/CMakeCache.txt" || ! grep -q 'was built without CUDA' "$2"
+}
 
 # make_root SUITE DIR: a new minimal root; the downloaded base is kept in $roots.
 make_root() {
