@@ -79,7 +79,11 @@ void check_gpus_of_machine(const std::vector<int>& gpus, const backend::CudaRepo
   if (gpus.empty()) return;
   if (!report.problem.empty()) throw UsageError(report.problem, report.hint);
   for (const int gpu : gpus) {
-    if (gpu < static_cast<int>(report.gpus.size())) continue;
+    if (gpu < static_cast<int>(report.gpus.size())) {
+      const std::string& problem = report.gpus[static_cast<std::size_t>(gpu)].problem;
+      if (problem.empty()) continue;
+      throw UsageError(problem, backend::hint_for_old_gpus());
+    }
     throw UsageError(fmt::format("--gpus: GPU {} does not exist: this machine has {}", gpu, gpus_of(report)),
                      "nvidia-smi lists them");
   }

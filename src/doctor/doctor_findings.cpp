@@ -206,6 +206,13 @@ std::vector<Finding> judge_gpus(const NvidiaFacts& facts) {
        fmt::format("{} x {}, driver {}, CUDA up to {}", report.gpus.size(), report.gpus[0].name,
                    facts.driver.empty() ? "unknown" : facts.driver, report.driver),
        "", ""}};
+  const bool some_train = std::ranges::any_of(report.gpus, &std::string::empty, &backend::CudaGpu::problem);
+  for (const backend::CudaGpu& gpu : report.gpus) {
+    if (gpu.problem.empty()) continue;
+    found.push_back({some_train ? Level::warning : Level::problem, "gpu", gpu.problem,
+                     some_train ? "training uses the other GPUs" : "training runs on the processor",
+                     backend::hint_for_old_gpus()});
+  }
   for (const backend::CudaLibrary& library : report.libraries) found.push_back(judge_library(library));
   return found;
 }

@@ -167,8 +167,16 @@ def test_user_data_that_is_too_long_is_refused_before_anything_is_made(cloud, ve
 def test_the_default_type_trains_and_is_priced(cloud):
     plan = cloud.json("plan", "demo", "-w", 1, "--ami", cloud.image())
     assert plan["instance_types"] == ["g5.xlarge"] and plan["unpriced"] == [] and plan["quotas"][0]["quota"] == "gpu-g"
-    said = cloud.cluster("plan", "demo", "--instance-type", "g4dn.xlarge", "--ami", cloud.image()).stderr
-    assert "compute capability 8.0" in said and "g4dn.xlarge" in said
+
+
+@pytest.mark.parametrize("verb", ["plan", "up", "template"])
+@pytest.mark.parametrize(("old", "gpu", "other"), [("g4dn.xlarge", "T4", "g6.xlarge: 1 x L4, $0.80"),
+                                                   ("p3.8xlarge", "V100", "g6.12xlarge: 4 x L4, $4.60")])
+def test_types_whose_gpu_does_not_train_are_refused_with_one_that_does(cloud, verb, old, gpu, other):
+    words = ("demo", "--instance-type", old, "--ami", cloud.image())
+    said = cloud.cluster(verb, *words, *(["--yes"] if verb == "up" else []), status=2).stderr
+    assert f"cannot train on the GPU of {old}, a {gpu}" in said and other in said
+    assert cloud.proxy.mutating() == []
 
 
 # Stopped machines.

@@ -26,6 +26,7 @@ struct CudaGpu {
   std::string name{};        // "NVIDIA H200"
   std::string capability{};  // "9.0"
   std::uint64_t memory = 0;
+  std::string problem{};  // why dtrain cannot train on it, in one sentence; empty: it can
 };
 
 struct CudaReport {
@@ -38,6 +39,10 @@ struct CudaReport {
 };
 
 CudaReport look_for_cuda();
+
+// Fills the problem of each GPU that is too old (base/gpu_models.hpp), and the report's where none is left.
+void judge_gpus(CudaReport& report);
+std::string hint_for_old_gpus();
 
 // How convolutions are computed. All of it shows in Backend::description().
 struct CudaOptions {

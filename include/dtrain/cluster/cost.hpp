@@ -19,6 +19,14 @@ struct Cost {
 
 // US dollars an hour on demand in us-east-1; nullopt: the type is not in the table.
 std::optional<double> hourly_price(const std::string& type);
+// A type with GPUs that dtrain trains on.
+struct GpuOffer {
+  std::string type;
+  double hourly = 0;
+  int gpus = 0;
+};
+// The cheapest one in the table with at least so many GPUs; where none has them, with the most.
+GpuOffer cheapest_with_gpus(int gpus);
 Cost cost_of(const std::vector<std::string>& types);
 // "$1.25", "$1.25 and the unknown price of p9.large", "an unknown price (p9.large)".
 std::string cost_text(const Cost& cost, double hours = 1);

@@ -62,9 +62,14 @@ struct Plan {
   bool has(Step step) const;
 };
 
-// Throws UsageError if the cluster exists with other options, of which only some can change.
+// Throws UsageError if the cluster exists with other options, of which only some can change, and for machines to be
+// started whose GPU does not train.
 Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,
              const Fleet& fleet);
+
+// Throws UsageError for a type whose GPU dtrain cannot train on, and names one that it can. A head that takes no part
+// in training may be of any type.
+void refuse_gpus_that_do_not_train(const Spec& spec, const Account& account);
 
 // For each node that is stopped or stopping: what it is, and how it starts again.
 std::vector<std::string> stopped_notes(const Fleet& fleet, const std::string& region);

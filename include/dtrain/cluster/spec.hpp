@@ -27,8 +27,8 @@ struct Spec {
   int workers = 1;                   // beside the head, which trains too
   std::optional<int> min_workers{};  // minimum number of workers; none: all of them
   bool head_only = false;            // the head takes no part in training
-  // In order of preference; all workers of a cluster have the same one. The default is the least that dtrain trains on
-  // with a GPU: its kernels begin at compute capability 8.0.
+  // In order of preference; all workers of a cluster have the same one. dtrain trains on the GPU of the default, an
+  // A10G (base/gpu_models.hpp).
   std::vector<std::string> instance_types{"g5.xlarge"};
   std::string head_type{};             // empty: the workers'
   std::string image = "ubuntu";        // "ubuntu", "amazon-linux" or "ami-..."

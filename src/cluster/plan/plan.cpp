@@ -6,6 +6,7 @@
 #include <array>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/gpu_models.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::cluster {
@@ -16,8 +17,6 @@ constexpr std::array<std::string_view, 14> kStepNames{
     "head",           "mount-target", "launch-template", "workers",  "names",           "options",     "emr"};
 // Options that can change on an existing cluster; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
-// GPUs of EC2 below compute capability 8.0, where dtrain's kernels begin.
-constexpr std::array<std::string_view, 6> kOlderGpus{"K80", "M60", "V100", "P100", "T4", "T4g"};
 
 struct Family {
   std::string_view begin, quota;
@@ -206,15 +205,6 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
         "made the cluster",
         account.key));
   }
-  for (const std::string& name : types_of(spec)) {
-    const auto type = account.types.find(name);
-    if (type == account.types.end() || std::ranges::find(kOlderGpus, type->second.gpu_name) == kOlderGpus.end())
-      continue;
-    note(
-        fmt::format("{} has {} GPUs, below the compute capability 8.0 at which dtrain's kernels begin: it trains on "
-                    "its CPU. A g5 or g6 type trains on its GPU",
-                    name, type->second.gpu_name));
-  }
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
   if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
     note(fmt::format("it runs until `cluster down`, and costs {} a day{}", cost_text(plan.cost, kHoursOfADay),
@@ -223,6 +213,21 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
 }
 
 }  // namespace
+
+void refuse_gpus_that_do_not_train(const Spec& spec, const Account& account) {
+  for (const std::string& name : spec.head_only ? spec.instance_types : types_of(spec)) {
+    const auto type = account.types.find(name);
+    const GpuModel* const gpu = type == account.types.end() ? nullptr : gpu_model(type->second.gpu_name);
+    if (!gpu || gpu->trains()) continue;
+    const GpuOffer offer = cheapest_with_gpus(std::max(1, type->second.gpus));
+    throw UsageError(
+        fmt::format("dtrain cannot train on the GPU of {}, a {}: it needs compute capability {} or newer", name,
+                    gpu->name, text_of(kLeastCapability)),
+        fmt::format("the cheapest type that will do is {}: {} x {}, ${:.2f} an hour. A type without a GPU, such as "
+                    "c6i.4xlarge, trains on its CPU",
+                    offer.type, offer.gpus, gpu_model_of_instance(offer.type)->name, offer.hourly));
+  }
+}
 
 std::vector<std::string> stopped_notes(const Fleet& fleet, const std::string& region) {
   std::vector<std::string> notes;
@@ -271,6 +276,9 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   } else {
     plan_nodes(spec, account, fleet, plan);
     plan_names(spec, fleet, plan);
+  }
+  if (plan.has(Step::head) || plan.has(Step::workers) || plan.has(Step::emr)) {
+    refuse_gpus_that_do_not_train(spec, account);
   }
   if (fleet.group && fleet.options != options) add_action(plan, Step::options, "write down the new options");
   std::vector<std::string> types{fleet.head() ? fleet.head()->type : types_of(spec).front()};

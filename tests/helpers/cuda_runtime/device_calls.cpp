@@ -21,7 +21,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int gpu) {
     if (gpu < 0 || gpu >= kGpus) throw Refusal{cudaErrorInvalidDevice, {}};
     *properties = {};
     std::snprintf(properties->name, sizeof properties->name, "a stand-in");
-    properties->major = 9;
+    properties->major = machine.settings.capability;
     properties->totalGlobalMem = machine.settings.memory;
   });
 }

@@ -33,6 +33,7 @@ struct Settings {
   Order order = Order::at_random;
   std::uint64_t seed = 1;
   std::uint64_t memory = std::uint64_t{64} << 20;  // of each GPU, bytes
+  int capability = 9;                              // the number before the point
 };
 constexpr int kGpus = 2;
 

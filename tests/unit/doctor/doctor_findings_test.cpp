@@ -87,6 +87,17 @@ TEST(DoctorFindings, AGpuWithoutDriverOrLibrariesIsAProblem) {
   EXPECT_EQ(level_of(judge_gpus(facts), "gpu libraries"), Level::note);
 }
 
+TEST(DoctorFindings, AGpuThatIsTooOldIsAProblemAndAWarningBesideANewerOne) {
+  NvidiaFacts facts{.has_device = true,
+                    .driver = "580.95.05",
+                    .found = {.built = true, .driver = "13.0", .gpus = {{.name = "Tesla T4", .capability = "7.5"}}}};
+  backend::judge_gpus(facts.found);
+  EXPECT_EQ(level_of(judge_gpus(facts), "gpu"), Level::problem);
+  facts.found.gpus.push_back({.index = 1, .name = "NVIDIA L4", .capability = "8.9"});
+  facts.found.problem = "";
+  EXPECT_EQ(level_of(judge_gpus(facts), "gpu"), Level::warning);
+}
+
 ClusterVariables whole_cluster() {
   ClusterVariables facts;
   for (const std::string& name : cluster_variables()) facts.variables.insert_or_assign(name, std::string("x"));

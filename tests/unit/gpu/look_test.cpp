@@ -23,6 +23,13 @@ TEST(GpuLook, TellsTheDriverTheLibraryAndEachGpu) {
   EXPECT_THROW(backend::make_cuda_backend(2), UsageError);
 }
 
+TEST(GpuLook, RefusesGpusThatItsKernelsAreNotCompiledFor) {
+  cuda_runtime::start({.capability = 7});
+  EXPECT_NE(backend::look_for_cuda().problem.find("compute capability 7.0"), std::string::npos);
+  EXPECT_THROW(backend::make_cuda_backend(0), UsageError);
+  cuda_runtime::start({});
+}
+
 TEST(GpuLook, TrainsOnAGpuBesideOneThatDoesNotAnswer) {
   cuda_runtime::fail_next("cudaGetDeviceProperties", cudaErrorDevicesUnavailable);
   const auto gpu = backend::make_cuda_backend(1);

@@ -7,6 +7,7 @@
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/base/cache_folder.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/gpu_models.hpp>
 
 #include "../cuda_backend.hpp"
 #include "../description.hpp"
@@ -28,7 +29,8 @@ CudaGpu gpu_at(int index) {
   return {.index = index,
           .name = properties.name,
           .capability = fmt::format("{}.{}", properties.major, properties.minor),
-          .memory = properties.totalGlobalMem};
+          .memory = properties.totalGlobalMem,
+          .problem = {}};
 }
 
 void look_for_gpus(CudaReport& report) {
@@ -42,11 +44,11 @@ void look_for_gpus(CudaReport& report) {
   }
   if (driver == 0) {
     report.problem = "this machine has no NVIDIA driver, so no GPU that dtrain could use";
-    report.hint = "use setting 'device' cpu, or install the driver (version 580 or newer)";
+    report.hint = fmt::format("use setting 'device' cpu, or install the driver (version {} or newer)", kLeastDriver);
   } else if (driver < CUDART_VERSION / 1000 * 1000) {
     report.problem =
         fmt::format("the NVIDIA driver knows CUDA {} and dtrain needs CUDA {}", report.driver, CUDART_VERSION / 1000);
-    report.hint = "install a driver of version 580 or newer, or use setting 'device' cpu";
+    report.hint = fmt::format("install a driver of version {} or newer, or use setting 'device' cpu", kLeastDriver);
   } else {
     report.problem = fmt::format("no GPU can be used: {}", cudaGetErrorString(error));
     report.hint = "see what nvidia-smi says, or use setting 'device' cpu";
@@ -64,6 +66,7 @@ CudaReport look_for_cuda() {
   report.libraries.push_back(cuda::find_library(cudnn, cuda::search_folders(places, cudnn), cuda::probe_cudnn));
   report.libraries.push_back(cuda::find_library(nccl, cuda::search_folders(places, nccl), cuda::probe_nccl));
   cuda::look_for_gpus(report);
+  judge_gpus(report);
   const CudaLibrary& found = report.libraries.front();
   if (report.problem.empty() && report.gpus.empty()) {
     report.problem = "the NVIDIA driver shows no GPU";
@@ -86,6 +89,7 @@ std::unique_ptr<Backend> make_cuda_backend(int index, const CudaOptions& options
   }
   const CudaLibrary& cudnn = report.libraries.front();
   const CudaGpu& gpu = report.gpus[static_cast<std::size_t>(index)];
+  if (!gpu.problem.empty()) throw UsageError(gpu.problem, hint_for_old_gpus());
   // Capabilities are "8.0", "9.0", "10.0"; bfloat16 began with 8.
   const bool has_bfloat16 = gpu.capability.size() > 3 || gpu.capability >= "8";
   const Path folder = options.plans.empty() ? user_cache_folder() : options.plans;

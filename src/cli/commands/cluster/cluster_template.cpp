@@ -2,6 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cloud_formation.hpp>
+#include <dtrain/cluster/plan.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -28,6 +29,7 @@ ExitCode act(const TemplateCommand& options, const config::OptionSet& set, Repor
     throw UsageError("cluster template: --on emr is not supported, because templates describe EC2 instances",
                      "leave out --on");
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
+  cluster::refuse_gpus_that_do_not_train(request.spec, account);
   constexpr int kIndent = 2;
   const Json document = cluster::cloud_formation_template(request, account);
   const std::string compact = document.dump(), readable = document.dump(kIndent);

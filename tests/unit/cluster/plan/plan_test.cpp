@@ -121,6 +121,52 @@ TEST(PlanUp, TellsTheLaunchTemplateOfAnotherHead) {
   EXPECT_EQ(steps(plan_up(some_spec(), {}, some_account(), fleet)), Words{});
 }
 
+std::string refusal(const Spec& spec, const Account& account, const Fleet& fleet) {
+  try {
+    plan_up(spec, {}, account, fleet);
+  } catch (const UsageError& error) {
+    return std::string(error.what()) + "; " + error.hint();
+  }
+  return "";
+}
+
+TEST(PlanUp, RefusesTypesWhoseGpuDoesNotTrainAndNamesOneThatDoes) {
+  Account account = some_account();
+  const auto add = [&](const char* type, int gpus, const char* gpu) {
+    account.types[type] = {.name = type, .vcpus = 4, .gpus = gpus, .gpu_name = gpu, .zones = {"a", "b"}};
+  };
+  add("g4dn.xlarge", 1, "T4");
+  add("p3.8xlarge", 4, "V100");
+  add("p2.16xlarge", 16, "K80");
+  add("g5.xlarge", 1, "A10G");
+  Spec spec = some_spec();
+  const auto refused = [&](const char* type) {
+    spec.instance_types = {type};
+    return refusal(spec, account, {.name = "demo"});
+  };
+  EXPECT_EQ(
+      refused("g4dn.xlarge"),
+      "dtrain cannot train on the GPU of g4dn.xlarge, a T4: it needs compute capability 8.0 or newer; the "
+      "cheapest type that will do is g6.xlarge: 1 x L4, $0.80 an hour. A type without a GPU, such as c6i.4xlarge, "
+      "trains on its CPU");
+  EXPECT_NE(refused("p3.8xlarge").find("g6.12xlarge: 4 x L4, $4.60"), std::string::npos);
+  EXPECT_NE(refused("p2.16xlarge").find("g6.48xlarge: 8 x L4, $13.35"), std::string::npos);
+  EXPECT_EQ(refused("g5.xlarge"), "");
+  EXPECT_EQ(refused("c5.large"), "");
+  spec.head_type = "g4dn.xlarge";
+  EXPECT_NE(refused("c5.large"), "");
+  spec.head_only = true;
+  EXPECT_EQ(refused("c5.large"), "") << "it takes no part in training";
+}
+
+// Machines that run already go on.
+TEST(PlanUp, LetsAClusterBeWhoseGpusDoNotTrain) {
+  Account account = some_account();
+  account.types["c5.large"].gpu_name = "T4";
+  EXPECT_EQ(refusal(some_spec(), account, complete_fleet()), "");
+  EXPECT_NE(refusal(some_spec(), account, {.name = "demo"}), "");
+}
+
 TEST(PlanUp, MovesTheSshRule) {
   Account account = some_account();
   account.ssh_source = "5.6.7.8/32";
