@@ -1,0 +1,236 @@
+// What a training step asks of a GPU, counted from the program and the recordings that would run there: launches,
+// bytes, arithmetic, passes over memory for each batch norm, and the time that all of it takes at given ceilings. It
+// needs no GPU. Nothing is compared, nothing can fail.
+// usage: dtrain_gpu_roofline [TB/s [TFLOP/s [NETWORK LAYERS SIZE CLASSES BATCH [DTYPE [RULE]]]]]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dtrain/nn/networks.hpp>
+#include <dtrain/nn/optimizer.hpp>
+
+#include "executable.hpp"
+
+namespace dtrain::backend::cuda {
+namespace {
+
+// Counts what a GPU would be asked for, and does nothing. Its memory is addresses alone.
+class CountingDevice final : public Device {
+ public:
+  struct Counts {
+    int launches = 0, markers = 0;
+    double update_bytes = 0;  // of calls that belong to no layer
+  };
+
+  std::uint64_t free_bytes() const override { return std::uint64_t{1} << 40; }
+  std::byte* allocate(std::uint64_t bytes) override {
+    constexpr std::uint64_t kStep = 256;
+    const std::uint64_t place = end_;
+    end_ += (bytes + kStep - 1) / kStep * kStep;
+    return reinterpret_cast<std::byte*>(place);
+  }
+  void release(std::byte*) noexcept override {}
+  std::byte* allocate_host(std::uint64_t bytes) override { return allocate(bytes); }
+  void release_host(std::byte*) noexcept override {}
+  void upload(void*, const void*, std::size_t) override {}
+  // A sample was counted, and no gradient overflowed.
+  void download(void* to, const void*, std::size_t bytes) override {
+    const std::size_t floats = bytes / sizeof(float);
+    std::fill_n(static_cast<float*>(to), floats, floats == 1 ? 0.0f : 1.0f);
+  }
+  void synchronize() override {}
+  DeviceMark mark() override { return {}; }
+  void wait_for(DeviceMark) override {}
+  std::unique_ptr<SideCopy> side_copy() override;
+  std::unique_ptr<Recording> record(std::vector<Call> calls) override;
+  bool fuses(const Convolution&) const override { return false; }
+  std::uint64_t workspace_bytes() const override { return 0; }
+
+  Counts counts;
+
+ private:
+  std::uint64_t end_ = std::uint64_t{1} << 20;
+};
+
+class NoCopy final : public SideCopy {
+ public:
+  void begin(const std::vector<CopyPiece>&) override {}
+  void join() override {}
+};
+
+// What a call reads and writes that moves weights or gradients; 0: a layer's work, whose tensors tell.
+struct UpdateBytes {
+  double operator()(const Fill& work) const { return 4.0 * static_cast<double>(work.total); }
+  double operator()(const Unscale& work) const { return 8.0 * static_cast<double>(work.total); }
+  // Value and one slot both ways, gradient, flag.
+  double operator()(const UpdateParameters& work) const { return 21.0 * static_cast<double>(work.total); }
+  template <typename T>
+  double operator()(const UnpackGradients<T>& work) const {
+    return static_cast<double>((sizeof(T) + 4) * static_cast<std::size_t>(work.number));
+  }
+  template <typename T>
+  double operator()(const PackWeights<T>& work) const {
+    return static_cast<double>((sizeof(T) + 4) * static_cast<std::size_t>(work.table.total));
+  }
+  template <typename Other>
+  double operator()(const Other&) const {
+    return 0;
+  }
+};
+
+class Counting final : public Recording {
+ public:
+  Counting(CountingDevice::Counts& counts, std::vector<Call> calls) : counts_(counts), calls_(std::move(calls)) {}
+  void run() override {
+    for (const Call& call : calls_) {
+      ++(std::holds_alternative<EventMarker>(call.work) ? counts_.markers : counts_.launches);
+      counts_.update_bytes += std::visit(UpdateBytes{}, call.work);
+    }
+  }
+  DeviceMark mark(int) const override { return {}; }
+
+ private:
+  CountingDevice::Counts& counts_;
+  const std::vector<Call> calls_;
+};
+
+std::unique_ptr<SideCopy> CountingDevice::side_copy() { return std::make_unique<NoCopy>(); }
+std::unique_ptr<Recording> CountingDevice::record(std::vector<Call> calls) {
+  return std::make_unique<Counting>(counts, std::move(calls));
+}
+
+struct Case {
+  std::string network;
+  int layers, size, classes, batch;
+  DType dtype = DType::bfloat16;
+  nn::OptimizerKind rule = nn::OptimizerKind::sgd;
+};
+
+struct Ceilings {
+  double bytes = 4.3e12, flops = 790e12;  // a second
+};
+
+// One training step of a process without peers, its second one.
+CountingDevice::Counts counts_of_step(const nn::Graph& graph, const Case& of) {
+  const auto device = std::make_shared<CountingDevice>();
+  CudaExecutable executable(device, graph, {.dtype = of.dtype, .max_samples = of.batch, .optimizer = of.rule});
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(of.batch));
+  const std::vector<std::uint32_t> ids(labels.size());
+  const float image = 0;
+  const HostBatch batch{of.batch, &image, labels.data(), ids.data()};
+  const ShardRange whole{0, 0, of.batch};
+  const auto step = [&] {
+    executable.enqueue(batch, {&whole, 1}, {}, OwnSum{});
+    executable.set_sum(OwnSum{});
+    executable.apply({.rule = {.kind = of.rule}, .learning_rate = 0.1f});
+  };
+  step();
+  device->counts = {};
+  step();
+  return device->counts;
+}
+
+struct Part {
+  double bytes = 0, flops = 0, seconds = 0;
+  void add(double more_bytes, double more_flops, const Ceilings& ceilings) {
+    bytes += more_bytes;
+    flops += more_flops;
+    seconds += std::max(more_bytes / ceilings.bytes, more_flops / ceilings.flops);
+  }
+};
+
+// The calls of an operation, on memory that is not there.
+std::vector<Call> calls_of(const Program& program, const Operation& operation, int n) {
+  auto* const somewhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);
+  auto* const floats = reinterpret_cast<float*>(somewhere);
+  Binding binding{.n = n, .arena = somewhere, .offsets = &program.offsets()};
+  binding.weights = binding.weight_gradients = somewhere;
+  binding.parameters = binding.statistics = binding.contribution = binding.coefficients = floats;
+  std::vector<Call> calls;
+  operation.bind(binding, calls);
+  return calls;
+}
+
+const char* part_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return "convolution forward";
+    case Direction::backward_data:
+      return "convolution data gradient";
+    case Direction::backward_weights:
+      return "convolution weight gradient";
+  }
+  return "";
+}
+
+void print(const Case& of, const Ceilings& ceilings) {
+  const nn::Graph graph = nn::build_network(
+      {.name = of.network, .num_layers = of.layers, .image = {3, of.size, of.size}, .classes = of.classes});
+  const Model model(graph, of.dtype, 1);
+  Program program = lower_training(model);
+  program.plan(of.batch);
+  const auto value_bytes = static_cast<double>(model.value_bytes());
+  std::map<std::string, Part> parts;
+  double norms = 0, norm_values = 0;
+  for (const Operation& operation : program.operations()) {
+    const std::vector<Call> calls = calls_of(program, operation, of.batch);
+    const auto* const product = calls.empty() ? nullptr : std::get_if<Convolution>(&calls.front().work);
+    if (product) {
+      const ConvolutionShape& s = product->shape;
+      const double flops = 2.0 * static_cast<double>(s.outputs()) * s.group_in() * s.kernel_h * s.kernel_w;
+      const auto values = static_cast<double>(s.inputs() + s.outputs() + s.weights());
+      parts[part_of(product->direction)].add(values * value_bytes, flops, ceilings);
+      continue;
+    }
+    const auto bytes = static_cast<double>(program.bytes_of(operation, of.batch));
+    const std::string kind = operation.kind;
+    parts[kind].add(bytes, 0, ceilings);
+    if (kind == "batch_norm" || kind == "activation" || kind == "add") norms += bytes;
+    if (operation.name.ends_with(".statistics"))
+      norm_values += value_bytes * of.batch * static_cast<double>(operation.shape.size());
+  }
+  const CountingDevice::Counts counts = counts_of_step(graph, of);
+  parts["weights and gradients"].add(counts.update_bytes, 0, ceilings);
+
+  Part all;
+  fmt::print("{}-{} {}x{} {} batch {} {}\n", of.network, of.layers, of.size, of.size, dtype_name(of.dtype), of.batch,
+             nn::optimizer_name(of.rule));
+  constexpr double kWorthALine = 1e-6;  // seconds
+  for (const auto& [name, part] : parts) {
+    all.bytes += part.bytes, all.flops += part.flops, all.seconds += part.seconds;
+    if (part.seconds < kWorthALine) continue;
+    fmt::print("  {:28} {:8.2f} GB {:8.3f} TFLOP {:8.3f} ms\n", name, part.bytes * 1e-9, part.flops * 1e-12,
+               part.seconds * 1e3);
+  }
+  fmt::print("  {:28} {:8.2f} GB {:8.3f} TFLOP {:8.3f} ms = {:.0f} img/s\n", "step", all.bytes * 1e-9,
+             all.flops * 1e-12, all.seconds * 1e3, of.batch / all.seconds);
+  fmt::print("  {} launches and {} markers a step; norms, activations and sums: {:.2f} GB, {:.2f} passes a norm\n\n",
+             counts.launches, counts.markers, norms * 1e-9, norm_values > 0 ? norms / norm_values : 0.0);
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cuda
+
+int main(int count, char** arguments) {
+  using namespace dtrain::backend;
+  using namespace dtrain::backend::cuda;
+  using dtrain::nn::OptimizerKind;
+  const auto number = [&](int k, double otherwise) { return k < count ? std::atof(arguments[k]) : otherwise; };
+  const Ceilings ceilings{number(1, 4.3) * 1e12, number(2, 790) * 1e12};
+  std::vector<Case> cases = {{"resnet-v1", 50, 224, 1000, 256},
+                             {"resnet-v1", 18, 224, 1000, 256},
+                             {"resnet-v1", 20, 32, 10, 512},
+                             {"speednet", 0, 32, 10, 2000, DType::bfloat16, OptimizerKind::muon}};
+  if (count > 7) {
+    const auto integer = [&](int k) { return std::atoi(arguments[k]); };
+    cases = {{arguments[3], integer(4), integer(5), integer(6), integer(7)}};
+    if (count > 8) cases[0].dtype = parse_dtype(arguments[8]);
+    if (count > 9) cases[0].rule = dtrain::nn::parse_optimizer(arguments[9]);
+  }
+  for (const Case& each : cases) print(each, ceilings);
+}
