@@ -35,14 +35,20 @@ if(NOT DTRAIN_CUDA STREQUAL OFF)
 endif()
 message(STATUS "GPUs: ${DTRAIN_HAS_CUDA}")
 
-# Compiles a .cu into an object file and adds it to a target. Ampere and Hopper, and what later chips compile themselves.
+# Compiles a .cu into an object file and adds it to a target: dtrain_cuda_source(TARGET SOURCE [NATIVE]). Ampere and
+# Hopper, and what later chips compile themselves. NATIVE: with what only Hopper has; such code stands between
+# #if on __CUDA_ARCH_FEAT_SM90_ALL.
 function(dtrain_cuda_source target source)
+  set(hopper 90)
+  if("NATIVE" IN_LIST ARGN)
+    set(hopper 90a)
+  endif()
   cmake_path(GET source STEM name)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${DTRAIN_NVCC} -std=c++20 -O3 --expt-relaxed-constexpr
-      -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
+      -gencode arch=compute_80,code=sm_80 -gencode arch=compute_${hopper},code=sm_${hopper} -gencode arch=compute_90,code=compute_90
       -I${CMAKE_SOURCE_DIR}/include -MD -MF ${object}.d -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
     DEPENDS ${source}
     DEPFILE ${object}.d

@@ -29,9 +29,9 @@ void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const B
           emit(SoftmaxGradient<T>{b.tensor<T>(x), b.labels, per_row, b.tensor<T>(gradient), b.n, classes, smoothing,
                                   b.loss_scale});
         }
-        const RowParts cut = cut_rows(b.n, threads_of_part<float>(counted));
-        emit(ColumnSums<float>{per_sample, b.tensor<float>(sums.parts), cut, counted.c});
-        emit(StoreSums{fold(b, sums, cut, emit), target(b, m.graph), cut.folded_parts, sums.width});
+        const RowParts cut = cut_rows(b.n, packs_of(counted.c, Pack<float>::size));
+        emit(folded(b, sums, ColumnSums<float>{per_sample, b.tensor<float>(sums.parts), cut, counted.c},
+                    StoreSums{b.tensor<float>(sums.folded), target(b, m.graph), cut.folded_parts, sums.width}));
       });
 }
 
@@ -127,12 +127,13 @@ void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId k
   const bool held = std::get<nn::BatchNorm>(node(norm).layer).fix_gamma;
   add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-        const RowParts cut = cut_rows(rows_of(shape, b.n), threads_of_part<T>(shape));
-        emit(NormGradientSums<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(kept), b.tensor<float>(sums.parts), cut,
-                                 m.norm_coefficients(b, norm)});
-        emit(NormGradientFinish{fold(b, sums, cut, emit), cut, m.norm_coefficients(b, norm),
-                                held ? nullptr : b.contribution + m.parameter(norm, 0),
-                                b.contribution + m.parameter(norm, 1)});
+        const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
+        emit(folded(b, sums,
+                    NormGradientSums<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(kept),
+                                        b.tensor<float>(sums.parts), cut, m.norm_coefficients(b, norm)},
+                    NormGradientFinish{b.tensor<float>(sums.folded), cut, m.norm_coefficients(b, norm),
+                                       held ? nullptr : b.contribution + m.parameter(norm, 0),
+                                       b.contribution + m.parameter(norm, 1)}));
       });
 }
 
@@ -204,8 +205,7 @@ void Lowering::weight_gradient(int index, TensorId dy) {
   const TensorId x = product_input(index);
   const TensorId sums = program_.add_tensor([&m = model_, index](int n) {
     const ConvolutionShape shape = m.convolution_shape(index, n);
-    const std::int64_t rows = std::int64_t{n} * shape.out_h * shape.out_w;
-    return static_cast<std::size_t>(most_parts(rows, shape.weights()) * shape.weights()) * sizeof(float);
+    return static_cast<std::size_t>(cut_weight_rows(shape).parts * shape.weights()) * sizeof(float);
   });
   const int norm = norm_before(index);
   const TensorId normed = normed_from(norm);
@@ -225,9 +225,9 @@ void Lowering::bias_gradient(int index, TensorId dy) {
   const Sums sums = new_sums(shape, 1);
   const std::int64_t bias = model_.parameter(index, 1);
   add(index, ".backward_bias", {dy, sums.parts, sums.folded}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    const RowParts cut = cut_rows(rows_of(shape, b.n), threads_of_part<T>(shape));
-    emit(ColumnSums<T>{b.tensor<T>(dy), b.tensor<float>(sums.parts), cut, shape.c});
-    emit(StoreSums{fold(b, sums, cut, emit), b.contribution + bias, cut.folded_parts, sums.width});
+    const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
+    emit(folded(b, sums, ColumnSums<T>{b.tensor<T>(dy), b.tensor<float>(sums.parts), cut, shape.c},
+                StoreSums{b.tensor<float>(sums.folded), b.contribution + bias, cut.folded_parts, sums.width}));
   });
 }
 

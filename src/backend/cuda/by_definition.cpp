@@ -3,8 +3,10 @@
 namespace dtrain::backend::cuda {
 namespace {
 
+using Calls = std::vector<Call>;
+
 template <typename T>
-void add(const std::string& name, const Convolution& c, std::vector<Call>& calls) {
+void add(const std::string& name, const Convolution& c, Calls& calls) {
   const auto* a = static_cast<const T*>(c.a);
   const auto* b = static_cast<const T*>(c.b);
   auto* result = static_cast<T*>(c.result);
@@ -32,6 +34,21 @@ void add(const std::string& name, const Convolution& c, std::vector<Call>& calls
   }
 }
 
+struct Definition {
+  const std::string& name;
+  Calls calls = {};
+
+  void operator()(const Convolution& convolution) {
+    with_type(convolution.dtype, [&]<typename T>(T) { add<T>(name, convolution, calls); });
+  }
+  template <typename Sums, typename Finish>
+  void operator()(const FoldedSums<Sums, Finish>& work) {
+    calls = {{name, work.sums}, {name, work.fold}, {name, work.finish}};
+  }
+  template <IsKernel Kernel>
+  void operator()(const Kernel&) {}
+};
+
 }  // namespace
 
 const char* direction_name(Direction direction) {
@@ -46,8 +63,10 @@ const char* direction_name(Direction direction) {
   return "weights";
 }
 
-void convolve_by_definition(const std::string& name, const Convolution& convolution, std::vector<Call>& calls) {
-  with_type(convolution.dtype, [&]<typename T>(T) { add<T>(name, convolution, calls); });
+Calls definition_of(const Call& call) {
+  Definition definition{call.name};
+  std::visit(definition, call.work);
+  return std::move(definition.calls);
 }
 
 }  // namespace dtrain::backend::cuda

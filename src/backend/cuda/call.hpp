@@ -1,4 +1,6 @@
-// One piece of work of a GPU: a kernel with its threads, or a convolution, which a library computes where it can.
+// One piece of work of a GPU: a kernel with its threads, or an operation. An operation has a definition, kernels in a
+// row, which compute it anywhere. A device may have something better for it: a convolution's is a library's, other
+// operations' are native kernels (gpu/native), which are free to use all that a chip has.
 #pragma once
 
 #include <string>
@@ -71,6 +73,10 @@ using KernelsOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Act
 using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                 UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
 
+// Every operation but the convolution.
+template <typename T>
+using OperationsOn = std::tuple<NormStatistics<T>, NormGradientTotals<T>, ColumnTotals<T>>;
+
 template <typename List>
 struct VariantOf;
 template <typename... Types>
@@ -80,8 +86,14 @@ struct VariantOf<std::tuple<Types...>> {
 template <typename... Lists>
 using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()...))>::type;
 
-using Work =
-    AnyOf<std::tuple<Convolution, EventMarker>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>, KernelsOn<Half>>;
+using Work = AnyOf<std::tuple<Convolution, EventMarker>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>,
+                   KernelsOn<Half>, OperationsOn<float>, OperationsOn<Bf16>, OperationsOn<Half>>;
+
+// Who can be called for one thread after the other; the others have a definition.
+template <typename W>
+concept IsKernel = requires(const W& work) {
+  work(work.threads());
+};
 
 // Calls work(T{}) with the type that values of `dtype` are stored as.
 template <typename Do>
@@ -101,7 +113,7 @@ struct Call {
   Work work;
 };
 
-// Adds the calls that compute a convolution by its definition.
-void convolve_by_definition(const std::string& name, const Convolution& convolution, std::vector<Call>& calls);
+// The kernels that an operation is by its definition; nothing of a kernel.
+std::vector<Call> definition_of(const Call& call);
 
 }  // namespace dtrain::backend::cuda

@@ -13,9 +13,9 @@ using Calls = std::vector<Call>;
 using Fuses = std::function<bool(const Convolution&)>;
 
 template <typename Kernel>
-constexpr bool kIsSums = false;
+constexpr bool kIsStatistics = false;
 template <typename T>
-constexpr bool kIsSums<NormSums<T>> = true;
+constexpr bool kIsStatistics<NormStatistics<T>> = true;
 template <typename Kernel>
 constexpr bool kIsApply = false;
 template <typename T>
@@ -30,33 +30,26 @@ NormFromBatch<T> by_moments(NormFromBatch<T> norm, const float* moments) {
   return norm;
 }
 
-// What becomes of a convolution and of the calls that sum its result up for a norm.
+// What becomes of a convolution and of the call behind it, a norm's statistics of its result.
 struct Fusion {
   Convolution convolution;
   Work norm;
-  std::size_t calls;  // that the two replace
 };
 
 template <typename T>
-std::optional<Fusion> fuse_as(const Calls& calls, std::size_t at) {
-  Convolution convolution = std::get<Convolution>(calls[at].work);
-  const auto* const sums = std::get_if<NormSums<T>>(&calls[at + 1].work);
-  if (!sums || sums->x != convolution.result) return std::nullopt;
-  const std::size_t norm_at = std::holds_alternative<FoldParts>(calls[at + 2].work) ? at + 3 : at + 2;
-  if (norm_at >= calls.size()) return std::nullopt;
-  const auto* const norm = std::get_if<NormFromBatch<T>>(&calls[norm_at].work);
-  if (!norm || norm->x != sums->x) return std::nullopt;
+std::optional<Fusion> fused_with(Convolution convolution, const NormStatistics<T>& statistics) {
+  if (statistics.sums.x != convolution.result) return std::nullopt;
   // Until backward fills them, the rows for the gradient's sums are free, and no other tensor ever lies there.
-  convolution.moments = &norm->coefficients.gradient_mean(0);
-  return Fusion{convolution, by_moments(*norm, convolution.moments), norm_at + 1 - at};
+  convolution.moments = &statistics.finish.coefficients.gradient_mean(0);
+  return Fusion{convolution, by_moments(statistics.finish, convolution.moments)};
 }
 
 std::optional<Fusion> fuse_at(const Calls& calls, std::size_t at) {
   const auto* const convolution = std::get_if<Convolution>(&calls[at].work);
-  if (!convolution || convolution->direction != Direction::forward || at + 2 >= calls.size()) return std::nullopt;
+  if (!convolution || convolution->direction != Direction::forward || at + 1 >= calls.size()) return std::nullopt;
   return std::visit(
       [&]<typename Next>(const Next& next) -> std::optional<Fusion> {
-        if constexpr (kIsSums<Next>) return fuse_as<std::remove_cvref_t<decltype(*next.x)>>(calls, at);
+        if constexpr (kIsStatistics<Next>) return fused_with(*convolution, next);
         return std::nullopt;
       },
       calls[at + 1].work);
@@ -108,8 +101,8 @@ Calls fused(Calls calls, const Fuses& fuses) {
     const std::optional<Fusion> fusion = fuse_at(calls, at);
     if (fusion && fuses(fusion->convolution)) {
       result.push_back({calls[at].name, fusion->convolution});
-      result.push_back({calls[at + fusion->calls - 1].name, fusion->norm});
-      at += fusion->calls;
+      result.push_back({calls[at + 1].name, fusion->norm});
+      at += 2;
     } else {
       result.push_back(std::move(calls[at++]));
     }

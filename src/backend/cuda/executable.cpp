@@ -112,6 +112,7 @@ void CudaExecutable::upload_tables() {
   const std::vector<std::byte> zeros(static_cast<std::size_t>(model_.copied) * model_.value_bytes());
   upload_all(*device_, at<void>(Part::weights), zeros);
   upload_all(*device_, at<void>(Part::weight_gradients), zeros);
+  upload_all(*device_, at<void>(Part::tickets), std::vector<std::uint32_t>(static_cast<std::size_t>(model_.tickets)));
 }
 
 Binding CudaExecutable::binding(const Program& program, int n) const {
@@ -122,6 +123,7 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
           .statistics = at<float>(Part::statistics),
           .contribution = at<float>(Part::contribution),
           .coefficients = at<float>(Part::coefficients),
+          .tickets = at<std::uint32_t>(Part::tickets),
           .weights = at<void>(Part::weights),
           .weight_gradients = at<void>(Part::weight_gradients),
           .weight_table = at<PackedWeight>(Part::weight_table),

@@ -25,11 +25,11 @@ void Lowering::batch_statistics(int norm) {
   const std::int64_t mean = graph_.parameter_count + model_.statistic(norm, 0);
   const std::int64_t variance = graph_.parameter_count + model_.statistic(norm, 1);
   add(norm, ".statistics", {x, sums.parts, sums.folded}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-    const RowParts cut = cut_rows(rows_of(shape, b.n), threads_of_part<T>(shape));
-    emit(NormSums<T>{b.tensor<T>(x), b.tensor<float>(sums.parts), cut, shape.c});
-    emit(NormFromBatch<T>{fold(b, sums, cut, emit), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
-                          m.norm_coefficients(b, norm), b.contribution + mean, b.contribution + variance,
-                          static_cast<float>(b.n)});
+    const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
+    emit(folded(b, sums, NormSums<T>{b.tensor<T>(x), b.tensor<float>(sums.parts), cut, shape.c},
+                NormFromBatch<T>{b.tensor<float>(sums.folded), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
+                                 m.norm_coefficients(b, norm), b.contribution + mean, b.contribution + variance,
+                                 static_cast<float>(b.n)}));
   });
 }
 

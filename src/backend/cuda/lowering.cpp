@@ -64,10 +64,11 @@ Sums Lowering::new_sums(const nn::Shape& shape, int kinds) {
   sums.width = kinds * shape.c;
   const std::int64_t packs = packs_in_row(shape);
   sums.parts = program_.add_tensor([shape, width = sums.width, packs](int n) {
-    return static_cast<std::size_t>(most_parts(rows_of(shape, n), packs) * width) * sizeof(float);
+    return static_cast<std::size_t>(cut_rows(rows_of(shape, n), packs).parts * width) * sizeof(float);
   });
-  sums.folded = program_.add_tensor(
-      [width = sums.width](int) { return static_cast<std::size_t>(kMostFoldedParts * width) * sizeof(float); });
+  sums.folded = program_.add_tensor([shape, width = sums.width, packs](int n) {
+    return static_cast<std::size_t>(cut_rows(rows_of(shape, n), packs).folded_parts * width) * sizeof(float);
+  });
   return sums;
 }
 

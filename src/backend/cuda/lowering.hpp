@@ -23,11 +23,6 @@ const LayerType* as(const nn::Node& node) {
 
 inline std::size_t at(int index) { return static_cast<std::size_t>(index); }
 inline std::int64_t rows_of(const nn::Shape& shape, int n) { return std::int64_t{n} * shape.h * shape.w; }
-// The threads that sum up one part of the rows: see Channels.
-template <typename T>
-std::int64_t threads_of_part(const nn::Shape& shape) {
-  return packs_of(shape.c, Pack<T>::size);
-}
 // Values lie in the order h, w, c; what is flattened is in the order c, h, w.
 inline bool is_flat(const nn::Shape& shape) { return std::int64_t{shape.h} * shape.w == 1; }
 PoolShape pool_shape(const nn::Pooling& layer, const nn::Shape& in, const nn::Shape& out, int n);
@@ -139,13 +134,11 @@ NormedInput normed_input(const Model& model, const Binding& b, int norm, TensorI
   return {b.tensor<T>(x), model.norm_coefficients(b, norm).factors<T>(), b.tensor<T>(y)};
 }
 
-// Where the sums of folded parts are, after the calls that fold them.
-template <typename Emit>
-const float* fold(const Binding& b, const Sums& sums, const RowParts& cut, Emit& emit) {
-  auto* const parts = b.tensor<float>(sums.parts);
-  if (cut.parts_per_fold == 1) return parts;
-  emit(FoldParts{parts, b.tensor<float>(sums.folded), cut, sums.width});
-  return b.tensor<float>(sums.folded);
+// `add` leaves the sums of the parts, `finish` reads the folded ones.
+template <typename Add, typename Finish>
+FoldedSums<Add, Finish> folded(const Binding& b, const Sums& sums, const Add& add, const Finish& finish) {
+  const FoldParts fold{b.tensor<float>(sums.parts), b.tensor<float>(sums.folded), add.cut, sums.width};
+  return {add, fold, finish, b.tickets};
 }
 
 }  // namespace dtrain::backend::cuda

@@ -29,6 +29,7 @@ MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int sam
   add(Part::weights, model.copied, model.value_bytes());
   add(Part::weight_gradients, model.copied, model.value_bytes());
   add(Part::coefficients, model.coefficients, sizeof(float));
+  add(Part::tickets, model.tickets, sizeof(std::uint32_t));
   add(Part::samples, 1, sizeof(Samples));
   add(Part::labels, n, sizeof(std::int32_t));
   add(Part::sample_ids, n, sizeof(std::uint32_t));

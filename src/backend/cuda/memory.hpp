@@ -24,6 +24,7 @@ enum class Part {
   weights,
   weight_gradients,
   coefficients,
+  tickets,  // of one FoldedSums at a time
   samples,
   labels,
   sample_ids,

@@ -21,9 +21,10 @@ struct Binding {
   const std::vector<std::size_t>* offsets = nullptr;  // of tensors in the arena
   float* parameters = nullptr;
   float* statistics = nullptr;
-  float* contribution = nullptr;  // see ContributionLayout
-  float* coefficients = nullptr;  // of batch norms
-  void* weights = nullptr;        // the copies, see WeightTable
+  float* contribution = nullptr;     // see ContributionLayout
+  float* coefficients = nullptr;     // of batch norms
+  std::uint32_t* tickets = nullptr;  // see FoldedSums
+  void* weights = nullptr;           // the copies, see WeightTable
   void* weight_gradients = nullptr;
   const PackedWeight* weight_table = nullptr;
   const Samples* samples = nullptr;

@@ -5,6 +5,7 @@
 #include <typeinfo>
 
 #include "gpu/kernels.hpp"
+#include "gpu/native/native.hpp"
 #include "gpu/reduction_kernels.hpp"
 #include "machine.hpp"
 
@@ -41,16 +42,21 @@ cudaError_t launch_kernel(const Kernel& kernel, cudaStream_t handle) {
 
 struct Launch {
   cudaStream_t stream;
-  cudaError_t operator()(const Convolution&) const { return cudaErrorInvalidValue; }
-  template <typename Kernel>
-  cudaError_t operator()(const Kernel& kernel) const {
-    return launch_kernel(kernel, stream);
+  template <typename W>
+  cudaError_t operator()(const W& work) const {
+    if constexpr (IsKernel<W>) {
+      return launch_kernel(work, stream);
+    } else {
+      return cudaErrorInvalidValue;
+    }
   }
 };
 
 }  // namespace
 
 cudaError_t launch(const Work& work, cudaStream_t stream) { return std::visit(Launch{stream}, work); }
+// Barriers and shared memory are not played: definitions run.
+std::optional<cudaError_t> launch_native(const Work&, cudaStream_t) { return std::nullopt; }
 cudaError_t launch(const SumOfTwo& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 cudaError_t launch(const NarrowFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 cudaError_t launch(const WidenFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }

@@ -11,20 +11,12 @@
 namespace dtrain::backend::cuda {
 namespace {
 
-void replay(const Call& call);
-
-void replay_convolution(const std::string& name, const Convolution& convolution) {
-  std::vector<Call> calls;
-  convolve_by_definition(name, convolution, calls);
-  for (const Call& call : calls) replay(call);
-}
-
+// Operations by their definition.
 void replay(const Call& call) {
+  for (const Call& kernel : definition_of(call)) replay(kernel);
   std::visit(
-      [&](const auto& work) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(work)>, Convolution>) {
-          replay_convolution(call.name, work);
-        } else {
+      []<typename W>(const W& work) {
+        if constexpr (IsKernel<W>) {
           // From the last thread to the first: no thread may count on an earlier one.
           for (std::int64_t i = work.threads() - 1; i >= 0; --i) work(i);
         }

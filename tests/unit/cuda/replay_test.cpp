@@ -95,7 +95,7 @@ TEST(CudaReplay, SumsManyRowsInPartsAsTheReferenceDoesInOne) {
   const int conv = b.add("conv", nn::Convolution{.out = 2, .kernel_h = 3, .kernel_w = 3, .bias = true}, {b.input()});
   const int bn = b.add("bn", nn::BatchNorm{}, {conv});
   const Problem problem = make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {bn})), 9);
-  EXPECT_GT(backend::cuda::cut_rows(9 * 38 * 38, 2).parts_per_fold, 1);
+  EXPECT_GT(backend::cuda::cut_rows(9 * 38 * 38, 1).folded_parts, 1);
   EXPECT_EQ(difference(problem, {}), "");
 }
 

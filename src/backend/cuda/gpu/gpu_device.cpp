@@ -9,6 +9,7 @@
 #include "cudnn_convolution.hpp"
 #include "gpu_error.hpp"
 #include "kernels.hpp"
+#include "native/native.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -128,14 +129,12 @@ class GpuRecording final : public Recording {
 
   void start(Step& step) {
     if (const auto* const marker = std::get_if<EventMarker>(&step.call.work)) return set(mark(marker->number));
-    if (!std::holds_alternative<Convolution>(step.call.work)) {
-      return check(launch(step.call.work, stream_), step.call.name);
-    }
     if (step.convolution && step.convolution->run()) return;
     step.convolution.reset();
-    std::vector<Call> calls;
-    convolve_by_definition(step.call.name, std::get<Convolution>(step.call.work), calls);
-    for (const Call& call : calls) check(launch(call.work, stream_), call.name);
+    if (const auto native = launch_native(step.call.work, stream_)) return check(*native, step.call.name);
+    const std::vector<Call> kernels = definition_of(step.call);
+    if (kernels.empty()) return check(launch(step.call.work, stream_), step.call.name);
+    for (const Call& call : kernels) check(launch(call.work, stream_), call.name);
   }
 
   // In a capture, as a node that sets it in each launch, for queues that know nothing of the graph.

@@ -7,11 +7,13 @@ namespace {
 
 struct Launch {
   cudaStream_t stream;
-  cudaError_t operator()(const Convolution&) const { return cudaErrorInvalidValue; }  // a library's work
-  cudaError_t operator()(const EventMarker&) const { return cudaErrorInvalidValue; }  // an event
-  template <typename Kernel>
-  cudaError_t operator()(const Kernel& kernel) const {
-    return launch_kernel(kernel, stream);
+  template <typename W>
+  cudaError_t operator()(const W& work) const {
+    if constexpr (IsKernel<W> && !std::is_same_v<W, EventMarker>) {
+      return launch_kernel(work, stream);
+    } else {
+      return cudaErrorInvalidValue;  // an operation, or an event
+    }
   }
 };
 

@@ -142,10 +142,13 @@ struct FinishWeights {
   }
 };
 
-// Parts of ConvolveBackwardWeights: enough for many threads, few enough that the parts' sums stay small.
+// Parts of ConvolveBackwardWeights: enough for many threads, few enough that the parts' sums stay small. They grow with
+// the rows.
 inline RowParts cut_weight_rows(const ConvolutionShape& s) {
+  constexpr std::int64_t kThreads = 1 << 16;
   const std::int64_t rows = std::int64_t{s.n} * s.out_h * s.out_w;
-  return cut_rows(rows, s.weights());
+  const std::int64_t parts = std::min(packs_of(rows, kFewestRows), kThreads / s.weights());
+  return {.rows = rows, .parts = static_cast<std::int32_t>(std::max<std::int64_t>(1, parts))};
 }
 
 }  // namespace dtrain::backend::cuda

@@ -34,12 +34,13 @@ struct NormSums {
   float* out;
   RowParts cut;
   std::int32_t c;
+  using Result = PartSums<T, 2>;
+  DTRAIN_KERNEL std::int32_t channels() const { return c; }
   DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+  DTRAIN_KERNEL Result sums_at(const ChannelsOfPart<T>& at) const {
     constexpr int kMoreAtOnce = 8;
-    const ChannelsOfPart<T> at(i, c);
     const Pack<T> start = at.channels.load(x, 0);
-    float sums[Pack<T>::size] = {}, squares[Pack<T>::size] = {};
+    Result sums = {};
     Pack<T> packs[kMoreAtOnce];
     for_rows<kMoreAtOnce>(
         cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
@@ -47,12 +48,15 @@ struct NormSums {
           DTRAIN_UNROLL
           for (int j = 0; j < Pack<T>::size; ++j) {
             const float value = widen(packs[k].values[j]) - widen(start.values[j]);
-            sums[j] += value;
-            squares[j] += value * value;
+            sums.values[0][j] += value;
+            sums.values[1][j] += value * value;
           }
         });
-    at.channels.store_words(sums, out + at.part * 2 * c);
-    at.channels.store_words(squares, out + at.part * 2 * c + c);
+    return sums;
+  }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, c);
+    sums_at(at).store(at, out);
   }
 };
 
@@ -104,11 +108,10 @@ struct NormFromBatch {
   float* variance_out;
   float samples;
   DTRAIN_KERNEL std::int64_t threads() const { return coefficients.c; }
-  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+  DTRAIN_KERNEL void finish(std::int64_t channel, const double (&totals)[2]) const {
     const std::int32_t c = coefficients.c;
     const auto rows = static_cast<double>(cut.rows);
-    const double first = sum_of_parts(sums, cut.folded_parts, 2 * c, channel) / rows;
-    const double second = sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel) / rows;
+    const double first = totals[0] / rows, second = totals[1] / rows;
     const double mean = (x ? widen(x[channel]) : 0.0f) + first;
     double variance = second - first * first;
     if (variance < 0) variance = 0;
@@ -119,7 +122,14 @@ struct NormFromBatch {
     mean_out[channel] = static_cast<float>(mean) * samples;
     variance_out[channel] = static_cast<float>(variance) * samples;
   }
+  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+    const std::int32_t c = coefficients.c;
+    finish(channel, {sum_of_parts(sums, cut.folded_parts, 2 * c, channel),
+                     sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel)});
+  }
 };
+template <typename T>
+using NormStatistics = FoldedSums<NormSums<T>, NormFromBatch<T>>;
 
 // From the running statistics. Thread = channel.
 struct NormFromRunning {
@@ -270,11 +280,12 @@ struct NormGradientSums {
   float* out;
   RowParts cut;
   NormCoefficients coefficients;
+  using Result = PartSums<T, 2>;
+  DTRAIN_KERNEL std::int32_t channels() const { return coefficients.c; }
   DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const ChannelsOfPart<T> at(i, coefficients.c);
+  DTRAIN_KERNEL Result sums_at(const ChannelsOfPart<T>& at) const {
     const auto lines = load_lines(coefficients, at.channels);
-    float sums[Pack<T>::size] = {}, products[Pack<T>::size] = {};
+    Result sums = {};
     typename NormIncoming<T>::Read behind[kAtOnce];
     Pack<T> inputs[kAtOnce];
     for_rows<kAtOnce>(
@@ -291,17 +302,20 @@ struct NormGradientSums {
             float gradient = incoming.gradient(behind[k], j, input, lines);
             narrow(gradient, stored.values[j]);
             if (kept) gradient = widen(stored.values[j]);
-            sums[j] += gradient;
-            products[j] += gradient * (input - lines.mean[j]);
+            sums.values[0][j] += gradient;
+            sums.values[1][j] += gradient * (input - lines.mean[j]);
           }
           if (kept) at.channels.store(stored, kept, row);
         });
     float inverse[Pack<T>::size];
     at.channels.load_words(&coefficients.inverse(0), inverse);
     DTRAIN_UNROLL
-    for (int j = 0; j < Pack<T>::size; ++j) products[j] *= inverse[j];
-    at.channels.store_words(sums, out + at.part * 2 * coefficients.c);
-    at.channels.store_words(products, out + at.part * 2 * coefficients.c + coefficients.c);
+    for (int j = 0; j < Pack<T>::size; ++j) sums.values[1][j] *= inverse[j];
+    return sums;
+  }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, coefficients.c);
+    sums_at(at).store(at, out);
   }
 };
 
@@ -313,16 +327,21 @@ struct NormGradientFinish {
   float* dgamma;
   float* dbeta;
   DTRAIN_KERNEL std::int64_t threads() const { return coefficients.c; }
-  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
-    const std::int32_t c = coefficients.c;
-    const double sum = sum_of_parts(sums, cut.folded_parts, 2 * c, channel);
-    const double products = sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel);
+  DTRAIN_KERNEL void finish(std::int64_t channel, const double (&totals)[2]) const {
+    const double sum = totals[0], products = totals[1];
     coefficients.gradient_mean(channel) = static_cast<float>(sum / static_cast<double>(cut.rows));
     coefficients.product_mean(channel) = static_cast<float>(products / static_cast<double>(cut.rows));
     if (dgamma) dgamma[channel] = static_cast<float>(products);
     dbeta[channel] = static_cast<float>(sum);
   }
+  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+    const std::int32_t c = coefficients.c;
+    finish(channel, {sum_of_parts(sums, cut.folded_parts, 2 * c, channel),
+                     sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel)});
+  }
 };
+template <typename T>
+using NormGradientTotals = FoldedSums<NormGradientSums<T>, NormGradientFinish>;
 
 // dx, plus `addend` (may be null). Thread = Pack of channels in a few rows.
 template <typename T>

@@ -1,7 +1,8 @@
 // Sums over the rows of a tensor [rows, c], by channel. The rows are cut into parts; a first kernel sums each part,
-// FoldParts makes few parts of many, and the kernel that needs the total adds the last ones. Sums of a part lie as
-// [part][width], width = channels x the number of kinds of sums. Also what kernels share that go through rows in order:
-// a thread has the channels of one Pack, in some of the rows, so what belongs to a channel is read once for all rows.
+// FoldParts makes few parts of many, and the kernel that needs the total adds the last ones: FoldedSums is the three.
+// Sums of a part lie as [part][width], width = channels x the number of kinds of sums. Also what kernels share that go
+// through rows in order: a thread has the channels of one Pack, in some of the rows, so what belongs to a channel is
+// read once for all rows.
 #pragma once
 
 #include <algorithm>
@@ -19,21 +20,32 @@ struct RowParts {
   std::int32_t parts_per_fold = 1;
 };
 
-// Parts that are folded into one number by a single thread at the end.
-constexpr std::int64_t kMostFoldedParts = 64;
-
-// About 64 Ki threads, what an H100 runs at once, with wide reads, several at a time: as many bytes under way as it
-// takes to keep its memory busy. A part has at least 32 rows, so that its sums are few beside what they are of. Grows
-// with the rows.
-inline std::int64_t most_parts(std::int64_t rows, std::int64_t threads_of_part) {
-  constexpr std::int64_t kThreads = 1 << 16, kFewestRows = 32;
-  return std::max<std::int64_t>(1, std::min(packs_of(rows, kFewestRows), kThreads / threads_of_part));
+// How a block of a native kernel shares a sum over rows: it has `packs` of a row, a whole line of the cache where they
+// are as many, in as many parts of the rows as it has threads for. What it leaves is one folded part.
+struct SumTile {
+  static constexpr std::int32_t kThreads = 256, kWidest = 8;
+  std::int32_t packs;
+  std::int32_t tiles;  // that make a row
+  DTRAIN_KERNEL std::int32_t parts() const { return kThreads / packs; }
+};
+DTRAIN_KERNEL inline SumTile sum_tile(std::int64_t packs_in_row) {
+  const std::int64_t tiles = packs_of(packs_in_row, SumTile::kWidest);
+  return {static_cast<std::int32_t>(packs_of(packs_in_row, tiles)), static_cast<std::int32_t>(tiles)};
 }
 
-// At least one row.
-inline RowParts cut_rows(std::int64_t rows, std::int64_t threads_of_part) {
-  RowParts cut{.rows = rows, .parts = static_cast<std::int32_t>(most_parts(rows, threads_of_part))};
-  cut.parts_per_fold = static_cast<std::int32_t>(packs_of(cut.parts, kMostFoldedParts));
+// A part has at least so many rows, so that its sums are few beside what they are of.
+constexpr std::int64_t kFewestRows = 32;
+// Blocks: about 64 Ki threads, what an H100 runs at once, with wide reads, several at a time: as many bytes under way
+// as it takes to keep its memory busy.
+constexpr std::int64_t kSumBlocks = 256;
+
+// At least one row. Parts grow with the rows.
+inline RowParts cut_rows(std::int64_t rows, std::int64_t packs_in_row) {
+  const SumTile tile = sum_tile(packs_in_row);
+  const std::int64_t parts = std::max<std::int64_t>(1, packs_of(rows, kFewestRows));
+  const std::int64_t folds = std::max<std::int64_t>(1, kSumBlocks / tile.tiles);
+  RowParts cut{.rows = rows, .parts = static_cast<std::int32_t>(std::min(parts, folds * tile.parts()))};
+  cut.parts_per_fold = tile.parts();
   cut.folded_parts = static_cast<std::int32_t>(packs_of(cut.parts, cut.parts_per_fold));
   return cut;
 }
@@ -137,23 +149,51 @@ struct ChannelsOfPart {
       : part(i / packs_of(c, Pack<T>::size)),
         pack(i - part * packs_of(c, Pack<T>::size)),
         channels{pack * Pack<T>::size, c} {}
+  DTRAIN_KERNEL ChannelsOfPart(std::int64_t of_part, std::int64_t of_pack, std::int32_t c)
+      : part(of_part), pack(of_pack), channels{pack * Pack<T>::size, c} {}
 };
 
-// Adds in order, but first loads several: so they are under way at the same time.
-DTRAIN_KERNEL inline double sum_of_parts(const float* in, std::int32_t parts, std::int32_t width, std::int64_t column) {
-  constexpr std::int32_t kAtOnce = 16;
+// Parts are added in groups, and the groups in order: several threads may have a group each. What is loaded of a group
+// is under way at the same time.
+constexpr std::int32_t kSumGroup = 16;
+DTRAIN_KERNEL constexpr std::int32_t sum_groups(std::int32_t parts) { return (parts + kSumGroup - 1) / kSumGroup; }
+
+// load(part), a float, for part < parts.
+template <typename Load>
+DTRAIN_KERNEL double sum_of_group(std::int32_t group, std::int32_t parts, Load load) {
+  const std::int32_t first = group * kSumGroup;
+  float some[kSumGroup];
+  DTRAIN_UNROLL
+  for (std::int32_t k = 0; k < kSumGroup; ++k) some[k] = first + k < parts ? load(first + k) : 0.0f;
   double sum = 0;
-  for (std::int32_t first = 0; first < parts; first += kAtOnce) {
-    float some[kAtOnce];
-    DTRAIN_UNROLL
-    for (std::int32_t k = 0; k < kAtOnce; ++k) {
-      some[k] = first + k < parts ? in[std::int64_t{first + k} * width + column] : 0.0f;
-    }
-    DTRAIN_UNROLL
-    for (std::int32_t k = 0; k < kAtOnce; ++k) sum += some[k];
-  }
+  DTRAIN_UNROLL
+  for (std::int32_t k = 0; k < kSumGroup; ++k) sum += some[k];
   return sum;
 }
+template <typename Load>
+DTRAIN_KERNEL double sum_in_order(std::int32_t parts, Load load) {
+  double sum = 0;
+  for (std::int32_t group = 0; group < sum_groups(parts); ++group) sum += sum_of_group(group, parts, load);
+  return sum;
+}
+DTRAIN_KERNEL inline double sum_of_parts(const float* in, std::int32_t parts, std::int32_t width, std::int64_t column) {
+  return sum_in_order(parts, [&](std::int32_t part) { return in[std::int64_t{part} * width + column]; });
+}
+
+// What a thread of a kernel that sums has in the end: kinds of sums of one Pack of channels, in its part.
+template <typename T, int Kinds>
+struct PartSums {
+  using Value = T;
+  static constexpr int kinds = Kinds;
+  float values[Kinds][Pack<T>::size];
+  DTRAIN_KERNEL void store(const ChannelsOfPart<T>& at, float* out) const {
+    float* const here = out + at.part * Kinds * at.channels.c;
+    DTRAIN_UNROLL
+    for (int kind = 0; kind < Kinds; ++kind) {
+      at.channels.store_words(values[kind], here + std::int64_t{kind} * at.channels.c);
+    }
+  }
+};
 
 // Thread = folded part and column: in[part][width] -> out[folded part][width].
 struct FoldParts {
@@ -177,19 +217,24 @@ struct ColumnSums {
   float* out;
   RowParts cut;
   std::int32_t c;
+  using Result = PartSums<T, 1>;
+  DTRAIN_KERNEL std::int32_t channels() const { return c; }
   DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+  DTRAIN_KERNEL Result sums_at(const ChannelsOfPart<T>& at) const {
     constexpr int kAtOnce = 8;
-    const ChannelsOfPart<T> at(i, c);
-    float sums[Pack<T>::size] = {};
+    Result sums = {};
     Pack<T> packs[kAtOnce];
     for_rows<kAtOnce>(
         cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
         [&](int k, std::int64_t) {
           DTRAIN_UNROLL
-          for (int j = 0; j < Pack<T>::size; ++j) sums[j] += widen(packs[k].values[j]);
+          for (int j = 0; j < Pack<T>::size; ++j) sums.values[0][j] += widen(packs[k].values[j]);
         });
-    at.channels.store_words(sums, out + at.part * c);
+    return sums;
+  }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const ChannelsOfPart<T> at(i, c);
+    sums_at(at).store(at, out);
   }
 };
 
@@ -199,7 +244,21 @@ struct StoreSums {
   float* to;
   std::int32_t parts, width;
   DTRAIN_KERNEL std::int64_t threads() const { return width; }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const { to[i] = static_cast<float>(sum_of_parts(in, parts, width, i)); }
+  DTRAIN_KERNEL void finish(std::int64_t i, const double (&totals)[1]) const { to[i] = static_cast<float>(totals[0]); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const { finish(i, {sum_of_parts(in, parts, width, i)}); }
 };
+
+// Sums, and what is made of their totals: by definition these three kernels in a row, `finish` reading what `fold`
+// left. A native kernel (gpu/native) does it in one launch and needs neither memory of the parts nor that its threads
+// start in any order.
+template <typename Sums, typename Finish>
+struct FoldedSums {
+  Sums sums;
+  FoldParts fold;
+  Finish finish;
+  std::uint32_t* tickets;  // one for each SumTile of a row; 0 whenever this does not run
+};
+template <typename T>
+using ColumnTotals = FoldedSums<ColumnSums<T>, StoreSums>;
 
 }  // namespace dtrain::backend::cuda

@@ -1,0 +1,14 @@
+// FoldedSums in one launch. The block that is the last to finish its part of a tile adds the parts up, in their order.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "../../kernels/norm.hpp"
+
+namespace dtrain::backend::cuda {
+
+// For the three types of values: NormStatistics, NormGradientTotals and ColumnTotals.
+template <typename Sums, typename Finish>
+cudaError_t launch_folded_sums(const FoldedSums<Sums, Finish>& work, cudaStream_t stream);
+
+}  // namespace dtrain::backend::cuda

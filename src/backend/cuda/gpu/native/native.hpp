@@ -1,0 +1,21 @@
+// Native kernels: what a GPU does in the place of an operation's definition (call.hpp). A native kernel may use shared
+// memory, shuffles, clusters, TMA and tensor cores. It gives the same bits in every run and, for what it adds up, those
+// of the definition: tiles are of a fixed size, and what they leave is added in a fixed order.
+//
+// To add one: an operation with a definition in call.hpp, which unit tests replay on a CPU; the kernel in a .cu of this
+// folder, named in CMakeLists.txt with NATIVE; its launch in native.cpp. tests/judge/machine_code.py
+// then looks at its instructions without a GPU, tests/gpu/native_test.cpp compares it with the definition on one.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <optional>
+
+#include "../../call.hpp"
+
+namespace dtrain::backend::cuda {
+
+// Starts the operation's native kernel on the stream; nullopt: there is none for this work.
+std::optional<cudaError_t> launch_native(const Work& work, cudaStream_t stream);
+
+}  // namespace dtrain::backend::cuda

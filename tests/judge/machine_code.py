@@ -1,0 +1,87 @@
+"""cuobjdump judges the native kernels (src/backend/cuda/gpu/native): what the compiler made of them for each chip.
+
+No GPU is needed. Each kernel must keep its values in registers, and use the instructions that it was written for. A .cu
+that is not in the table below is a failure, so that no kernel goes without.
+"""
+
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src/backend/cuda/gpu/native"
+CHIPS = ("sm_80", "sm_90a")
+
+# What each kernel of a .cu must contain, by the name that is part of the kernel's: patterns of instructions. LDG.E.128
+# loads 16 bytes, LDS and STS use shared memory, MEMBAR orders writes before other blocks read them.
+LAST_BLOCK_FOLDS = (r"LDG\.E\.128", r"\bSTS\b", r"\bLDS\b", r"BAR\.SYNC", r"\bMEMBAR\b", r"ATOMG\.E\.(ADD|INC)", r"\bDADD\b")
+EXPECTED = {"folded_sums": {"NormSums": LAST_BLOCK_FOLDS, "NormGradientSums": LAST_BLOCK_FOLDS,
+                            "ColumnSums": LAST_BLOCK_FOLDS}}
+# Local memory: where a value goes that no register holds.
+SPILL = re.compile(r"\b(STL|LDL)\b")
+
+
+def skip(reason):
+    print(reason)
+    sys.exit(77)
+
+
+def find_tool(name):
+    folders = [os.environ.get("PATH", ""), "/usr/local/cuda/bin"]
+    folders += [str(path) for base in site.getsitepackages() for path in Path(base).glob("nvidia/*/bin")]
+    return shutil.which(name, path=os.pathsep.join(folders)) or skip(f"{name} is missing")
+
+
+def functions(cuobjdump, disassembler_folder, object_file, chip):
+    """The instructions of each kernel, by its mangled name."""
+    environment = {**os.environ, "PATH": disassembler_folder + os.pathsep + os.environ.get("PATH", "")}
+    text = subprocess.run([cuobjdump, "-sass", "-arch", chip, str(object_file)], env=environment, check=True,
+                          capture_output=True, text=True, timeout=300).stdout
+    parts = re.split(r"^\s*Function : (\S+)$", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2]))
+
+
+def faults_of(source, chip, found):
+    expected = EXPECTED.get(source)
+    if expected is None:
+        return [f"{source}.cu: add it to EXPECTED"]
+    faults = [] if found else [f"{source}.cu: no kernel for {chip}"]
+    unseen = set(expected)
+    for name, instructions in found.items():
+        kernels = [kernel for kernel in expected if re.search(rf"\d{kernel}I", name)]
+        if not kernels:
+            faults.append(f"{source}.cu: add the kernel {name} to EXPECTED")
+        for kernel in kernels:
+            unseen.discard(kernel)
+            faults += [f"{source}.cu, {chip}: {name} has no {pattern}"
+                       for pattern in expected[kernel] if not re.search(pattern, instructions)]
+        if SPILL.search(instructions):
+            faults.append(f"{source}.cu, {chip}: {name} spills registers")
+    return faults + [f"{source}.cu, {chip}: no kernel with {kernel}" for kernel in sorted(unseen)]
+
+
+def main():
+    objects = ROOT / "build/release/src/backend/cuda"
+    sources = sorted(path.stem for path in SOURCES.glob("*.cu"))
+    assert sources, f"no .cu in {SOURCES}"
+    if not any((objects / f"{source}.o").exists() for source in sources):
+        skip("dtrain was built without CUDA")
+    cuobjdump, disassembler = find_tool("cuobjdump"), find_tool("nvdisasm")
+    faults, judged = [], 0
+    for source in sources:
+        for chip in CHIPS:
+            found = functions(cuobjdump, str(Path(disassembler).parent), objects / f"{source}.o", chip)
+            judged += len(found)
+            faults += faults_of(source, chip, found)
+    for fault in faults:
+        print(fault)
+    print(f"{judged} kernels, {len(faults)} faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+// The native kernel of FoldedSums, replayed block by block and step by step: the bits of its definition.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "call.hpp"
+#include "gpu/native/sum_block.hpp"
+
+namespace dtrain::backend::cuda {
+namespace {
+
+// Memory of one operation; what nothing wrote is NaN.
+struct Floats {
+  explicit Floats(std::int64_t size) : values(static_cast<std::size_t>(size), std::nanf("")) {}
+  float* data() { return values.data(); }
+  std::vector<float> values;
+};
+
+template <typename T>
+std::vector<T> random_values(std::int64_t size, std::uint32_t seed) {
+  std::minstd_rand random(seed);
+  std::uniform_real_distribution<float> distribution(-1, 3);
+  std::vector<T> values(static_cast<std::size_t>(size));
+  for (T& value : values) narrow(distribution(random), value);
+  return values;
+}
+
+template <typename Kernel>
+void run(const Kernel& kernel) {
+  for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
+}
+
+template <typename Sums, typename Finish>
+void run_by_definition(const FoldedSums<Sums, Finish>& work) {
+  for (const Call& call : definition_of({"", work})) {
+    std::visit(
+        []<typename W>(const W& kernel) {
+          if constexpr (IsKernel<W>) run(kernel);
+        },
+        call.work);
+  }
+}
+
+// Blocks from the last to the first: the one that comes last folds, whichever it is.
+template <typename Sums, typename Finish>
+void run_by_blocks(const FoldedSums<Sums, Finish>& work) {
+  using Block = SumBlock<Sums, Finish>;
+  const SumTile tile = sum_tile(packs_of(work.sums.channels(), Block::size));
+  const auto all_threads = [](auto step) {
+    for (std::int32_t thread = SumTile::kThreads - 1; thread >= 0; --thread) step(thread);
+  };
+  alignas(16) static unsigned char memory[Block::bytes];
+  auto* const parts = reinterpret_cast<float*>(memory);
+  auto* const groups = reinterpret_cast<double*>(memory);
+  for (std::int32_t column = 0; column < tile.tiles; ++column) {
+    for (std::int32_t fold = work.sums.cut.folded_parts - 1; fold >= 0; --fold) {
+      const Block block(work, column, fold);
+      std::fill_n(memory, Block::bytes, static_cast<unsigned char>(0xff));
+      all_threads([&](std::int32_t thread) { block.sum_parts(thread, parts); });
+      all_threads([&](std::int32_t thread) { block.fold_parts(thread, parts); });
+    }
+    const Block last(work, column, 0);
+    std::fill_n(memory, Block::bytes, static_cast<unsigned char>(0xff));
+    all_threads([&](std::int32_t thread) { last.sum_groups_of_folds(thread, groups); });
+    all_threads([&](std::int32_t thread) { last.finish(thread, groups); });
+  }
+}
+
+struct Size {
+  std::int64_t rows;
+  std::int32_t c;
+};
+// Rows that are few, odd and many; channels in one tile and several, whole and cut, more than a block is wide.
+const Size kSizes[] = {{1, 4},     {31, 3},     {33, 10},    {3000, 16},  {4000, 24}, {70000, 8},
+                       {9000, 64}, {2000, 100}, {5000, 256}, {700, 2048}, {40, 5000}, {300000, 1}};
+
+template <typename T>
+class FoldedSumsOn : public ::testing::Test {};
+using ValueTypes = ::testing::Types<float, Bf16, Half>;
+TYPED_TEST_SUITE(FoldedSumsOn, ValueTypes);
+
+// run(make(memory)) both ways, with memory of its own for each; the first `results` floats are what comes out.
+template <typename Make>
+void expect_same_bits(const RowParts& cut, std::int64_t width, std::int64_t results, Make make) {
+  Floats by_definition(results), by_blocks(results), parts(cut.parts * width), folds(cut.folded_parts * width);
+  Floats other_folds(cut.folded_parts * width);
+  run_by_definition(
+      make(by_definition.data(), FoldParts{parts.data(), folds.data(), cut, static_cast<std::int32_t>(width)}));
+  run_by_blocks(make(by_blocks.data(), FoldParts{nullptr, other_folds.data(), cut, static_cast<std::int32_t>(width)}));
+  const auto bits = [](const Floats& floats) {
+    std::vector<std::uint32_t> words(floats.values.size());
+    std::memcpy(words.data(), floats.values.data(), words.size() * sizeof(float));
+    return words;
+  };
+  EXPECT_EQ(bits(by_definition), bits(by_blocks));
+  EXPECT_EQ(bits(folds), bits(other_folds));
+}
+
+TYPED_TEST(FoldedSumsOn, GivesTheBitsOfItsDefinition) {
+  using T = TypeParam;
+  for (const auto& [rows, c] : kSizes) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << c);
+    const RowParts cut = cut_rows(rows, packs_of(c, Pack<T>::size));
+    ASSERT_LE(cut.folded_parts, kSumBlocks);
+    const std::vector<T> x = random_values<T>(rows * c, 1), dy = random_values<T>(rows * c, 2);
+    const std::vector<float> gamma = random_values<float>(c, 3), beta = random_values<float>(c, 4);
+    const std::vector<float> start = random_values<float>(NormCoefficients::rows * std::int64_t{c}, 5);
+
+    expect_same_bits(cut, c, c, [&](float* to, const FoldParts& fold) {
+      return ColumnTotals<T>{
+          {dy.data(), const_cast<float*>(fold.in), cut, c}, fold, {fold.out, to, cut.folded_parts, c}, nullptr};
+    });
+    // Coefficients, then mean and variance.
+    expect_same_bits(cut, 2 * c, (NormCoefficients::rows + 2) * std::int64_t{c}, [&](float* to, const FoldParts& fold) {
+      const NormCoefficients coefficients{to, c};
+      float* const mean = to + NormCoefficients::rows * std::int64_t{c};
+      return NormStatistics<T>{
+          {x.data(), const_cast<float*>(fold.in), cut, c},
+          fold,
+          {fold.out, x.data(), cut, {gamma.data(), beta.data(), 1e-5f}, coefficients, mean, mean + c, 3.0f},
+          nullptr};
+    });
+    // Coefficients, then dgamma and dbeta.
+    expect_same_bits(cut, 2 * c, (NormCoefficients::rows + 2) * std::int64_t{c}, [&](float* to, const FoldParts& fold) {
+      std::ranges::copy(start, to);
+      const NormCoefficients coefficients{to, c};
+      float* const dgamma = to + NormCoefficients::rows * std::int64_t{c};
+      const NormIncoming<T> incoming{dy.data(), nullptr, nullptr, true};
+      return NormGradientTotals<T>{{incoming, x.data(), nullptr, const_cast<float*>(fold.in), cut, coefficients},
+                                   fold,
+                                   {fold.out, cut, coefficients, dgamma, dgamma + c},
+                                   nullptr};
+    });
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cuda
