@@ -1,5 +1,7 @@
 #include "lowering.hpp"
 
+#include <limits>
+
 namespace dtrain::backend::cuda {
 
 Lowering::Lowering(const Model& model)
@@ -73,6 +75,7 @@ Sums Lowering::new_sums(const nn::Shape& shape, int kinds) {
 }
 
 PoolShape pool_shape(const nn::Pooling& l, const nn::Shape& in, const nn::Shape& out, int n) {
+  DTRAIN_CHECK(n * in.size() <= std::numeric_limits<std::uint32_t>::max(), "a pooling of 2^32 values");
   if (l.global) return {n, in.c, {in.h, 1, in.h, 1, 0}, {in.w, 1, in.w, 1, 0}, l.count_include_pad};
   return {n,
           in.c,

@@ -10,7 +10,7 @@ namespace dtrain::backend::cuda {
 namespace {
 
 // So that the weights of a layer, and the coefficients of a norm, begin at a multiple of 256 bytes in any type.
-constexpr std::int64_t kStep = 128;
+constexpr std::int64_t kStep = kWeightStep;
 
 }  // namespace
 

@@ -29,10 +29,11 @@ struct LoadSamples {
   std::uint32_t* sample_ids;
   std::int64_t n;
   std::int32_t c, h, w;
-  DTRAIN_KERNEL std::int64_t threads() const { return n * h * w; }
+  DTRAIN_KERNEL std::int64_t threads() const { return n * h * w; }  // below 2^32
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    // In 32 bits, which a GPU divides several times as fast: see threads().
     const std::int32_t plane = h * w;
-    const std::int64_t sample = i / plane;
+    const std::int64_t sample = static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(plane);
     const auto pixel = static_cast<std::int32_t>(i - sample * plane);
     const std::int32_t row = nn::view_row(from->view, pixel / w, h);
     const std::int32_t column = nn::view_column(from->view, pixel % w, w);

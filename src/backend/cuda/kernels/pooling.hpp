@@ -55,7 +55,7 @@ struct PoolShape {
   }
 };
 
-// What thread i has of [n, height, width, c].
+// What thread i < 2^32 has of [n, height, width, c].
 template <typename T>
 struct PoolPlace {
   std::int64_t row, sample;
@@ -63,12 +63,14 @@ struct PoolPlace {
   Channels<T> channels;
   DTRAIN_KERNEL PoolPlace(std::int64_t i, std::int32_t height, std::int32_t width, std::int32_t c) {
     const ChannelsOfPart<T> at(i, c);
-    row = at.part;
+    const auto pixel = static_cast<std::uint32_t>(at.part), columns = static_cast<std::uint32_t>(width),
+               lines = static_cast<std::uint32_t>(height);
+    const std::uint32_t line = pixel / columns, image = line / lines;
+    row = pixel;
+    sample = image;
     channels = at.channels;
-    const std::int64_t line = row / width;
-    sample = line / height;
-    x = static_cast<std::int32_t>(row - line * width);
-    y = static_cast<std::int32_t>(line - sample * height);
+    x = static_cast<std::int32_t>(pixel - line * columns);
+    y = static_cast<std::int32_t>(line - image * lines);
   }
 };
 

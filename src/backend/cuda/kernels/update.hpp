@@ -119,7 +119,8 @@ struct PackedWeight {
   }
 };
 
-// Ascending by `first`; between two weights there may be a gap.
+// Ascending by `first`, which is a multiple of kWeightStep; between two weights there may be a gap.
+constexpr std::int64_t kWeightStep = 128;
 struct PackedWeights {
   const PackedWeight* weights;
   std::int32_t number;
@@ -136,31 +137,62 @@ struct PackedWeights {
   }
 };
 
-// Copies of all weights, from the flat buffer. Thread = element of the copies.
+// Where a thread's elements of the copies, all of one weight, are in the flat buffer: found once for all of them.
+template <typename T>
+struct WeightPlaces {
+  std::int64_t first;
+  int size;  // 0 in a gap
+  const PackedWeight* weight;
+  std::int64_t flat[Pack<T>::size];
+  DTRAIN_KERNEL WeightPlaces(const PackedWeights& table, std::int64_t first_of)
+      : first(first_of), size(0), weight(table.find(first_of)) {
+    if (!weight) return;
+    const std::int64_t rest = weight->first + weight->size - first;
+    size = rest < Pack<T>::size ? static_cast<int>(rest) : Pack<T>::size;
+    // Whole groups of input channels stay in one place of the kernel.
+    const bool together = weight->in % Pack<T>::size == 0;
+    const std::int64_t start = weight->flat_of(first), step = std::int64_t{weight->kernel_h} * weight->kernel_w;
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k)
+      flat[k] = together || k >= size ? start + k * step : weight->flat_of(first + k);
+  }
+};
+
+// Copies of all weights, from the flat buffer. Thread = Pack of the copies.
 template <typename T>
 struct PackWeights {
   PackedWeights table;
   const float* parameters;
   T* copies;
-  DTRAIN_KERNEL std::int64_t threads() const { return table.total; }
+  DTRAIN_KERNEL std::int64_t threads() const { return packs_of(table.total, Pack<T>::size); }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    if (const PackedWeight* weight = table.find(i)) narrow(parameters[weight->flat_of(i)], copies[i]);
+    const WeightPlaces<T> at(table, i * Pack<T>::size);
+    Pack<T> pack{};
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      if (k < at.size) narrow(parameters[at.flat[k]], pack.values[k]);
+    }
+    if (at.size > 0) store_pack(pack, copies, at.first, at.first + at.size);
   }
 };
 
-// And the way back, for the gradients of those that are not frozen, from element `first` of the copies on. Thread =
-// element.
+// And the way back, for the gradients of those that are not frozen, from element `first` of the copies on, a multiple
+// of kWeightStep. Thread = Pack of the copies.
 template <typename T>
 struct UnpackGradients {
   PackedWeights table;
   const T* copies;
   float* gradients;
   std::int64_t first, number;
-  DTRAIN_KERNEL std::int64_t threads() const { return number; }
+  DTRAIN_KERNEL std::int64_t threads() const { return packs_of(number, Pack<T>::size); }
   DTRAIN_KERNEL void operator()(std::int64_t thread) const {
-    const std::int64_t i = first + thread;
-    const PackedWeight* const weight = table.find(i);
-    if (weight && !weight->frozen) gradients[weight->flat_of(i)] = widen(copies[i]);
+    const WeightPlaces<T> at(table, first + thread * Pack<T>::size);
+    if (at.size == 0 || at.weight->frozen) return;
+    const Pack<T> pack = load_pack(copies, at.first, at.first + at.size);
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      if (k < at.size) gradients[at.flat[k]] = widen(pack.values[k]);
+    }
   }
 };
 
