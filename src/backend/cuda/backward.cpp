@@ -67,7 +67,7 @@ void Lowering::finish_parts(int node) {
         [=, floats = part.floats, copies = part.copies]<typename T>(T, const Binding& b, auto& emit) {
           PackedWeights weights = table;
           weights.weights = b.weight_table;
-          if (copies.size > 0) {
+          if (copies.size > 0 && b.unpacks_gradients) {
             emit(UnpackGradients<T>{weights, static_cast<const T*>(b.weight_gradients), b.contribution, copies.first,
                                     copies.size});
           }

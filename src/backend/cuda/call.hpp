@@ -63,13 +63,14 @@ struct EventMarker {
 
 // Every kernel that is ever launched: the one list of them, first those on values of a type, then those on float alone.
 template <typename T>
-using KernelsOn = std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>,
-                             Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>,
-                             ScaleShiftRelu<T>, NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>,
-                             AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>,
-                             SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
-                             ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>,
-                             MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
+using KernelsOn =
+    std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>,
+               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>, ScaleShiftRelu<T>,
+               NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>, AveragePool<T>,
+               AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>,
+               ConvolveBackwardData<T>, ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>,
+               UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>,
+               MuonAdvance<T>, MuonStep<T>>;
 using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                 UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
 

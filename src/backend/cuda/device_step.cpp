@@ -9,6 +9,11 @@ namespace dtrain::backend::cuda {
 
 float* CudaExecutable::sum_on_device(const Samples& samples, std::span<const ShardRange> shards) {
   DTRAIN_CHECK(std::has_single_bit(shards.size()), "not all shards of a step");
+  if (shards.size() == 1 && shards.front().count > 0 && updates_from_copies()) {
+    compute_shard(samples, shards.front(), false);
+    gradients_in_copies_ = true;
+    return at<float>(Part::contribution);
+  }
   // A stack of complete subtrees, the larger ones first; levels[k] is the level of the one in slot k.
   std::vector<int> levels;
   auto* const leaf = at<float>(Part::contribution);

@@ -45,7 +45,8 @@ int group_flag(nn::ParameterGroup group) {
   return kVector;
 }
 
-std::vector<std::uint8_t> parameter_flags(const nn::Graph& graph) {
+std::vector<std::uint8_t> parameter_flags(const Model& model) {
+  const nn::Graph& graph = model.graph;
   std::vector<std::uint8_t> flags(static_cast<std::size_t>(graph.parameter_count), 0);
   const std::vector<bool> held = held_parameters(graph);
   const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
@@ -53,6 +54,9 @@ std::vector<std::uint8_t> parameter_flags(const nn::Graph& graph) {
     const nn::TensorView& view = graph.parameters[tensor];
     const int flag = (view.decays() ? kDecays : 0) | (held[tensor] ? kHeld : 0) | group_flag(groups[tensor]);
     std::fill_n(flags.begin() + view.offset, view.size, static_cast<std::uint8_t>(flag));
+  }
+  for (const PackedWeight& weight : model.weights) {
+    for (std::int64_t k = 0; k < weight.size; ++k) flags[static_cast<std::size_t>(weight.flat + k)] |= kCopied;
   }
   return flags;
 }
@@ -97,7 +101,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& 
                .flags = at<std::uint8_t>(Part::flags),
                .momenta = at<float>(Part::momenta),
                .step = at<UpdateStep>(Part::update_step)},
-              options.optimizer, weight_copies()) {
+              options.optimizer, {weight_copies(), weight_update()}) {
   state_.parameters.assign(static_cast<std::size_t>(graph.parameter_count), 0.0f);
   state_.statistics.assign(static_cast<std::size_t>(graph.statistic_count), 0.0f);
   upload_tables();
@@ -105,7 +109,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& 
 }
 
 void CudaExecutable::upload_tables() {
-  upload_all(*device_, at<void>(Part::flags), parameter_flags(model_.graph));
+  upload_all(*device_, at<void>(Part::flags), parameter_flags(model_));
   upload_all(*device_, at<void>(Part::momenta), statistic_momenta(model_.graph));
   upload_all(*device_, at<void>(Part::weight_table), model_.weights);
   // Gaps between the copies are read together with them, so that no calculation may find a NaN there.
@@ -165,14 +169,17 @@ Samples CudaExecutable::begin_step(const HostBatch& batch, const StepKey& key) {
   check_samples(batch);
   pack_weights();
   upload_key(key);
+  gradients_in_copies_ = false;
   return inputs_.take(batch);
 }
 
 // Leaves the shard's contribution in its part of the memory.
-const Recording& CudaExecutable::compute_shard(const Samples& batch, const ShardRange& shard) {
+const Recording& CudaExecutable::compute_shard(const Samples& batch, const ShardRange& shard, bool unpacks_gradients) {
   DTRAIN_CHECK(shard.count <= options_.max_samples, "a larger shard than this was compiled for");
   upload_samples(inputs_.from(batch, shard.first));
-  Recording& step = recording(programs_.training, training_, shard.count);
+  Binding where = binding(programs_.training, shard.count);
+  where.unpacks_gradients = unpacks_gradients;
+  Recording& step = recording(unpacks_gradients ? training_ : training_in_copies_, programs_.training, where);
   step.run();
   return step;
 }
@@ -192,24 +199,49 @@ void CudaExecutable::upload_key(const StepKey& key) {
   device_->upload(at<float>(Part::loss_scale), &state_.loss_scale.value, sizeof(float));
 }
 
-Recording& CudaExecutable::recording(const Program& program, Recordings& recordings, int n) {
-  auto& found = recordings[n];
+Recording& CudaExecutable::recording(Recordings& recordings, const Program& program, const Binding& where) {
+  auto& found = recordings[where.n];
   if (!found)
-    found = device_->record(
-        fused(program.bind(binding(program, n)), [&](const Convolution& work) { return device_->fuses(work); }));
+    found = device_->record(fused(program.bind(where), [&](const Convolution& work) { return device_->fuses(work); }));
   return *found;
 }
 
 void CudaExecutable::run_once(std::vector<Call> calls) { device_->record(std::move(calls))->run(); }
 
+PackedWeights CudaExecutable::weight_table() const {
+  return {at<PackedWeight>(Part::weight_table), static_cast<std::int32_t>(model_.weights.size()), model_.copied};
+}
+
 Call CudaExecutable::weight_copies() const {
-  const PackedWeights table{at<PackedWeight>(Part::weight_table), static_cast<std::int32_t>(model_.weights.size()),
-                            model_.copied};
   Call call{"copies of weights", {}};
   with_type(model_.dtype, [&]<typename T>(T) {
-    call.work = PackWeights<T>{table, at<float>(Part::parameters), at<T>(Part::weights)};
+    call.work = PackWeights<T>{weight_table(), at<float>(Part::parameters), at<T>(Part::weights)};
   });
   return call;
+}
+
+Call CudaExecutable::weight_update() const {
+  const UpdateParameters update{at<UpdateStep>(Part::update_step), at<float>(Part::parameters),
+                                at<std::uint8_t>(Part::flags), model_.graph.parameter_count};
+  Call call{"update of the weights", {}};
+  with_type(model_.dtype, [&]<typename T>(T) {
+    call.work = UpdateWeights<T>{update, weight_table(), at<T>(Part::weight_gradients), at<T>(Part::weights)};
+  });
+  return call;
+}
+
+Call CudaExecutable::gradients_of_copies() const {
+  Call call{"gradients of copies", {}};
+  with_type(model_.dtype, [&]<typename T>(T) {
+    call.work = UnpackGradients<T>{weight_table(), at<T>(Part::weight_gradients), at<float>(Part::contribution), 0,
+                                   model_.copied};
+  });
+  return call;
+}
+
+// muon needs all gradients in one place, float16 judges them before anything moves.
+bool CudaExecutable::updates_from_copies() const {
+  return options_.optimizer && *options_.optimizer != nn::OptimizerKind::muon && model_.dtype != DType::float16;
 }
 
 void CudaExecutable::pack_weights() {
@@ -232,12 +264,14 @@ StepMetrics CudaExecutable::set_sum(StepSum sum) {
   if (const auto* const on_host = std::get_if<std::span<const float>>(&sum)) {
     DTRAIN_CHECK(static_cast<std::int64_t>(on_host->size()) == contribution_.size(), "not this graph's contribution");
     sum_ = at<float>(Part::contribution);
+    gradients_in_copies_ = false;
     device_->upload(sum_, on_host->data(), on_host->size_bytes());
     const StepMetrics metrics = metrics_of(contribution_, *on_host);
     sum_count_ = static_cast<float>(metrics.count);
     return metrics;
   }
   const auto* const given = std::get_if<float*>(&sum);
+  if (given) gradients_in_copies_ = false;
   sum_ = given ? *given : std::exchange(own_sum_, nullptr);
   DTRAIN_CHECK(sum_, "no contributions were added up on the device");
   std::array<float, ContributionLayout::metrics> metrics{};
@@ -248,6 +282,11 @@ StepMetrics CudaExecutable::set_sum(StepSum sum) {
 
 void CudaExecutable::apply(const Update& update) {
   DTRAIN_CHECK(sum_, "there is no sum to apply");
+  // Another rule than was announced.
+  if (gradients_in_copies_ && update.rule.kind == nn::OptimizerKind::muon) {
+    run_once({gradients_of_copies()});
+    gradients_in_copies_ = false;
+  }
   move_state(std::exchange(sum_, nullptr), sum_count_, update);
 }
 
@@ -270,7 +309,8 @@ void CudaExecutable::move_state(float* sum, float count, const Update& update) {
   }
   ensure_optimizer(static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind)));
   auto* const slots = reinterpret_cast<float*>(optimizer_ ? optimizer_->data() : nullptr);
-  update_.run({.sum = sum, .count = count, .slots = slots}, update, ++state_.updates);
+  const bool from_copies = std::exchange(gradients_in_copies_, false);
+  update_.run({.sum = sum, .count = count, .slots = slots, .from_copies = from_copies}, update, ++state_.updates);
   stale_weights_ = false;
   stale_state_ = true;
 }
@@ -326,12 +366,13 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<const nn:
   check_samples(batch);
   if (batch.n == 0) return {};
   pack_weights();
+  const Binding where = binding(programs_.evaluation, batch.n);
   Samples samples = inputs_.take(batch);
   for (const nn::ImageView& view : views) {
     samples.view = view;
     samples.begins_mean = &view == &views.front();
     upload_samples(samples);
-    recording(programs_.evaluation, evaluation_, batch.n).run();
+    recording(evaluation_, programs_.evaluation, where).run();
   }
   std::array<float, SoftmaxLoss<float>::kCounts> counts{};
   device_->download(counts.data(), at<float>(Part::metrics), sizeof counts);

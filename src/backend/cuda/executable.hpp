@@ -48,16 +48,20 @@ class CudaExecutable final : public Executable {
   using Recordings = std::map<int, std::unique_ptr<Recording>>;
 
   Binding binding(const Program& program, int n) const;
+  PackedWeights weight_table() const;
   void upload_tables();
   void upload_samples(const Samples& samples);
   void upload_key(const StepKey& key);
   Call weight_copies() const;
   void pack_weights();
   void run_once(std::vector<Call> calls);
-  Recording& recording(const Program& program, Recordings& recordings, int n);
+  Call weight_update() const;
+  Call gradients_of_copies() const;
+  Recording& recording(Recordings& recordings, const Program& program, const Binding& where);
   void check_samples(const HostBatch& batch) const;
   Samples begin_step(const HostBatch& batch, const StepKey& key);
-  const Recording& compute_shard(const Samples& batch, const ShardRange& shard);
+  const Recording& compute_shard(const Samples& batch, const ShardRange& shard, bool unpacks_gradients = true);
+  bool updates_from_copies() const;
   void compute_on_host(const Samples& samples, std::span<const ShardRange> shards, ContributionSink& sink);
   void compute_on_device(const Samples& samples, std::span<const ShardRange> shards, DeviceSink& sink);
   float* sum_on_device(const Samples& samples, std::span<const ShardRange> shards);
@@ -87,7 +91,9 @@ class CudaExecutable final : public Executable {
   float* own_sum_ = nullptr;                          // what sum_on_device() left
   float* sum_ = nullptr;                              // on the device: of the step that is to be applied
   float sum_count_ = 0;                               // its samples
-  Recordings training_, evaluation_;
+  // A rank's only shard may leave the gradients of weights beside their copies, for the update to read them there.
+  bool gradients_in_copies_ = false;
+  Recordings training_, training_in_copies_, evaluation_;
   std::set<const Recording*> judged_;  // by take_warnings()
   std::set<std::string> warned_;
   bool stale_weights_ = true;         // the copies are older than the parameters

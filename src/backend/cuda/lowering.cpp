@@ -30,7 +30,9 @@ Program Lowering::evaluation() {
 
 Program Lowering::training() {
   const std::int64_t size = ContributionLayout(graph_).size();
-  add(0, ".clear", {}, [=]<typename T>(T, const Binding& b, auto& emit) { emit(Fill{b.contribution, size, 0.0f}); });
+  add(0, ".clear", {}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    if (b.unpacks_gradients) emit(Fill{b.contribution, size, 0.0f});
+  });
   forward();
   backward();
   return std::move(program_);

@@ -35,12 +35,15 @@ Json CudaExecutable::profile(const HostBatch& batch, int repeats) {
 }
 
 Json CudaExecutable::execution() const {
-  return training_.empty() ? Json() : json_of(training_.rbegin()->second->facts());
+  for (const Recordings* const recordings : {&training_in_copies_, &training_}) {
+    if (!recordings->empty()) return json_of(recordings->rbegin()->second->facts());
+  }
+  return {};
 }
 
 std::vector<std::string> CudaExecutable::take_warnings() {
   std::vector<const Recording*> all = update_.recordings();
-  for (const Recordings* const recordings : {&training_, &evaluation_}) {
+  for (const Recordings* const recordings : {&training_, &training_in_copies_, &evaluation_}) {
     for (const auto& [n, recording] : *recordings) all.push_back(recording.get());
   }
   std::vector<std::string> news;

@@ -25,7 +25,8 @@ struct Binding {
   float* coefficients = nullptr;     // of batch norms
   std::uint32_t* tickets = nullptr;  // see FoldedSums
   void* weights = nullptr;           // the copies, see WeightTable
-  void* weight_gradients = nullptr;
+  void* weight_gradients = nullptr;  // of the copies
+  bool unpacks_gradients = true;     // into the contribution; else they are nowhere but in weight_gradients
   const PackedWeight* weight_table = nullptr;
   const Samples* samples = nullptr;
   std::int32_t* labels = nullptr;

@@ -25,15 +25,21 @@ class StateUpdate {
   };
   // Memory of the device that may be elsewhere at each step.
   struct Given {
-    float* sum;    // see ContributionLayout; something else is left there
-    float count;   // samples of the step
-    float* slots;  // nn::optimizer_slots of them
+    float* sum;                // see ContributionLayout; something else is left there
+    float count;               // samples of the step
+    float* slots;              // nn::optimizer_slots of them
+    bool from_copies = false;  // gradients of weights are not in the sum but beside their copies; not with muon
+  };
+  // What an update has to do with copies of weights.
+  struct CopyCalls {
+    Call renew;   // makes them of the parameters
+    Call update;  // moves the weights that have copies by the gradients of these, and renews them: UpdateWeights
   };
 
-  // `rule`: of the updates to come, where it is known; what it needs is reserved now, else when it is first met. `last`
-  // is done at the end of each update. The device must outlive this.
+  // `rule`: of the updates to come, where it is known; what it needs is reserved now, else when it is first met. The
+  // device must outlive this.
   StateUpdate(Device& device, const nn::Graph& graph, DType dtype, const Places& places,
-              std::optional<nn::OptimizerKind> rule, Call last);
+              std::optional<nn::OptimizerKind> rule, CopyCalls copies);
   // Step t, counted from 1.
   void run(const Given& given, const Update& update, std::uint64_t t);
   // What was recorded by now.
@@ -41,8 +47,11 @@ class StateUpdate {
   std::uint64_t bytes() const { return muon_ ? muon_->bytes() : 0; }
 
  private:
-  Recording& recording(const nn::Optimizer& rule);
+  Recording& recording(const nn::Optimizer& rule, bool from_copies);
   std::vector<Call> calls(const nn::Optimizer& rule);
+  std::vector<Call> calls_from_copies();
+  Call parameters_call(int passed_over) const;
+  Call statistics_call() const;
   const Muon& muon();
 
   Device& device_;
@@ -50,9 +59,10 @@ class StateUpdate {
   const DType dtype_;
   const ContributionLayout layout_;
   const Places places_;
-  const Call last_;
+  const CopyCalls copies_;
   std::unique_ptr<Muon> muon_;
   std::map<int, std::unique_ptr<Recording>> recordings_;  // by the iterations of muon; 0: without it
+  std::unique_ptr<Recording> from_copies_;
 };
 
 }  // namespace dtrain::backend::cuda

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include <dtrain/nn/networks.hpp>
+
 #include "common/matrix_problem.hpp"
 #include "common/replay_device.hpp"
 #include "common/trace.hpp"
@@ -110,6 +112,47 @@ TEST(CudaStateUpdate, AnotherNumberOfIterationsIsAnotherRecording) {
     executable->apply(sum_of_step(problem, 0), update);
   }
   EXPECT_EQ(recordings, 2);
+}
+
+// A rank with one shard and a rule that was announced: what the optimizer reads where backward left it, against what it
+// reads in the sum. The same bits, also of the copies, by which the next step computes.
+TEST(CudaStateUpdate, ReadsGradientsWhereTheyAreAsItReadsThemInTheSum) {
+  const Problem problem =
+      make_problem(nn::build_network({.name = "resnet-v1", .num_layers = 8, .image = {3, 32, 32}}), 3);
+  for (const backend::DType dtype : {backend::DType::float32, backend::DType::bfloat16}) {
+    for (const OptimizerKind kind : kKinds) {
+      backend::CompileOptions options{.dtype = dtype, .max_samples = problem.n};
+      const auto in_sum = make_replay_backend()->compile(problem.graph, options);
+      options.optimizer = kind;
+      const auto in_place = make_replay_backend()->compile(problem.graph, options);
+      for (const auto& executable : {&in_sum, &in_place}) {
+        (*executable)->write_state(problem.state);
+        for (int step = 0; step < 3; ++step) step_by(**executable, problem, update_of_step(kind, step), 1);
+      }
+      const char* const name = nn::optimizer_name(kind);
+      EXPECT_EQ(in_place->state().parameters, in_sum->state().parameters) << name;
+      EXPECT_EQ(in_place->state().optimizer, in_sum->state().optimizer) << name;
+      EXPECT_EQ(in_place->state().statistics, in_sum->state().statistics) << name;
+    }
+  }
+}
+
+// Whatever the rule is in the end, and wherever the sum comes from.
+TEST(CudaStateUpdate, TakesAnotherRuleThanWasAnnouncedAndAnotherSum) {
+  const Problem problem = matrix_problem();
+  const auto announced =
+      make_replay_backend()->compile(problem.graph, {.max_samples = problem.n, .optimizer = OptimizerKind::nag});
+  announced->write_state(problem.state);
+  const auto plain = compiled(*make_replay_backend(), problem);
+  for (const auto& executable : {&announced, &plain}) {
+    step_by(**executable, problem, update_of_step(OptimizerKind::muon, 0), 1);
+    (*executable)->enqueue(problem.batch(), split_samples(problem.n, 1), problem.key, backend::OwnSum{});
+    (*executable)->apply(sum_of_step(problem, 1), update_of_step(OptimizerKind::nag, 1));
+    step_by(**executable, problem, update_of_step(OptimizerKind::nag, 2), 1);
+    step_by(**executable, problem, update_of_step(OptimizerKind::nag, 3), 2);
+  }
+  EXPECT_EQ(announced->state().parameters, plain->state().parameters);
+  EXPECT_EQ(announced->state().optimizer, plain->state().optimizer);
 }
 
 // What was recorded does not know where the optimizer's state was.

@@ -11,7 +11,14 @@
 namespace dtrain::backend::cuda {
 
 // Per parameter: what an update does with it.
-enum ParameterFlag : std::uint8_t { kDecays = 1, kHeld = 2, kVector = 4, kHead = 8, kMatrix = 16 };
+enum ParameterFlag : std::uint8_t {
+  kDecays = 1,
+  kHeld = 2,
+  kVector = 4,
+  kHead = 8,
+  kMatrix = 16,
+  kCopied = 32  // has a copy: see PackedWeight
+};
 
 // What changes from step to step, where kernels can read it while recorded work stays as it is.
 struct UpdateStep {
@@ -24,20 +31,24 @@ struct UpdateStep {
   float* slot2;  // adam and adamw only
 };
 
-// One step of all parameters; with muon, matrices leave the direction that is made orthogonal later in place of their
-// gradient. Thread = parameter.
+// One step of all parameters but those with a flag of `passed_over`; with muon, matrices leave the direction that is
+// made orthogonal later in place of their gradient. Thread = parameter.
 struct UpdateParameters {
   const UpdateStep* step;
   float* values;
   const std::uint8_t* flags;
   std::int64_t total;
+  std::uint8_t passed_over = kHeld;
 
   DTRAIN_KERNEL std::int64_t threads() const { return total; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    if (flags[i] & kHeld) return;
+    if (!(flags[i] & passed_over)) move(i, step->sum[i]);
+  }
+  // By the sum of its gradients.
+  DTRAIN_KERNEL void move(std::int64_t i, float sum) const {
     const UpdateStep s = *step;
     const nn::Optimizer& rule = s.rule;
-    const float value = values[i], bare = s.sum[i] / s.count;
+    const float value = values[i], bare = sum / s.count;
     const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
     const float factor = factor_of(rule, flags[i]), gradient = factor * bare + decay * value;
     switch (rule.kind) {
@@ -193,6 +204,29 @@ struct UnpackGradients {
     for (int k = 0; k < Pack<T>::size; ++k) {
       if (k < at.size) gradients[at.flat[k]] = widen(pack.values[k]);
     }
+  }
+};
+
+// One step of the weights by the gradients of their copies, which leaves new copies: for a rank whose sum is one
+// shard's. Not for muon. Thread = Pack of the copies.
+template <typename T>
+struct UpdateWeights {
+  UpdateParameters update;
+  PackedWeights table;
+  const T* gradients;
+  T* copies;
+  DTRAIN_KERNEL std::int64_t threads() const { return packs_of(table.total, Pack<T>::size); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const WeightPlaces<T> at(table, i * Pack<T>::size);
+    if (at.size == 0 || at.weight->frozen) return;
+    Pack<T> pack = load_pack(gradients, at.first, at.first + at.size);
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      if (k >= at.size) continue;
+      update.move(at.flat[k], widen(pack.values[k]));
+      narrow(update.values[at.flat[k]], pack.values[k]);
+    }
+    store_pack(pack, copies, at.first, at.first + at.size);
   }
 };
 
