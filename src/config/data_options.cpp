@@ -151,9 +151,18 @@ Json preprocessing_of(const DataOptions& options) {
                             {"rgb_mean", channels(options.augment.mean)},
                             {"rgb_std", channels(options.augment.std)}});
   if (options.augment.resize > 0) json["resize"] = options.augment.resize;
+  json["crop"] = "center";
   const std::vector<std::string>& names = options.class_names;
   if (!names.empty()) json["classes"] = Json(Json::Array(names.begin(), names.end()));
   return json;
+}
+
+std::vector<std::string> class_names_of(const Json& preprocessing) {
+  std::vector<std::string> names;
+  const Json* classes = preprocessing.is_object() ? preprocessing.find("classes") : nullptr;
+  if (!classes) return names;
+  for (const Json& name : classes->as_array()) names.push_back(name.as_string());
+  return names;
 }
 
 void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options) {

@@ -41,8 +41,10 @@ void bind_test_views(OptionSet& set, DataOptions& options);
 void bind_augmentation(OptionSet& set, DataOptions& options);
 
 // What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
-// "resize" and "classes" where they are known.
+// "resize" and "classes" where they are known, and "crop": "center", which is what evaluation cuts out.
 Json preprocessing_of(const DataOptions& options);
+// Its "classes": the names by label; empty where there are none.
+std::vector<std::string> class_names_of(const Json& preprocessing);
 // Fills what the person did not choose. Throws DataError when the document is of another shape.
 void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);
 

@@ -106,7 +106,18 @@ check "eval names them" json out 'd["classes"] == ["cat", "dog"]'
 check "eval of the same classes does not warn" silent_on err
 sed -i s/cat/bird/ s.pack.json
 run eval m/c --data-val s_val.rec --top-k 1
-check "eval of other classes warns" says "the classes are bird, dog, those of the checkpoint are cat, dog"
+check "eval of other classes is refused" exits 1
+check "the first difference is named" says 's_val.rec: class 0 is "bird", but in the checkpoint it is "cat"'
+run train --network mlp --image-shape 3,28,28 --num-classes 2 --batch-size 2 --num-epochs 2 --data-train s_train.rec --model-prefix m/c --resume
+check "a run does not go on with other classes" says 's_train.rec: class 0 is "bird", but in the checkpoint it is "cat"'
+cp s_val.rec t.rec && cp s_val.idx t.idx && echo '{"classes": ["cat", "emu"]}' >t.pack.json
+sed -i s/bird/cat/ s.pack.json
+run train --network mlp --image-shape 3,28,28 --num-classes 2 --batch-size 2 --num-epochs 1 --data-train s_train.rec --data-val t.rec
+check "validation data of other classes are refused" says 't.rec: class 1 is "emu", but in s_train.rec it is "dog"'
+run eval m/c --data-val s_val.rec --top-k 1 --per-class
+check "eval prints a line for each class by its name" answers_line '^dog +1 +[01]\.[0-9]{4} +[01]\.[0-9]{4} +[01]\.[0-9]{4}$'
+run eval m/c --data-val s_val.rec --top-k 1 --json
+check "and its JSON counts them" json out '[c["class"] for c in d["per_class"]] == ["cat", "dog"] and sum(c["samples"] for c in d["per_class"]) == 2'
 run data prepare cifar10 --train-count 4000 --out c
 check "--train-count of a published set is refused" exits 2
 : >empty.tar

@@ -1,17 +1,27 @@
 // What the labels of record files mean: names by label, in the "classes" of PREFIX.pack.json beside the files.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/net/objects.hpp>
 
 namespace dtrain::data {
 
 // The names for these files, as find_records() gives them. PREFIX is the first file's name without its ending, without
-// the number of a shard and without _train or _val. Empty where there are none, also behind a URL.
-std::vector<std::string> class_names(std::span<const Path> files);
+// the number of a shard and without _train, _val or _test. Empty where there are none, and behind a URL without
+// `store`.
+std::vector<std::string> class_names(std::span<const Path> files, const std::shared_ptr<net::ObjectStore>& store = {});
+
+struct ClassList {
+  std::string where;                      // for messages
+  const std::vector<std::string>& names;  // by label; empty: unknown
+};
+// Throws DataError that names the first class in which the two differ. An unknown list fits every other.
+void require_same_classes(const ClassList& expected, const ClassList& found);
 
 // "3 dog", or "3" where there is no name.
 std::string label_text(std::int64_t label, std::span<const std::string> names);

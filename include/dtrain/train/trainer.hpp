@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <dtrain/backend/backend.hpp>
@@ -141,8 +142,11 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);
 
+// Gets the blocks that this rank evaluates, in their order, with their logits [n, classes], on the calling thread.
+using LogitsSink = std::function<void(const backend::HostBatch& samples, std::span<const float> logits)>;
+
 // All ranks together; the result, but for its time, is the same on all. `graph` is the executable's.
-EvaluationReport evaluate(backend::Executable& executable, data::Loader& loader, int block, int views,
-                          comm::Communicator& comm);
+EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
+                          int views, comm::Communicator& comm, const LogitsSink& logits = {});
 
 }  // namespace dtrain::train

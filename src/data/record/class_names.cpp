@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
@@ -25,7 +26,7 @@ std::vector<std::string> prefixes_of(const Path& rec) {
   if (mark != stem.npos && mark + 1 < stem.size() &&
       std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(mark) + 1, stem.end(), is_digit))
     shorten(mark);
-  for (const std::string_view split : {"_train", "_val"}) {
+  for (const std::string_view split : {"_train", "_val", "_test"}) {
     if (stem.ends_with(split)) {
       shorten(stem.size() - split.size());
       break;
@@ -34,28 +35,64 @@ std::vector<std::string> prefixes_of(const Path& rec) {
   return prefixes;
 }
 
-// One that cannot be read names nothing: the records are whole without it.
-std::vector<std::string> names_in(const Path& file) try {
+// nullopt: the file is not there.
+std::optional<std::string> content_of(const Path& file, net::ObjectStore* store) {
+  if (!is_remote(file)) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+    return read_file(file);
+  }
+  const auto state = store->find(file.string());
+  if (!state) return std::nullopt;
+  std::string content(state->size, '\0');
+  store->read(file.string(), *state, 0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
+std::vector<std::string> names_in(const std::string& content, const Path& file) {
   std::vector<std::string> names;
-  const Json document = Json::parse(read_file(file), file.string());
+  const Json document = Json::parse(content, file.string());
   if (const Json* classes = document.find("classes")) {
     for (const Json& name : classes->as_array()) names.push_back(name.as_string());
   }
   return names;
-} catch (const Error&) {
+}
+
+std::vector<std::string> names_beside(const Path& rec, net::ObjectStore* store) {
+  for (const std::string& prefix : prefixes_of(rec)) {
+    const Path file = prefix + ".pack.json";
+    if (const auto content = content_of(file, store)) return names_in(*content, file);
+  }
   return {};
 }
 
 }  // namespace
 
-std::vector<std::string> class_names(std::span<const Path> files) {
-  if (files.empty() || is_remote(files.front())) return {};
-  for (const std::string& prefix : prefixes_of(files.front())) {
-    std::error_code error;
-    const Path file = prefix + ".pack.json";
-    if (std::filesystem::is_regular_file(file, error)) return names_in(file);
+// Records are whole without their names, so a file that cannot be read names nothing.
+std::vector<std::string> class_names(std::span<const Path> files, const std::shared_ptr<net::ObjectStore>& store) {
+  if (files.empty() || (is_remote(files.front()) && !store)) return {};
+  try {
+    return names_beside(files.front(), store.get());
+  } catch (const DataError&) {
+    return {};
+  } catch (const RemoteError&) {
+    return {};
   }
-  return {};
+}
+
+void require_same_classes(const ClassList& expected, const ClassList& found) {
+  if (expected.names.empty() || found.names.empty()) return;
+  const auto name_in = [](const ClassList& list, std::size_t label) {
+    return label < list.names.size() ? fmt::format("\"{}\"", list.names[label]) : std::string("missing");
+  };
+  for (std::size_t label = 0; label < std::max(expected.names.size(), found.names.size()); ++label) {
+    const std::string wanted = name_in(expected, label), here = name_in(found, label);
+    if (wanted == here) continue;
+    throw DataError(
+        fmt::format("{}: class {} is {}, but in {} it is {}", found.where, label, here, expected.where, wanted),
+        "labels count the classes in their order, so both sides need the same ones: pack the pictures "
+        "again with a folder for each class of the other side");
+  }
 }
 
 std::string label_text(std::int64_t label, std::span<const std::string> names) {

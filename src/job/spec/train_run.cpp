@@ -98,6 +98,27 @@ void note_idle_gpu(const config::ComputeOptions& options, Reporter& reporter) {
   if (!note.empty()) reporter.note(note);
 }
 
+std::vector<std::string> names_at(const Path& records, const TrainRun& run) {
+  return data::class_names(data::find_records(records.string(), run.remote.store), run.remote.store);
+}
+
+// The classes of the training data, or of the checkpoint where the data do not name theirs. Throws DataError where
+// training data, validation data and checkpoint do not agree.
+std::vector<std::string> names_of_run(const TrainRun& run) {
+  const std::vector<std::string> training = names_at(run.sources.train, run);
+  const std::vector<std::string> saved =
+      run.start ? config::class_names_of(run.start->job.preprocessing) : std::vector<std::string>();
+  const data::ClassList checkpoint{"the checkpoint", saved};
+  data::require_same_classes(checkpoint, {run.sources.train.string(), training});
+  if (run.sources.validation) {
+    const std::vector<std::string> names = names_at(*run.sources.validation, run);
+    const data::ClassList validation{run.sources.validation->string(), names};
+    data::require_same_classes({run.sources.train.string(), training}, validation);
+    data::require_same_classes(checkpoint, validation);
+  }
+  return training.empty() ? saved : training;
+}
+
 }  // namespace
 
 data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::DelegatedCredentials> delegated) {
@@ -152,9 +173,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   run.graph = graph_of_run(run.start, set, options);
   if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
   run.sources = config::choose_sources(options, set, reporter);
-  if (!data::is_remote(run.sources.train)) {
-    options.data.class_names = data::class_names(data::find_records(run.sources.train.string()));
-  }
+  options.data.class_names = names_of_run(run);
   return run;
 }
 

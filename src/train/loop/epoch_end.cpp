@@ -60,7 +60,7 @@ void Generation::evaluate() {
   if (!context_.validation) return;
   const auto sign_of_life = [this] { context_.membership.progress(Phase::evaluating); };
   sign_of_life();
-  run_.evaluation = evaluate_blocks({context_.executable, nn::image_views(context_.options.test_views)},
+  run_.evaluation = evaluate_blocks({context_.graph, context_.executable, nn::image_views(context_.options.test_views)},
                                     *context_.validation, context_.options.evaluation_block, comm_, sign_of_life);
   run_.evaluation->epoch = run_.cursor.epoch;
 }

@@ -18,12 +18,16 @@ struct BlockSums {
 std::vector<BlockSums> compute_blocks(const Evaluated& of, data::Loader& loader, const std::vector<data::Slice>& blocks,
                                       const std::function<void()>& on_block) {
   std::vector<BlockSums> sums;
+  std::vector<float> logits;
   BatchFeed feed(loader, of.executable);
   feed.start(0, blocks);
   for (const data::Slice& slice : blocks) {
     const std::optional<FedBatch> fed = feed.next();
     DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
-    const backend::StepMetrics metrics = of.executable.evaluate(fed->host(), of.views, {});
+    const backend::HostBatch samples = fed->host();
+    if (of.logits) logits.resize(static_cast<std::size_t>(samples.n) * static_cast<std::size_t>(of.graph.classes()));
+    const backend::StepMetrics metrics = of.executable.evaluate(samples, of.views, logits);
+    if (of.logits) of.logits(samples, logits);
     sums.push_back({static_cast<float>(metrics.loss_sum), static_cast<float>(metrics.correct),
                     static_cast<float>(metrics.top_k_correct), static_cast<float>(metrics.count)});
     on_block();
@@ -75,9 +79,9 @@ EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int 
           .time = std::chrono::steady_clock::now() - begin};
 }
 
-EvaluationReport evaluate(backend::Executable& executable, data::Loader& loader, int block, int views,
-                          comm::Communicator& comm) {
-  return evaluate_blocks({executable, nn::image_views(views)}, loader, block, comm, [] {});
+EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
+                          int views, comm::Communicator& comm, const LogitsSink& logits) {
+  return evaluate_blocks({graph, executable, nn::image_views(views), logits}, loader, block, comm, [] {});
 }
 
 }  // namespace dtrain::train

@@ -10,8 +10,10 @@ namespace dtrain::train {
 
 // What is evaluated, and how; borrowed.
 struct Evaluated {
+  const nn::Graph& graph;
   backend::Executable& executable;
   std::span<const nn::ImageView> views;
+  LogitsSink logits = {};
 };
 
 EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int block, comm::Communicator& comm,

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
-#include <dtrain/base/text.hpp>
+#include <algorithm>
+
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/data/class_names.hpp>
+#include <dtrain/data/record.hpp>
+#include <dtrain/train/classification.hpp>
 #include <dtrain/train/trainer.hpp>
 
 #include "cli/command.hpp"
@@ -18,6 +21,7 @@ struct EvalCommand {
   config::DataOptions data;
   config::ComputeOptions compute;
   int top_k = 5;
+  bool per_class = false;
 };
 
 void bind(config::OptionSet& set, EvalCommand& options) {
@@ -32,10 +36,27 @@ void bind(config::OptionSet& set, EvalCommand& options) {
                    "standard deviation of each channel (default the checkpoint's)");
   set.add("--batch-size", options.compute.batch_size, "N", "samples per batch", config::at_least(1));
   set.add("--top-k", options.top_k, "K", "K of the reported top-K accuracy", config::at_least(1));
+  set.add("--per-class", options.per_class, "print precision, recall and F1 of every class; --json always holds them");
   config::bind_device(set, options.compute, 1);
 }
 
-train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkpoint& checkpoint) {
+struct Evaluation {
+  train::EvaluationReport report;
+  std::vector<train::JudgedSample> samples;
+  std::vector<train::ClassScore> scores;  // by label
+  std::vector<std::string> names;         // by label; may be fewer than there are classes
+};
+
+void add_samples(const backend::HostBatch& batch, std::span<const float> logits,
+                 std::vector<train::JudgedSample>& samples) {
+  const std::size_t classes = logits.size() / static_cast<std::size_t>(batch.n);
+  for (int i = 0; i < batch.n; ++i) {
+    const auto own = logits.subspan(static_cast<std::size_t>(i) * classes, classes);
+    samples.push_back({batch.sample_ids[i], batch.labels[i], train::best_guesses(own, 1).front()});
+  }
+}
+
+Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpoint) {
   const auto backend = config::choose_backend(options.compute);
   const backend::DType dtype = config::choose_dtype(options.compute, *backend);
   backend::CompileOptions compile = config::compile_options(options.compute, dtype, options.top_k);
@@ -45,22 +66,52 @@ train::EvaluationReport evaluate(const EvalCommand& options, const train::Checkp
   data::Loader loader(*options.data.validation, loading);
   const auto executable = backend->compile(checkpoint.graph, compile);
   executable->write_state(checkpoint.state);
-  return train::evaluate(*executable, loader, options.compute.batch_size, config::test_views(options.data),
-                         *comm::make_single());
+  Evaluation evaluation;
+  evaluation.names = config::class_names_of(checkpoint.job.preprocessing);
+  evaluation.report = train::evaluate(checkpoint.graph, *executable, loader, options.compute.batch_size,
+                                      config::test_views(options.data), *comm::make_single(),
+                                      [&](const backend::HostBatch& batch, std::span<const float> logits) {
+                                        add_samples(batch, logits, evaluation.samples);
+                                      });
+  evaluation.scores = train::class_scores(evaluation.samples, checkpoint.graph.classes());
+  return evaluation;
 }
 
-std::vector<std::string> names_of(const train::Checkpoint& checkpoint) {
-  std::vector<std::string> names;
-  const Json& preprocessing = checkpoint.job.preprocessing;
-  const Json* classes = preprocessing.is_object() ? preprocessing.find("classes") : nullptr;
-  if (!classes) return names;
-  for (const Json& name : classes->as_array()) names.push_back(name.as_string());
-  return names;
+std::string name_of(const Evaluation& evaluation, std::size_t label) {
+  return label < evaluation.names.size() ? evaluation.names[label] : fmt::format("{}", label);
 }
 
-void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint,
-                   const train::EvaluationReport& report, Reporter& reporter) {
-  const std::vector<std::string> names = names_of(checkpoint);
+Json scores_json(const Evaluation& evaluation) {
+  Json list = Json::array();
+  for (std::size_t label = 0; label < evaluation.scores.size(); ++label) {
+    const train::ClassScore& score = evaluation.scores[label];
+    list.push_back(Json::object({{"label", std::uint64_t{label}},
+                                 {"class", name_of(evaluation, label)},
+                                 {"samples", score.support},
+                                 {"predicted", score.guessed},
+                                 {"correct", score.correct},
+                                 {"precision", score.precision()},
+                                 {"recall", score.recall()},
+                                 {"f1", score.f1()}}));
+  }
+  return list;
+}
+
+void answer_scores(const Evaluation& evaluation, Reporter& reporter) {
+  std::size_t width = std::string_view("class").size();
+  for (std::size_t i = 0; i < evaluation.scores.size(); ++i) width = std::max(width, name_of(evaluation, i).size());
+  reporter.answer(fmt::format("{:<{}}  samples  precision  recall      f1", "class", width));
+  for (std::size_t i = 0; i < evaluation.scores.size(); ++i) {
+    const train::ClassScore& score = evaluation.scores[i];
+    reporter.answer(fmt::format("{:<{}}  {:>7}  {:>9.4f}  {:>6.4f}  {:>6.4f}", name_of(evaluation, i), width,
+                                score.support, score.precision(), score.recall(), score.f1()));
+  }
+}
+
+void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation,
+                   Reporter& reporter) {
+  const train::EvaluationReport& report = evaluation.report;
+  const std::vector<std::string>& names = evaluation.names;
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.eval/1"},
                                        {"network", checkpoint.graph.name},
@@ -72,20 +123,21 @@ void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoi
                                        {"top_k_accuracy", report.top_k_accuracy},
                                        {"loss", report.loss},
                                        {"classes", Json(Json::Array(names.begin(), names.end()))},
+                                       {"per_class", scores_json(evaluation)},
                                        {"seconds", report.time.count()}}));
     return;
   }
   reporter.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
                               options.top_k, report.top_k_accuracy, report.loss, report.samples));
+  if (options.per_class) answer_scores(evaluation, reporter);
 }
 
 // The same label that means something else would make the accuracy meaningless.
-void compare_classes(const std::vector<std::string>& trained, const Path& records, Reporter& reporter) {
-  if (trained.empty() || data::is_remote(records)) return;
-  const std::vector<std::string> here = data::class_names(data::find_records(records.string()));
-  if (here.empty() || trained == here) return;
-  reporter.warn(fmt::format("{}: the classes are {}, those of the checkpoint are {}", records.string(),
-                            join(here, ", "), join(trained, ", ")));
+void check_classes(const train::Checkpoint& checkpoint, const Path& records) {
+  const auto store = data::is_remote(records) ? std::make_shared<net::ObjectStore>() : nullptr;
+  const std::vector<std::string> here = data::class_names(data::find_records(records.string(), store), store);
+  const std::vector<std::string> trained = config::class_names_of(checkpoint.job.preprocessing);
+  data::require_same_classes({"the checkpoint", trained}, {records.string(), here});
 }
 
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
@@ -95,7 +147,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   options.data.image = checkpoint.graph.input();
   options.data.classes = checkpoint.graph.classes();
   config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
-  compare_classes(names_of(checkpoint), *options.data.validation, reporter);
+  check_classes(checkpoint, *options.data.validation);
   checkpoint.state.optimizer.clear();
   answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
   return ExitCode::ok;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/data/class_names.hpp>
 
 #include "data/temporary_folder.hpp"
@@ -12,7 +13,7 @@ using Names = std::vector<std::string>;
 TEST(ClassNames, StandBesideTheRecordsOfEveryShardAndSplit) {
   TemporaryFolder folder;
   write_file_atomic(folder / "p.pack.json", R"({"classes": ["cat", "dog"]})");
-  for (const char* name : {"p.rec", "p_3.rec", "p_train.rec", "p_val.rec", "p_val_12.rec"}) {
+  for (const char* name : {"p.rec", "p_3.rec", "p_train.rec", "p_val.rec", "p_test.rec", "p_val_12.rec"}) {
     EXPECT_EQ(class_names(std::vector<Path>{folder / name}), (Names{"cat", "dog"})) << name;
   }
   for (const char* name : {"q.rec", "p_other.rec", "p_.rec"}) {
@@ -26,6 +27,23 @@ TEST(ClassNames, AreNoneWhereTheFileIsDamaged) {
   EXPECT_EQ(class_names(std::vector<Path>{folder / "p.rec"}), Names{});
   EXPECT_EQ(class_names({}), Names{});
   EXPECT_EQ(class_names(std::vector<Path>{"s3://bucket/p.rec"}), Names{});
+}
+
+TEST(ClassNames, NameTheFirstDifference) {
+  const auto message = [](const Names& expected, const Names& found) -> std::string {
+    try {
+      require_same_classes({"the checkpoint", expected}, {"d/p_val", found});
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(message({"cat", "dog"}, {"cat", "dog"}), "");
+  EXPECT_EQ(message({}, {"cat"}), "");
+  EXPECT_EQ(message({"cat", "dog", "owl"}, {"cat", "emu", "owl"}),
+            "d/p_val: class 1 is \"emu\", but in the checkpoint it is \"dog\"");
+  EXPECT_EQ(message({"cat", "dog"}, {"cat"}), "d/p_val: class 1 is missing, but in the checkpoint it is \"dog\"");
+  EXPECT_EQ(message({"cat"}, {"cat", "dog"}), "d/p_val: class 1 is \"dog\", but in the checkpoint it is missing");
 }
 
 TEST(ClassNames, FollowTheLabel) {

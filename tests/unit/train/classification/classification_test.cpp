@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/train/classification.hpp>
+
+namespace dtrain::train {
+namespace {
+
+TEST(BestGuesses, AreSortedAndAddUpToOne) {
+  const std::vector<float> logits{0, 2, 1, 2};
+  const std::vector<Guess> guesses = best_guesses(logits, 9);
+  ASSERT_EQ(guesses.size(), 4u);
+  EXPECT_EQ(guesses[0].label, 1);  // the smaller label of two equal ones
+  EXPECT_EQ(guesses[1].label, 3);
+  EXPECT_EQ(guesses[3].label, 0);
+  double sum = 0;
+  for (const Guess& each : guesses) sum += each.probability;
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_EQ(best_guesses(std::vector<float>{1000, -1000}, 1).front().probability, 1);
+}
+
+// Three of class 0, two of class 1, none of class 2.
+const std::vector<JudgedSample> kSamples{
+    {0, 0, {0, 0.9}}, {1, 0, {0, 0.6}}, {2, 0, {1, 0.7}}, {3, 1, {1, 1.0}}, {4, 1, {2, 0.8}}};
+
+TEST(ClassScores, CountPrecisionRecallAndF1) {
+  const std::vector<ClassScore> scores = class_scores(kSamples, 3);
+  EXPECT_EQ(scores[0].support, 3u);
+  EXPECT_DOUBLE_EQ(scores[0].precision(), 1);
+  EXPECT_DOUBLE_EQ(scores[0].recall(), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(scores[0].f1(), 0.8);
+  EXPECT_DOUBLE_EQ(scores[1].precision(), 0.5);
+  EXPECT_EQ(scores[2].recall(), 0);  // no picture: no division
+  EXPECT_EQ(confusion_matrix(kSamples, 3), (ConfusionMatrix{2, 1, 0, 0, 1, 1, 0, 0, 0}));
+}
+
+TEST(Calibration, ComparesConfidenceWithAccuracyInBins) {
+  const auto bins = calibration_bins(kSamples, 5);
+  EXPECT_EQ(bins[2].samples, 1u);  // 0.6 ends the third bin
+  EXPECT_EQ(bins[3].samples, 2u);
+  EXPECT_DOUBLE_EQ(bins[3].confidence, 0.75);
+  EXPECT_EQ(bins[3].accuracy, 0);
+  EXPECT_EQ(bins[4].samples, 2u);
+  EXPECT_NEAR(calibration_error(bins), (0.4 + 2 * 0.75 + 2 * 0.05) / 5, 1e-12);
+  EXPECT_EQ(calibration_error(calibration_bins({}, 15)), 0);
+}
+
+TEST(WorstMistakes, AreTheMostConfidentWrongOnes) {
+  const auto worst = worst_mistakes(kSamples, 1);
+  ASSERT_EQ(worst.size(), 1u);
+  EXPECT_EQ(worst.front().sample, 4u);
+  EXPECT_EQ(worst_mistakes(kSamples, 9).size(), 2u);
+}
+
+}  // namespace
+}  // namespace dtrain::train
