@@ -70,6 +70,7 @@ std::unique_ptr<Command> make_command(std::string path, std::string sentence,
 // One maker per subcommand file.
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_eval();
+std::unique_ptr<Command> make_predict();
 std::unique_ptr<Command> make_launch();
 std::unique_ptr<Command> make_hosts_list();
 std::unique_ptr<Command> make_hosts_add();

@@ -45,6 +45,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_doctor());
   commands.push_back(make_doctor_security());
   commands.push_back(make_eval());
+  commands.push_back(make_predict());
   commands.push_back(make_inspect());
   commands.push_back(make_export());
   commands.push_back(make_data_prepare());

@@ -22,20 +22,18 @@ bool is_long_control(std::string_view text) {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
 
-}  // namespace
-
-std::string printable(std::string_view text) {
+std::string shown_text(std::string_view text, bool keep_layout) {
   std::string shown;
   while (!text.empty()) {
     const char first = text.front();
     std::size_t taken = 1;
-    if (const std::size_t color = color_at(text); color > 0) {
+    if (const std::size_t color = color_at(text); keep_layout && color > 0) {
       taken = color;
       shown += text.substr(0, color);
     } else if (is_long_control(text)) {
       taken = 2;
       shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[1]));
-    } else if (is_control(first) && first != '\n' && first != '\t') {
+    } else if (is_control(first) && !(keep_layout && (first == '\n' || first == '\t'))) {
       shown += '^';
       shown += static_cast<char>(first ^ 0x40);
     } else {
@@ -45,6 +43,12 @@ std::string printable(std::string_view text) {
   }
   return shown;
 }
+
+}  // namespace
+
+std::string printable(std::string_view text) { return shown_text(text, true); }
+
+std::string printable_word(std::string_view text) { return shown_text(text, false); }
 
 std::string printable_on(int descriptor, std::string_view text) {
   return ::isatty(descriptor) ? printable(text) : std::string(text);

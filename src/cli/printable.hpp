@@ -9,6 +9,8 @@ namespace dtrain::cli {
 
 // Control characters as "^[" and "\x9b". Line ends, tabs and colours ("\x1b[1;31m") stay.
 std::string printable(std::string_view text);
+// Every control character, also line ends, tabs and colours: for a name inside a table.
+std::string printable_word(std::string_view text);
 // The text as it is, or printable() where the descriptor is a terminal.
 std::string printable_on(int descriptor, std::string_view text);
 

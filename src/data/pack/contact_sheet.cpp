@@ -4,6 +4,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "augment/resample.hpp"
+
 namespace dtrain::data {
 namespace {
 
@@ -37,6 +39,22 @@ Image contact_sheet(const Batch& batch, const nn::Shape& shape, const Augment& a
           sheet.gap + i % columns * step_x, picture);
   }
   return picture;
+}
+
+Image thumbnail(ByteView payload, int side) {
+  Image image;
+  decode_image(payload, 3, image);
+  const int longest = std::max(image.h, image.w), zoom = side / longest;
+  if (zoom == 0)
+    return resize_image(image, std::max(1, image.h * side / longest), std::max(1, image.w * side / longest));
+  Image larger{3, image.h * zoom, image.w * zoom, {}};
+  for (int y = 0; y < larger.h; ++y) {
+    for (int x = 0; x < larger.w; ++x) {
+      const auto* pixel = image.pixels.data() + 3 * (std::ptrdiff_t{y / zoom} * image.w + x / zoom);
+      larger.pixels.insert(larger.pixels.end(), pixel, pixel + 3);
+    }
+  }
+  return larger;
 }
 
 }  // namespace dtrain::data

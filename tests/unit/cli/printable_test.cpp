@@ -21,5 +21,10 @@ TEST(Printable, KeepsTextAndColours) {
   }
 }
 
+TEST(Printable, KeepsAWordOnOneLineWithoutColours) {
+  EXPECT_EQ(printable_word("a\nb\tc"), "a^Jb^Ic");
+  EXPECT_EQ(printable_word("\x1b[31mred"), "^[[31mred");
+}
+
 }  // namespace
 }  // namespace dtrain::cli

@@ -6,6 +6,7 @@
 
 #include "drawing_raster.hpp"
 #include "plot_figure.hpp"
+#include "plot_report.hpp"
 #include "plot_run.hpp"
 
 namespace dtrain::plot {
@@ -187,6 +188,54 @@ TEST(Drawing, ALineWithoutLengthIsADot) {
   EXPECT_EQ(pixel(image, 100, 100), 0x0072B2u);
   EXPECT_EQ(pixel(image, 102, 100), 0x0072B2u);
   EXPECT_EQ(pixel(image, 106, 100), 0xFFFFFFu);
+}
+
+bool holds(const Drawing& drawing, const std::string& text) {
+  for (const Mark& mark : drawing.marks) {
+    if (const auto* label = std::get_if<Label>(&mark); label && label->text == text) return true;
+  }
+  return false;
+}
+
+TEST(PlotReport, ConfusionNamesClassesAndCountsPictures) {
+  const Drawing drawing = draw_confusion(std::vector<std::uint64_t>{7, 1, 0, 0, 5, 0, 2, 0, 3}, {"cat", "dog", "2"});
+  EXPECT_TRUE(holds(drawing, "cat  0"));
+  EXPECT_TRUE(holds(drawing, "2"));
+  EXPECT_TRUE(holds(drawing, "7"));
+  EXPECT_FALSE(holds(drawing, "0"));
+}
+
+TEST(PlotReport, ConfusionOfManyClassesShowsThoseWithTheMostMistakes) {
+  constexpr std::size_t kClasses = 70;
+  std::vector<std::uint64_t> counts(kClasses * kClasses);
+  counts[68 * kClasses + 69] = 3;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kClasses; ++i) names.push_back("name" + std::to_string(i));
+  const Drawing drawing = draw_confusion(counts, names);
+  EXPECT_TRUE(holds(drawing, "name69  69"));
+  EXPECT_TRUE(holds(drawing, "name68  68"));
+  EXPECT_FALSE(holds(drawing, "name67  67"));
+  EXPECT_TRUE(holds(drawing, "the 2 of 70 classes with the most mistakes"));
+}
+
+TEST(PlotReport, DrawsWithoutASampleOrAMistake) {
+  EXPECT_GT(to_image(draw_reliability(std::vector<ReliabilityBin>(15), 0), 1).h, 0);
+  EXPECT_GT(to_image(draw_confusion(std::vector<std::uint64_t>(4), {"a", "b"}), 1).h, 0);
+  EXPECT_GT(draw_mistakes({}).h, 0);
+}
+
+TEST(PlotReport, MistakesArePastedIntoTheirPlaces) {
+  data::Image picture{3, 10, 20, {}};
+  for (int i = 0; i < 200; ++i) picture.pixels.insert(picture.pixels.end(), {201, 3, 99});
+  std::vector<Mistake> mistakes;
+  for (int i = 0; i < 7; ++i)
+    mistakes.push_back({picture, "cat", "\u00e4 very long name of a class that is cut", 0.5, 3});
+  const data::Image sheet = draw_mistakes(mistakes);
+  int found = 0;
+  for (std::size_t i = 0; i < sheet.pixels.size(); i += 3) {
+    found += sheet.pixels[i] == 201 && sheet.pixels[i + 1] == 3 && sheet.pixels[i + 2] == 99;
+  }
+  EXPECT_EQ(found, 7 * 200);
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 #include <dtrain/train/trainer.hpp>
 
 #include "cli/command.hpp"
+#include "cli/printable.hpp"
 #include "config/checkpoint_choice.hpp"
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
+#include "eval_report.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -22,6 +24,7 @@ struct EvalCommand {
   config::ComputeOptions compute;
   int top_k = 5;
   bool per_class = false;
+  std::optional<Path> report;
 };
 
 void bind(config::OptionSet& set, EvalCommand& options) {
@@ -37,14 +40,16 @@ void bind(config::OptionSet& set, EvalCommand& options) {
   set.add("--batch-size", options.compute.batch_size, "N", "samples per batch", config::at_least(1));
   set.add("--top-k", options.top_k, "K", "K of the reported top-K accuracy", config::at_least(1));
   set.add("--per-class", options.per_class, "print precision, recall and F1 of every class; --json always holds them");
+  set.add("--report", options.report,
+          "folder for tables and pictures: scores of each class, confusion matrix, reliability, predictions and the "
+          "worst mistakes");
   config::bind_device(set, options.compute, 1);
 }
 
 struct Evaluation {
   train::EvaluationReport report;
-  std::vector<train::JudgedSample> samples;
-  std::vector<train::ClassScore> scores;  // by label
-  std::vector<std::string> names;         // by label; may be fewer than there are classes
+  Judgement judgement;
+  std::vector<Path> files;  // of --report
 };
 
 void add_samples(const backend::HostBatch& batch, std::span<const float> logits,
@@ -66,27 +71,26 @@ Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpo
   data::Loader loader(*options.data.validation, loading);
   const auto executable = backend->compile(checkpoint.graph, compile);
   executable->write_state(checkpoint.state);
+  std::vector<train::JudgedSample> samples;
   Evaluation evaluation;
-  evaluation.names = config::class_names_of(checkpoint.job.preprocessing);
-  evaluation.report = train::evaluate(checkpoint.graph, *executable, loader, options.compute.batch_size,
-                                      config::test_views(options.data), *comm::make_single(),
-                                      [&](const backend::HostBatch& batch, std::span<const float> logits) {
-                                        add_samples(batch, logits, evaluation.samples);
-                                      });
-  evaluation.scores = train::class_scores(evaluation.samples, checkpoint.graph.classes());
+  evaluation.report = train::evaluate(
+      checkpoint.graph, *executable, loader, options.compute.batch_size,
+      config::test_views(options.data), *comm::make_single(),
+      [&](const backend::HostBatch& batch, std::span<const float> logits) { add_samples(batch, logits, samples); });
+  evaluation.judgement =
+      judge(std::move(samples), config::class_names_of(checkpoint.job.preprocessing), checkpoint.graph.classes());
+  if (options.report) {
+    evaluation.files = write_report(*options.report, evaluation.judgement, {*options.data.validation, loading.remote});
+  }
   return evaluation;
 }
 
-std::string name_of(const Evaluation& evaluation, std::size_t label) {
-  return label < evaluation.names.size() ? evaluation.names[label] : fmt::format("{}", label);
-}
-
-Json scores_json(const Evaluation& evaluation) {
+Json scores_json(const Judgement& judgement) {
   Json list = Json::array();
-  for (std::size_t label = 0; label < evaluation.scores.size(); ++label) {
-    const train::ClassScore& score = evaluation.scores[label];
+  for (std::size_t label = 0; label < judgement.scores.size(); ++label) {
+    const train::ClassScore& score = judgement.scores[label];
     list.push_back(Json::object({{"label", std::uint64_t{label}},
-                                 {"class", name_of(evaluation, label)},
+                                 {"class", judgement.names[label]},
                                  {"samples", score.support},
                                  {"predicted", score.guessed},
                                  {"correct", score.correct},
@@ -97,39 +101,54 @@ Json scores_json(const Evaluation& evaluation) {
   return list;
 }
 
-void answer_scores(const Evaluation& evaluation, Reporter& reporter) {
+void answer_scores(const Judgement& judgement, Reporter& reporter) {
   std::size_t width = std::string_view("class").size();
-  for (std::size_t i = 0; i < evaluation.scores.size(); ++i) width = std::max(width, name_of(evaluation, i).size());
+  for (const std::string& name : judgement.names) width = std::max(width, printable_word(name).size());
   reporter.answer(fmt::format("{:<{}}  samples  precision  recall      f1", "class", width));
-  for (std::size_t i = 0; i < evaluation.scores.size(); ++i) {
-    const train::ClassScore& score = evaluation.scores[i];
-    reporter.answer(fmt::format("{:<{}}  {:>7}  {:>9.4f}  {:>6.4f}  {:>6.4f}", name_of(evaluation, i), width,
-                                score.support, score.precision(), score.recall(), score.f1()));
+  for (std::size_t i = 0; i < judgement.scores.size(); ++i) {
+    const train::ClassScore& score = judgement.scores[i];
+    reporter.answer(fmt::format("{:<{}}  {:>7}  {:>9.4f}  {:>6.4f}  {:>6.4f}", printable_word(judgement.names[i]),
+                                width, score.support, score.precision(), score.recall(), score.f1()));
   }
+}
+
+Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation) {
+  const train::EvaluationReport& report = evaluation.report;
+  const std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
+  Json json = Json::object({{"schema", "dtrain.eval/1"},
+                            {"network", checkpoint.graph.name},
+                            {"epoch", checkpoint.cursor.epoch},
+                            {"data", options.data.validation->string()},
+                            {"samples", report.samples},
+                            {"accuracy", report.accuracy},
+                            {"top_k", options.top_k},
+                            {"top_k_accuracy", report.top_k_accuracy},
+                            {"loss", report.loss},
+                            {"classes", Json(Json::Array(names.begin(), names.end()))},
+                            {"per_class", scores_json(evaluation.judgement)},
+                            {"macro_f1", evaluation.judgement.macro_f1()},
+                            {"calibration_error", evaluation.judgement.calibration_error()},
+                            {"seconds", report.time.count()}});
+  if (options.report) {
+    Json files = Json::array();
+    for (const Path& file : evaluation.files) files.push_back(file.string());
+    json["report"] = std::move(files);
+  }
+  return json;
 }
 
 void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation,
                    Reporter& reporter) {
+  if (reporter.json()) return reporter.answer_json(document(options, checkpoint, evaluation));
   const train::EvaluationReport& report = evaluation.report;
-  const std::vector<std::string>& names = evaluation.names;
-  if (reporter.json()) {
-    reporter.answer_json(Json::object({{"schema", "dtrain.eval/1"},
-                                       {"network", checkpoint.graph.name},
-                                       {"epoch", checkpoint.cursor.epoch},
-                                       {"data", options.data.validation->string()},
-                                       {"samples", report.samples},
-                                       {"accuracy", report.accuracy},
-                                       {"top_k", options.top_k},
-                                       {"top_k_accuracy", report.top_k_accuracy},
-                                       {"loss", report.loss},
-                                       {"classes", Json(Json::Array(names.begin(), names.end()))},
-                                       {"per_class", scores_json(evaluation)},
-                                       {"seconds", report.time.count()}}));
-    return;
-  }
   reporter.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
                               options.top_k, report.top_k_accuracy, report.loss, report.samples));
-  if (options.per_class) answer_scores(evaluation, reporter);
+  if (options.report) {
+    reporter.answer(fmt::format("macro_f1={:.6f}\ncalibration_error={:.6f}", evaluation.judgement.macro_f1(),
+                                evaluation.judgement.calibration_error()));
+  }
+  if (options.per_class) answer_scores(evaluation.judgement, reporter);
+  for (const Path& file : evaluation.files) reporter.answer(file.string());
 }
 
 // The same label that means something else would make the accuracy meaningless.
@@ -158,8 +177,9 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
 std::unique_ptr<Command> make_eval() {
   auto command = make_command<EvalCommand>("eval", "compute accuracy and loss of a checkpoint on record files", act);
   command->examples = {"dtrain eval m/r8 --load-epoch 1 --data-val d/cifar10_val.rec",
-                       "dtrain eval m/r8-0001.safetensors --data-val d/cifar10_val.rec --json"};
-  command->see_also = {"train", "inspect"};
+                       "dtrain eval m/r8-0001.safetensors --data-val d/cifar10_val.rec --json",
+                       "dtrain eval m/r8 --data-val d/cifar10_val.rec --report report"};
+  command->see_also = {"train", "predict", "inspect"};
   return command;
 }
 

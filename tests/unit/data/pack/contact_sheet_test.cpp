@@ -56,5 +56,18 @@ TEST(ContactSheet, ZoomMakesPixelsSquares) {
   EXPECT_EQ(at(sheet, 5, 5, 0), 255);
 }
 
+TEST(Thumbnail, KeepsTheAspectAndMagnifiesSmallPicturesByWholeNumbers) {
+  const Image small{1, 2, 3, {0, 10, 20, 30, 40, 50}};
+  const Image larger = thumbnail(bytes_of(encode_image(small, Encoding::png)), 10);
+  EXPECT_EQ(larger.h, 6);
+  EXPECT_EQ(larger.w, 9);
+  EXPECT_EQ(at(larger, 5, 8, 0), 50);
+  EXPECT_EQ(at(larger, 0, 3, 2), 10);
+  const Image wide{3, 20, 40, std::vector<std::uint8_t>(2400, 7)};
+  const Image smaller = thumbnail(bytes_of(encode_image(wide, Encoding::png)), 10);
+  EXPECT_EQ(smaller.h, 5);
+  EXPECT_EQ(smaller.w, 10);
+}
+
 }  // namespace
 }  // namespace dtrain::data

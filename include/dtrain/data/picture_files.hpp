@@ -1,0 +1,27 @@
+// Pictures that are no records: files by the names that a user gives.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/net/objects.hpp>
+
+namespace dtrain::data {
+
+// `spec` is a file, a folder, a pattern (* ? [...]) or an s3:// URL of one of these; `store` null: one is made where
+// that is needed. A folder stands for the pictures below it, which their first bytes show, in the order of names.
+// Behind s3:// a URL that ends in / stands for the objects below it, which their endings show. A file that is named is
+// not looked into. Throws DataError that says what is not there.
+std::vector<Path> find_pictures(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store = {});
+
+// The whole file. Throws Error.
+std::string read_picture(const Path& file, const std::shared_ptr<net::ObjectStore>& store = {});
+
+// Writes the content as FOLDER/NAME, or where another file has that name, as NAME-2, NAME-3, ... before the ending. A
+// file that has this content already is taken for it. Folders are made. Returns the path. Throws Error, also DataError
+// where NAME, which may hold folders, would be written outside of FOLDER.
+Path add_new_file(const Path& folder, const Path& name, const std::string& content);
+
+}  // namespace dtrain::data

@@ -1,0 +1,33 @@
+// Logits of pictures that are no records, computed as evaluation computes them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/data/augment.hpp>
+
+namespace dtrain::train {
+
+struct PredictOptions {
+  data::Augment augment;  // of evaluation: nothing random
+  int batch = 1;          // pictures that are computed together
+  int threads = 1;        // that read and decode
+};
+
+// What became of picture `index`: its logits [classes], or the reason why there are none.
+struct Prediction {
+  std::size_t index = 0;
+  std::span<const float> logits;
+  std::string problem;
+};
+
+// Decodes read(0), ..., read(count - 1), the contents of image files, in threads and computes them in batches. Calls
+// `take` on the caller's thread, in order. `executable` is that of `graph`, compiled for `batch` samples. read() may
+// throw Error: then the picture has a problem, like one that cannot be decoded, and the others go on.
+void predict(const nn::Graph& graph, backend::Executable& executable, std::size_t count,
+             const std::function<std::string(std::size_t)>& read, const PredictOptions& options,
+             const std::function<void(const Prediction&)>& take);
+
+}  // namespace dtrain::train

@@ -1,0 +1,270 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+
+#include <dtrain/base/cpus.hpp>
+#include <dtrain/base/csv.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/picture_files.hpp>
+#include <dtrain/data/remote.hpp>
+#include <dtrain/train/classification.hpp>
+#include <dtrain/train/predict.hpp>
+
+#include "cli/command.hpp"
+#include "cli/printable.hpp"
+#include "config/checkpoint_choice.hpp"
+#include "config/compute_options.hpp"
+#include "config/data_options.hpp"
+#include "job/report/progress_line.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct PredictCommand {
+  config::CheckpointChoice checkpoint;
+  std::vector<Path> pictures;
+  config::DataOptions data;
+  config::ComputeOptions compute;
+  int top = 1;
+  bool csv = false;
+  std::optional<Path> out_dir;
+};
+
+void bind(config::OptionSet& set, PredictCommand& options) {
+  options.data.threads = usable_cpus();
+  config::bind_checkpoint(set, options.checkpoint);
+  set.group("Pictures");
+  set.add_paths(
+         "PATH", options.pictures,
+         "picture, folder of pictures, pattern or s3:// URL; - reads such names from standard input, a line each")
+      .required = true;
+  config::bind_data_threads(set, options.data);
+  set.group("Answers");
+  set.add("--top", options.top, "K", "number of classes to name for each picture", config::at_least(1));
+  set.add("--csv", options.csv, "print CSV: path, rank, label, class, probability");
+  set.add("--out-dir", options.out_dir,
+          "folder to copy each picture to, into a folder of its most probable class; no file is overwritten");
+  set.group("Network");
+  set.add_shape("--image-shape", options.data.image,
+                "size of the network's input; needed only for MXNet files, which do not store it");
+  set.add("--resize", options.data.augment.resize, "PIXELS",
+          "length in pixels to which the shorter edge of each picture is resized first (default the checkpoint's)",
+          data::kAugmentRanges.resize);
+  set.add_channels("--rgb-mean", options.data.augment.mean, "mean of each channel (default the checkpoint's)");
+  set.add_channels("--rgb-std", options.data.augment.std,
+                   "standard deviation of each channel (default the checkpoint's)");
+  set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch", config::at_least(1));
+  config::bind_device(set, options.compute, 1);
+}
+
+// Names from standard input end with a line, or with a zero byte as `find -print0` writes them.
+std::vector<std::string> names_on_input() {
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  const bool zeros = text.find('\0') != text.npos;
+  std::vector<std::string> names = split(text, zeros ? '\0' : '\n');
+  std::erase(names, "");
+  if (names.empty()) throw UsageError("PATH -: standard input names no picture", "give a name on each line");
+  return names;
+}
+
+struct Listed {
+  std::vector<Path> files;
+  std::vector<std::pair<std::string, std::string>> missing;  // name, reason
+};
+
+void list_one(const std::string& name, const std::shared_ptr<net::ObjectStore>& store, Listed& listed) {
+  try {
+    const std::vector<Path> found = data::find_pictures(name, store);
+    listed.files.insert(listed.files.end(), found.begin(), found.end());
+  } catch (const DataError& error) {
+    listed.missing.emplace_back(name, error.what());
+    if (!error.hint().empty()) listed.missing.back().second += "; " + error.hint();
+  }
+}
+
+Listed list_pictures(const std::vector<Path>& given, const std::shared_ptr<net::ObjectStore>& store) {
+  Listed listed;
+  for (const Path& path : given) {
+    if (path == "-") {
+      for (const std::string& name : names_on_input()) list_one(name, store, listed);
+    } else {
+      list_one(path.string(), store, listed);
+    }
+  }
+  return listed;
+}
+
+// Prints what became of each picture, in the form that was asked for.
+class Answers {
+ public:
+  Answers(const PredictCommand& options, const train::Checkpoint& checkpoint, const std::vector<Path>& files,
+          Reporter& reporter)
+      : options_(options),
+        files_(files),
+        names_(config::class_names_of(checkpoint.job.preprocessing)),
+        reporter_(reporter) {
+    constexpr std::size_t kWidest = 60;
+    for (const Path& file : files) path_width_ = std::max(path_width_, printable_word(file.string()).size());
+    path_width_ = std::min(path_width_, kWidest);
+    for (const std::string& name : names_) class_width_ = std::max(class_width_, printable_word(name).size());
+    if (reporter_.json()) return;
+    if (options_.csv) {
+      reporter_.answer("path,rank,label,class,probability");
+    } else {
+      reporter_.answer(reporter_.paint_answer(
+          Style::heading, fmt::format("{:<{}}  {:<{}}  probability", "path", path_width_, "class", class_width_)));
+    }
+  }
+
+  void problem(const std::string& path, const std::string& what) {
+    ++problems_;
+    if (reporter_.json()) {
+      reporter_.answer_json(Json::object({{"schema", kSchema}, {"path", path}, {"error", what}}));
+    } else {
+      const bool is_named = what.starts_with(path);
+      reporter_.warn(printable_word(is_named ? what : fmt::format("{}: {}", path, what)));
+    }
+  }
+
+  // `copy` is where the picture was copied to, or empty.
+  void guesses(const std::string& path, const std::vector<train::Guess>& best, const Path& copy) {
+    if (reporter_.json()) return json(path, best, copy);
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      const std::string name = name_of(best[i].label);
+      if (options_.csv) {
+        reporter_.answer(fmt::format("{},{},{},{},{:.9g}", csv_field(path), i + 1, best[i].label, csv_field(name),
+                                     best[i].probability));
+      } else {
+        reporter_.answer(fmt::format("{:<{}}  {:<{}}  {:>11.6f}", i == 0 ? printable_word(path) : "", path_width_,
+                                     printable_word(name), class_width_, best[i].probability));
+      }
+    }
+  }
+
+  std::string name_of(int label) const {
+    const auto at = static_cast<std::size_t>(label);
+    return at < names_.size() ? names_[at] : fmt::format("{}", label);
+  }
+  std::size_t problems() const { return problems_; }
+
+ private:
+  static constexpr const char* kSchema = "dtrain.predict/1";
+
+  void json(const std::string& path, const std::vector<train::Guess>& best, const Path& copy) {
+    Json top = Json::array();
+    for (const train::Guess& guess : best) {
+      top.push_back(
+          Json::object({{"label", guess.label}, {"class", name_of(guess.label)}, {"probability", guess.probability}}));
+    }
+    Json answer = Json::object({{"schema", kSchema},
+                                {"path", path},
+                                {"label", best.front().label},
+                                {"class", name_of(best.front().label)},
+                                {"probability", best.front().probability},
+                                {"top", top}});
+    if (!copy.empty()) answer["copy"] = copy.string();
+    reporter_.answer_json(answer);
+  }
+
+  const PredictCommand& options_;
+  const std::vector<Path>& files_;
+  const std::vector<std::string> names_;
+  Reporter& reporter_;
+  std::size_t path_width_ = 4, class_width_ = 5, problems_ = 0;
+};
+
+void check(const PredictCommand& options, const Reporter& reporter) {
+  if (options.csv && reporter.json()) throw UsageError("--csv and --json: both choose the form", "give one of them");
+  if (options.out_dir && data::is_remote(*options.out_dir)) {
+    throw UsageError(fmt::format("--out-dir {}: is no folder of this machine", options.out_dir->string()),
+                     "name a folder here; `dtrain data cp` copies it to s3://");
+  }
+  if (options.checkpoint.prefix.extension() == ".onnx") {
+    throw UsageError(
+        fmt::format("{}: is an ONNX model, which dtrain writes and does not read", options.checkpoint.prefix.string()),
+        "name the checkpoint that it was exported from");
+  }
+}
+
+train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set) {
+  train::Checkpoint checkpoint = config::load(options.checkpoint, options.data.image);
+  options.data.image = checkpoint.graph.input();
+  options.data.classes = checkpoint.graph.classes();
+  config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
+  checkpoint.state.optimizer.clear();
+  return checkpoint;
+}
+
+std::unique_ptr<backend::Executable> compile(const PredictCommand& options, const backend::Backend& backend,
+                                             const train::Checkpoint& checkpoint) {
+  backend::CompileOptions compile =
+      config::compile_options(options.compute, config::choose_dtype(options.compute, backend), 1);
+  compile.training = false;
+  auto executable = backend.compile(checkpoint.graph, compile);
+  executable->write_state(checkpoint.state);
+  return executable;
+}
+
+void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoint, const std::vector<Path>& files,
+                const std::shared_ptr<net::ObjectStore>& store, Answers& answers, Reporter& reporter) {
+  const auto backend = config::choose_backend(options.compute);
+  const auto executable = compile(options, *backend, checkpoint);
+  job::ProgressLine progress(reporter);
+  const auto take = [&](const train::Prediction& prediction) {
+    const Path& file = files[prediction.index];
+    if (!prediction.problem.empty()) {
+      answers.problem(file.string(), prediction.problem);
+    } else {
+      const auto best = train::best_guesses(prediction.logits, options.top);
+      Path copy;
+      if (options.out_dir) {
+        const Path name = Path(answers.name_of(best.front().label)) / file.filename();
+        copy = data::add_new_file(*options.out_dir, name, data::read_picture(file, store));
+      }
+      answers.guesses(file.string(), best, copy);
+    }
+    progress.show("predict", prediction.index + 1, files.size(), "pictures");
+  };
+  train::predict(
+      checkpoint.graph, *executable, files.size(), [&](std::size_t i) { return data::read_picture(files[i], store); },
+      {.augment = validation_loader(options.data).augment,
+       .batch = options.compute.batch_size,
+       .threads = options.data.threads},
+      take);
+}
+
+ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter& reporter) {
+  PredictCommand options = given;
+  check(options, reporter);
+  const train::Checkpoint checkpoint = load_network(options, set);
+  const auto store = std::make_shared<net::ObjectStore>();
+  const Listed listed = list_pictures(options.pictures, store);
+  Answers answers(options, checkpoint, listed.files, reporter);
+  for (const auto& [name, reason] : listed.missing) answers.problem(name, reason);
+  if (!listed.files.empty()) {
+    const auto most = static_cast<std::size_t>(options.compute.batch_size);
+    options.compute.batch_size = static_cast<int>(std::min(most, listed.files.size()));
+    answer_all(options, checkpoint, listed.files, store, answers, reporter);
+  }
+  const std::size_t pictures = listed.files.size() + listed.missing.size();
+  if (answers.problems() == pictures) {
+    throw DataError(fmt::format("none of the {} pictures can be read", pictures),
+                    "dtrain reads JPEG, PNG and WebP files; see the reason for each above");
+  }
+  return answers.problems() == 0 ? ExitCode::ok : ExitCode::partly_done;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_predict() {
+  auto command = make_command<PredictCommand>("predict", "name what pictures show, with a trained classifier", act);
+  command->examples = {"dtrain predict m/r18 photo.jpg --top 5", "dtrain predict m/r18 photos --csv",
+                       "dtrain predict m/r18 photos --out-dir sorted", "dtrain predict m/r18 'photos/*.jpg' --json"};
+  command->see_also = {"eval", "data pack", "export"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,133 @@
+#include <dtrain/data/picture_files.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/image.hpp>
+#include <dtrain/data/remote.hpp>
+
+#include "archive/safe_names.hpp"
+#include "pictures.hpp"
+#include "record/file_patterns.hpp"
+
+namespace dtrain::data {
+namespace {
+
+using Store = std::shared_ptr<net::ObjectStore>;
+
+Store or_own(const Store& store) { return store ? store : std::make_shared<net::ObjectStore>(); }
+
+// One that cannot be opened is taken for a picture, so that reading it says why.
+bool begins_as_picture(const Path& file) {
+  std::array<char, 16> first{};
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return true;
+  stream.read(first.data(), first.size());
+  return detect_encoding(bytes_of({first.data(), static_cast<std::size_t>(stream.gcount())})).has_value();
+}
+
+std::vector<Path> pictures_below(const Path& folder) {
+  std::vector<Path> files;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code gone;
+    // Files of the kernel, which may never end, are empty by their size.
+    const bool has_content = entry->is_regular_file(gone) && entry->file_size(gone) > 0 && !gone;
+    if (has_content && begins_as_picture(entry->path())) files.push_back(entry->path());
+  }
+  if (error) throw DataError(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
+  if (files.empty()) {
+    throw DataError(fmt::format("{}: no picture in this folder or below it", folder.string()),
+                    "dtrain reads JPEG, PNG and WebP files, by their content");
+  }
+  std::sort(files.begin(), files.end(), naturally_less);
+  return files;
+}
+
+std::vector<Path> far_pictures(const std::string& url, const Store& store) {
+  if (!net::is_s3_url(url)) return {url};
+  if (is_pattern(url)) return far_matches(url, *store);
+  if (!url.ends_with('/')) return {url};
+  std::vector<Path> files = far_files(url, *store);
+  std::erase_if(files, [](const Path& file) { return !is_picture(file); });
+  return files;
+}
+
+// False where something of that name is there.
+bool write_new_file(const Path& file, const std::string& content) {
+  const FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!fd && errno == EEXIST) return false;
+  const auto fail = [&] {
+    const std::string why = std::strerror(errno);
+    if (fd) ::unlink(file.c_str());
+    throw Error(fmt::format("{}: cannot write: {}", file.string(), why));
+  };
+  if (!fd) fail();
+  for (std::string_view left = content; !left.empty();) {
+    const ssize_t written = ::write(fd.get(), left.data(), left.size());
+    if (written < 0 && errno != EINTR) fail();
+    left.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  }
+  return true;
+}
+
+bool has_content(const Path& file, const std::string& content) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) != content.size())
+    return false;
+  return read_file(file) == content;
+}
+
+}  // namespace
+
+std::vector<Path> find_pictures(const std::string& spec, const Store& store) {
+  if (spec.empty()) throw UsageError("the name of a picture is empty");
+  std::error_code error;
+  if (is_remote(spec)) {
+    std::vector<Path> files = far_pictures(spec, net::is_s3_url(spec) ? or_own(store) : store);
+    if (files.empty()) throw DataError(fmt::format("{}: no picture has such a name", spec));
+    return files;
+  }
+  const auto status = std::filesystem::status(spec, error);
+  if (std::filesystem::is_directory(status)) return pictures_below(spec);
+  if (std::filesystem::exists(status)) return {spec};
+  std::vector<Path> files = is_pattern(spec) ? matches(spec) : std::vector<Path>();
+  std::erase_if(files, [&](const Path& file) { return !std::filesystem::is_regular_file(file, error); });
+  if (files.empty()) throw DataError(fmt::format("{}: no such file or folder", spec));
+  return files;
+}
+
+std::string read_picture(const Path& file, const Store& store) {
+  if (!is_remote(file)) {
+    if (!std::filesystem::is_regular_file(file)) throw DataError(file.string() + ": is no file");
+    return read_file(file);
+  }
+  const Store used = or_own(store);
+  const auto state = used->find(file.string());
+  if (!state) throw DataError(file.string() + ": is not there");
+  std::string content(state->size, '\0');
+  used->read(file.string(), *state, 0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
+Path add_new_file(const Path& folder, const Path& name, const std::string& content) {
+  check_stays_inside(name.string(), folder.string());
+  const Path wanted = folder / name;
+  make_folder(wanted.parent_path());
+  for (int number = 1;; ++number) {
+    const std::string count = number == 1 ? "" : fmt::format("-{}", number);
+    const Path file = wanted.parent_path() / (wanted.stem().string() + count + wanted.extension().string());
+    if (has_content(file, content) || write_new_file(file, content)) return file;
+  }
+}
+
+}  // namespace dtrain::data
