@@ -32,6 +32,7 @@ build|libzstd-dev|libzstd-devel
 build|libxxhash-dev|xxhash-devel
 build|zlib1g-dev|zlib-devel
 build|libspng-dev|libspng-devel
+build|libwebp-dev|libwebp-devel
 build|libfreetype-dev|freetype-devel
 build|libjpeg-dev|libjpeg-turbo-devel
 build|libgtest-dev|gtest-devel

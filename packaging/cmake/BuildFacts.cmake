@@ -9,8 +9,8 @@ endif()
 
 set(libraries "")
 foreach(library "OpenSSL ${OPENSSL_VERSION}" "fmt ${fmt_VERSION}" "libcurl ${CURL_VERSION_STRING}" "libjpeg ${jpeg_VERSION}"
-        "libspng ${spng_VERSION}" "libssh ${libssh_VERSION}" "pugixml ${pugixml_VERSION}" "zlib ${ZLIB_VERSION_STRING}"
-        "zstd ${zstd_VERSION}")
+        "libspng ${spng_VERSION}" "libssh ${libssh_VERSION}" "libwebp ${webp_VERSION}" "pugixml ${pugixml_VERSION}"
+        "zlib ${ZLIB_VERSION_STRING}" "zstd ${zstd_VERSION}")
   string(APPEND libraries "${library}|")
 endforeach()
 

@@ -73,6 +73,7 @@ dtrain_pkg(zstd libzstd libzstd-dev libzstd-devel)
 dtrain_pkg(libssh libssh libssh-dev libssh-devel)
 dtrain_pkg(jpeg libjpeg libjpeg-dev libjpeg-turbo-devel)
 dtrain_pkg(spng spng libspng-dev libspng-devel)
+dtrain_pkg(webp libwebp libwebp-dev libwebp-devel)
 dtrain_pkg(freetype freetype2 libfreetype-dev freetype-devel)
 
 # oneDNN 2.6 (Debian 12) or 3.x; DTRAIN_ONEDNN_ROOT points at another copy. Found by hand: Debian's config package

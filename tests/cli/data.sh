@@ -68,12 +68,12 @@ mkdir -p stray/a stray/b
 cp "$golden/grey.jpg" stray/
 cp "$golden/grey.jpg" stray/a/
 cp "$golden/grey.jpg" stray/b/
-printf 'RIFF\20\0\0\0WEBPVP8 ' >stray/a/x.webp
-cp stray/a/x.webp stray/b/y.jpg
+printf 'GIF89a' >stray/a/x.gif
+cp stray/a/x.gif stray/b/y.jpg
 run data pack stray --out stray
 check "a picture beside the folders of the classes is named" says "packed as a class of their own, named '.'"
-check "a picture of another kind is named" says "1 file was left out (.webp): a/x.webp"
-check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is WebP"
+check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif"
+check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is GIF"
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
 run data pack nowhere --out q

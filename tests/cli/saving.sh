@@ -88,10 +88,10 @@ check "data pack --force writes over it" exits 0
 
 mkdir -p split/train/cat split/train/dog split/val/cat split/val/dog
 for place in train/cat train/dog val/cat val/dog; do cp sheet.png split/$place; done
-: >split/train/cat/picture.webp
+: >split/train/cat/picture.gif
 run data pack split --out s
 check "folders of training and validation are two splits" exists s_val.rec
-check "what is left out is listed by its reason" says "1 file was left out (.webp): train/cat/picture.webp"
+check "what is left out is listed by its reason" says "1 file was left out (.gif): train/cat/picture.gif"
 run data ls s_train.rec
 check "data ls names the classes" answers_line "class +1 +1 .* dog"
 run data show s_train.rec --out named.png

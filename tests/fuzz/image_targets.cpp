@@ -26,6 +26,13 @@ std::vector<Target> image_targets() {
     }
     targets.push_back(std::move(target));
   }
+  targets.push_back({"image-webp",
+                     {read_file(Path(DTRAIN_TESTS_DIR) / "unit/data/golden/still.webp"),
+                      read_file(Path(DTRAIN_TESTS_DIR) / "unit/data/golden/still_alpha.webp")},
+                     [](const std::string& input) {
+                       data::Image image;
+                       data::decode_image(bytes_of(input), 3, image);
+                     }});
   targets.push_back({"window-jpeg",
                      {data::encode_image(gradient(1), data::Encoding::jpeg),
                       data::encode_image(gradient(3), data::Encoding::jpeg, {.full_colour = false})},

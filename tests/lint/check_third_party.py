@@ -11,7 +11,7 @@ HOME = {
     "openssl/ssl.h": "src/net/tls/", "openssl/bio.h": "src/net/tls/", "openssl/err.h": "src/net/tls/",
     "nlohmann/": "src/base/", "openssl/": "src/base/", "xxhash.h": "src/base/",
     "curl/": "src/net/", "pugixml.hpp": "src/net/", "asio": "src/net/", "libssh/": "src/net/ssh/",
-    "turbojpeg.h": "src/data/", "jpeglib.h": "src/data/", "jerror.h": "src/data/", "spng.h": "src/data/",
+    "turbojpeg.h": "src/data/", "jpeglib.h": "src/data/", "jerror.h": "src/data/", "spng.h": "src/data/", "webp/": "src/data/",
     "zlib.h": "src/data/", "zstd.h": "src/data/",
     "oneapi/": "src/backend/cpu/", "dnnl": "src/backend/cpu/", "omp.h": "src/backend/cpu/",
     "cuda_runtime.h": "src/backend/cuda/gpu/", "cudnn.h": "src/backend/cuda/gpu/",

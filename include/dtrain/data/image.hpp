@@ -16,9 +16,10 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // h*w*c, interleaved (RGB for c = 3)
 };
 
-enum class Encoding { raw, zstd, png, jpeg };
+enum class Encoding { raw, zstd, png, jpeg, webp };
 
 std::string_view encoding_name(Encoding encoding);
+// Of those that encode_image() writes: all but webp.
 std::vector<std::string> encoding_names();
 [[nodiscard]] std::optional<Encoding> parse_encoding(std::string_view name);
 // By the magic alone; nullopt when it is none of ours.
@@ -27,10 +28,9 @@ std::vector<std::string> encoding_names();
 // `channels` that keep what the payload has: 1 for grey, 3 for colour.
 inline constexpr int kStoredChannels = 0;
 
-// Decodes JPEG, PNG or dtrain pixels to `channels` (1, 3 or kStoredChannels; grey is repeated, colour becomes luma,
-// alpha is dropped, 16 bits become 8, CMYK becomes RGB, a JPEG is turned as its EXIF block says). Reuses the memory of
-// `out`.
-// Throws DataError when a payload is of an unknown kind, damaged or cut short.
+// Decodes JPEG, PNG, WebP or dtrain pixels to `channels` (1, 3 or kStoredChannels; grey is repeated, colour becomes
+// luma, alpha is dropped, 16 bits become 8, CMYK becomes RGB, a JPEG is turned as its EXIF block says). Reuses the
+// memory of `out`. Throws DataError when a payload is of an unknown kind, damaged or cut short.
 void decode_image(ByteView payload, int channels, Image& out);
 
 struct JpegOptions {

@@ -22,12 +22,15 @@ enum class CocoLabels { largest, boxes };
 std::vector<std::string> coco_label_names();
 [[nodiscard]] std::optional<CocoLabels> parse_coco_labels(std::string_view name);
 
+// The files that a picture goes to: PREFIX_train, PREFIX_val or PREFIX_test where the pictures are split, else PREFIX.
+enum class PackSplit { train, validation, test };
+
 struct PackItem {
   std::uint64_t id = 0;
   std::vector<float> labels;
-  std::string file;         // relative to the list's root, or what else to call the picture
-  std::uint64_t place = 0;  // where the source has it; a folder needs none
-  bool validates = false;   // belongs to PREFIX_val, of a source that is split already
+  std::string file;                    // relative to the list's root, or what else to call the picture
+  std::uint64_t place = 0;             // where the source has it; a folder needs none
+  PackSplit split = PackSplit::train;  // of a source that is split already
 };
 
 struct PackList {
@@ -35,12 +38,13 @@ struct PackList {
   std::vector<PackItem> items;
   std::vector<std::string> classes;  // names by label, where the source has them
   std::size_t unlabelled = 0;        // pictures that were left out because nothing says what they show
-  bool is_split = false;             // the source has folders of training and of validation, each with the classes
+  bool is_split = false;             // the source has folders of training and of validation or test, each with classes
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that were left out, by reason
 };
 
 // Where the images come from. automatic: recognised by names and first bytes.
-//   folder      every folder below it that holds .jpg, .jpeg or .png files is a class, numbered and walked in the order
+//   folder      every folder below it that holds pictures (.jpg, .jpeg, .png, .webp) is a class, numbered and walked in
+//   the order
 //               of names, as im2rec --recursive does; train/ beside val/ or validation/, both with the same classes
 //               below them, are two splits
 //   list        a .lst file: id, labels, file, with tabs between
@@ -66,14 +70,17 @@ struct PackOptions {
   PictureFormat format = PictureFormat::automatic;
   Path root = {};
   CocoLabels coco_labels = CocoLabels::largest;
-  Path out = {};   // PREFIX, to which _train and _val (with a train_ratio) and _0, _1, ... (with shards) are added
+  std::optional<Path> labels = {};  // a CSV file with a path and a label in each row; the source is then their folder
+  Path out = {};   // PREFIX, to which _train, _val and _test (with a ratio) and _0, _1, ... (with shards) are added
   int resize = 0;  // pixels of the shorter edge; 0: as it is
   std::optional<int> quality = std::nullopt;          // of JPEG files, 1 to 100; nullopt: libjpeg's
   std::optional<Encoding> encoding = Encoding::jpeg;  // nullopt: what each picture has
   int shards = 1;
   bool shuffle = false;  // a split shuffles always
   std::uint64_t seed = 1;
-  double train_ratio = 1;  // share of the pictures that go to PREFIX_train; the others to PREFIX_val
+  // Shares of each class that go to PREFIX_train and PREFIX_test; the rest goes to PREFIX_val. train_ratio 1: all but
+  // those of the test.
+  double train_ratio = 1, test_ratio = 0;
   int threads = 1;
   bool force = false;  // write over record files of other content
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;  // on the calling thread
@@ -81,7 +88,8 @@ struct PackOptions {
 
 struct PackRanges {
   ValueRange resize = between(0, 65500), quality = between(1, 100), shards = between(1, 100000);
-  ValueRange train_ratio{.low = 0, .high = 1, .low_is_out = true}, threads = kThreadRange;
+  ValueRange train_ratio{.low = 0, .high = 1, .low_is_out = true};
+  ValueRange test_ratio = from_and_below(0, 1), threads = kThreadRange;
 };
 inline constexpr PackRanges kPackRanges;
 
@@ -96,7 +104,8 @@ struct PackResult {
   };
   std::vector<File> files;
   std::vector<std::string> classes;
-  std::vector<PackProblem> problems;  // pictures that could not be read, which no file holds
+  std::vector<std::uint64_t> class_pictures = {};  // that the source has of each class
+  std::vector<PackProblem> problems;               // pictures that could not be read, which no file holds
   std::size_t unlabelled = 0;
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that are no pictures of a class, by reason
   std::uint64_t taken_up = 0;                                    // records that an earlier, stopped run had made

@@ -23,6 +23,9 @@ std::string encode_jpeg(const Image& image, const JpegOptions& options);
 void decode_png(ByteView payload, Image& out);
 std::string encode_png(const Image& image);
 
+// A still picture; alpha is dropped.
+void decode_webp(ByteView payload, Image& out);
+
 // False for a PNG that encode_flat_png() would not write.
 [[nodiscard]] bool decode_flat_png(ByteView payload, Image& out);
 

@@ -16,21 +16,28 @@ namespace {
 
 struct Kind {
   Encoding encoding;
-  std::string_view name, magic;  // what the payload begins with
+  std::string_view name, magic;  // what the payload holds
+  std::size_t at = 0;            // this many bytes from its beginning
+  bool is_written = true;        // by encode_image()
 };
 
-constexpr std::array<Kind, 4> kKinds{{{Encoding::raw, "raw", kRawMagic},
+constexpr std::array<Kind, 5> kKinds{{{Encoding::raw, "raw", kRawMagic},
                                       {Encoding::zstd, "zstd", kZstdMagic},
                                       {Encoding::png, "png", "\x89PNG\r\n\x1a\n"},
-                                      {Encoding::jpeg, "jpeg", "\xff\xd8\xff"}}};
+                                      {Encoding::jpeg, "jpeg", "\xff\xd8\xff"},
+                                      {Encoding::webp, "webp", "WEBP", 8, false}}};
+
+bool is_kind(ByteView payload, std::string_view magic, std::size_t at) {
+  const std::string_view text = text_of(payload);
+  return text.size() >= at && text.substr(at).starts_with(magic);
+}
 
 // Kinds of images that dtrain knows by their first bytes and does not read.
 struct ForeignKind {
   std::string_view name, magic;
   std::size_t at = 0;
 };
-constexpr std::array<ForeignKind, 8> kForeignKinds{{{"WebP", "WEBP", 8},
-                                                    {"BMP", "BM"},
+constexpr std::array<ForeignKind, 7> kForeignKinds{{{"BMP", "BM"},
                                                     {"GIF", "GIF8"},
                                                     {"TIFF", {"II*\0", 4}},
                                                     {"TIFF", {"MM\0*", 4}},
@@ -51,14 +58,14 @@ std::string square_of(std::size_t bytes) {
   constexpr const char* kHint = "convert the images to JPEG or PNG, and pack them with `dtrain data pack`";
   if (payload.empty()) throw DataError("the record has no image", "make its file again");
   for (const ForeignKind& kind : kForeignKinds) {
-    const std::string_view text = text_of(payload);
-    if (text.size() < kind.at || !text.substr(kind.at).starts_with(kind.magic)) continue;
-    throw DataError(fmt::format("the image is {}; dtrain reads JPEG, PNG and its own raw pixels", kind.name), kHint);
+    if (!is_kind(payload, kind.magic, kind.at)) continue;
+    throw DataError(fmt::format("the image is {}; dtrain reads JPEG, PNG, WebP and its own raw pixels", kind.name),
+                    kHint);
   }
   const std::string square = square_of(payload.size());
-  if (square.empty()) throw DataError("not a JPEG, a PNG or dtrain pixels: unknown magic", kHint);
+  if (square.empty()) throw DataError("not a JPEG, a PNG, a WebP or dtrain pixels: unknown magic", kHint);
   throw DataError(
-      fmt::format("not a JPEG, a PNG or dtrain pixels: if its {} bytes are the pixels of {}, nothing says so",
+      fmt::format("not a JPEG, a PNG, a WebP or dtrain pixels: if its {} bytes are the pixels of {}, nothing says so",
                   payload.size(), square),
       kHint);
 }
@@ -90,20 +97,22 @@ std::string_view encoding_name(Encoding encoding) {
 
 std::vector<std::string> encoding_names() {
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  for (const Kind& kind : kKinds) {
+    if (kind.is_written) names.emplace_back(kind.name);
+  }
   return names;
 }
 
 std::optional<Encoding> parse_encoding(std::string_view name) {
   for (const Kind& kind : kKinds) {
-    if (kind.name == name) return kind.encoding;
+    if (kind.is_written && kind.name == name) return kind.encoding;
   }
   return std::nullopt;
 }
 
 std::optional<Encoding> detect_encoding(ByteView payload) {
   for (const Kind& kind : kKinds) {
-    if (text_of(payload).starts_with(kind.magic)) return kind.encoding;
+    if (is_kind(payload, kind.magic, kind.at)) return kind.encoding;
   }
   return std::nullopt;
 }
@@ -124,6 +133,9 @@ void decode_image(ByteView payload, int channels, Image& out) {
       decode_jpeg(payload, channels, out);
       turn_upright(out, exif_orientation(payload));
       break;
+    case Encoding::webp:
+      decode_webp(payload, out);
+      break;
   }
   if (channels == 1 && out.c == 3) to_grey(out);
   if (channels == 3 && out.c == 1) to_colour(out);
@@ -141,6 +153,8 @@ std::string encode_image(const Image& image, Encoding encoding, const JpegOption
     case Encoding::raw:
     case Encoding::zstd:
       break;
+    case Encoding::webp:
+      DTRAIN_CHECK(false, "WebP is read only");
   }
   return encode_pixels(image, encoding);
 }

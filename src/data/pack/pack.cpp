@@ -27,8 +27,21 @@ struct Shard {
   Items items;
 };
 
+constexpr double kNoShare = 1e-9;
+
+bool splits(const PackOptions& options) { return options.train_ratio < 1 || options.test_ratio > 0; }
+
+struct Shares {
+  double train = 1, validation = 0, test = 0;
+};
+
+Shares shares_of(const PackOptions& options) {
+  const double test = options.test_ratio, train = options.train_ratio == 1 ? 1 - test : options.train_ratio;
+  return {train, 1 - train - test > kNoShare ? 1 - train - test : 0, test};
+}
+
 std::string skipped_hint(const PackList& list) {
-  std::string hint = "dtrain packs .jpg, .jpeg and .png files";
+  std::string hint = "dtrain packs .jpg, .jpeg, .png and .webp files";
   for (const auto& [reason, files] : list.skipped)
     hint += fmt::format("; {} files were left out: {}", files.size(), reason);
   return hint;
@@ -40,11 +53,19 @@ void check(const PackOptions& options, const PackList& list) {
                     list.unlabelled > 0 ? "none of them has a label" : skipped_hint(list));
   }
   require_in(kPackRanges.train_ratio, options.train_ratio, "train-ratio");
-  if (list.is_split && options.train_ratio < 1) {
-    throw SettingError("train-ratio",
-                       fmt::format("is {:g}, and {} is split already, by its folders", options.train_ratio,
-                                   options.sources.front().string()),
+  require_in(kPackRanges.test_ratio, options.test_ratio, "test-ratio");
+  if (list.is_split && splits(options)) {
+    const bool train = options.train_ratio < 1;
+    throw SettingError(train ? "train-ratio" : "test-ratio",
+                       fmt::format("is {:g}, and {} is split already, by its folders",
+                                   train ? options.train_ratio : options.test_ratio, options.sources.front().string()),
                        "leave it out, or name one of the folders");
+  }
+  if (options.train_ratio < 1 && options.train_ratio + options.test_ratio > 1 + kNoShare) {
+    throw SettingError(
+        "test-ratio",
+        fmt::format("is {:g}, more than setting 'train-ratio' {:g} leaves", options.test_ratio, options.train_ratio),
+        "give shares that add up to 1 or less; validation gets the rest");
   }
   if (options.quality && options.encoding != Encoding::jpeg) {
     throw SettingError("quality", "applies to the encoding jpeg only", "leave it out, or choose the encoding jpeg");
@@ -72,35 +93,62 @@ void cut(const std::string& prefix, Items items, int count, std::vector<Shard>& 
   }
 }
 
-// Marks the share of each class that validates, the last ones in the order of the items, so that both splits have the
-// classes in nearly the same shares. Pictures without a single label are one class.
-void split_each_class(double train_ratio, std::vector<PackItem>& items) {
+// How many pictures of a class go to each split. Two pictures or more give each wanted split one, as far as they go.
+struct SplitCounts {
+  std::size_t train = 0, validation = 0;  // the rest is for the test
+};
+
+SplitCounts split_counts(const Shares& shares, std::size_t count) {
+  const auto part = [&](double share) {
+    return static_cast<std::size_t>(std::lround(static_cast<double>(count) * share));
+  };
+  if (count < 2) return {count, 0};
+  const std::size_t train = std::clamp<std::size_t>(part(shares.train), 1, count - 1), rest = count - train;
+  if (shares.validation == 0) return {train, 0};
+  if (shares.test == 0) return {train, rest};
+  return {train, rest - std::min(std::max<std::size_t>(part(shares.test), 1), rest - 1)};
+}
+
+// Gives each picture its split, in the order of the items, so that all splits have the classes in nearly the same
+// shares. Pictures without a single label are one class.
+void split_each_class(const Shares& shares, std::vector<PackItem>& items) {
   const auto class_of = [](const PackItem& item) { return item.labels.size() == 1 ? item.labels.front() : -1.0f; };
-  std::map<float, std::size_t> left;
-  for (const PackItem& item : items) ++left[class_of(item)];
-  for (auto& [label, count] : left) {
-    const auto share = static_cast<std::size_t>(std::lround(static_cast<double>(count) * train_ratio));
-    left[label] = count < 2 ? count : std::clamp<std::size_t>(share, 1, count - 1);
-  }
+  std::map<float, std::size_t> counts;
+  for (const PackItem& item : items) ++counts[class_of(item)];
+  std::map<float, SplitCounts> left;
+  for (const auto& [label, count] : counts) left[label] = split_counts(shares, count);
   for (PackItem& item : items) {
-    std::size_t& train = left[class_of(item)];
-    item.validates = train == 0;
-    train -= item.validates ? 0 : 1;
+    auto& [train, validation] = left[class_of(item)];
+    if (train > 0) {
+      item.split = PackSplit::train;
+      --train;
+    } else if (validation > 0) {
+      item.split = PackSplit::validation;
+      --validation;
+    } else {
+      item.split = PackSplit::test;
+    }
   }
 }
 
 std::vector<Shard> plan_shards(const PackOptions& options, bool is_split, std::vector<PackItem>& items) {
   std::vector<Shard> shards;
   const std::string prefix = options.out.string();
-  if (!is_split && options.train_ratio == 1) {
+  if (!is_split && !splits(options)) {
     cut(prefix, items, options.shards, shards);
     return shards;
   }
-  if (!is_split) split_each_class(options.train_ratio, items);
-  const auto validation = std::ranges::stable_partition(items, [](const PackItem& item) { return !item.validates; });
-  const std::size_t train = items.size() - validation.size();
-  cut(prefix + "_train", Items(items).first(train), options.shards, shards);
-  cut(prefix + "_val", Items(items).subspan(train), options.shards, shards);
+  const Shares shares = shares_of(options);
+  if (!is_split) split_each_class(shares, items);
+  std::ranges::stable_sort(items, {}, &PackItem::split);
+  const auto cut_split = [&](PackSplit split, const char* name, double share) {
+    const auto [first, last] = std::ranges::equal_range(items, split, {}, &PackItem::split);
+    if (is_split ? first == last : share == 0) return;
+    cut(prefix + name, Items(first, last), options.shards, shards);
+  };
+  cut_split(PackSplit::train, "_train", shares.train);
+  cut_split(PackSplit::validation, "_val", shares.validation);
+  cut_split(PackSplit::test, "_test", shares.test);
   return shards;
 }
 
@@ -133,6 +181,8 @@ class Packer {
   Packer(const PackOptions& options, const Pictures& pictures)
       : options_(options), store_(*pictures.store), journal_(options, pictures) {
     result_.classes = pictures.list.classes;
+    result_.class_pictures.resize(result_.classes.size());
+    for (const PackItem& item : pictures.list.items) count(item);
     result_.unlabelled = pictures.list.unlabelled;
     result_.skipped = pictures.list.skipped;
   }
@@ -153,6 +203,13 @@ class Packer {
   }
 
  private:
+  void count(const PackItem& item) {
+    if (item.labels.size() != 1) return;
+    const float label = item.labels.front();
+    if (label >= 0 && label < static_cast<float>(result_.classes.size()))
+      ++result_.class_pictures[static_cast<std::size_t>(label)];
+  }
+
   static void refuse_to_overwrite(const std::vector<Shard>& shards) {
     for (const Shard& shard : shards) {
       if (!std::filesystem::exists(shard.rec)) continue;
@@ -225,7 +282,7 @@ PackResult pack_opened(const PackOptions& options, Pictures pictures) {
   make_folder(options.out.parent_path());
   remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());
   Packer packer(options, pictures);
-  if (options.shuffle || options.train_ratio < 1) shuffle(options, pictures.list.items);
+  if (options.shuffle || splits(options)) shuffle(options, pictures.list.items);
   return packer.run(plan_shards(options, pictures.list.is_split, pictures.list.items));
 }
 

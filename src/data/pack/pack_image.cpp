@@ -35,7 +35,7 @@ std::string packed_payload(ByteView file, const PackOptions& options) {
     const Sides sides = with_shorter_edge(image.h, image.w, options.resize);
     image = resize_image(image, sides.h, sides.w);
   }
-  return encode_image(image, wanted, finish);
+  return encode_image(image, wanted == Encoding::webp ? Encoding::jpeg : wanted, finish);
 }
 
 }  // namespace dtrain::data

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <set>
 
+#include <dtrain/base/csv.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -58,24 +58,28 @@ void walk(const Path& below, int depth, PackList& list) {
   for (const std::string& name : content.folders) walk(below / name, depth + 1, list);
 }
 
-// IF/train/CLASS/... beside IF/val/CLASS/...
-struct SplitFolders {
-  std::string train, validation;
+// IF/train/CLASS/... beside IF/val/CLASS/... or IF/test/CLASS/...
+struct SplitFolder {
+  PackSplit split;
+  std::string name;
 };
 
-std::optional<SplitFolders> split_folders(const Path& folder) {
+// Empty where the folders are classes.
+std::vector<SplitFolder> split_folders(const Path& folder) {
   const std::vector<std::string> folders = read_folder(folder).folders;
-  const auto find = [&](std::initializer_list<std::string_view> names) -> std::string {
+  std::vector<SplitFolder> found;
+  const auto find = [&](PackSplit split, std::initializer_list<std::string_view> names) {
     for (const std::string_view name : names) {
-      if (std::ranges::find(folders, name) != folders.end()) return std::string(name);
+      if (std::ranges::find(folders, name) == folders.end() || read_folder(folder / name).folders.empty()) continue;
+      found.push_back({split, std::string(name)});
+      return;
     }
-    return {};
   };
-  const SplitFolders found{find({"train", "training"}), find({"val", "valid", "validation"})};
-  if (found.train.empty() || found.validation.empty()) return {};
-  const bool has_classes = !read_folder(folder / found.train).folders.empty();
-  if (has_classes && !read_folder(folder / found.validation).folders.empty()) return found;
-  return {};
+  find(PackSplit::train, {"train", "training"});
+  find(PackSplit::validation, {"val", "valid", "validation"});
+  find(PackSplit::test, {"test", "testing"});
+  const bool is_split = found.size() >= 2 && found.front().split == PackSplit::train;
+  return is_split ? found : std::vector<SplitFolder>();
 }
 
 // The classes of a split, named without it: train/cat and val/cat are both "cat".
@@ -87,7 +91,7 @@ PackList list_split(const Path& root, const std::string& split) {
   return list;
 }
 
-void add_split(PackList split, bool validates, PackList& whole) {
+void add_split(PackList split, PackSplit part, PackList& whole) {
   for (PackItem& item : split.items) {
     const std::string& name = split.classes[static_cast<std::size_t>(item.labels.front())];
     if (name == ".") {
@@ -95,7 +99,7 @@ void add_split(PackList split, bool validates, PackList& whole) {
       continue;
     }
     const auto label = std::ranges::lower_bound(whole.classes, name) - whole.classes.begin();
-    whole.items.push_back({whole.items.size(), {static_cast<float>(label)}, item.file, 0, validates});
+    whole.items.push_back({whole.items.size(), {static_cast<float>(label)}, item.file, 0, part});
   }
   for (auto& [reason, files] : split.skipped) {
     std::vector<std::string>& all = whole.skipped[reason];
@@ -103,38 +107,40 @@ void add_split(PackList split, bool validates, PackList& whole) {
   }
 }
 
-PackList list_splits(const Path& folder, const SplitFolders& splits) {
-  PackList train = list_split(folder, splits.train), validation = list_split(folder, splits.validation);
+PackList list_splits(const Path& folder, const std::vector<SplitFolder>& splits) {
+  std::vector<PackList> lists;
+  std::set<std::string> names;
+  for (const SplitFolder& each : splits) {
+    lists.push_back(list_split(folder, each.name));
+    names.insert(lists.back().classes.begin(), lists.back().classes.end());
+  }
+  names.erase(".");
   PackList whole;
   whole.root = folder;
   whole.is_split = true;
-  std::set<std::string> names(train.classes.begin(), train.classes.end());
-  names.insert(validation.classes.begin(), validation.classes.end());
-  names.erase(".");
   whole.classes.assign(names.begin(), names.end());
   const FolderContent top = read_folder(folder);
   skip(top.others, {}, whole);
   for (const std::string& name : top.pictures) whole.skipped["beside the folders of the classes"].push_back(name);
   for (const std::string& name : top.folders) {
-    if (name != splits.train && name != splits.validation)
-      whole.skipped["a folder that is neither of training nor of validation"].push_back(name);
+    if (std::ranges::find(splits, name, &SplitFolder::name) == splits.end())
+      whole.skipped["a folder that is of no split"].push_back(name);
   }
-  add_split(std::move(train), false, whole);
-  add_split(std::move(validation), true, whole);
+  for (std::size_t i = 0; i < splits.size(); ++i) add_split(std::move(lists[i]), splits[i].split, whole);
   return whole;
 }
 
 }  // namespace
 
 bool is_picture(const Path& file) {
-  constexpr std::array<std::string_view, 3> kEndings{".jpg", ".jpeg", ".png"};
+  constexpr std::array<std::string_view, 4> kEndings{".jpg", ".jpeg", ".png", ".webp"};
   std::string ending = file.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
 PackList list_folder(const Path& folder) {
-  if (const auto splits = split_folders(folder)) return list_splits(folder, *splits);
+  if (const auto splits = split_folders(folder); !splits.empty()) return list_splits(folder, splits);
   PackList list;
   list.root = folder;
   walk({}, 0, list);
@@ -164,6 +170,50 @@ PackList parse_list(std::string_view text, const Path& lst, const Path& root) {
     }
     list.items.push_back(std::move(item));
   }
+  return list;
+}
+
+namespace {
+
+// A header names no file; every other row does, or names one that is missing, which packing reports.
+bool is_header(const CsvRow& row, const Path& root) {
+  std::error_code error;
+  return !std::filesystem::exists(root / row.fields.front(), error) && Path(row.fields.front()).extension().empty();
+}
+
+// Labels that are all whole numbers are the classes themselves; others are names, numbered in their order.
+void number_classes(const std::vector<std::string>& labels, PackList& list) {
+  const auto is_class = [](const std::string& text) { return parse_integer(text).value_or(-1) >= 0; };
+  const bool numbers = std::ranges::all_of(labels, is_class);
+  if (!numbers) {
+    const std::set<std::string> names(labels.begin(), labels.end());
+    list.classes.assign(names.begin(), names.end());
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto label = numbers ? parse_integer(labels[i]).value()
+                               : std::ranges::lower_bound(list.classes, labels[i]) - list.classes.begin();
+    list.items[i].labels = {static_cast<float>(label)};
+  }
+}
+
+}  // namespace
+
+PackList parse_labels(std::string_view text, const Path& csv, const Path& root) {
+  PackList list;
+  list.root = root;
+  std::vector<std::string> labels;
+  const std::vector<CsvRow> rows = parse_csv(text, csv.string());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::vector<std::string>& fields = rows[i].fields;
+    if (fields.size() != 2 || trim(fields[0]).empty() || trim(fields[1]).empty()) {
+      throw DataError(fmt::format("{}: line {}: not \"path,label\"", csv.string(), rows[i].line),
+                      "one picture a line: its path below the folder, a comma, its label");
+    }
+    if (i == 0 && is_header(rows[i], root)) continue;
+    list.items.push_back({list.items.size(), {}, std::string(trim(fields[0]))});
+    labels.emplace_back(trim(fields[1]));
+  }
+  number_classes(labels, list);
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
 
 namespace dtrain::data {
 namespace {
@@ -18,8 +19,10 @@ std::string plan_of(const PackOptions& options, const Pictures& pictures) {
                   options.encoding ? encoding_name(*options.encoding) : "kept", options.shards, options.shuffle,
                   options.seed, options.train_ratio));
   if (options.train_ratio < 1) add("each class is split");
+  if (options.test_ratio > 0) add(fmt::format("tests {}", options.test_ratio));
+  if (options.labels) add(join(pictures.list.classes, "\n"));  // the names of files do not show them
   for (const PackItem& item : pictures.list.items) {
-    if (item.validates) add("validates");
+    if (item.split != PackSplit::train) add(item.split == PackSplit::validation ? "validates" : "tests");
     add(fmt::format("{} {} {}", item.id, item.file, pictures.store->stamp(item)));
     hash.update(std::as_bytes(std::span(item.labels)));
   }

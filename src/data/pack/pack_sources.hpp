@@ -9,6 +9,8 @@ namespace dtrain::data {
 
 PackList list_folder(const Path& folder);
 PackList parse_list(std::string_view text, const Path& lst, const Path& root);
+// "path,label" rows, with or without a header; paths are below `root`.
+PackList parse_labels(std::string_view text, const Path& csv, const Path& root);
 // The object detection format of cocodataset.org: images, annotations with bbox and category_id, categories. Crowds are
 // left out.
 PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels);

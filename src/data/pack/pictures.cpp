@@ -9,6 +9,7 @@
 
 #include "codec/cifar_records.hpp"
 #include "codec/idx_array.hpp"
+#include "pack_sources.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -37,9 +38,19 @@ class FolderStore : public PictureStore {
   Path root_;
 };
 
+PackList list_labelled(const PackOptions& options) {
+  const Path& folder = options.sources.front();
+  if (!std::filesystem::is_directory(folder)) {
+    throw SettingError("labels", fmt::format("names files of a folder, and {} is none", folder.string()),
+                       "name the folder to which the paths in the CSV file are relative");
+  }
+  return parse_labels(read_file(*options.labels), *options.labels, folder);
+}
+
 Pictures open_files(const PackOptions& options) {
   Pictures pictures;
-  pictures.list = list_images(options.sources.front(), options.root, options.coco_labels);
+  pictures.list =
+      options.labels ? list_labelled(options) : list_images(options.sources.front(), options.root, options.coco_labels);
   if (is_archive(options.root) && std::filesystem::is_regular_file(options.root)) {
     pictures.store = make_archive_store({options.root}, pictures.list);
   } else {
@@ -101,7 +112,7 @@ std::unique_ptr<PictureStore> make_folder_store(const Path& root) { return std::
 
 Pictures open_pictures(const PackOptions& options) {
   DTRAIN_CHECK(!options.sources.empty(), "pictures come from somewhere");
-  const PictureFormat format = common_format(options);
+  const PictureFormat format = options.labels ? PictureFormat::folder : common_format(options);
   switch (format) {
     case PictureFormat::archive:
       return open_archives(options.sources);

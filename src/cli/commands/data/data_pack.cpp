@@ -17,6 +17,9 @@ void bind(config::OptionSet& set, PackFiles& options) {
           "folder or archive to which the names in SOURCE are relative (default the folder that holds SOURCE)");
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
                  "labels of a COCO picture: the category of its largest box, or all boxes for detection");
+  set.add("--labels", options.pack.labels,
+          "CSV file with a path and a label in each row, for a SOURCE whose folders are not the classes; paths are "
+          "relative to SOURCE");
   bind_pack(set, options);
 }
 

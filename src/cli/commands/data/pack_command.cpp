@@ -7,6 +7,7 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "cli/printable.hpp"
 #include "job/report/progress_line.hpp"
 
 namespace dtrain::cli {
@@ -21,8 +22,11 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
   set.add("--seed", pack.seed, "N", "random seed for --shuffle");
   set.add("--train-ratio", pack.train_ratio, "SHARE",
-          "share of the pictures for PREFIX_train, the rest goes to PREFIX_val; a value below 1 implies --shuffle",
+          "share of the pictures of each class for PREFIX_train, the rest goes to PREFIX_val; a value below 1 implies "
+          "--shuffle",
           data::kPackRanges.train_ratio);
+  set.add("--test-ratio", pack.test_ratio, "SHARE",
+          "share of the pictures for PREFIX_test; a value above 0 implies --shuffle", data::kPackRanges.test_ratio);
   set.group("Pictures");
   set.add("--resize", pack.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",
           data::kPackRanges.resize);
@@ -45,7 +49,7 @@ data::PackResult pack_with_progress(const PackCommand& command, Reporter& report
 }
 
 Json document(const data::PackResult& result) {
-  Json files = Json::array(), problems = Json::array(), classes = Json::array();
+  Json files = Json::array(), problems = Json::array(), classes = Json::array(), class_pictures = Json::array();
   for (const auto& file : result.files) {
     files.push_back(Json::object({{"file", file.rec.string()}, {"records", file.records}, {"bytes", file.bytes}}));
   }
@@ -53,11 +57,13 @@ Json document(const data::PackResult& result) {
     problems.push_back(Json::object({{"file", each.file}, {"what", each.what}}));
   }
   for (const std::string& name : result.classes) classes.push_back(name);
+  for (const std::uint64_t count : result.class_pictures) class_pictures.push_back(count);
   Json skipped = Json::object();
   for (const auto& [reason, names] : result.skipped) skipped[reason] = Json(Json::Array(names.begin(), names.end()));
   return Json::object({{"schema", "dtrain.data-pack/1"},
                        {"files", files},
                        {"classes", classes},
+                       {"class_pictures", class_pictures},
                        {"problems", problems},
                        {"unlabelled", std::uint64_t{result.unlabelled}},
                        {"skipped", skipped},
@@ -93,6 +99,41 @@ void warn_of_stray_pictures(const data::PackResult& result, Reporter& reporter) 
   reporter.warn("the pictures beside the folders of the classes are packed as a class of their own, named '.'");
 }
 
+void tell_classes(const data::PackResult& result, Reporter& reporter) {
+  constexpr std::size_t kListed = 20;
+  if (result.classes.empty()) return;
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < result.classes.size(); ++i) {
+    lines.push_back(fmt::format("{} ({})", printable_word(result.classes[i]), result.class_pictures[i]));
+  }
+  if (lines.size() <= kListed) {
+    reporter.note(fmt::format("{} classes with their pictures: {}", lines.size(), join(lines, ", ")));
+    return;
+  }
+  const auto [least, most] = std::ranges::minmax(result.class_pictures);
+  reporter.note(fmt::format("{} classes with {} to {} pictures each", lines.size(), least, most));
+}
+
+// The command that trains on these files, where they are sets to train on.
+void tell_next_command(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
+  if (result.classes.size() < 2) return;
+  const std::string prefix = options.pack.out.string();
+  const auto made = [&](std::string_view split) {
+    return std::ranges::any_of(result.files, [&](const auto& file) {
+      return file.rec.string().starts_with(fmt::format("{}_{}", prefix, split));
+    });
+  };
+  const std::string shape = options.pack.resize > 0 && options.pack.resize < 224
+                                ? fmt::format("--image-shape 3,{0},{0} ", options.pack.resize)
+                                : std::string();
+  const std::string validation = made("val") ? fmt::format(" --data-val {}_val", prefix) : std::string();
+  reporter.note(
+      fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}--num-classes {} "
+                  "--data-train {}{}{} --model-prefix m/{}",
+                  shape, result.classes.size(), prefix, made("train") ? "_train" : "", validation,
+                  options.pack.out.filename().string()));
+}
+
 }  // namespace
 
 ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
@@ -109,6 +150,8 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
     for (const auto& file : result.files) {
       reporter.answer(fmt::format("{}  {} records, {}", file.rec.string(), file.records, format_bytes(file.bytes)));
     }
+    tell_classes(result, reporter);
+    tell_next_command(options, result, reporter);
   }
   return result.problems.empty() ? ExitCode::ok : ExitCode::partly_done;
 }

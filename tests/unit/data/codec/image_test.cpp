@@ -115,12 +115,41 @@ TEST(DecodeImage, NamesKindsThatItDoesNotRead) {
     }
     return "nothing";
   };
-  EXPECT_EQ(complaint(std::string("RIFF\x10\0\0\0WEBPVP8 ", 16)),
-            "the image is WebP; dtrain reads JPEG, PNG and its own raw pixels");
+  EXPECT_EQ(complaint("GIF89a"), "the image is GIF; dtrain reads JPEG, PNG, WebP and its own raw pixels");
   EXPECT_TRUE(complaint("BM123456").starts_with("the image is BMP;"));
-  EXPECT_EQ(complaint(std::string(3072, 'x')),
-            "not a JPEG, a PNG or dtrain pixels: if its 3072 bytes are the pixels of 32 x 32 x 3, nothing says so");
-  EXPECT_EQ(complaint(std::string(3071, 'x')), "not a JPEG, a PNG or dtrain pixels: unknown magic");
+  EXPECT_EQ(
+      complaint(std::string(3072, 'x')),
+      "not a JPEG, a PNG, a WebP or dtrain pixels: if its 3072 bytes are the pixels of 32 x 32 x 3, nothing says so");
+  EXPECT_EQ(complaint(std::string(3071, 'x')), "not a JPEG, a PNG, a WebP or dtrain pixels: unknown magic");
+}
+
+TEST(WebP, IsReadWithoutItsAlpha) {
+  for (const char* name : {"still.webp", "still_alpha.webp"}) {
+    const Image image = decoded(golden(name));
+    ASSERT_EQ(image.c, 3);
+    ASSERT_EQ(image.h, 4);
+    ASSERT_EQ(image.w, 5);
+    for (int y = 0; y < 4; ++y) {
+      for (int x = 0; x < 5; ++x) {
+        const auto* pixel = &image.pixels[static_cast<std::size_t>(3 * (5 * y + x))];
+        EXPECT_EQ((std::vector<int>{pixel[0], pixel[1], pixel[2]}), (std::vector<int>{40 * x, 60 * y, 128})) << name;
+      }
+    }
+  }
+  EXPECT_EQ(decoded(golden("still.webp"), 1).c, 1);
+}
+
+TEST(WebP, IsRefusedWhereItIsDamagedOrMoves) {
+  const std::string payload = golden("still.webp");
+  for (std::size_t size = 12; size + 1 < payload.size(); size += 3) {
+    EXPECT_THROW(decoded(payload.substr(0, size)), DataError) << size;
+  }
+  try {
+    decoded(golden("animated.webp"));
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(), "WebP: is animated");
+  }
 }
 
 TEST(Pixels, NoticeEveryMissingByte) {
@@ -189,7 +218,7 @@ TEST(Image, TurnsGreyIntoColourAndColourIntoLuma) {
 }
 
 TEST(Image, NamesAnUnknownPayload) {
-  expect_error([&] { decoded("PIXELS"); }, "not a JPEG, a PNG or dtrain pixels");
+  expect_error([&] { decoded("PIXELS"); }, "not a JPEG, a PNG, a WebP or dtrain pixels");
   expect_error([&] { decoded(""); }, "the record has no image");
 }
 

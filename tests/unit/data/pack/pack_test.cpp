@@ -201,10 +201,10 @@ TEST(Pack, TakesFoldersOfTrainingAndValidationForTwoSplits) {
 TEST(Pack, NamesTheFilesThatItLeavesOut) {
   TemporaryFolder folder;
   write_picture(folder / "photos/a/1.jpg");
-  write_file_atomic(folder / "photos/a/2.webp", "RIFF");
+  write_file_atomic(folder / "photos/a/2.gif", "GIF8");
   write_file_atomic(folder / "photos/README", "text");
   const PackResult result = pack(options_of(folder));
-  EXPECT_EQ(result.skipped.at(".webp"), std::vector<std::string>{"a/2.webp"});
+  EXPECT_EQ(result.skipped.at(".gif"), std::vector<std::string>{"a/2.gif"});
   EXPECT_EQ(result.skipped.at("no ending"), std::vector<std::string>{"README"});
 }
 
@@ -220,6 +220,74 @@ TEST(Pack, SplitsEachClassInTheSameShares) {
     EXPECT_EQ(std::ranges::count(labels_in(folder / "p_val.rec"), 1.0f), 1);
     EXPECT_EQ(labels_in(folder / "p_val.rec").size(), 11u);
   }
+}
+
+TEST(Pack, FoldersOfTrainingValidationAndTestAreThreeSplits) {
+  TemporaryFolder folder;
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/b/2.jpg", "test/a/3.jpg", "test/b/3.jpg"})
+    write_picture(folder / "photos" / name);
+  const PackResult result = pack(options_of(folder));
+  ASSERT_EQ(result.files.size(), 3u);
+  EXPECT_EQ(labels_in(folder / "p_val.rec"), (std::vector<float>{1}));
+  EXPECT_EQ(labels_in(folder / "p_test.rec"), (std::vector<float>{0, 1}));
+  EXPECT_EQ(result.class_pictures, (std::vector<std::uint64_t>{2, 3}));
+  std::filesystem::remove_all(folder / "photos/val");
+  PackOptions again = options_of(folder);
+  again.out = folder / "q";
+  EXPECT_EQ(pack(again).files.size(), 2u);
+}
+
+TEST(Pack, SplitsEachClassIntoTrainingValidationAndTest) {
+  TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i) write_picture(folder / fmt::format("photos/many/{}.jpg", i));
+  for (int i = 0; i < 3; ++i) write_picture(folder / fmt::format("photos/some/{}.jpg", i));
+  PackOptions options = options_of(folder);
+  options.train_ratio = 0.7;
+  options.test_ratio = 0.1;
+  pack(options);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "p_train.rec"), 0.0f), 14);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "p_val.rec"), 0.0f), 4);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "p_test.rec"), 0.0f), 2);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "p_test.rec"), 1.0f) +
+                std::ranges::count(labels_in(folder / "p_val.rec"), 1.0f),
+            1);
+  options.out = folder / "q";
+  options.train_ratio = 1;
+  EXPECT_EQ(pack(options).files.size(), 2u);  // all that is no test trains
+  options.train_ratio = 0.95;
+  expect_error<UsageError>([&] { pack(options); }, "more than setting 'train-ratio' 0.95 leaves");
+}
+
+TEST(Pack, TakesLabelsFromACsvFile) {
+  TemporaryFolder folder;
+  for (const char* name : {"1.jpg", "2.jpg", "below/3.jpg"}) write_picture(folder / "photos" / name);
+  write_file_atomic(folder / "l.csv", "file,class\r\n1.jpg,dog\r\n\"below/3.jpg\",\"cat, small\"\r\n2.jpg, dog\r\n");
+  PackOptions options = options_of(folder);
+  options.labels = folder / "l.csv";
+  EXPECT_EQ(pack(options).classes, (std::vector<std::string>{"cat, small", "dog"}));
+  EXPECT_EQ(labels_in(folder / "p.rec"), (std::vector<float>{1, 0, 1}));
+  write_file_atomic(folder / "l.csv", "1.jpg,10\n2.jpg,9\nnone.jpg,0\n");
+  options.force = true;
+  const PackResult numbers = pack(options);
+  EXPECT_TRUE(numbers.classes.empty());
+  EXPECT_EQ(labels_in(folder / "p.rec"), (std::vector<float>{10, 9}));
+  ASSERT_EQ(numbers.problems.size(), 1u);
+  EXPECT_EQ(numbers.problems.front().file, "none.jpg");
+  write_file_atomic(folder / "l.csv", "1.jpg,dog\n2.jpg\n");
+  expect_error([&] { pack(options); }, "l.csv: line 2: not \"path,label\"");
+  options.sources = {folder / "photos/1.jpg"};
+  expect_error<UsageError>([&] { pack(options); }, "names files of a folder");
+}
+
+TEST(Pack, NewNamesOfTheSameLabelsAreAnotherPlan) {
+  TemporaryFolder folder;
+  write_picture(folder / "photos/1.jpg");
+  write_file_atomic(folder / "l.csv", "1.jpg,dog\n");
+  PackOptions options = options_of(folder);
+  options.labels = folder / "l.csv";
+  pack(options);
+  write_file_atomic(folder / "l.csv", "1.jpg,hound\n");
+  expect_error<UsageError>([&] { pack(options); }, "is there already");
 }
 
 TEST(Pack, NamesTheLineOfAListThatIsNone) {
