@@ -62,6 +62,31 @@ def evaluates_and_exports_there(world):
     assert world.get("x/e.onnx") == (world.folder / "e.onnx").read_bytes()
 
 
+def names_pictures_there(world):
+    for name in ("circle", "square"):
+        folder = world.folder / "photos" / name
+        folder.mkdir(parents=True)
+        for number in range(3):
+            world.run("data", "prepare", "shapes", "--out", "d", "--train-count", 8, "--val-count", 8, "--force", "--seed", number)
+            world.run("data", "show", "d/shapes_val.rec", "--out", folder / f"{number}.png", "--count", 4)
+    world.run("data", "pack", "photos", "--out", "p/p")
+    world.run("data", "cp", "-r", "p", world.s3("p"))
+    world.run("data", "cp", "-r", "photos", world.s3("photos"))
+    words = ["train", "--network", "mlp", "--image-shape", "3,28,28", "--num-classes", 2, "--batch-size", 4, "--lr", "0.0001",
+             "--cache-dir", "c", "--num-epochs", 1]
+    world.run(*words, "--data-train", world.s3("p/p.rec"), "--model-prefix", "m/p")
+    assert world.json("inspect", "m/p")["preprocessing"]["classes"] == ["circle", "square"], "no names from the bucket"
+    near_answers = world.run("predict", "m/p", "photos", "--csv")
+    far_answers = world.run("predict", "m/p", world.s3("photos/"), "--csv")
+    assert far_answers.replace(world.s3("photos"), "photos") == near_answers, far_answers
+    one = world.run("predict", "m/p", world.s3("photos/circle/1.png"), world.s3("photos/*/2.png"), "--csv", "--out-dir", "sorted")
+    assert len(one.splitlines()) == 4 and len(list((world.folder / "sorted").rglob("*.png"))) == 3, one
+    assert "photos/none.png: is not there" in world.run("predict", "m/p", world.s3("photos/none.png"), status=1)
+    (world.folder / "p/p.pack.json").write_text('{"classes": ["circle", "star"]}')
+    error = world.run("eval", "m/p", "--data-val", "p/p.rec", status=1)
+    assert 'class 1 is "star", but in the checkpoint it is "square"' in error, error
+
+
 def takes_sets_of_several_objects(world):
     make_shapes(world)
     for number in range(2):
@@ -128,7 +153,7 @@ def a_job_lends_its_workers_what_only_its_coordinator_may_ask_for(world):
 
 
 TESTS = [gives_the_same_bits_from_a_bucket_and_to_one, goes_on_from_a_bucket, evaluates_and_exports_there,
-         takes_sets_of_several_objects, says_at_the_start_that_checkpoints_cannot_be_kept, two_processes_share_a_cache,
+         names_pictures_there, takes_sets_of_several_objects, says_at_the_start_that_checkpoints_cannot_be_kept, two_processes_share_a_cache,
          goes_on_when_the_disk_of_the_cache_is_full, a_job_lends_its_workers_what_only_its_coordinator_may_ask_for]
 
 if __name__ == "__main__":

@@ -16,9 +16,13 @@ std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& f
 // PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
 // Opset 13. Input: the normalised image "data" (the input node's name), float32 [n, c, h, w] with a free n; output
-// "logits" [n, classes], before the softmax. Mean and deviation of the pixels stand in metadata_props as the JSON
-// "preprocessing".
-std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file);
+// "logits" [n, classes], before the softmax. metadata_props hold the JSON documents "preprocessing", with mean and
+// deviation of the pixels, and "classes", the names by label.
+struct OnnxOptions {
+  bool preprocessing = false;  // the input is "pixels", uint8 [n, h, w, c], of the network's size
+  bool softmax = false;        // the output is "probabilities"
+};
+std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file, const OnnxOptions& options = {});
 
 // Calls write(place), or where `place` is behind s3://: write() with a place in a folder of this machine, from which
 // the files are then sent. Returns where the files are.

@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/overloaded.hpp>
+#include <dtrain/base/value_range.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "checkpoint/checkpoint_tensors.hpp"
@@ -30,12 +31,14 @@ enum NodeField { node_input = 1, node_output = 2, node_name = 3, op_type = 4, at
 enum Attribute { attribute_name = 1, f = 2, i = 3, ints = 8, attribute_type = 20 };
 enum AttributeType { type_float = 1, type_int = 2, type_ints = 7 };
 enum Tensor { dims = 1, data_type = 2, tensor_name = 8, raw_data = 9 };
-enum DataType { float32 = 1, int64 = 7 };
+enum DataType { float32 = 1, uint8 = 2, int64 = 7 };
 enum ValueInfo { info_name = 1, info_type = 2 };
 enum Type { tensor_type = 1, elem_type = 1, shape = 2, dim = 1, dim_value = 1, dim_param = 2 };
 
 constexpr int kIrVersion = 7, kOpset = 13;  // of ONNX 1.8
 constexpr const char* kOutput = "logits";
+constexpr const char* kProbabilities = "probabilities";
+constexpr const char* kPixels = "pixels";
 constexpr const char* kFreeBatch = "n";
 constexpr std::uint64_t kLargestMessage = std::numeric_limits<std::int32_t>::max();  // what protobuf readers accept
 
@@ -58,12 +61,13 @@ ProtoMessage tensor_message(const std::string& name, std::span<const std::int64_
   return message.integer(data_type, type).text(tensor_name, name);
 }
 
-ProtoMessage value_info(const std::string& name, std::initializer_list<std::int64_t> extents_after_n) {
+ProtoMessage value_info(const std::string& name, std::initializer_list<std::int64_t> extents_after_n,
+                        DataType type_of_elements = float32) {
   ProtoMessage extents;
   extents.message(dim, ProtoMessage().text(dim_param, kFreeBatch));
   for (std::int64_t extent : extents_after_n) extents.message(dim, ProtoMessage().integer(dim_value, extent));
   ProtoMessage tensor;
-  tensor.integer(elem_type, float32).message(shape, extents);
+  tensor.integer(elem_type, type_of_elements).message(shape, extents);
   ProtoMessage type;
   type.message(tensor_type, tensor);
   return ProtoMessage().text(info_name, name).message(info_type, type);
@@ -78,18 +82,55 @@ struct Value {
 // Writes the nodes of a graph in evaluation mode; borrows the checkpoint.
 class OnnxGraph {
  public:
-  explicit OnnxGraph(const Checkpoint& checkpoint) : graph_(checkpoint.graph), state_(checkpoint.state) {}
+  OnnxGraph(const Checkpoint& checkpoint, const OnnxOptions& options)
+      : graph_(checkpoint.graph),
+        state_(checkpoint.state),
+        preprocessing_(checkpoint.job.preprocessing),
+        options_(options) {}
 
   ProtoMessage write() {
     message_.text(graph_name, graph_.name);
-    for (const nn::Node& each : graph_.nodes) values_.push_back(add_layer(each));
     const nn::Shape& image = graph_.input();
-    message_.message(GraphField::input, value_info(values_.front().name, {image.c, image.h, image.w}));
-    message_.message(GraphField::output, value_info(kOutput, {graph_.classes()}));
+    if (options_.preprocessing) add_preprocessing(graph_.nodes.front().name, image.c);
+    for (const nn::Node& each : graph_.nodes) values_.push_back(add_layer(each));
+    message_.message(GraphField::input, options_.preprocessing
+                                            ? value_info(kPixels, {image.h, image.w, image.c}, uint8)
+                                            : value_info(values_.front().name, {image.c, image.h, image.w}));
+    if (options_.softmax) add_node("Softmax", {kOutput}, kProbabilities, true, {integer("axis", 1)});
+    message_.message(GraphField::output, value_info(options_.softmax ? kProbabilities : kOutput, {graph_.classes()}));
     return std::move(message_);
   }
 
  private:
+  // From bytes [n, h, w, c] to what the network's input is called.
+  void add_preprocessing(const std::string& result, int channels) {
+    const std::vector<float> mean = channel_values("rgb_mean", channels), std = channel_values("rgb_std", channels);
+    add_node("Cast", {kPixels}, "pixels_float", false, {integer("to", float32)});
+    add_node("Transpose", {"pixels_float"}, "pixels_planes", false, {integers("perm", {0, 3, 1, 2})});
+    add_node("Sub", {"pixels_planes", add_channels("rgb_mean", mean)}, "pixels_centred", false, {});
+    add_node("Div", {"pixels_centred", add_channels("rgb_std", std)}, result, false, {});
+  }
+
+  std::vector<float> channel_values(const char* name, int channels) const {
+    const Json* list = preprocessing_.is_object() ? preprocessing_.find(name) : nullptr;
+    if (!list || list->as_array().size() < static_cast<std::size_t>(channels)) {
+      throw SettingError("with-preprocessing",
+                         "needs the mean and the deviation of the pixels, which the checkpoint does not name",
+                         "leave it out, and normalise the images before they reach the model");
+    }
+    std::vector<float> values;
+    for (int c = 0; c < channels; ++c) {
+      values.push_back(static_cast<float>(list->as_array()[static_cast<std::size_t>(c)].as_number()));
+    }
+    return values;
+  }
+
+  std::string add_channels(const char* name, const std::vector<float>& values) {
+    const std::int64_t extents[] = {1, std::ssize(values), 1, 1};
+    add_initializer(tensor_message(name, extents, float32).text(raw_data, text_of(std::as_bytes(std::span(values)))));
+    return name;
+  }
+
   Value add_layer(const nn::Node& each) {
     return std::visit(Overloaded{
                           [&](const nn::Input&) { return Value{each.name}; },
@@ -271,6 +312,8 @@ class OnnxGraph {
 
   const nn::Graph& graph_;
   const backend::ModelState& state_;
+  const Json& preprocessing_;
+  const OnnxOptions options_;
   ProtoMessage message_;
   std::vector<Value> values_;  // of the nodes so far
   int nodes_ = 0;
@@ -280,10 +323,10 @@ ProtoMessage metadata(const char* name, const std::string& content) {
   return ProtoMessage().text(key, name).text(Entry::value, content);
 }
 
-ProtoMessage onnx_model(const Checkpoint& checkpoint) {
+ProtoMessage onnx_model(const Checkpoint& checkpoint, const OnnxOptions& options) {
   ProtoMessage model;
   model.integer(ir_version, kIrVersion).text(producer_name, "dtrain").text(producer_version, DTRAIN_VERSION);
-  model.message(graph, OnnxGraph(checkpoint).write());
+  model.message(graph, OnnxGraph(checkpoint, options).write());
   model.message(opset_import, ProtoMessage().integer(version, kOpset));
   const Json& preprocessing = checkpoint.job.preprocessing;
   model.message(metadata_props, metadata("preprocessing", preprocessing.dump()));
@@ -294,8 +337,8 @@ ProtoMessage onnx_model(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file) {
-  const ProtoMessage model = onnx_model(checkpoint);
+std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file, const OnnxOptions& options) {
+  const ProtoMessage model = onnx_model(checkpoint, options);
   if (model.size() > kLargestMessage) {
     throw Error(fmt::format("{}: the model is larger than the 2 GiB that one ONNX file can hold", file.string()),
                 "export to safetensors instead");

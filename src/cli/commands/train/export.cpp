@@ -14,6 +14,7 @@ struct ExportCommand {
   config::CheckpointChoice checkpoint;
   std::string to = "safetensors";
   Path out;
+  train::OnnxOptions onnx;
 };
 
 void bind(config::OptionSet& set, ExportCommand& options) {
@@ -23,11 +24,16 @@ void bind(config::OptionSet& set, ExportCommand& options) {
   set.add("--out", options.out,
           "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params")
       .required = true;
+  set.add("--with-preprocessing", options.onnx.preprocessing,
+          "for onnx: take uint8 images [n, height, width, channels] of the network's size, and normalise them in the "
+          "model");
+  set.add("--softmax", options.onnx.softmax, "for onnx: give probabilities in the place of logits");
 }
 
-std::vector<Path> export_checkpoint(const std::string& format, const train::Checkpoint& checkpoint, const Path& out) {
-  if (format == "onnx") return train::export_onnx(checkpoint, out);
-  if (format == "mxnet") return train::export_mxnet(checkpoint, out, checkpoint.cursor.epoch);
+std::vector<Path> export_checkpoint(const ExportCommand& options, const train::Checkpoint& checkpoint,
+                                    const Path& out) {
+  if (options.to == "onnx") return train::export_onnx(checkpoint, out, options.onnx);
+  if (options.to == "mxnet") return train::export_mxnet(checkpoint, out, checkpoint.cursor.epoch);
   return train::export_safetensors(checkpoint, out);
 }
 
@@ -38,18 +44,25 @@ void refuse_to_overwrite(const Path& out) {
                    "name another file");
 }
 
+void refuse_what_only_onnx_has(const ExportCommand& options) {
+  if (options.to == "onnx" || !(options.onnx.preprocessing || options.onnx.softmax)) return;
+  throw UsageError(fmt::format("--{}: {} holds weights alone, only onnx holds such steps",
+                               options.onnx.softmax ? "softmax" : "with-preprocessing", options.to),
+                   "give --to onnx, or leave it out");
+}
+
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
+  refuse_what_only_onnx_has(options);
   refuse_to_overwrite(options.out);
   const train::Checkpoint checkpoint = config::load(options.checkpoint);
-  const auto write = [&](const Path& out) { return export_checkpoint(options.to, checkpoint, out); };
+  const auto write = [&](const Path& out) { return export_checkpoint(options, checkpoint, out); };
   Json files = Json::array();
   for (const Path& file : train::export_to(options.out, write)) {
     files.push_back(file.string());
     if (!reporter.json()) reporter.answer(file.string());
   }
   if (reporter.json()) {
-    reporter.answer_json(
-        Json::object({{"schema", "dtrain.export/1"}, {"format to write", options.to}, {"files", files}}));
+    reporter.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
   }
   return ExitCode::ok;
 }
@@ -59,6 +72,7 @@ ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& r
 std::unique_ptr<Command> make_export() {
   auto command = make_command<ExportCommand>("export", "convert a checkpoint to another format", act);
   command->examples = {"dtrain export m/r8 --load-epoch 1 --to onnx --out r8.onnx",
+                       "dtrain export m/r8 --to onnx --with-preprocessing --softmax --out r8.onnx",
                        "dtrain export m/r8 --load-epoch 1 --to mxnet --out x/r8"};
   command->see_also = {"inspect", "eval"};
   return command;

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Names of what pictures show: files, folders, patterns, standard input; tables, CSV, JSON; copies by class.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+/usr/bin/python3 - <<'PYTHON'
+import os, struct, zlib
+def png(path, colour, side=40, spot=0):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    rows = b"".join(b"\0" + bytes(c if (x + y) % 7 else (c + spot) % 256 for x in range(side) for c in colour) for y in range(side))
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    with open(path, "wb") as out:
+        out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+                  + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+for i in range(12):
+    png(f"photos/red, dark/{i}.png", (200, 20 + i, 30), 36 + i, i)
+    png(f"photos/blue/{i}.png", (20, 30 + i, 210), 36 + i, i)
+png("odd/no ending", (20, 30, 210))
+png("odd/below/line\nend.png", (200, 20, 30))
+open("odd/text.png", "w").write("no picture\n")
+PYTHON
+run data pack photos --out p --encoding png
+check "pack prints the classes with their pictures" says '2 classes with their pictures: blue (12), red, dark (12)'
+check "and the command that trains on them" says 'next: dtrain train --recipe imagenet --network resnet --num-layers 18 --num-classes 2 --data-train p '
+run train --network mlp --image-shape 3,28,28 --resize 32 --num-classes 2 --batch-size 8 --num-epochs 2 --lr 0.0005 --rgb-std 58,57,56 \
+  --data-train p.rec --model-prefix m/p
+check "a network is trained on two colours" exits 0
+
+run predict m/p "photos/red, dark/3.png" photos/blue/4.png
+check "predict names two pictures" exits 0
+check "by the folders' names" answers_line '^photos/blue/4.png +blue +0\.[0-9]{6}$'
+check "and nothing else is said" silent_on err
+run predict m/p "photos/red, dark/3.png" --top 9
+check "--top K lists no more than there are classes" same "$(wc -l <out)" 3
+run predict m/p photos --csv
+check "--csv quotes a name with a comma" answers_line '^"photos/red, dark/0.png",1,1,"red, dark",0\.[0-9]+$'
+check "a folder stands for all pictures below it" same "$(wc -l <out)" 25
+run predict m/p 'photos/b*/?.png' --json
+check "a pattern that the shell left alone is expanded" json out 'len(lines) == 10 and all(d["class"] == "blue" for d in lines)'
+check "--json gives one object for each picture" json out 'd["schema"] == "dtrain.predict/1" and abs(sum(t["probability"] for t in d["top"])) <= 1'
+find photos/blue -name '1*.png' | sort | "$DTRAIN" predict m/p - --csv >out 2>err
+check "names come from standard input" same "$(wc -l <out)" 4
+find odd -type f -print0 | "$DTRAIN" predict m/p - --json >out 2>err
+code=$?
+check "also with zero bytes between them" json out 'any(d["path"] == "odd/below/line\nend.png" for d in lines)'
+check "a file that is no picture is named, the others go on" exits 3
+check "with the reason" json out '[d["path"] for d in lines if "error" in d] == ["odd/text.png"] and len(lines) == 3'
+run predict m/p odd
+check "pictures are found by their content" exits 0
+check "a name with a line end is one line" answers 'odd/below/line^Jend.png'
+check "a table has a line for each" same "$(wc -l <out)" 3
+printf '' | "$DTRAIN" predict m/p - >out 2>err
+code=$?
+check "an empty list is refused" exits 2
+
+# The same numbers as evaluation computes for the same pictures.
+run eval m/p --data-val p.rec --report r
+check "eval writes a report" exits 0
+check "with a summary" answers_line '^macro_f1=[01]\.[0-9]{6}$'
+check "and the calibration" answers_line '^calibration_error=[01]\.[0-9]{6}$'
+for name in per_class.csv confusion.csv reliability.csv predictions.csv confusion.png reliability.png mistakes.png; do
+  check "the report holds $name" test -s r/$name
+done
+check "the tables agree with each other" /usr/bin/python3 - <<'PYTHON'
+import csv
+scores = list(csv.DictReader(open("r/per_class.csv")))
+rows = list(csv.reader(open("r/confusion.csv")))
+bins = list(csv.DictReader(open("r/reliability.csv")))
+assert [s["class"] for s in scores] == rows[0][1:] == ["blue", "red, dark"], rows
+assert [sum(map(int, row[1:])) for row in rows[1:]] == [int(s["support"]) for s in scores] == [12, 12]
+assert [int(row[i + 1]) for i, row in enumerate(rows[1:])] == [int(s["correct"]) for s in scores]
+assert len(bins) == 15 and sum(int(b["samples"]) for b in bins) == 24
+PYTHON
+run data show p.rec --out sheet.png
+run eval m/p --data-val p.rec --report sheet.png
+check "a report is not written over a file" exits 1
+run predict m/p photos --csv --batch-size 128
+check "predict and eval give the same probabilities, digit for digit" /usr/bin/python3 - <<'PYTHON'
+import csv
+places = {line.split("\t")[0]: line.rstrip("\n").split("\t")[-1] for line in open("p.lst")}
+judged = {"photos/" + places[row["sample"]]: (row["predicted"], row["probability"]) for row in csv.DictReader(open("r/predictions.csv"))}
+said = {row["path"]: (row["class"], row["probability"]) for row in csv.DictReader(open("out"))}
+assert len(said) == 24 and said == judged, sorted(set(said.items()) ^ set(judged.items()))
+PYTHON
+
+run predict m/p photos odd --out-dir sorted
+check "--out-dir makes a folder for each class" exists "sorted/red, dark/line
+end.png"
+check "no file is overwritten" same "$(find sorted -type f -printf x | wc -c)" 26
+run predict m/p photos odd --out-dir sorted
+check "pictures that are there already are not copied again" same "$(find sorted -type f -printf x | wc -c)" 26
+mkdir other && cp photos/blue/5.png other/4.png
+run predict m/p other --out-dir sorted --json
+check "another picture of the same name gets a number" json out 'd["copy"] == "sorted/blue/4-2.png"'
+check "the first one stays" cmp -s sorted/blue/4.png photos/blue/4.png
+
+run predict m/p nothing.jpg
+check "a missing picture is named" says 'nothing.jpg: no such file or folder'
+check "without any picture predict fails" exits 1
+mkdir empty
+run predict m/p empty photos/blue/1.png
+check "an empty folder is named" says 'empty: no picture in this folder or below it'
+check "the others go on" exits 3
+run predict m/p.onnx photos
+check "an ONNX model is refused" exits 2
+run predict m/other photos
+check "a network that is not there is named" says 'm/other: no checkpoint of this prefix'
+run predict m/p photos --csv --json
+check "two forms at once are refused" exits 2
+run predict m/p photos --out-dir s3://bucket/x
+check "copies stay on this machine" exits 2
+run export m/p --to mxnet --softmax --out x
+check "only ONNX holds a softmax" exits 2
+run export m/p --to onnx --softmax --with-preprocessing --out p2.onnx
+check "the model holds pixels and probabilities" grep -q probabilities p2.onnx
+run predict m/p
+check "a picture is needed" exits 2
+sed -i 's#"blue"#"../../evil"#' p.pack.json
+run train --network mlp --image-shape 3,28,28 --num-classes 2 --batch-size 8 --num-epochs 1 --lr 0.0001 --data-train p.rec --model-prefix m/evil
+run predict m/evil photos/blue photos/red* --out-dir sorted
+check "a class that would lead out of the folder is refused" says 'would be written outside of the folder'
+
+finish
