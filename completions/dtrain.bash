@@ -30,6 +30,7 @@ _dtrain() {
       ' doctor') path='doctor' ;;
       'doctor security') path='doctor security' ;;
       ' eval') path='eval' ;;
+      ' predict') path='predict' ;;
       ' inspect') path='inspect' ;;
       ' export') path='export' ;;
       ' data') path='data' ;;
@@ -312,6 +313,7 @@ _dtrain() {
       'eval --rgb-std') kind='none' ;;
       'eval --batch-size') kind='none' ;;
       'eval --top-k') kind='none' ;;
+      'eval --report') kind='files' ;;
       'eval --device') choices='auto cpu cuda' ;;
       'eval --gpus') kind='none' ;;
       'eval --deterministic') choices='on off' ;;
@@ -319,6 +321,22 @@ _dtrain() {
       'eval --dtype') choices='float32 bfloat16 float16 auto' ;;
       'eval --color') choices='auto always never' ;;
       'eval --config') kind='files' ;;
+      'predict --load-epoch') kind='epochs' ;;
+      'predict --data-nthreads') kind='none' ;;
+      'predict --top') kind='none' ;;
+      'predict --out-dir') kind='files' ;;
+      'predict --image-shape') kind='none' ;;
+      'predict --resize') kind='none' ;;
+      'predict --rgb-mean') kind='none' ;;
+      'predict --rgb-std') kind='none' ;;
+      'predict --batch-size') kind='none' ;;
+      'predict --device') choices='auto cpu cuda' ;;
+      'predict --gpus') kind='none' ;;
+      'predict --deterministic') choices='on off' ;;
+      'predict --threads') kind='none' ;;
+      'predict --dtype') choices='float32 bfloat16 float16 auto' ;;
+      'predict --color') choices='auto always never' ;;
+      'predict --config') kind='files' ;;
       'inspect --load-epoch') kind='epochs' ;;
       'inspect --color') choices='auto always never' ;;
       'inspect --config') kind='files' ;;
@@ -342,10 +360,12 @@ _dtrain() {
       'data prepare --config') kind='files' ;;
       'data pack --root') kind='files' ;;
       'data pack --coco-labels') choices='largest boxes' ;;
+      'data pack --labels') kind='files' ;;
       'data pack --out') kind='files' ;;
       'data pack --shards') kind='none' ;;
       'data pack --seed') kind='none' ;;
       'data pack --train-ratio') kind='none' ;;
+      'data pack --test-ratio') kind='none' ;;
       'data pack --resize') kind='none' ;;
       'data pack --quality') kind='none' ;;
       'data pack --encoding') choices='raw zstd png jpeg' ;;
@@ -357,6 +377,7 @@ _dtrain() {
       'data import --shards') kind='none' ;;
       'data import --seed') kind='none' ;;
       'data import --train-ratio') kind='none' ;;
+      'data import --test-ratio') kind='none' ;;
       'data import --resize') kind='none' ;;
       'data import --quality') kind='none' ;;
       'data import --encoding') choices='keep raw zstd png jpeg' ;;
@@ -670,7 +691,7 @@ _dtrain() {
   esac
   if [[ -z $choices$kind ]]; then
     case $path in
-      '') choices='train launch hosts events plot stop run sync tail-logs doctor eval inspect export data cluster bench agent completion help' ;;
+      '') choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export data cluster bench agent completion help' ;;
       'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain' ;;
@@ -686,13 +707,14 @@ _dtrain() {
       'tail-logs') choices='--job-dir --cluster --rank --host --since --grep --no-follow --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'eval') choices='--load-epoch --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'eval') choices='--load-epoch --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'predict') choices='--load-epoch --data-nthreads --top --csv --out-dir --image-shape --resize --rgb-mean --rgb-std --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
-      'export') choices='--load-epoch --to --out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'export') choices='--load-epoch --to --out --with-preprocessing --softmax --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'data') choices='prepare pack import ls verify show cp unpack bench' ;;
       'data prepare') choices='--out --from --force --encoding --raw --seed --resize --quality --shards --threads --coco-labels --train-count --val-count --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='cifar10 fashion-mnist mnist shapes imagenet coco'; fi ;;
-      'data pack') choices='--root --coco-labels --out --force --shards --shuffle --seed --train-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'data import') choices='--format --out --force --shards --shuffle --seed --train-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data pack') choices='--root --coco-labels --labels --out --force --shards --shuffle --seed --train-ratio --test-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data import') choices='--format --out --force --shards --shuffle --seed --train-ratio --test-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data ls') choices='--sample --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data verify') choices='--limit --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data show') choices='--out --count --first --columns --zoom --epoch --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
@@ -721,7 +743,7 @@ _dtrain() {
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
-      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot stop run sync tail-logs doctor eval inspect export data cluster bench agent completion exit-codes environment configuration remote-files launchers mxnet'; fi ;;
+      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export data cluster bench agent completion exit-codes environment configuration remote-files launchers mxnet'; fi ;;
     esac
   fi
   if [[ -n $kind ]]; then
