@@ -1,24 +1,12 @@
 #include "host_views.hpp"
 
 #include <algorithm>
-#include <memory>
 
+#include <dtrain/backend/aligned_room.hpp>
 #include <dtrain/backend/softmax_loss.hpp>
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::backend {
-namespace {
-
-constexpr std::size_t kAlignment = 64, kSlack = kAlignment / sizeof(float);  // as HostBatch::images
-
-float* aligned_room(std::vector<float>& memory, std::size_t floats) {
-  memory.resize(floats + kSlack);
-  void* first = memory.data();
-  std::size_t space = memory.size() * sizeof(float);
-  return static_cast<float*>(std::align(kAlignment, floats * sizeof(float), first, space));
-}
-
-}  // namespace
 
 void view_image(const float* image, const nn::Shape& shape, const nn::ImageView& view, float* to) {
   for (int c = 0; c < shape.c; ++c, image += std::ptrdiff_t{shape.h} * shape.w) {

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include <dtrain/backend/aligned_room.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/ordered_work.hpp>
-
-#include "loop/aligned_room.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -34,7 +33,7 @@ class Batcher {
         batch_(static_cast<std::size_t>(batch)),
         classes_(static_cast<std::size_t>(graph.classes())),
         image_(static_cast<std::size_t>(graph.input().size())),
-        images_(aligned_room(memory_, batch_ * image_)) {}
+        images_(backend::aligned_room(memory_, batch_ * image_)) {}
 
   void add(std::size_t index, Decoded decoded) {
     if (decoded.problem.empty()) {

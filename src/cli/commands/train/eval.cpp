@@ -74,8 +74,8 @@ Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpo
   std::vector<train::JudgedSample> samples;
   Evaluation evaluation;
   evaluation.report = train::evaluate(
-      checkpoint.graph, *executable, loader, options.compute.batch_size,
-      config::test_views(options.data), *comm::make_single(),
+      checkpoint.graph, *executable, loader, options.compute.batch_size, config::test_views(options.data),
+      *comm::make_single(),
       [&](const backend::HostBatch& batch, std::span<const float> logits) { add_samples(batch, logits, samples); });
   evaluation.judgement =
       judge(std::move(samples), config::class_names_of(checkpoint.job.preprocessing), checkpoint.graph.classes());

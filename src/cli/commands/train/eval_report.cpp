@@ -31,10 +31,10 @@ std::string scores_table(const Judgement& judgement) {
 
 std::string confusion_table(const Judgement& judgement, const train::ConfusionMatrix& matrix) {
   std::string table = "class";
-  for (const std::string& name : judgement.names) table += "," + csv_field(name);
+  for (const std::string& name : judgement.names) table += fmt::format(",{}", csv_field(name));
   const std::size_t classes = judgement.names.size();
   for (std::size_t truth = 0; truth < classes; ++truth) {
-    table += "\n" + csv_field(judgement.names[truth]);
+    table += fmt::format("\n{}", csv_field(judgement.names[truth]));
     for (std::size_t guess = 0; guess < classes; ++guess) table += fmt::format(",{}", matrix[truth * classes + guess]);
   }
   return table + "\n";

@@ -1,10 +1,10 @@
-// Memory for images, aligned as backends want it.
+// Memory for HostBatch::images, aligned as backends want it.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-namespace dtrain::train {
+namespace dtrain::backend {
 
 // Room for so many floats at an address that is a multiple of 64, inside `memory`, which grows for it.
 inline float* aligned_room(std::vector<float>& memory, std::size_t floats) {
@@ -15,4 +15,4 @@ inline float* aligned_room(std::vector<float>& memory, std::size_t floats) {
   return static_cast<float*>(std::align(kAlignment, floats * sizeof(float), first, space));
 }
 
-}  // namespace dtrain::train
+}  // namespace dtrain::backend
