@@ -229,11 +229,12 @@ TEST_F(Trainer, TrainsOnWhenACheckpointCannotBeWritten) {
 }
 
 TEST_F(Trainer, EvaluatesTheSameForAnyBlockSize) {
+  const nn::Graph graph = tiny_network();
   const auto executable = compile(*backend::make_reference_backend());
   executable->write_state(train_alone());
   data::Loader samples = loader(false);
-  const EvaluationReport whole = evaluate(*executable, samples, 45, 1, *comm::make_single());
-  const EvaluationReport blocks = evaluate(*executable, samples, 7, 1, *comm::make_single());
+  const EvaluationReport whole = evaluate(graph, *executable, samples, 45, 1, *comm::make_single());
+  const EvaluationReport blocks = evaluate(graph, *executable, samples, 7, 1, *comm::make_single());
   EXPECT_EQ(whole.samples, 45u);
   EXPECT_EQ(whole.accuracy, blocks.accuracy);
   EXPECT_NEAR(whole.loss, blocks.loss, 1e-6);
