@@ -14,7 +14,7 @@ const LayerType* as(const nn::Node& node) {
 
 class Fuser {
  public:
-  explicit Fuser(const nn::Graph& graph) : graph_(graph), readers_(graph.nodes.size()) {
+  Fuser(const nn::Graph& graph, bool gelu) : graph_(graph), gelu_(gelu), readers_(graph.nodes.size()) {
     for (int index = 0; index < size(); ++index) {
       for (const int input : node(index).inputs) readers_[at(input)].push_back(index);
     }
@@ -62,10 +62,9 @@ class Fuser {
         next = only_reader(next);
       }
     }
-    if (next >= 0 && is_relu(next)) {
-      group.relu = true;
-      extend(group, next);
-    }
+    group.relu = next >= 0 && is(next, nn::ActivationKind::relu);
+    group.gelu = gelu_ && next >= 0 && group.residual < 0 && is(next, nn::ActivationKind::gelu);
+    if (group.relu || group.gelu) extend(group, next);
     group.computed_twice = group.residual < 0 && next_is_product(group.output);
     result_.norms[at(norm)] = group;
     result_.norm_of[at(group.output)] = norm;
@@ -90,9 +89,9 @@ class Fuser {
   }
   bool is_product(int index) const { return as<nn::Convolution>(node(index)) || as<nn::Dense>(node(index)); }
 
-  bool is_relu(int index) const {
+  bool is(int index, nn::ActivationKind kind) const {
     const auto* activation = as<nn::Activation>(node(index));
-    return activation && activation->kind == nn::ActivationKind::relu;
+    return activation && activation->kind == kind;
   }
 
   // A dense layer orders its weights as it likes; what works element by element passes the question on.
@@ -106,12 +105,13 @@ class Fuser {
   }
 
   const nn::Graph& graph_;
+  const bool gelu_;
   std::vector<std::vector<int>> readers_;
   Fusion result_;
 };
 
 }  // namespace
 
-Fusion fuse(const nn::Graph& graph) { return Fuser(graph).run(); }
+Fusion fuse(const nn::Graph& graph, bool gelu) { return Fuser(graph, gelu).run(); }
 
 }  // namespace dtrain::backend

@@ -7,11 +7,12 @@
 
 namespace dtrain::backend {
 
-// A batch norm with what follows it: output = relu(norm(x) + residual), both parts optional.
+// A batch norm with what follows it: output = relu(norm(x) + residual), both parts optional; or gelu(norm(x)).
 struct NormGroup {
   int output = -1;    // the last node of the group; its value is the group's
   int residual = -1;  // the node whose value is added, or -1
   bool relu = false;
+  bool gelu = false;
   // One convolution or dense layer reads the value: cheaper computed again in the backward pass, from an input that is
   // read there anyway, than written to memory and read back.
   bool computed_twice = false;
@@ -26,7 +27,8 @@ struct Fusion {
   std::vector<bool> stays_float;      // by node: the logits, which stay float32 for the loss
 };
 
-Fusion fuse(const nn::Graph& graph);
+// `gelu`: whether the backend computes it together with a norm.
+Fusion fuse(const nn::Graph& graph, bool gelu = false);
 
 // Whether the slope of an activation is computed from its input: its output does not say it.
 inline bool slope_is_by_input(const nn::Activation& layer) { return layer.kind == nn::ActivationKind::gelu; }

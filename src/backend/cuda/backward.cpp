@@ -97,11 +97,11 @@ void Lowering::backward_norm(int norm, int output) {
   Incoming incoming{parts[0], parts.size() > 1 ? parts[1] : kNoTensor, passed_[at(norm)], group.relu};
 
   // The residual's gradient, where it is not the incoming one itself. Who needs it anyway writes it first and reads it
-  // in place of all that it was made of.
+  // in place of all that it was made of. So is the gradient behind a GELU: its slope costs more than that pass.
   const bool pass_residual = group.residual >= 0 && wants_gradient(group.residual);
-  const bool keeps = pass_residual && (group.relu || incoming.dy2 != kNoTensor);
+  const bool keeps = group.gelu || (pass_residual && (group.relu || incoming.dy2 != kNoTensor));
   const TensorId kept = keeps ? gradient_tensor(output) : kNoTensor;
-  norm_gradient_sums(norm, incoming, kept);
+  norm_gradient_sums(norm, incoming, kept, group.gelu);
   if (keeps) incoming = {.dy = kept};
   if (pass_residual) pass_on(group.residual, incoming.dy);
   if (!wants_gradient(source)) return;
@@ -120,7 +120,7 @@ void Lowering::backward_norm(int norm, int output) {
   pass_on(source, dx);
 }
 
-void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept) {
+void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept, bool gelu) {
   const nn::Shape shape = node(norm).output;
   const Sums sums = new_sums(shape, 2);
   const TensorId x = value(node(norm).inputs[0]);
@@ -128,12 +128,16 @@ void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId k
   add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
-        emit(folded(b, sums,
-                    NormGradientSums<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(kept),
-                                        b.tensor<float>(sums.parts), cut, m.norm_coefficients(b, norm)},
-                    NormGradientFinish{b.tensor<float>(sums.folded), cut, m.norm_coefficients(b, norm),
-                                       held ? nullptr : b.contribution + m.parameter(norm, 0),
-                                       b.contribution + m.parameter(norm, 1)}));
+        const NormGradientFinish finish{b.tensor<float>(sums.folded), cut, m.norm_coefficients(b, norm),
+                                        held ? nullptr : b.contribution + m.parameter(norm, 0),
+                                        b.contribution + m.parameter(norm, 1)};
+        with_bool(gelu, [&](auto behind_gelu) {
+          emit(folded(
+              b, sums,
+              NormGradientSums<T, behind_gelu()>{incoming.at<T, behind_gelu()>(b), b.tensor<T>(x), b.tensor<T>(kept),
+                                                 b.tensor<float>(sums.parts), cut, m.norm_coefficients(b, norm)},
+              finish));
+        });
       });
 }
 

@@ -65,18 +65,18 @@ struct EventMarker {
 template <typename T>
 using KernelsOn =
     std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>,
-               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>, ScaleShiftRelu<T>,
-               NormGradientSums<T>, NormGradient<T>, MaxPool<T>, MaxPoolGradient<T>, AveragePool<T>,
-               AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>,
-               ConvolveBackwardData<T>, ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>,
-               UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>,
-               MuonAdvance<T>, MuonStep<T>>;
+               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>, NormApply<T, true>,
+               ScaleShiftRelu<T>, NormGradientSums<T>, NormGradientSums<T, true>, NormGradient<T>, MaxPool<T>,
+               MaxPoolGradient<T>, AveragePool<T>, AveragePoolGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>,
+               SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>,
+               FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>,
+               MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
 using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                 UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
 
 // Every operation but the convolution.
 template <typename T>
-using OperationsOn = std::tuple<NormStatistics<T>, NormGradientTotals<T>, ColumnTotals<T>>;
+using OperationsOn = std::tuple<NormStatistics<T>, NormGradientTotals<T>, NormGradientTotals<T, true>, ColumnTotals<T>>;
 
 template <typename List>
 struct VariantOf;

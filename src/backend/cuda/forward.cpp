@@ -53,9 +53,12 @@ void Lowering::forward_norm(int norm, int output) {
   const bool keeps = training_ && group.relu && residual != kNoTensor;
   const TensorId passed = passed_[at(norm)] = keeps ? new_bits(shape) : kNoTensor;
   add(norm, ".forward", {x, residual, y, passed},
-      [=, &m = model_, relu = group.relu]<typename T>(T, const Binding& b, auto& emit) {
-        emit(NormApply<T>{b.tensor<T>(x), b.tensor<T>(residual), b.tensor<T>(y), b.tensor<std::uint8_t>(passed),
-                          m.norm_coefficients(b, norm), few_rows(rows_of(shape, b.n)), relu});
+      [=, &m = model_, relu = group.relu, gelu = group.gelu]<typename T>(T, const Binding& b, auto& emit) {
+        with_bool(gelu, [&](auto with_gelu) {
+          emit(NormApply<T, with_gelu()>{b.tensor<T>(x), b.tensor<T>(residual), b.tensor<T>(y),
+                                         b.tensor<std::uint8_t>(passed), m.norm_coefficients(b, norm),
+                                         few_rows(rows_of(shape, b.n)), relu});
+        });
       });
 }
 

@@ -7,7 +7,7 @@ namespace dtrain::backend::cuda {
 Lowering::Lowering(const Model& model)
     : model_(model),
       graph_(model.graph),
-      fusion_(fuse(graph_)),
+      fusion_(fuse(graph_, true)),
       parts_(parts_of(model)),
       values_(graph_.nodes.size(), kNoTensor),
       positions_(graph_.nodes.size(), kNoTensor),

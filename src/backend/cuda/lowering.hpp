@@ -1,6 +1,7 @@
 // From a graph to programs. Operations know only the model and the places of tensors, so programs outlive the lowering.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -45,8 +46,8 @@ class Lowering {
   struct Incoming {
     TensorId dy, dy2 = kNoTensor, passed = kNoTensor;
     bool relu = false;
-    template <typename T>
-    NormIncoming<T> at(const Binding& b) const {
+    template <typename T, bool Gelu = false>
+    NormIncoming<T, Gelu> at(const Binding& b) const {
       return {b.tensor<T>(dy), b.tensor<T>(dy2), b.tensor<std::uint8_t>(passed), relu};
     }
   };
@@ -106,8 +107,8 @@ class Lowering {
   void pass_on(int to, TensorId gradient) { gradients_[at(to)].push_back(gradient); }
   Gradients gradient_parts(int index, std::size_t parts);
   void backward_norm(int norm, int output);
-  // `kept`: see NormGradientSums.
-  void norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept);
+  // `kept`: see NormGradientSums. `gelu`: between the norm and what comes in.
+  void norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept, bool gelu);
   void backward_node(int index);
   void backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx);
   void backward_product(int index, TensorId dy);
@@ -132,6 +133,12 @@ template <typename T>
 NormedInput normed_input(const Model& model, const Binding& b, int norm, TensorId x, TensorId y) {
   if (norm < 0) return {};
   return {b.tensor<T>(x), model.norm_coefficients(b, norm).factors<T>(), b.tensor<T>(y)};
+}
+
+// Calls work(std::true_type) or work(std::false_type).
+template <typename Do>
+void with_bool(bool value, Do work) {
+  value ? work(std::true_type{}) : work(std::false_type{});
 }
 
 // `add` leaves the sums of the parts, `finish` reads the folded ones.

@@ -59,5 +59,26 @@ TEST(CudaNormPasses, OfAResnet50AreFewerThanTenToANorm) {
   EXPECT_GT(touched / values, 8);
 }
 
+// A GELU costs no pass forward, and one backward: what its slope makes of the gradient is kept. The one that is left
+// follows no norm.
+TEST(CudaNormPasses, AGeluIsComputedWithTheNormBeforeIt) {
+  const Model model(nn::build_network({.name = "speednet", .image = {3, 32, 32}}), DType::bfloat16, 1);
+  const Program program = lower_training(model);
+  int activations = 0;
+  for (const Operation& operation : program.operations()) {
+    if (std::string(operation.kind) == "activation") ++activations;
+  }
+  EXPECT_LE(activations, 2);
+  const auto forward = operations_of(program, ".forward"), sums = operations_of(program, ".gradient_sums");
+  EXPECT_FALSE(sums.empty());
+  for (const auto& [node, gradient] : operations_of(program, ".gradient")) {
+    if (std::string(gradient->kind) != "batch_norm") continue;
+    const TensorId kept = sums.at(node)->touches.at(4);
+    EXPECT_NE(kept, kNoTensor) << node;
+    EXPECT_TRUE(touches(*gradient, kept)) << node;
+    EXPECT_FALSE(touches(*gradient, forward.at(node)->touches.at(2))) << node;
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::backend::cuda

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "../../curves.hpp"
 #include "sums.hpp"
 
 namespace dtrain::backend::cuda {
@@ -175,9 +176,10 @@ inline RowParts few_rows(std::int64_t rows) {
   return {.rows = rows, .parts = static_cast<std::int32_t>(packs_of(rows, kFewRows))};
 }
 
-// y = relu(norm(x) + residual); residual may be null. `passed` (may be null) takes what the ReLU lets pass: a byte for
-// each Pack of channels of each row, a bit for each of its values. Thread = Pack of channels in a few rows.
-template <typename T>
+// y = relu(norm(x) + residual), or gelu in the place of relu; residual may be null. `passed` (may be null) takes what
+// the ReLU lets pass: a byte for each Pack of channels of each row, a bit for each of its values. Thread = Pack of
+// channels in a few rows.
+template <typename T, bool Gelu = false>
 struct NormApply {
   const T* x;
   const T* residual;
@@ -205,6 +207,7 @@ struct NormApply {
             float value = lines.at(j, widen(inputs[k].values[j]));
             if (residual) value += widen(others[k].values[j]);
             if (relu && value < 0) value = 0;
+            if constexpr (Gelu) value = gelu(value);
             narrow(value, inputs[k].values[j]);
             bits |= unsigned{widen(inputs[k].values[j]) > 0} << j;
           }
@@ -242,8 +245,9 @@ struct ScaleShiftRelu {
 };
 
 // What reaches a norm's output from behind: one or two parts (dy2 may be null), through a ReLU where one follows. What
-// that let pass says `passed` of NormApply; where it was not kept, x, since nothing was added to norm(x).
-template <typename T>
+// that let pass says `passed` of NormApply; where it was not kept, x, since nothing was added to norm(x). Or through a
+// GELU, whose slope is by norm(x).
+template <typename T, bool Gelu = false>
 struct NormIncoming {
   const T* dy;
   const T* dy2;
@@ -264,6 +268,7 @@ struct NormIncoming {
   DTRAIN_KERNEL float gradient(const Read& read, int k, float x, const NormLines<Pack<T>::size>& lines) const {
     float sum = widen(read.dy.values[k]);
     if (dy2) sum += widen(read.dy2.values[k]);
+    if constexpr (Gelu) return sum * gelu_slope(lines.at(k, x));
     if (!relu) return sum;
     return (passed ? (read.bits >> k & 1) != 0 : passes<T>(lines.at(k, x))) ? sum : 0.0f;
   }
@@ -272,9 +277,9 @@ struct NormIncoming {
 // Sums of the gradient, and of its product with the normalised input: [part][2][c]. `kept` (may be null) takes the
 // gradient as it is stored, and the sums are of what is stored: a later kernel reads one tensor for all of
 // `incoming`, and the means of it are taken from it. Thread = part and Pack of channels.
-template <typename T>
+template <typename T, bool Gelu = false>
 struct NormGradientSums {
-  NormIncoming<T> incoming;
+  NormIncoming<T, Gelu> incoming;
   const T* x;
   T* kept;
   float* out;
@@ -286,7 +291,7 @@ struct NormGradientSums {
   DTRAIN_KERNEL Result sums_at(const ChannelsOfPart<T>& at) const {
     const auto lines = load_lines(coefficients, at.channels);
     Result sums = {};
-    typename NormIncoming<T>::Read behind[kAtOnce];
+    typename NormIncoming<T, Gelu>::Read behind[kAtOnce];
     Pack<T> inputs[kAtOnce];
     for_rows<kAtOnce>(
         cut, at.part,
@@ -340,8 +345,8 @@ struct NormGradientFinish {
                      sum_of_parts(sums, cut.folded_parts, 2 * c, c + channel)});
   }
 };
-template <typename T>
-using NormGradientTotals = FoldedSums<NormGradientSums<T>, NormGradientFinish>;
+template <typename T, bool Gelu = false>
+using NormGradientTotals = FoldedSums<NormGradientSums<T, Gelu>, NormGradientFinish>;
 
 // dx, plus `addend` (may be null). Thread = Pack of channels in a few rows.
 template <typename T>
