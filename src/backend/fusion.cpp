@@ -53,7 +53,9 @@ class Fuser {
   void group(int norm) {
     NormGroup group{norm, -1, false};
     int next = only_reader(norm);
-    if (next >= 0 && as<nn::Add>(node(next)) && !result_.inside[at(next)] && result_.norm_of[at(next)] < 0) {
+    const bool is_added = next >= 0 && as<nn::Add>(node(next));
+    group.added_by_norm = is_added && (result_.inside[at(next)] || result_.norm_of[at(next)] >= 0);
+    if (is_added && !group.added_by_norm) {
       const auto& inputs = node(next).inputs;
       const int other = inputs[0] == norm ? inputs[1] : inputs[0];
       if (other != norm) {

@@ -16,6 +16,9 @@ struct NormGroup {
   // One convolution or dense layer reads the value: cheaper computed again in the backward pass, from an input that is
   // read there anyway, than written to memory and read back.
   bool computed_twice = false;
+  // The value is the bare norm, and nothing reads it but another norm's group, which adds it as its residual: cheaper
+  // computed there than written to memory and read back.
+  bool added_by_norm = false;
 };
 
 struct Fusion {

@@ -46,20 +46,39 @@ void Lowering::running_coefficients() {
 
 void Lowering::forward_norm(int norm, int output) {
   const NormGroup& group = fusion_.norms[at(norm)];
-  const TensorId x = value(node(norm).inputs[0]);
-  const TensorId residual = group.residual >= 0 ? value(group.residual) : kNoTensor;
   const nn::Shape shape = node(norm).output;
+  if (group.added_by_norm) {
+    shapes_[at(output)] = shape;
+    return;
+  }
+  const TensorId x = value(node(norm).inputs[0]);
+  const int added = norm_to_add(group);
+  const int read = added >= 0 ? node(added).inputs[0] : group.residual;
+  const TensorId residual = read >= 0 ? value(read) : kNoTensor;
   const TensorId y = new_value(output, shape);
   const bool keeps = training_ && group.relu && residual != kNoTensor;
   const TensorId passed = passed_[at(norm)] = keeps ? new_bits(shape) : kNoTensor;
   add(norm, ".forward", {x, residual, y, passed},
       [=, &m = model_, relu = group.relu, gelu = group.gelu]<typename T>(T, const Binding& b, auto& emit) {
-        with_bool(gelu, [&](auto with_gelu) {
-          emit(NormApply<T, with_gelu()>{b.tensor<T>(x), b.tensor<T>(residual), b.tensor<T>(y),
-                                         b.tensor<std::uint8_t>(passed), m.norm_coefficients(b, norm),
-                                         few_rows(rows_of(shape, b.n)), relu});
-        });
+        const auto apply = [&]<bool Gelu, bool NormsResidual>() {
+          emit(NormApply<T, Gelu, NormsResidual>{b.tensor<T>(x), b.tensor<T>(residual),
+                                                 NormsResidual ? m.norm_coefficients(b, added) : NormCoefficients{},
+                                                 b.tensor<T>(y), b.tensor<std::uint8_t>(passed),
+                                                 m.norm_coefficients(b, norm), few_rows(rows_of(shape, b.n)), relu});
+        };
+        if (gelu) {
+          apply.template operator()<true, false>();
+        } else if (added >= 0) {
+          apply.template operator()<false, true>();
+        } else {
+          apply.template operator()<false, false>();
+        }
       });
+}
+
+int Lowering::norm_to_add(const NormGroup& group) const {
+  const int norm = group.residual >= 0 ? fusion_.norm_of[at(group.residual)] : -1;
+  return norm >= 0 && fusion_.norms[at(norm)].added_by_norm ? norm : -1;
 }
 
 void Lowering::forward_node(int index) {

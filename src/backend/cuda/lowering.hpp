@@ -83,6 +83,8 @@ class Lowering {
   void batch_statistics(int norm);
   void running_coefficients();
   void forward_norm(int norm, int output);
+  // The batch norm that a group computes of its residual, or -1: see NormGroup::added_by_norm.
+  int norm_to_add(const NormGroup& group) const;
   void forward_node(int index);
   void load_images(int index);
   TensorId reorder(int of, const char* part, TensorId x, TensorId y, const nn::Shape& shape, bool to_channels_first);

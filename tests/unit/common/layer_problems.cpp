@@ -173,6 +173,14 @@ int residual_v1(GraphBuilder& b, int x) {
   return relu(b, "sum", b.add("sum", Add{}, {left, x}));
 }
 
+// The same where the shape changes: the shortcut has a convolution and a norm of its own.
+int projection_v1(GraphBuilder& b, int x) {
+  x = convolution_norm_relu(b, x);
+  const int left = convolution_norm(b, "c", 12, 1, relu(b, "b", convolution_norm(b, "b", 12, 2, x)));
+  const int shortcut = b.add("shortcut_bn", BatchNorm{}, {b.add("shortcut", square(12, 1, 2, 0), {x})});
+  return relu(b, "sum", b.add("sum", Add{}, {left, shortcut}));
+}
+
 // He et al. 2016: normalisation and ReLU first; the strided 1x1 shortcut reads what the first convolution reads.
 int residual_v2(GraphBuilder& b, int x) {
   const int start = relu(b, "start", b.add("start_bn", BatchNorm{}, {x}));
@@ -217,6 +225,7 @@ void add_blocks(std::vector<Problem>& cases) {
   }));
   cases.push_back(wrap("convolution_norm_relu", convolution_norm_relu));
   cases.push_back(wrap("residual_v1", residual_v1));
+  cases.push_back(wrap("projection_v1", projection_v1));
   cases.push_back(wrap("residual_v2", residual_v2));
   cases.push_back(wrap("separable", separable));
   cases.push_back(wrap("bottleneck", bottleneck));

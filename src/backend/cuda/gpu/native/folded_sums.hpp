@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "../../kernels/norm.hpp"
+#include "../../kernels/norm_gradient.hpp"
 
 namespace dtrain::backend::cuda {
 

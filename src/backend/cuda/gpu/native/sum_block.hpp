@@ -1,7 +1,7 @@
 // What a block of folded_sums.cu does between its barriers, thread by thread: so the unit tests replay it on a CPU.
 #pragma once
 
-#include "../../kernels/norm.hpp"
+#include "../../kernels/norm_gradient.hpp"
 
 namespace dtrain::backend::cuda {
 
