@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/math.hpp>
 
 namespace dtrain::train {
 namespace {
@@ -13,15 +14,21 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// At most 1; below what a double holds it is as good as 0.
+double weight(float logit, float largest) {
+  const double difference = static_cast<double>(logit) - largest;
+  return std::isnan(difference) ? difference : portable_exp(std::max(difference, -700.0));
+}
+
 std::size_t index(int label) { return static_cast<std::size_t>(label); }
 
 }  // namespace
 
 std::vector<Guess> best_guesses(std::span<const float> logits, int count) {
   DTRAIN_CHECK(!logits.empty() && count >= 1, "there is a best class");
-  const double largest = *std::ranges::max_element(logits);
+  const float largest = *std::ranges::max_element(logits);
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - largest);
+  for (const float logit : logits) sum += weight(logit, largest);
   std::vector<int> labels(logits.size());
   std::iota(labels.begin(), labels.end(), 0);
   const auto shown = static_cast<std::ptrdiff_t>(std::min(index(count), logits.size()));
@@ -31,7 +38,7 @@ std::vector<Guess> best_guesses(std::span<const float> logits, int count) {
   });
   std::vector<Guess> guesses;
   for (const int label : std::span(labels).first(static_cast<std::size_t>(shown))) {
-    guesses.push_back({label, std::exp(logits[index(label)] - largest) / sum});
+    guesses.push_back({label, weight(logits[index(label)], largest) / sum});
   }
   return guesses;
 }
