@@ -26,12 +26,8 @@ CpuModel this_cpu() {
   cpu.family = static_cast<int>(a >> 8 & 0xf);
   cpu.model = static_cast<int>((a >> 4 & 0xf) | (a >> 12 & 0xf0));
 #endif
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  cpu.has_amx_bf16 = isa == dnnl::cpu_isa::avx512_core_amx;
-  cpu.has_avx512_bf16 = isa == dnnl::cpu_isa::avx512_core_bf16 || cpu.has_amx_bf16;
-#if DNNL_VERSION_MAJOR >= 3
-  cpu.has_avx512_bf16 = cpu.has_avx512_bf16 || isa == dnnl::cpu_isa::avx512_core_fp16;
-#endif
+  cpu.has_avx512_bf16 = uses_instructions(dnnl::cpu_isa::avx512_core_bf16);
+  cpu.has_amx_bf16 = uses_instructions(dnnl::cpu_isa::avx512_core_amx);
   return cpu;
 }
 

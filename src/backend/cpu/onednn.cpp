@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <type_traits>
+#include <algorithm>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 
@@ -94,9 +95,27 @@ auto describe_dense(const Product& p, const memory::desc& weights, DType out_typ
 }
 
 template <typename Description>
-Compiled finish(const Description& d, memory::desc first, memory::desc second, memory::desc weights) {
-  return {dnnl::primitive(d), d.impl_info_str(),  std::move(first),
-          std::move(second),  std::move(weights), d.scratchpad_desc().get_size()};
+Compiled finish(const Description& d, Compiled::Argument first, Compiled::Argument second, Compiled::Argument weights) {
+  return {dnnl::primitive(d), std::move(first), std::move(second), std::move(weights), d.scratchpad_desc().get_size()};
+}
+
+// A matrix whose rows are the pixels of the result, in the samples' order.
+memory::desc pixels(const Product& p, int channels) {
+  return {{memory::dim{p.n} * p.out.h * p.out.w, channels}, data_type(p.dtype), memory::format_tag::ab};
+}
+
+// Gradients by the pixels [pixels, out] and by the pixels of the source [pixels, in], the weights [out, in] between
+// them.
+auto describe_backward_data_matrices(const Product& p, const memory::desc& weights) {
+  const memory::desc w =
+      is_given(weights) ? weights : memory::desc({p.out.c, p.in.c}, data_type(p.dtype), memory::format_tag::any);
+  return describe<dnnl::matmul>(pixels(p, p.out.c), w, pixels(p, p.in.c));
+}
+
+auto describe_backward_weights_matrices(const Product& p) {
+  const memory::desc turned({p.out.c, memory::dim{p.n} * p.out.h * p.out.w}, data_type(p.dtype),
+                            memory::format_tag::ba);
+  return describe<dnnl::matmul>(turned, pixels(p, p.in.c), p.plain_matrix());
 }
 
 // Each gives `use` the primitive descriptor of a convolution or a dense layer; empty `weights` leave the layout to
@@ -157,6 +176,8 @@ memory::dims Product::weight_dims() const {
 
 memory::desc Product::plain_weights() const { return {weight_dims(), memory::data_type::f32, plain_weights_format()}; }
 
+memory::desc Product::plain_matrix() const { return {{out.c, in.c}, memory::data_type::f32, memory::format_tag::ab}; }
+
 memory::format_tag Product::plain_weights_format() const {
   return weight_dims().size() == 4 ? memory::format_tag::oihw : memory::format_tag::goihw;
 }
@@ -169,18 +190,31 @@ std::string Product::shape_name() const {
 }
 
 Compiled compile_forward(const Product& p, const memory::desc& weights) {
-  return with_forward(p, weights,
-                      [](const auto& d) { return finish(d, d.src_desc(), d.dst_desc(), d.weights_desc()); });
+  return with_forward(p, weights, [](const auto& d) {
+    return finish(d, {d.src_desc(), DNNL_ARG_SRC}, {d.dst_desc(), DNNL_ARG_DST}, {d.weights_desc(), DNNL_ARG_WEIGHTS});
+  });
 }
 
 Compiled compile_backward_data(const Product& p, const memory::desc& weights) {
-  return with_backward_data(
-      p, weights, [](const auto& d) { return finish(d, d.diff_dst_desc(), d.diff_src_desc(), d.weights_desc()); });
+  if (p.by_matrices) {
+    const auto d = describe_backward_data_matrices(p, weights);
+    return finish(d, {d.src_desc(), DNNL_ARG_SRC}, {d.dst_desc(), DNNL_ARG_DST}, {d.weights_desc(), DNNL_ARG_WEIGHTS});
+  }
+  return with_backward_data(p, weights, [](const auto& d) {
+    return finish(d, {d.diff_dst_desc(), DNNL_ARG_DIFF_DST}, {d.diff_src_desc(), DNNL_ARG_DIFF_SRC},
+                  {d.weights_desc(), DNNL_ARG_WEIGHTS});
+  });
 }
 
 Compiled compile_backward_weights(const Product& p, const memory::desc& weights) {
-  return with_backward_weights(
-      p, weights, [](const auto& d) { return finish(d, d.src_desc(), d.diff_dst_desc(), d.diff_weights_desc()); });
+  if (p.by_matrices) {
+    const auto d = describe_backward_weights_matrices(p);
+    return finish(d, {d.weights_desc(), DNNL_ARG_WEIGHTS}, {d.src_desc(), DNNL_ARG_SRC}, {d.dst_desc(), DNNL_ARG_DST});
+  }
+  return with_backward_weights(p, weights, [](const auto& d) {
+    return finish(d, {d.src_desc(), DNNL_ARG_SRC}, {d.diff_dst_desc(), DNNL_ARG_DIFF_DST},
+                  {d.diff_weights_desc(), DNNL_ARG_DIFF_WEIGHTS});
+  });
 }
 
 memory::desc forward_layout(const Product& p) {
@@ -188,42 +222,43 @@ memory::desc forward_layout(const Product& p) {
 }
 
 memory::desc backward_data_layout(const Product& p) {
+  if (p.by_matrices) return describe_backward_data_matrices(p, {}).weights_desc();
   return with_backward_data(p, {}, [](const auto& d) { return d.weights_desc(); });
 }
 
 memory::desc backward_weights_layout(const Product& p) {
+  if (p.by_matrices) return p.plain_weights();
   return with_backward_weights(p, {}, [](const auto& d) { return d.diff_weights_desc(); });
 }
 
 bool is_given(const memory::desc& desc) { return desc.get_size() != 0; }
 
+int onednn_major() { return dnnl_version()->major; }
+
+// The values are sets of bits, and a newer instruction set has those of the ones that it contains.
+bool uses_instructions(dnnl::cpu_isa isa) {
+  const auto bits = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
+
 std::string onednn_description() {
-  const dnnl_version_t* version = dnnl_version();
-  const auto isa_name = [] {
-    switch (dnnl::get_effective_cpu_isa()) {
-      case dnnl::cpu_isa::sse41:
-        return "SSE4.1";
-      case dnnl::cpu_isa::avx:
-        return "AVX";
-      case dnnl::cpu_isa::avx2:
-        return "AVX2";
-      case dnnl::cpu_isa::avx2_vnni:
-        return "AVX2-VNNI";
-      case dnnl::cpu_isa::avx512_core:
-        return "AVX-512";
-      case dnnl::cpu_isa::avx512_core_vnni:
-        return "AVX-512 VNNI";
-      case dnnl::cpu_isa::avx512_core_bf16:
-        return "AVX-512 BF16";
+  using dnnl::cpu_isa;
+  static constexpr std::pair<cpu_isa, const char*> kNames[] = {
+    {cpu_isa::avx512_core_amx, "AMX"},
 #if DNNL_VERSION_MAJOR >= 3
-      case dnnl::cpu_isa::avx512_core_fp16:
-        return "AVX-512 FP16";
+    {cpu_isa::avx512_core_fp16, "AVX-512 FP16"},
 #endif
-      default:
-        return "AMX";
-    }
+    {cpu_isa::avx512_core_bf16, "AVX-512 BF16"},
+    {cpu_isa::avx512_core_vnni, "AVX-512 VNNI"},
+    {cpu_isa::avx512_core, "AVX-512"},
+    {cpu_isa::avx2_vnni, "AVX2-VNNI"},
+    {cpu_isa::avx2, "AVX2"},
+    {cpu_isa::avx, "AVX"},
   };
-  return fmt::format("oneDNN {}.{}.{} with {}", version->major, version->minor, version->patch, isa_name());
+  const auto name = std::ranges::find_if(kNames, [](const auto& of) { return uses_instructions(of.first); });
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{} with {}", version->major, version->minor, version->patch,
+                     name == std::end(kNames) ? "SSE4.1" : name->second);
 }
 
 SingleThreaded::SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }

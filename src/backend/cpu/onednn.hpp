@@ -24,6 +24,7 @@ struct Product {
   DType dtype = DType::float32;
   DType out_dtype = DType::float32;  // of the forward's result; gradients are of `dtype`
   bool widened = false;              // tensors of bfloat16 are computed on as float32 copies: see bfloat16.hpp
+  bool by_matrices = false;          // gradients are matrix products on the pixels in use: see pixel_matrix.hpp
 
   DType arithmetic() const { return widened ? DType::float32 : dtype; }
 
@@ -32,17 +33,22 @@ struct Product {
   dnnl::memory::desc result(DType type) const;
   // [out, in, h, w], with a leading [groups] where there are several.
   dnnl::memory::dims weight_dims() const;
-  // In the order of the flat parameter buffer, always float32.
+  // In the order of the flat parameter buffer, always float32; as a matrix [out, in] where the kernel is 1x1.
   dnnl::memory::desc plain_weights() const;
+  dnnl::memory::desc plain_matrix() const;
   dnnl::memory::format_tag plain_weights_format() const;
   std::string shape_name() const;
 };
 
 // One primitive for one number of samples with what it wants from memory.
 struct Compiled {
+  // Layout, and DNNL_ARG_... of the primitive.
+  struct Argument {
+    dnnl::memory::desc layout;
+    int name = 0;
+  };
   dnnl::primitive primitive;
-  std::string implementation;
-  dnnl::memory::desc first, second, weights;  // see the functions below
+  Argument first, second, weights;  // see the functions below
   std::size_t scratchpad = 0;
 };
 
@@ -51,12 +57,17 @@ Compiled compile_forward(const Product& p, const dnnl::memory::desc& weights);  
 Compiled compile_backward_data(const Product& p, const dnnl::memory::desc& weights);     // gradient, source gradient
 Compiled compile_backward_weights(const Product& p, const dnnl::memory::desc& weights);  // source, gradient
 
-// The layouts of the weights that the library prefers for p.
+// The layouts of the weights that the library prefers for p. By matrices, that of backward_data is of a matrix.
 dnnl::memory::desc forward_layout(const Product& p);
 dnnl::memory::desc backward_data_layout(const Product& p);
 dnnl::memory::desc backward_weights_layout(const Product& p);
 
 bool is_given(const dnnl::memory::desc& desc);  // not the empty one
+
+int onednn_major();
+
+// Whether oneDNN uses all instructions that `isa` names.
+bool uses_instructions(dnnl::cpu_isa isa);
 
 // "oneDNN 2.6.3, AVX-512 ..." of the library that is loaded.
 std::string onednn_description();

@@ -12,11 +12,8 @@ namespace dtrain::backend::cpu {
 class Call {
  public:
   // bias_channels is 0 without bias.
-  Call(const Compiled& compiled, int first, int second, int weights, int bias_channels)
-      : primitive_(compiled.primitive) {
-    add(first, compiled.first);
-    add(second, compiled.second);
-    add(weights, compiled.weights);
+  Call(const Compiled& compiled, int bias_channels) : primitive_(compiled.primitive) {
+    for (const Compiled::Argument& a : {compiled.first, compiled.second, compiled.weights}) add(a.name, a.layout);
     if (compiled.scratchpad > 0) {
       const auto bytes = static_cast<dnnl::memory::dim>(compiled.scratchpad);
       scratchpad_ = static_cast<int>(memories_.size());

@@ -13,10 +13,10 @@ Product ProductLayer::with(int n) const {
 
 // Asked of oneDNN for one fixed number of samples: weights are packed once for all numbers, and which layout that is
 // must not depend on the number that came first, or the bits would depend on how shards are spread over workers.
-void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout) {
+void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain) {
   packed.layout = layout;
   packed.memory = Buffer(layout.get_size());
-  packed.from = dnnl::memory(shape_.plain_weights(), cpu_engine(), nullptr);
+  packed.from = dnnl::memory(plain, cpu_engine(), nullptr);
   packed.to = dnnl::memory(layout, cpu_engine(), packed.memory.data());
   if (shape_.widened) {
     const dnnl::memory::desc rounded(shape_.weight_dims(), dnnl::memory::data_type::bf16,
@@ -30,14 +30,17 @@ void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout) {
 }
 
 const Compiled& ProductLayer::forward(int n) {
-  if (!is_given(forward_.layout)) settle(forward_, forward_layout(with(kLayoutSamples)));
+  if (!is_given(forward_.layout)) settle(forward_, forward_layout(with(kLayoutSamples)), shape_.plain_weights());
   const auto [entry, fresh] = forwards_.try_emplace(n);
   if (fresh) entry->second = compile_forward(with(n), forward_.layout);
   return entry->second;
 }
 
 const Compiled& ProductLayer::backward_data(int n) {
-  if (!is_given(backward_.layout)) settle(backward_, backward_data_layout(with(kLayoutSamples)));
+  if (!is_given(backward_.layout)) {
+    settle(backward_, backward_data_layout(with(kLayoutSamples)),
+           shape_.by_matrices ? shape_.plain_matrix() : shape_.plain_weights());
+  }
   const auto [entry, fresh] = backward_datas_.try_emplace(n);
   if (fresh) entry->second = compile_backward_data(with(n), backward_.layout);
   return entry->second;

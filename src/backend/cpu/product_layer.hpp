@@ -42,7 +42,7 @@ class ProductLayer {
     dnnl::memory from, rounded, to;
   };
   Product with(int n) const;
-  void settle(Packed& packed, const dnnl::memory::desc& layout);
+  void settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain);
 
   Product shape_;
   std::int64_t weight_offset_, bias_offset_;

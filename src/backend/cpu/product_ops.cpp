@@ -7,6 +7,7 @@
 
 #include <dtrain/base/stats.hpp>
 
+#include "pixel_matrix.hpp"
 #include "primitive_call.hpp"
 #include "rows.hpp"
 #include "thread_clock.hpp"
@@ -25,15 +26,19 @@ void fill_with_numbers(const Buffer& buffer) {
 // What the three directions share: a primitive for each number of samples and each thread.
 class ProductOp : public Op {
  public:
-  explicit ProductOp(ProductLayer& layer) : layer_(layer) { kind = layer.shape().dense ? "dense" : "convolution"; }
+  // `by_pixels`: the tensor of which the primitive wants only the pixels that the layer uses, or kNoTensor.
+  ProductOp(ProductLayer& layer, TensorId by_pixels)
+      : layer_(layer), by_pixels_(layer.shape().by_matrices && is_strided(layer.shape()) ? by_pixels : kNoTensor) {
+    kind = layer.shape().dense ? "dense" : "convolution";
+  }
 
   void prepare(int count, int workers) override {
     if (calls_.contains(count)) return;
     const Compiled& compiled = compile(count);
     scratchpad_ = std::max(scratchpad_, aligned(compiled.scratchpad));
-    if (layer_.shape().widened) {
-      first_copy_ = std::max(first_copy_, aligned(compiled.first.get_size()));
-      second_copy_ = std::max(second_copy_, aligned(compiled.second.get_size()));
+    if (layer_.shape().widened || by_pixels_ != kNoTensor) {
+      first_copy_ = std::max(first_copy_, aligned(compiled.first.layout.get_size()));
+      second_copy_ = std::max(second_copy_, aligned(compiled.second.layout.get_size()));
     }
     auto& calls = calls_[count];
     for (int worker = 0; worker < workers; ++worker) calls.push_back(make_call(compiled));
@@ -72,27 +77,32 @@ class ProductOp : public Op {
     return calls_.find(count)->second[static_cast<std::size_t>(worker.id)];
   }
 
-  // The chunk of a tensor as the primitive wants it: itself, or its float32 copy in the scratchpad.
+  // The chunk of a tensor as the primitive wants it: itself, or a copy in the scratchpad, of float32 numbers or of the
+  // pixels in use.
   void* first(Context& c, TensorId id) const { return is_copied(c, id) ? first_copy(c) : c.data(id); }
   void* second(Context& c, TensorId id) const { return is_copied(c, id) ? second_copy(c) : c.data(id); }
   void copy_in(Context& c, TensorId id, void* place) const {
-    if (is_copied(c, id)) to_float_(c.data(id), static_cast<float*>(place), elements(c, id));
+    if (id == by_pixels_) gather_pixels(layer_.shape(), c.count, c.data(id), place);
+    if (is_widened(c, id)) to_float_(c.data(id), static_cast<float*>(place), elements(c, id));
   }
   void copy_out(Context& c, const void* place, TensorId id) const {
-    if (is_copied(c, id)) from_float_(static_cast<const float*>(place), c.data(id), elements(c, id));
+    if (id == by_pixels_) scatter_pixels(layer_.shape(), c.count, place, c.data(id));
+    if (is_widened(c, id)) from_float_(static_cast<const float*>(place), c.data(id), elements(c, id));
   }
 
   ProductLayer& layer_;
 
  private:
   static constexpr int kBareCalls = 4;
-  bool is_copied(const Context& c, TensorId id) const {
+  bool is_copied(const Context& c, TensorId id) const { return id == by_pixels_ || is_widened(c, id); }
+  bool is_widened(const Context& c, TensorId id) const {
     return layer_.shape().widened && c.tensors[static_cast<std::size_t>(id)].dtype == DType::bfloat16;
   }
   std::int64_t elements(const Context& c, TensorId id) const { return c.count * c.shape(id).size(); }
   void* first_copy(Context& c) const { return c.worker->scratchpad.data() + scratchpad_; }
   void* second_copy(Context& c) const { return c.worker->scratchpad.data() + scratchpad_ + first_copy_; }
 
+  TensorId by_pixels_;
   std::map<int, std::vector<Call>> calls_;
   std::size_t scratchpad_ = 0;
   std::size_t first_copy_ = 0, second_copy_ = 0;  // bytes, after the primitive's own scratchpad
@@ -103,7 +113,7 @@ class ProductOp : public Op {
 class ProductForward final : public ProductOp {
  public:
   ProductForward(ProductLayer& layer, TensorId source, TensorId result)
-      : ProductOp(layer), source_(source), result_(result) {
+      : ProductOp(layer, kNoTensor), source_(source), result_(result) {
     reads = {source};
     writes = {result};
   }
@@ -122,7 +132,7 @@ class ProductForward final : public ProductOp {
  protected:
   const Compiled& compile(int count) override { return layer_.forward(count); }
   Call make_call(const Compiled& compiled) const override {
-    return {compiled, DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS, layer_.shape().bias ? layer_.shape().out.c : 0};
+    return {compiled, layer_.shape().bias ? layer_.shape().out.c : 0};
   }
 
  private:
@@ -132,7 +142,7 @@ class ProductForward final : public ProductOp {
 class ProductBackwardData final : public ProductOp {
  public:
   ProductBackwardData(ProductLayer& layer, TensorId gradient, TensorId source_gradient)
-      : ProductOp(layer), gradient_(gradient), source_gradient_(source_gradient) {
+      : ProductOp(layer, source_gradient), gradient_(gradient), source_gradient_(source_gradient) {
     reads = {gradient};
     writes = {source_gradient};
   }
@@ -149,9 +159,7 @@ class ProductBackwardData final : public ProductOp {
 
  protected:
   const Compiled& compile(int count) override { return layer_.backward_data(count); }
-  Call make_call(const Compiled& compiled) const override {
-    return {compiled, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, 0};
-  }
+  Call make_call(const Compiled& compiled) const override { return {compiled, 0}; }
 
  private:
   TensorId gradient_, source_gradient_;
@@ -161,7 +169,7 @@ class ProductBackwardData final : public ProductOp {
 class ProductBackwardWeights final : public ProductOp {
  public:
   ProductBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient)
-      : ProductOp(layer), source_(source), gradient_(gradient) {
+      : ProductOp(layer, source), source_(source), gradient_(gradient) {
     reads = {source, gradient};
     gradients = {
         {layer.weight_offset(), static_cast<std::int64_t>(layer.shape().plain_weights().get_size() / sizeof(float))}};
@@ -195,9 +203,7 @@ class ProductBackwardWeights final : public ProductOp {
 
  protected:
   const Compiled& compile(int count) override { return layer_.backward_weights(count); }
-  Call make_call(const Compiled& compiled) const override {
-    return {compiled, DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, 0};
-  }
+  Call make_call(const Compiled& compiled) const override { return {compiled, 0}; }
 
  private:
   // From the primitive's layout to the flat buffer's.

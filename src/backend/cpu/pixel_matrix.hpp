@@ -1,0 +1,23 @@
+// Gradients of a 1x1 convolution as matrix products. Channels-last, a tensor is a matrix with a row for each pixel: the
+// gradient by the source is gradient * weights, and that by the weights is the transposed gradient * source. A strided
+// convolution uses only some pixels of its source: these are gathered first, or scattered afterwards.
+#pragma once
+
+#include "bfloat16.hpp"
+#include "onednn.hpp"
+
+namespace dtrain::backend::cpu {
+
+// Pure. True where oneDNN's matrix product is the faster way: in bfloat16 on AMX. oneDNN 2.6.3 takes 2 to 5 times as
+// long for its convolution's gradients; oneDNN 3 only where the convolution is strided (measured on model 207). In
+// float32 they are equal.
+bool multiplies_matrices(const Product& p, const CpuModel& cpu, int onednn_major);
+
+bool is_strided(const Product& p);
+
+// Between all pixels of `count` samples of the source and those that a strided 1x1 convolution uses, in order. Elements
+// are of 2 bytes. Pixels that are not used become 0 when scattering.
+void gather_pixels(const Product& p, int count, const void* all, void* used);
+void scatter_pixels(const Product& p, int count, const void* used, void* all);
+
+}  // namespace dtrain::backend::cpu
