@@ -34,6 +34,17 @@ std::shared_ptr<Device> open_device() {
   return open_gpu(named ? std::atoi(named) : 0, report.libraries.front().file, {.fuses = false, .plans = {}}, {});
 }
 
+std::vector<Call> definitions_of(std::vector<Call> calls) {
+  std::vector<Call> kernels;
+  for (Call& call : calls) {
+    std::vector<Call> definition;
+    if (!std::holds_alternative<Convolution>(call.work)) definition = definition_of(call);
+    if (definition.empty()) definition.push_back(std::move(call));
+    for (Call& kernel : definition) kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
 // A device that is given the definitions of all operations but convolutions.
 class ByDefinition final : public Device {
  public:
@@ -50,14 +61,10 @@ class ByDefinition final : public Device {
   void wait_for(DeviceMark mark) override { device_->wait_for(mark); }
   std::unique_ptr<SideCopy> side_copy() override { return device_->side_copy(); }
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
-    std::vector<Call> kernels;
-    for (Call& call : calls) {
-      std::vector<Call> definition;
-      if (!std::holds_alternative<Convolution>(call.work)) definition = definition_of(call);
-      if (definition.empty()) definition.push_back(std::move(call));
-      for (Call& kernel : definition) kernels.push_back(std::move(kernel));
-    }
-    return device_->record(std::move(kernels));
+    return device_->record(definitions_of(std::move(calls)));
+  }
+  double seconds_of(std::vector<Call> calls, int times) override {
+    return device_->seconds_of(definitions_of(std::move(calls)), times);
   }
   bool fuses(const Convolution& work) const override { return device_->fuses(work); }
   std::uint64_t workspace_bytes() const override { return device_->workspace_bytes(); }
