@@ -14,7 +14,7 @@ const LayerType* as(const nn::Node& node) {
 
 class Fuser {
  public:
-  Fuser(const nn::Graph& graph, bool gelu) : graph_(graph), gelu_(gelu), readers_(graph.nodes.size()) {
+  Fuser(const nn::Graph& graph, NormTails tails) : graph_(graph), tails_(tails), readers_(graph.nodes.size()) {
     for (int index = 0; index < size(); ++index) {
       for (const int input : node(index).inputs) readers_[at(input)].push_back(index);
     }
@@ -65,9 +65,10 @@ class Fuser {
       }
     }
     group.relu = next >= 0 && is(next, nn::ActivationKind::relu);
-    group.gelu = gelu_ && next >= 0 && group.residual < 0 && is(next, nn::ActivationKind::gelu);
+    group.gelu = tails_.gelu && next >= 0 && group.residual < 0 && is(next, nn::ActivationKind::gelu);
     if (group.relu || group.gelu) extend(group, next);
     group.computed_twice = group.residual < 0 && next_is_product(group.output);
+    if (tails_.max_pooling && group.relu && group.residual < 0) extend_by_pooling(group);
     result_.norms[at(norm)] = group;
     result_.norm_of[at(group.output)] = norm;
   }
@@ -83,6 +84,17 @@ class Fuser {
   void extend(NormGroup& group, int to) {
     result_.inside[at(group.output)] = true;
     group.output = to;
+  }
+
+  // Where few windows have an element in common: each computes the norm of its own elements.
+  void extend_by_pooling(NormGroup& group) {
+    constexpr int kMostWindows = 4;  // of an element
+    const int next = only_reader(group.output);
+    const auto* const pooling = next >= 0 ? as<nn::Pooling>(node(next)) : nullptr;
+    if (!pooling || pooling->kind != nn::PoolingKind::max || pooling->global) return;
+    if (pooling->kernel_h * pooling->kernel_w > kMostWindows * pooling->stride_h * pooling->stride_w) return;
+    group.pooling = next;
+    extend(group, next);
   }
 
   bool next_is_product(int index) const {
@@ -107,13 +119,13 @@ class Fuser {
   }
 
   const nn::Graph& graph_;
-  const bool gelu_;
+  const NormTails tails_;
   std::vector<std::vector<int>> readers_;
   Fusion result_;
 };
 
 }  // namespace
 
-Fusion fuse(const nn::Graph& graph, bool gelu) { return Fuser(graph, gelu).run(); }
+Fusion fuse(const nn::Graph& graph, NormTails tails) { return Fuser(graph, tails).run(); }
 
 }  // namespace dtrain::backend

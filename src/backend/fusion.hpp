@@ -7,12 +7,14 @@
 
 namespace dtrain::backend {
 
-// A batch norm with what follows it: output = relu(norm(x) + residual), both parts optional; or gelu(norm(x)).
+// A batch norm with what follows it: output = relu(norm(x) + residual), both parts optional; or gelu(norm(x)); or the
+// max pooling of relu(norm(x)).
 struct NormGroup {
   int output = -1;    // the last node of the group; its value is the group's
   int residual = -1;  // the node whose value is added, or -1
   bool relu = false;
   bool gelu = false;
+  int pooling = -1;  // the node of the pooling, or -1
   // One convolution or dense layer reads the value: cheaper computed again in the backward pass, from an input that is
   // read there anyway, than written to memory and read back.
   bool computed_twice = false;
@@ -30,8 +32,11 @@ struct Fusion {
   std::vector<bool> stays_float;      // by node: the logits, which stay float32 for the loss
 };
 
-// `gelu`: whether the backend computes it together with a norm.
-Fusion fuse(const nn::Graph& graph, bool gelu = false);
+// What a backend computes together with a norm beside a residual and a ReLU.
+struct NormTails {
+  bool gelu = false, max_pooling = false;
+};
+Fusion fuse(const nn::Graph& graph, NormTails tails = {});
 
 // Whether the slope of an activation is computed from its input: its output does not say it.
 inline bool slope_is_by_input(const nn::Activation& layer) { return layer.kind == nn::ActivationKind::gelu; }

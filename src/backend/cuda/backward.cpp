@@ -92,8 +92,6 @@ void Lowering::backward_norm(int norm, int output) {
   const NormGroup& group = fusion_.norms[at(norm)];
   const int source = node(norm).inputs[0];
   const Gradients parts = gradient_parts(output, 2);
-  const TensorId x = value(source);
-  const nn::Shape shape = node(norm).output;
   Incoming incoming{parts[0], parts.size() > 1 ? parts[1] : kNoTensor, passed_[at(norm)], group.relu};
 
   // The residual's gradient, where it is not the incoming one itself. Who needs it anyway writes it first and reads it
@@ -104,31 +102,50 @@ void Lowering::backward_norm(int norm, int output) {
   norm_gradient_sums(norm, incoming, kept, group.gelu);
   if (keeps) incoming = {.dy = kept};
   if (pass_residual) pass_on(group.residual, incoming.dy);
-  if (!wants_gradient(source)) return;
+  if (wants_gradient(source)) norm_gradient(norm, incoming);
+}
 
-  const TensorId dx = new_tensor(shape);
+void Lowering::norm_gradient(int norm, const Incoming& incoming) {
+  const int source = node(norm).inputs[0], pooling = fusion_.norms[at(norm)].pooling;
+  const nn::Shape shape = node(norm).output;
+  const TensorId x = value(source), dx = new_tensor(shape);
+  const TensorId positions = pooling >= 0 ? positions_[at(pooling)] : kNoTensor;
   TensorId addend = kNoTensor;  // what reaches x on another way
   if (!gradients_[at(source)].empty()) {
     addend = gradients_[at(source)].back();
     gradients_[at(source)].pop_back();
   }
-  add(norm, ".gradient", {x, incoming.dy, incoming.dy2, incoming.passed, addend, dx},
-      [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-        emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx),
-                             m.norm_coefficients(b, norm), few_rows(rows_of(shape, b.n))});
+  add(norm, ".gradient", {x, incoming.dy, incoming.dy2, incoming.passed, positions, addend, dx},
+      [=, this_pooling = pooling >= 0 ? *as<nn::Pooling>(node(pooling)) : nn::Pooling{},
+       pooled = pooling >= 0 ? node(pooling).output : nn::Shape{},
+       &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        const NormCoefficients coefficients = m.norm_coefficients(b, norm);
+        if (pooling >= 0) {
+          const MaxPoolIncoming<T> behind{b.tensor<T>(incoming.dy), b.tensor<T>(incoming.dy2),
+                                          b.tensor<std::int32_t>(positions),
+                                          pool_shape(this_pooling, shape, pooled, b.n)};
+          emit(NormMaxPoolGradient<T>{behind, b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx), coefficients});
+        } else {
+          emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx), coefficients,
+                               few_rows(rows_of(shape, b.n))});
+        }
       });
   pass_on(source, dx);
 }
 
 void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept, bool gelu) {
-  const nn::Shape shape = node(norm).output;
+  const int output = fusion_.norms[at(norm)].output;
+  const nn::Shape whole = node(norm).output, shape = shapes_[at(output)];
   const Sums sums = new_sums(shape, 2);
-  const TensorId x = value(node(norm).inputs[0]);
+  const TensorId x = largest_[at(norm)] == kNoTensor ? value(node(norm).inputs[0]) : largest_[at(norm)];
   const bool held = std::get<nn::BatchNorm>(node(norm).layer).fix_gamma;
   add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
-        const NormGradientFinish finish{b.tensor<float>(sums.folded), cut, m.norm_coefficients(b, norm),
+        const NormGradientFinish finish{b.tensor<float>(sums.folded),
+                                        cut,
+                                        rows_of(whole, b.n),
+                                        m.norm_coefficients(b, norm),
                                         held ? nullptr : b.contribution + m.parameter(norm, 0),
                                         b.contribution + m.parameter(norm, 1)};
         with_bool(gelu, [&](auto behind_gelu) {
@@ -178,7 +195,7 @@ void Lowering::backward_pooling(int index, const nn::Pooling& layer, TensorId dy
   add(index, ".gradient", {dy, dx, positions}, [=]<typename T>(T, const Binding& b, auto& emit) {
     const PoolShape shape = pool_shape(layer, in, out, b.n);
     if (layer.kind == nn::PoolingKind::max) {
-      emit(MaxPoolGradient<T>{b.tensor<T>(dy), b.tensor<std::int32_t>(positions), b.tensor<T>(dx), shape});
+      emit(MaxPoolGradient<T>{{b.tensor<T>(dy), nullptr, b.tensor<std::int32_t>(positions), shape}, b.tensor<T>(dx)});
     } else {
       emit(AveragePoolGradient<T>{b.tensor<T>(dy), b.tensor<T>(dx), shape});
     }

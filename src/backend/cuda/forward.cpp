@@ -51,6 +51,7 @@ void Lowering::forward_norm(int norm, int output) {
     shapes_[at(output)] = shape;
     return;
   }
+  if (group.pooling >= 0) return forward_norm_pooling(norm, output);
   const TensorId x = value(node(norm).inputs[0]);
   const int added = norm_to_add(group);
   const int read = added >= 0 ? node(added).inputs[0] : group.residual;
@@ -73,6 +74,18 @@ void Lowering::forward_norm(int norm, int output) {
         } else {
           apply.template operator()<false, false>();
         }
+      });
+}
+
+void Lowering::forward_norm_pooling(int norm, int output) {
+  const nn::Shape in = node(norm).output, out = node(output).output;
+  const TensorId x = value(node(norm).inputs[0]), y = new_value(output, out);
+  const TensorId largest = largest_[at(norm)] = training_ ? new_tensor(out) : kNoTensor;
+  const TensorId positions = new_positions(output);
+  add(norm, ".forward", {x, largest, y, positions},
+      [=, &m = model_, pooling = *as<nn::Pooling>(node(output))]<typename T>(T, const Binding& b, auto& emit) {
+        emit(NormMaxPool<T>{b.tensor<T>(x), b.tensor<T>(y), b.tensor<T>(largest), b.tensor<std::int32_t>(positions),
+                            m.norm_coefficients(b, norm), pool_shape(pooling, in, out, b.n)});
       });
 }
 
@@ -172,16 +185,17 @@ void Lowering::forward_product(int index) {
   });
 }
 
+TensorId Lowering::new_positions(int index) {
+  if (!training_) return kNoTensor;
+  return positions_[at(index)] = program_.add_tensor([count = node(index).output.size()](int n) {
+    return static_cast<std::size_t>(n * count) * sizeof(std::int32_t);
+  });
+}
+
 void Lowering::forward_pooling(int index, const nn::Pooling& layer) {
   const nn::Shape in = shapes_[at(node(index).inputs[0])], out = node(index).output;
   const TensorId x = value(node(index).inputs[0]), y = new_value(index, out);
-  const bool keeps = training_ && layer.kind == nn::PoolingKind::max;
-  TensorId positions = kNoTensor;
-  if (keeps) {
-    positions = program_.add_tensor(
-        [count = out.size()](int n) { return static_cast<std::size_t>(n * count) * sizeof(std::int32_t); });
-  }
-  positions_[at(index)] = positions;
+  const TensorId positions = layer.kind == nn::PoolingKind::max ? new_positions(index) : kNoTensor;
   add(index, ".forward", {x, y, positions}, [=]<typename T>(T, const Binding& b, auto& emit) {
     const PoolShape shape = pool_shape(layer, in, out, b.n);
     if (layer.kind == nn::PoolingKind::max) {

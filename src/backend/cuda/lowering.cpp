@@ -7,11 +7,12 @@ namespace dtrain::backend::cuda {
 Lowering::Lowering(const Model& model)
     : model_(model),
       graph_(model.graph),
-      fusion_(fuse(graph_, true)),
+      fusion_(fuse(graph_, {.gelu = true, .max_pooling = true})),
       parts_(parts_of(model)),
       values_(graph_.nodes.size(), kNoTensor),
       positions_(graph_.nodes.size(), kNoTensor),
       passed_(graph_.nodes.size(), kNoTensor),
+      largest_(graph_.nodes.size(), kNoTensor),
       shapes_(graph_.nodes.size()),
       gradients_(graph_.nodes.size()) {}
 

@@ -83,6 +83,7 @@ class Lowering {
   void batch_statistics(int norm);
   void running_coefficients();
   void forward_norm(int norm, int output);
+  void forward_norm_pooling(int norm, int output);
   // The batch norm that a group computes of its residual, or -1: see NormGroup::added_by_norm.
   int norm_to_add(const NormGroup& group) const;
   void forward_node(int index);
@@ -95,6 +96,7 @@ class Lowering {
   // What it made it of.
   TensorId normed_from(int norm) const { return norm < 0 ? kNoTensor : value(node(norm).inputs[0]); }
   void forward_product(int index);
+  TensorId new_positions(int index);  // of a max pooling; kNoTensor where there is no backward pass
   void forward_pooling(int index, const nn::Pooling& layer);
   TensorId add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape);
   void scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y);
@@ -111,6 +113,7 @@ class Lowering {
   void backward_norm(int norm, int output);
   // `kept`: see NormGradientSums. `gelu`: between the norm and what comes in.
   void norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept, bool gelu);
+  void norm_gradient(int norm, const Incoming& incoming);
   void backward_node(int index);
   void backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx);
   void backward_product(int index, TensorId dy);
@@ -126,6 +129,7 @@ class Lowering {
   std::vector<TensorId> values_;      // by node
   std::vector<TensorId> positions_;   // by node: of the largest elements of a max pooling
   std::vector<TensorId> passed_;      // by batch norm: what the ReLU let pass, where backward cannot tell from x
+  std::vector<TensorId> largest_;     // by batch norm: see NormMaxPool
   std::vector<nn::Shape> shapes_;     // by node: as the value lies in memory
   std::vector<Gradients> gradients_;  // by node: parts whose sum is the gradient by its value
 };

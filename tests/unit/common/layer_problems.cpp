@@ -1,4 +1,5 @@
 #include <functional>
+#include <string>
 
 #include "problem.hpp"
 
@@ -166,6 +167,12 @@ int relu(GraphBuilder& b, const std::string& name, int x) { return b.add(name + 
 
 int convolution_norm_relu(GraphBuilder& b, int x) { return relu(b, "a", convolution_norm(b, "a", 16, 1, x)); }
 
+// How networks for large images begin; two layers read what the pooling leaves.
+int norm_relu_max_pool(GraphBuilder& b, int x, const Pooling& pooling) {
+  x = b.add("pool", pooling, {convolution_norm_relu(b, x)});
+  return b.add("sum", Add{}, {b.add("left", square(16, 1, 1, 0), {x}), x});
+}
+
 // He et al. 2015: the sum is taken before the last ReLU.
 int residual_v1(GraphBuilder& b, int x) {
   x = convolution_norm_relu(b, x);
@@ -224,6 +231,10 @@ void add_blocks(std::vector<Problem>& cases) {
     return b.add("sum2", Add{}, {b.add("sum1", Add{}, {tanh, x}), sigmoid});
   }));
   cases.push_back(wrap("convolution_norm_relu", convolution_norm_relu));
+  for (const Pooling& pooling : {window(PoolingKind::max, 3, 2, 1), window(PoolingKind::max, 2, 2, 0)}) {
+    cases.push_back(wrap("norm_relu_max_pool_" + std::to_string(pooling.kernel_h),
+                         [pooling](GraphBuilder& b, int x) { return norm_relu_max_pool(b, x, pooling); }));
+  }
   cases.push_back(wrap("residual_v1", residual_v1));
   cases.push_back(wrap("projection_v1", projection_v1));
   cases.push_back(wrap("residual_v2", residual_v2));

@@ -131,7 +131,7 @@ TYPED_TEST(FoldedSumsOn, GivesTheBitsOfItsDefinition) {
       const NormIncoming<T> incoming{dy.data(), nullptr, nullptr, true};
       return NormGradientTotals<T>{{incoming, x.data(), nullptr, const_cast<float*>(fold.in), cut, coefficients},
                                    fold,
-                                   {fold.out, cut, coefficients, dgamma, dgamma + c},
+                                   {fold.out, cut, rows, coefficients, dgamma, dgamma + c},
                                    nullptr};
     });
   }

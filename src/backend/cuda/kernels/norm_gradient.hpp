@@ -89,14 +89,15 @@ struct NormGradientSums {
 struct NormGradientFinish {
   const float* sums;
   RowParts cut;
+  std::int64_t rows;  // that the means are over: of x, which may be more than have a gradient
   NormCoefficients coefficients;
   float* dgamma;
   float* dbeta;
   DTRAIN_KERNEL std::int64_t threads() const { return coefficients.c; }
   DTRAIN_KERNEL void finish(std::int64_t channel, const double (&totals)[2]) const {
     const double sum = totals[0], products = totals[1];
-    coefficients.gradient_mean(channel) = static_cast<float>(sum / static_cast<double>(cut.rows));
-    coefficients.product_mean(channel) = static_cast<float>(products / static_cast<double>(cut.rows));
+    coefficients.gradient_mean(channel) = static_cast<float>(sum / static_cast<double>(rows));
+    coefficients.product_mean(channel) = static_cast<float>(products / static_cast<double>(rows));
     if (dgamma) dgamma[channel] = static_cast<float>(products);
     dbeta[channel] = static_cast<float>(sum);
   }
@@ -108,6 +109,30 @@ struct NormGradientFinish {
 };
 template <typename T, bool Gelu = false>
 using NormGradientTotals = FoldedSums<NormGradientSums<T, Gelu>, NormGradientFinish>;
+
+// What backward computes a channel's values with, beside what forward did.
+template <int Size>
+struct NormGradientLines {
+  float mean[Size], slope[Size];  // of the gradient; of what of it is by x
+  // The gradient by x, given that by norm(x).
+  DTRAIN_KERNEL float at(int k, float gradient, float x, const NormLines<Size>& lines) const {
+    const float of_means = mean[k] + (x - lines.mean[k]) * slope[k];
+    return lines.scale[k] * (gradient - of_means);
+  }
+};
+
+template <typename T>
+DTRAIN_KERNEL NormGradientLines<Pack<T>::size> load_gradient_lines(const NormCoefficients& from,
+                                                                   const Channels<T>& channels) {
+  NormGradientLines<Pack<T>::size> lines;
+  float inverse[Pack<T>::size];
+  channels.load_words(&from.gradient_mean(0), lines.mean);
+  channels.load_words(&from.product_mean(0), lines.slope);
+  channels.load_words(&from.inverse(0), inverse);
+  DTRAIN_UNROLL
+  for (int k = 0; k < Pack<T>::size; ++k) lines.slope[k] *= inverse[k];
+  return lines;
+}
 
 // dx, plus `addend` (may be null). Thread = Pack of channels in a few rows.
 template <typename T>
@@ -122,12 +147,7 @@ struct NormGradient {
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const ChannelsOfPart<T> at(i, coefficients.c);
     const auto lines = load_lines(coefficients, at.channels);
-    float mean_gradient[Pack<T>::size], slope[Pack<T>::size], inverse[Pack<T>::size];
-    at.channels.load_words(&coefficients.gradient_mean(0), mean_gradient);
-    at.channels.load_words(&coefficients.product_mean(0), slope);
-    at.channels.load_words(&coefficients.inverse(0), inverse);
-    DTRAIN_UNROLL
-    for (int j = 0; j < Pack<T>::size; ++j) slope[j] *= inverse[j];
+    const auto gradient_lines = load_gradient_lines(coefficients, at.channels);
     typename NormIncoming<T>::Read behind[kAtOnce];
     Pack<T> inputs[kAtOnce], others[kAtOnce];
     for_rows<kAtOnce>(
@@ -142,8 +162,7 @@ struct NormGradient {
           for (int j = 0; j < Pack<T>::size; ++j) {
             const float input = widen(inputs[k].values[j]);
             const float gradient = incoming.gradient(behind[k], j, input, lines);
-            const float of_means = mean_gradient[j] + (input - lines.mean[j]) * slope[j];
-            float value = lines.scale[j] * (gradient - of_means);
+            float value = gradient_lines.at(j, gradient, input, lines);
             if (addend) value += widen(others[k].values[j]);
             narrow(value, inputs[k].values[j]);
           }

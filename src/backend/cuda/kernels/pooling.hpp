@@ -74,6 +74,63 @@ struct PoolPlace {
   }
 };
 
+// Of a window, for each channel of a Pack: the first largest value in h, w order, what it was made of, and where.
+template <typename T>
+struct LargestInWindow {
+  Pack<T> value, input;
+  std::int32_t pixels[Pack<T>::size];
+  // make(k, input), a T: the value of channel k.
+  template <typename Make>
+  DTRAIN_KERNEL LargestInWindow(const T* x, const PoolPlace<T>& at, const PoolShape& shape, Make make) {
+    const std::int32_t top = shape.h.first(at.y), left = shape.w.first(at.x);
+    input = at.channels.load(x, shape.input_at(at.sample, top, left));
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      value.values[k] = make(k, input.values[k]);
+      pixels[k] = top * shape.w.size + left;
+    }
+    for (std::int32_t py = top; py < shape.h.end(at.y); ++py) {
+      for (std::int32_t px = left; px < shape.w.end(at.x); ++px) {
+        const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        DTRAIN_UNROLL
+        for (int k = 0; k < Pack<T>::size; ++k) {
+          const T made = make(k, pack.values[k]);
+          if (!(widen(made) > widen(value.values[k]))) continue;
+          value.values[k] = made;
+          input.values[k] = pack.values[k];
+          pixels[k] = py * shape.w.size + px;
+        }
+      }
+    }
+  }
+};
+
+// What reaches an element of a max pooling's input from behind: one part or two (dy2 may be null).
+template <typename T>
+struct MaxPoolIncoming {
+  const T* dy;
+  const T* dy2;
+  const std::int32_t* positions;
+  PoolShape shape;
+  DTRAIN_KERNEL void sum(const PoolPlace<T>& at, float (&sums)[Pack<T>::size]) const {
+    const std::int32_t mine = at.y * shape.w.size + at.x;
+    std::int32_t pixels[Pack<T>::size];
+    for (std::int32_t wy = shape.h.first_window(at.y); wy < shape.h.end_window(at.y); ++wy) {
+      for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
+        const std::int64_t window = shape.output_at(at.sample, wy, wx);
+        const Pack<T> gradient = at.channels.load(dy, window);
+        Pack<T> second{};
+        if (dy2) second = at.channels.load(dy2, window);
+        at.channels.load_words(positions + window * shape.c, pixels);
+        DTRAIN_UNROLL
+        for (int k = 0; k < Pack<T>::size; ++k) {
+          if (pixels[k] == mine) sums[k] += widen(gradient.values[k]) + widen(second.values[k]);
+        }
+      }
+    }
+  }
+};
+
 // The first largest element in h, w order; its pixel is kept for the backward pass (positions may be null).
 template <typename T>
 struct MaxPool {
@@ -84,50 +141,23 @@ struct MaxPool {
   DTRAIN_KERNEL std::int64_t threads() const { return shape.outputs() * packs_of(shape.c, Pack<T>::size); }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const PoolPlace<T> at(i, shape.h.out, shape.w.out, shape.c);
-    const std::int32_t top = shape.h.first(at.y), left = shape.w.first(at.x);
-    Pack<T> best = at.channels.load(x, shape.input_at(at.sample, top, left));
-    std::int32_t pixels[Pack<T>::size];
-    DTRAIN_UNROLL
-    for (std::int32_t& pixel : pixels) pixel = top * shape.w.size + left;
-    for (std::int32_t py = top; py < shape.h.end(at.y); ++py) {
-      for (std::int32_t px = left; px < shape.w.end(at.x); ++px) {
-        const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
-        DTRAIN_UNROLL
-        for (int k = 0; k < Pack<T>::size; ++k) {
-          if (!(widen(pack.values[k]) > widen(best.values[k]))) continue;
-          best.values[k] = pack.values[k];
-          pixels[k] = py * shape.w.size + px;
-        }
-      }
-    }
-    at.channels.store(best, y, at.row);
-    if (positions) at.channels.store_words(pixels, positions + at.row * shape.c);
+    const LargestInWindow<T> largest(x, at, shape, [](int, T value) { return value; });
+    at.channels.store(largest.value, y, at.row);
+    if (positions) at.channels.store_words(largest.pixels, positions + at.row * shape.c);
   }
 };
 
 template <typename T>
 struct MaxPoolGradient {
-  const T* dy;
-  const std::int32_t* positions;
+  MaxPoolIncoming<T> incoming;
   T* dx;
-  PoolShape shape;
-  DTRAIN_KERNEL std::int64_t threads() const { return shape.inputs() * packs_of(shape.c, Pack<T>::size); }
+  DTRAIN_KERNEL std::int64_t threads() const {
+    return incoming.shape.inputs() * packs_of(incoming.shape.c, Pack<T>::size);
+  }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const PoolPlace<T> at(i, shape.h.size, shape.w.size, shape.c);
-    const std::int32_t mine = at.y * shape.w.size + at.x;
+    const PoolPlace<T> at(i, incoming.shape.h.size, incoming.shape.w.size, incoming.shape.c);
     float sums[Pack<T>::size] = {};
-    std::int32_t pixels[Pack<T>::size];
-    for (std::int32_t wy = shape.h.first_window(at.y); wy < shape.h.end_window(at.y); ++wy) {
-      for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
-        const std::int64_t window = shape.output_at(at.sample, wy, wx);
-        const Pack<T> gradient = at.channels.load(dy, window);
-        at.channels.load_words(positions + window * shape.c, pixels);
-        DTRAIN_UNROLL
-        for (int k = 0; k < Pack<T>::size; ++k) {
-          if (pixels[k] == mine) sums[k] += widen(gradient.values[k]);
-        }
-      }
-    }
+    incoming.sum(at, sums);
     store_narrow(at.channels, sums, dx, at.row);
   }
 };
