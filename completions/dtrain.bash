@@ -33,6 +33,7 @@ _dtrain() {
       ' predict') path='predict' ;;
       ' inspect') path='inspect' ;;
       ' export') path='export' ;;
+      ' import') path='import' ;;
       ' data') path='data' ;;
       'data prepare') path='data prepare' ;;
       'data pack') path='data pack' ;;
@@ -74,6 +75,7 @@ _dtrain() {
       'train --num-layers') kind='none' ;;
       'train --width') kind='none' ;;
       'train --label-smoothing') kind='none' ;;
+      'train --pretrained') kind='files' ;;
       'train --data-train') kind='files' ;;
       'train --data-train-idx') kind='files' ;;
       'train --data-val') kind='files' ;;
@@ -345,6 +347,18 @@ _dtrain() {
       'export --out') kind='files' ;;
       'export --color') choices='auto always never' ;;
       'export --config') kind='files' ;;
+      'import --out') kind='files' ;;
+      'import --network') kind='networks' ;;
+      'import --num-layers') kind='none' ;;
+      'import --width') kind='none' ;;
+      'import --label-smoothing') kind='none' ;;
+      'import --image-shape') kind='none' ;;
+      'import --resize') kind='none' ;;
+      'import --num-classes') kind='none' ;;
+      'import --rgb-mean') kind='none' ;;
+      'import --rgb-std') kind='none' ;;
+      'import --color') choices='auto always never' ;;
+      'import --config') kind='files' ;;
       'data prepare --out') kind='files' ;;
       'data prepare --from') kind='none' ;;
       'data prepare --encoding') choices='auto raw zstd png jpeg' ;;
@@ -691,8 +705,8 @@ _dtrain() {
   esac
   if [[ -z $choices$kind ]]; then
     case $path in
-      '') choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export data cluster bench agent completion help' ;;
-      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      '') choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion help' ;;
+      'train') choices='--recipe --network --num-layers --width --batch-norm --label-smoothing --pretrained --new-head --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --num-epochs --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --warmup-epochs --optimizer --mom --wd --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -711,6 +725,7 @@ _dtrain() {
       'predict') choices='--load-epoch --data-nthreads --top --csv --out-dir --image-shape --resize --rgb-mean --rgb-std --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'export') choices='--load-epoch --to --out --with-preprocessing --softmax --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'import') choices='--out --network --num-layers --width --batch-norm --label-smoothing --image-shape --resize --num-classes --rgb-mean --rgb-std --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data') choices='prepare pack import ls verify show cp unpack bench' ;;
       'data prepare') choices='--out --from --force --encoding --raw --seed --resize --quality --shards --threads --coco-labels --train-count --val-count --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='cifar10 fashion-mnist mnist shapes imagenet coco'; fi ;;
       'data pack') choices='--root --coco-labels --labels --out --force --shards --shuffle --seed --train-ratio --test-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
@@ -743,7 +758,7 @@ _dtrain() {
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
-      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export data cluster bench agent completion exit-codes environment configuration remote-files launchers mxnet'; fi ;;
+      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration remote-files launchers mxnet'; fi ;;
     esac
   fi
   if [[ -n $kind ]]; then

@@ -87,6 +87,7 @@ std::unique_ptr<Command> make_doctor_security();
 std::unique_ptr<Command> make_agent();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_export();
+std::unique_ptr<Command> make_import();
 std::unique_ptr<Command> make_data_prepare();
 std::unique_ptr<Command> make_data_pack();
 std::unique_ptr<Command> make_data_import();

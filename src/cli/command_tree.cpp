@@ -48,6 +48,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_predict());
   commands.push_back(make_inspect());
   commands.push_back(make_export());
+  commands.push_back(make_import());
   commands.push_back(make_data_prepare());
   commands.push_back(make_data_pack());
   commands.push_back(make_data_import());

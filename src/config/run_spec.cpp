@@ -167,6 +167,12 @@ static void fields(Fields& each, JobOptions& job) {
 }
 
 template <typename Fields>
+static void fields(Fields& each, Pretrained& pretrained) {
+  each("file", pretrained.file);
+  each("new_head", pretrained.new_head);
+}
+
+template <typename Fields>
 static void fields(Fields& each, TrainOptions& train) {
   each("recipe", train.recipe);
   each("network", train.network.options);
@@ -181,6 +187,7 @@ static void fields(Fields& each, TrainOptions& train) {
   each("monitor", train.monitor);
   each("benchmark", train.benchmark);
   each("test_io", train.test_io);
+  each("pretrained", train.pretrained);
   each("model_prefix", train.model_prefix);
   each("load_epoch", train.load_epoch);
   each("resume", train.resume);

@@ -133,6 +133,7 @@ void bind(OptionSet& set, TrainOptions& options) {
                  "set of defaults: those of MXNet's script of that name, or speednet for CIFAR-10 in few epochs");
   set.presets("recipe", recipes());
   bind_network(set, options.network);
+  bind_pretrained(set, options.pretrained);
   bind_data(set, options.data);
   bind_test_views(set, options.data);
   bind_augmentation(set, options.data);

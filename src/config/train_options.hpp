@@ -13,6 +13,7 @@
 #include "job_options.hpp"
 #include "network_choice.hpp"
 #include "option_set.hpp"
+#include "pretrained.hpp"
 
 namespace dtrain::config {
 
@@ -30,6 +31,7 @@ struct TrainOptions {
   int monitor = 0;  // steps between looks at the parameters; 0: never
   bool benchmark = false, test_io = false;
 
+  Pretrained pretrained;
   std::optional<Path> model_prefix;
   std::optional<int> load_epoch;
   bool resume = false;

@@ -1,4 +1,5 @@
-// Networks by name, with the parameter names, shapes and defaults of MXNet's image-classification symbols.
+// Networks by name, with the parameter names, shapes and defaults of MXNet's image-classification symbols; resnet-v1.5
+// with those of torchvision.
 #pragma once
 
 #include <string>
@@ -9,12 +10,13 @@
 namespace dtrain::nn {
 
 struct NetworkOptions {
-  std::string name = "resnet";  // resnet (v2) | resnet-v1 | lenet | mlp | vgg | mobilenet | speednet
-  int num_layers = 0;  // 0: resnets 110 up to 32 pixels of height, else 50; vgg 16. The others have one depth: 0
+  std::string name = "resnet";  // resnet (v2) | resnet-v1 | resnet-v1.5 | lenet | mlp | vgg | mobilenet | speednet
+  // 0: resnet-v1.5 50; the other resnets 110 up to 32 pixels of height, else 50; vgg 16. The others have one depth: 0
+  int num_layers = 0;
   Shape image{3, 28, 28};
   int classes = 10;
-  // resnets: channels that each stage doubles (0: 16 up to 32 pixels of height, else 64). speednet: channels of its
-  // first group (0: 64); the others have four times as many.
+  // resnets: channels that each stage doubles (0: 16 up to 32 pixels of height, else 64; resnet-v1.5 64).
+  // speednet: channels of its first group (0: 64); the others have four times as many.
   int width = 0;
   float label_smoothing = 0.0f;
   bool batch_norm = false;  // vgg only
@@ -24,6 +26,7 @@ struct NetworkOptions {
 // that the network does not have, an image that is too small (naming the layer that it does not fit). Image height <=
 // 32 selects the CIFAR resnets: (n-2)/6 basic blocks a stage below 164, (n-2)/9 bottlenecks from there on (He et al.
 // 2016). MXNet's scripts do the same up to 28; at 29 to 32 they would put ImageNet's stages on a CIFAR stem.
+// resnet-v1.5 has ImageNet's stages at every height.
 Graph build_network(const NetworkOptions& options);
 
 // In the order in which help and messages list them.

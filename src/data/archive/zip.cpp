@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/zip.hpp>
 
 #include "archive.hpp"
 #include "codec/bytes.hpp"
@@ -140,6 +141,15 @@ std::vector<ArchiveMember> list_zip(const SourceBytes& zip) {
     at = entry.end();
   }
   return members;
+}
+
+std::vector<StoredFile> stored_files(ByteView zip, const std::string& source) {
+  std::vector<StoredFile> files;
+  for (ArchiveMember& member : list_zip({source, zip, nullptr})) {
+    if (member.deflated) throw DataError(fmt::format("{}: zip: {} is compressed", source, member.name));
+    files.push_back({std::move(member.name), zip.subspan(member.offset, member.size)});
+  }
+  return files;
 }
 
 }  // namespace dtrain::data

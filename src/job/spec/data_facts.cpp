@@ -75,10 +75,12 @@ void compare(const Json& expected, const Json& here) {
 
 }  // namespace
 
-Json data_facts(const config::TrainSources& sources, const std::shared_ptr<net::ObjectStore>& store) {
+Json data_facts(const config::TrainSources& sources, const std::optional<Path>& weights,
+                const std::shared_ptr<net::ObjectStore>& store) {
   Json facts = Json::array();
   add_facts(sources.train, store, facts);
   if (sources.validation) add_facts(*sources.validation, store, facts);
+  if (weights) add_facts(*weights, store, facts);
   return facts;
 }
 

@@ -11,7 +11,9 @@ namespace dtrain::job {
 
 // [{"path", "bytes", "index_sha256"}, ...]: the hash of the index, or without one of the file's first and last part.
 // For a file behind a URL: "path", "bytes" and "etag". For a file that is not here: its path.
-Json data_facts(const config::TrainSources& sources, const std::shared_ptr<net::ObjectStore>& store);
+// `weights`: the file that the run begins with.
+Json data_facts(const config::TrainSources& sources, const std::optional<Path>& weights,
+                const std::shared_ptr<net::ObjectStore>& store);
 // Compares the files of this machine with these facts, and returns what was looked at. Throws DataError that names the
 // first file that is missing or another one.
 Json check_data_facts(const Json& facts);

@@ -14,6 +14,7 @@
 #include "config/transport_choice.hpp"
 #include "data_facts.hpp"
 #include "prefix_claim.hpp"
+#include "pretrained_start.hpp"
 #include "train_start.hpp"
 
 namespace dtrain::job {
@@ -147,6 +148,8 @@ void load_start(TrainRun& run) {
   } else if (options.load_epoch) {
     run.start = train::load_checkpoint(*options.model_prefix, static_cast<std::uint32_t>(*options.load_epoch),
                                        run.graph.input(), run.graph.classes(), run.remote.store);
+  } else if (options.pretrained.file) {
+    run.start = pretrained_start(options, run.graph, nullptr);
   }
   if (run.start) complete_optimizer_state(*run.start, options.optimizer);
 }
@@ -167,11 +170,14 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
     run.start_file = std::move(start->file);
     agree_with_checkpoint(*run.start, set, options);
   }
+  const bool from_weights = !run.start && options.pretrained.file;
+  if (from_weights) suit_pretrained(set, run.remote.store, options);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
   run.graph = graph_of_run(run.start, set, options);
   if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
+  if (from_weights) run.start = pretrained_start(options, run.graph, &reporter);
   run.sources = config::choose_sources(options, set, reporter);
   options.data.class_names = names_of_run(run);
   return run;
@@ -183,9 +189,10 @@ config::TrainSpec spec_of(const TrainRun& run) {
   options.compute.dtype = backend::dtype_name(run.dtype);
   options.data.train = run.sources.train;
   options.data.validation = run.sources.validation;
+  const std::optional<Path> weights = run.start_file.empty() ? options.pretrained.file : std::nullopt;
   return {.options = std::move(options),
           .graph = run.graph,
-          .data = data_facts(run.sources, run.remote.store),
+          .data = data_facts(run.sources, weights, run.remote.store),
           .start = run.start_file.string()};
 }
 

@@ -50,6 +50,12 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
   if (options.resume && options.load_epoch) {
     throw UsageError("--resume and --load-epoch: both choose where to begin", "give one of them");
   }
+  if (options.load_epoch && options.pretrained.file) {
+    throw UsageError("--load-epoch and --pretrained: both choose where to begin", "give one of them");
+  }
+  if (options.pretrained.new_head && !options.pretrained.file) {
+    throw UsageError("--new-head: there is no last layer to replace without --pretrained", "add --pretrained FILE");
+  }
   if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), store, reporter);
   if (!options.load_epoch) return std::nullopt;
   std::optional<int> classes;

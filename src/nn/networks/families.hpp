@@ -7,6 +7,7 @@ namespace dtrain::nn {
 
 Graph build_resnet(const NetworkOptions& options);
 Graph build_resnet_v1(const NetworkOptions& options);
+Graph build_torch_resnet(const NetworkOptions& options);
 Graph build_lenet(const NetworkOptions& options);
 Graph build_mlp(const NetworkOptions& options);
 Graph build_vgg(const NetworkOptions& options);

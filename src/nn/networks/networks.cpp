@@ -23,6 +23,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"resnet", build_resnet, true, true, false},
     {"resnet-v1", build_resnet_v1, true, true, false},
+    {"resnet-v1.5", build_torch_resnet, true, true, false},
     {"lenet", build_lenet, false, false, false},
     {"mlp", build_mlp, false, false, false},
     {"vgg", build_vgg, true, false, true},

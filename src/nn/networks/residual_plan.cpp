@@ -68,15 +68,16 @@ ResidualPlan plan_small(const NetworkOptions& options) {
   return {depth, true, bottleneck, width, lay_out(units, bottleneck ? 4 * width : width)};
 }
 
-ResidualPlan plan_large(const NetworkOptions& options) {
+// `where` says for which images; it follows the depth in the message.
+ResidualPlan plan_large(const NetworkOptions& options, std::string_view where) {
   const int depth = options.num_layers == 0 ? 50 : options.num_layers;
   const auto found = std::ranges::find(large_depths(), depth, &LargeDepth::depth);
   if (found == large_depths().end()) {
     std::vector<int> depths;
     for (const LargeDepth& known : large_depths()) depths.push_back(known.depth);
-    throw UsageError(fmt::format("{} has no depth {} for images more than {} pixels high: it has {}", options.name,
-                                 depth, kSmallImageHeight, fmt::join(depths, ", ")),
-                     "choose one of them with setting 'num-layers'");
+    throw UsageError(
+        fmt::format("{} has no depth {}{}: it has {}", options.name, depth, where, fmt::join(depths, ", ")),
+        "choose one of them with setting 'num-layers'");
   }
   const bool bottleneck = depth >= kFirstLargeBottleneck;
   const int width = base_width(options, 64);
@@ -86,7 +87,10 @@ ResidualPlan plan_large(const NetworkOptions& options) {
 }  // namespace
 
 ResidualPlan plan_residual_network(const NetworkOptions& options) {
-  return options.image.h <= kSmallImageHeight ? plan_small(options) : plan_large(options);
+  if (options.image.h <= kSmallImageHeight) return plan_small(options);
+  return plan_large(options, fmt::format(" for images more than {} pixels high", kSmallImageHeight));
 }
+
+ResidualPlan plan_imagenet_network(const NetworkOptions& options) { return plan_large(options, ""); }
 
 }  // namespace dtrain::nn

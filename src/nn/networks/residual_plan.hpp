@@ -1,4 +1,4 @@
-// What both residual networks share: which units a depth means.
+// What the residual networks share: which units a depth means.
 #pragma once
 
 #include <string>
@@ -26,5 +26,7 @@ struct ResidualPlan {
 
 // Throws UsageError with the depths that exist for this image height.
 ResidualPlan plan_residual_network(const NetworkOptions& options);
+// ImageNet's stages for images of any height. Throws UsageError with the depths that exist.
+ResidualPlan plan_imagenet_network(const NetworkOptions& options);
 
 }  // namespace dtrain::nn

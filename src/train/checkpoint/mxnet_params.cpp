@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/float16.hpp>
 
+#include "byte_reader.hpp"
+
 namespace dtrain::train {
 namespace {
-
-static_assert(std::endian::native == std::endian::little);
 
 constexpr std::uint64_t kListMagic = 0x112;
 constexpr std::uint32_t kVersion1 = 0xf993fac8;  // 64-bit extents
@@ -23,45 +22,6 @@ constexpr std::int32_t kDense = 0;
 constexpr std::int32_t kCpu = 1;
 
 enum class TypeFlag : std::int32_t { float32 = 0, float64 = 1, float16 = 2 };
-
-// Walks over the bytes; every read is checked against what is left.
-class ByteReader {
- public:
-  ByteReader(ByteView file, std::string_view source) : rest_(file), size_(file.size()), source_(source) {}
-
-  [[noreturn]] void fail(std::string_view what) const {
-    throw DataError(fmt::format("{}: byte {}: {}", source_, size_ - rest_.size(), what),
-                    "the file is damaged, cut short or not a .params file of MXNet 1.x");
-  }
-
-  ByteView take(std::uint64_t bytes) {
-    if (bytes > rest_.size()) fail(fmt::format("{} more bytes expected, {} are left", bytes, rest_.size()));
-    const ByteView taken = rest_.first(bytes);
-    rest_ = rest_.subspan(bytes);
-    return taken;
-  }
-
-  template <typename Number>
-  Number number() {
-    Number value;
-    std::memcpy(&value, take(sizeof(Number)).data(), sizeof(Number));
-    return value;
-  }
-
-  // A count of things of at least `bytes_each` bytes, so that it cannot ask for more memory than the file deserves.
-  std::uint64_t count(std::uint64_t bytes_each) {
-    const auto value = number<std::uint64_t>();
-    if (value > rest_.size() / bytes_each) fail(fmt::format("a count of {} does not fit the file", value));
-    return value;
-  }
-
-  bool done() const { return rest_.empty(); }
-
- private:
-  ByteView rest_;
-  std::size_t size_;
-  std::string_view source_;
-};
 
 template <typename Extent>
 std::vector<std::int64_t> read_extents(ByteReader& reader, std::uint32_t rank) {
@@ -163,7 +123,7 @@ void write_mxnet_params(AtomicFile& file, std::span<const NamedTensor> tensors) 
 }
 
 std::vector<MxnetArray> parse_mxnet_params(ByteView file, std::string_view source) {
-  ByteReader reader(file, source);
+  ByteReader reader(file, source, "the file is damaged, cut short or not a .params file of MXNet 1.x");
   if (reader.number<std::uint64_t>() != kListMagic) reader.fail("not a list of MXNet arrays");
   reader.number<std::uint64_t>();  // reserved
   std::vector<MxnetArray> arrays;

@@ -40,9 +40,8 @@ constexpr std::array<DTypeSize, 14> kDTypes = {{{"F64", 8},
 // The bytes of a tensor, or 0xff..ff where that does not fit 64 bits: no file is that long.
 std::uint64_t byte_size(const SafetensorsEntry& entry) {
   constexpr std::uint64_t too_large = ~std::uint64_t{0};
-  const auto* found = std::ranges::find(kDTypes, entry.dtype, &DTypeSize::name);
-  if (found == kDTypes.end()) throw DataError(fmt::format("the dtype '{}' is unknown", entry.dtype));
-  std::uint64_t size = found->bytes;
+  std::uint64_t size = dtype_bytes(entry.dtype);
+  if (size == 0) throw DataError(fmt::format("the dtype '{}' is unknown", entry.dtype));
   for (std::int64_t extent : entry.shape) {
     if (extent < 0) throw DataError(fmt::format("an extent of {}", extent));
     if (__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size)) return too_large;
@@ -89,6 +88,12 @@ std::uint64_t header_length(ByteView file, std::string_view source) {
   return length;
 }
 
+Json header_of(ByteView file, std::string_view source) {
+  Json header = Json::parse(text_of(file.subspan(kLengthBytes, header_length(file, source))), source);
+  if (!header.is_object()) throw DataError(fmt::format("{}: the header is not a JSON object", source));
+  return header;
+}
+
 void check_no_gaps(const std::vector<SafetensorsEntry>& entries, std::uint64_t first, std::uint64_t last,
                    std::string_view source) {
   for (const SafetensorsEntry& entry : entries) {
@@ -130,10 +135,20 @@ void write_safetensors(AtomicFile& file, std::string_view header, std::span<cons
   for (const NamedTensor& tensor : tensors) file.write(std::as_bytes(tensor.values));
 }
 
+std::uint64_t dtype_bytes(std::string_view dtype) {
+  const auto* found = std::ranges::find(kDTypes, dtype, &DTypeSize::name);
+  return found == kDTypes.end() ? 0 : found->bytes;
+}
+
+Json safetensors_metadata(ByteView file, std::string_view source) {
+  const Json header = header_of(file, source);
+  const Json* metadata = header.find(kMetadata);
+  return metadata ? *metadata : Json();
+}
+
 std::vector<SafetensorsEntry> parse_safetensors(ByteView file, std::string_view source) {
   const std::uint64_t base = kLengthBytes + header_length(file, source);
-  const Json header = Json::parse(text_of(file.subspan(kLengthBytes, base - kLengthBytes)), source);
-  if (!header.is_object()) throw DataError(fmt::format("{}: the header is not a JSON object", source));
+  const Json header = header_of(file, source);
   std::vector<SafetensorsEntry> entries;
   for (const auto& [name, value] : header.as_object()) {
     if (name == kMetadata) continue;

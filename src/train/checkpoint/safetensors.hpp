@@ -32,10 +32,16 @@ struct SafetensorsEntry {
   std::uint64_t begin = 0, end = 0;  // bytes of the file, absolute
 };
 
+// Size of an element in bytes; 0 for a name that safetensors does not have.
+std::uint64_t dtype_bytes(std::string_view dtype);
+
 // The table of a whole file, in the order of the bytes. Everything is checked: the header's length and keys, each shape
 // against its bytes, and that tensors follow each other without gap or overlap up to the end of the file.
 // Throws DataError naming `source` and the tensor.
 std::vector<SafetensorsEntry> parse_safetensors(ByteView file, std::string_view source);
+
+// The object of strings that stands beside the table; null where there is none.
+Json safetensors_metadata(ByteView file, std::string_view source);
 
 // A file mapped and checked as parse_safetensors does; tensors stay in the page cache until they are copied.
 class SafetensorsFile {

@@ -49,6 +49,9 @@ TEST(Networks, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameter_count("resnet-v1", 34, kImageNet, 1000), 21797672 + 64 * 64 + 2 * 64);  // stage 1 projects too
   EXPECT_EQ(parameter_count("resnet-v1", 50, kImageNet, 1000), 25557032);
   EXPECT_EQ(parameter_count("resnet-v1", 152, kImageNet, 1000), 60192808);
+  EXPECT_EQ(parameter_count("resnet-v1.5", 18, kImageNet, 1000), 11689512);
+  EXPECT_EQ(parameter_count("resnet-v1.5", 34, kImageNet, 1000), 21797672);
+  EXPECT_EQ(parameter_count("resnet-v1.5", 101, kImageNet, 1000), 44549160);
 }
 
 TEST(Networks, CountMultiplyAddsLikeTheLiterature) {
@@ -94,6 +97,16 @@ TEST(Networks, WidthScalesEveryStage) {
   const Graph graph = build_network({.name = "resnet-v1", .num_layers = 20, .image = {3, 32, 32}, .width = 64});
   EXPECT_EQ(node_named(graph, "conv0").output.c, 64);
   EXPECT_EQ(node_named(graph, "stage3_unit3_relu3").output, (Shape{256, 8, 8}));
+}
+
+TEST(Networks, TorchvisionsBottleneckHalvesTheImageInItsSecondConvolution) {
+  const Graph graph = network("resnet-v1.5", 50, kImageNet, 10);
+  EXPECT_EQ(node_named(graph, "layer2.0.conv1").output, (Shape{128, 56, 56}));
+  EXPECT_EQ(node_named(graph, "layer2.0.conv2").output, (Shape{128, 28, 28}));
+  EXPECT_EQ(node_named(graph, "layer4.2.conv3").output, (Shape{2048, 7, 7}));
+  EXPECT_TRUE(has_node(graph, "layer1.0.downsample.1"));
+  EXPECT_FALSE(has_node(network("resnet-v1.5", 18, kImageNet, 10), "layer1.0.downsample.0"));
+  EXPECT_EQ(network("resnet-v1.5", 18, {3, 32, 32}, 10).name, "resnet-v1.5-18");
 }
 
 TEST(Networks, VggTakesBatchNormAndEveryDepth) {

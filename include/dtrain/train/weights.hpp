@@ -1,0 +1,47 @@
+// Weights that another program trained, or another run: safetensors files, and the state dicts that PyTorch saves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/train/checkpoint.hpp>
+
+namespace dtrain::train {
+
+// What became of the tensors of a network, for messages.
+struct WeightsFit {
+  std::size_t fitted = 0, wanted = 0;  // tensors of the network
+  std::string new_head;                // why the last layer begins anew; empty: it does not
+  // The network's other tensors that begin anew, with shape, reason and the nearest name of the file.
+  std::vector<std::string> missing;
+  std::vector<std::string> unused;  // tensors of the file, with their shapes
+};
+
+struct StartingWeights {
+  Checkpoint checkpoint;  // at the beginning of a run; no optimizer state
+  WeightsFit fit;
+};
+
+struct WeightsRequest {
+  Path file;
+  bool new_head = false;   // the last layer begins anew in any case
+  bool whole = false;      // all tensors of the network must fit
+  std::uint64_t seed = 0;  // of the tensors that begin anew
+};
+
+// The tensors of a file that fit the graph by name and shape; the others have the first values of the seed. Names are
+// the graph's own, or PyTorch's for layers of these names ("NODE.weight", "NODE.running_mean"), all behind one prefix
+// such as "module.". The last layer also begins anew where its shape differs, because the number of classes does. The
+// checkpoint's preprocessing is the file's if dtrain wrote it, else null. Throws DataError for a file that cannot be
+// read, and where less than half of the tensors fit or, if `whole`, not all: these are the weights of another network.
+StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph);
+
+// The number of classes of the file's last layer, which has the name of the graph's; nullopt where it has none.
+std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph);
+
+// What dtrain wrote into its own file about the pixels; null for files of others.
+Json preprocessing_of_weights(const Path& file);
+
+}  // namespace dtrain::train

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/train/weights.hpp>
+
+#include "cli/command.hpp"
+#include "config/network_choice.hpp"
+#include "config/pretrained.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct ImportCommand {
+  Path file, out;
+  config::NetworkChoice network;
+  config::DataOptions data;
+};
+
+void bind(config::OptionSet& set, ImportCommand& options) {
+  set.group("Weights");
+  config::Option& file =
+      set.add("FILE", options.file, "file with the weights: safetensors, or a state dict of PyTorch");
+  file.required = true;
+  file.offers = config::Offers::files;
+  set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json").required = true;
+  config::bind_network(set, options.network);
+  config::bind_image(set, options.data);
+}
+
+// As many classes as the weights have, unless the user or a file with the network says another number.
+nn::Graph choose_graph(ImportCommand& options, const config::OptionSet& set) {
+  nn::Graph graph = config::choose_graph(options.network, set, options.data);
+  if (set.chosen("num-classes") || options.network.is_file()) return graph;
+  const auto classes = train::classes_of_weights(options.file, graph);
+  if (!classes || *classes == graph.classes()) return graph;
+  options.data.classes = *classes;
+  return config::choose_graph(options.network, set, options.data);
+}
+
+ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
+  ImportCommand options = given;
+  if (!set.chosen("network")) throw UsageError("--network: is missing", "name the network that the weights belong to");
+  config::suit_weights(options.file, set, options.data);
+  const nn::Graph graph = choose_graph(options, set);
+  train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);
+  weights.checkpoint.job.preprocessing = config::preprocessing_of(options.data);
+  const train::CheckpointName name{options.out, 0, 0};
+  const Path file = train::save_checkpoint(name, weights.checkpoint);
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.import/1"},
+                                       {"network", graph.name},
+                                       {"classes", graph.classes()},
+                                       {"tensors", weights.fit.fitted},
+                                       {"unused", weights.fit.unused.size()},
+                                       {"file", file.string()}}));
+  } else {
+    reporter.answer(file.string());
+  }
+  if (!weights.fit.unused.empty()) {
+    reporter.warn(fmt::format("{} tensors of {} are not used, such as {}", weights.fit.unused.size(),
+                              options.file.string(), weights.fit.unused.front()));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_import() {
+  auto command = make_command<ImportCommand>("import", "make a checkpoint of the weights of another program", act);
+  command->examples = {"dtrain import resnet50.safetensors --network resnet-v1.5 --num-layers 50 --out m/imagenet",
+                       "dtrain import resnet18.pth --network resnet-v1.5 --num-layers 18 --out m/r18"};
+  command->see_also = {"train", "predict", "eval", "export"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,43 @@
+#include "pretrained.hpp"
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/train/weights.hpp>
+
+namespace dtrain::config {
+namespace {
+
+// torchvision evaluates its classifiers on the centre of 224 pixels of images that are resized to 256.
+constexpr nn::Shape kImageNetShape{3, 224, 224};
+constexpr int kResized = 256;
+constexpr std::array<float, 3> kImageNetMean = {123.675f, 116.28f, 103.53f}, kImageNetStd = {58.395f, 57.12f, 57.375f};
+
+nn::Shape shape_from(const Json& preprocessing) {
+  const Json::Array& extents = preprocessing.at("image_shape").as_array();
+  if (extents.size() != 3) throw DataError("a file's image_shape holds three numbers");
+  return {static_cast<int>(extents[0].as_integer()), static_cast<int>(extents[1].as_integer()),
+          static_cast<int>(extents[2].as_integer())};
+}
+
+}  // namespace
+
+void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
+  set.group("Pretrained weights");
+  set.add("--pretrained", pretrained.file,
+          "file with weights to begin with: safetensors, or a state dict of PyTorch. Images are prepared as these "
+          "weights "
+          "expect them, and the last layer begins anew where the number of classes differs")
+      .offers = Offers::files;
+  set.add("--new-head", pretrained.new_head, "with --pretrained, the last layer begins anew in any case");
+}
+
+void suit_weights(const Path& file, const OptionSet& set, DataOptions& data) {
+  const Json stored = train::preprocessing_of_weights(file);
+  const bool knows = stored.is_object();
+  if (!set.chosen("image-shape")) data.image = knows ? shape_from(stored) : kImageNetShape;
+  if (knows) return take_preprocessing(stored, set, data);
+  if (!set.chosen("rgb-mean")) data.augment.mean = kImageNetMean;
+  if (!set.chosen("rgb-std")) data.augment.std = kImageNetStd;
+  if (!set.chosen("resize")) data.augment.resize = data.image.h * kResized / kImageNetShape.h;
+}
+
+}  // namespace dtrain::config

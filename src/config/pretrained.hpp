@@ -1,0 +1,24 @@
+// The weights of another run or program that a network begins with, and the pixels that they expect.
+#pragma once
+
+#include <optional>
+
+#include <dtrain/base/files.hpp>
+
+#include "data_options.hpp"
+#include "option_set.hpp"
+
+namespace dtrain::config {
+
+struct Pretrained {
+  std::optional<Path> file;
+  bool new_head = false;
+};
+
+void bind_pretrained(OptionSet& set, Pretrained& pretrained);
+
+// Fills what the user did not choose: size, mean, deviation and resizing of images as dtrain stored them in the file,
+// else as torchvision's weights for ImageNet want them. Throws DataError for a file that cannot be read.
+void suit_weights(const Path& file, const OptionSet& set, DataOptions& data);
+
+}  // namespace dtrain::config

@@ -1,0 +1,55 @@
+#include "pretrained_start.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/class_names.hpp>
+#include <dtrain/train/weights.hpp>
+
+namespace dtrain::job {
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostShown = 8;
+  const std::size_t shown = std::min(names.size(), kMostShown);
+  const std::string more = names.size() > shown ? fmt::format("; and {} more", names.size() - shown) : std::string();
+  return join(std::span(names).first(shown), "; ") + more;
+}
+
+void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& graph, Reporter& reporter) {
+  reporter.note(
+      fmt::format("Loaded \"{}\": {} of the {} tensors of {}", file.string(), fit.fitted, fit.wanted, graph.name));
+  if (!fit.new_head.empty()) reporter.note(fmt::format("The last layer begins anew: {}", fit.new_head));
+  if (!fit.missing.empty()) {
+    reporter.warn(fmt::format("{} tensors of {} begin anew: {}", fit.missing.size(), graph.name, listed(fit.missing)));
+  }
+  if (!fit.unused.empty()) {
+    reporter.warn(fmt::format("{} tensors of the file are not used: {}", fit.unused.size(), listed(fit.unused)));
+  }
+}
+
+}  // namespace
+
+void suit_pretrained(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options) {
+  config::suit_weights(*options.pretrained.file, set, options.data);
+  if (set.chosen("num-classes") || !options.data.train) return;
+  const auto names = data::class_names(data::find_records(options.data.train->string(), store), store);
+  if (names.size() >= 2) options.data.classes = static_cast<int>(names.size());
+}
+
+train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter) {
+  const Path& file = *options.pretrained.file;
+  train::StartingWeights start =
+      train::load_weights({.file = file, .new_head = options.pretrained.new_head, .seed = options.compute.seed}, graph);
+  if (reporter) report(file, start.fit, graph, *reporter);
+  start.checkpoint.job.preprocessing = {};  // this run has its own, and classes of its own
+  start.checkpoint.job.optimizer = options.optimizer;
+  start.checkpoint.state.optimizer.assign(
+      static_cast<std::size_t>(nn::optimizer_slots(options.optimizer.kind)) * start.checkpoint.state.parameters.size(),
+      0.0f);
+  return std::move(start.checkpoint);
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,243 @@
+#include <dtrain/train/weights.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/nn/initialize.hpp>
+
+#include "weights_file.hpp"
+
+namespace dtrain::train {
+namespace {
+
+constexpr std::size_t kMostListed = 6, kMostCompared = 4096;
+
+const char* torch_ending(nn::TensorRole role) {
+  switch (role) {
+    case nn::TensorRole::weight:
+    case nn::TensorRole::gamma:
+      return ".weight";
+    case nn::TensorRole::bias:
+    case nn::TensorRole::beta:
+      return ".bias";
+    case nn::TensorRole::running_mean:
+      return ".running_mean";
+    case nn::TensorRole::running_variance:
+      break;
+  }
+  return ".running_var";
+}
+
+// A tensor of the network, under its two names.
+struct Wanted {
+  const nn::TensorView* view = nullptr;
+  std::string torch_name;
+  bool statistic = false;
+  bool head = false;
+};
+
+// A gamma that is held at 1 is no weight.
+std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
+  const auto last = std::ranges::find_if(graph.nodes.rbegin(), graph.nodes.rend(),
+                                         [](const nn::Node& node) { return !node.parameters.empty(); });
+  std::vector<Wanted> wanted;
+  for (const nn::Node& node : graph.nodes) {
+    const bool head = last != graph.nodes.rend() && &node == &*last;
+    const auto* batch_norm = std::get_if<nn::BatchNorm>(&node.layer);
+    const auto add = [&](const nn::TensorView& view, bool statistic) {
+      if (batch_norm && batch_norm->fix_gamma && view.role == nn::TensorRole::gamma) return;
+      wanted.push_back({&view, node.name + torch_ending(view.role), statistic, head});
+    };
+    for (const int index : node.parameters) add(graph.parameters[static_cast<std::size_t>(index)], false);
+    for (const int index : node.statistics) add(graph.statistics[static_cast<std::size_t>(index)], true);
+  }
+  return wanted;
+}
+
+// What stands in front of the network's names in most tensors of the file: "", "module.", "state_dict.", ...
+std::string common_prefix(const std::vector<Wanted>& wanted, const std::vector<ForeignTensor>& tensors) {
+  std::unordered_set<std::string_view> names;
+  std::size_t longest = 0;
+  for (const Wanted& each : wanted) {
+    for (const std::string* name : {&each.view->name, &each.torch_name}) {
+      names.insert(*name);
+      longest = std::max(longest, name->size());
+    }
+  }
+  std::map<std::string_view, std::size_t> votes;
+  for (const ForeignTensor& tensor : tensors) {
+    const std::string_view name = tensor.name;
+    for (std::size_t at = name.size() - std::min(name.size(), longest); at < name.size(); ++at) {
+      const bool begins_word = at == 0 || name[at - 1] == '.';
+      if (begins_word && names.contains(name.substr(at))) ++votes[name.substr(0, at)];
+    }
+  }
+  const auto best = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
+  return best == votes.end() ? std::string() : std::string(best->first);
+}
+
+// The tensors behind the prefix by the rest of their names.
+class Table {
+ public:
+  Table(const std::vector<Wanted>& wanted, const std::vector<ForeignTensor>& tensors) {
+    const std::string prefix = common_prefix(wanted, tensors);
+    for (const ForeignTensor& tensor : tensors) {
+      if (!tensor.name.starts_with(prefix)) continue;
+      const std::string_view rest = std::string_view(tensor.name).substr(prefix.size());
+      if (by_name_.emplace(rest, &tensor).second) order_.push_back(rest);
+    }
+  }
+
+  const ForeignTensor* take(const Wanted& wanted) {
+    for (const std::string* name : {&wanted.view->name, &wanted.torch_name}) {
+      const auto found = by_name_.find(*name);
+      if (found == by_name_.end()) continue;
+      taken_.insert(found->first);
+      return found->second;
+    }
+    return nullptr;
+  }
+
+  // Not those of other things than weights, such as num_batches_tracked.
+  std::vector<std::string> left_names() const {
+    std::vector<std::string> names;
+    for (const std::string_view name : order_) {
+      if (!taken_.contains(name) && is_real(*by_name_.at(name))) names.emplace_back(name);
+    }
+    return names;
+  }
+  const ForeignTensor& at(const std::string& name) const { return *by_name_.at(name); }
+
+ private:
+  std::unordered_map<std::string_view, const ForeignTensor*> by_name_;
+  std::vector<std::string_view> order_;
+  std::unordered_set<std::string_view> taken_;
+};
+
+std::string with_shape(std::string_view name, const std::vector<std::int64_t>& shape) {
+  return fmt::format("{} [{}]", name, fmt::join(shape, ", "));
+}
+
+// What is nearest to the name of a tensor that the file lacks.
+std::string nearest(const Wanted& wanted, const Table& table, const std::vector<std::string>& left) {
+  if (left.size() > kMostCompared) return {};
+  const auto found = nearest_name(wanted.torch_name, left);
+  return found ? fmt::format(", the nearest is {}", with_shape(*found, table.at(*found).shape)) : std::string();
+}
+
+std::string why_not(const Wanted& wanted, const ForeignTensor& tensor) {
+  if (tensor.shape != wanted.view->shape) return fmt::format("[{}] in the file", fmt::join(tensor.shape, ", "));
+  return is_real(tensor) ? std::string() : fmt::format("{} in the file", tensor.dtype);
+}
+
+struct Missing {
+  const Wanted* wanted;
+  std::string why;  // empty: it is not in the file
+};
+
+std::vector<std::string> describe(const std::vector<Missing>& missing, const Table& table) {
+  const std::vector<std::string> left = table.left_names();
+  std::vector<std::string> lines;
+  for (const auto& [wanted, why] : missing) {
+    const bool compared = lines.size() < kMostListed;
+    const std::string reason =
+        why.empty() ? "not in the file" + (compared ? nearest(*wanted, table, left) : std::string()) : why;
+    lines.push_back(fmt::format("{}: {}", with_shape(wanted->torch_name, wanted->view->shape), reason));
+  }
+  return lines;
+}
+
+[[noreturn]] void refuse(const Path& file, const nn::Graph& graph, const WeightsFit& fit) {
+  std::vector<std::string> first = fit.missing;
+  const std::size_t more = first.size() - std::min(first.size(), kMostListed);
+  first.resize(first.size() - more);
+  throw DataError(fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}{}",
+                              file.string(), fit.fitted, fit.wanted, graph.name, join(first, "; "),
+                              more > 0 ? fmt::format("; and {} more", more) : std::string()),
+                  fmt::format("its tensors are {}{}; choose their network with settings 'network' and 'num-layers'",
+                              join(std::span(fit.unused).first(std::min<std::size_t>(fit.unused.size(), 3)), ", "),
+                              fit.unused.size() > 3 ? ", ..." : ""));
+}
+
+backend::ModelState first_values(const nn::Graph& graph, std::uint64_t seed) {
+  backend::ModelState state;
+  state.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
+  state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
+  nn::initialize_parameters(graph, seed, state.parameters);
+  nn::initialize_statistics(graph, state.statistics);
+  return state;
+}
+
+WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Graph& graph, bool new_head,
+                       backend::ModelState& state) {
+  const std::vector<Wanted> wanted = wanted_tensors(graph);
+  Table table(wanted, tensors);
+  WeightsFit fit;
+  fit.wanted = wanted.size();
+  std::vector<Missing> missing;
+  // The head is taken or made anew as a whole.
+  for (const Wanted& each : wanted) {
+    if (!each.head || new_head) continue;
+    const ForeignTensor* tensor = table.take(each);
+    if (const std::string why = tensor ? why_not(each, *tensor) : "not in the file"; !why.empty())
+      fit.new_head = fmt::format("{}: {}", with_shape(each.torch_name, each.view->shape), why);
+  }
+  if (new_head) fit.new_head = "setting 'new-head'";
+  for (const Wanted& each : wanted) {
+    const ForeignTensor* tensor = table.take(each);
+    if (each.head && !fit.new_head.empty()) continue;
+    const std::string why = tensor ? why_not(each, *tensor) : std::string();
+    if (!tensor || !why.empty()) {
+      missing.push_back({&each, why});
+      continue;
+    }
+    std::vector<float>& buffer = each.statistic ? state.statistics : state.parameters;
+    copy_values(*tensor, std::span(buffer).subspan(static_cast<std::size_t>(each.view->offset),
+                                                   static_cast<std::size_t>(each.view->size)));
+    ++fit.fitted;
+  }
+  fit.missing = describe(missing, table);
+  for (const std::string& name : table.left_names()) fit.unused.push_back(with_shape(name, table.at(name).shape));
+  return fit;
+}
+
+}  // namespace
+
+StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph) {
+  const WeightsFile weights(request.file);
+  StartingWeights start;
+  start.checkpoint.graph = graph;
+  start.checkpoint.state = first_values(graph, request.seed);
+  start.checkpoint.job.seed = request.seed;
+  start.checkpoint.job.preprocessing = weights.preprocessing();
+  start.fit = fit_weights(weights.tensors(), graph, request.new_head, start.checkpoint.state);
+  const std::size_t needed = request.whole ? start.fit.wanted : (start.fit.wanted + 1) / 2;
+  if (start.fit.fitted < needed) refuse(request.file, graph, start.fit);
+  return start;
+}
+
+std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) {
+  const WeightsFile weights(file);
+  const std::vector<Wanted> wanted = wanted_tensors(graph);
+  Table table(wanted, weights.tensors());
+  for (const Wanted& each : wanted) {
+    const ForeignTensor* tensor = each.head ? table.take(each) : nullptr;
+    if (tensor && tensor->shape.size() == each.view->shape.size() && tensor->shape[0] >= 2 &&
+        tensor->shape[0] <= INT32_MAX) {
+      return static_cast<int>(tensor->shape[0]);
+    }
+  }
+  return std::nullopt;
+}
+
+Json preprocessing_of_weights(const Path& file) { return WeightsFile(file).preprocessing(); }
+
+}  // namespace dtrain::train

@@ -1,0 +1,56 @@
+#include "weights_file.hpp"
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/train/checkpoint.hpp>
+
+#include "checkpoint/manifest.hpp"
+#include "torch_file.hpp"
+
+namespace dtrain::train {
+namespace {
+
+std::vector<ForeignTensor> tensors_of_safetensors(ByteView file, const std::string& source) {
+  std::vector<ForeignTensor> tensors;
+  for (SafetensorsEntry& entry : parse_safetensors(file, source)) {
+    tensors.push_back({.name = std::move(entry.name),
+                       .shape = entry.shape,
+                       .strides = packed_strides(entry.shape),
+                       .dtype = std::move(entry.dtype),
+                       .bytes = file.subspan(entry.begin, entry.end - entry.begin)});
+  }
+  return tensors;
+}
+
+// `path` may be the tensors of a checkpoint, whose manifest knows more, or an export.
+Json preprocessing_of(const Path& path, ByteView file) {
+  if (is_checkpoint_file(path)) {
+    const Path manifest = Path(path).replace_extension(".json");
+    return parse_manifest(read_file(manifest), manifest.string()).checkpoint.job.preprocessing;
+  }
+  const Json metadata = safetensors_metadata(file, path.string());
+  const Json* document = metadata.is_object() ? metadata.find("preprocessing") : nullptr;
+  return document ? Json::parse(document->as_string(), path.string()) : Json();
+}
+
+bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::byte{'{'}; }
+
+}  // namespace
+
+WeightsFile::WeightsFile(const Path& path) : file_(path) {
+  const ByteView bytes = file_.bytes();
+  const std::string source = path.string();
+  if (is_safetensors(bytes)) {
+    tensors_ = tensors_of_safetensors(bytes, source);
+    preprocessing_ = preprocessing_of(path, bytes);
+  } else if (is_torch_file(bytes)) {
+    tensors_ = parse_torch_file(bytes, source);
+  } else {
+    throw DataError(source + ": is neither a safetensors file nor one of PyTorch",
+                    "name a file with the weights of a network: .safetensors, .pt or .pth");
+  }
+  if (tensors_.empty()) throw DataError(source + ": holds no tensors", "name a file with the weights of a network");
+}
+
+}  // namespace dtrain::train
