@@ -7,11 +7,12 @@
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stats.hpp>
 #include <dtrain/base/stop.hpp>
-#include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/batch_feed.hpp>
 
 #include "config/synthetic_data.hpp"
 #include "job/spec/process_facts.hpp"
+#include "phase_clock.hpp"
+#include "step_parts.hpp"
 
 namespace dtrain::bench {
 namespace {
@@ -21,22 +22,31 @@ struct Enough {};
 // Ends the run with an exception of its own, so that nothing of it is saved.
 class StepClock final : public train::IgnoringObserver {
  public:
-  StepClock(StepTimes& times, const BenchLength& length) : times_(times), length_(length) {}
+  StepClock(StepTimes& times, const BenchLength& length, PhaseClock& phases)
+      : times_(times), length_(length), phases_(phases) {}
 
   void on_step(const train::StepReport& report) override {
     if (seen_++ == 0) times_.first_step = job::time_since_exec().count();
+    std::map<elastic::Phase, double> phases = phases_.take();
     if (seen_ <= length_.warmup) return;
     times_.seconds.push_back(report.time.count());
+    loading_.push_back(phases[elastic::Phase::loading]);
+    applying_.push_back(phases[elastic::Phase::applying]);
     measured_ += report.time.count();
     const bool enough = length_.steps > 0 ? times_.seconds.size() >= static_cast<std::size_t>(length_.steps)
                                           : measured_ >= length_.seconds;
-    if (enough) throw Enough();
+    if (!enough) return;
+    times_.loading = median(loading_);
+    times_.applying = median(applying_);
+    throw Enough();
   }
   void on_warning(const std::string& text) override { times_.warnings.push_back(text); }
 
  private:
   StepTimes& times_;
   const BenchLength& length_;
+  PhaseClock& phases_;
+  std::vector<double> loading_, applying_;
   int seen_ = 0;
   double measured_ = 0;
 };
@@ -53,10 +63,11 @@ StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, da
   options.epochs = std::numeric_limits<std::uint32_t>::max();
   options.schedule.base = config::kHarmlessRate;
   StepTimes times;
-  StepClock clock(times, length);
+  const auto alone = elastic::make_fixed_membership(comm::make_single());
+  PhaseClock phases(*alone);
+  StepClock clock(times, length, phases);
   try {
-    const auto alone = elastic::make_fixed_membership(comm::make_single());
-    const train::TrainResult result = train::train(graph, executable, loader, nullptr, *alone, options, nullptr, clock);
+    const train::TrainResult result = train::train(graph, executable, loader, nullptr, phases, options, nullptr, clock);
     if (result.ended == train::TrainResult::Ended::stopped) {
       throw Interrupted(stop_signal(), "stopped by a signal while measuring");
     }
@@ -70,32 +81,23 @@ StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, da
   return times;
 }
 
-std::vector<OperationTime> profile_shard(backend::Executable& executable, data::Loader& loader, int samples) {
+backend::Profile profile_shard(backend::Executable& executable, data::Loader& loader, int samples) {
   constexpr int kRepeats = 5;
   loader.start(0, {{0, samples}});
   const std::optional<data::Batch> batch = loader.next();
   DTRAIN_CHECK(batch, "a loader gives the slice that it was asked for");
-  const Json rows = executable.profile(train::host_batch(*batch), kRepeats);
-  std::vector<OperationTime> operations;
-  for (const Json& row : rows.as_array()) {
-    const double calls = std::max(1.0, row.at("calls").as_number());
-    operations.push_back({row.at("op").as_string(), row.at("kind").as_string(), row.at("shape").as_string(),
-                          row.at("seconds").as_number() / calls, row.at("bare_seconds").as_number() / calls});
-  }
-  return operations;
+  return executable.profile(train::host_batch(*batch), kRepeats);
 }
 
-static int rounds_of(int shards, int lanes) { return (shards + lanes - 1) / lanes; }
-
-double operations_seconds(const std::vector<OperationTime>& operations, int shards, int lanes) {
+double operations_seconds(const backend::Profile& profile, int shards, int lanes) {
   double shard = 0;
-  for (const OperationTime& operation : operations) shard += operation.seconds;
+  for (const backend::OperationTime& operation : profile.of_shard) shard += operation.seconds;
   return shard * rounds_of(shards, lanes);
 }
 
-double bare_convolution_seconds(const std::vector<OperationTime>& operations, int shards, int lanes) {
+double bare_convolution_seconds(const backend::Profile& profile, int shards, int lanes) {
   double shard = 0;
-  for (const OperationTime& operation : operations) {
+  for (const backend::OperationTime& operation : profile.of_shard) {
     if (operation.kind == "convolution") shard += operation.bare_seconds;
   }
   return shard * rounds_of(shards, lanes);

@@ -20,6 +20,7 @@ struct BenchLength {
 
 struct StepTimes {
   std::vector<double> seconds;          // per measured step, loading included, in ascending order
+  double loading = 0, applying = 0;     // medians of a step's wait for the loader, and of its optimizer
   double first_step = 0;                // from the start of the process to the end of the first step
   std::uint64_t peak_memory = 0;        // bytes, of the whole process
   std::vector<std::string> warnings;    // of the training, in that order
@@ -31,18 +32,12 @@ struct StepTimes {
 StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader,
                      train::TrainerOptions options, const BenchLength& length);
 
-// One operation of the step, alone and as the bare primitive.
-struct OperationTime {
-  std::string name, kind, shape;
-  double seconds = 0, bare_seconds = 0;  // per call
-};
-
 // Times each operation of one shard of `samples`.
-std::vector<OperationTime> profile_shard(backend::Executable& executable, data::Loader& loader, int samples);
+backend::Profile profile_shard(backend::Executable& executable, data::Loader& loader, int samples);
 
 // The time of a step that does nothing but these operations for all shards, one after the other.
-double operations_seconds(const std::vector<OperationTime>& operations, int shards, int lanes);
+double operations_seconds(const backend::Profile& profile, int shards, int lanes);
 // The same of a step that computes nothing but the bare convolutions.
-double bare_convolution_seconds(const std::vector<OperationTime>& operations, int shards, int lanes);
+double bare_convolution_seconds(const backend::Profile& profile, int shards, int lanes);
 
 }  // namespace dtrain::bench

@@ -56,13 +56,13 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void print_table(const Json& rows, double scale) {
+void print_table(const backend::Profile& profile, double scale) {
   std::map<std::string, std::pair<double, double>> kinds;
-  for (const Json& row : rows.as_array()) {
-    const double seconds = row.at("seconds").as_number() * scale, bare = row.at("bare_seconds").as_number() * scale;
-    fmt::print("{:45} {:26} {:38} {:9.1f} us  bare {:9.1f}\n", row.at("op").as_string(), row.at("kind").as_string(),
-               row.at("shape").as_string(), seconds * 1e6, bare * 1e6);
-    auto& kind = kinds[row.at("kind").as_string()];
+  for (const backend::OperationTime& row : profile.of_shard) {
+    const double seconds = row.seconds * scale, bare = row.bare_seconds * scale;
+    fmt::print("{:45} {:26} {:38} {:9.1f} us  bare {:9.1f}\n", row.name, row.kind, row.shape, seconds * 1e6,
+               bare * 1e6);
+    auto& kind = kinds[row.kind];
     kind.first += seconds;
     kind.second += bare;
   }
@@ -118,14 +118,14 @@ int main(int count, char** arguments) {
     best_processor = std::min(best_processor, process_seconds() - processor);
   }
   constexpr int kRepeats = 5;
-  const Json rows = executable->profile({ranges.back().count, images.data(), labels.data(), ids.data()}, kRepeats);
+  const backend::Profile profile =
+      executable->profile({ranges.back().count, images.data(), labels.data(), ids.data()}, kRepeats);
   const double shards_per_lane = static_cast<double>(shards) / options.lanes;
-  if (count > 8) print_table(rows, 1.0 / kRepeats * shards_per_lane);
+  if (count > 8) print_table(profile, shards_per_lane);
   double limit = 0, all = 0;
-  for (const Json& row : rows.as_array()) {
-    all += row.at("seconds").as_number() / kRepeats * shards_per_lane;
-    if (row.at("kind").as_string() == "convolution")
-      limit += row.at("bare_seconds").as_number() / kRepeats * shards_per_lane;
+  for (const backend::OperationTime& row : profile.of_shard) {
+    all += row.seconds * shards_per_lane;
+    if (row.kind == "convolution") limit += row.bare_seconds * shards_per_lane;
   }
   fmt::print("first step, with its primitives made: {:.0f} ms of processor time\n", first_step * 1e3);
   fmt::print("{}, {}, width {}, {}, V={}, {} threads, batch {}\n", backend->description(), graph.name, width,

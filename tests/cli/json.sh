@@ -47,5 +47,7 @@ run bench train --network mlp --batch-size 32 --steps 3 --warmup 1 --json
 check "bench train has rate, spread and memory" \
   json out 'd["steps"] == 3 and d["images_per_second_low"] <= d["images_per_second"] <= d["images_per_second_high"] and d["peak_memory_bytes"] > 1e6'
 check "bench train lists operations" json out 'len(d["operations"]) > 3'
+check "bench train says where a step's time and bytes go" \
+  json out '{"dense", "optimizer", "loader", "waiting"} < {p["part"] for p in d["parts"]} and d["parts"][1]["bytes"] > 0 and d["parts"][1]["limit_seconds"] > 0'
 
 finish

@@ -126,7 +126,7 @@ std::vector<std::string> agent_frames() {
 std::vector<Target> job_targets() {
   const std::string frame = "hello";
   return {
-      {"frames", {"\3" + net::frame_header(frame.size()) + frame + net::frame_header(0)}, read_frames},
+      {"frames", {fmt::format("\3{}{}{}", net::frame_header(frame.size()), frame, net::frame_header(0))}, read_frames},
       {"to-worker", messages_to_workers(), json_reader(elastic::to_worker_from_json)},
       {"from-worker", messages_of_workers(), json_reader(elastic::from_worker_from_json)},
       {"agent-frame", agent_frames(), read_agent_frame},

@@ -14,7 +14,6 @@
 #include <dtrain/backend/dtype.hpp>
 #include <dtrain/backend/loss_scale.hpp>
 #include <dtrain/base/accelerator.hpp>
-#include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
 #include <dtrain/nn/pixels.hpp>
@@ -150,6 +149,19 @@ struct CompileOptions {
   std::optional<nn::OptimizerKind> optimizer = {};
 };
 
+// One operation of a step: what it takes of one lane in a pass.
+struct OperationTime {
+  std::string name, kind, shape;
+  double seconds = 0;
+  double bare_seconds = 0;  // the same primitive alone on the same shape, measured now; 0 where there is none
+  std::uint64_t bytes = 0;  // that the pass must read from memory and write to it; 0 where the backend does not know
+};
+
+struct Profile {
+  std::vector<OperationTime> of_shard, of_step;
+  double bytes_per_second = 0;  // of memory for one lane while all lanes use it; 0: not measured
+};
+
 // A step is enqueue(), the sum of what all ranks contributed, set_sum() and apply(). Call from one thread at a time.
 // Throws DataError if a gradient is asked of labels out of range; Error if memory is short.
 class Executable {
@@ -197,11 +209,10 @@ class Executable {
   virtual StateNumbers state_numbers() const = 0;
   virtual void write_state(ModelState state) = 0;  // DTRAIN_CHECKs the sizes; move a large one in
 
-  // Bytes of buffers planned for the sizes compiled so far, and the operations with their time, for `bench train`:
-  // [{"op", "kind", "shape", "calls", "seconds", "bare_seconds"}]; bare_seconds: the same primitive alone on the same
-  // shape, measured now (0 where the operation has none).
+  // Bytes of buffers planned for the sizes compiled so far.
   virtual std::uint64_t planned_bytes() const = 0;
-  virtual Json profile(const HostBatch& batch, int repeats) = 0;
+  // Where the time of a step with the batch as each shard goes, the mean of so many passes.
+  virtual Profile profile(const HostBatch& batch, int repeats) = 0;
   // How a step of the largest shard so far is done on a GPU, {"recorded": it is one launch, "by_definition": number of
   // convolutions that no library computes, "convolutions": [{"op", "direction", "engine"}]}; null on the host.
   virtual Json execution() const = 0;

@@ -102,17 +102,23 @@ void CpuExecutable::prepare(Program& program, int n) {
   }
 }
 
-void CpuExecutable::pack_weights() {
+std::vector<ProductLayer*> CpuExecutable::stale_products() const {
   std::vector<ProductLayer*> stale;
   for (const auto& layer : layers_.products) {
     if (layer && layer->stale()) stale.push_back(layer.get());
   }
-  if (stale.empty()) return;
-  threads_.run([&](int thread) {
-    for (std::size_t k = static_cast<std::size_t>(thread); k < stale.size(); k += workers_.size()) {
-      stale[k]->pack(state_.parameters.data(), workers_[static_cast<std::size_t>(thread)].stream);
-    }
-  });
+  return stale;
+}
+
+void CpuExecutable::pack(std::span<ProductLayer* const> products, int thread) {
+  for (std::size_t k = static_cast<std::size_t>(thread); k < products.size(); k += workers_.size()) {
+    products[k]->pack(state_.parameters.data(), workers_[static_cast<std::size_t>(thread)].stream);
+  }
+}
+
+void CpuExecutable::pack_weights() {
+  const std::vector<ProductLayer*> stale = stale_products();
+  if (!stale.empty()) threads_.run([&](int thread) { pack(stale, thread); });
 }
 
 void CpuExecutable::weights_changed() {

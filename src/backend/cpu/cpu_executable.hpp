@@ -34,14 +34,17 @@ class CpuExecutable final : public HostExecutable {
   const ModelState& state() const override { return state_; }
   void write_state(ModelState state) override;
   std::uint64_t planned_bytes() const override;
-  Json profile(const HostBatch& batch, int repeats) override;
+  Profile profile(const HostBatch& batch, int repeats) override;
 
  private:
   struct Lane;
   struct Step;
 
   void prepare(Program& program, int n);
+  std::vector<ProductLayer*> stale_products() const;
   void pack_weights();
+  // The thread's share of them.
+  void pack(std::span<ProductLayer* const> products, int thread);
   void weights_changed();
   void serve(Step& step, int thread);
   bool compute_shard(Step& step, Lane& lane, int member);
@@ -51,7 +54,9 @@ class CpuExecutable final : public HostExecutable {
   int evaluation_block() const;
   StepMetrics evaluate_images(const HostBatch& batch, std::span<float> logits);
   void evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits);
-  Json profile_rows(int repeats);
+  std::vector<OperationTime> profile_operations(const HostBatch& batch, int repeats);
+  OperationTime profile_packing(int repeats);
+  double memory_rate();
 
   const nn::Graph graph_;
   const CompileOptions options_;

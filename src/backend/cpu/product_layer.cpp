@@ -63,4 +63,12 @@ void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
   stale_ = false;
 }
 
+std::size_t ProductLayer::packing_bytes() const {
+  std::size_t bytes = 0;
+  for (const Packed* packed : {&forward_, &backward_}) {
+    if (is_given(packed->layout)) bytes += shape_.plain_weights().get_size() + packed->layout.get_size();
+  }
+  return bytes;
+}
+
 }  // namespace dtrain::backend::cpu

@@ -23,6 +23,8 @@ class ProductLayer {
   void pack(const float* parameters, dnnl::stream& stream);
   void mark_stale() { stale_ = true; }
   bool stale() const { return stale_; }
+  // What pack() reads and writes.
+  std::size_t packing_bytes() const;
   std::size_t packed_bytes() const { return forward_.memory.size() + backward_.memory.size(); }
 
   const Product& shape() const { return shape_; }

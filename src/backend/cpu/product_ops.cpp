@@ -36,6 +36,7 @@ class ProductOp : public Op {
     if (calls_.contains(count)) return;
     const Compiled& compiled = compile(count);
     scratchpad_ = std::max(scratchpad_, aligned(compiled.scratchpad));
+    packed_bytes_ = compiled.weights.layout.get_size();
     if (layer_.shape().widened || by_pixels_ != kNoTensor) {
       first_copy_ = std::max(first_copy_, aligned(compiled.first.layout.get_size()));
       second_copy_ = std::max(second_copy_, aligned(compiled.second.layout.get_size()));
@@ -46,6 +47,7 @@ class ProductOp : public Op {
 
   std::size_t scratchpad_bytes() const override { return scratchpad_ + first_copy_ + second_copy_; }
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
+  std::size_t packed_bytes() const final { return packed_bytes_; }
   std::string shape_name(int count) const override {
     Product p = layer_.shape();
     p.n = count;
@@ -104,7 +106,7 @@ class ProductOp : public Op {
 
   TensorId by_pixels_;
   std::map<int, std::vector<Call>> calls_;
-  std::size_t scratchpad_ = 0;
+  std::size_t scratchpad_ = 0, packed_bytes_ = 0;
   std::size_t first_copy_ = 0, second_copy_ = 0;  // bytes, after the primitive's own scratchpad
   decltype(TensorKernels::to_float) to_float_ = select_kernels().bfloat16.to_float;
   decltype(TensorKernels::from_float) from_float_ = select_kernels().bfloat16.from_float;

@@ -1,5 +1,12 @@
 // CpuExecutable::profile: where the time of a step goes, and what its primitives take alone.
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include <dtrain/base/stats.hpp>
+
 #include "cpu_executable.hpp"
+#include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -15,6 +22,32 @@ class Discard final : public ContributionSink {
  private:
   std::vector<std::vector<float>> buffers_;
 };
+
+// What each operation must move between memory and the caches of the cores for n samples in one shard. A segment's
+// chunks stay in the cache: within one, each tensor is read from memory once at most, and local tensors never.
+std::vector<std::uint64_t> moved_bytes(const Program& program, int n) {
+  std::vector<std::uint64_t> moved;
+  for (const Segment& segment : program.segments()) {
+    std::set<TensorId> cached;
+    for (int index = segment.first_op; index < segment.end_op; ++index) {
+      const Op& op = program.op(index);
+      std::uint64_t bytes = op.packed_bytes();
+      const auto add = [&](TensorId id) {
+        const Tensor& tensor = program.tensor(id);
+        if (!tensor.local) bytes += static_cast<std::uint64_t>(n) * tensor.sample_bytes();
+      };
+      for (const TensorId id : op.reads) {
+        if (cached.insert(id).second) add(id);
+      }
+      for (const TensorId id : op.writes) {
+        cached.insert(id);
+        add(id);
+      }
+      moved.push_back(bytes);
+    }
+  }
+  return moved;
+}
 
 }  // namespace
 
@@ -33,7 +66,7 @@ void OpTimes::add(int op, int count, int calls, double seconds) {
 
 // Every lane computes the whole batch as one shard, at the same time, as in a step. Seconds are one lane's, by the
 // processor time of its threads, which a busy machine disturbs least.
-Json CpuExecutable::profile(const HostBatch& batch, int repeats) {
+Profile CpuExecutable::profile(const HostBatch& batch, int repeats) {
   std::vector<ShardRange> shards;
   for (int lane = 0; lane < options_.lanes; ++lane) shards.push_back({lane, 0, batch.n});
   Discard sink(shards.size(), layout_.size());
@@ -44,15 +77,16 @@ Json CpuExecutable::profile(const HostBatch& batch, int repeats) {
   step();
   times_.assign(workers_.size(), {std::vector<OpTimes::Entry>(static_cast<std::size_t>(training_.program.size()))});
   for (int repeat = 0; repeat < repeats; ++repeat) step();
-  Json rows = profile_rows(repeats);
+  Profile profile{profile_operations(batch, repeats), {profile_packing(repeats)}, memory_rate()};
   times_.clear();
-  return rows;
+  return profile;
 }
 
-Json CpuExecutable::profile_rows(int repeats) {
+std::vector<OperationTime> CpuExecutable::profile_operations(const HostBatch& batch, int repeats) {
   constexpr int kBareRepeats = 5;
   const auto threads = workers_.size();
-  Json rows = Json::array();
+  const std::vector<std::uint64_t> moved = moved_bytes(training_.program, batch.n);
+  std::vector<OperationTime> operations;
   for (int index = 0; index < training_.program.size(); ++index) {
     Op& op = training_.program.op(index);
     const auto entry_of = [&](std::size_t t) -> const OpTimes::Entry& {
@@ -65,21 +99,54 @@ Json CpuExecutable::profile_rows(int repeats) {
         bare_by_thread[t] += calls * op.bare_seconds(workers_[t], count, kBareRepeats);
       }
     });
-    double seconds = 0, bare = 0;
-    std::string shape;
+    OperationTime operation{.name = op.name, .kind = op.kind, .bytes = moved[static_cast<std::size_t>(index)]};
+    const double passes = static_cast<double>(threads) * repeats;
     for (std::size_t t = 0; t < threads; ++t) {
-      seconds += entry_of(t).seconds / static_cast<double>(threads);
-      bare += bare_by_thread[t] / static_cast<double>(threads);
-      if (!entry_of(t).calls.empty()) shape = op.shape_name(entry_of(t).calls.front().first);
+      operation.seconds += entry_of(t).seconds / passes;
+      operation.bare_seconds += bare_by_thread[t] / passes;
+      if (!entry_of(t).calls.empty()) operation.shape = op.shape_name(entry_of(t).calls.front().first);
     }
-    rows.push_back(Json::object({{"op", op.name},
-                                 {"kind", op.kind},
-                                 {"shape", shape},
-                                 {"calls", repeats},
-                                 {"seconds", seconds},
-                                 {"bare_seconds", bare}}));
+    operations.push_back(std::move(operation));
   }
-  return rows;
+  return operations;
+}
+
+// All threads pack the weights together, once a step.
+OperationTime CpuExecutable::profile_packing(int repeats) {
+  std::vector<double> seconds;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    weights_changed();
+    const std::vector<ProductLayer*> stale = stale_products();
+    std::vector<double> by_thread(workers_.size());
+    threads_.run([&](int thread) {
+      const double start = thread_seconds();
+      pack(stale, thread);
+      by_thread[static_cast<std::size_t>(thread)] = thread_seconds() - start;
+    });
+    seconds.push_back(std::ranges::max(by_thread));
+  }
+  OperationTime packing{.name = "weights", .kind = "packing", .seconds = median(std::move(seconds))};
+  for (const auto& layer : layers_.products) packing.bytes += layer ? layer->packing_bytes() : 0;
+  return packing;
+}
+
+// Two tensors added into a third, all larger than a core's caches, on all threads at the same time.
+double CpuExecutable::memory_rate() {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  constexpr int kRepeats = 5;
+  std::vector<double> seconds(workers_.size());
+  threads_.run([&](int thread) {
+    const Buffer a(kBytes), b(kBytes), sum(kBytes);
+    for (const Buffer* buffer : {&a, &b, &sum}) std::memset(buffer->data(), 0, kBytes);
+    std::vector<double> times;
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      const double start = thread_seconds();
+      kernels_.float32.add(a.data(), b.data(), sum.data(), static_cast<std::int64_t>(kBytes / sizeof(float)));
+      times.push_back(thread_seconds() - start);
+    }
+    seconds[static_cast<std::size_t>(thread)] = median(std::move(times));
+  });
+  return options_.threads_per_lane * static_cast<double>(3 * kBytes) / median(std::move(seconds));
 }
 
 }  // namespace dtrain::backend::cpu

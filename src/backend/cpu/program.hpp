@@ -100,6 +100,8 @@ class Op {
   virtual void meet(std::span<Context>) = 0;  // once, when all threads have finished the segment; only if meets()
 
   virtual std::string shape_name(int count) const = 0;
+  // The weights, or their gradient, as the primitive sees them; 0 where there is none.
+  virtual std::size_t packed_bytes() const = 0;
   // Seconds of the same primitive alone on `count` samples, on this thread's memory; 0 where there is none.
   virtual double bare_seconds(Worker&, int count, int repeats) = 0;
 
@@ -121,6 +123,7 @@ class LoopOp : public Op {
   std::size_t scratchpad_bytes() const final { return 0; }
   std::size_t weight_bytes() const final { return 0; }
   std::string shape_name(int count) const final;
+  std::size_t packed_bytes() const final { return 0; }
   double bare_seconds(Worker&, int, int) final { return 0; }
 };
 

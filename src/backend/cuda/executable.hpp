@@ -39,7 +39,7 @@ class CudaExecutable final : public Executable {
   std::vector<float> state_floats(FloatRange range) const override;
   StateNumbers state_numbers() const override { return {state_.updates, state_.loss_scale}; }
   std::uint64_t planned_bytes() const override;
-  Json profile(const HostBatch& batch, int repeats) override;
+  Profile profile(const HostBatch& batch, int repeats) override;
   Json execution() const override;
   std::vector<std::string> take_warnings() override;
 

@@ -10,7 +10,7 @@
 
 namespace dtrain::backend::cuda {
 
-Json CudaExecutable::profile(const HostBatch& batch, int repeats) {
+Profile CudaExecutable::profile(const HostBatch& batch, int repeats) {
   constexpr int kLeast = 20;  // so that a mark, which takes as long as a small kernel, does not count
   const int times = std::max(repeats, kLeast);
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
@@ -18,20 +18,18 @@ Json CudaExecutable::profile(const HostBatch& batch, int repeats) {
   upload_key({});
   compute_shard(inputs_.take(batch), {0, 0, batch.n});  // every operation finds input as in a step
   const Binding where = binding(programs_.training, batch.n);
-  Json rows = Json::array();
+  Profile profile;
   for (const Operation& operation : programs_.training.operations()) {
     std::vector<Call> calls;
     operation.bind(where, calls);
     const double seconds = device_->seconds_of(std::move(calls), times);
     const nn::Shape& shape = operation.shape;
-    rows.push_back(Json::object({{"op", operation.name},
-                                 {"kind", operation.kind},
-                                 {"shape", fmt::format("{}x{}x{}x{}", batch.n, shape.c, shape.h, shape.w)},
-                                 {"calls", times},
-                                 {"seconds", seconds * times},
-                                 {"bare_seconds", 0.0}}));
+    profile.of_shard.push_back({.name = operation.name,
+                                .kind = operation.kind,
+                                .shape = fmt::format("{}x{}x{}x{}", batch.n, shape.c, shape.h, shape.w),
+                                .seconds = seconds});
   }
-  return rows;
+  return profile;
 }
 
 Json CudaExecutable::execution() const {

@@ -76,7 +76,7 @@ class ReferenceExecutable final : public HostExecutable {
     return sizeof(float) * static_cast<std::uint64_t>(passes * per_sample * options_.max_samples + state);
   }
 
-  Json profile(const HostBatch& batch, int repeats) override {
+  Profile profile(const HostBatch& batch, int repeats) override {
     check_labels(batch, graph_.classes());
     const auto nodes = static_cast<int>(graph_.nodes.size());
     std::vector<double> forward(graph_.nodes.size()), backward(graph_.nodes.size());
@@ -88,12 +88,12 @@ class ReferenceExecutable final : public HostExecutable {
         backward[node] += seconds_of([&] { pass.backward_node(node, gradients); });
       }
     }
-    Json rows = Json::array();
+    Profile profile;
     for (int node = 0; node < nodes; ++node) {
-      rows.push_back(profile_row(graph_.nodes[node], "forward", batch.n, repeats, forward[node]));
-      rows.push_back(profile_row(graph_.nodes[node], "backward", batch.n, repeats, backward[node]));
+      profile.of_shard.push_back(time_of(graph_.nodes[node], "forward", batch.n, forward[node] / repeats));
+      profile.of_shard.push_back(time_of(graph_.nodes[node], "backward", batch.n, backward[node] / repeats));
     }
-    return rows;
+    return profile;
   }
 
  private:
@@ -158,14 +158,12 @@ class ReferenceExecutable final : public HostExecutable {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  static Json profile_row(const nn::Node& node, const char* direction, int n, int repeats, double seconds) {
+  static OperationTime time_of(const nn::Node& node, const char* direction, int n, double seconds) {
     const nn::Shape& shape = node.output;
-    return Json::object({{"op", fmt::format("{}.{}", node.name, direction)},
-                         {"kind", nn::layer_kind(node.layer)},
-                         {"shape", fmt::format("{}x{}x{}x{}", n, shape.c, shape.h, shape.w)},
-                         {"calls", repeats},
-                         {"seconds", seconds},
-                         {"bare_seconds", 0.0}});
+    return {.name = fmt::format("{}.{}", node.name, direction),
+            .kind = nn::layer_kind(node.layer),
+            .shape = fmt::format("{}x{}x{}x{}", n, shape.c, shape.h, shape.w),
+            .seconds = seconds};
   }
 
   nn::Graph graph_;

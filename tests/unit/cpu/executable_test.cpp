@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
@@ -141,14 +142,32 @@ TEST(CpuExecutable, GivesGradientsAwayBeforeTheShardIsDoneAndNeverLooksAtThemAga
 
 TEST(CpuExecutable, NamesEachConvolutionThreeTimesInItsProfile) {
   const Problem problem = resnet(2);
-  const Json rows = compiled(problem, {.max_samples = 2})->profile(problem.batch(), 1);
+  const backend::Profile profile = compiled(problem, {.max_samples = 2})->profile(problem.batch(), 1);
   int forward = 0, measured = 0;
-  for (const Json& row : rows.as_array()) {
-    if (row.at("kind").as_string() != "convolution") continue;
-    forward += row.at("op").as_string().ends_with(".forward");
-    measured += row.at("bare_seconds").as_number() > 0 && row.at("seconds").as_number() > 0;
+  for (const backend::OperationTime& operation : profile.of_shard) {
+    if (operation.kind != "convolution") continue;
+    forward += operation.name.ends_with(".forward");
+    measured += operation.bare_seconds > 0 && operation.seconds > 0;
   }
   EXPECT_EQ(measured, 3 * forward - 1);  // the first has no gradient by the images
+}
+
+// The statistics read what the convolution before them has just written; the norm reads it again in a later segment.
+TEST(CpuExecutable, CountsInItsProfileWhatMovesBetweenMemoryAndCaches) {
+  nn::GraphBuilder b("moves", {8, 4, 4});
+  const int convolution = b.add("conv", nn::Convolution{.out = 16, .kernel_h = 1, .kernel_w = 1}, {b.input()});
+  const int norm = b.add("bn", nn::BatchNorm{}, {convolution});
+  const Problem problem = make_problem(b.finish(b.add("fc", nn::Dense{.out = 3}, {norm})), 5);
+  const backend::Profile profile = compiled(problem, {.max_samples = 5})->profile(problem.batch(), 1);
+  std::map<std::string, std::uint64_t> bytes;
+  for (const backend::OperationTime& operation : profile.of_shard) bytes[operation.name] = operation.bytes;
+  constexpr std::uint64_t tensor = 5 * 16 * 16 * sizeof(float), weights = 8 * 16 * sizeof(float);
+  EXPECT_EQ(bytes["bn.statistics"], 0u);
+  EXPECT_GE(bytes["bn.forward"], tensor);
+  EXPECT_GE(bytes["conv.forward"], tensor + weights);
+  ASSERT_EQ(profile.of_step.size(), 1u);
+  EXPECT_GE(profile.of_step[0].bytes, 2 * weights);
+  EXPECT_GT(profile.bytes_per_second, 0);
 }
 
 TEST(CpuExecutable, NeedsLessMemoryForEvaluationOnly) {

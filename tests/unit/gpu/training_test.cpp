@@ -212,7 +212,7 @@ TEST_P(GpuTraining, LetsGoOfBatchesThatNobodyComputes) {
 TEST_P(GpuTraining, ProfilesEachOperation) {
   const Problem problem = layer_problems().back();
   const Job job(*gpu_, problem);
-  EXPECT_GT(job.executable->profile(problem.batch(), 2).as_array().size(), 3u);
+  EXPECT_GT(job.executable->profile(problem.batch(), 2).of_shard.size(), 3u);
 }
 
 }  // namespace

@@ -89,7 +89,9 @@ class Around : public backend::HostExecutable {
   const backend::ModelState& state() const override { return inner_->state(); }
   void write_state(backend::ModelState state) override { inner_->write_state(std::move(state)); }
   std::uint64_t planned_bytes() const override { return inner_->planned_bytes(); }
-  Json profile(const backend::HostBatch& batch, int repeats) override { return inner_->profile(batch, repeats); }
+  backend::Profile profile(const backend::HostBatch& batch, int repeats) override {
+    return inner_->profile(batch, repeats);
+  }
 
  protected:
   std::unique_ptr<backend::Executable> inner_;

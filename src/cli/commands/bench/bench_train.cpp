@@ -5,6 +5,7 @@
 
 #include "bench/bench_determinism.hpp"
 #include "bench/bench_run.hpp"
+#include "bench/step_parts.hpp"
 #include "cli/command.hpp"
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
@@ -55,16 +56,17 @@ struct BenchResult {
   backend::CompileOptions compile;
   bench::StepTimes times;
   std::uint64_t planned_bytes = 0;
-  std::vector<bench::OperationTime> operations;
+  backend::Profile profile;
+  std::vector<bench::StepPart> parts;
   std::optional<bench::DeterminismCost> determinism;  // on a GPU
   Json execution;                                     // Executable::execution()
   int samples = 0, shards = 1;
 
   double rate() const { return samples / times.median(); }
   // All operations alone as a share of the step; what is missing to 1 is launches, waiting and the update.
-  double operations_seconds() const { return bench::operations_seconds(operations, shards, compile.lanes); }
+  double operations_seconds() const { return bench::operations_seconds(profile, shards, compile.lanes); }
   double operations_share() const { return operations_seconds() / times.median(); }
-  double limit_seconds() const { return bench::bare_convolution_seconds(operations, shards, compile.lanes); }
+  double limit_seconds() const { return bench::bare_convolution_seconds(profile, shards, compile.lanes); }
   // The measured speed as a share of that of the bare convolutions; 0 where the backend has none.
   double limit_share() const { return limit_seconds() / times.median(); }
 };
@@ -122,18 +124,36 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
   result.execution = executable->execution();
   result.determinism = measure_determinism(options, graph, result.compile, *executable, time);
   result.planned_bytes = executable->planned_bytes();
-  result.operations = bench::profile_shard(*executable, loader, result.compile.max_samples);
+  result.profile = bench::profile_shard(*executable, loader, result.compile.max_samples);
+  result.parts = bench::step_parts(result.profile, {.seconds = result.times.median(),
+                                                    .loading = result.times.loading,
+                                                    .applying = result.times.applying,
+                                                    .optimizer_bytes = bench::optimizer_bytes(executable->state()),
+                                                    .shards = result.shards,
+                                                    .lanes = result.compile.lanes});
   return result;
 }
 
 Json operations_json(const BenchResult& result) {
   Json list = Json::array();
-  for (const bench::OperationTime& operation : result.operations) {
+  for (const backend::OperationTime& operation : result.profile.of_shard) {
     list.push_back(Json::object({{"op", operation.name},
                                  {"kind", operation.kind},
                                  {"shape", operation.shape},
                                  {"seconds", operation.seconds},
-                                 {"bare_seconds", operation.bare_seconds}}));
+                                 {"bare_seconds", operation.bare_seconds},
+                                 {"bytes", operation.bytes}}));
+  }
+  return list;
+}
+
+Json parts_json(const BenchResult& result) {
+  Json list = Json::array();
+  for (const bench::StepPart& part : result.parts) {
+    list.push_back(Json::object({{"part", part.name},
+                                 {"seconds", part.seconds},
+                                 {"limit_seconds", part.limit_seconds ? Json(*part.limit_seconds) : Json()},
+                                 {"bytes", part.bytes}}));
   }
   return list;
 }
@@ -171,6 +191,8 @@ Json document(const BenchResult& result) {
   json["execution"] = result.execution;
   json["operations_seconds"] = result.operations_seconds();
   json["operations_share"] = result.operations_share();
+  json["memory_bytes_per_second"] = result.profile.bytes_per_second * result.compile.lanes;
+  json["parts"] = parts_json(result);
   json["operations"] = operations_json(result);
   return json;
 }
@@ -202,12 +224,32 @@ void answer_summary(const BenchResult& result, Reporter& reporter) {
                               result.samples / result.limit_seconds(), 100 * result.limit_share()));
 }
 
+void answer_parts(const BenchResult& result, Reporter& reporter) {
+  const double step = result.times.median();
+  std::uint64_t bytes = 0;
+  reporter.answer(fmt::format("\n{:<24}{:>10}{:>10}{:>12}{:>12}{:>14}", "part of a step", "ms", "share", "limit ms",
+                              "of limit", "memory MB"));
+  for (const bench::StepPart& part : result.parts) {
+    bytes += part.bytes;
+    const bool limited = part.limit_share() > 0;
+    reporter.answer(fmt::format("{:<24}{:>10.2f}{:>8.1f} %{:>12}{:>12}{:>14}", part.name, 1e3 * part.seconds,
+                                100 * part.seconds / step,
+                                limited ? fmt::format("{:.2f}", 1e3 * *part.limit_seconds) : "",
+                                limited ? fmt::format("{:.1f} %", 100 * part.limit_share()) : "",
+                                part.bytes > 0 ? fmt::format("{:.1f}", 1e-6 * static_cast<double>(part.bytes)) : ""));
+  }
+  if (result.profile.bytes_per_second <= 0) return;
+  reporter.answer(fmt::format("{:.1f} MB to and from memory in a step; memory alone: {:.1f} GB/s",
+                              1e-6 * static_cast<double>(bytes),
+                              1e-9 * result.profile.bytes_per_second * result.compile.lanes));
+}
+
 void answer_operations(const BenchResult& result, Reporter& reporter) {
-  reporter.answer(fmt::format("\n{:<40}{:<16}{:<28}{:>10}{:>10}{:>8}", "operation of one shard", "kind", "shape", "ms",
+  reporter.answer(fmt::format("\n{:<40}{:<25}{:<42}{:>10}{:>10}{:>8}", "operation of one shard", "kind", "shape", "ms",
                               "bare ms", "ratio"));
-  for (const bench::OperationTime& operation : result.operations) {
+  for (const backend::OperationTime& operation : result.profile.of_shard) {
     const bool has_bare = operation.bare_seconds > 0 && operation.seconds > 0;
-    reporter.answer(fmt::format("{:<40}{:<16}{:<28}{:>10.3f}{:>10}{:>8}", operation.name, operation.kind,
+    reporter.answer(fmt::format("{:<40}{:<25}{:<42}{:>10.3f}{:>10}{:>8}", operation.name, operation.kind,
                                 operation.shape, 1e3 * operation.seconds,
                                 has_bare ? fmt::format("{:.3f}", 1e3 * operation.bare_seconds) : "",
                                 has_bare ? fmt::format("{:.2f}", operation.bare_seconds / operation.seconds) : ""));
@@ -223,6 +265,7 @@ ExitCode act(const TrainBenchOptions& options, const config::OptionSet& set, Rep
     reporter.answer_json(document(result));
   } else {
     answer_summary(result, reporter);
+    answer_parts(result, reporter);
     answer_operations(result, reporter);
   }
   return ExitCode::ok;

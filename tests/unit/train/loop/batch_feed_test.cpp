@@ -28,7 +28,7 @@ class Stage final : public backend::HostExecutable {
   const backend::ModelState& state() const override { return state_; }
   void write_state(backend::ModelState) override {}
   std::uint64_t planned_bytes() const override { return 0; }
-  Json profile(const backend::HostBatch&, int) override { return {}; }
+  backend::Profile profile(const backend::HostBatch&, int) override { return {}; }
 
   std::vector<std::uint32_t> firsts;  // of each batch, the id of its first sample
 
