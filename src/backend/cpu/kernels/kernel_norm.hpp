@@ -1,5 +1,6 @@
-// Batch norm, forward and backward, each in two passes over memory. Columns are taken in blocks of up to four vectors
-// whose factors and sums stay in registers. Sums are kept in float over kBlock rows, then in double.
+// Batch norm, forward and backward, each in two passes over memory. Memory is read in its order, a few rows at a time:
+// within these, columns are taken in blocks of up to four vectors whose factors and sums stay in registers. Sums are
+// kept in float over kBlock rows, then in double.
 #pragma once
 
 #include "kernel_vector.hpp"
@@ -9,42 +10,66 @@ namespace {
 
 constexpr int64_t kBlock = 128;
 constexpr int kMaxVectors = 4;
+constexpr int kPanel = 1024;             // columns whose sums wait in the first cache
+constexpr int64_t kTileElements = 2048;  // of a few rows
 
-// Calls body.template operator()<N>(first column) for blocks of N vectors that cover `width` columns.
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// The rows of a tile of `columns`: at least two, so that factors are loaded less often than elements.
+inline int64_t tile_rows(int columns) {
+  const int64_t rows = kTileElements / columns;
+  return rows < 2 ? 2 : rows;
+}
+
+// Calls body.template operator()<N>(first column) for blocks of N vectors that cover the columns [column, end).
 template <typename Body>
-inline void each_block(int width, Body body) {
-  int column = 0;
-  for (; column + kMaxVectors * kLanes <= width; column += kMaxVectors * kLanes) body.template operator()<4>(column);
-  for (; column + 2 * kLanes <= width; column += 2 * kLanes) body.template operator()<2>(column);
-  for (; column < width; column += kLanes) body.template operator()<1>(column);
+inline void each_block(int column, int end, Body body) {
+  for (; column + kMaxVectors * kLanes <= end; column += kMaxVectors * kLanes) body.template operator()<4>(column);
+  for (; column + 2 * kLanes <= end; column += 2 * kLanes) body.template operator()<2>(column);
+  for (; column < end; column += kLanes) body.template operator()<1>(column);
 }
 
 // Two sums per column over all rows: term(position of the element, column, v, first, second) adds one vector or float.
 template <typename Term>
 inline void sum_columns(Rows shape, double* first, double* second, Term term) {
-  each_block(shape.width, [&]<int N>(int column) {
+  float a[kPanel], b[kPanel];
+  for (int panel = 0; panel < shape.width; panel += kPanel) {
+    const int end = (int)smaller(panel + kPanel, shape.width);
+    const int64_t tile = tile_rows(end - panel);
     for (int64_t start = 0; start < shape.rows; start += kBlock) {
-      const int64_t end = start + kBlock < shape.rows ? start + kBlock : shape.rows;
-      Vector a[N] = {}, b[N] = {};
-      for (int64_t row = start; row < end; ++row) {
-        for (int v = 0; v < N; ++v) {
-          const int c = column + v * kLanes;
-          term.template operator()<Vector>(row * shape.width + c, c, a[v], b[v]);
-        }
+      const int64_t stop = smaller(start + kBlock, shape.rows);
+      for (int c = 0; c < end - panel; ++c) a[c] = b[c] = 0;
+      for (int64_t row = start; row < stop; row += tile) {
+        const int64_t last = smaller(row + tile, stop);
+        each_block(panel, end, [&]<int N>(int column) {
+          Vector sums[N], others[N];
+          for (int v = 0; v < N; ++v) {
+            sums[v] = load<Vector>(a + column - panel + v * kLanes);
+            others[v] = load<Vector>(b + column - panel + v * kLanes);
+          }
+          for (int64_t r = row; r < last; ++r) {
+            for (int v = 0; v < N; ++v) {
+              const int c = column + v * kLanes;
+              term.template operator()<Vector>(r * shape.width + c, c, sums[v], others[v]);
+            }
+          }
+          for (int v = 0; v < N; ++v) {
+            store(a + column - panel + v * kLanes, sums[v]);
+            store(b + column - panel + v * kLanes, others[v]);
+          }
+        });
       }
-      for (int v = 0; v < N; ++v) {
-        for (int k = 0; k < kLanes; ++k) {
-          first[column + v * kLanes + k] += a[v][k];
-          if (second) second[column + v * kLanes + k] += b[v][k];
-        }
+      for (int c = 0; c < end - panel; ++c) {
+        first[panel + c] += a[c];
+        if (second) second[panel + c] += b[c];
       }
     }
-  });
+  }
   for (int c = 0; c < shape.tail; ++c) {
-    float a = 0, b = 0;
-    term.template operator()<float>(shape.rows * shape.width + c, c, a, b);
-    first[c] += a;
-    if (second) second[c] += b;
+    float one = 0, other = 0;
+    term.template operator()<float>(shape.rows * shape.width + c, c, one, other);
+    first[c] += one;
+    if (second) second[c] += other;
   }
 }
 
@@ -52,14 +77,19 @@ inline void sum_columns(Rows shape, double* first, double* second, Term term) {
 // work.
 template <typename Make, typename Apply>
 inline void map_columns(Rows shape, Make make, Apply apply) {
-  each_block(shape.width, [&]<int N>(int column) {
-    decltype(make.template operator()<Vector>(0)) factors[N];
-    for (int v = 0; v < N; ++v) factors[v] = make.template operator()<Vector>(column + v * kLanes);
-    for (int64_t row = 0; row < shape.rows; ++row) {
-      for (int v = 0; v < N; ++v)
-        apply.template operator()<Vector>(row * shape.width + column + v * kLanes, factors[v]);
-    }
-  });
+  const int64_t tile = tile_rows(shape.width);
+  for (int64_t row = 0; row < shape.rows; row += tile) {
+    const int64_t last = smaller(row + tile, shape.rows);
+    each_block(0, shape.width, [&]<int N>(int column) {
+      decltype(make.template operator()<Vector>(0)) factors[N];
+      for (int v = 0; v < N; ++v) factors[v] = make.template operator()<Vector>(column + v * kLanes);
+      for (int64_t r = row; r < last; ++r) {
+        for (int v = 0; v < N; ++v) {
+          apply.template operator()<Vector>(r * shape.width + column + v * kLanes, factors[v]);
+        }
+      }
+    });
+  }
   for (int c = 0; c < shape.tail; ++c) {
     apply.template operator()<float>(shape.rows * shape.width + c, make.template operator()<float>(c));
   }
