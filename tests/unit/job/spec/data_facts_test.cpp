@@ -21,7 +21,7 @@ TEST(DataFacts, AreOfEveryFileOfASet) {
   write_records(folder.path() / "p_1.rec", 2);
   config::TrainSources sources;
   sources.train = folder.path() / "p";
-  const Json facts = data_facts(sources, nullptr);
+  const Json facts = data_facts(sources, {}, nullptr);
   EXPECT_EQ(facts.as_array().size(), 2u);
   EXPECT_EQ(check_data_facts(facts).as_array().size(), 2u);
   std::filesystem::remove(folder.path() / "p_1.rec");
