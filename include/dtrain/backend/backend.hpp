@@ -151,7 +151,7 @@ struct CompileOptions {
 
 // One operation of a step: what it takes of one lane in a pass.
 struct OperationTime {
-  std::string name, kind, shape;
+  std::string name{}, kind{}, shape{};
   double seconds = 0;
   double bare_seconds = 0;  // the same primitive alone on the same shape, measured now; 0 where there is none
   std::uint64_t bytes = 0;  // that the pass must read from memory and write to it; 0 where the backend does not know

@@ -33,7 +33,9 @@ struct Watch {
                                  std::vector<double>& coming = is_asked ? asked_seconds : other_seconds;
                                  const double seconds = coming.back();
                                  if (coming.size() > 1) coming.pop_back();
-                                 return StepTimes{.seconds = {seconds}, .first_step = 0, .peak_memory = 0};
+                                 StepTimes times;
+                                 times.seconds = {seconds};
+                                 return times;
                                });
   }
 };
