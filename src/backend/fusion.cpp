@@ -88,11 +88,13 @@ class Fuser {
 
   // Where few windows have an element in common: each computes the norm of its own elements.
   void extend_by_pooling(NormGroup& group) {
-    constexpr int kMostWindows = 4;  // of an element
+    constexpr int kMostWindows = 4;     // of an element
+    constexpr int kMostElements = 255;  // of a window: a byte says which
     const int next = only_reader(group.output);
     const auto* const pooling = next >= 0 ? as<nn::Pooling>(node(next)) : nullptr;
     if (!pooling || pooling->kind != nn::PoolingKind::max || pooling->global) return;
-    if (pooling->kernel_h * pooling->kernel_w > kMostWindows * pooling->stride_h * pooling->stride_w) return;
+    const int elements = pooling->kernel_h * pooling->kernel_w;
+    if (elements > kMostElements || elements > kMostWindows * pooling->stride_h * pooling->stride_w) return;
     group.pooling = next;
     extend(group, next);
   }

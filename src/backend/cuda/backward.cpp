@@ -109,21 +109,21 @@ void Lowering::norm_gradient(int norm, const Incoming& incoming) {
   const int source = node(norm).inputs[0], pooling = fusion_.norms[at(norm)].pooling;
   const nn::Shape shape = node(norm).output;
   const TensorId x = value(source), dx = new_tensor(shape);
-  const TensorId positions = pooling >= 0 ? positions_[at(pooling)] : kNoTensor;
+  const TensorId places = pooling >= 0 ? places_[at(pooling)] : kNoTensor;
   TensorId addend = kNoTensor;  // what reaches x on another way
   if (!gradients_[at(source)].empty()) {
     addend = gradients_[at(source)].back();
     gradients_[at(source)].pop_back();
   }
-  add(norm, ".gradient", {x, incoming.dy, incoming.dy2, incoming.passed, positions, addend, dx},
+  add(norm, ".gradient", {x, incoming.dy, incoming.dy2, incoming.passed, places, addend, dx},
       [=, this_pooling = pooling >= 0 ? *as<nn::Pooling>(node(pooling)) : nn::Pooling{},
        pooled = pooling >= 0 ? node(pooling).output : nn::Shape{},
        &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         const NormCoefficients coefficients = m.norm_coefficients(b, norm);
         if (pooling >= 0) {
-          const MaxPoolIncoming<T> behind{b.tensor<T>(incoming.dy), b.tensor<T>(incoming.dy2),
-                                          b.tensor<std::int32_t>(positions),
-                                          pool_shape(this_pooling, shape, pooled, b.n)};
+          const MaxPoolIncoming<T, std::uint8_t> behind{b.tensor<T>(incoming.dy), b.tensor<T>(incoming.dy2),
+                                                        b.tensor<std::uint8_t>(places),
+                                                        pool_shape(this_pooling, shape, pooled, b.n)};
           emit(NormMaxPoolGradient<T>{behind, b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx), coefficients});
         } else {
           emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx), coefficients,
@@ -191,14 +191,18 @@ void Lowering::backward_node(int index) {
 
 void Lowering::backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx) {
   const nn::Shape in = shapes_[at(node(index).inputs[0])], out = node(index).output;
-  const TensorId positions = positions_[at(index)];
-  add(index, ".gradient", {dy, dx, positions}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    const PoolShape shape = pool_shape(layer, in, out, b.n);
-    if (layer.kind == nn::PoolingKind::max) {
-      emit(MaxPoolGradient<T>{{b.tensor<T>(dy), nullptr, b.tensor<std::int32_t>(positions), shape}, b.tensor<T>(dx)});
-    } else {
-      emit(AveragePoolGradient<T>{b.tensor<T>(dy), b.tensor<T>(dx), shape});
-    }
+  if (layer.kind != nn::PoolingKind::max) {
+    add(index, ".gradient", {dy, dx}, [=]<typename T>(T, const Binding& b, auto& emit) {
+      emit(AveragePoolGradient<T>{b.tensor<T>(dy), b.tensor<T>(dx), pool_shape(layer, in, out, b.n)});
+    });
+    return;
+  }
+  with_place(pool_shape(layer, in, out, 1), [&]<typename Place>(Place) {
+    add(index, ".gradient", {dy, dx, places_[at(index)]},
+        [=, places = places_[at(index)]]<typename T>(T, const Binding& b, auto& emit) {
+          const PoolShape shape = pool_shape(layer, in, out, b.n);
+          emit(MaxPoolGradient<T, Place>{{b.tensor<T>(dy), nullptr, b.tensor<Place>(places), shape}, b.tensor<T>(dx)});
+        });
   });
 }
 

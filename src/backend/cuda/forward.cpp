@@ -81,10 +81,10 @@ void Lowering::forward_norm_pooling(int norm, int output) {
   const nn::Shape in = node(norm).output, out = node(output).output;
   const TensorId x = value(node(norm).inputs[0]), y = new_value(output, out);
   const TensorId largest = largest_[at(norm)] = training_ ? new_tensor(out) : kNoTensor;
-  const TensorId positions = new_positions(output);
-  add(norm, ".forward", {x, largest, y, positions},
+  const TensorId places = new_places(output, sizeof(std::uint8_t));
+  add(norm, ".forward", {x, largest, y, places},
       [=, &m = model_, pooling = *as<nn::Pooling>(node(output))]<typename T>(T, const Binding& b, auto& emit) {
-        emit(NormMaxPool<T>{b.tensor<T>(x), b.tensor<T>(y), b.tensor<T>(largest), b.tensor<std::int32_t>(positions),
+        emit(NormMaxPool<T>{b.tensor<T>(x), b.tensor<T>(y), b.tensor<T>(largest), b.tensor<std::uint8_t>(places),
                             m.norm_coefficients(b, norm), pool_shape(pooling, in, out, b.n)});
       });
 }
@@ -185,24 +185,26 @@ void Lowering::forward_product(int index) {
   });
 }
 
-TensorId Lowering::new_positions(int index) {
+TensorId Lowering::new_places(int index, std::size_t bytes) {
   if (!training_) return kNoTensor;
-  return positions_[at(index)] = program_.add_tensor([count = node(index).output.size()](int n) {
-    return static_cast<std::size_t>(n * count) * sizeof(std::int32_t);
-  });
+  return places_[at(index)] = program_.add_tensor(
+             [count = node(index).output.size(), bytes](int n) { return static_cast<std::size_t>(n * count) * bytes; });
 }
 
 void Lowering::forward_pooling(int index, const nn::Pooling& layer) {
   const nn::Shape in = shapes_[at(node(index).inputs[0])], out = node(index).output;
   const TensorId x = value(node(index).inputs[0]), y = new_value(index, out);
-  const TensorId positions = layer.kind == nn::PoolingKind::max ? new_positions(index) : kNoTensor;
-  add(index, ".forward", {x, y, positions}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    const PoolShape shape = pool_shape(layer, in, out, b.n);
-    if (layer.kind == nn::PoolingKind::max) {
-      emit(MaxPool<T>{b.tensor<T>(x), b.tensor<T>(y), b.tensor<std::int32_t>(positions), shape});
-    } else {
-      emit(AveragePool<T>{b.tensor<T>(x), b.tensor<T>(y), shape});
-    }
+  if (layer.kind != nn::PoolingKind::max) {
+    add(index, ".forward", {x, y}, [=]<typename T>(T, const Binding& b, auto& emit) {
+      emit(AveragePool<T>{b.tensor<T>(x), b.tensor<T>(y), pool_shape(layer, in, out, b.n)});
+    });
+    return;
+  }
+  with_place(pool_shape(layer, in, out, 1), [&]<typename Place>(Place) {
+    const TensorId places = new_places(index, sizeof(Place));
+    add(index, ".forward", {x, y, places}, [=]<typename T>(T, const Binding& b, auto& emit) {
+      emit(MaxPool<T, Place>{b.tensor<T>(x), b.tensor<T>(y), b.tensor<Place>(places), pool_shape(layer, in, out, b.n)});
+    });
   });
 }
 

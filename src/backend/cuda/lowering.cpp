@@ -10,7 +10,7 @@ Lowering::Lowering(const Model& model)
       fusion_(fuse(graph_, {.gelu = true, .max_pooling = true})),
       parts_(parts_of(model)),
       values_(graph_.nodes.size(), kNoTensor),
-      positions_(graph_.nodes.size(), kNoTensor),
+      places_(graph_.nodes.size(), kNoTensor),
       passed_(graph_.nodes.size(), kNoTensor),
       largest_(graph_.nodes.size(), kNoTensor),
       shapes_(graph_.nodes.size()),

@@ -96,7 +96,7 @@ class Lowering {
   // What it made it of.
   TensorId normed_from(int norm) const { return norm < 0 ? kNoTensor : value(node(norm).inputs[0]); }
   void forward_product(int index);
-  TensorId new_positions(int index);  // of a max pooling; kNoTensor where there is no backward pass
+  TensorId new_places(int index, std::size_t bytes);  // of a max pooling; kNoTensor where there is no backward pass
   void forward_pooling(int index, const nn::Pooling& layer);
   TensorId add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape);
   void scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y);
@@ -127,7 +127,7 @@ class Lowering {
   bool training_ = true;
   Program program_;
   std::vector<TensorId> values_;      // by node
-  std::vector<TensorId> positions_;   // by node: of the largest elements of a max pooling
+  std::vector<TensorId> places_;      // by node: of the largest elements of a max pooling
   std::vector<TensorId> passed_;      // by batch norm: what the ReLU let pass, where backward cannot tell from x
   std::vector<TensorId> largest_;     // by batch norm: see NormMaxPool
   std::vector<nn::Shape> shapes_;     // by node: as the value lies in memory
@@ -145,6 +145,12 @@ NormedInput normed_input(const Model& model, const Binding& b, int norm, TensorI
 template <typename Do>
 void with_bool(bool value, Do work) {
   value ? work(std::true_type{}) : work(std::false_type{});
+}
+
+// Calls work(Place{}) with what says where in the windows of a max pooling an element is: see kNowhere.
+template <typename Do>
+void with_place(const PoolShape& shape, Do work) {
+  std::int64_t{shape.h.kernel} * shape.w.kernel <= kMostPlacesOfBytes ? work(std::uint8_t{}) : work(std::int32_t{});
 }
 
 // `add` leaves the sums of the parts, `finish` reads the folded ones.

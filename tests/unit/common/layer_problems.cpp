@@ -155,7 +155,10 @@ void add_poolings(std::vector<Problem>& cases) {
   rectangle.stride_w = 2;
   cases.push_back(single("max_pool_rectangle", rectangle));
   cases.push_back(single("global_average_pool", Pooling{.kind = average, .global = true}));
-  cases.push_back(single("global_max_pool", Pooling{.kind = max, .global = true}));
+  const Layer largest_of_all = Pooling{.kind = max, .global = true};
+  cases.push_back(single("global_max_pool", largest_of_all));
+  cases.push_back(wrap("global_max_pool_of_many",
+                       [&](GraphBuilder& b, int x) { return b.add("middle", largest_of_all, {x}); }, 0, {3, 19, 17}));
 }
 
 int convolution_norm(GraphBuilder& b, const std::string& name, int out, int stride, int x) {

@@ -56,23 +56,24 @@ TYPED_TEST(NormPoolingOn, ForwardGivesTheBitsOfNormAndPooling) {
     const NormCoefficients coefficients{numbers.data(), shape.c};
 
     std::vector<T> normed = nothing<T>(in), y = nothing<T>(out);
-    std::vector<std::int32_t> positions(static_cast<std::size_t>(out));
+    std::vector<std::uint8_t> places(static_cast<std::size_t>(out));
     NormApply<T> apply{};
     apply.x = x.data(), apply.y = normed.data(), apply.coefficients = coefficients, apply.relu = true;
     apply.cut = few_rows(shape.inputs());
     run(apply);
-    run(MaxPool<T>{normed.data(), y.data(), positions.data(), shape});
+    run(MaxPool<T>{normed.data(), y.data(), places.data(), shape});
 
     std::vector<T> fused = nothing<T>(out), largest = nothing<T>(out);
-    std::vector<std::int32_t> kept(static_cast<std::size_t>(out), -2);
+    std::vector<std::uint8_t> kept(places.size());
     run(NormMaxPool<T>{x.data(), fused.data(), largest.data(), kept.data(), coefficients, shape});
     EXPECT_EQ(wide(fused), wide(y));
-    const std::int64_t image = std::int64_t{shape.h.size} * shape.w.size,
-                       windows = std::int64_t{shape.h.out} * shape.w.out;
     for (std::int64_t i = 0; i < out; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      EXPECT_EQ(kept[at], widen(y[at]) > 0 ? positions[at] : -1);
-      const std::int64_t sample = i / shape.c / windows, pixel = sample * image + positions[at];
+      EXPECT_EQ(kept[at], widen(y[at]) > 0 ? places[at] : kNowhere<std::uint8_t>);
+      const PoolPlace<T> window(i / shape.c * packs_of(shape.c, Pack<T>::size), shape.h.out, shape.w.out, shape.c);
+      const std::int32_t row = shape.h.start(window.y) + places[at] / shape.w.kernel;
+      const std::int32_t column = shape.w.start(window.x) + places[at] % shape.w.kernel;
+      const std::int64_t pixel = shape.input_at(window.sample, row, column);
       EXPECT_EQ(widen(largest[at]), widen(x[static_cast<std::size_t>(pixel * shape.c + i % shape.c)]));
     }
     std::vector<T> in_evaluation = nothing<T>(out);
@@ -90,19 +91,19 @@ TEST(NormPooling, BackwardGivesTheBitsOfPoolingAndNorm) {
     std::vector<float> numbers = random_values<float>(NormCoefficients::rows * std::int64_t{shape.c}, 2);
     const NormCoefficients coefficients{numbers.data(), shape.c};
     std::vector<float> y(static_cast<std::size_t>(out)), largest(y.size()), sum(y.size());
-    std::vector<std::int32_t> positions(y.size());
-    run(NormMaxPool<float>{x.data(), y.data(), largest.data(), positions.data(), coefficients, shape});
+    std::vector<std::uint8_t> places(y.size());
+    run(NormMaxPool<float>{x.data(), y.data(), largest.data(), places.data(), coefficients, shape});
     run(Add<float>{dy.data(), dy2.data(), sum.data(), out});
     for (const float* const addend : {static_cast<const float*>(nullptr), others.data()}) {
       std::vector<float> gathered(static_cast<std::size_t>(in)), apart = gathered, fused = gathered;
-      run(MaxPoolGradient<float>{{sum.data(), nullptr, positions.data(), shape}, gathered.data()});
+      run(MaxPoolGradient<float>{{sum.data(), nullptr, places.data(), shape}, gathered.data()});
       NormGradient<float> gradient{};
       gradient.incoming = {gathered.data(), nullptr, nullptr, true};
       gradient.x = x.data(), gradient.addend = addend, gradient.dx = apart.data();
       gradient.coefficients = coefficients, gradient.cut = few_rows(shape.inputs());
       run(gradient);
       run(NormMaxPoolGradient<float>{
-          {dy.data(), dy2.data(), positions.data(), shape}, x.data(), addend, fused.data(), coefficients});
+          {dy.data(), dy2.data(), places.data(), shape}, x.data(), addend, fused.data(), coefficients});
       EXPECT_EQ(fused, apart);
     }
   }

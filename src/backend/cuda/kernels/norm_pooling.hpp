@@ -8,21 +8,21 @@
 
 namespace dtrain::backend::cuda {
 
-// y = max pooling of relu(norm(x)). `largest` takes what y was made of, `positions` its pixel, or -1 where the ReLU
-// lets nothing pass; both may be null. Thread = Pack of channels of one pixel of the result.
+// y = max pooling of relu(norm(x)). `largest` takes what y was made of, `places` where, or kNowhere where the ReLU lets
+// nothing pass; both may be null. Thread = Pack of channels of one pixel of the result.
 template <typename T>
 struct NormMaxPool {
   const T* x;
   T* y;
   T* largest;
-  std::int32_t* positions;
+  std::uint8_t* places;
   NormCoefficients coefficients;
   PoolShape shape;
   DTRAIN_KERNEL std::int64_t threads() const { return shape.outputs() * packs_of(shape.c, Pack<T>::size); }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const PoolPlace<T> at(i, shape.h.out, shape.w.out, shape.c);
     const auto lines = load_lines(coefficients, at.channels);
-    LargestInWindow<T> found(x, at, shape, [&](int k, T input) {
+    LargestInWindow<T, std::uint8_t> found(x, at, shape, [&](int k, T input) {
       const float value = lines.at(k, widen(input));
       T made;
       narrow(value < 0 ? 0.0f : value, made);
@@ -30,18 +30,18 @@ struct NormMaxPool {
     });
     DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k) {
-      if (!(widen(found.value.values[k]) > 0)) found.pixels[k] = -1;
+      if (!(widen(found.value.values[k]) > 0)) found.places[k] = kNowhere<std::uint8_t>;
     }
     at.channels.store(found.value, y, at.row);
     if (largest) at.channels.store(found.input, largest, at.row);
-    if (positions) at.channels.store_words(found.pixels, positions + at.row * shape.c);
+    if (places) at.channels.store_words(found.places, places + at.row * shape.c);
   }
 };
 
 // dx, plus `addend` (may be null), by the means that NormGradientFinish left. Thread = Pack of channels of one pixel.
 template <typename T>
 struct NormMaxPoolGradient {
-  MaxPoolIncoming<T> incoming;
+  MaxPoolIncoming<T, std::uint8_t> incoming;
   const T* x;
   const T* addend;
   T* dx;

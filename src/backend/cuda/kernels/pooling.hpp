@@ -11,18 +11,16 @@ namespace dtrain::backend::cuda {
 // One axis of a pooling: windows of `kernel` elements, `stride` apart, over a padded line.
 struct PoolAxis {
   std::int32_t size, out, kernel, stride, pad;
-  DTRAIN_KERNEL std::int32_t first(std::int32_t window) const {
-    const std::int32_t start = window * stride - pad;
-    return start > 0 ? start : 0;
-  }
+  DTRAIN_KERNEL std::int32_t start(std::int32_t window) const { return window * stride - pad; }
+  DTRAIN_KERNEL std::int32_t first(std::int32_t window) const { return start(window) > 0 ? start(window) : 0; }
   DTRAIN_KERNEL std::int32_t end(std::int32_t window) const {
-    const std::int32_t end = window * stride - pad + kernel;
+    const std::int32_t end = start(window) + kernel;
     return end < size ? end : size;
   }
   // Elements spanned, padding included; what lies beyond the padded line never counts (MXNet, Caffe).
   DTRAIN_KERNEL std::int32_t padded(std::int32_t window) const {
-    const std::int32_t start = window * stride - pad, end = start + kernel;
-    return (end < size + pad ? end : size + pad) - start;
+    const std::int32_t end = start(window) + kernel;
+    return (end < size + pad ? end : size + pad) - start(window);
   }
   // The windows that cover an element: [first_window, end_window).
   DTRAIN_KERNEL std::int32_t first_window(std::int32_t element) const {
@@ -49,11 +47,20 @@ struct PoolShape {
   DTRAIN_KERNEL std::int64_t output_at(std::int64_t sample, std::int32_t y, std::int32_t x) const {
     return (sample * h.out + y) * w.out + x;
   }
+  // Where in the window of (wy, wx) an element is, in h, w order.
+  DTRAIN_KERNEL std::int32_t place(std::int32_t wy, std::int32_t wx, std::int32_t y, std::int32_t x) const {
+    return (y - h.start(wy)) * w.kernel + (x - w.start(wx));
+  }
   DTRAIN_KERNEL float divisor(std::int32_t y, std::int32_t x) const {
     if (count_include_pad) return static_cast<float>(h.padded(y) * w.padded(x));
     return static_cast<float>((h.end(y) - h.first(y)) * (w.end(x) - w.first(x)));
   }
 };
+
+// Where in its window a largest value is: a place there, or kNowhere. A byte says it for all but very large windows.
+template <typename Place>
+constexpr Place kNowhere = static_cast<Place>(-1);
+constexpr std::int64_t kMostPlacesOfBytes = kNowhere<std::uint8_t>;
 
 // What thread i < 2^32 has of [n, height, width, c].
 template <typename T>
@@ -75,10 +82,10 @@ struct PoolPlace {
 };
 
 // Of a window, for each channel of a Pack: the first largest value in h, w order, what it was made of, and where.
-template <typename T>
+template <typename T, typename Place>
 struct LargestInWindow {
   Pack<T> value, input;
-  std::int32_t pixels[Pack<T>::size];
+  Place places[Pack<T>::size];
   // make(k, input), a T: the value of channel k.
   template <typename Make>
   DTRAIN_KERNEL LargestInWindow(const T* x, const PoolPlace<T>& at, const PoolShape& shape, Make make) {
@@ -87,18 +94,19 @@ struct LargestInWindow {
     DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k) {
       value.values[k] = make(k, input.values[k]);
-      pixels[k] = top * shape.w.size + left;
+      places[k] = static_cast<Place>(shape.place(at.y, at.x, top, left));
     }
     for (std::int32_t py = top; py < shape.h.end(at.y); ++py) {
       for (std::int32_t px = left; px < shape.w.end(at.x); ++px) {
         const Pack<T> pack = at.channels.load(x, shape.input_at(at.sample, py, px));
+        const auto place = static_cast<Place>(shape.place(at.y, at.x, py, px));
         DTRAIN_UNROLL
         for (int k = 0; k < Pack<T>::size; ++k) {
           const T made = make(k, pack.values[k]);
           if (!(widen(made) > widen(value.values[k]))) continue;
           value.values[k] = made;
           input.values[k] = pack.values[k];
-          pixels[k] = py * shape.w.size + px;
+          places[k] = place;
         }
       }
     }
@@ -106,50 +114,50 @@ struct LargestInWindow {
 };
 
 // What reaches an element of a max pooling's input from behind: one part or two (dy2 may be null).
-template <typename T>
+template <typename T, typename Place>
 struct MaxPoolIncoming {
   const T* dy;
   const T* dy2;
-  const std::int32_t* positions;
+  const Place* places;
   PoolShape shape;
   DTRAIN_KERNEL void sum(const PoolPlace<T>& at, float (&sums)[Pack<T>::size]) const {
-    const std::int32_t mine = at.y * shape.w.size + at.x;
-    std::int32_t pixels[Pack<T>::size];
+    Place largest[Pack<T>::size];
     for (std::int32_t wy = shape.h.first_window(at.y); wy < shape.h.end_window(at.y); ++wy) {
       for (std::int32_t wx = shape.w.first_window(at.x); wx < shape.w.end_window(at.x); ++wx) {
         const std::int64_t window = shape.output_at(at.sample, wy, wx);
         const Pack<T> gradient = at.channels.load(dy, window);
         Pack<T> second{};
         if (dy2) second = at.channels.load(dy2, window);
-        at.channels.load_words(positions + window * shape.c, pixels);
+        at.channels.load_words(places + window * shape.c, largest);
+        const auto mine = static_cast<Place>(shape.place(wy, wx, at.y, at.x));
         DTRAIN_UNROLL
         for (int k = 0; k < Pack<T>::size; ++k) {
-          if (pixels[k] == mine) sums[k] += widen(gradient.values[k]) + widen(second.values[k]);
+          if (largest[k] == mine) sums[k] += widen(gradient.values[k]) + widen(second.values[k]);
         }
       }
     }
   }
 };
 
-// The first largest element in h, w order; its pixel is kept for the backward pass (positions may be null).
-template <typename T>
+// The first largest element in h, w order; its place is kept for the backward pass (places may be null).
+template <typename T, typename Place = std::uint8_t>
 struct MaxPool {
   const T* x;
   T* y;
-  std::int32_t* positions;
+  Place* places;
   PoolShape shape;
   DTRAIN_KERNEL std::int64_t threads() const { return shape.outputs() * packs_of(shape.c, Pack<T>::size); }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const PoolPlace<T> at(i, shape.h.out, shape.w.out, shape.c);
-    const LargestInWindow<T> largest(x, at, shape, [](int, T value) { return value; });
+    const LargestInWindow<T, Place> largest(x, at, shape, [](int, T value) { return value; });
     at.channels.store(largest.value, y, at.row);
-    if (positions) at.channels.store_words(largest.pixels, positions + at.row * shape.c);
+    if (places) at.channels.store_words(largest.places, places + at.row * shape.c);
   }
 };
 
-template <typename T>
+template <typename T, typename Place = std::uint8_t>
 struct MaxPoolGradient {
-  MaxPoolIncoming<T> incoming;
+  MaxPoolIncoming<T, Place> incoming;
   T* dx;
   DTRAIN_KERNEL std::int64_t threads() const {
     return incoming.shape.inputs() * packs_of(incoming.shape.c, Pack<T>::size);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "../kernel.hpp"
 
@@ -72,6 +73,8 @@ DTRAIN_KERNEL void for_rows(const RowParts& cut, std::int64_t part, Load load, U
 template <typename T>
 struct Channels {
   static constexpr int size = Pack<T>::size;
+  using Bytes = std::conditional_t<size == sizeof(std::uint64_t), std::uint64_t, std::uint32_t>;
+  static_assert(sizeof(Bytes) == size);
   std::int64_t first;
   std::int32_t c;
 
@@ -109,6 +112,31 @@ struct Channels {
       }
       DTRAIN_UNROLL
       for (int j = 0; j < Pack<Word>::size; ++j) to[k + j] = pack.values[j];
+    }
+  }
+  // One byte a channel: all of a Pack's in one move.
+  DTRAIN_KERNEL void load_words(const std::uint8_t* from, std::uint8_t (&to)[size]) const {
+    Bytes bytes = 0;
+    if (whole()) {
+      bytes = *reinterpret_cast<const Bytes*>(from + first);
+    } else {
+      DTRAIN_UNROLL
+      for (int k = 0; k < size; ++k) bytes |= Bytes{first + k < c ? from[first + k] : std::uint8_t{0}} << 8 * k;
+    }
+    DTRAIN_UNROLL
+    for (int k = 0; k < size; ++k) to[k] = static_cast<std::uint8_t>(bytes >> 8 * k);
+  }
+  DTRAIN_KERNEL void store_words(const std::uint8_t (&from)[size], std::uint8_t* to) const {
+    Bytes bytes = 0;
+    DTRAIN_UNROLL
+    for (int k = 0; k < size; ++k) bytes |= Bytes{from[k]} << 8 * k;
+    if (whole()) {
+      *reinterpret_cast<Bytes*>(to + first) = bytes;
+      return;
+    }
+    DTRAIN_UNROLL
+    for (int k = 0; k < size; ++k) {
+      if (first + k < c) to[first + k] = from[k];
     }
   }
   template <typename Word>
