@@ -22,6 +22,7 @@ class Fuser {
     result_.norm_of.assign(graph.nodes.size(), -1);
     result_.inside.assign(graph.nodes.size(), false);
     result_.flatten_is_free.assign(graph.nodes.size(), false);
+    result_.bias_is_later.assign(graph.nodes.size(), false);
     result_.needs_gradient.assign(graph.nodes.size(), false);
     result_.stays_float.assign(graph.nodes.size(), false);
   }
@@ -31,6 +32,7 @@ class Fuser {
     // then.
     for (int index = size() - 1; index > 0; --index) {
       if (as<nn::BatchNorm>(node(index))) group(index);
+      result_.bias_is_later[at(index)] = is_biased_product(index) && is_activated(index);
       if (as<nn::Flatten>(node(index))) result_.flatten_is_free[at(index)] = any_order_will_do(index);
     }
     const std::vector<bool> held = held_parameters(graph_);
@@ -104,6 +106,9 @@ class Fuser {
     return reader >= 0 && is_product(reader);
   }
   bool is_product(int index) const { return as<nn::Convolution>(node(index)) || as<nn::Dense>(node(index)); }
+
+  bool is_biased_product(int index) const { return is_product(index) && node(index).parameters.size() > 1; }
+  bool is_activated(int index) const { return only_reader(index) >= 0 && as<nn::Activation>(node(only_reader(index))); }
 
   bool is(int index, nn::ActivationKind kind) const {
     const auto* activation = as<nn::Activation>(node(index));

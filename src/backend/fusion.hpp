@@ -28,6 +28,7 @@ struct Fusion {
   std::vector<int> norm_of;           // by node: the batch norm whose group ends here, or -1
   std::vector<bool> inside;           // by node: computed as part of a group that ends later
   std::vector<bool> flatten_is_free;  // by node: a Flatten whose readers take any order of elements
+  std::vector<bool> bias_is_later;    // by node: a product whose only reader is an activation, which may add the bias
   std::vector<bool> needs_gradient;   // by node: some parameter that moves stands before or at it
   std::vector<bool> stays_float;      // by node: the logits, which stay float32 for the loss
 };

@@ -173,10 +173,14 @@ void Lowering::backward_node(int index) {
   if (as<nn::Flatten>(n) && is_flat(shape)) return pass_on(source, dy);
   const TensorId dx = gradient_tensor(source);
   if (const auto* activation = as<nn::Activation>(n)) {
-    const TensorId by = value(slope_is_by_input(*activation) ? source : index);
-    add(index, ".gradient", {dy, by, dx}, [=, kind = activation->kind]<typename T>(T, const Binding& b, auto& emit) {
-      emit(ActivateGradient<T>{b.tensor<T>(dy), b.tensor<T>(by), b.tensor<T>(dx), b.n * shape.size(), kind});
-    });
+    const bool by_input = slope_is_by_input(*activation);
+    const TensorId by = value(by_input ? source : index);
+    add(index, ".gradient", {dy, by, dx},
+        [=, &m = model_, kind = activation->kind, biased = by_input ? biased_input(index) : -1]<typename T>(
+            T, const Binding& b, auto& emit) {
+          emit(ActivateGradient<T>{b.tensor<T>(dy), b.tensor<T>(by), late_bias(m, b, biased), b.tensor<T>(dx),
+                                   b.n * shape.size(), kind});
+        });
   } else if (const auto* pooling = as<nn::Pooling>(n)) {
     backward_pooling(index, *pooling, dy, dx);
   } else if (const auto* scaled = as<nn::Scale>(n)) {

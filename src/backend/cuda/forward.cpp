@@ -103,8 +103,9 @@ void Lowering::forward_node(int index) {
   } else if (const auto* activation = as<nn::Activation>(n)) {
     const TensorId x = value(source), y = new_value(index, shapes_[at(source)]);
     add(index, ".forward", {x, y},
-        [=, kind = activation->kind, size = n.output.size()]<typename T>(T, const Binding& b, auto& emit) {
-          emit(Activate<T>{b.tensor<T>(x), b.tensor<T>(y), b.n * size, kind});
+        [=, &m = model_, kind = activation->kind, size = n.output.size(), biased = biased_input(index)]<typename T>(
+            T, const Binding& b, auto& emit) {
+          emit(Activate<T>{b.tensor<T>(x), late_bias(m, b, biased), b.tensor<T>(y), b.n * size, kind});
         });
   } else if (const auto* pooling = as<nn::Pooling>(n)) {
     forward_pooling(index, *pooling);
@@ -167,7 +168,13 @@ int Lowering::norm_before(int index) const {
   return group.relu && group.computed_twice ? norm : -1;
 }
 
+int Lowering::biased_input(int activation) const {
+  const int source = node(activation).inputs[0];
+  return fusion_.bias_is_later[at(source)] ? source : -1;
+}
+
 void Lowering::forward_product(int index) {
+  const bool adds_bias = model_.has_bias(index) && !fusion_.bias_is_later[at(index)];
   const TensorId x = product_input(index), y = new_value(index, node(index).output);
   const int norm = norm_before(index);
   const TensorId normed = normed_from(norm);
@@ -179,9 +186,7 @@ void Lowering::forward_product(int index) {
     work.b = m.weight_in<T>(b.weights, index);
     work.result = b.tensor<T>(y);
     emit(work);
-    if (m.has_bias(index)) {
-      emit(AddBias<T>{b.tensor<T>(y), b.parameters + m.parameter(index, 1), b.n * shape.size(), shape.c});
-    }
+    if (adds_bias) emit(AddBias<T>{b.tensor<T>(y), late_bias(m, b, index), b.n * shape.size()});
   });
 }
 

@@ -96,6 +96,8 @@ class Lowering {
   // What it made it of.
   TensorId normed_from(int norm) const { return norm < 0 ? kNoTensor : value(node(norm).inputs[0]); }
   void forward_product(int index);
+  // The layer whose bias an activation adds to what it reads, or -1.
+  int biased_input(int activation) const;
   TensorId new_places(int index, std::size_t bytes);  // of a max pooling; kNoTensor where there is no backward pass
   void forward_pooling(int index, const nn::Pooling& layer);
   TensorId add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape);
@@ -139,6 +141,12 @@ template <typename T>
 NormedInput normed_input(const Model& model, const Binding& b, int norm, TensorId x, TensorId y) {
   if (norm < 0) return {};
   return {b.tensor<T>(x), model.norm_coefficients(b, norm).factors<T>(), b.tensor<T>(y)};
+}
+
+// What is added to the value of a convolution or dense layer where it is read; nothing where -1.
+inline ChannelBias late_bias(const Model& model, const Binding& b, int product) {
+  if (product < 0) return {};
+  return {b.parameters + model.parameter(product, 1), model.node(product).output.c};
 }
 
 // Calls work(std::true_type) or work(std::false_type).

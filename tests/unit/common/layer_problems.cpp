@@ -130,6 +130,11 @@ void add_elementwise(std::vector<Problem>& cases) {
     x = b.add("gelu", Activation{ActivationKind::gelu}, {b.add("bn", BatchNorm{}, {x})});
     return b.add("next", square(5, 3, 1, 1), {x});
   }));
+  cases.push_back(wrap("gelu_after_bias", [](GraphBuilder& b, int x) {
+    Convolution biased = square(5, 3, 1, 1);
+    biased.bias = true;
+    return b.add("gelu", Activation{ActivationKind::gelu}, {b.add("biased", biased, {x})});
+  }));
   cases.push_back(single("dropout", Dropout{.p = 0.3f}));
   cases.push_back(single("scale", Scale{.factor = -1.7f}));
   cases.push_back(scaled_logits());

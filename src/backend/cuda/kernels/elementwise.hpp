@@ -102,22 +102,38 @@ struct Scale {
   }
 };
 
-// y[r, channel] += bias[channel], in place.
+// What is added to rows of c values: one number a channel, or nothing.
+struct ChannelBias {
+  const float* values = nullptr;
+  std::int32_t c = 1;
+  // Element first + k, widened, with what is added to it.
+  template <typename T>
+  DTRAIN_KERNEL void add(const Pack<T>& pack, std::int64_t first, float (&to)[Pack<T>::size]) const {
+    auto channel = values ? static_cast<std::int32_t>(first % c) : 0;
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k) {
+      to[k] = widen(pack.values[k]);
+      if (!values) continue;
+      to[k] += values[channel];
+      if (++channel == c) channel = 0;
+    }
+  }
+};
+
+// In place.
 template <typename T>
 struct AddBias {
   T* y;
-  const float* bias;
+  ChannelBias bias;
   std::int64_t total;
-  std::int32_t c;
   DTRAIN_KERNEL std::int64_t threads() const { return packs_of(total, Pack<T>::size); }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const std::int64_t first = i * Pack<T>::size;
     Pack<T> pack = load_pack(y, first, total);
-    auto channel = static_cast<std::int32_t>(first % c);
-    for (T& value : pack.values) {
-      narrow(widen(value) + bias[channel], value);
-      if (++channel == c) channel = 0;
-    }
+    float sums[Pack<T>::size];
+    bias.add(pack, first, sums);
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k) narrow(sums[k], pack.values[k]);
     store_pack(pack, y, first, total);
   }
 };
@@ -127,10 +143,11 @@ DTRAIN_KERNEL inline double exponential(double x) {
 }
 DTRAIN_KERNEL inline double sigmoid(double x) { return 1 / (1 + exponential(-x)); }
 
-// NaN stays NaN, so that a broken step shows in its loss.
+// y, by x + bias. NaN stays NaN, so that a broken step shows in its loss.
 template <typename T>
 struct Activate {
   const T* x;
+  ChannelBias bias;
   T* y;
   std::int64_t total;
   nn::ActivationKind kind;
@@ -153,16 +170,20 @@ struct Activate {
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const std::int64_t first = i * Pack<T>::size;
     Pack<T> pack = load_pack(x, first, total);
-    for (T& element : pack.values) narrow(value(widen(element)), element);
+    float inputs[Pack<T>::size];
+    bias.add(pack, first, inputs);
+    DTRAIN_UNROLL
+    for (int k = 0; k < Pack<T>::size; ++k) narrow(value(inputs[k]), pack.values[k]);
     store_pack(pack, y, first, total);
   }
 };
 
-// dx from dy and `by`: the activation's output, or its input where slope_is_by_input().
+// dx from dy and `by`: the activation's output, or its input where slope_is_by_input(), which `bias` belongs to.
 template <typename T>
 struct ActivateGradient {
   const T* dy;
   const T* by;
+  ChannelBias bias;
   T* dx;
   std::int64_t total;
   nn::ActivationKind kind;
@@ -185,9 +206,11 @@ struct ActivateGradient {
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const std::int64_t first = i * Pack<T>::size;
     Pack<T> gradient = load_pack(dy, first, total);
-    const Pack<T> values = load_pack(by, first, total);
+    float values[Pack<T>::size];
+    bias.add(load_pack(by, first, total), first, values);
+    DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k) {
-      narrow(slope(widen(values.values[k])) * widen(gradient.values[k]), gradient.values[k]);
+      narrow(slope(values[k]) * widen(gradient.values[k]), gradient.values[k]);
     }
     store_pack(gradient, dx, first, total);
   }
