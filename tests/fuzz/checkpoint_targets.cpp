@@ -2,6 +2,7 @@
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/train/checkpoint.hpp>
 #include <dtrain/train/export.hpp>
+#include <dtrain/train/weights.hpp>
 
 #include "fuzz.hpp"
 
@@ -35,6 +36,14 @@ Target with_file(std::string name, const Path& file, std::function<void()> read)
           }};
 }
 
+// A file of pretrained weights.
+Target weights_target(std::string name, const Path& file, const std::string& good) {
+  return {std::move(name), {good}, [file](const std::string& input) {
+            write_quickly(file, input);
+            train::load_weights({.file = file}, small_checkpoint().graph);
+          }};
+}
+
 }  // namespace
 
 std::vector<Target> checkpoint_targets(const Path& folder) {
@@ -43,7 +52,9 @@ std::vector<Target> checkpoint_targets(const Path& folder) {
   train::export_mxnet(checkpoint, folder / "mxnet", 1);
   const auto own = [=] { train::load_checkpoint(folder / "own", 1); };
   const auto mxnet = [=] { train::import_mxnet(folder / "mxnet", 1, kImage, 10); };
+  const Path weights = folder / "weights.pt";
   return {
+      weights_target("weights", weights, read_file(folder / "own-0001.safetensors")),
       with_file("manifest", folder / "own-0001.json", own),
       with_file("safetensors", folder / "own-0001.safetensors", own),
       with_file("mxnet-params", folder / "mxnet-0001.params", mxnet),

@@ -26,6 +26,7 @@ std::vector<Target> archive_targets(const Path& folder);
 std::vector<Target> data_targets(const Path& folder);     // all of the above
 std::vector<Target> network_targets(const Path& folder);  // what peers, nodes and ssh servers send
 std::vector<Target> checkpoint_targets(const Path& folder);
+std::vector<Target> weights_targets();  // of other programs
 std::vector<Target> spec_targets();
 
 // A seed with one to four mistakes: bits, bytes, numbers, pieces lost, doubled or moved. A pure function of `random`.

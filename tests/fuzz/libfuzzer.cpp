@@ -23,8 +23,7 @@ Path make_work_folder() {
 
 std::vector<Target> all_targets(const Path& folder) {
   std::vector<Target> all = data_targets(folder);
-  const std::vector<Target> network = network_targets(folder);
-  all.insert(all.end(), network.begin(), network.end());
+  for (const auto& more : {network_targets(folder), weights_targets()}) all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

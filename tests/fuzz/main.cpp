@@ -16,7 +16,7 @@ namespace {
 
 std::vector<Target> all_targets(const Path& folder) {
   std::vector<Target> all = data_targets(folder);
-  for (const auto& more : {network_targets(folder), checkpoint_targets(folder), spec_targets()})
+  for (const auto& more : {network_targets(folder), weights_targets(), checkpoint_targets(folder), spec_targets()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -23,10 +23,10 @@ void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& gra
       fmt::format("Loaded \"{}\": {} of the {} tensors of {}", file.string(), fit.fitted, fit.wanted, graph.name));
   if (!fit.new_head.empty()) reporter.note(fmt::format("The last layer begins anew: {}", fit.new_head));
   if (!fit.missing.empty()) {
-    reporter.warn(fmt::format("{} tensors of {} begin anew: {}", fit.missing.size(), graph.name, listed(fit.missing)));
+    reporter.warn(fmt::format("{} of these tensors begin anew: {}", fit.missing.size(), listed(fit.missing)));
   }
   if (!fit.unused.empty()) {
-    reporter.warn(fmt::format("{} tensors of the file are not used: {}", fit.unused.size(), listed(fit.unused)));
+    reporter.warn(fmt::format("{} of the file's tensors are not used: {}", fit.unused.size(), listed(fit.unused)));
   }
 }
 

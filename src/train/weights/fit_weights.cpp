@@ -19,6 +19,8 @@ namespace dtrain::train {
 namespace {
 
 constexpr std::size_t kMostListed = 6, kMostCompared = 4096;
+constexpr std::size_t kMostMissing =
+    10;  // one in so many; weights of another network have some names and shapes in common
 
 const char* torch_ending(nn::TensorRole role) {
   switch (role) {
@@ -157,6 +159,7 @@ std::vector<std::string> describe(const std::vector<Missing>& missing, const Tab
 
 [[noreturn]] void refuse(const Path& file, const nn::Graph& graph, const WeightsFit& fit) {
   std::vector<std::string> first = fit.missing;
+  if (!fit.new_head.empty()) first.push_back(fit.new_head);
   const std::size_t more = first.size() - std::min(first.size(), kMostListed);
   first.resize(first.size() - more);
   throw DataError(fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}{}",
@@ -187,8 +190,10 @@ WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Grap
   for (const Wanted& each : wanted) {
     if (!each.head || new_head) continue;
     const ForeignTensor* tensor = table.take(each);
-    if (const std::string why = tensor ? why_not(each, *tensor) : "not in the file"; !why.empty())
+    if (const std::string why = tensor ? why_not(each, *tensor) : "not in the file";
+        !why.empty() && fit.new_head.empty()) {
       fit.new_head = fmt::format("{}: {}", with_shape(each.torch_name, each.view->shape), why);
+    }
   }
   if (new_head) fit.new_head = "setting 'new-head'";
   for (const Wanted& each : wanted) {
@@ -219,8 +224,9 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
   start.checkpoint.job.seed = request.seed;
   start.checkpoint.job.preprocessing = weights.preprocessing();
   start.fit = fit_weights(weights.tensors(), graph, request.new_head, start.checkpoint.state);
-  const std::size_t needed = request.whole ? start.fit.wanted : (start.fit.wanted + 1) / 2;
-  if (start.fit.fitted < needed) refuse(request.file, graph, start.fit);
+  const std::size_t missing = start.fit.missing.size(), rest = start.fit.fitted + missing;
+  const bool whole = missing == 0 && start.fit.new_head.empty();
+  if (request.whole ? !whole : missing * kMostMissing > rest) refuse(request.file, graph, start.fit);
   return start;
 }
 

@@ -57,7 +57,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
     reporter.answer(file.string());
   }
   if (!weights.fit.unused.empty()) {
-    reporter.warn(fmt::format("{} tensors of {} are not used, such as {}", weights.fit.unused.size(),
+    reporter.warn(fmt::format("{} of the tensors of {} are not used, such as {}", weights.fit.unused.size(),
                               options.file.string(), weights.fit.unused.front()));
   }
   return ExitCode::ok;

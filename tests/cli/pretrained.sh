@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Weights of another program: imported, and as the start of a training run on other classes.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# Files as safetensors.torch and torch.save write them, for resnet-v1.5 with 18 layers of 2 channels and 5 classes.
+/usr/bin/python3 - <<'PYTHON'
+import array, io, json, os, pickle, random, struct, zipfile, zlib
+
+def shapes(width, classes):
+    yield from (("conv1.weight", [width, 3, 7, 7]),)
+    def norm(name, channels):
+        for end in ("weight", "bias", "running_mean", "running_var"):
+            yield f"{name}.{end}", [channels]
+        yield f"{name}.num_batches_tracked", []
+    yield from norm("bn1", width)
+    inputs = width
+    for stage in range(4):
+        outputs = width << stage
+        for block in range(2):
+            name = f"layer{stage + 1}.{block}"
+            for number, (a, b) in enumerate(((inputs, outputs), (outputs, outputs)), 1):
+                yield f"{name}.conv{number}.weight", [b, a, 3, 3]
+                yield from norm(f"{name}.bn{number}", b)
+            if inputs != outputs:
+                yield f"{name}.downsample.0.weight", [outputs, inputs, 1, 1]
+                yield from norm(f"{name}.downsample.1", outputs)
+            inputs = outputs
+    yield "fc.weight", [classes, inputs]
+    yield "fc.bias", [classes]
+
+def count(shape):
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+def safetensors(path, named):
+    random.seed(1)
+    header, data = {}, b""
+    for name, shape in named:
+        if name.endswith("tracked"):
+            dtype, raw = "I64", struct.pack("<q", 3)
+        else:
+            dtype, raw = "F32", array.array("f", [random.uniform(0.1, 0.4) for _ in range(count(shape))]).tobytes()
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data)
+
+safetensors("w.safetensors", list(shapes(2, 5)))
+safetensors("renamed.safetensors", [(name.replace("layer4.1.conv2", "layer4.1.konv2"), shape) for name, shape in shapes(2, 5)])
+safetensors("wide.safetensors", list(shapes(4, 5)))
+whole = open("w.safetensors", "rb").read()
+open("cut.safetensors", "wb").write(whole[:-100])
+open("huge.safetensors", "wb").write(struct.pack("<Q", 1 << 62) + whole[8:])
+
+class Code:
+    def __reduce__(self):
+        return os.system, ("touch ran",)
+with zipfile.ZipFile("code.pt", "w") as archive:
+    archive.writestr("code/data.pkl", pickle.dumps({"conv1.weight": Code()}, protocol=2))
+
+def png(path, colour, side=40):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    rows = b"".join(b"\0" + bytes(c for _ in range(side) for c in colour) for _ in range(side))
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    with open(path, "wb") as out:
+        out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+                  + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+for i in range(8):
+    png(f"photos/red/{i}.png", (200, 20 + i, 30))
+    png(f"photos/green/{i}.png", (20, 210, 30 + i))
+    png(f"photos/blue/{i}.png", (20, 30 + i, 210))
+PYTHON
+net=(--network resnet-v1.5 --num-layers 18 --width 2)
+
+run import w.safetensors "${net[@]}" --out m/w
+check "import makes a checkpoint" exits 0
+check "and prints its file" answers_line '^m/w-0000.safetensors$'
+run inspect m/w --json
+check "of as many classes as the last layer has" json out '[t["shape"] for t in d["tensors"] if t["name"] == "fc_weight"] == [[5, 16]]'
+check "with the pixels of ImageNet" json out 'd["preprocessing"]["image_shape"] == [3, 224, 224] and d["preprocessing"]["resize"] == 256 and d["preprocessing"]["rgb_mean"] == [123.675, 116.28, 103.53]'
+run predict m/w photos/red/1.png
+check "it names pictures at once" exits 0
+check "by their number, since the file has no names" answers_line '^photos/red/1.png +[0-4] +[01]\.[0-9]{6}$'
+run import w.safetensors "${net[@]}" --out m/w2 --json
+check "--json says what fits" json out 'd["schema"] == "dtrain.import/1" and d["tensors"] == 102 and d["unused"] == 0 and d["classes"] == 5'
+
+run data pack photos --out p --encoding png
+start=(train "${net[@]}" --data-train p.rec --global-batch 8 --logical-shards 2 --lr 0.01 --num-epochs 1 --image-shape 3,40,40 --pad-size 0 --max-random-h 0 --max-random-s 0 --max-random-l 0)
+run "${start[@]}" --pretrained w.safetensors --model-prefix m/p
+check "a run begins with the weights" exits 0
+check "and says how many fit" says_line '^Loaded "w.safetensors": 100 of the 102 tensors of resnet-v1.5-18$'
+check "the last layer has as many classes as the records name" says_line '^The last layer begins anew: fc.weight \[3, 16\]: \[5, 16\] in the file$'
+run inspect m/p --json
+check "the checkpoint keeps the pixels of the weights" json out 'd["preprocessing"]["rgb_std"] == [58.395, 57.12, 57.375] and d["preprocessing"]["resize"] == 45'
+check "and the classes of the pictures" json out 'd["preprocessing"]["classes"] == ["blue", "green", "red"]'
+alone=$(grep -o '"weights_sha256": *"[0-9a-f]*"' out)
+run "${start[@]}" --pretrained w.safetensors -n 2 --launcher local --job-dir job --model-prefix m/j
+check "workers of a job begin with them, too" exits 0
+run inspect m/j --json
+check "and end with the same bits" same "$(grep -o '"weights_sha256": *"[0-9a-f]*"' out)" "$alone"
+run "${start[@]}" --pretrained m/p-0001.safetensors --new-head --model-prefix m/q
+check "a checkpoint's tensors are weights as well" exits 0
+check "--new-head replaces a last layer that would fit" says_line '^The last layer begins anew: --new-head$'
+run "${start[@]}" --pretrained m/p-0001.safetensors --resume --model-prefix m/p
+check "--resume prefers the checkpoint" says 'Resuming from "m/p-0001"'
+
+run "${start[@]}" --pretrained renamed.safetensors --model-prefix m/r
+check "half-matching names are a warning" exits 0
+check "with the nearest name" says_line 'layer4.1.conv2.weight \[16, 16, 3, 3\]: not in the file, the nearest is layer4.1.konv2.weight \[16, 16, 3, 3\]'
+run import renamed.safetensors "${net[@]}" --out m/x
+check "import takes a whole network only" exits 1
+run "${start[@]}" --pretrained wide.safetensors --model-prefix m/x
+check "weights of another network are refused" exits 1
+check "with the number that fits and the shapes that differ" says_line 'the weights of another network: 0 of the 102 tensors .* conv1.weight \[2, 3, 7, 7\]: \[4, 3, 7, 7\] in the file'
+run import code.pt "${net[@]}" --out m/x
+check "a pickle that would run code is refused" exits 1
+check "by name" says_line 'it would run (posix|os)\.system'
+check "and nothing ran" test ! -e ran
+for file in cut huge; do
+  run import "$file.safetensors" "${net[@]}" --out m/x
+  check "a $file file is refused" exits 1
+done
+run "${start[@]}" --pretrained w.safetensors --load-epoch 1 --model-prefix m/p
+check "two starts are refused" exits 2
+run "${start[@]}" --new-head
+check "--new-head without weights is refused" exits 2
+finish

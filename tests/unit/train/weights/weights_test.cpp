@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/train/export.hpp>
+#include <dtrain/train/weights.hpp>
+
+#include "data/temporary_folder.hpp"
+#include "train/small_checkpoint.hpp"
+
+namespace dtrain::train {
+namespace {
+
+using data::expect_error;
+
+// Files of PyTorch 2.15. Element i of the tensor that begins at number n is (n + i) / 8.
+Path golden(const char* name) { return Path(DTRAIN_TESTS_DIR) / "unit/train/golden" / name; }
+
+std::vector<float> counted(std::initializer_list<std::pair<int, int>> tensors) {
+  std::vector<float> values;
+  for (const auto& [first, count] : tensors) {
+    for (int i = 0; i < count; ++i) values.push_back(static_cast<float>(first + i) / 8);
+  }
+  return values;
+}
+
+nn::Graph graph_with(int classes, const std::string& first = "conv0") {
+  nn::GraphBuilder builder("small", {1, 4, 4});
+  int x = builder.add(first, nn::Convolution{.out = 2, .kernel_h = 3, .kernel_w = 3}, {0});
+  x = builder.add("bn0", nn::BatchNorm{}, {x});
+  return builder.finish(builder.add("fc1", nn::Dense{classes}, {x}));
+}
+
+class WeightsOfPyTorch : public testing::TestWithParam<const char*> {};
+
+TEST_P(WeightsOfPyTorch, FitByTheNamesOfTheLayers) {
+  const StartingWeights weights = load_weights({.file = golden(GetParam()), .whole = true}, small_graph());
+  EXPECT_EQ(weights.fit.fitted, 7u);
+  EXPECT_TRUE(weights.fit.unused.empty());
+  EXPECT_EQ(weights.checkpoint.state.parameters, counted({{0, 18}, {20, 2}, {22, 2}, {30, 24}, {60, 3}}));
+  EXPECT_EQ(weights.checkpoint.state.statistics, counted({{24, 2}, {26, 2}}));
+  EXPECT_TRUE(weights.checkpoint.job.preprocessing.is_null());
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, WeightsOfPyTorch, testing::Values("state_dict.pt", "old.pt", "wrapped.pt"));
+
+TEST(Weights, OfAnotherNumberOfClassesKeepAllButTheLastLayer) {
+  const Path file = golden("state_dict.pt");
+  const nn::Graph graph = graph_with(5);
+  EXPECT_EQ(classes_of_weights(file, graph), 3);
+  const StartingWeights weights = load_weights({.file = file, .seed = 1}, graph);
+  EXPECT_EQ(weights.fit.fitted, 5u);
+  EXPECT_EQ(weights.fit.new_head, "fc1.weight [5, 8]: [3, 8] in the file");
+  EXPECT_EQ(weights.checkpoint.state.parameters.back(), 0.0f);
+  EXPECT_TRUE(weights.fit.missing.empty());
+}
+
+TEST(Weights, BeginTheLastLayerAnewOnRequest) {
+  const StartingWeights weights =
+      load_weights({.file = golden("state_dict.pt"), .new_head = true, .seed = 1}, small_graph());
+  EXPECT_FALSE(weights.fit.new_head.empty());
+  EXPECT_EQ(weights.checkpoint.state.parameters.back(), 0.0f);
+}
+
+TEST(Weights, OfAnotherNetworkAreRefusedWithWhatIsMissing) {
+  expect_error<DataError>(
+      [] { load_weights({.file = golden("state_dict.pt")}, graph_with(3, "conv1")); },
+      "6 of the 7 tensors of small are in it; not conv1.weight [2, 1, 3, 3]: not in the file, the nearest is "
+      "conv0.weight [2, 1, 3, 3]");
+  expect_error<DataError>([] { load_weights({.file = golden("state_dict.pt"), .whole = true}, graph_with(5)); },
+                          "fc1.weight [5, 8]: [3, 8] in the file");
+}
+
+TEST(Weights, ThatWouldRunCodeAreRefusedByItsName) {
+  expect_error<DataError>([] { load_weights({.file = golden("code.pt")}, small_graph()); },
+                          "it would run posix.system");
+}
+
+TEST(Weights, CutShortAreDamaged) {
+  const TemporaryFolder folder;
+  for (const char* name : {"state_dict.pt", "old.pt"}) {
+    const std::string whole = read_file(golden(name));
+    for (std::size_t length = 0; length < whole.size(); length += 97) {
+      write_file_atomic(folder / "cut.pt", whole.substr(0, length));
+      EXPECT_THROW(load_weights({.file = folder / "cut.pt"}, small_graph()), DataError) << name << " " << length;
+    }
+  }
+}
+
+TEST(Weights, OfDtrainBringTheirPreprocessing) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint = small_checkpoint();
+  export_safetensors(checkpoint, folder / "x.safetensors");
+  save_checkpoint({folder / "m", 1, 0}, checkpoint);
+  for (const char* name : {"x.safetensors", "m-0001.safetensors"}) {
+    const StartingWeights weights = load_weights({.file = folder / name, .whole = true}, small_graph());
+    EXPECT_EQ(weights.checkpoint.state.parameters, checkpoint.state.parameters) << name;
+    EXPECT_EQ(weights.checkpoint.state.statistics, checkpoint.state.statistics) << name;
+    EXPECT_EQ(preprocessing_of_weights(folder / name), checkpoint.job.preprocessing) << name;
+  }
+}
+
+TEST(Weights, OfNoKnownFormatAreRefused) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder / "x.pt", "hello, world");
+  expect_error<DataError>([&] { load_weights({.file = folder / "x.pt"}, small_graph()); },
+                          "neither a safetensors file nor one of PyTorch");
+}
+
+}  // namespace
+}  // namespace dtrain::train
