@@ -89,7 +89,7 @@ run import w.safetensors "${net[@]}" --out m/w2 --json
 check "--json says what fits" json out 'd["schema"] == "dtrain.import/1" and d["tensors"] == 102 and d["unused"] == 0 and d["classes"] == 5'
 
 run data pack photos --out p --encoding png
-start=(train "${net[@]}" --data-train p.rec --global-batch 8 --logical-shards 2 --lr 0.01 --num-epochs 1 --image-shape 3,40,40 --pad-size 0 --max-random-h 0 --max-random-s 0 --max-random-l 0)
+start=(train "${net[@]}" --data-train p.rec --global-batch 8 --logical-shards 2 --lr 0.01 --num-epochs 1 --image-shape "3,40,40" --pad-size 0 --max-random-h 0 --max-random-s 0 --max-random-l 0)
 run "${start[@]}" --pretrained w.safetensors --model-prefix m/p
 check "a run begins with the weights" exits 0
 check "and says how many fit" says_line '^Loaded "w.safetensors": 100 of the 102 tensors of resnet-v1.5-18$'
