@@ -15,7 +15,7 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
   set.group("Network");
   set.add("--network", options.name, "NAME|FILE",
           "network to train: " + join(nn::network_names(), ", ") +
-              ", or a .json file with a graph of `dtrain inspect --graph` or an MXNet symbol")
+              ", or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`")
       .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N",
           "number of layers, for networks with several depths; 0 for the network's usual depth", at_least(0));

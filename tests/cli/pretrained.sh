@@ -126,6 +126,9 @@ for file in cut huge; do
 done
 run "${start[@]}" --pretrained w.safetensors --load-epoch 1 --model-prefix m/p
 check "two starts are refused" exits 2
+run import s3://bucket/w.safetensors "${net[@]}" --out m/x
+check "weights behind a URL are refused" exits 2
+check "with what to do" says 'copy the file to this machine'
 run "${start[@]}" --new-head
 check "--new-head without weights is refused" exits 2
 finish

@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
+#include "checkpoint/far_checkpoint.hpp"
 #include "checkpoint/manifest.hpp"
 #include "torch_file.hpp"
 
@@ -38,7 +39,12 @@ bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::b
 
 }  // namespace
 
-WeightsFile::WeightsFile(const Path& path) : file_(path) {
+WeightsFile::WeightsFile(const Path& path) {
+  if (is_far(path)) {
+    throw UsageError(fmt::format("{}: pretrained weights are read from files of this machine", path.string()),
+                     "copy the file to this machine, and name the copy");
+  }
+  file_ = MappedFile(path);
   const ByteView bytes = file_.bytes();
   const std::string source = path.string();
   if (is_safetensors(bytes)) {
