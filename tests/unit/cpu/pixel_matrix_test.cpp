@@ -14,6 +14,7 @@ namespace {
 
 struct Case {
   int in_channels, out_channels, height, width, stride_h, stride_w, n;
+  bool dense = false;
 };
 
 Product product(const Case& c, bool by_matrices) {
@@ -25,6 +26,7 @@ Product product(const Case& c, bool by_matrices) {
   p.convolution.kernel_h = p.convolution.kernel_w = 1;
   p.convolution.pad_h = p.convolution.pad_w = 0;
   p.dtype = p.out_dtype = DType::bfloat16;
+  p.dense = c.dense;
   p.by_matrices = by_matrices;
   return p;
 }
@@ -106,8 +108,9 @@ Gradients expected(const Product& p) {
 
 TEST(PixelMatrices, GiveTheGradientsOfTheConvolution) {
   if (make_cpu_backend()->why_not(DType::bfloat16)) GTEST_SKIP() << "this CPU lacks bfloat16";
-  const Case cases[] = {{64, 96, 7, 7, 1, 1, 1}, {5, 7, 9, 7, 1, 1, 3},    {1, 1, 1, 1, 1, 1, 1},
-                        {64, 32, 7, 7, 2, 2, 1}, {48, 130, 9, 6, 2, 2, 3}, {3, 20, 8, 10, 3, 2, 2}};
+  const Case cases[] = {{64, 96, 7, 7, 1, 1, 1},      {5, 7, 9, 7, 1, 1, 3},    {1, 1, 1, 1, 1, 1, 1},
+                        {64, 32, 7, 7, 2, 2, 1},      {48, 130, 9, 6, 2, 2, 3}, {3, 20, 8, 10, 3, 2, 2},
+                        {80, 33, 1, 1, 1, 1, 6, true}};
   for (const Case& c : cases) {
     const Product p = product(c, true);
     const Gradients ours = gradients(p), wanted = expected(p);
@@ -133,12 +136,19 @@ TEST(PixelMatrices, ServeStridedConvolutionsOnlyFromOneDnnThreeOn) {
   EXPECT_TRUE(multiplies_matrices(product({64, 64, 8, 8, 2, 2, 1}, false), amx, 3));
 }
 
+TEST(PixelMatrices, ServeDenseLayersOfOnePixel) {
+  const CpuModel amx{.has_avx512_bf16 = true, .has_amx_bf16 = true};
+  const Product p = product({64, 64, 1, 1, 1, 1, 1, true}, false);
+  EXPECT_TRUE(multiplies_matrices(p, amx, 2));
+  EXPECT_FALSE(multiplies_matrices(p, amx, 3));
+}
+
 TEST(PixelMatrices, NeedAKernelOfOnePixelWithoutPaddingOrGroups) {
   const CpuModel amx{.has_avx512_bf16 = true, .has_amx_bf16 = true};
   for (const auto change : std::initializer_list<void (*)(Product&)>{
            [](Product& p) { p.convolution.kernel_h = 3; }, [](Product& p) { p.convolution.kernel_w = 3; },
            [](Product& p) { p.convolution.groups = 2; }, [](Product& p) { p.convolution.pad_w = 1; },
-           [](Product& p) { p.dense = true; }}) {
+           [](Product& p) { p.dense = true; }}) {  // 8x8 pixels
     Product p = product({64, 64, 8, 8, 1, 1, 1}, false);
     change(p);
     EXPECT_FALSE(multiplies_matrices(p, amx, 2));
