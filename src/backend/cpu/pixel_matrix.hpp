@@ -1,6 +1,7 @@
-// Gradients of a 1x1 convolution or a dense layer as matrix products. Channels-last, a tensor is a matrix with a row for each pixel: the
-// gradient by the source is gradient * weights, and that by the weights is the transposed gradient * source. A strided
-// convolution uses only some pixels of its source: these are gathered first, or scattered afterwards.
+// Gradients of a 1x1 convolution or a dense layer as matrix products. Channels-last, a tensor is a matrix with a row
+// for each pixel: the gradient by the source is gradient * weights, and that by the weights is the transposed gradient
+// * source. A strided convolution uses only some pixels of its source: these are gathered first, or scattered
+// afterwards.
 #pragma once
 
 #include "bfloat16.hpp"
