@@ -40,9 +40,12 @@ std::vector<Path> pictures_below(const Path& folder) {
   std::filesystem::recursive_directory_iterator entry(folder, error);
   for (; !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
     std::error_code gone;
+    if (!entry->is_regular_file(gone)) continue;
     // Files of the kernel, which may never end, are empty by their size.
-    const bool has_content = entry->is_regular_file(gone) && entry->file_size(gone) > 0 && !gone;
-    if (has_content && begins_as_picture(entry->path())) files.push_back(entry->path());
+    const bool has_content = entry->file_size(gone) > 0 && !gone;
+    // A damaged picture is not passed over in silence. Hidden ones, such as ._1.jpg of macOS, are of other programs.
+    const bool is_meant = is_picture(entry->path()) && !entry->path().filename().string().starts_with('.');
+    if (is_meant || (has_content && begins_as_picture(entry->path()))) files.push_back(entry->path());
   }
   if (error) throw DataError(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
   if (files.empty()) {

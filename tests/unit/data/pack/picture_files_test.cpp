@@ -19,9 +19,12 @@ TEST(FindPictures, LooksAtTheContentOfFilesInFolders) {
   write_file_atomic(folder / "a/10", picture());
   write_file_atomic(folder / "a/9.txt", picture());
   write_file_atomic(folder / "a/b/one.jpg", "text");
+  write_file_atomic(folder / "a/b/._one.jpg", "of macOS");
+  write_file_atomic(folder / "a/b/notes", "text");
   write_file_atomic(folder / "a/b/two", picture());
-  EXPECT_EQ(find_pictures((folder / "a").string()), (Paths{folder / "a/9.txt", folder / "a/10", folder / "a/b/two"}));
-  EXPECT_EQ(find_pictures((folder / "a/b/*").string()), (Paths{folder / "a/b/one.jpg", folder / "a/b/two"}));
+  EXPECT_EQ(find_pictures((folder / "a").string()),
+            (Paths{folder / "a/9.txt", folder / "a/10", folder / "a/b/one.jpg", folder / "a/b/two"}));
+  EXPECT_EQ(find_pictures((folder / "a/b/[ot]*").string()), (Paths{folder / "a/b/one.jpg", folder / "a/b/two"}));
   EXPECT_EQ(find_pictures((folder / "a/b/one.jpg").string()), (Paths{folder / "a/b/one.jpg"}));
 }
 
