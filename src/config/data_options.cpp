@@ -69,7 +69,9 @@ void bind_image(OptionSet& set, DataOptions& options) {
           "length in pixels to which the shorter edge of each image is resized first; 0 keeps the size. With "
           "--random-resized-crop it applies to validation only",
           data::kAugmentRanges.resize);
-  set.add("--num-classes", options.classes, "N", "number of classes; labels are 0 to N-1", at_least(2));
+  set.add("--num-classes", options.classes, "N",
+          "number of classes; labels are 0 to N-1. Where it is not given, training takes as many as the records name",
+          at_least(2));
   set.add_channels("--rgb-mean", options.augment.mean,
                    "mean of each channel, which is subtracted, on the scale 0 to 255");
   set.add_channels("--rgb-std", options.augment.std,

@@ -22,10 +22,10 @@ open("odd/text.png", "w").write("no picture\n")
 PYTHON
 run data pack photos --out p --encoding png
 check "pack prints the classes with their pictures" says '2 classes with their pictures: blue (12), red, dark (12)'
-check "and the command that trains on them" says 'next: dtrain train --recipe imagenet --network resnet --num-layers 18 --num-classes 2 --data-train p '
-run train --network mlp --image-shape 3,28,28 --resize 32 --num-classes 2 --batch-size 8 --num-epochs 2 --lr 0.0005 --rgb-std 58,57,56 \
+check "and the command that trains on them" says 'next: dtrain train --recipe imagenet --network resnet --num-layers 18 --data-train p '
+run train --network mlp --image-shape 3,28,28 --resize 32 --batch-size 8 --num-epochs 2 --lr 0.0005 --rgb-std 58,57,56 \
   --data-train p.rec --model-prefix m/p
-check "a network is trained on two colours" exits 0
+check "a network is trained on two colours, with as many classes" exits 0
 
 run predict m/p "photos/red, dark/3.png" photos/blue/4.png
 check "predict names two pictures" exits 0
@@ -47,7 +47,8 @@ check "also with zero bytes between them" json out 'any(d["path"] == "odd/below/
 check "a file that is no picture is named, the others go on" exits 3
 check "with the reason" json out '[d["path"] for d in lines if "error" in d] == ["odd/text.png"] and len(lines) == 3'
 run predict m/p odd
-check "pictures are found by their content" exits 0
+check "pictures are found by their content, and what is named as one is reported" exits 3
+check "by its name" says 'odd/text.png: not a JPEG'
 check "a name with a line end is one line" answers 'odd/below/line^Jend.png'
 check "a table has a line for each" same "$(wc -l <out)" 3
 printf '' | "$DTRAIN" predict m/p - >out 2>err

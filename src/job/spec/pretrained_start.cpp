@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include <dtrain/base/text.hpp>
-#include <dtrain/data/class_names.hpp>
 #include <dtrain/train/weights.hpp>
 
 namespace dtrain::job {
@@ -31,13 +30,6 @@ void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& gra
 }
 
 }  // namespace
-
-void suit_pretrained(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options) {
-  config::suit_weights(*options.pretrained.file, set, options.data);
-  if (set.chosen("num-classes") || !options.data.train) return;
-  const auto names = data::class_names(data::find_records(options.data.train->string(), store), store);
-  if (names.size() >= 2) options.data.classes = static_cast<int>(names.size());
-}
 
 train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter) {
   const Path& file = *options.pretrained.file;

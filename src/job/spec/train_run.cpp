@@ -154,6 +154,14 @@ void load_start(TrainRun& run) {
   if (run.start) complete_optimizer_state(*run.start, options.optimizer);
 }
 
+// As many classes as the training records name, where the user chose no number.
+void count_classes(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options) {
+  if (set.chosen("num-classes") || options.benchmark || !options.data.train) return;
+  config::require_records(*options.data.train);
+  const auto names = data::class_names(data::find_records(options.data.train->string(), store), store);
+  if (names.size() >= 2) options.data.classes = static_cast<int>(names.size());
+}
+
 TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter) {
   TrainRun run;
   run.options = given;
@@ -171,7 +179,8 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
     agree_with_checkpoint(*run.start, set, options);
   }
   const bool from_weights = !run.start && options.pretrained.file;
-  if (from_weights) suit_pretrained(set, run.remote.store, options);
+  if (from_weights) config::suit_weights(*options.pretrained.file, set, options.data);
+  if (!run.start) count_classes(set, run.remote.store, options);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);

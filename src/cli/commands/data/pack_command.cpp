@@ -128,10 +128,9 @@ void tell_next_command(const PackCommand& options, const data::PackResult& resul
                                 : std::string();
   const std::string validation = made("val") ? fmt::format(" --data-val {}_val", prefix) : std::string();
   reporter.note(
-      fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}--num-classes {} "
-                  "--data-train {}{}{} --model-prefix m/{}",
-                  shape, result.classes.size(), prefix, made("train") ? "_train" : "", validation,
-                  options.pack.out.filename().string()));
+      fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}--data-train {}{}{} "
+                  "--model-prefix m/{}",
+                  shape, prefix, made("train") ? "_train" : "", validation, options.pack.out.filename().string()));
 }
 
 }  // namespace
