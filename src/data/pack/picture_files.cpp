@@ -128,7 +128,7 @@ Path add_new_file(const Path& folder, const Path& name, const std::string& conte
   make_folder(wanted.parent_path());
   for (int number = 1;; ++number) {
     const std::string count = number == 1 ? "" : fmt::format("-{}", number);
-    const Path file = wanted.parent_path() / (wanted.stem().string() + count + wanted.extension().string());
+    Path file = wanted.parent_path() / (wanted.stem().string() + count + wanted.extension().string());
     if (has_content(file, content) || write_new_file(file, content)) return file;
   }
 }
