@@ -135,8 +135,8 @@ def test_jax(world):
 # jax.distributed.initialize()
 print(*(os.environ.get(name) for name in ("JAX_COORDINATOR_ADDRESS", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")))
 """)
-    lines = sorted(world.launch(PYTHON, script, options=["-n", 2]).stdout.splitlines())
-    assert [line.split()[2:] for line in lines] == [["2", "0"], ["2", "1"]], lines
+    lines = world.launch(PYTHON, script, options=["-n", 2]).stdout.splitlines()
+    assert sorted(line.split()[2:] for line in lines) == [["2", "0"], ["2", "1"]], lines
 
 
 def test_gpus_of_a_rank(world):
