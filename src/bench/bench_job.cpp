@@ -72,10 +72,10 @@ std::vector<double> BenchJob::step_seconds() const {
   return seconds;
 }
 
-std::vector<Json> BenchJob::generations() const {
+std::vector<Json> BenchJob::events(std::string_view kind) const {
   std::vector<Json> found;
   for (Json& event : elastic::read_events(files_.events())) {
-    if (event.at("event").as_string() == "generation") found.push_back(std::move(event));
+    if (event.at("event").as_string() == kind) found.push_back(std::move(event));
   }
   return found;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -23,8 +24,8 @@ class BenchJob {
   const job::JobFolder& files() const { return files_; }
   // Seconds of each step so far, in order.
   std::vector<double> step_seconds() const;
-  // The "generation" events so far: one for each generation that has trained.
-  std::vector<Json> generations() const;
+  // The events of this kind so far. There is a "generation" for each generation that has trained.
+  std::vector<Json> events(std::string_view kind) const;
   // {"host": process id} of worker processes that train now.
   std::vector<std::pair<std::string, std::int64_t>> workers() const;
 

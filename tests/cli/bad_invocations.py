@@ -217,7 +217,7 @@ def judge(case, code, text, answer, folder):
     else:
         by_host = case.path in ("run", "sync") and "dtrain: warning: " in text
         by_loader = code == 127 and "error while loading shared libraries" in text
-        explains = len(errors) == 1 or answer or "usage: " in text or by_loader or by_host
+        explains = errors or answer or "usage: " in text or by_loader or by_host
         if len(errors) > (2 if "-n" in case.words else 1):  # an agent of a job says its own
             faults.append(f"{len(errors)} error messages")
         elif not explains:

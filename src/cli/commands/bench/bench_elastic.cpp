@@ -84,12 +84,19 @@ double steady_step(const bench::BenchJob& job, double seconds) {
   return median({steps.begin() + static_cast<std::ptrdiff_t>(before), steps.end()});
 }
 
-// The event of the generation that `change` leads to, once that trains.
-Json generation_after(const bench::BenchJob& job, const std::function<void()>& change) {
-  const std::size_t before = job.generations().size();
+// The event of the generation that `change` leads to, once that trains. `expected`: workers that the change makes fail.
+Json generation_after(const bench::BenchJob& job, const std::function<void()>& change, std::size_t expected = 0) {
+  const std::size_t before = job.events("generation").size(), failures = job.events("failed").size();
+  const auto has_changed = [&] {
+    const std::vector<Json> failed = job.events("failed");
+    if (failed.size() > failures + expected) {
+      throw Error(fmt::format("a worker of the measured job failed: {}", failed.back().at("reason").as_string()));
+    }
+    return job.events("generation").size() > before;
+  };
   change();
-  job.wait_until([&] { return job.generations().size() > before; }, "change its workers");
-  Json generation = job.generations().at(before);
+  job.wait_until(has_changed, "change its workers");
+  Json generation = job.events("generation").at(before);
   job.wait_steps(kWarmUpSteps);
   return generation;
 }
@@ -108,8 +115,10 @@ void measure_failure(const bench::BenchJob& job, const ElasticBenchOptions& opti
                      Failures& failures) {
   const auto all = static_cast<std::size_t>(options.workers);
   job.wait_until([&] { return job.workers().size() == all; }, "have all of its workers");
+  job.wait_steps(kWarmUpSteps);  // then their generation has had its event
   const auto victim = static_cast<pid_t>(job.workers().back().second);
-  const Json generation = generation_after(job, [&] { ::kill(victim, signal); });
+  const Json generation = generation_after(
+      job, [&] { ::kill(victim, signal); }, 1);
   failures.pause.push_back(pause_of(generation, step));
   failures.detect.push_back(generation.at("seconds").at("detect").as_number());
 }
