@@ -171,7 +171,7 @@ def test_the_default_type_trains_and_is_priced(cloud):
 
 @pytest.mark.parametrize("verb", ["plan", "up", "template"])
 @pytest.mark.parametrize(("old", "gpu", "other"), [("g4dn.xlarge", "T4", "g6.xlarge: 1 x L4, $0.80"),
-                                                   ("p3.8xlarge", "V100", "g6.12xlarge: 4 x L4, $4.60")])
+                                                   ("p3dn.24xlarge", "V100", "g6.48xlarge: 8 x L4")])
 def test_types_whose_gpu_does_not_train_are_refused_with_one_that_does(cloud, verb, old, gpu, other):
     words = ("demo", "--instance-type", old, "--ami", cloud.image())
     said = cloud.cluster(verb, *words, *(["--yes"] if verb == "up" else []), status=2).stderr
