@@ -210,7 +210,8 @@ data::Image draw_mistakes(std::span<const Mistake> mistakes) {
                        : "wrong guesses, the most confident first: the class, and the guess",
             drawing);
   const auto corner = [&](int i) {
-    return Point{kMargin + i % kColumns * kStepX, static_cast<double>(kTop + i / kColumns * kStepY)};
+    const int column = i % kColumns, row = i / kColumns;
+    return Point{kMargin + column * kStepX, static_cast<double>(kTop + row * kStepY)};
   };
   for (int i = 0; i < count; ++i) {
     const Mistake& each = mistakes[static_cast<std::size_t>(i)];

@@ -48,7 +48,8 @@ constexpr std::array<ForeignKind, 7> kForeignKinds{{{"BMP", "BM"},
 // Pixels without a header have the size of a square image, in most sets.
 std::string square_of(std::size_t bytes) {
   for (const std::size_t channels : {3u, 1u}) {
-    const auto side = static_cast<std::size_t>(std::sqrt(static_cast<double>(bytes / channels)));
+    const std::size_t pixels = bytes / channels;
+    const auto side = static_cast<std::size_t>(std::sqrt(static_cast<double>(pixels)));
     if (side >= 8 && side * side * channels == bytes) return fmt::format("{} x {} x {}", side, side, channels);
   }
   return {};

@@ -285,7 +285,7 @@ class PickleMachine {
   std::vector<const PickleValue*> pop_to_mark() {
     const auto mark = std::find(stack_.rbegin(), stack_.rend(), nullptr);
     if (mark == stack_.rend()) reader_.fail("no mark on the stack");
-    const std::vector<const PickleValue*> popped(mark.base(), stack_.end());
+    std::vector<const PickleValue*> popped(mark.base(), stack_.end());
     stack_.erase(mark.base() - 1, stack_.end());
     return popped;
   }
