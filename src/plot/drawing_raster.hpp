@@ -7,6 +7,8 @@
 
 namespace dtrain::plot {
 
+inline constexpr double kPixelsAPoint = 2;  // sharp on dense screens and in print
+
 // `scale`: pixels a point. Letters that the built-in font lacks become blanks.
 data::Image to_image(const Drawing& drawing, double scale);
 

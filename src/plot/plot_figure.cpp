@@ -9,17 +9,18 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "plot_style.hpp"
+
 namespace dtrain::plot {
 namespace {
 
 // The palette of Okabe and Ito, which colour-blind readers can distinguish. Signs and words repeat the meaning.
 constexpr Color kTraining = 0x0072B2, kValidation = 0xE69F00;
 constexpr Color kJoined = 0x009E73, kLeft = 0x6E6E6E, kLost = 0xD55E00, kResumed = 0xCC79A7;
-constexpr Color kInk = 0x222222, kFaint = 0x767676, kGrid = 0xE4E4E4, kFrame = 0xB0B0B0;
 constexpr std::array<Color, 2> kCrewBands = {0xDCE9F5, 0xC3D9EE};
 
 constexpr double kWidth = 1000, kLeftEdge = 76, kRightEdge = kWidth - 24;
-constexpr double kTitleLine = 32, kSubtitleLine = 52, kSignsTop = 76;
+constexpr double kSignsTop = 76;
 constexpr double kSignRow = 15, kBand = 20, kPanel = 150, kPanelTitle = 34, kAxis = 46;
 constexpr double kLetter = 6.6;  // mean width at size 11
 constexpr std::size_t kMostSignRows = 4, kMostPoints = 400;

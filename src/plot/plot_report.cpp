@@ -8,14 +8,15 @@
 #include <dtrain/base/error.hpp>
 
 #include "drawing_raster.hpp"
+#include "plot_style.hpp"
 
 namespace dtrain::plot {
 namespace {
 
-constexpr Color kInk = 0x222222, kFaint = 0x767676, kGrid = 0xE4E4E4, kFrame = 0xB0B0B0, kPaper = 0xFFFFFF;
+constexpr Color kPaper = 0xFFFFFF;
 constexpr Color kRight = 0x0072B2, kWrong = 0xD55E00, kGap = 0xF3C9AE;  // of the palette of Okabe and Ito
-constexpr double kLetter = 0.56;                                        // mean width of a letter of size 1
-constexpr double kMargin = 24, kTitleLine = 32, kSubtitleLine = 52;
+constexpr double kLetterShare = 0.56;                                   // mean width of a letter of size 1
+constexpr double kMargin = 24;
 
 Color mix(Color from, Color to, double share) {
   Color mixed = 0;
@@ -28,7 +29,7 @@ Color mix(Color from, Color to, double share) {
 
 // Cut to about so many points, at the end of a letter of UTF-8.
 std::string fitted(const std::string& text, double size, double width) {
-  const auto letters = static_cast<std::size_t>(std::max(1.0, width / (size * kLetter)));
+  const auto letters = static_cast<std::size_t>(std::max(1.0, width / (size * kLetterShare)));
   const auto begins_letter = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
   if (static_cast<std::size_t>(std::ranges::count_if(text, begins_letter)) <= letters) return text;
   std::string cut;
@@ -104,7 +105,7 @@ Drawing draw_confusion(std::span<const std::uint64_t> counts, const std::vector<
   const double side = std::clamp(720 / drawn, 18.0, 56.0), letters = std::min(12.0, side * 0.75);
   double room = 60;  // for the names
   for (const std::size_t label : confusion.shown) {
-    room = std::max(room, (static_cast<double>(names[label].size()) + 5) * letters * kLetter);
+    room = std::max(room, (static_cast<double>(names[label].size()) + 5) * letters * kLetterShare);
   }
   room = std::min(room, 220.0);
   const double left = kMargin + room + 8, top = kSubtitleLine + 52;
@@ -118,8 +119,8 @@ Drawing draw_confusion(std::span<const std::uint64_t> counts, const std::vector<
   constexpr double kSmallestName = 8;
   double heading = letters;  // size of the names over the columns, if that is large enough to read
   for (const std::size_t label : confusion.shown) {
-    heading =
-        std::min(heading, (side - 4) / (kLetter * static_cast<double>(std::max<std::size_t>(1, names[label].size()))));
+    heading = std::min(
+        heading, (side - 4) / (kLetterShare * static_cast<double>(std::max<std::size_t>(1, names[label].size()))));
   }
   const bool names_fit = heading >= kSmallestName;
   const auto digits = static_cast<double>(fmt::format("{}", classes).size());

@@ -16,7 +16,7 @@
 namespace dtrain::cli {
 namespace {
 
-using Words = std::set<std::string>;
+using WordSet = std::set<std::string>;
 
 bool is_job(const Path& folder) {
   const job::JobFolder job{folder};
@@ -36,23 +36,23 @@ void each_entry(const std::string& begun, const Path& here, Take take) {
   }
 }
 
-void add_folder(const std::string& name, const std::filesystem::directory_entry& entry, Words& words) {
+void add_folder(const std::string& name, const std::filesystem::directory_entry& entry, WordSet& words) {
   std::error_code error;
   if (entry.is_directory(error)) words.insert(name + "/");
 }
 
-Words hosts(const LocalPlaces& places) {
+WordSet hosts(const LocalPlaces& places) {
   const Path folder = !places.job.empty()     ? places.here / places.job
                       : !places.mount.empty() ? places.mount
                                               : places.here;
-  Words words;
+  WordSet words;
   for (const elastic::HostLine& host : elastic::parse_host_file(read_file(job::JobFolder{folder}.hosts())).hosts)
     words.insert(host.name);
   return words;
 }
 
-Words jobs(const std::string& begun, const LocalPlaces& places) {
-  Words words;
+WordSet jobs(const std::string& begun, const LocalPlaces& places) {
+  WordSet words;
   each_entry(begun, places.here, [&](const std::string& name, const auto& entry) {
     if (is_job(entry.path())) {
       words.insert(name);
@@ -64,9 +64,9 @@ Words jobs(const std::string& begun, const LocalPlaces& places) {
   return words;
 }
 
-Words networks(const std::string& begun, const LocalPlaces& places) {
+WordSet networks(const std::string& begun, const LocalPlaces& places) {
   const auto names = nn::network_names();
-  Words words(names.begin(), names.end());
+  WordSet words(names.begin(), names.end());
   each_entry(begun, places.here, [&](const std::string& name, const auto& entry) {
     if (name.ends_with(".json")) words.insert(name);
     add_folder(name, entry, words);
@@ -75,10 +75,10 @@ Words networks(const std::string& begun, const LocalPlaces& places) {
 }
 
 // "m/r20" of "m/r20-0010.safetensors".
-Words checkpoints(const std::string& begun, const LocalPlaces& places) {
+WordSet checkpoints(const std::string& begun, const LocalPlaces& places) {
   constexpr std::string_view kEnding = ".safetensors";
   constexpr std::size_t kNumber = 5;
-  Words words;
+  WordSet words;
   each_entry(begun, places.here, [&](const std::string& name, const auto& entry) {
     add_folder(name, entry, words);
     if (!name.ends_with(kEnding) || name.size() <= kEnding.size() + kNumber) return;
@@ -91,8 +91,8 @@ Words checkpoints(const std::string& begun, const LocalPlaces& places) {
 }
 
 // The epochs after which the prefix has a checkpoint.
-Words epochs(const LocalPlaces& places) {
-  Words words;
+WordSet epochs(const LocalPlaces& places) {
+  WordSet words;
   if (places.prefix.empty() || data::is_remote(places.prefix)) return words;
   for (const train::CheckpointName& name : train::list_checkpoints(places.here / places.prefix)) {
     if (name.step == 0) words.insert(std::to_string(name.epoch));
@@ -100,7 +100,7 @@ Words epochs(const LocalPlaces& places) {
   return words;
 }
 
-Words words_of(std::string_view kind, const std::string& begun, const LocalPlaces& places) {
+WordSet words_of(std::string_view kind, const std::string& begun, const LocalPlaces& places) {
   if (kind == "hosts") return hosts(places);
   if (kind == "jobs") return jobs(begun, places);
   if (kind == "networks") return networks(begun, places);
@@ -142,7 +142,7 @@ LocalPlaces places_of(const CommandTree& tree, const std::string& line) {
 }
 
 std::vector<std::string> local_words(std::string_view kind, const std::string& begun, const LocalPlaces& places) {
-  Words words;
+  WordSet words;
   try {
     words = words_of(kind, begun, places);
   } catch (const Error&) {  // there is no job: nothing to offer

@@ -8,7 +8,7 @@ namespace {
 constexpr int kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5;
 
 template <typename Bits>
-std::string_view raw_bytes(const Bits& bits) {
+std::string_view fixed_bytes(const Bits& bits) {
   static_assert(std::endian::native == std::endian::little);
   return {reinterpret_cast<const char*>(&bits), sizeof(bits)};
 }
@@ -40,13 +40,13 @@ ProtoMessage& ProtoMessage::integer(int field, std::int64_t value) {
 
 ProtoMessage& ProtoMessage::float32(int field, float value) {
   tag(field, kFixed32);
-  raw(raw_bytes(value));
+  raw(fixed_bytes(value));
   return *this;
 }
 
 ProtoMessage& ProtoMessage::float64(int field, double value) {
   tag(field, kFixed64);
-  raw(raw_bytes(value));
+  raw(fixed_bytes(value));
   return *this;
 }
 

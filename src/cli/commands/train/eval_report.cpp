@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kCalibrationBins = 15;
 constexpr std::size_t kShownMistakes = 36;
-constexpr double kPixelsAPoint = 2;
 
 std::string png(const data::Image& image) { return data::encode_image(image, data::Encoding::png); }
 
@@ -84,7 +83,7 @@ data::Image reliability_picture(const Judgement& judgement) {
   for (const train::CalibrationBin& bin : judgement.bins) {
     bins.push_back({bin.low, bin.high, bin.samples, bin.confidence, bin.accuracy});
   }
-  return plot::to_image(plot::draw_reliability(bins, judgement.calibration_error()), kPixelsAPoint);
+  return plot::to_image(plot::draw_reliability(bins, judgement.calibration_error()), plot::kPixelsAPoint);
 }
 
 }  // namespace
@@ -120,7 +119,8 @@ std::vector<Path> write_report(const Path& folder, const Judgement& judgement, c
   };
   write("per_class.csv", scores_table(judgement));
   write("confusion.csv", confusion_table(judgement, matrix));
-  write("confusion.png", png(plot::to_image(plot::draw_confusion(matrix, drawable(judgement.names)), kPixelsAPoint)));
+  write("confusion.png",
+        png(plot::to_image(plot::draw_confusion(matrix, drawable(judgement.names)), plot::kPixelsAPoint)));
   write("reliability.csv", reliability_table(judgement));
   write("reliability.png", png(reliability_picture(judgement)));
   write("predictions.csv", predictions_table(judgement));

@@ -13,8 +13,6 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr double kPixelsAPoint = 2;  // sharp on dense screens and in print
-
 struct PlotCommand {
   job::JobFolder job;
   Path out;
@@ -30,7 +28,7 @@ void bind(config::OptionSet& set, PlotCommand& options) {
 
 std::string picture_of(const plot::Drawing& drawing, const Path& out) {
   if (out.extension() == ".svg") return plot::to_svg(drawing);
-  return data::encode_image(plot::to_image(drawing, kPixelsAPoint), data::Encoding::png);
+  return data::encode_image(plot::to_image(drawing, plot::kPixelsAPoint), data::Encoding::png);
 }
 
 ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& reporter) {
