@@ -53,7 +53,7 @@ std::string BenchJob::said() const {
 }
 
 std::string BenchJob::last_error() const {
-  const std::string text = said();
+  std::string text = said();
   const std::size_t begin = text.rfind("{\"error\":");
   if (begin == text.npos) return text;
   const Json line = Json::parse(text.substr(begin, text.find('\n', begin) - begin), "the job's error");

@@ -78,6 +78,13 @@ void bind_image(OptionSet& set, DataOptions& options) {
                    "standard deviation of each channel, which divides after the mean is subtracted");
 }
 
+void bind_checkpoint_image(OptionSet& set, DataOptions& options) {
+  set.add_shape("--image-shape", options.image,
+                "size of the network's input; needed only for MXNet files, which do not store it");
+  set.add_channels("--rgb-mean", options.augment.mean, "mean of each channel (default the checkpoint's)");
+  set.add_channels("--rgb-std", options.augment.std, "standard deviation of each channel (default the checkpoint's)");
+}
+
 void bind_test_views(OptionSet& set, DataOptions& options) {
   set.group("Data");
   set.add_choice("--test-views", options.test_views, {"1", "2", "6"},

@@ -24,8 +24,7 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
   set.group("Pretrained weights");
   set.add("--pretrained", pretrained.file,
           "file with weights to begin with: safetensors, or a state dict of PyTorch. Images are prepared as these "
-          "weights "
-          "expect them, and the last layer begins anew where the number of classes differs")
+          "weights expect them, and the last layer begins anew where the number of classes differs")
       .offers = Offers::files;
   set.add("--new-head", pretrained.new_head, "with --pretrained, the last layer begins anew in any case");
 }

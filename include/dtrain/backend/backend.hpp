@@ -159,7 +159,7 @@ struct OperationTime {
 
 struct Profile {
   std::vector<OperationTime> of_shard, of_step;
-  double bytes_per_second = 0;  // of memory for one lane while all lanes use it; 0: not measured
+  double bytes_per_second = 0;  // what a lane moves to and from memory while all lanes do; 0: not measured
 };
 
 // A step is enqueue(), the sum of what all ranks contributed, set_sum() and apply(). Call from one thread at a time.
@@ -197,7 +197,7 @@ class Executable {
   // smoothing).
   virtual StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
                                std::span<float> logits) = 0;
-  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits = {});  // of the images as they are
+  StepMetrics evaluate(const HostBatch& batch, std::span<float> logits = {});  // one view: the image as it is
 
   // What persists, to be read only until the next apply() or write_state(). Not while enqueued work runs.
   virtual const ModelState& state() const = 0;

@@ -11,7 +11,7 @@ namespace dtrain {
 std::string csv_field(std::string_view text);
 
 struct CsvRow {
-  std::size_t line = 0;  // of the text, counted from 1, where the row begins
+  std::size_t line = 0;  // where the row begins, counted from 1
   std::vector<std::string> fields;
 };
 // The rows of a text, without empty ones. A field in quotes may hold commas, line ends and doubled quotes. A byte order

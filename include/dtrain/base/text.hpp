@@ -14,6 +14,8 @@ namespace dtrain {
 std::string_view trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);  // keeps empty parts; "" gives one empty part
 std::string join(std::span<const std::string> parts, std::string_view separator);
+// At most so many of them; then the separator and "and N more", where N are left.
+std::string join_first(std::span<const std::string> parts, std::size_t most, std::string_view separator);
 bool starts_with_ignoring_case(std::string_view text, std::string_view prefix);
 
 // The whole text must be the number; nullopt otherwise.

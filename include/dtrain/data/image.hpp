@@ -19,7 +19,7 @@ struct Image {
 enum class Encoding { raw, zstd, png, jpeg, webp };
 
 std::string_view encoding_name(Encoding encoding);
-// Of those that encode_image() writes: all but webp.
+// The encodings that encode_image() writes: all but WebP, which is only read.
 std::vector<std::string> encoding_names();
 [[nodiscard]] std::optional<Encoding> parse_encoding(std::string_view name);
 // By the magic alone; nullopt when it is none of ours.

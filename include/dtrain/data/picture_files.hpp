@@ -11,7 +11,8 @@
 namespace dtrain::data {
 
 // `spec` is a file, a folder, a pattern (* ? [...]) or an s3:// URL of one of these; `store` null: one is made where
-// that is needed. A folder stands for the pictures below it, which their first bytes show, in the order of names.
+// that is needed. A folder stands for the pictures below it, which their first bytes or endings show, in the order of
+// their names, so that a damaged one is among them; hidden files must be pictures by their first bytes.
 // Behind s3:// a URL that ends in / stands for the objects below it, which their endings show. A file that is named is
 // not looked into. Throws DataError that says what is not there.
 std::vector<Path> find_pictures(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store = {});

@@ -59,6 +59,7 @@ class ObjectStore {
   // it ended. `progress` gets the number of bytes that came, from several threads.
   void read(const std::string& url, const ObjectState& pinned, std::uint64_t offset, std::span<std::byte> into,
             const std::function<void(std::uint64_t)>& progress = {});
+  std::string content(const std::string& url, const ObjectState& pinned);  // all of it, for small objects
   // Leaves TO complete and checked, or not there: TO.part keeps the parts that came for the next try. `progress`
   // gets the bytes that are there and the total, from several threads.
   void download(const std::string& url, const Path& to,

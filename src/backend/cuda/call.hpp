@@ -90,7 +90,7 @@ using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()..
 using Work = AnyOf<std::tuple<Convolution, EventMarker>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>,
                    KernelsOn<Half>, OperationsOn<float>, OperationsOn<Bf16>, OperationsOn<Half>>;
 
-// Who can be called for one thread after the other; the others have a definition.
+// Work that can be called for one thread after the other; other work has a definition.
 template <typename W>
 concept IsKernel = requires(const W& work) {
   work(work.threads());
@@ -114,7 +114,7 @@ struct Call {
   Work work;
 };
 
-// The kernels that an operation is by its definition; nothing of a kernel.
+// The kernels that define an operation, in their order; empty for a kernel.
 std::vector<Call> definition_of(const Call& call);
 
 }  // namespace dtrain::backend::cuda

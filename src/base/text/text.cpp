@@ -30,6 +30,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string join_first(std::span<const std::string> parts, std::size_t most, std::string_view separator) {
+  if (parts.size() <= most) return join(parts, separator);
+  return fmt::format("{}{}and {} more", join(parts.first(most), separator), separator, parts.size() - most);
+}
+
 bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
   const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
   return text.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), text.begin(), same);

@@ -117,9 +117,7 @@ std::string read_picture(const Path& file, const Store& store) {
   const Store used = or_own(store);
   const auto state = used->find(file.string());
   if (!state) throw DataError(file.string() + ": is not there");
-  std::string content(state->size, '\0');
-  used->read(file.string(), *state, 0, std::as_writable_bytes(std::span(content)));
-  return content;
+  return used->content(file.string(), *state);
 }
 
 Path add_new_file(const Path& folder, const Path& name, const std::string& content) {

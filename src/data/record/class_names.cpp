@@ -44,9 +44,7 @@ std::optional<std::string> content_of(const Path& file, net::ObjectStore* store)
   }
   const auto state = store->find(file.string());
   if (!state) return std::nullopt;
-  std::string content(state->size, '\0');
-  store->read(file.string(), *state, 0, std::as_writable_bytes(std::span(content)));
-  return content;
+  return store->content(file.string(), *state);
 }
 
 std::vector<std::string> names_in(const std::string& content, const Path& file) {

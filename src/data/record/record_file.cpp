@@ -31,13 +31,6 @@ struct RecordFile::State {
 
 namespace {
 
-std::string whole_object(const std::string& url, net::ObjectStore& store) {
-  const net::ObjectState state = store.state(url);
-  std::string content(state.size, '\0');
-  store.read(url, state, 0, std::as_writable_bytes(std::span(content)));
-  return content;
-}
-
 std::shared_ptr<std::string> bytes_between(RemoteFile& file, std::uint64_t first, std::uint64_t end) {
   const auto bytes = std::make_shared<std::string>(end - first, '\0');
   file.read(first, std::as_writable_bytes(std::span(*bytes)));
@@ -70,7 +63,7 @@ void RecordFile::State::open_remote(const RemoteOptions& options) {
   remote = std::make_unique<RemoteFile>(path.string(), shared);
   const Path idx = index_path(path);
   try {
-    offsets = parse_index(whole_object(idx.string(), *shared.store), idx);
+    offsets = parse_index(shared.store->content(idx.string(), shared.store->state(idx.string())), idx);
   } catch (const net::AwsError& error) {
     if (error.facts().problem != net::AwsProblem::not_found) throw;
     throw DataError(fmt::format("{}: has no {} beside it", path.string(), idx.filename().string()),

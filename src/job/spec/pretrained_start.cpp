@@ -2,19 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include <dtrain/base/text.hpp>
 #include <dtrain/train/weights.hpp>
 
 namespace dtrain::job {
 namespace {
 
-std::string listed(const std::vector<std::string>& names) {
+std::string listed(const std::vector<std::string>& tensors) {
   constexpr std::size_t kMostShown = 8;
-  const std::size_t shown = std::min(names.size(), kMostShown);
-  const std::string more = names.size() > shown ? fmt::format("; and {} more", names.size() - shown) : std::string();
-  return join(std::span(names).first(shown), "; ") + more;
+  return join_first(tensors, kMostShown, "; ");
 }
 
 void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& graph, Reporter& reporter) {

@@ -99,20 +99,20 @@ void note_idle_gpu(const config::ComputeOptions& options, Reporter& reporter) {
   if (!note.empty()) reporter.note(note);
 }
 
-std::vector<std::string> names_at(const Path& records, const TrainRun& run) {
-  return data::class_names(data::find_records(records.string(), run.remote.store), run.remote.store);
+std::vector<std::string> names_at(const Path& records, const train::SharedStore& store) {
+  return data::class_names(data::find_records(records.string(), store), store);
 }
 
 // The classes of the training data, or of the checkpoint where the data do not name theirs. Throws DataError where
 // training data, validation data and checkpoint do not agree.
 std::vector<std::string> names_of_run(const TrainRun& run) {
-  const std::vector<std::string> training = names_at(run.sources.train, run);
+  const std::vector<std::string> training = names_at(run.sources.train, run.remote.store);
   const std::vector<std::string> saved =
       run.start ? config::class_names_of(run.start->job.preprocessing) : std::vector<std::string>();
   const data::ClassList checkpoint{"the checkpoint", saved};
   data::require_same_classes(checkpoint, {run.sources.train.string(), training});
   if (run.sources.validation) {
-    const std::vector<std::string> names = names_at(*run.sources.validation, run);
+    const std::vector<std::string> names = names_at(*run.sources.validation, run.remote.store);
     const data::ClassList validation{run.sources.validation->string(), names};
     data::require_same_classes({run.sources.train.string(), training}, validation);
     data::require_same_classes(checkpoint, validation);
@@ -158,8 +158,8 @@ void load_start(TrainRun& run) {
 void count_classes(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options) {
   if (set.chosen("num-classes") || options.benchmark || !options.data.train) return;
   config::require_records(*options.data.train);
-  const auto names = data::class_names(data::find_records(options.data.train->string(), store), store);
-  if (names.size() >= 2) options.data.classes = static_cast<int>(names.size());
+  const std::size_t classes = names_at(*options.data.train, store).size();
+  if (classes >= 2) options.data.classes = static_cast<int>(classes);
 }
 
 TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter) {

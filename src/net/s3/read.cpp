@@ -25,4 +25,10 @@ void ObjectStore::read(const std::string& url, const ObjectState& pinned, std::u
   });
 }
 
+std::string ObjectStore::content(const std::string& url, const ObjectState& pinned) {
+  std::string content(pinned.size, '\0');
+  read(url, pinned, 0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
 }  // namespace dtrain::net

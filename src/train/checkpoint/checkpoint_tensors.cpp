@@ -42,7 +42,8 @@ std::vector<NamedTensor> state_tensors(const nn::Graph& graph, const backend::Mo
   const std::size_t slots = slot_size == 0 ? 0 : state.optimizer.size() / slot_size;
   DTRAIN_CHECK(slots * slot_size == state.optimizer.size(), "optimizer slots do not fit the graph");
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    append(tensors, graph.parameters, state.optimizer.data() + slot * slot_size, fmt::format("optimizer/{}/", slot));
+    append(tensors, graph.parameters, state.optimizer.data() + slot * slot_size,
+           fmt::format("{}{}/", kOptimizerTensors, slot));
   }
   return tensors;
 }

@@ -13,6 +13,8 @@
 
 namespace dtrain::train {
 
+inline constexpr const char* kOptimizerTensors = "optimizer/";  // what the names of optimizer slots begin with
+
 // Borrow from `state`, whose sizes are DTRAIN_CHECKed against the graph's.
 std::vector<NamedTensor> weight_tensors(const nn::Graph& graph, const backend::ModelState& state);  // no optimizer
 std::vector<NamedTensor> state_tensors(const nn::Graph& graph, const backend::ModelState& state);

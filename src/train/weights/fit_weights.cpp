@@ -19,8 +19,8 @@ namespace dtrain::train {
 namespace {
 
 constexpr std::size_t kMostListed = 6, kMostCompared = 4096;
-constexpr std::size_t kMostMissing =
-    10;  // one in so many; weights of another network have some names and shapes in common
+// One tensor in so many may be missing: weights of another network have some names and shapes in common.
+constexpr std::size_t kMostMissing = 10;
 
 const char* torch_ending(nn::TensorRole role) {
   switch (role) {
@@ -160,11 +160,8 @@ std::vector<std::string> describe(const std::vector<Missing>& missing, const Tab
 [[noreturn]] void refuse(const Path& file, const nn::Graph& graph, const WeightsFit& fit) {
   std::vector<std::string> first = fit.missing;
   if (!fit.new_head.empty()) first.push_back(fit.new_head);
-  const std::size_t more = first.size() - std::min(first.size(), kMostListed);
-  first.resize(first.size() - more);
-  throw DataError(fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}{}",
-                              file.string(), fit.fitted, fit.wanted, graph.name, join(first, "; "),
-                              more > 0 ? fmt::format("; and {} more", more) : std::string()),
+  throw DataError(fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}",
+                              file.string(), fit.fitted, fit.wanted, graph.name, join_first(first, kMostListed, "; ")),
                   fmt::format("its tensors are {}{}; choose their network with settings 'network' and 'num-layers'",
                               join(std::span(fit.unused).first(std::min<std::size_t>(fit.unused.size(), 3)), ", "),
                               fit.unused.size() > 3 ? ", ..." : ""));

@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
+#include "checkpoint/checkpoint_tensors.hpp"
 #include "checkpoint/far_checkpoint.hpp"
 #include "checkpoint/manifest.hpp"
 #include "torch_file.hpp"
@@ -15,6 +16,7 @@ namespace {
 std::vector<ForeignTensor> tensors_of_safetensors(ByteView file, const std::string& source) {
   std::vector<ForeignTensor> tensors;
   for (SafetensorsEntry& entry : parse_safetensors(file, source)) {
+    if (entry.name.starts_with(kOptimizerTensors)) continue;  // of a checkpoint
     tensors.push_back({.name = std::move(entry.name),
                        .shape = entry.shape,
                        .strides = packed_strides(entry.shape),

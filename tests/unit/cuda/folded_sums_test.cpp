@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "call.hpp"
 #include "gpu/native/sum_block.hpp"
+#include "random_values.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -18,15 +18,6 @@ struct Floats {
   float* data() { return values.data(); }
   std::vector<float> values;
 };
-
-template <typename T>
-std::vector<T> random_values(std::int64_t size, std::uint32_t seed) {
-  std::minstd_rand random(seed);
-  std::uniform_real_distribution<float> distribution(-1, 3);
-  std::vector<T> values(static_cast<std::size_t>(size));
-  for (T& value : values) narrow(distribution(random), value);
-  return values;
-}
 
 template <typename Kernel>
 void run(const Kernel& kernel) {
@@ -105,9 +96,9 @@ TYPED_TEST(FoldedSumsOn, GivesTheBitsOfItsDefinition) {
     SCOPED_TRACE(::testing::Message() << rows << " x " << c);
     const RowParts cut = cut_rows(rows, packs_of(c, Pack<T>::size));
     ASSERT_LE(cut.folded_parts, kSumBlocks);
-    const std::vector<T> x = random_values<T>(rows * c, 1), dy = random_values<T>(rows * c, 2);
-    const std::vector<float> gamma = random_values<float>(c, 3), beta = random_values<float>(c, 4);
-    const std::vector<float> start = random_values<float>(NormCoefficients::rows * std::int64_t{c}, 5);
+    const std::vector<T> x = random_values<T>(rows * c, 1, -1, 3), dy = random_values<T>(rows * c, 2, -1, 3);
+    const std::vector<float> gamma = random_values<float>(c, 3, -1, 3), beta = random_values<float>(c, 4, -1, 3);
+    const std::vector<float> start = random_values<float>(NormCoefficients::rows * std::int64_t{c}, 5, -1, 3);
 
     expect_same_bits(cut, c, c, [&](float* to, const FoldParts& fold) {
       return ColumnTotals<T>{

@@ -2,21 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "call.hpp"
+#include "random_values.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
-
-template <typename T>
-std::vector<T> random_values(std::int64_t size, std::uint32_t seed) {
-  std::minstd_rand random(seed);
-  std::uniform_real_distribution<float> distribution(-2, 2);
-  std::vector<T> values(static_cast<std::size_t>(size));
-  for (T& value : values) narrow(distribution(random), value);
-  return values;
-}
 
 template <typename T>
 std::vector<T> nothing(std::int64_t size) {
@@ -51,8 +42,8 @@ TYPED_TEST(NormPoolingOn, ForwardGivesTheBitsOfNormAndPooling) {
   using T = TypeParam;
   for (const PoolShape& shape : kShapes) {
     const std::int64_t in = shape.inputs() * shape.c, out = shape.outputs() * shape.c;
-    const std::vector<T> x = random_values<T>(in, 1);
-    std::vector<float> numbers = random_values<float>(NormCoefficients::rows * std::int64_t{shape.c}, 2);
+    const std::vector<T> x = random_values<T>(in, 1, -2, 2);
+    std::vector<float> numbers = random_values<float>(NormCoefficients::rows * std::int64_t{shape.c}, 2, -2, 2);
     const NormCoefficients coefficients{numbers.data(), shape.c};
 
     std::vector<T> normed = nothing<T>(in), y = nothing<T>(out);
@@ -86,9 +77,9 @@ TYPED_TEST(NormPoolingOn, ForwardGivesTheBitsOfNormAndPooling) {
 TEST(NormPooling, BackwardGivesTheBitsOfPoolingAndNorm) {
   for (const PoolShape& shape : kShapes) {
     const std::int64_t in = shape.inputs() * shape.c, out = shape.outputs() * shape.c;
-    const std::vector<float> x = random_values<float>(in, 1), others = random_values<float>(in, 5);
-    const std::vector<float> dy = random_values<float>(out, 3), dy2 = random_values<float>(out, 4);
-    std::vector<float> numbers = random_values<float>(NormCoefficients::rows * std::int64_t{shape.c}, 2);
+    const std::vector<float> x = random_values<float>(in, 1, -2, 2), others = random_values<float>(in, 5, -2, 2);
+    const std::vector<float> dy = random_values<float>(out, 3, -2, 2), dy2 = random_values<float>(out, 4, -2, 2);
+    std::vector<float> numbers = random_values<float>(NormCoefficients::rows * std::int64_t{shape.c}, 2, -2, 2);
     const NormCoefficients coefficients{numbers.data(), shape.c};
     std::vector<float> y(static_cast<std::size_t>(out)), largest(y.size()), sum(y.size());
     std::vector<std::uint8_t> places(y.size());

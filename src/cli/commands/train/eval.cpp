@@ -32,11 +32,7 @@ void bind(config::OptionSet& set, EvalCommand& options) {
   config::bind_validation_data(set, options.data);
   config::bind_test_views(set, options.data);
   set.find("data-val")->required = true;
-  set.add_shape("--image-shape", options.data.image,
-                "size of the network's input; needed only for MXNet files, which do not store it");
-  set.add_channels("--rgb-mean", options.data.augment.mean, "mean of each channel (default the checkpoint's)");
-  set.add_channels("--rgb-std", options.data.augment.std,
-                   "standard deviation of each channel (default the checkpoint's)");
+  config::bind_checkpoint_image(set, options.data);
   set.add("--batch-size", options.compute.batch_size, "N", "samples per batch", config::at_least(1));
   set.add("--top-k", options.top_k, "K", "K of the reported top-K accuracy", config::at_least(1));
   set.add("--per-class", options.per_class, "print precision, recall and F1 of every class; --json always holds them");

@@ -24,6 +24,7 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   file.offers = config::Offers::files;
   set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json").required = true;
   config::bind_network(set, options.network);
+  set.find("network")->required = true;
   config::bind_image(set, options.data);
 }
 
@@ -39,7 +40,6 @@ nn::Graph choose_graph(ImportCommand& options, const config::OptionSet& set) {
 
 ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
   ImportCommand options = given;
-  if (!set.chosen("network")) throw UsageError("--network: is missing", "name the network that the weights belong to");
   config::suit_weights(options.file, set, options.data);
   const nn::Graph graph = choose_graph(options, set);
   train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);

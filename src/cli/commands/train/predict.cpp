@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <utility>
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/csv.hpp>
@@ -39,7 +40,7 @@ void bind(config::OptionSet& set, PredictCommand& options) {
   set.group("Pictures");
   set.add_paths(
          "PATH", options.pictures,
-         "picture, folder of pictures, pattern or s3:// URL; - reads such names from standard input, a line each")
+         "picture, folder of pictures, pattern or s3:// URL; - reads such names from standard input, one on each line")
       .required = true;
   config::bind_data_threads(set, options.data);
   set.group("Answers");
@@ -48,14 +49,10 @@ void bind(config::OptionSet& set, PredictCommand& options) {
   set.add("--out-dir", options.out_dir,
           "folder to copy each picture to, into a folder of its most probable class; no file is overwritten");
   set.group("Network");
-  set.add_shape("--image-shape", options.data.image,
-                "size of the network's input; needed only for MXNet files, which do not store it");
+  config::bind_checkpoint_image(set, options.data);
   set.add("--resize", options.data.augment.resize, "PIXELS",
           "length in pixels to which the shorter edge of each picture is resized first (default the checkpoint's)",
           data::kAugmentRanges.resize);
-  set.add_channels("--rgb-mean", options.data.augment.mean, "mean of each channel (default the checkpoint's)");
-  set.add_channels("--rgb-std", options.data.augment.std,
-                   "standard deviation of each channel (default the checkpoint's)");
   set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch", config::at_least(1));
   config::bind_device(set, options.compute, 1);
 }
@@ -110,13 +107,6 @@ class Answers {
     for (const Path& file : files) path_width_ = std::max(path_width_, printable_word(file.string()).size());
     path_width_ = std::min(path_width_, kWidest);
     for (const std::string& name : names_) class_width_ = std::max(class_width_, printable_word(name).size());
-    if (reporter_.json()) return;
-    if (options_.csv) {
-      reporter_.answer("path,rank,label,class,probability");
-    } else {
-      reporter_.answer(reporter_.paint_answer(
-          Style::heading, fmt::format("{:<{}}  {:<{}}  probability", "path", path_width_, "class", class_width_)));
-    }
   }
 
   void problem(const std::string& path, const std::string& what) {
@@ -132,6 +122,7 @@ class Answers {
   // `copy` is where the picture was copied to, or empty.
   void guesses(const std::string& path, const std::vector<train::Guess>& best, const Path& copy) {
     if (reporter_.json()) return json(path, best, copy);
+    if (!std::exchange(has_heading_, true)) heading();
     for (std::size_t i = 0; i < best.size(); ++i) {
       const std::string name = name_of(best[i].label);
       if (options_.csv) {
@@ -153,6 +144,12 @@ class Answers {
  private:
   static constexpr const char* kSchema = "dtrain.predict/1";
 
+  void heading() {
+    if (options_.csv) return reporter_.answer("path,rank,label,class,probability");
+    reporter_.answer(reporter_.paint_answer(
+        Style::heading, fmt::format("{:<{}}  {:<{}}  probability", "path", path_width_, "class", class_width_)));
+  }
+
   void json(const std::string& path, const std::vector<train::Guess>& best, const Path& copy) {
     Json top = Json::array();
     for (const train::Guess& guess : best) {
@@ -173,6 +170,7 @@ class Answers {
   const std::vector<Path>& files_;
   const std::vector<std::string> names_;
   Reporter& reporter_;
+  bool has_heading_ = false;
   std::size_t path_width_ = 4, class_width_ = 5, problems_ = 0;
 };
 
@@ -251,8 +249,9 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   }
   const std::size_t pictures = listed.files.size() + listed.missing.size();
   if (answers.problems() == pictures) {
-    throw DataError(fmt::format("none of the {} pictures can be read", pictures),
-                    "dtrain reads JPEG, PNG and WebP files; see the reason for each above");
+    throw DataError(pictures == 1 ? std::string("the picture cannot be read")
+                                  : fmt::format("none of the {} pictures can be read", pictures),
+                    "dtrain reads JPEG, PNG and WebP files; the warnings above give the reasons");
   }
   return answers.problems() == 0 ? ExitCode::ok : ExitCode::partly_done;
 }

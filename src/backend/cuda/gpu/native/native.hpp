@@ -3,8 +3,8 @@
 // of the definition: tiles are of a fixed size, and what they leave is added in a fixed order.
 //
 // To add one: an operation with a definition in call.hpp, which unit tests replay on a CPU; the kernel in a .cu of this
-// folder, named in CMakeLists.txt with NATIVE; its launch in native.cpp. tests/judge/machine_code.py
-// then looks at its instructions without a GPU, tests/gpu/native_test.cpp compares it with the definition on one.
+// folder, named in CMakeLists.txt with NATIVE; its launch in native.cpp. tests/judge/machine_code.py looks at its
+// instructions without a GPU, and tests/gpu/native_test.cpp compares it with its definition on one.
 #pragma once
 
 #include <cuda_runtime.h>
