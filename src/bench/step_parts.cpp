@@ -40,7 +40,7 @@ std::uint64_t optimizer_bytes(const backend::ModelState& state) {
 
 std::vector<StepPart> step_parts(const backend::Profile& profile, const MeasuredStep& step) {
   std::vector<StepPart> parts;
-  for (const char* name : kParts) parts.push_back({.name = name});
+  for (const char* name : kParts) parts.emplace_back().name = name;
   const auto part = [&](std::string_view name) -> StepPart& {
     return *std::ranges::find(parts, name, &StepPart::name);
   };

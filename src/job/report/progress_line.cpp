@@ -48,7 +48,7 @@ std::string ProgressLine::line(std::uint64_t done, std::uint64_t total, std::str
     const double share = static_cast<double>(done) / static_cast<double>(total);
     text += fmt::format(" {} {:3.0f} %", bar(share), 100 * share);
   }
-  text += " " + amount(static_cast<double>(done), unit);
+  text += fmt::format(" {}", amount(static_cast<double>(done), unit));
   if (rate > 0) text += fmt::format(" {} {}/s", amount(rate, unit), unit);
   if (rate > 0 && total > done) {
     text += " ETA " + format_duration(std::chrono::duration<double>(static_cast<double>(total - done) / rate));
