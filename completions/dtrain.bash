@@ -328,9 +328,9 @@ _dtrain() {
       'predict --top') kind='none' ;;
       'predict --out-dir') kind='files' ;;
       'predict --image-shape') kind='none' ;;
-      'predict --resize') kind='none' ;;
       'predict --rgb-mean') kind='none' ;;
       'predict --rgb-std') kind='none' ;;
+      'predict --resize') kind='none' ;;
       'predict --batch-size') kind='none' ;;
       'predict --device') choices='auto cpu cuda' ;;
       'predict --gpus') kind='none' ;;
@@ -722,7 +722,7 @@ _dtrain() {
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'eval') choices='--load-epoch --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
-      'predict') choices='--load-epoch --data-nthreads --top --csv --out-dir --image-shape --resize --rgb-mean --rgb-std --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'predict') choices='--load-epoch --data-nthreads --top --csv --out-dir --image-shape --rgb-mean --rgb-std --resize --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'export') choices='--load-epoch --to --out --with-preprocessing --softmax --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'import') choices='--out --network --num-layers --width --batch-norm --label-smoothing --image-shape --resize --num-classes --rgb-mean --rgb-std --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
