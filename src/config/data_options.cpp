@@ -9,6 +9,8 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/prepare.hpp>
 
+#include "option_values.hpp"
+
 namespace dtrain::config {
 
 void set_machine_defaults(DataOptions& options) { options.threads = std::min(options.threads, usable_cpus()); }
@@ -119,6 +121,13 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
   set.add("--cutout", augment.cutout, "PIXELS",
           "side in pixels of a square at a random position of each image that is set to the mean; 0 for no square",
           data::kAugmentRanges.cutout);
+  add_choice(set, "--auto-augment", augment.auto_augment, kAutoAugmentNames,
+             "operations drawn for each image: trivial for one of random strength (TrivialAugment), rand for some of "
+             "one strength (RandAugment)");
+  set.add("--rand-augment-ops", augment.rand_augment_ops, "N", "operations on each image with --auto-augment rand",
+          data::kAugmentRanges.rand_augment_ops);
+  set.add("--rand-augment-magnitude", augment.rand_augment_magnitude, "N",
+          "strength of the operations with --auto-augment rand", data::kAugmentRanges.rand_augment_magnitude);
   set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest random change of the hue, in degrees",
           data::kAugmentRanges.max_random_h);
   set.add("--max-random-s", augment.max_random_s, "N", "largest random change of the saturation, on the scale 0 to 255",

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <dtrain/backend/backend.hpp>
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/data/augment.hpp>
 #include <dtrain/data/loader.hpp>
@@ -12,6 +13,10 @@
 #include "option_set.hpp"
 
 namespace dtrain::config {
+
+constexpr EnumName<data::AutoAugment> kAutoAugmentNames[] = {{data::AutoAugment::none, "none"},
+                                                             {data::AutoAugment::trivial, "trivial"},
+                                                             {data::AutoAugment::rand, "rand"}};
 
 struct DataOptions {
   std::optional<Path> train, validation;

@@ -70,6 +70,9 @@ static void fields(Fields& each, Augment& augment) {
   each("max_random_scale", augment.max_random_scale);
   each("min_random_scale", augment.min_random_scale);
   each("cutout", augment.cutout);
+  each.named("auto_augment", augment.auto_augment, config::kAutoAugmentNames);
+  each("rand_augment_ops", augment.rand_augment_ops);
+  each("rand_augment_magnitude", augment.rand_augment_magnitude);
   each("mean", augment.mean);
   each("std", augment.std);
 }

@@ -29,7 +29,8 @@ enum class RandomUse : std::uint32_t {
   dropout = 3,
   initial_weights = 4,
   drawing = 5,
-  cutout = 6
+  cutout = 6,
+  policy = 7
 };
 
 // Numbers for one (seed, use, a, b); number i is the same however many were drawn before it by others.

@@ -13,8 +13,13 @@
 
 namespace dtrain::data {
 
+// Operations drawn for each sample. trivial: one of random strength (TrivialAugment Wide). rand: some of one strength
+// (RandAugment).
+enum class AutoAugment { none, trivial, rand };
+inline constexpr int kStrongestAugment = 30;  // strengths are whole numbers from 0 on
+
 // MXNet's ImageRecordIter options with their names, meaning and order: resize, warp (rotate, shear, scale, aspect),
-// pad, crop, HSL jitter, mirror, normalise. Behind them, ours: cutout.
+// pad, crop, HSL jitter, mirror, normalise. Ours: the operations of auto_augment before normalise, and cutout at the end.
 struct Augment {
   int resize = 0;            // pixels that the shorter edge gets first; 0: it stays
   int pad_size = 0;          // pixels of fill_value added on each side before cropping
@@ -38,6 +43,8 @@ struct Augment {
   float max_random_aspect_ratio = 0;                 // drawn from [1 - max, 1 + max]
   float max_random_shear_ratio = 0;                  // drawn from [-max, max]
   float max_random_scale = 1, min_random_scale = 1;  // the image's size is multiplied by one drawn between them
+  AutoAugment auto_augment = AutoAugment::none;
+  int rand_augment_ops = 2, rand_augment_magnitude = 9;
   // The side of a square that becomes 0, which is the mean, as DeVries and Taylor do it ("Improved Regularization of
   // Convolutional Neural Networks with Cutout", 2017): its middle is any pixel, so that it may be cut off at the edge.
   int cutout = 0;
@@ -52,6 +59,7 @@ struct AugmentRanges {
   ValueRange max_random_h = between(0, 180), max_random_s = between(0, 255), max_random_l = between(0, 255);
   ValueRange max_random_rotate_angle = between(0, 360), max_random_shear_ratio = between(0, 10);
   ValueRange random_scale = between(0.01, 100), cutout = between(0, 65500);
+  ValueRange rand_augment_ops = between(1, 14), rand_augment_magnitude = between(0, kStrongestAugment);
   ValueRange mean = between(-1e6, 1e6), std = between(1e-6, 1e6);
 };
 inline constexpr AugmentRanges kAugmentRanges;

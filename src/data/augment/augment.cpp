@@ -9,6 +9,7 @@
 #include "augment_steps.hpp"
 #include "color.hpp"
 #include "cutout.hpp"
+#include "policy.hpp"
 #include "resample.hpp"
 #include "source_window.hpp"
 #include "warp.hpp"
@@ -128,6 +129,8 @@ void check_augment(const Augment& options) {
   require_in(ranges.pad_size, options.pad_size, "pad-size");
   require_in(ranges.fill_value, options.fill_value, "fill-value");
   require_in(ranges.cutout, options.cutout, "cutout");
+  require_in(ranges.rand_augment_ops, options.rand_augment_ops, "rand-augment-ops");
+  require_in(ranges.rand_augment_magnitude, options.rand_augment_magnitude, "rand-augment-magnitude");
   require_in(ranges.max_random_h, options.max_random_h, "max-random-h");
   require_in(ranges.max_random_s, options.max_random_s, "max-random-s");
   require_in(ranges.max_random_l, options.max_random_l, "max-random-l");
@@ -144,8 +147,12 @@ void check_augment(const Augment& options) {
 
 bool only_crops(const Augment& options) { return options.pad_size == 0 && !warps(options); }
 
-bool jitters(const Augment& options) {
+static bool jitters(const Augment& options) {
   return options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
+}
+
+bool changes_pixels(const Augment& options) {
+  return jitters(options) || options.auto_augment != AutoAugment::none;
 }
 
 nn::PixelPlace draw_place(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape) {
@@ -158,7 +165,7 @@ static HslShift draw_shift(const Augment& options, const Draws& draws) {
           draws.lightness.jitter(options.max_random_l)};
 }
 
-void jitter(const Augment& options, const Draws& draws, const nn::Shape& shape, float* out) {
+static void jitter(const Augment& options, const Draws& draws, const nn::Shape& shape, float* out) {
   const HslShift shift = draw_shift(options, draws);
   const std::size_t plane = static_cast<std::size_t>(shape.h) * static_cast<std::size_t>(shape.w);
   if (shape.c == 3) {
@@ -166,6 +173,11 @@ void jitter(const Augment& options, const Draws& draws, const nn::Shape& shape, 
   } else {
     shift_lightness(out, plane, shift);
   }
+}
+
+void change_pixels(const Augment& options, const Draws& draws, const nn::Shape& shape, float* out) {
+  if (jitters(options)) jitter(options, draws, shape, out);
+  if (options.auto_augment != AutoAugment::none) apply_policy(options, draws.key, shape, out);
 }
 
 void normalise(const Augment& options, const nn::Shape& shape, float* out) {
@@ -195,7 +207,7 @@ static void augment_as_it_is(const Image& image, const Augment& options, const D
   } else {
     sample_window(canvas, window, shape, out);
   }
-  if (jitters(options)) jitter(options, draws, shape, out);
+  change_pixels(options, draws, shape, out);
   normalise(options, shape, out);
 }
 
@@ -210,8 +222,8 @@ static void augment_whole(const Image& image, const Augment& options, const Samp
   }
   if (const auto window = draw_source_window(image.h, image.w, options, key, shape)) {
     fill_from_image(image, *window, options, shape, out);
-    if (!jitters(options)) return;
-    jitter(options, draws, shape, out);
+    if (!changes_pixels(options)) return;
+    change_pixels(options, draws, shape, out);
     return normalise(options, shape, out);
   }
   const Sides sides = with_shorter_edge(image.h, image.w, options.resize);
@@ -233,8 +245,8 @@ void decode_and_augment(ByteView payload, const Augment& options, const SampleKe
     decode_image(payload, shape.c, scratch);
     return augment(scratch, options, key, shape, out);
   }
-  if (jitters(options)) {
-    jitter(options, Draws(key), shape, out.data());
+  if (changes_pixels(options)) {
+    change_pixels(options, Draws(key), shape, out.data());
     normalise(options, shape, out.data());
   }
   cut_out(options, key, shape, out.data());

@@ -15,7 +15,7 @@ namespace dtrain::data {
 namespace {
 
 bool only_pads_and_crops(const Augment& options) {
-  return !warps(options) && !jitters(options) && options.resize == 0 && !options.random_resized_crop &&
+  return !warps(options) && !changes_pixels(options) && options.resize == 0 && !options.random_resized_crop &&
          !options.reflect_pad;
 }
 
@@ -74,7 +74,7 @@ nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const S
   const bool jpeg = detect_encoding(payload) == Encoding::jpeg;
   const std::ptrdiff_t stride = std::ptrdiff_t{stored.w} * stored.c;
   const nn::PixelPlace corner{.cutout = draw_cutout(options, key, shape)};
-  if (jpeg && !jitters(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data())) return corner;
+  if (jpeg && !changes_pixels(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data())) return corner;
   if (!jpeg && only_pads_and_crops(options)) {
     decode_image(payload, shape.c, scratch);
     if (scratch.h == stored.h && scratch.w == stored.w) {

@@ -16,7 +16,7 @@ namespace {
 class PlaneWriter {
  public:
   PlaneWriter(const Augment& options, const nn::Shape& shape, float* out) : shape_(shape), out_(out) {
-    const bool plain = jitters(options);
+    const bool plain = changes_pixels(options);
     for (std::size_t c = 0; c < 3; ++c) {
       mean_[c] = plain ? 0.0f : options.mean[c];
       std_[c] = plain ? 1.0f : options.std[c];

@@ -1,0 +1,117 @@
+// Which operations a sample gets. What they do to pixels is judged by Pillow: tests/judge/picture_changes.py.
+#include "augment/policy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include <dtrain/base/random.hpp>
+
+namespace dtrain::data {
+namespace {
+
+constexpr nn::Shape kPicture{3, 20, 30};
+
+Augment of(AutoAugment kind, int magnitude = 9) { return {.auto_augment = kind, .rand_augment_magnitude = magnitude}; }
+
+// The largest amount, either way, that each operation gets over many samples.
+std::map<Operation, double> largest(const Augment& options) {
+  std::map<Operation, double> most;
+  for (std::uint32_t sample = 0; sample < 20000; ++sample) {
+    for (const Change& change : draw_policy(options, {1, 0, sample}, kPicture)) {
+      double& value = most[change.operation];
+      value = std::max(value, std::abs(change.amount));
+    }
+  }
+  return most;
+}
+
+TEST(Policy, TrivialDrawsOneOperationOfAnyStrength) {
+  EXPECT_EQ(draw_policy(of(AutoAugment::trivial), {1, 2, 3}, kPicture).size(), 1u);
+  const auto most = largest(of(AutoAugment::trivial));
+  EXPECT_EQ(most.size(), 14u);
+  EXPECT_DOUBLE_EQ(most.at(Operation::shear_x), 0.99);
+  EXPECT_DOUBLE_EQ(most.at(Operation::translate_y), 32);
+  EXPECT_DOUBLE_EQ(most.at(Operation::rotate), 135);
+  EXPECT_DOUBLE_EQ(most.at(Operation::sharpness), 0.99);
+  EXPECT_DOUBLE_EQ(most.at(Operation::posterize), 8);
+  EXPECT_DOUBLE_EQ(most.at(Operation::solarize), 255);
+}
+
+TEST(Policy, RandDrawsSomeOperationsOfOneStrength) {
+  Augment options = of(AutoAugment::rand, kStrongestAugment);
+  options.rand_augment_ops = 3;
+  EXPECT_EQ(draw_policy(options, {1, 2, 3}, kPicture).size(), 3u);
+  const auto most = largest(options);
+  EXPECT_DOUBLE_EQ(most.at(Operation::shear_y), 0.3);
+  EXPECT_DOUBLE_EQ(most.at(Operation::translate_x), std::trunc(150.0 / 331 * 30));
+  EXPECT_DOUBLE_EQ(most.at(Operation::translate_y), std::trunc(150.0 / 331 * 20));
+  EXPECT_DOUBLE_EQ(most.at(Operation::rotate), 30);
+  EXPECT_DOUBLE_EQ(most.at(Operation::contrast), 0.9);
+  EXPECT_DOUBLE_EQ(most.at(Operation::posterize), 4);
+  EXPECT_DOUBLE_EQ(most.at(Operation::solarize), 0);
+}
+
+// torchvision's table for 31 strengths, at 9.
+TEST(Policy, AMagnitudeOfNineIsThreeTenthsOfTheStrongest) {
+  const auto most = largest(of(AutoAugment::rand));
+  EXPECT_DOUBLE_EQ(most.at(Operation::shear_x), 0.09);
+  EXPECT_DOUBLE_EQ(most.at(Operation::rotate), 9);
+  EXPECT_DOUBLE_EQ(most.at(Operation::posterize), 7);
+  EXPECT_DOUBLE_EQ(most.at(Operation::solarize), 178.5);
+}
+
+TEST(Policy, TheSameSampleInTheSameEpochGetsTheSameAndOthersDiffer) {
+  const Augment options = of(AutoAugment::trivial);
+  const auto drawn = [&](const SampleKey& key) {
+    const Change change = draw_policy(options, key, kPicture).front();
+    return std::pair(change.operation, change.amount);
+  };
+  int other_epoch = 0, other_sample = 0;
+  for (std::uint32_t sample = 0; sample < 100; ++sample) {
+    EXPECT_EQ(drawn({5, 1, sample}), drawn({5, 1, sample}));
+    other_epoch += drawn({5, 1, sample}) != drawn({5, 2, sample});
+    other_sample += drawn({5, 1, sample}) != drawn({5, 1, sample + 1});
+  }
+  EXPECT_GT(other_epoch, 80);
+  EXPECT_GT(other_sample, 80);
+}
+
+Image noise() {
+  RandomStream random(7, RandomUse::drawing, 0, 0);
+  Image image{.c = 3, .h = 24, .w = 34, .pixels = std::vector<std::uint8_t>(3 * 24 * 34)};
+  for (std::uint8_t& value : image.pixels) value = static_cast<std::uint8_t>(random.below(256));
+  return image;
+}
+
+std::vector<float> augmented(const Augment& options, std::uint32_t sample) {
+  std::vector<float> out(static_cast<std::size_t>(kPicture.size()));
+  augment(noise(), options, {3, 0, sample}, kPicture, out);
+  return out;
+}
+
+// Crop and mirror come first and are drawn as without a policy; then the operations; then the mean is taken off.
+TEST(Policy, ChangesTheCroppedPictureBeforeItIsNormalised) {
+  Augment plain{.random_crop = true, .random_mirror = true};
+  Augment options = plain;
+  options.auto_augment = AutoAugment::trivial;
+  options.mean = {10, 20, 30};
+  options.std = {2, 4, 8};
+  int changed = 0;
+  for (std::uint32_t sample = 0; sample < 50; ++sample) {
+    std::vector<float> expected = augmented(plain, sample);
+    const std::vector<float> before = expected;
+    apply_policy(options, {3, 0, sample}, kPicture, expected.data());
+    changed += before != expected;
+    const std::vector<float> got = augmented(options, sample);
+    const std::size_t plane = expected.size() / 3;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(got[i], (expected[i] - options.mean[i / plane]) / options.std[i / plane]) << sample << " " << i;
+    }
+  }
+  EXPECT_GT(changed, 25);
+}
+
+}  // namespace
+}  // namespace dtrain::data
