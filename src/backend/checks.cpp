@@ -27,9 +27,8 @@ void check_dtype(const Backend& backend, DType dtype) {
 std::vector<bool> held_parameters(const nn::Graph& graph) {
   std::vector<bool> held(graph.parameters.size(), false);
   for (const nn::Node& node : graph.nodes) {
-    const auto* batch_norm = std::get_if<nn::BatchNorm>(&node.layer);
-    if ((batch_norm && batch_norm->fix_gamma) || nn::has_frozen_weight(node.layer)) {
-      held[static_cast<std::size_t>(node.parameters[0])] = true;
+    for (std::size_t which = 0; which < node.parameters.size(); ++which) {
+      held[static_cast<std::size_t>(node.parameters[which])] = nn::is_held(node, which);
     }
   }
   return held;

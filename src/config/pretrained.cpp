@@ -27,6 +27,10 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
           "weights expect them, and the last layer begins anew where the number of classes differs")
       .offers = Offers::files;
   set.add("--new-head", pretrained.new_head, "with --pretrained, the last layer begins anew in any case");
+  set.add("--freeze", pretrained.freeze, "N|PATTERN",
+          "layers that stay as they are, separated by commas: N for the first N convolutions and dense layers, "
+          "backbone for all but the last, or a pattern of layers' names; their batch norms keep their statistics "
+          "(default: none, or those of the checkpoint)");
 }
 
 void suit_weights(const Path& file, const OptionSet& set, DataOptions& data) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <dtrain/base/files.hpp>
 
@@ -13,6 +14,7 @@ namespace dtrain::config {
 struct Pretrained {
   std::optional<Path> file;
   bool new_head = false;
+  std::string freeze;  // see nn::freeze; empty: as the checkpoint has it, else nothing
 };
 
 void bind_pretrained(OptionSet& set, Pretrained& pretrained);

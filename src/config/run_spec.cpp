@@ -173,6 +173,7 @@ template <typename Fields>
 static void fields(Fields& each, Pretrained& pretrained) {
   each("file", pretrained.file);
   each("new_head", pretrained.new_head);
+  each("freeze", pretrained.freeze);
 }
 
 template <typename Fields>

@@ -38,9 +38,11 @@ class Case:
                 [self.statistics[i]["name"] for i in tables["statistics"]])
 
     def held(self):
-        """Names of the weights and gammas that no optimizer moves."""
-        return {self.tensors(index)[0][0] for index, node in enumerate(self.graph["nodes"])
-                if node.get("fix_gamma") or node.get("frozen")}
+        """Names of the parameters that no optimizer moves."""
+        first = {self.tensors(index)[0][0] for index, node in enumerate(self.graph["nodes"])
+                 if node.get("fix_gamma") or node.get("frozen")}
+        return first | {name for index, node in enumerate(self.graph["nodes"]) if not node.get("learns", True)
+                        for name in self.tensors(index)[0]}
 
 
 def weighted_nodes(case):

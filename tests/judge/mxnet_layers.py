@@ -29,7 +29,8 @@ class Network:
         for index, node in enumerate(self.case.graph["nodes"][:-1]):
             inputs = [values[i] for i in self.case.inputs(node)]
             names, running = self.case.tensors(index)
-            weights = [self.parameters[name] for name in names]
+            learns = node.get("learns", True)
+            weights = [self.parameters[name] if learns else nd.BlockGrad(self.parameters[name]) for name in names]
             if node["layer"] == "input":
                 values.append(nd.array(self.case.arrays["images"]))
             elif node["layer"] == "dropout":
@@ -65,7 +66,7 @@ def convolution(node, x, weight, bias=None):
 
 def batch_norm(node, x, gamma, beta, mean, variance):
     return nd.BatchNorm(x, gamma, beta, mean, variance, eps=node["epsilon"], momentum=node["momentum"],
-                        fix_gamma=node["fix_gamma"])
+                        fix_gamma=node["fix_gamma"], use_global_stats=not node.get("learns", True))
 
 
 def activation(node, x):

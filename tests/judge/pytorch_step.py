@@ -35,12 +35,13 @@ class Network:
         for index, node in enumerate(self.case.graph["nodes"][:-1]):
             inputs = [values[i] for i in self.case.inputs(node)]
             names, running = self.case.tensors(index)
-            weights = [self.parameters[name] for name in names]
+            learns = node.get("learns", True)
+            weights = [self.parameters[name] if learns else self.parameters[name].detach() for name in names]
             kind = node["layer"]
             if kind == "input":
                 value = images
             elif kind == "batch_norm":
-                value = self.batch_norm(node, inputs[0], weights, running, training, seen)
+                value = self.batch_norm(node, inputs[0], weights, running, training and learns, seen)
             elif kind == "dropout":
                 value = self.dropout(node, index, inputs[0], sample_ids) if training else inputs[0]
             else:
@@ -93,7 +94,8 @@ class Network:
         for index, node in enumerate(self.case.graph["nodes"]):
             for name in self.case.tensors(index)[1]:
                 mean = statistics[name] / self.case.samples
-                self.statistics[name] = node["momentum"] * self.statistics[name] + (1 - node["momentum"]) * mean
+                momentum = node["momentum"] if node.get("learns", True) else 1
+                self.statistics[name] = momentum * self.statistics[name] + (1 - momentum) * mean
 
 
 def convolution(node, x, weight, bias=None):

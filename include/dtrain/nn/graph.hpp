@@ -98,10 +98,7 @@ using Layer =
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);
 
-inline bool has_frozen_weight(const Layer& layer) {
-  const auto* convolution = std::get_if<Convolution>(&layer);
-  return convolution && convolution->frozen;
-}
+bool has_frozen_weight(const Layer& layer);
 
 enum class TensorRole { weight, bias, gamma, beta, running_mean, running_variance };
 
@@ -123,7 +120,14 @@ struct Node {
   Shape output;
   std::vector<int> parameters;  // indices into Graph::parameters, in the order weight, bias | gamma, beta
   std::vector<int> statistics;  // indices into Graph::statistics, in the order mean, variance
+  // False: its parameters stay as they are, and a batch norm computes with its running statistics in training too.
+  bool learns = true;
 };
+
+// Whether the node's parameter `which` stays as it began: it has no gradient (zeros), and no optimizer moves it.
+bool is_held(const Node& node, std::size_t which);
+// The momentum of a batch norm's running statistics; 1 where they stay.
+float statistics_momentum(const Node& norm);
 
 struct Graph {
   std::string name;                    // "resnet-20", for people

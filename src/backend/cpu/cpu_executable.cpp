@@ -121,6 +121,16 @@ void CpuExecutable::pack_weights() {
   if (!stale.empty()) threads_.run([&](int thread) { pack(stale, thread); });
 }
 
+// The norms that do not learn, in each lane.
+void CpuExecutable::prepare_fixed_norms() {
+  for (const auto& norm : layers_.norms) {
+    if (!norm || norm->learns) continue;
+    for (const auto& lane : lanes_) {
+      use_running_statistics(*norm, state_.parameters.data(), state_.statistics.data(), lane->coefficients.data());
+    }
+  }
+}
+
 void CpuExecutable::weights_changed() {
   for (const auto& layer : layers_.products) {
     if (layer) layer->mark_stale();
@@ -148,6 +158,7 @@ void CpuExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> 
     }
   }
   pack_weights();
+  prepare_fixed_norms();
   threads_.start([this, step](int thread) { serve(*step, thread); });
 }
 

@@ -43,6 +43,7 @@ class CpuExecutable final : public HostExecutable {
   void prepare(Program& program, int n);
   std::vector<ProductLayer*> stale_products() const;
   void pack_weights();
+  void prepare_fixed_norms();
   // The thread's share of them.
   void pack(std::span<ProductLayer* const> products, int thread);
   void weights_changed();

@@ -78,7 +78,7 @@ class Lowering {
 
   void forward() {
     for (int index = 0; index + 1 < size(); ++index) {
-      if (as<nn::BatchNorm>(node(index)) && training_) {
+      if (as<nn::BatchNorm>(node(index)) && training_ && node(index).learns) {
         add(make_norm_statistics(*layers_.norms[at(index)], kernels_, value(node(index).inputs[0])), index,
             ".statistics");
       }
@@ -190,7 +190,7 @@ class Lowering {
     const bool keep_masked =
         t.gradient2 != kNoTensor || (t.mask != Mask::none && pass_residual) || t.mask == Mask::from_output;
     if (keep_masked) t.masked = new_tensor_like(t.gradient);
-    add(make_norm_gradient_sums(layer, kernels_, t), norm, ".gradient_sums");
+    if (layer.learns || keep_masked) add(make_norm_gradient_sums(layer, kernels_, t), norm, ".gradient_sums");
 
     if (pass_residual) pass_on(group.residual, keep_masked ? t.masked : t.gradient);
     if (!wants_gradient(source)) return;
@@ -225,10 +225,10 @@ class Lowering {
       add(make_product_backward_data(layer, gradient, result), index, ".backward_data");
       pass_on(source, result);
     }
-    if (!nn::has_frozen_weight(node(index).layer)) {
+    if (!nn::is_held(node(index), 0)) {
       add(make_product_backward_weights(layer, value_again(source), gradient), index, ".backward_weights");
     }
-    if (layer.bias_offset() >= 0) add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
+    if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1)) add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
   }
 
   void backward_node(int index) {
@@ -264,11 +264,16 @@ class Lowering {
   void find_unwritten() {
     for (int index = 0; index < size(); ++index) {
       const int output = as<nn::BatchNorm>(node(index)) ? fusion_.norms[at(index)].output : index;
-      const bool frozen = nn::has_frozen_weight(node(index).layer), reached = !gradients_[at(output)].empty();
-      for (const int parameter : node(index).parameters) {
-        if (reached && !(frozen && parameter == node(index).parameters[0])) continue;
-        const nn::TensorView& view = graph_.parameters[at(parameter)];
+      const bool reached = !gradients_[at(output)].empty(), learns = node(index).learns;
+      for (std::size_t which = 0; which < node(index).parameters.size(); ++which) {
+        const bool writes = as<nn::BatchNorm>(node(index)) ? learns : !nn::is_held(node(index), which);
+        if (reached && writes) continue;
+        const nn::TensorView& view = graph_.parameters[at(node(index).parameters[which])];
         lowered_.unwritten.emplace_back(view.offset, view.size);
+      }
+      for (const int statistic : node(index).statistics) {
+        const nn::TensorView& view = graph_.statistics[at(statistic)];
+        if (!learns) lowered_.unwritten.emplace_back(graph_.parameter_count + view.offset, view.size);
       }
     }
   }

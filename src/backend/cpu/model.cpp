@@ -52,9 +52,8 @@ void step_range(const Kernels& kernels, nn::OptimizerKind kind, const StepNumber
 // Running statistics take the weighted mean of the shards' statistics.
 void update_statistics(const nn::Graph& graph, std::span<const float> weighted, double count, ModelState& state) {
   for (const nn::Node& node : graph.nodes) {
-    const auto* norm = std::get_if<nn::BatchNorm>(&node.layer);
-    if (!norm) continue;
-    const double momentum = norm->momentum;
+    if (!std::holds_alternative<nn::BatchNorm>(node.layer)) continue;
+    const double momentum = nn::statistics_momentum(node);
     for (const int which : node.statistics) {
       const nn::TensorView& view = graph.statistics[static_cast<std::size_t>(which)];
       for (std::int64_t k = view.offset; k < view.offset + view.size; ++k) {

@@ -168,7 +168,7 @@ class NormGradientSums final : public LoopOp {
   NormGradientSums(const NormLayer& layer, const TensorKernels& kernels, const NormGradientTensors& tensors)
       : layer_(layer), kernels_(kernels), tensors_(tensors) {
     kind = "batch_norm_gradient_sums";
-    gradients = {{layer.beta, layer.shape.c}, {layer.gamma, layer.shape.c}};
+    if (layer.learns) gradients = {{layer.beta, layer.shape.c}, {layer.gamma, layer.shape.c}};
     reads = {tensors.gradient, tensors.input};
     if (tensors.gradient2 != kNoTensor) reads.push_back(tensors.gradient2);
     if (tensors.output != kNoTensor) reads.push_back(tensors.output);
@@ -191,6 +191,7 @@ class NormGradientSums final : public LoopOp {
 
   void finish(Context&) override {}
   void meet(std::span<Context> threads) override {
+    if (!layer_.learns) return;  // it only made the masked gradient
     const Context& c = threads.front();
     const NormCoefficients to = coefficients_of(layer_, c.coefficients);
     const std::size_t width = width_of(layer_);
@@ -280,8 +281,12 @@ void use_running_statistics(const NormLayer& layer, const float* parameters, con
   for (int channel = 0; channel < layer.shape.c; ++channel) {
     const double mean = statistics[layer.mean + channel], variance = statistics[layer.variance + channel];
     const double scale = gamma_of(layer, parameters, channel) / std::sqrt(variance + layer.layer.epsilon);
+    repeat(to.mean, width, layer.shape.c, channel, mean);
     repeat(to.scale, width, layer.shape.c, channel, scale);
     repeat(to.shift, width, layer.shape.c, channel, parameters[layer.beta + channel] - mean * scale);
+    repeat(to.factor, width, layer.shape.c, channel, scale);
+    repeat(to.bias, width, layer.shape.c, channel, 0);
+    repeat(to.slope, width, layer.shape.c, channel, 0);
   }
 }
 

@@ -16,6 +16,7 @@ struct NormLayer {
   std::int64_t mean = 0, variance = 0;  // in the flat statistics
   std::int64_t first_statistic = 0;     // where a contribution's statistics start
   std::size_t coefficients = 0;         // bytes into Context::coefficients
+  bool learns = true;                   // false: it computes with the running statistics in training too
 };
 
 // Per-channel factors, each repeated to row_width(channels) floats.
@@ -26,7 +27,8 @@ struct NormCoefficients {
 std::size_t coefficient_bytes(int channels);
 NormCoefficients coefficients_of(const NormLayer& layer, std::byte* coefficients);
 
-// Fills scale and shift from the running statistics, for evaluation.
+// Fills the coefficients from the running statistics, for evaluation and for a norm that does not learn: its gradient is
+// x's times scale.
 void use_running_statistics(const NormLayer& layer, const float* parameters, const float* statistics,
                             std::byte* coefficients);
 

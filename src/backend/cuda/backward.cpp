@@ -99,7 +99,9 @@ void Lowering::backward_norm(int norm, int output) {
   const bool pass_residual = group.residual >= 0 && wants_gradient(group.residual);
   const bool keeps = group.gelu || (pass_residual && (group.relu || incoming.dy2 != kNoTensor));
   const TensorId kept = keeps ? gradient_tensor(output) : kNoTensor;
-  norm_gradient_sums(norm, incoming, kept, group.gelu);
+  const bool learns = node(norm).learns;
+  if (learns || keeps) norm_gradient_sums(norm, incoming, kept, group.gelu);
+  if (!learns && keeps) fixed_norm(norm);  // without the means of the gradient
   if (keeps) incoming = {.dy = kept};
   if (pass_residual) pass_on(group.residual, incoming.dy);
   if (wants_gradient(source)) norm_gradient(norm, incoming);
@@ -138,7 +140,7 @@ void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId k
   const nn::Shape whole = node(norm).output, shape = shapes_[at(output)];
   const Sums sums = new_sums(shape, 2);
   const TensorId x = largest_[at(norm)] == kNoTensor ? value(node(norm).inputs[0]) : largest_[at(norm)];
-  const bool held = std::get<nn::BatchNorm>(node(norm).layer).fix_gamma;
+  const bool held_gamma = nn::is_held(node(norm), 0), held_beta = nn::is_held(node(norm), 1);
   add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
@@ -146,8 +148,8 @@ void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId k
                                         cut,
                                         rows_of(whole, b.n),
                                         m.norm_coefficients(b, norm),
-                                        held ? nullptr : b.contribution + m.parameter(norm, 0),
-                                        b.contribution + m.parameter(norm, 1)};
+                                        held_gamma ? nullptr : b.contribution + m.parameter(norm, 0),
+                                        held_beta ? nullptr : b.contribution + m.parameter(norm, 1)};
         with_bool(gelu, [&](auto behind_gelu) {
           emit(folded(
               b, sums,
@@ -212,8 +214,8 @@ void Lowering::backward_pooling(int index, const nn::Pooling& layer, TensorId dy
 
 void Lowering::backward_product(int index, TensorId dy) {
   const int source = node(index).inputs[0];
-  if (model_.has_bias(index)) bias_gradient(index, dy);
-  if (!nn::has_frozen_weight(node(index).layer)) weight_gradient(index, dy);
+  if (model_.has_bias(index) && !nn::is_held(node(index), 1)) bias_gradient(index, dy);
+  if (!nn::is_held(node(index), 0)) weight_gradient(index, dy);
   if (!wants_gradient(source)) return;
   const nn::Shape shape = shapes_[at(source)];
   TensorId dx = new_tensor(shape);

@@ -64,7 +64,7 @@ struct EventMarker {
 template <typename T>
 using KernelsOn =
     std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>,
-               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormApply<T>, NormApply<T, true>,
+               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormFixed<T>, NormApply<T>, NormApply<T, true>,
                NormApply<T, false, true>, ScaleShiftRelu<T>, NormGradientSums<T>, NormGradientSums<T, true>,
                NormGradient<T>, NormMaxPool<T>, NormMaxPoolGradient<T>, MaxPool<T>, MaxPool<T, std::int32_t>,
                MaxPoolGradient<T>, MaxPoolGradient<T, std::int32_t>, AveragePool<T>, AveragePoolGradient<T>,

@@ -64,10 +64,9 @@ std::vector<std::uint8_t> parameter_flags(const Model& model) {
 std::vector<float> statistic_momenta(const nn::Graph& graph) {
   std::vector<float> momenta(static_cast<std::size_t>(graph.statistic_count), 0.0f);
   for (const nn::Node& node : graph.nodes) {
-    const auto* norm = std::get_if<nn::BatchNorm>(&node.layer);
     for (const int statistic : node.statistics) {
       const nn::TensorView& view = graph.statistics[static_cast<std::size_t>(statistic)];
-      std::fill_n(momenta.begin() + view.offset, view.size, norm->momentum);
+      std::fill_n(momenta.begin() + view.offset, view.size, nn::statistics_momentum(node));
     }
   }
   return momenta;

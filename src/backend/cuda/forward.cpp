@@ -8,7 +8,13 @@ namespace dtrain::backend::cuda {
 
 void Lowering::forward() {
   for (int index = 0; index + 1 < size(); ++index) {
-    if (as<nn::BatchNorm>(node(index)) && training_) batch_statistics(index);
+    if (as<nn::BatchNorm>(node(index)) && training_) {
+      if (node(index).learns) {
+        batch_statistics(index);
+      } else {
+        fixed_norm(index);
+      }
+    }
     const int norm = fusion_.norm_of[at(index)];
     if (norm >= 0) {
       forward_norm(norm, index);
@@ -30,6 +36,16 @@ void Lowering::batch_statistics(int norm) {
                 NormFromBatch<T>{b.tensor<float>(sums.folded), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
                                  m.norm_coefficients(b, norm), b.contribution + mean, b.contribution + variance,
                                  static_cast<float>(b.n)}));
+  });
+}
+
+void Lowering::fixed_norm(int norm) {
+  const std::int64_t mean = model_.statistic(norm, 0), variance = model_.statistic(norm, 1);
+  add(norm, ".fixed", {}, [=, first = graph_.parameter_count, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+    emit(NormFixed<T>{{b.statistics + mean, b.statistics + variance, m.norm_parameters(b, norm),
+                       m.norm_coefficients(b, norm)},
+                      b.contribution + first + mean,
+                      b.contribution + first + variance});
   });
 }
 

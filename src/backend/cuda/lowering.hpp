@@ -81,6 +81,7 @@ class Lowering {
 
   void forward();
   void batch_statistics(int norm);
+  void fixed_norm(int norm);
   void running_coefficients();
   void forward_norm(int norm, int output);
   void forward_norm_pooling(int norm, int output);

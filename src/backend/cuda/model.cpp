@@ -33,7 +33,7 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
     DTRAIN_CHECK(shape.weights() <= std::numeric_limits<std::uint32_t>::max(), "a weight of 2^32 elements");
     weight_of[static_cast<std::size_t>(index)] = static_cast<int>(weights.size());
     weights.push_back({copied, parameter(index, 0), shape.weights(), shape.group_in(), shape.kernel_h, shape.kernel_w,
-                       nn::has_frozen_weight(layer)});
+                       nn::is_held(node(index), 0)});
     copied += packs_of(shape.weights(), kStep) * kStep;
   }
 }

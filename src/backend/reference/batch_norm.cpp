@@ -35,10 +35,17 @@ Moments moments_of(const Samples& x) {
   return moments;
 }
 
+namespace {
+double scale_of(const nn::BatchNorm& layer, const Moments& moments, const float* gamma, int channel) {
+  const auto c = static_cast<std::size_t>(channel);
+  return (layer.fix_gamma ? 1.0 : gamma[c]) / std::sqrt(moments.variance[c] + layer.epsilon);
+}
+}  // namespace
+
 void batch_norm(const nn::BatchNorm& layer, const Samples& x, const Moments& moments, const float* gamma,
                 const float* beta, Samples& y) {
   for (int c = 0; c < x.shape.c; ++c) {
-    const double scale = (layer.fix_gamma ? 1.0 : gamma[c]) / std::sqrt(moments.variance[c] + layer.epsilon);
+    const double scale = scale_of(layer, moments, gamma, c);
     each_of_channel(x, c, [&](std::size_t k) {
       y.values[k] = static_cast<float>((x.values[k] - moments.mean[c]) * scale + beta[c]);
     });
@@ -63,6 +70,14 @@ void batch_norm_backward(const nn::BatchNorm& layer, const Samples& x, const flo
     });
     if (!layer.fix_gamma) dgamma[c] += static_cast<float>(sum_with_normal);
     dbeta[c] += static_cast<float>(sum);
+  }
+}
+
+void fixed_norm_backward(const nn::BatchNorm& layer, const Moments& moments, const float* gamma, const Samples& dy,
+                         Samples& dx) {
+  for (int c = 0; c < dy.shape.c; ++c) {
+    const double scale = scale_of(layer, moments, gamma, c);
+    each_of_channel(dy, c, [&](std::size_t k) { dx.values[k] += static_cast<float>(scale * dy.values[k]); });
   }
 }
 

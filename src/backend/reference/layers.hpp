@@ -35,6 +35,10 @@ void batch_norm(const nn::BatchNorm& layer, const Samples& x, const Moments& mom
 void batch_norm_backward(const nn::BatchNorm& layer, const Samples& x, const float* gamma, const Samples& dy,
                          Samples& dx, float* dgamma, float* dbeta);
 
+// Where the moments were given and are no function of x.
+void fixed_norm_backward(const nn::BatchNorm& layer, const Moments& moments, const float* gamma, const Samples& dy,
+                         Samples& dx);
+
 void activate(const nn::Activation& layer, const Samples& x, Samples& y);
 void activate_backward(const nn::Activation& layer, const Samples& x, const Samples& dy, Samples& dx);
 

@@ -47,8 +47,9 @@ void Pass::forward_node(int index) {
                  [&](const nn::Input&) { std::copy_n(input_.samples.images, y.values.size(), y.values.begin()); },
                  [&](const nn::Convolution& l) { convolve(l, x(), parameter(index, 0), parameter(index, 1), y); },
                  [&](const nn::BatchNorm& l) {
+                   const bool of_batch = input_.training && node.learns;
                    const Moments moments =
-                       input_.training ? moments_of(x()) : running_moments(input_.graph, node, input_.statistics);
+                       of_batch ? moments_of(x()) : running_moments(input_.graph, node, input_.statistics);
                    batch_norm(l, x(), moments, parameter(index, 0), parameter(index, 1), y);
                  },
                  [&](const nn::Activation& l) { activate(l, x(), y); },
@@ -71,6 +72,13 @@ void Pass::forward_node(int index) {
 
 void Pass::backward(std::span<float> gradients) {
   for (int node = static_cast<int>(values_.size()) - 1; node > 0; --node) backward_node(node, gradients);
+  for (const nn::Node& node : input_.graph.nodes) {
+    if (node.learns) continue;
+    for (const int parameter : node.parameters) {
+      const nn::TensorView& view = input_.graph.parameters[parameter];
+      std::fill_n(gradients.begin() + view.offset, view.size, 0.0f);
+    }
+  }
 }
 
 void Pass::backward_node(int index, std::span<float> gradients) {
@@ -90,7 +98,12 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                    convolve_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
                  },
                  [&](const nn::BatchNorm& l) {
-                   batch_norm_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
+                   if (!node.learns) {
+                     const Moments moments = running_moments(input_.graph, node, input_.statistics);
+                     fixed_norm_backward(l, moments, parameter(index, 0), dy, dx());
+                   } else {
+                     batch_norm_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
+                   }
                  },
                  [&](const nn::Activation& l) { activate_backward(l, input_of(index), dy, dx()); },
                  [&](const nn::Pooling& l) { pool_backward(l, input_of(index), dy, dx()); },
@@ -116,7 +129,7 @@ void Pass::backward_node(int index, std::span<float> gradients) {
 void Pass::batch_statistics(std::span<float> statistics) const {
   for (int index = 0; index < static_cast<int>(values_.size()); ++index) {
     const nn::Node& node = input_.graph.nodes[index];
-    if (node.statistics.empty()) continue;
+    if (node.statistics.empty() || !node.learns) continue;
     const Moments moments = moments_of(input_of(index));
     const auto write = [&](int which, const std::vector<double>& values) {
       std::copy(values.begin(), values.end(),

@@ -138,12 +138,11 @@ class ReferenceExecutable final : public HostExecutable {
 
   void update_running_statistics(std::span<const float> weighted, double count) {
     for (const nn::Node& node : graph_.nodes) {
-      const auto* layer = std::get_if<nn::BatchNorm>(&node.layer);
-      if (!layer) continue;
+      if (!std::holds_alternative<nn::BatchNorm>(node.layer)) continue;
+      const double momentum = nn::statistics_momentum(node);
       for (const int statistic : node.statistics) {
         const nn::TensorView& view = graph_.statistics[statistic];
         for (std::int64_t k = view.offset; k < view.offset + view.size; ++k) {
-          const double momentum = layer->momentum;
           const double mean = weighted[k] / count;
           state_.statistics[k] = static_cast<float>(momentum * state_.statistics[k] + (1 - momentum) * mean);
         }

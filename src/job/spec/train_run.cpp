@@ -184,7 +184,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
-  run.graph = graph_of_run(run.start, set, options);
+  run.graph = graph_of_run(run.start, set, options, reporter);
   if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
   if (from_weights) run.start = pretrained_start(options, run.graph, &reporter);
   run.sources = config::choose_sources(options, set, reporter);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/graph_json.hpp>
 
 namespace dtrain::job {
@@ -84,7 +85,14 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
   options.compute.global_batch = batch;
 }
 
-nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
+namespace {
+
+Json network_json(nn::Graph graph) {
+  for (nn::Node& node : graph.nodes) node.learns = true;
+  return nn::graph_to_json(graph);
+}
+
+nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                        config::TrainOptions& options) {
   if (start && !config::network_is_chosen(set)) {
     options.data.image = start->graph.input();
@@ -92,11 +100,27 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
     return start->graph;
   }
   nn::Graph graph = config::choose_graph(options.network, set, options.data);
-  if (start && nn::graph_to_json(graph) != nn::graph_to_json(start->graph)) {
+  if (start && network_json(graph) != network_json(start->graph)) {
     throw UsageError(
         fmt::format("the checkpoint holds {}, not the {} that the options describe", start->graph.name, graph.name),
         "leave --network, --num-layers, --image-shape and --num-classes out to take the checkpoint's");
   }
+  return start ? start->graph : graph;
+}
+
+}  // namespace
+
+nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
+                       config::TrainOptions& options, Reporter& reporter) {
+  nn::Graph graph = network_of_run(start, set, options);
+  if (options.pretrained.freeze.empty()) return graph;
+  const std::int64_t frozen = nn::freeze(graph, options.pretrained.freeze);
+  if (start && options.resume && nn::graph_to_json(graph) != nn::graph_to_json(start->graph)) {
+    throw UsageError(
+        fmt::format("--freeze {}: the checkpoint was trained with other layers frozen", options.pretrained.freeze),
+        "leave --freeze out to resume, or begin a new run with --load-epoch");
+  }
+  reporter.note(fmt::format("{} of the {} tensors of {} stay as they are", frozen, graph.parameters.size(), graph.name));
   return graph;
 }
 

@@ -25,9 +25,10 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
 // which may be others now.
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set, config::TrainOptions& options);
 
-// The checkpoint's graph unless the user chose one; a chosen graph must be the same network.
+// The checkpoint's graph unless the user chose one; a chosen graph must be the same network. Layers learn as --freeze
+// says, else as they did when the checkpoint was saved; a run that is resumed freezes no others.
 nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
-                       config::TrainOptions& options);
+                       config::TrainOptions& options, Reporter& reporter);
 
 // Adds missing optimizer state, which begins at zero: imported weights have none, and another rule needs other slots.
 // Returns true if it did.

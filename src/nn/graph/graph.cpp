@@ -48,6 +48,19 @@ void require_all_used(const Graph& graph) {
 
 }  // namespace
 
+bool has_frozen_weight(const Layer& layer) {
+  const auto* convolution = std::get_if<Convolution>(&layer);
+  return convolution && convolution->frozen;
+}
+
+bool is_held(const Node& node, std::size_t which) {
+  if (!node.learns) return true;
+  const auto* batch_norm = std::get_if<BatchNorm>(&node.layer);
+  return which == 0 && (has_frozen_weight(node.layer) || (batch_norm && batch_norm->fix_gamma));
+}
+
+float statistics_momentum(const Node& norm) { return norm.learns ? std::get<BatchNorm>(norm.layer).momentum : 1; }
+
 const char* layer_kind(const Layer& layer) {
   constexpr const char* names[] = {"input",   "convolution", "batch_norm", "activation", "pooling",     "dense",
                                    "flatten", "add",         "dropout",    "scale",      "softmax_loss"};

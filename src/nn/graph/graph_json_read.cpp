@@ -54,6 +54,9 @@ class GraphReader {
     std::vector<int> inputs = read_inputs(reader);
     std::visit([&](auto& kind) { visit_fields(kind, reader); }, layer);
     reader.find("shape");
+    bool learns = true;
+    reader(kLearns, learns);
+    if (!learns) frozen_.push_back(last_ + 1);
     if (const Json* names = reader.find("tensors"))
       tensor_names_.emplace_back(last_ + 1, reader.texts("tensors", *names));
     reader.require_all_known();
@@ -73,6 +76,7 @@ class GraphReader {
     reader.require_all_known();
     Graph graph = builder_.finish(inputs[0], loss.label_smoothing, reader.name());
     for (const auto& [node, names] : tensor_names_) rename_tensors(graph, node, names);
+    for (const int node : frozen_) graph.nodes[static_cast<std::size_t>(node)].learns = false;
     require_distinct_tensor_names(graph);
     return graph;
   }
@@ -93,6 +97,7 @@ class GraphReader {
   GraphBuilder builder_;
   std::unordered_map<std::string, int> indices_;
   std::vector<std::pair<int, std::vector<std::string>>> tensor_names_;  // of nodes, by index
+  std::vector<int> frozen_;                                             // nodes that do not learn
   int last_ = 0;
 };
 

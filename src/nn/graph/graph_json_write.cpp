@@ -35,6 +35,7 @@ Json node_json(const Graph& graph, const Node& node) {
     json["tensors"] = Json::array();
     for (const TensorView* view : tensors_of(graph, node)) json["tensors"].push_back(view->name);
   }
+  if (!node.learns) json[kLearns] = false;
   json["shape"] = shape_json(node.output);
   return json;
 }

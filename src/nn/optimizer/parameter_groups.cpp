@@ -64,7 +64,7 @@ std::vector<WeightMatrix> weight_matrices(const Graph& graph) {
   std::vector<WeightMatrix> matrices;
   for (int index = 0; index < static_cast<int>(graph.nodes.size()); ++index) {
     const Node& node = graph.nodes[static_cast<std::size_t>(index)];
-    if (!has_weight(node) || has_frozen_weight(node.layer)) continue;
+    if (!has_weight(node) || is_held(node, 0)) continue;
     if (groups[static_cast<std::size_t>(weight_of(node))] != ParameterGroup::matrix) continue;
     add_matrices(graph, index, matrices);
   }

@@ -1,6 +1,8 @@
 #include <functional>
 #include <string>
 
+#include <dtrain/nn/freeze.hpp>
+
 #include "problem.hpp"
 
 namespace dtrain::testing {
@@ -263,6 +265,26 @@ void add_blocks(std::vector<Problem>& cases) {
   cases.push_back(wrap("one_channel_image", convolution_norm_relu, 0, {1, 8, 8}));
 }
 
+// A network whose named layers do not learn.
+Problem frozen(Problem problem, const std::string& name, const std::string& layers) {
+  nn::freeze(problem.graph, layers);
+  problem.name = problem.graph.name = name;
+  return problem;
+}
+
+// Norms with each kind of tail, and layers that learn before them, behind them or both.
+void add_frozen_layers(std::vector<Problem>& cases) {
+  const auto pooled = [](GraphBuilder& b, int x) {
+    return norm_relu_max_pool(b, x, window(PoolingKind::max, 2, 2, 0));
+  };
+  cases.push_back(frozen(wrap("f", convolution_norm_relu), "frozen_norm_relu", "*_bn"));
+  cases.push_back(frozen(wrap("f", pooled), "frozen_norm_relu_max_pool", "a_*"));
+  cases.push_back(frozen(wrap("f", residual_v1), "frozen_residual_v1", "c_*"));
+  cases.push_back(frozen(wrap("f", projection_v1), "frozen_projection_v1", "*_bn,c_conv"));
+  cases.push_back(frozen(wrap("f", bottleneck), "frozen_bottleneck", "middle*,up*"));
+  cases.push_back(frozen(wrap("f", residual_v2), "frozen_backbone", "backbone"));
+}
+
 // No convolution at all, and a batch norm right on the pixels, as MXNet's resnet v2 begins.
 Problem norm_of_pixels() {
   GraphBuilder b("norm_of_pixels", kImage);
@@ -278,6 +300,7 @@ std::vector<Problem> layer_problems() {
   add_elementwise(cases);
   add_poolings(cases);
   add_blocks(cases);
+  add_frozen_layers(cases);
   cases.push_back(norm_of_pixels());
   return cases;
 }

@@ -144,6 +144,25 @@ struct NormFromRunning {
   }
 };
 
+// The same for a norm that does not learn, in training: with no means of the gradient, since the statistics are no
+// function of x, and with nothing added to the running statistics. Thread = channel.
+template <typename T>
+struct NormFixed {
+  NormFromRunning running;
+  float* mean_out;
+  float* variance_out;
+  DTRAIN_KERNEL std::int64_t threads() const { return running.threads(); }
+  DTRAIN_KERNEL void operator()(std::int64_t channel) const {
+    running(channel);
+    const NormCoefficients& to = running.coefficients;
+    const float scale = to.scale(channel);
+    narrow(scale, to.factors<T>()[channel]);
+    narrow(to.shift(channel) - to.mean(channel) * scale, to.factors<T>()[to.c + channel]);
+    to.gradient_mean(channel) = to.product_mean(channel) = 0;
+    mean_out[channel] = variance_out[channel] = 0;
+  }
+};
+
 // What forward computes a channel's values with.
 template <int Size>
 struct NormLines {

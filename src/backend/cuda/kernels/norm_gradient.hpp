@@ -85,7 +85,7 @@ struct NormGradientSums {
   }
 };
 
-// From the folded sums to dgamma (null where gamma is held), dbeta and the means that NormGradient needs.
+// From the folded sums to dgamma, dbeta (null where they are held) and the means that NormGradient needs.
 struct NormGradientFinish {
   const float* sums;
   RowParts cut;
@@ -99,7 +99,7 @@ struct NormGradientFinish {
     coefficients.gradient_mean(channel) = static_cast<float>(sum / static_cast<double>(rows));
     coefficients.product_mean(channel) = static_cast<float>(products / static_cast<double>(rows));
     if (dgamma) dgamma[channel] = static_cast<float>(products);
-    dbeta[channel] = static_cast<float>(sum);
+    if (dbeta) dbeta[channel] = static_cast<float>(sum);
   }
   DTRAIN_KERNEL void operator()(std::int64_t channel) const {
     const std::int32_t c = coefficients.c;
