@@ -14,13 +14,15 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
   nn::NetworkOptions& options = choice.options;
   set.group("Network");
   set.add("--network", options.name, "NAME|FILE",
-          "network to train: " + join(nn::network_names(), ", ") +
+          "network to train: " + join(nn::own_network_names(), ", ") + ", torchvision's " +
+              join(nn::torch_network_names(), ", ") +
               ", or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`")
       .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N",
           "number of layers, for networks with several depths; 0 for the network's usual depth", at_least(0));
   set.add("--width", options.width, "CHANNELS",
-          "number of channels of the first stage of a resnet or speednet; 0 for the usual number", at_least(0));
+          "number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number",
+          at_least(0));
   set.add("--batch-norm", options.batch_norm, "for vgg, add batch norm after each convolution");
   set.add("--label-smoothing", options.label_smoothing, "SHARE",
           "share of the target probability that is spread over all classes", between(0, 0.99));

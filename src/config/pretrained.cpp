@@ -1,15 +1,16 @@
 #include "pretrained.hpp"
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/networks.hpp>
 #include <dtrain/train/weights.hpp>
 
 namespace dtrain::config {
 namespace {
 
 // torchvision evaluates its classifiers on the centre of 224 pixels of images that are resized to 256.
-constexpr nn::Shape kImageNetShape{3, 224, 224};
-constexpr int kResized = 256;
+constexpr int kCentre = 224, kResized = 256;
 constexpr std::array<float, 3> kImageNetMean = {123.675f, 116.28f, 103.53f}, kImageNetStd = {58.395f, 57.12f, 57.375f};
+constexpr std::array<float, 3> kHalves = {127.5f, 127.5f, 127.5f};
 
 nn::Shape shape_from(const Json& preprocessing) {
   const Json::Array& extents = preprocessing.at("image_shape").as_array();
@@ -33,14 +34,15 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
           "(default: none, or those of the checkpoint)");
 }
 
-void suit_weights(const Path& file, const OptionSet& set, DataOptions& data) {
+void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data) {
   const Json stored = train::preprocessing_of_weights(file);
   const bool knows = stored.is_object();
-  if (!set.chosen("image-shape")) data.image = knows ? shape_from(stored) : kImageNetShape;
+  const nn::PretrainedImages usual = nn::pretrained_images(network);
+  if (!set.chosen("image-shape")) data.image = knows ? shape_from(stored) : nn::Shape{3, usual.size, usual.size};
   if (knows) return take_preprocessing(stored, set, data);
-  if (!set.chosen("rgb-mean")) data.augment.mean = kImageNetMean;
-  if (!set.chosen("rgb-std")) data.augment.std = kImageNetStd;
-  if (!set.chosen("resize")) data.augment.resize = data.image.h * kResized / kImageNetShape.h;
+  if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
+  if (!set.chosen("rgb-std")) data.augment.std = usual.symmetric ? kHalves : kImageNetStd;
+  if (!set.chosen("resize")) data.augment.resize = (data.image.h * kResized + kCentre / 2) / kCentre;
 }
 
 }  // namespace dtrain::config

@@ -20,7 +20,7 @@ struct Pretrained {
 void bind_pretrained(OptionSet& set, Pretrained& pretrained);
 
 // Fills what the user did not choose: size, mean, deviation and resizing of images as dtrain stored them in the file,
-// else as torchvision's weights for ImageNet want them. Throws DataError for a file that cannot be read.
-void suit_weights(const Path& file, const OptionSet& set, DataOptions& data);
+// else as torchvision's weights of the network for ImageNet want them. Throws DataError for a file that cannot be read.
+void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data);
 
 }  // namespace dtrain::config

@@ -4,21 +4,17 @@ The files are those that PyTorch and safetensors write: zip archives, the older 
 state dict inside a checkpoint of DataParallel. Uses torchvision's own models where it is installed, else the same modules.
 """
 
-import json
 import os
-import struct
-import subprocess
 import sys
 import tempfile
-import zlib
 
 import numpy as np
 import torch
 from torch import nn
 
-DTRAIN = os.environ["DTRAIN"]
+from _imported import MEAN, STD, logits_of_dtrain, random_pictures, stir_norms, worst, write_safetensors
+
 CLASSES, PICTURES, LARGEST = 37, 4, 1e-4
-MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
 class Block(nn.Module):
@@ -75,63 +71,8 @@ def make_model(depth):
         model = getattr(torchvision.models, f"resnet{depth}")(weights=None, num_classes=CLASSES)
     except ImportError:
         model = Resnet(*PLANS[depth], CLASSES)
-    generator = torch.Generator().manual_seed(depth)
-    for module in model.modules():  # every tensor of a batch norm counts
-        if isinstance(module, nn.BatchNorm2d):
-            for tensor, low, high in ((module.weight, 0.5, 1.0), (module.bias, -0.2, 0.2), (module.running_mean, -0.2, 0.2),
-                                      (module.running_var, 0.5, 2.0)):
-                tensor.data.uniform_(low, high, generator=generator)
+    stir_norms(model, depth)
     return model.eval()
-
-
-def write_safetensors(state, path):
-    names = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64"}
-    header, data = {}, b""
-    for name, tensor in state.items():
-        raw = tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes() if tensor.numel() > 1 else \
-            tensor.numpy().tobytes()
-        header[name] = {"dtype": names[tensor.dtype], "shape": list(tensor.shape),
-                        "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def write_png(path, pixels):
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        for kind, data in ((b"IHDR", struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], 8, 2, 0, 0, 0)),
-                           (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")):
-            file.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)))
-
-
-def run(*words):
-    result = subprocess.run([DTRAIN, *words], capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise SystemExit(f"dtrain {' '.join(words)}: {result.stderr}")
-    return result.stdout
-
-
-def centred(values):
-    return values - values.mean(axis=-1, keepdims=True)
-
-
-def logits_of_dtrain(folder, file, depth):
-    """Logits less their mean: what `predict` prints are probabilities."""
-    prefix = os.path.join(folder, "m", os.path.basename(file))
-    run("import", file, "--network", "resnet-v1.5", "--num-layers", str(depth), "--out", prefix)
-    lines = run("predict", prefix, os.path.join(folder, "pictures"), "--resize", "0", "--top", str(CLASSES), "--json").splitlines()
-    rows = []
-    for line in lines:
-        by_label = {guess["label"]: guess["probability"] for guess in json.loads(line)["top"]}
-        rows.append([np.log(by_label[label]) for label in range(CLASSES)])
-    return centred(np.array(rows))
-
-
-def worst(mine, theirs):
-    return float(np.abs(mine - centred(theirs)).max() / np.abs(theirs).max())
 
 
 def compare(folder, depth, pictures, forms):
@@ -155,7 +96,7 @@ def compare(folder, depth, pictures, forms):
         judge.load_state_dict({name: value.double() if value.is_floating_point() else value for name, value in used.items()})
         with torch.no_grad():
             expected = judge(images.permute(0, 3, 1, 2)).numpy()
-        difference = worst(logits_of_dtrain(folder, path, depth), expected)
+        difference = worst(logits_of_dtrain(folder, path, CLASSES, "resnet-v1.5", "--num-layers", str(depth)), expected)
         print(f"resnet{depth} {form}: {difference:.1e} of the largest logit")
         failures += not difference <= LARGEST
         os.remove(path)
@@ -165,11 +106,8 @@ def compare(folder, depth, pictures, forms):
 def main():
     chosen = [int(word) for word in sys.argv[1:]] or [18, 50]
     torch.manual_seed(1)
-    pictures = np.random.default_rng(1).integers(0, 256, (PICTURES, 224, 224, 3), np.uint8)
     with tempfile.TemporaryDirectory() as folder:
-        os.makedirs(os.path.join(folder, "pictures"))
-        for number, pixels in enumerate(pictures):
-            write_png(os.path.join(folder, "pictures", f"{number}.png"), pixels)
+        pictures = random_pictures(folder, PICTURES, 224)
         failures = 0
         for depth in chosen:
             all_forms = ["safetensors", "zip", "old", "wrapped", "bfloat16"]

@@ -1,5 +1,5 @@
 // Networks by name, with the parameter names, shapes and defaults of MXNet's image-classification symbols; resnet-v1.5
-// with those of torchvision.
+// and those under torchvision's own names with torchvision's.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace dtrain::nn {
 
 struct NetworkOptions {
-  std::string name = "resnet";  // resnet (v2) | resnet-v1 | resnet-v1.5 | lenet | mlp | vgg | mobilenet | speednet
+  std::string name = "resnet";  // one of network_names()
   // 0: resnet-v1.5 50; the other resnets 110 up to 32 pixels of height, else 50; vgg 16. The others have one depth: 0
   int num_layers = 0;
   Shape image{3, 28, 28};
   int classes = 10;
-  // resnets: channels that each stage doubles (0: 16 up to 32 pixels of height, else 64; resnet-v1.5 64).
+  // resnets: channels that each stage doubles (0: 16 up to 32 pixels of height, else 64; torchvision's 64).
   // speednet: channels of its first group (0: 64); the others have four times as many.
   int width = 0;
   float label_smoothing = 0.0f;
@@ -31,5 +31,17 @@ Graph build_network(const NetworkOptions& options);
 
 // In the order in which help and messages list them.
 std::vector<std::string> network_names();
+// Those of them under torchvision's names, and the others.
+std::vector<std::string> torch_network_names();
+std::vector<std::string> own_network_names();
+
+// How weights that others trained on ImageNet want their images: the centre of so many pixels, less ImageNet's mean and
+// divided by its deviation, or from -1 to 1.
+struct PretrainedImages {
+  int size = 224;
+  bool symmetric = false;
+};
+// Those of torchvision's weights; of the default for what is no network's name.
+PretrainedImages pretrained_images(const std::string& network);
 
 }  // namespace dtrain::nn

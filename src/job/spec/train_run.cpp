@@ -179,7 +179,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
     agree_with_checkpoint(*run.start, set, options);
   }
   const bool from_weights = !run.start && options.pretrained.file;
-  if (from_weights) config::suit_weights(*options.pretrained.file, set, options.data);
+  if (from_weights) config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
   if (!run.start) count_classes(set, run.remote.store, options);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);

@@ -25,6 +25,7 @@ class Chain {
     last_ = builder_.add(std::move(name), Add{}, {last_, other});
     return *this;
   }
+  const Shape& shape() const { return builder_.shape(last_); }
   Graph finish(float label_smoothing) { return builder_.finish(last_, label_smoothing); }
 
  private:
@@ -49,5 +50,6 @@ inline Pooling max_pooling(int kernel, int stride, int pad = 0) {
 inline Pooling global_average() { return {.kind = PoolingKind::average, .global = true}; }
 
 inline const Activation kRelu{ActivationKind::relu};
+inline const Activation kRelu6{ActivationKind::relu6};
 
 }  // namespace dtrain::nn

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -15,25 +16,73 @@ namespace {
 struct Family {
   const char* name;
   Graph (*build)(const NetworkOptions&);
-  bool has_depths;
-  bool has_width;
-  bool has_batch_norm_option;
+  bool has_width = false;
+  bool has_depths = false;
+  bool has_batch_norm_option = false;
+  PretrainedImages images = {};
 };
+
+// One network of a family.
+template <auto Build, auto Variant>
+Graph one_of(const NetworkOptions& options) {
+  return Build(options, Variant);
+}
+template <TorchResnet Variant>
+constexpr auto resnet = one_of<build_torch_resnet, Variant>;
+template <TorchVgg Variant>
+constexpr auto vgg = one_of<build_torch_vgg, Variant>;
 
 constexpr Family kFamilies[] = {
-    {"resnet", build_resnet, true, true, false},
-    {"resnet-v1", build_resnet_v1, true, true, false},
-    {"resnet-v1.5", build_torch_resnet, true, true, false},
-    {"lenet", build_lenet, false, false, false},
-    {"mlp", build_mlp, false, false, false},
-    {"vgg", build_vgg, true, false, true},
-    {"mobilenet", build_mobilenet, false, false, false},
-    {"speednet", build_speednet, false, true, false},
+    {"resnet", build_resnet, true, true},
+    {"resnet-v1", build_resnet_v1, true, true},
+    {"resnet-v1.5", resnet<TorchResnet{}>, true, true},
+    {"lenet", build_lenet},
+    {"mlp", build_mlp},
+    {"vgg", build_vgg, false, true, true},
+    {"mobilenet", build_mobilenet},
+    {"speednet", build_speednet, true},
 };
 
+// As torchvision calls them.
+constexpr Family kTorchFamilies[] = {
+    {"resnet18", resnet<TorchResnet{18}>, true},
+    {"resnet34", resnet<TorchResnet{34}>, true},
+    {"resnet50", resnet<TorchResnet{50}>, true},
+    {"resnet101", resnet<TorchResnet{101}>, true},
+    {"resnet152", resnet<TorchResnet{152}>, true},
+    {"resnext50_32x4d", resnet<TorchResnet{50, 32, 4}>, true},
+    {"resnext101_32x8d", resnet<TorchResnet{101, 32, 8}>, true},
+    {"resnext101_64x4d", resnet<TorchResnet{101, 64, 4}>, true},
+    {"wide_resnet50_2", resnet<TorchResnet{50, 1, 128}>, true},
+    {"wide_resnet101_2", resnet<TorchResnet{101, 1, 128}>, true},
+    {"alexnet", build_alexnet},
+    {"vgg11", vgg<TorchVgg{{1, 1, 2, 2, 2}}>},
+    {"vgg11_bn", vgg<TorchVgg{{1, 1, 2, 2, 2}, true}>},
+    {"vgg13", vgg<TorchVgg{{2, 2, 2, 2, 2}}>},
+    {"vgg13_bn", vgg<TorchVgg{{2, 2, 2, 2, 2}, true}>},
+    {"vgg16", vgg<TorchVgg{{2, 2, 3, 3, 3}}>},
+    {"vgg16_bn", vgg<TorchVgg{{2, 2, 3, 3, 3}, true}>},
+    {"vgg19", vgg<TorchVgg{{2, 2, 4, 4, 4}}>},
+    {"vgg19_bn", vgg<TorchVgg{{2, 2, 4, 4, 4}, true}>},
+    {"mobilenet_v2", build_mobilenet_v2},
+};
+
+std::vector<std::string> names_of(std::span<const Family> families) {
+  std::vector<std::string> names;
+  for (const Family& family : families) names.emplace_back(family.name);
+  return names;
+}
+
+const Family* family_named(const std::string& name) {
+  for (const std::span<const Family> families : {std::span<const Family>(kFamilies), {kTorchFamilies}}) {
+    const auto found = std::ranges::find_if(families, [&](const Family& family) { return name == family.name; });
+    if (found != families.end()) return &*found;
+  }
+  return nullptr;
+}
+
 const Family& find_family(const std::string& name) {
-  const auto found = std::ranges::find_if(kFamilies, [&](const Family& family) { return name == family.name; });
-  if (found != std::end(kFamilies)) return *found;
+  if (const Family* family = family_named(name)) return *family;
   const std::vector<std::string> names = network_names();
   const auto nearest = nearest_name(name, names);
   throw UsageError(
@@ -57,10 +106,18 @@ Graph build_network(const NetworkOptions& options) {
   return family.build(options);
 }
 
+PretrainedImages pretrained_images(const std::string& network) {
+  const Family* family = family_named(network);
+  return family ? family->images : PretrainedImages{};
+}
+
 std::vector<std::string> network_names() {
-  std::vector<std::string> names;
-  for (const Family& family : kFamilies) names.emplace_back(family.name);
+  std::vector<std::string> names = own_network_names();
+  for (std::string& name : torch_network_names()) names.push_back(std::move(name));
   return names;
 }
+
+std::vector<std::string> own_network_names() { return names_of(kFamilies); }
+std::vector<std::string> torch_network_names() { return names_of(kTorchFamilies); }
 
 }  // namespace dtrain::nn

@@ -1,16 +1,15 @@
 // torchvision's residual networks, which others call v1.5: those of He et al. 2015, but a bottleneck halves the image
 // in its 3x3 convolution, and the first stage of basic blocks does not project. The stem is the same for images of any
-// size. Nodes have the names of torchvision's modules, so that its weights fit by name.
+// size. Wider bottlenecks: Zagoruyko and Komodakis, "Wide Residual Networks", 2016; with groups: Xie et al.,
+// "Aggregated Residual Transformations for Deep Neural Networks", 2016.
 #include <fmt/format.h>
 
-#include "chain.hpp"
 #include "families.hpp"
 #include "residual_plan.hpp"
+#include "torch_blocks.hpp"
 
 namespace dtrain::nn {
 namespace {
-
-constexpr BatchNorm kTorchBatchNorm{.epsilon = 1e-5f};
 
 // One block: its place, and the shortcut that it needs.
 struct Block {
@@ -33,7 +32,7 @@ std::vector<Block> blocks_of(const ResidualPlan& plan) {
   return blocks;
 }
 
-void add_block(Chain& net, const Block& block, bool bottleneck) {
+void add_block(Chain& net, const Block& block, bool bottleneck, const TorchResnet& variant) {
   const auto convolve = [&](int k, const Convolution& convolution) {
     net.then(fmt::format("{}.conv{}", block.name, k), convolution);
     net.then(fmt::format("{}.bn{}", block.name, k), kTorchBatchNorm);
@@ -41,9 +40,10 @@ void add_block(Chain& net, const Block& block, bool bottleneck) {
   const auto rectify = [&](int k) { net.then(fmt::format("{}.relu{}", block.name, k), kRelu); };
   const int input = net.last();
   if (bottleneck) {
-    convolve(1, square_convolution(block.channels / 4, 1));
+    const int inner = block.channels / 4 * variant.group_width / 64 * variant.groups;
+    convolve(1, square_convolution(inner, 1));
     rectify(1);
-    convolve(2, square_convolution(block.channels / 4, 3, block.stride, 1));
+    convolve(2, grouped_convolution(inner, 3, block.stride, variant.groups));
     rectify(2);
     convolve(3, square_convolution(block.channels, 1));
   } else {
@@ -55,8 +55,8 @@ void add_block(Chain& net, const Block& block, bool bottleneck) {
   if (block.projects) {
     const int branch = net.last();
     net.go_back_to(input);
-    net.then(block.name + ".downsample.0", square_convolution(block.channels, 1, block.stride));
-    shortcut = net.then(block.name + ".downsample.1", kTorchBatchNorm).last();
+    convolve_norm(net, block.name + ".downsample", square_convolution(block.channels, 1, block.stride), std::nullopt);
+    shortcut = net.last();
     net.go_back_to(branch);
   }
   net.plus(block.name + ".add", shortcut);
@@ -65,13 +65,16 @@ void add_block(Chain& net, const Block& block, bool bottleneck) {
 
 }  // namespace
 
-Graph build_torch_resnet(const NetworkOptions& options) {
-  const ResidualPlan plan = plan_imagenet_network(options);
-  Chain net(fmt::format("{}-{}", options.name, plan.depth), options.image);
+Graph build_torch_resnet(const NetworkOptions& options, const TorchResnet& variant) {
+  NetworkOptions of_depth = options;
+  if (variant.depth != 0) of_depth.num_layers = variant.depth;
+  const ResidualPlan plan = plan_imagenet_network(of_depth);
+  Chain net(variant.depth != 0 ? options.name : fmt::format("{}-{}", options.name, plan.depth), options.image);
   net.then("conv1", square_convolution(plan.stem_channels, 7, 2, 3)).then("bn1", kTorchBatchNorm);
   net.then("relu", kRelu).then("maxpool", max_pooling(3, 2, 1));
-  for (const Block& block : blocks_of(plan)) add_block(net, block, plan.bottleneck);
-  net.then("avgpool", global_average()).then("flatten", Flatten{}).then("fc", Dense{options.classes});
+  for (const Block& block : blocks_of(plan)) add_block(net, block, plan.bottleneck, variant);
+  pool_all(net);
+  net.then("fc", Dense{options.classes});
   return net.finish(options.label_smoothing);
 }
 

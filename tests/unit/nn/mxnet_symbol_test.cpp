@@ -81,7 +81,7 @@ TEST(MxnetSymbol, SmoothingIsSpreadOverAllClassesInsteadOfTheOthers) {
 
 TEST(MxnetSymbol, EveryNetworkSurvivesTheRoundTrip) {
   for (const std::string& name : network_names()) {
-    Graph graph = build_network({.name = name, .image = {3, 32, 32}, .label_smoothing = 0.1f});
+    Graph graph = build_network({.name = name, .image = images_for(name), .label_smoothing = 0.1f});
     for (Node& node : graph.nodes) {  // a symbol does not say how weights begin
       if (auto* convolution = std::get_if<Convolution>(&node.layer)) convolution->initial = InitialWeight::he;
     }

@@ -3,10 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/graph_json.hpp>
+#include <dtrain/nn/networks.hpp>
 
 namespace dtrain::nn {
+
+// Of a size that the network takes: networks without torchvision's names take small ones.
+inline Shape images_for(const std::string& network) {
+  const int size = std::ranges::count(torch_network_names(), network) == 0 ? 32 : pretrained_images(network).size;
+  return {3, size, size};
+}
 
 inline void expect_same(const std::vector<TensorView>& a, const std::vector<TensorView>& b) {
   ASSERT_EQ(a.size(), b.size());

@@ -40,7 +40,7 @@ nn::Graph choose_graph(ImportCommand& options, const config::OptionSet& set) {
 
 ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
   ImportCommand options = given;
-  config::suit_weights(options.file, set, options.data);
+  config::suit_weights(options.file, options.network.options.name, set, options.data);
   const nn::Graph graph = choose_graph(options, set);
   train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);
   weights.checkpoint.job.preprocessing = config::preprocessing_of(options.data);
@@ -67,8 +67,8 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
 
 std::unique_ptr<Command> make_import() {
   auto command = make_command<ImportCommand>("import", "make a checkpoint of the weights of another program", act);
-  command->examples = {"dtrain import resnet50.safetensors --network resnet-v1.5 --num-layers 50 --out m/imagenet",
-                       "dtrain import resnet18.pth --network resnet-v1.5 --num-layers 18 --out m/r18"};
+  command->examples = {"dtrain import resnet50.safetensors --network resnet50 --out m/imagenet",
+                       "dtrain import mobilenet_v2.pth --network mobilenet_v2 --out m/mobile"};
   command->see_also = {"train", "predict", "eval", "export"};
   return command;
 }

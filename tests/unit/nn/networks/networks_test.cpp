@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
@@ -107,6 +108,44 @@ TEST(Networks, TorchvisionsBottleneckHalvesTheImageInItsSecondConvolution) {
   EXPECT_TRUE(has_node(graph, "layer1.0.downsample.1"));
   EXPECT_FALSE(has_node(network("resnet-v1.5", 18, kImageNet, 10), "layer1.0.downsample.0"));
   EXPECT_EQ(network("resnet-v1.5", 18, {3, 32, 32}, 10).name, "resnet-v1.5-18");
+}
+
+// As many as torchvision says of its models for ImageNet (_meta["num_params"]), timm of seresnet50.
+TEST(Networks, UnderTorchvisionsNamesHaveItsNumberOfParameters) {
+  const std::map<std::string, std::int64_t> known = {{"alexnet", 61100840},
+                                                     {"mobilenet_v2", 3504872},
+                                                     {"resnet101", 44549160},
+                                                     {"resnet152", 60192808},
+                                                     {"resnet18", 11689512},
+                                                     {"resnet34", 21797672},
+                                                     {"resnet50", 25557032},
+                                                     {"resnext101_32x8d", 88791336},
+                                                     {"resnext101_64x4d", 83455272},
+                                                     {"resnext50_32x4d", 25028904},
+                                                     {"vgg11", 132863336},
+                                                     {"vgg11_bn", 132868840},
+                                                     {"vgg13", 133047848},
+                                                     {"vgg13_bn", 133053736},
+                                                     {"vgg16", 138357544},
+                                                     {"vgg16_bn", 138365992},
+                                                     {"vgg19", 143667240},
+                                                     {"vgg19_bn", 143678248},
+                                                     {"wide_resnet101_2", 126886696},
+                                                     {"wide_resnet50_2", 68883240}};
+  for (const std::string& name : torch_network_names()) {
+    ASSERT_TRUE(known.contains(name)) << name;
+    const int size = pretrained_images(name).size;
+    EXPECT_EQ(parameter_count(name, 0, {3, size, size}, 1000), known.at(name)) << name;
+    EXPECT_EQ(network(name, 0, {3, size, size}, 10).name, name);
+  }
+}
+
+TEST(Networks, ThatEndInDenseLayersSayWhichImagesTheyTake) {
+  EXPECT_EQ(node_named(network("alexnet", 0, {3, 416, 416}, 10), "avgpool").output, (Shape{256, 6, 6}));
+  EXPECT_FALSE(has_node(network("vgg16_bn", 0, kImageNet, 10), "avgpool"));
+  const UsageError error = refusal([] { network("vgg11", 0, {3, 96, 96}, 10); });
+  EXPECT_NE(std::string(error.what()).find("3x3 pixels are left of images of 96x96"), std::string::npos);
+  EXPECT_NE(error.hint().find("224x224"), std::string::npos);
 }
 
 TEST(Networks, VggTakesBatchNormAndEveryDepth) {
