@@ -75,5 +75,29 @@ constexpr V gelu_slope(V x) {
   return normal_share(x) + x * density;
 }
 
+// 0 at -3 and below, 1 at 3 and above (Howard et al. 2019). NaN stays NaN.
+template <typename V>
+constexpr V hard_sigmoid(V x) {
+  const V inside = (x + 3.0f) * (1.0f / 6);
+  return x < V{} - 3.0f ? V{} : x > V{} + 3.0f ? V{} + 1.0f : inside;
+}
+
+template <typename V>
+constexpr V hard_sigmoid_slope(V x) {
+  const V rising = x > V{} - 3.0f ? V{} + 1.0f / 6 : V{};
+  return x < V{} + 3.0f ? rising : V{};
+}
+
+template <typename V>
+constexpr V hard_swish(V x) {
+  return x * hard_sigmoid(x);
+}
+
+template <typename V>
+constexpr V hard_swish_slope(V x) {
+  const V inside = x * (1.0f / 3) + 0.5f;
+  return x < V{} - 3.0f ? V{} : x > V{} + 3.0f ? V{} + 1.0f : inside;
+}
+
 }  // namespace
 }  // namespace dtrain::backend

@@ -40,6 +40,6 @@ struct NormTails {
 Fusion fuse(const nn::Graph& graph, NormTails tails = {});
 
 // Whether the slope of an activation is computed from its input: its output does not say it.
-inline bool slope_is_by_input(const nn::Activation& layer) { return layer.kind == nn::ActivationKind::gelu; }
+inline bool slope_is_by_input(const nn::Activation& layer) { return layer.kind >= nn::ActivationKind::gelu; }
 
 }  // namespace dtrain::backend

@@ -52,6 +52,16 @@ class Add(torch.nn.Module):
         return a + b
 
 
+class Concat(torch.nn.Module):
+    def forward(self, *inputs):
+        return torch.cat(inputs, 1)
+
+
+class Multiply(torch.nn.Module):
+    def forward(self, x, factors):
+        return x * factors
+
+
 class Scale(torch.nn.Module):
     def __init__(self, factor):
         super().__init__()
@@ -72,7 +82,8 @@ def layer(node, inputs):
         return norm
     if kind == "activation":
         return {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "sigmoid": torch.nn.Sigmoid,
-                "relu6": torch.nn.ReLU6, "gelu": torch.nn.GELU}[node["kind"]]()
+                "relu6": torch.nn.ReLU6, "gelu": torch.nn.GELU, "silu": torch.nn.SiLU,
+                "hard_swish": torch.nn.Hardswish, "hard_sigmoid": torch.nn.Hardsigmoid}[node["kind"]]()
     if kind == "pooling":
         return pooling(node)
     if kind == "dense":
@@ -82,7 +93,7 @@ def layer(node, inputs):
         return torch.nn.Dropout(node["p"])
     if kind == "scale":
         return Scale(node["factor"])
-    return {"flatten": torch.nn.Flatten, "add": Add}[kind]()
+    return {"flatten": torch.nn.Flatten, "add": Add, "concat": Concat, "multiply": Multiply}[kind]()
 
 
 def pooling(node):

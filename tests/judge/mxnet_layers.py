@@ -72,6 +72,11 @@ def batch_norm(node, x, gamma, beta, mean, variance):
 def activation(node, x):
     if node["kind"] == "gelu":
         return nd.LeakyReLU(x, act_type="gelu")
+    if node["kind"] == "silu":
+        return x * nd.sigmoid(x)
+    if node["kind"].startswith("hard"):
+        gate = nd.hard_sigmoid(x, alpha=1 / 6, beta=0.5)
+        return gate if node["kind"] == "hard_sigmoid" else x * gate
     return nd.clip(x, 0, 6) if node["kind"] == "relu6" else nd.Activation(x, act_type=node["kind"])
 
 
@@ -90,6 +95,7 @@ def dense(_, x, weight, bias=None):
 
 LAYERS = {"convolution": convolution, "batch_norm": batch_norm, "activation": activation, "pooling": pooling,
           "dense": dense, "flatten": lambda _, x: nd.flatten(x), "add": lambda _, a, b: a + b,
+          "concat": lambda _, *inputs: nd.concat(*inputs, dim=1), "multiply": lambda _, a, b: nd.broadcast_mul(a, b),
           "scale": lambda node, x: x * node["factor"]}
 
 

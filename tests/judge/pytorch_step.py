@@ -105,7 +105,7 @@ def convolution(node, x, weight, bias=None):
 
 def activation(node, x):
     return {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu6": F.relu6,
-            "gelu": F.gelu}[node["kind"]](x)
+            "gelu": F.gelu, "silu": F.silu, "hard_swish": F.hardswish, "hard_sigmoid": F.hardsigmoid}[node["kind"]](x)
 
 
 def pooling(node, x):
@@ -122,6 +122,7 @@ def dense(_, x, weight, bias=None):
 
 LAYERS = {"convolution": convolution, "activation": activation, "pooling": pooling, "dense": dense,
           "flatten": lambda _, x: x.flatten(1), "add": lambda _, a, b: a + b,
+          "concat": lambda _, *inputs: torch.cat(inputs, 1), "multiply": lambda _, x, factors: x * factors,
           "scale": lambda node, x: x * node["factor"]}
 
 

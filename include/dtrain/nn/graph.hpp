@@ -47,8 +47,9 @@ struct BatchNorm {
 };
 
 // gelu: x times the share of the normal distribution below x (Hendrycks and Gimpel 2016), not its approximation by
-// tanh.
-enum class ActivationKind { relu, tanh, sigmoid, relu6, gelu };
+// tanh. silu: x times its sigmoid. hard_sigmoid: (x + 3) / 6 within 0 and 1; hard_swish: x times that (Howard et al.
+// 2019).
+enum class ActivationKind { relu, tanh, sigmoid, relu6, gelu, silu, hard_swish, hard_sigmoid };
 struct Activation {
   ActivationKind kind = ActivationKind::relu;
 };
@@ -74,6 +75,10 @@ struct Dense {
 
 struct Flatten {};
 struct Add {};  // exactly two inputs of one shape
+// Two or more inputs of one height and width: the channels of one follow those of the other.
+struct Concat {};
+// Two inputs: each channel of the first times the one number that the second [c,1,1] has for it (Hu et al. 2018).
+struct Multiply {};
 
 // Zeroes with probability p and divides the rest by 1-p while training; the identity in evaluation. The mask of element
 // e of sample s is RandomStream(seed, dropout, ...) keyed by (epoch, sample id, node, e): see backend StepKey.
@@ -92,8 +97,8 @@ struct SoftmaxLoss {
   float label_smoothing = 0.0f;
 };
 
-using Layer =
-    std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Dropout, Scale, SoftmaxLoss>;
+using Layer = std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Concat, Multiply,
+                           Dropout, Scale, SoftmaxLoss>;
 
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);

@@ -38,6 +38,12 @@ Curve curve_of(nn::ActivationKind kind) {
       return Curve::sigmoid;
     case nn::ActivationKind::gelu:
       return Curve::gelu;
+    case nn::ActivationKind::silu:
+      return Curve::silu;
+    case nn::ActivationKind::hard_swish:
+      return Curve::hard_swish;
+    case nn::ActivationKind::hard_sigmoid:
+      return Curve::hard_sigmoid;
   }
   return Curve::relu;
 }

@@ -27,6 +27,17 @@ std::unique_ptr<Op> make_pooling_gradient(const nn::Pooling& layer, const nn::Sh
 // Forward and backward are the same; both tensors are of the kernels' type.
 std::unique_ptr<Op> make_scale(const nn::Scale& layer, const TensorKernels& kernels, TensorId input, TensorId output);
 
+// The channels of one input after those of the other, in each pixel.
+std::unique_ptr<Op> make_concat(const std::vector<TensorId>& inputs, TensorId output);
+// Channels [first_channel, ...) of the gradient, as many as the result has.
+std::unique_ptr<Op> make_concat_gradient(TensorId gradient, int first_channel, TensorId input_gradient);
+
+// Each channel of `shape` times its factor; forward, and backward for the input. `factors` has one pixel.
+std::unique_ptr<Op> make_multiply(const nn::Shape& shape, const TensorKernels& kernels, TensorId input,
+                                  TensorId factors, TensorId output);
+std::unique_ptr<Op> make_factor_gradient(const nn::Shape& shape, const TensorKernels& kernels, TensorId input,
+                                         TensorId gradient, TensorId factor_gradient);
+
 // Forward and backward are the same: x times 0 or 1 / (1-p). `shape` gives the order of the mask's elements.
 std::unique_ptr<Op> make_dropout(const nn::Dropout& layer, int node, const nn::Shape& shape,
                                  const TensorKernels& kernels, TensorId input, TensorId output);

@@ -113,6 +113,12 @@ class Lowering {
       add(make_pooling(*pooling, shape_of(x), n.output, kernels_, x, new_value(index, n.output)), index, ".forward");
     } else if (as<nn::Add>(n)) {
       add(make_add(kernels_, x, value(n.inputs[1]), new_value(index, shape_of(x))), index, ".forward");
+    } else if (as<nn::Concat>(n)) {
+      std::vector<TensorId> inputs;
+      for (const int input : n.inputs) inputs.push_back(value(input));
+      add(make_concat(inputs, new_value(index, n.output)), index, ".forward");
+    } else if (as<nn::Multiply>(n)) {
+      add(make_multiply(n.output, kernels_, x, value(n.inputs[1]), new_value(index, n.output)), index, ".forward");
     } else if (const auto* scale = as<nn::Scale>(n)) {
       const TensorKernels& kernels = kernels_for(all_kernels_, program().tensor(x).dtype);
       add(make_scale(*scale, kernels, x, new_value(index, shape_of(x))), index, ".forward");
@@ -231,6 +237,34 @@ class Lowering {
     if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1)) add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
   }
 
+  void backward_concat(int index, TensorId gradient) {
+    int first_channel = 0;
+    for (const int input : node(index).inputs) {
+      const nn::Shape& shape = node(input).output;
+      if (wants_gradient(input)) {
+        const TensorId result = program().add_tensor(shape, options_.dtype);
+        add(make_concat_gradient(gradient, first_channel, result), index, ".gradient");
+        pass_on(input, result);
+      }
+      first_channel += shape.c;
+    }
+  }
+
+  void backward_multiply(int index, TensorId gradient) {
+    const int source = node(index).inputs[0], factors = node(index).inputs[1];
+    if (wants_gradient(factors)) {
+      const TensorId result = new_tensor_like(value(factors));
+      add(make_factor_gradient(node(index).output, kernels_, value(source), gradient, result), index,
+          ".factor_gradient");
+      pass_on(factors, result);
+    }
+    if (wants_gradient(source)) {
+      const TensorId result = new_tensor_like(value(source));
+      add(make_multiply(node(index).output, kernels_, gradient, value(factors), result), index, ".gradient");
+      pass_on(source, result);
+    }
+  }
+
   void backward_node(int index) {
     const nn::Node& n = node(index);
     if (n.inputs.empty() || !wants_gradient(index)) return;
@@ -242,6 +276,8 @@ class Lowering {
       }
       return;
     }
+    if (as<nn::Concat>(n)) return backward_concat(index, gradient);
+    if (as<nn::Multiply>(n)) return backward_multiply(index, gradient);
     const int source = n.inputs[0];
     const TensorId x = value(source);
     if (as<nn::Flatten>(n) && flatten_is_nothing(index)) return pass_on(source, gradient);

@@ -170,6 +170,8 @@ void Lowering::backward_node(int index) {
     }
     return;
   }
+  if (as<nn::Concat>(n)) return backward_concat(index, dy);
+  if (as<nn::Multiply>(n)) return backward_multiply(index, dy);
   const int source = n.inputs[0];
   const nn::Shape shape = shapes_[at(source)];
   if (as<nn::Flatten>(n) && is_flat(shape)) return pass_on(source, dy);
@@ -192,6 +194,35 @@ void Lowering::backward_node(int index) {
   } else {
     reorder(index, ".gradient", dy, dx, shape, false);
   }
+  pass_on(source, dx);
+}
+
+void Lowering::backward_concat(int index, TensorId dy) {
+  ChannelRange source{node(index).output.c, 0};
+  for (const int input : node(index).inputs) {
+    const nn::Shape& shape = node(input).output;
+    if (wants_gradient(input)) {
+      const TensorId dx = gradient_tensor(input);
+      copy_channels(index, ".gradient", dy, dx, shape, source, {shape.c, 0});
+      pass_on(input, dx);
+    }
+    source.first += shape.c;
+  }
+}
+
+void Lowering::backward_multiply(int index, TensorId dy) {
+  const int source = node(index).inputs[0], factors = node(index).inputs[1];
+  const nn::Shape shape = node(index).output;
+  if (wants_gradient(factors)) {
+    const TensorId x = value(source), dx = gradient_tensor(factors);
+    add(index, ".factor_gradient", {x, dy, dx}, [=]<typename T>(T, const Binding& b, auto& emit) {
+      emit(FactorGradient<T>{b.tensor<T>(x), b.tensor<T>(dy), b.tensor<T>(dx), b.n, shape.c, shape.h * shape.w});
+    });
+    pass_on(factors, dx);
+  }
+  if (!wants_gradient(source)) return;
+  const TensorId dx = gradient_tensor(source);
+  multiply(index, ".gradient", dy, dx);
   pass_on(source, dx);
 }
 

@@ -11,6 +11,7 @@
 
 #include <dtrain/backend/dtype.hpp>
 
+#include "kernels/channels.hpp"
 #include "kernels/convolution.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/input.hpp"
@@ -68,9 +69,10 @@ using KernelsOn =
                NormApply<T, false, true>, ScaleShiftRelu<T>, NormGradientSums<T>, NormGradientSums<T, true>,
                NormGradient<T>, NormMaxPool<T>, NormMaxPoolGradient<T>, MaxPool<T>, MaxPool<T, std::int32_t>,
                MaxPoolGradient<T>, MaxPoolGradient<T, std::int32_t>, AveragePool<T>, AveragePoolGradient<T>,
-               SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
-               ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>,
-               MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
+               CopyChannels<T>, MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>,
+               SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>,
+               FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>,
+               MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
 using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                 UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
 

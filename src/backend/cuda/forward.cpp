@@ -129,6 +129,10 @@ void Lowering::forward_node(int index) {
     const TensorId sum = add_up(index, ".forward", value(source), value(n.inputs[1]), shapes_[at(source)]);
     shapes_[at(index)] = shapes_[at(source)];
     values_[at(index)] = sum;
+  } else if (as<nn::Concat>(n)) {
+    concat(index);
+  } else if (as<nn::Multiply>(n)) {
+    multiply(index, ".forward", value(source), new_value(index, n.output));
   } else if (const auto* scaled = as<nn::Scale>(n)) {
     scale(index, ".forward", *scaled, value(source), new_value(index, shapes_[at(source)]));
   } else if (const auto* dropout = as<nn::Dropout>(n)) {
@@ -235,6 +239,32 @@ TensorId Lowering::add_up(int of, const char* part, TensorId a, TensorId b, cons
     emit(Add<T>{binding.tensor<T>(a), binding.tensor<T>(b), binding.tensor<T>(y), binding.n * size});
   });
   return y;
+}
+
+void Lowering::concat(int index) {
+  const nn::Shape& shape = node(index).output;
+  const TensorId y = new_value(index, shape);
+  ChannelRange target{shape.c, 0};
+  for (const int input : node(index).inputs) {
+    const nn::Shape& part = node(input).output;
+    copy_channels(index, ".forward", value(input), y, part, {part.c, 0}, target);
+    target.first += part.c;
+  }
+}
+
+void Lowering::copy_channels(int index, const char* part, TensorId x, TensorId y, const nn::Shape& shape,
+                             ChannelRange source, ChannelRange target) {
+  add(index, part, {x, y}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    emit(CopyChannels<T>{b.tensor<T>(x), b.tensor<T>(y), rows_of(shape, b.n), shape.c, source, target});
+  });
+}
+
+void Lowering::multiply(int index, const char* part, TensorId x, TensorId y) {
+  const nn::Shape shape = node(index).output;
+  const TensorId factors = value(node(index).inputs[1]);
+  add(index, part, {x, factors, y}, [=]<typename T>(T, const Binding& b, auto& emit) {
+    emit(MultiplyChannels<T>{b.tensor<T>(x), b.tensor<T>(factors), b.tensor<T>(y), b.n, shape.c, shape.h * shape.w});
+  });
 }
 
 void Lowering::scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y) {

@@ -102,6 +102,10 @@ class Lowering {
   TensorId new_places(int index, std::size_t bytes);  // of a max pooling; kNoTensor where there is no backward pass
   void forward_pooling(int index, const nn::Pooling& layer);
   TensorId add_up(int of, const char* part, TensorId a, TensorId b, const nn::Shape& shape);
+  void concat(int index);
+  void copy_channels(int index, const char* part, TensorId x, TensorId y, const nn::Shape& shape, ChannelRange source,
+                     ChannelRange target);
+  void multiply(int index, const char* part, TensorId x, TensorId y);
   void scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y);
   void drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y);
 
@@ -118,6 +122,8 @@ class Lowering {
   void norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept, bool gelu);
   void norm_gradient(int norm, const Incoming& incoming);
   void backward_node(int index);
+  void backward_concat(int index, TensorId dy);
+  void backward_multiply(int index, TensorId dy);
   void backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx);
   void backward_product(int index, TensorId dy);
   void weight_gradient(int index, TensorId dy);

@@ -9,6 +9,8 @@ namespace {
 double sigmoid(double x) { return 1 / (1 + exponential(-x)); }
 double tanh_of(double x) { return 2 * sigmoid(2 * x) - 1; }
 
+double hard_sigmoid(double x) { return x < -3 ? 0 : x > 3 ? 1 : (x + 3) / 6; }
+
 double normal_density(double x) { return 0.3989422804014327 * exponential(-x * x / 2); }
 
 // The share of the normal distribution below x, by a series of terms of one sign: 1/2 + density * (x + x^3/3 +
@@ -34,6 +36,12 @@ double value(nn::ActivationKind kind, double x) {
       return x < 0 ? 0 : x > 6 ? 6 : x;
     case nn::ActivationKind::gelu:
       return x * normal_share(x);
+    case nn::ActivationKind::silu:
+      return x * sigmoid(x);
+    case nn::ActivationKind::hard_swish:
+      return x * hard_sigmoid(x);
+    case nn::ActivationKind::hard_sigmoid:
+      return hard_sigmoid(x);
   }
   return x;
 }
@@ -50,6 +58,12 @@ double slope(nn::ActivationKind kind, double x) {
       return x > 0 && x < 6 ? 1 : 0;
     case nn::ActivationKind::gelu:
       return normal_share(x) + x * normal_density(x);
+    case nn::ActivationKind::silu:
+      return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+    case nn::ActivationKind::hard_swish:
+      return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
+    case nn::ActivationKind::hard_sigmoid:
+      return x > -3 && x < 3 ? 1.0 / 6 : 0;
   }
   return 1;
 }

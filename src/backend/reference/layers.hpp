@@ -51,6 +51,13 @@ void pool_backward(const nn::Pooling& layer, const Samples& x, const Samples& dy
 void add(const Samples& a, const Samples& b, Samples& y);
 void add_backward(const Samples& dy, Samples& dx);  // once for each of the two inputs
 
+void concat(std::span<const Samples* const> inputs, Samples& y);
+// Once for each input: `first` is where its values begin in a sample of the output.
+void concat_backward(const Samples& dy, std::int64_t first, Samples& dx);
+
+void multiply(const Samples& x, const Samples& factors, Samples& y);
+void multiply_backward(const Samples& x, const Samples& factors, const Samples& dy, Samples& dx, Samples& dfactors);
+
 // Which elements of which samples are dropped: see StepKey.
 struct DropoutKey {
   StepKey step;

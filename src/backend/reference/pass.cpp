@@ -57,6 +57,12 @@ void Pass::forward_node(int index) {
                  [&](const nn::Dense&) { dense(x(), parameter(index, 0), parameter(index, 1), y); },
                  [&](const nn::Flatten&) { y.values = x().values; },
                  [&](const nn::Add&) { add(x(), input_of(index, 1), y); },
+                 [&](const nn::Concat&) {
+                   std::vector<const Samples*> inputs;
+                   for (const int input : node.inputs) inputs.push_back(&values_[input]);
+                   concat(inputs, y);
+                 },
+                 [&](const nn::Multiply&) { multiply(x(), input_of(index, 1), y); },
                  [&](const nn::Dropout& l) {
                    if (input_.training) {
                      drop(l, {input_.key, index, input_.samples.sample_ids}, x(), y);
@@ -115,6 +121,14 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                    add_backward(dy, dx(0));
                    add_backward(dy, dx(1));
                  },
+                 [&](const nn::Concat&) {
+                   std::int64_t first = 0;
+                   for (const int input : node.inputs) {
+                     concat_backward(dy, first, gradients_[input]);
+                     first += gradients_[input].shape.size();
+                   }
+                 },
+                 [&](const nn::Multiply&) { multiply_backward(input_of(index), input_of(index, 1), dy, dx(0), dx(1)); },
                  [&](const nn::Dropout& l) {
                    drop_backward(l, {input_.key, index, input_.samples.sample_ids}, dy, dx());
                  },

@@ -62,8 +62,9 @@ bool is_held(const Node& node, std::size_t which) {
 float statistics_momentum(const Node& norm) { return norm.learns ? std::get<BatchNorm>(norm.layer).momentum : 1; }
 
 const char* layer_kind(const Layer& layer) {
-  constexpr const char* names[] = {"input",   "convolution", "batch_norm", "activation", "pooling",     "dense",
-                                   "flatten", "add",         "dropout",    "scale",      "softmax_loss"};
+  constexpr const char* names[] = {"input",   "convolution", "batch_norm",  "activation", "pooling",
+                                   "dense",   "flatten",     "add",         "concat",     "multiply",
+                                   "dropout", "scale",       "softmax_loss"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }

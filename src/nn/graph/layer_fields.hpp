@@ -10,9 +10,10 @@
 
 namespace dtrain::nn {
 
-inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid", "relu6", "gelu"};  // as ActivationKind
-inline constexpr const char* kInitialWeightNames[] = {"he", "dirac", "whitening"};               // as InitialWeight
-inline constexpr const char* kPoolingNames[] = {"max", "average"};                               // as PoolingKind
+inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid",    "relu6",
+                                                   "gelu", "silu", "hard_swish", "hard_sigmoid"};  // as ActivationKind
+inline constexpr const char* kInitialWeightNames[] = {"he", "dirac", "whitening"};                 // as InitialWeight
+inline constexpr const char* kPoolingNames[] = {"max", "average"};                                 // as PoolingKind
 
 template <typename T, typename Kind>
 concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;
@@ -63,7 +64,8 @@ void visit_fields(LayerOf<Scale> auto& layer, auto& visit) { visit("factor", lay
 void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) { visit("label_smoothing", layer.label_smoothing); }
 
 template <typename Kind>
-requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Add>
+requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Add> || LayerOf<Kind, Concat> ||
+    LayerOf<Kind, Multiply>
 void visit_fields(Kind&, auto&) {}
 
 }  // namespace dtrain::nn

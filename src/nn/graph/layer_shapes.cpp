@@ -62,6 +62,24 @@ Shape added(const std::string& node, const Shape& a, const Shape& b) {
   return a;
 }
 
+Shape concatenated(const std::string& node, std::span<const Shape> inputs) {
+  Shape out = inputs[0];
+  for (const Shape& in : inputs.subspan(1)) {
+    require(in.h == out.h && in.w == out.w, node,
+            fmt::format("cannot put {}x{} and {}x{} pixels together", out.h, out.w, in.h, in.w));
+    require(in.c <= kLargestExtent - out.c, node, "too many channels");
+    out.c += in.c;
+  }
+  return out;
+}
+
+Shape multiplied(const std::string& node, const Shape& in, const Shape& factors) {
+  require(factors == Shape{in.c, 1, 1}, node,
+          fmt::format("the channels of {}x{}x{} take {} factors, not {}x{}x{}", in.c, in.h, in.w, in.c, factors.c,
+                      factors.h, factors.w));
+  return in;
+}
+
 Shape normalized(const std::string& node, const BatchNorm& b, const Shape& in) {
   require(b.epsilon > 0 && b.epsilon < 1, node, fmt::format("an epsilon of {} is not between 0 and 1", b.epsilon));
   require(b.momentum >= 0 && b.momentum <= 1, node, fmt::format("a momentum of {} is not in [0, 1]", b.momentum));
@@ -71,6 +89,15 @@ Shape normalized(const std::string& node, const BatchNorm& b, const Shape& in) {
 Shape scaled(const std::string& node, const Scale& s, const Shape& in) {
   require(s.factor != 0 && std::isfinite(s.factor), node, fmt::format("a factor of {} leaves nothing", s.factor));
   return in;
+}
+
+void require_inputs(const std::string& node, const Layer& layer, std::size_t inputs) {
+  if (std::holds_alternative<Concat>(layer)) {
+    return require(inputs >= 2, node, fmt::format("concat takes 2 or more inputs, not {}", inputs));
+  }
+  const bool pair = std::holds_alternative<Add>(layer) || std::holds_alternative<Multiply>(layer);
+  const std::size_t expected = pair ? 2 : 1;
+  require(inputs == expected, node, fmt::format("{} takes {} inputs, not {}", layer_kind(layer), expected, inputs));
 }
 
 Shape logits(const std::string& node, const SoftmaxLoss& s, const Shape& in) {
@@ -83,9 +110,7 @@ Shape logits(const std::string& node, const SoftmaxLoss& s, const Shape& in) {
 }  // namespace
 
 Shape output_shape(const std::string& node, const Layer& layer, std::span<const Shape> inputs) {
-  const std::size_t expected = std::holds_alternative<Add>(layer) ? 2 : 1;
-  require(inputs.size() == expected, node,
-          fmt::format("{} takes {} inputs, not {}", layer_kind(layer), expected, inputs.size()));
+  require_inputs(node, layer, inputs.size());
   const Shape& in = inputs[0];
   const Shape out =
       std::visit(Overloaded{
@@ -98,6 +123,8 @@ Shape output_shape(const std::string& node, const Layer& layer, std::span<const 
                        return Shape{static_cast<int>(in.size()), 1, 1};
                      },
                      [&](const Add&) { return added(node, in, inputs[1]); },
+                     [&](const Concat&) { return concatenated(node, inputs); },
+                     [&](const Multiply&) { return multiplied(node, in, inputs[1]); },
                      [&](const Dropout& d) {
                        require(d.p >= 0 && d.p < 1, node, fmt::format("a dropout of {} is not in [0, 1)", d.p));
                        return in;

@@ -12,7 +12,8 @@
 
 namespace dtrain::nn {
 
-// Same as ActivationKind; relu6 is `clip`, gelu is `LeakyReLU`.
+// Same as ActivationKind; relu6 is `clip`, gelu is `LeakyReLU`, hard_sigmoid is an operator of that name. MXNet has
+// none for silu and hard_swish.
 inline constexpr const char* kMxnetActivations[] = {"relu", "tanh", "sigmoid"};
 inline constexpr const char* kMxnetPoolings[] = {"max", "avg"};        // as PoolingKind
 inline constexpr const char* kMxnetConventions[] = {"valid", "full"};  // as Pooling::full
@@ -44,6 +45,9 @@ void visit_attributes(LayerOf<Activation> auto& layer, auto& visit) {
   } else if (layer.kind == ActivationKind::gelu) {
     visit.fixed("act_type", "gelu");
     for (const char* key : {"slope", "lower_bound", "upper_bound"}) visit.ignore(key);
+  } else if (layer.kind == ActivationKind::hard_sigmoid) {
+    visit.fixed("alpha", "0.16666667");
+    visit.only("beta", "0.5");
   } else {
     visit.choice("act_type", layer.kind, kMxnetActivations);
   }
@@ -66,6 +70,12 @@ void visit_attributes(LayerOf<Dense> auto& layer, auto& visit) {
 }
 
 void visit_attributes(LayerOf<Add> auto&, auto& visit) { visit.only("num_args", "2"); }
+
+// The writer adds num_args.
+void visit_attributes(LayerOf<Concat> auto&, auto& visit) {
+  visit.only("dim", "1");
+  visit.ignore("num_args");
+}
 
 void visit_attributes(LayerOf<Dropout> auto& layer, auto& visit) {
   visit("p", layer.p);
@@ -90,7 +100,7 @@ void visit_attributes(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {
 }
 
 template <typename Kind>
-requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten>
+requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Multiply>
 void visit_attributes(Kind&, auto&) {}
 
 // MXNet spreads smooth_alpha over the other classes, we spread label_smoothing over all of them.

@@ -129,13 +129,19 @@ class SymbolReader {
     } else {
       Layer layer = read_layer(node);
       std::vector<int> inputs{value(node, 0)};
-      if (std::holds_alternative<Add>(layer)) inputs.push_back(value(node, 1));
+      for (std::size_t input = 1; input < data_inputs(layer, node); ++input) inputs.push_back(value(node, input));
       const std::size_t first_tensor = inputs.size();
       const bool has_tensors = !layer_tensors(layer, {1}).empty();
       const int added = builder.add(node.name, std::move(layer), std::move(inputs));
       values_[index] = added;
       if (has_tensors) tensor_names_.emplace_back(added, tensor_names(node, first_tensor));
     }
+  }
+
+  // The others are tensors.
+  static std::size_t data_inputs(const Layer& layer, const SymbolNode& node) {
+    if (std::holds_alternative<Concat>(layer)) return node.inputs.size();
+    return std::holds_alternative<Add>(layer) || std::holds_alternative<Multiply>(layer) ? 2 : 1;
   }
 
   std::vector<std::string> tensor_names(const SymbolNode& node, std::size_t first) const {

@@ -45,11 +45,15 @@ bool same_operator(const Layer& a, const Layer& b) {
   return !one || one->kind == other->kind || (!stands_alone(*one) && !stands_alone(*other));
 }
 
-const char* operator_name(const Layer& layer) {
+const char* operator_name(const Node& node) {
   for (const MxnetOperator& known : mxnet_operators()) {
-    if (same_operator(known.defaults, layer)) return known.names.front();
+    if (same_operator(known.defaults, node.layer)) return known.names.front();
   }
-  DTRAIN_CHECK(false, "a layer without an MXNet operator");
+  const auto* activation = std::get_if<Activation>(&node.layer);
+  DTRAIN_CHECK(activation, "a layer without an MXNet operator");
+  throw UsageError(fmt::format("{}: MXNet has no operator for {}", node.name,
+                               kActivationNames[static_cast<std::size_t>(activation->kind)]),
+                   "export to onnx or safetensors");
 }
 
 class SymbolWriter {
@@ -98,20 +102,22 @@ class SymbolWriter {
     }
     if (std::holds_alternative<SoftmaxLoss>(node.layer)) inputs.emplace_back(entry(add_variable(node.name + "_label")));
     Json json;
-    json["op"] = operator_name(node.layer);
+    json["op"] = operator_name(node);
     json["name"] = node.name;
-    if (Json attributes = attributes_of(node.layer); !attributes.as_object().empty()) json["attrs"] = attributes;
+    if (Json attributes = attributes_of(node); !attributes.as_object().empty()) json["attrs"] = attributes;
     json["inputs"] = std::move(inputs);
     return add(std::move(json));
   }
 
-  Json attributes_of(Layer layer) const {
+  Json attributes_of(const Node& node) const {
+    Layer layer = node.layer;
     if (auto* loss = std::get_if<SoftmaxLoss>(&layer)) {
       const double smoothing = static_cast<double>(loss->label_smoothing);
       loss->label_smoothing = static_cast<float>(smoothing_to_mxnet(smoothing, graph_.classes()));
     }
     AttributeWriter writer;
     std::visit([&](const auto& kind) { visit_attributes(kind, writer); }, layer);
+    if (std::holds_alternative<Concat>(layer)) writer("num_args", static_cast<int>(node.inputs.size()));
     return writer.attributes;
   }
 

@@ -141,6 +141,8 @@ class OnnxGraph {
                           [&](const nn::Dense&) { return add_dense(each); },
                           [&](const nn::Flatten&) { return flat(input_of(each), output_name(each)); },
                           [&](const nn::Add&) { return add_sum(each); },
+                          [&](const nn::Concat&) { return add_concat(each); },
+                          [&](const nn::Multiply&) { return add_product(each); },
                           [&](const nn::Dropout&) { return input_of(each); },  // the identity in evaluation
                           [&](const nn::Scale& layer) { return add_scale(each, layer); },
                           [&](const nn::SoftmaxLoss&) { return flat(input_of(each), kOutput); },
@@ -182,11 +184,24 @@ class OnnxGraph {
         return add("Sigmoid");
       case nn::ActivationKind::gelu:
         return add_gelu(each, in);
+      case nn::ActivationKind::silu:
+        return add_gated(each, in, "Sigmoid", {});
+      case nn::ActivationKind::hard_swish:
+        return add_gated(each, in, "HardSigmoid", {real("alpha", 1.0f / 6)});
+      case nn::ActivationKind::hard_sigmoid:
+        return add_node("HardSigmoid", {in.name}, output_name(each), in.flat, {real("alpha", 1.0f / 6)});
       case nn::ActivationKind::relu6:
         break;
     }
     const std::string low = add_scalar(each.name + "_low", 0), high = add_scalar(each.name + "_high", 6);
     return add_node("Clip", {in.name, low, high}, output_name(each), in.flat, {});
+  }
+
+  // x times a curve of x: this version of ONNX has no operator for them.
+  Value add_gated(const nn::Node& each, const Value& in, const char* gate,
+                  const std::vector<ProtoMessage>& attributes) {
+    const Value factor = add_node(gate, {in.name}, each.name + "_gate", in.flat, attributes);
+    return add_node("Mul", {in.name, factor.name}, output_name(each), in.flat, {});
   }
 
   Value add_scale(const nn::Node& each, const nn::Scale& layer) {
@@ -257,6 +272,19 @@ class OnnxGraph {
       b = spatial(b);
     }
     return add_node("Add", {a.name, b.name}, output_name(each), a.flat, {});
+  }
+
+  Value add_concat(const nn::Node& each) {
+    std::vector<std::string> inputs;
+    for (std::size_t index = 0; index < each.inputs.size(); ++index) {
+      inputs.push_back(spatial(input_of(each, index)).name);
+    }
+    return add_node("Concat", inputs, output_name(each), false, {integer("axis", 1)});
+  }
+
+  Value add_product(const nn::Node& each) {
+    const Value a = spatial(input_of(each, 0)), b = spatial(input_of(each, 1));
+    return add_node("Mul", {a.name, b.name}, output_name(each), false, {});
   }
 
   Value flat(const Value& in, const std::string& name) { return add_node("Flatten", {in.name}, name, true, {}); }

@@ -12,12 +12,14 @@ using nn::Activation;
 using nn::ActivationKind;
 using nn::Add;
 using nn::BatchNorm;
+using nn::Concat;
 using nn::Convolution;
 using nn::Dense;
 using nn::Dropout;
 using nn::Flatten;
 using nn::GraphBuilder;
 using nn::Layer;
+using nn::Multiply;
 using nn::Pooling;
 using nn::PoolingKind;
 using nn::Scale;
@@ -116,6 +118,23 @@ Problem scaled_logits() {
   return make_problem(b.finish(b.add("logits", Scale{.factor = 0.3f}, {dense})), kSamples);
 }
 
+// A curve alone, behind a norm, and where it adds a bias itself.
+void add_curve(std::vector<Problem>& cases, const std::string& name, ActivationKind kind) {
+  cases.push_back(wrap(name, [kind](GraphBuilder& b, int x) {
+    const int twice = b.add("twice", Add{}, {x, x});  // so that the curve's tails count, too
+    return b.add("middle", Activation{kind}, {twice});
+  }));
+  cases.push_back(wrap(name + "_after_norm", [kind](GraphBuilder& b, int x) {
+    x = b.add("curve", Activation{kind}, {b.add("bn", BatchNorm{}, {x})});
+    return b.add("next", square(5, 3, 1, 1), {x});
+  }));
+  cases.push_back(wrap(name + "_after_bias", [kind](GraphBuilder& b, int x) {
+    Convolution biased = square(5, 3, 1, 1);
+    biased.bias = true;
+    return b.add("curve", Activation{kind}, {b.add("biased", biased, {x})});
+  }));
+}
+
 void add_elementwise(std::vector<Problem>& cases) {
   cases.push_back(single("batch_norm", BatchNorm{}));
   cases.push_back(single("batch_norm_epsilon_momentum", BatchNorm{.epsilon = 1e-3f, .momentum = 0.7f}));
@@ -124,19 +143,10 @@ void add_elementwise(std::vector<Problem>& cases) {
   cases.push_back(wrap("relu6", relu6_of_large_values));
   cases.push_back(single("tanh", Activation{ActivationKind::tanh}));
   cases.push_back(single("sigmoid", Activation{ActivationKind::sigmoid}));
-  cases.push_back(wrap("gelu", [](GraphBuilder& b, int x) {
-    const int twice = b.add("twice", Add{}, {x, x});  // so that the curve's tails count, too
-    return b.add("middle", Activation{ActivationKind::gelu}, {twice});
-  }));
-  cases.push_back(wrap("gelu_after_norm", [](GraphBuilder& b, int x) {
-    x = b.add("gelu", Activation{ActivationKind::gelu}, {b.add("bn", BatchNorm{}, {x})});
-    return b.add("next", square(5, 3, 1, 1), {x});
-  }));
-  cases.push_back(wrap("gelu_after_bias", [](GraphBuilder& b, int x) {
-    Convolution biased = square(5, 3, 1, 1);
-    biased.bias = true;
-    return b.add("gelu", Activation{ActivationKind::gelu}, {b.add("biased", biased, {x})});
-  }));
+  add_curve(cases, "gelu", ActivationKind::gelu);
+  add_curve(cases, "silu", ActivationKind::silu);
+  add_curve(cases, "hard_swish", ActivationKind::hard_swish);
+  add_curve(cases, "hard_sigmoid", ActivationKind::hard_sigmoid);
   cases.push_back(single("dropout", Dropout{.p = 0.3f}));
   cases.push_back(single("scale", Scale{.factor = -1.7f}));
   cases.push_back(scaled_logits());
@@ -233,7 +243,45 @@ int bottleneck(GraphBuilder& b, int x) {
   return relu(b, "sum", b.add("sum", Add{}, {x, left}));
 }
 
+// Huang et al. 2017: each layer reads the channels of all before it.
+int dense_block(GraphBuilder& b, int x) {
+  for (const char* const name : {"one", "two", "three"}) {
+    const int wide = convolution_norm(b, name, 8, 1, x);
+    x = b.add(std::string(name) + "_concat", Concat{}, {x, relu(b, name, wide)});
+  }
+  return x;
+}
+
+// Branches of 3, 6 and 16 channels, the first of pixels that no weight moves, the second twice.
+int branches(GraphBuilder& b, int x) {
+  const int wide = b.add("wide", square(16, 1, 1, 0), {x});
+  return b.add("concat", Concat{}, {b.input(), x, wide, x});
+}
+
+// Hu et al. 2018.
+int squeeze_excite(GraphBuilder& b, int x) {
+  Convolution squeeze = square(3, 1, 1, 0), excite = square(6, 1, 1, 0);
+  squeeze.bias = excite.bias = true;
+  int factors = b.add("pool", Pooling{.kind = PoolingKind::average, .global = true}, {x});
+  factors = relu(b, "squeeze", b.add("squeeze", squeeze, {factors}));
+  factors = b.add("gate", Activation{ActivationKind::hard_sigmoid}, {b.add("excite", excite, {factors})});
+  return b.add("multiply", Multiply{}, {x, factors});
+}
+
+int squeeze_excite_of_many(GraphBuilder& b, int x) {
+  Convolution excite = square(24, 1, 1, 0);
+  x = b.add("expand_silu", Activation{ActivationKind::silu}, {convolution_norm(b, "expand", 24, 2, x)});
+  const int pooled = b.add("pool", Pooling{.kind = PoolingKind::average, .global = true}, {x});
+  const int gate = b.add("gate", Activation{ActivationKind::sigmoid}, {b.add("excite", excite, {pooled})});
+  return b.add("project_bn", BatchNorm{},
+               {b.add("project", square(6, 1, 1, 0), {b.add("multiply", Multiply{}, {x, gate})})});
+}
+
 void add_blocks(std::vector<Problem>& cases) {
+  cases.push_back(wrap("dense_block", dense_block));
+  cases.push_back(wrap("branches", branches));
+  cases.push_back(wrap("squeeze_excite", squeeze_excite));
+  cases.push_back(wrap("squeeze_excite_of_many", squeeze_excite_of_many));
   cases.push_back(wrap("add_to_itself", [](GraphBuilder& b, int x) { return b.add("twice", Add{}, {x, x}); }));
   cases.push_back(wrap("three_consumers", [](GraphBuilder& b, int x) {
     const int tanh = b.add("tanh", Activation{ActivationKind::tanh}, {x});

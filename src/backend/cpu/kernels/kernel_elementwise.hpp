@@ -37,6 +37,12 @@ inline V tanh_of(V x) {
   return size < V{} + 0.625f ? near : far;
 }
 
+template <typename V>
+inline V silu_slope(V x) {
+  const V s = sigmoid(x);
+  return s * (1.0f + x * (1.0f - s));
+}
+
 template <typename T, typename Function>
 inline void map(const void* x, void* out, int64_t count, Function function) {
   each_element(count, [&]<typename V>(int64_t at) { store((T*)out + at, function(load<V>((const T*)x + at))); });
@@ -58,6 +64,12 @@ void activate(Curve curve, const void* x, void* out, int64_t count) {
       return map<T>(x, out, count, []<typename V>(V v) { return sigmoid(v); });
     case Curve::gelu:
       return map<T>(x, out, count, []<typename V>(V v) { return gelu(v); });
+    case Curve::silu:
+      return map<T>(x, out, count, []<typename V>(V v) { return v * sigmoid(v); });
+    case Curve::hard_swish:
+      return map<T>(x, out, count, []<typename V>(V v) { return hard_swish(v); });
+    case Curve::hard_sigmoid:
+      return map<T>(x, out, count, []<typename V>(V v) { return hard_sigmoid(v); });
   }
 }
 
@@ -68,7 +80,7 @@ inline void map_pairs(const void* a, const void* b, void* out, int64_t count, Fu
   });
 }
 
-// By the output y, from which the slope of most curves follows; `by` is the input x for gelu.
+// By the output y, from which the slope of most curves follows; `by` is the input x for gelu and those after it.
 template <typename T>
 void activate_backward(Curve curve, const void* gradient, const void* by, void* out, int64_t count) {
   switch (curve) {
@@ -83,6 +95,12 @@ void activate_backward(Curve curve, const void* gradient, const void* by, void* 
       return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) { return g * (y * (1.0f - y)); });
     case Curve::gelu:
       return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * gelu_slope(x); });
+    case Curve::silu:
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * silu_slope(x); });
+    case Curve::hard_swish:
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * hard_swish_slope(x); });
+    case Curve::hard_sigmoid:
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * hard_sigmoid_slope(x); });
   }
 }
 

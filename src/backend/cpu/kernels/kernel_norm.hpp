@@ -106,6 +106,22 @@ void moments(const void* input, Rows shape, const float* shift, double* sum, dou
 }
 
 template <typename T>
+void scale_columns(const void* input, const float* factor, void* output, Rows shape) {
+  const T* x = (const T*)input;
+  T* out = (T*)output;
+  map_columns(
+      shape, [&]<typename V>(int column) { return load<V>(factor + column); },
+      [&]<typename V>(int64_t at, V factors) { store(out + at, load<V>(x + at) * factors); });
+}
+
+template <typename T>
+void column_products(const void* left, const void* right, Rows shape, double* sum) {
+  const T *a = (const T*)left, *b = (const T*)right;
+  sum_columns(shape, sum, nullptr,
+              [&]<typename V>(int64_t at, int, V& total, V&) { total += load<V>(a + at) * load<V>(b + at); });
+}
+
+template <typename T>
 void column_sums(const void* input, Rows shape, double* sum) {
   const T* x = (const T*)input;
   sum_columns(shape, sum, nullptr, [&]<typename V>(int64_t at, int, V& a, V&) { a += load<V>(x + at); });

@@ -79,10 +79,11 @@ void accumulate(const float* __restrict x, float* __restrict sum, int64_t count)
 
 template <typename T>
 constexpr TensorKernels tensor_kernels() {
-  return {moments<T>,  normalise<T>,     norm_backward_sums<T>, norm_backward<T>, column_sums<T>,
-          add<T>,      activate<T>,      activate_backward<T>,  multiply<T>,      scale<T>,
-          pool<T>,     pool_backward<T>, load_image<T>,         to_planes<T>,     from_planes<T>,
-          to_float<T>, from_float<T>};
+  return {moments<T>,     normalise<T>,     norm_backward_sums<T>, norm_backward<T>,
+          column_sums<T>, add<T>,           activate<T>,           activate_backward<T>,
+          multiply<T>,    scale<T>,         scale_columns<T>,      column_products<T>,
+          pool<T>,        pool_backward<T>, load_image<T>,         to_planes<T>,
+          from_planes<T>, to_float<T>,      from_float<T>};
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct Window {  // a pooling layer on one sample
   bool count_pad = false;
 };
 
-enum class Curve { relu, relu6, tanh, sigmoid, gelu };
+enum class Curve { relu, relu6, tanh, sigmoid, gelu, silu, hard_swish, hard_sigmoid };
 
 // One optimizer step's numbers for a tensor; `decay` is 0 where it does not decay.
 struct StepNumbers {
@@ -85,11 +85,13 @@ struct TensorKernels {
 
   void (*add)(const void* a, const void* b, void* out, std::int64_t count);
   void (*activate)(Curve curve, const void* x, void* out, std::int64_t count);
-  // `by`: the activation's output; for gelu its input.
+  // `by`: the activation's output; for gelu and what follows it its input.
   void (*activate_backward)(Curve curve, const void* gradient, const void* by, void* out, std::int64_t count);
   void (*multiply)(const void* x, const float* factor, void* out, std::int64_t count);  // out = x * factor
 
-  void (*scale)(const void* x, float factor, void* out, std::int64_t count);  // out = x * factor
+  void (*scale)(const void* x, float factor, void* out, std::int64_t count);        // out = x * factor
+  void (*scale_columns)(const void* x, const float* factor, void* out, Rows rows);  // out = x * factor[width]
+  void (*column_products)(const void* a, const void* b, Rows rows, double* sum);    // sum[width] += sum of a * b
 
   void (*pool)(const Window& window, const void* x, void* out);
   // `sums` is scratch for one sample in float32; it may be `out` itself where this type is float32.

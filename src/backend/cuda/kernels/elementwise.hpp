@@ -164,6 +164,12 @@ struct Activate {
         return v < 0 ? 0 : v > 6 ? 6 : v;
       case nn::ActivationKind::gelu:
         return gelu(v);
+      case nn::ActivationKind::silu:
+        return static_cast<float>(v * sigmoid(v));
+      case nn::ActivationKind::hard_swish:
+        return hard_swish(v);
+      case nn::ActivationKind::hard_sigmoid:
+        return hard_sigmoid(v);
     }
     return v;
   }
@@ -200,6 +206,12 @@ struct ActivateGradient {
         return v > 0 && v < 6 ? 1 : 0;
       case nn::ActivationKind::gelu:
         return gelu_slope(v);
+      case nn::ActivationKind::silu:
+        return static_cast<float>(sigmoid(v) * (1 + v * (1 - sigmoid(v))));
+      case nn::ActivationKind::hard_swish:
+        return hard_swish_slope(v);
+      case nn::ActivationKind::hard_sigmoid:
+        return hard_sigmoid_slope(v);
     }
     return 1;
   }

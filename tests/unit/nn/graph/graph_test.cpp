@@ -20,5 +20,21 @@ TEST(GraphBuilder, RefusesAPoolingWindowThatHoldsOnlyPadding) {
   EXPECT_EQ(pooled({.full = true}, 4), (Shape{1, 3, 3}));
 }
 
+TEST(GraphBuilder, ConcatAddsChannelsOfImagesOfOneSize) {
+  GraphBuilder builder("graph", {3, 8, 6});
+  const int small = builder.add("small", Convolution{.out = 4, .stride_h = 2, .stride_w = 2}, {0});
+  EXPECT_EQ(builder.shape(builder.add("three", Concat{}, {0, 0, 0})), (Shape{9, 8, 6}));
+  EXPECT_THROW(builder.add("one", Concat{}, {0}), UsageError);
+  EXPECT_THROW(builder.add("unequal", Concat{}, {0, small}), UsageError);
+}
+
+TEST(GraphBuilder, MultiplyTakesOneFactorForEachChannel) {
+  GraphBuilder builder("graph", {3, 8, 6});
+  const int means = builder.add("means", Pooling{.kind = PoolingKind::average, .global = true}, {0});
+  EXPECT_EQ(builder.shape(builder.add("scaled", Multiply{}, {0, means})), (Shape{3, 8, 6}));
+  EXPECT_THROW(builder.add("whole", Multiply{}, {0, 0}), UsageError);
+  EXPECT_THROW(builder.add("turned", Multiply{}, {means, 0}), UsageError);
+}
+
 }  // namespace
 }  // namespace dtrain::nn
