@@ -7,8 +7,6 @@
 namespace dtrain::config {
 namespace {
 
-// torchvision evaluates its classifiers on the centre of 224 pixels of images that are resized to 256.
-constexpr int kCentre = 224, kResized = 256;
 constexpr std::array<float, 3> kImageNetMean = {123.675f, 116.28f, 103.53f}, kImageNetStd = {58.395f, 57.12f, 57.375f};
 constexpr std::array<float, 3> kHalves = {127.5f, 127.5f, 127.5f};
 
@@ -42,7 +40,7 @@ void suit_weights(const Path& file, const std::string& network, const OptionSet&
   if (knows) return take_preprocessing(stored, set, data);
   if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
   if (!set.chosen("rgb-std")) data.augment.std = usual.symmetric ? kHalves : kImageNetStd;
-  if (!set.chosen("resize")) data.augment.resize = (data.image.h * kResized + kCentre / 2) / kCentre;
+  if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / usual.size;
 }
 
 }  // namespace dtrain::config

@@ -28,6 +28,7 @@ class Case:
         description = json.loads(self.path(".case.json").read_text())
         self.images = numpy.fromfile(self.path(".images.f32"), "<f4").reshape(description["images"])
         self.logits = numpy.fromfile(self.path(".logits.f32"), "<f4").reshape(description["logits"])
+        self.has_symbol = description["mxnet"]
         self.fixed_gammas = description["fixed_gammas"]
         self.manifest = json.loads(self.path("-0001.json").read_text())
 

@@ -40,6 +40,16 @@ const std::vector<NetworkCase>& network_cases() {
       {"vgg-11-bn", {.name = "vgg", .num_layers = 11, .image = {3, 32, 32}, .batch_norm = true}},
       {"mobilenet", {.name = "mobilenet", .image = {3, 40, 40}}},
       {"speednet", {.name = "speednet", .image = {3, 32, 32}, .width = 16}},
+      {"resnext50_32x4d", {.name = "resnext50_32x4d", .image = {3, 40, 40}, .width = 32}},
+      {"seresnet50", {.name = "seresnet50", .image = {3, 40, 40}, .width = 16}},
+      {"mobilenet_v2", {.name = "mobilenet_v2", .image = {3, 40, 40}}},
+      {"mobilenet_v3_small", {.name = "mobilenet_v3_small", .image = {3, 40, 40}}},
+      {"squeezenet1_0", {.name = "squeezenet1_0", .image = {3, 60, 60}}},
+      {"densenet121", {.name = "densenet121", .image = {3, 40, 40}}},
+      {"googlenet", {.name = "googlenet", .image = {3, 40, 40}}},
+      {"inception_v3", {.name = "inception_v3", .image = {3, 75, 75}}},
+      {"efficientnet_b0", {.name = "efficientnet_b0", .image = {3, 40, 40}}},
+      {"regnet_y_400mf", {.name = "regnet_y_400mf", .image = {3, 40, 40}}},
   };
   return cases;
 }
@@ -99,6 +109,16 @@ Json fixed_gammas(const nn::Graph& graph) {
   return names;
 }
 
+// Whether MXNet has operators for all layers; then writes its files.
+bool export_to_mxnet(const train::Checkpoint& checkpoint, const Path& prefix) {
+  try {
+    const bool mxnet = export_to_mxnet(checkpoint, prefix);
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
 void dump_case(const Path& folder, const std::string& name) {
   const Problem problem = problem_of(name);
   const train::Checkpoint checkpoint = checkpoint_of(problem);
@@ -111,6 +131,7 @@ void dump_case(const Path& folder, const std::string& name) {
   const nn::Shape& image = problem.graph.input();
   const Json description = Json::object({{"images", Json::array({problem.n, image.c, image.h, image.w})},
                                          {"logits", Json::array({problem.n, problem.graph.classes()})},
+                                         {"mxnet", mxnet},
                                          {"fixed_gammas", fixed_gammas(problem.graph)}});
   const std::vector<float> logits = logits_of(problem);
   write_file_atomic(prefix.string() + ".case.json", description.dump());

@@ -88,6 +88,16 @@ std::vector<Case> network_cases() {
       {{.name = "lenet", .image = {1, 28, 28}}, 6},
       {{.name = "mlp", .image = {1, 28, 28}}, 6},
       {{.name = "speednet", .image = {3, 32, 32}, .width = 4, .label_smoothing = 0.2f}, 6},
+      {{.name = "resnext50_32x4d", .image = {3, 40, 40}, .width = 32}, 8},
+      {{.name = "seresnet50", .image = {3, 40, 40}, .width = 16}, 8},
+      {{.name = "mobilenet_v2", .image = {3, 64, 64}}, 8},
+      {{.name = "mobilenet_v3_small", .image = {3, 64, 64}}, 8},
+      {{.name = "squeezenet1_1", .image = {3, 64, 64}}, 6},
+      {{.name = "densenet121", .image = {3, 64, 64}}, 8},
+      {{.name = "googlenet", .image = {3, 64, 64}}, 8},
+      {{.name = "inception_v3", .image = {3, 107, 107}}, 4},
+      {{.name = "efficientnet_b0", .image = {3, 64, 64}}, 8},
+      {{.name = "regnet_y_400mf", .image = {3, 64, 64}}, 8},
   };
   std::vector<Case> cases;
   for (const auto& [options, n] : networks) {

@@ -35,10 +35,10 @@ std::vector<std::string> network_names();
 std::vector<std::string> torch_network_names();
 std::vector<std::string> own_network_names();
 
-// How weights that others trained on ImageNet want their images: the centre of so many pixels, less ImageNet's mean and
-// divided by its deviation, or from -1 to 1.
+// How weights that others trained on ImageNet want their images: the centre of so many pixels of one whose shorter edge
+// has `resize`, less ImageNet's mean and divided by its deviation, or from -1 to 1.
 struct PretrainedImages {
-  int size = 224;
+  int size = 224, resize = 256;
   bool symmetric = false;
 };
 // Those of torchvision's weights; of the default for what is no network's name.

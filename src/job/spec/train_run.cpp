@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/data/class_names.hpp>
+#include <dtrain/nn/graph_json.hpp>
 
 #include "config/gpu_choice.hpp"
 #include "config/shard_choice.hpp"
@@ -185,6 +186,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
   run.graph = graph_of_run(run.start, set, options, reporter);
+  if (options.checkpoint_format == "mxnet") nn::graph_to_mxnet_symbol(run.graph);  // refuses what MXNet cannot say
   if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
   if (from_weights) run.start = pretrained_start(options, run.graph, &reporter);
   run.sources = config::choose_sources(options, set, reporter);

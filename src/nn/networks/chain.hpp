@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <dtrain/nn/graph.hpp>
 
@@ -23,6 +24,16 @@ class Chain {
   // Adds `other` to the last layer's output.
   Chain& plus(std::string name, int other) {
     last_ = builder_.add(std::move(name), Add{}, {last_, other});
+    return *this;
+  }
+  // One layer's channels after the other's.
+  Chain& concat(std::string name, std::vector<int> inputs) {
+    last_ = builder_.add(std::move(name), Concat{}, std::move(inputs));
+    return *this;
+  }
+  // Multiplies each channel of `input` by the last layer's output.
+  Chain& scale_channels(std::string name, int input) {
+    last_ = builder_.add(std::move(name), Multiply{}, {input, last_});
     return *this;
   }
   const Shape& shape() const { return builder_.shape(last_); }

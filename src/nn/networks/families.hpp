@@ -21,6 +21,7 @@ struct TorchResnet {
   int depth = 0;         // 0: as the options say
   int groups = 1;        // of the 3x3 convolutions of bottlenecks
   int group_width = 64;  // channels of a group in the first stage, where the stem has 64
+  bool squeezes = false;
 };
 Graph build_torch_resnet(const NetworkOptions& options, const TorchResnet& variant);
 struct TorchVgg {
@@ -29,6 +30,29 @@ struct TorchVgg {
 };
 Graph build_torch_vgg(const NetworkOptions& options, const TorchVgg& variant);
 Graph build_alexnet(const NetworkOptions& options);
+Graph build_squeezenet_1_0(const NetworkOptions& options);
+Graph build_squeezenet_1_1(const NetworkOptions& options);
+struct Densenet {
+  std::array<int, 4> layers;  // of each block
+  int growth = 32;            // channels that a layer adds
+  int first = 64;             // channels of the stem
+};
+Graph build_densenet(const NetworkOptions& options, const Densenet& variant);
+Graph build_googlenet(const NetworkOptions& options);
+Graph build_inception_v3(const NetworkOptions& options);
 Graph build_mobilenet_v2(const NetworkOptions& options);
+Graph build_mobilenet_v3_small(const NetworkOptions& options);
+Graph build_mobilenet_v3_large(const NetworkOptions& options);
+struct Efficientnet {
+  int width_tenths = 10, depth_tenths = 10;  // times those of B0
+  int dropout_tenths = 2;
+};
+Graph build_efficientnet(const NetworkOptions& options, const Efficientnet& variant);
+struct Regnet {
+  std::array<int, 4> blocks, channels;  // of each stage
+  int group_width;
+  bool squeezes;
+};
+Graph build_regnet(const NetworkOptions& options, const Regnet& variant);
 
 }  // namespace dtrain::nn

@@ -31,6 +31,12 @@ template <TorchResnet Variant>
 constexpr auto resnet = one_of<build_torch_resnet, Variant>;
 template <TorchVgg Variant>
 constexpr auto vgg = one_of<build_torch_vgg, Variant>;
+template <Densenet Variant>
+constexpr auto densenet = one_of<build_densenet, Variant>;
+template <Efficientnet Variant>
+constexpr auto efficientnet = one_of<build_efficientnet, Variant>;
+template <Regnet Variant>
+constexpr auto regnet = one_of<build_regnet, Variant>;
 
 constexpr Family kFamilies[] = {
     {"resnet", build_resnet, true, true},
@@ -43,7 +49,7 @@ constexpr Family kFamilies[] = {
     {"speednet", build_speednet, true},
 };
 
-// As torchvision calls them.
+// As torchvision calls them, seresnet50 as timm does.
 constexpr Family kTorchFamilies[] = {
     {"resnet18", resnet<TorchResnet{18}>, true},
     {"resnet34", resnet<TorchResnet{34}>, true},
@@ -53,6 +59,7 @@ constexpr Family kTorchFamilies[] = {
     {"resnext50_32x4d", resnet<TorchResnet{50, 32, 4}>, true},
     {"resnext101_32x8d", resnet<TorchResnet{101, 32, 8}>, true},
     {"resnext101_64x4d", resnet<TorchResnet{101, 64, 4}>, true},
+    {"seresnet50", resnet<TorchResnet{50, 1, 64, true}>, true},
     {"wide_resnet50_2", resnet<TorchResnet{50, 1, 128}>, true},
     {"wide_resnet101_2", resnet<TorchResnet{101, 1, 128}>, true},
     {"alexnet", build_alexnet},
@@ -64,7 +71,30 @@ constexpr Family kTorchFamilies[] = {
     {"vgg16_bn", vgg<TorchVgg{{2, 2, 3, 3, 3}, true}>},
     {"vgg19", vgg<TorchVgg{{2, 2, 4, 4, 4}}>},
     {"vgg19_bn", vgg<TorchVgg{{2, 2, 4, 4, 4}, true}>},
+    {"squeezenet1_0", build_squeezenet_1_0},
+    {"squeezenet1_1", build_squeezenet_1_1},
+    {"densenet121", densenet<Densenet{{6, 12, 24, 16}}>},
+    {"densenet161", densenet<Densenet{{6, 12, 36, 24}, 48, 96}>},
+    {"densenet169", densenet<Densenet{{6, 12, 32, 32}}>},
+    {"densenet201", densenet<Densenet{{6, 12, 48, 32}}>},
+    {"googlenet", build_googlenet, false, false, false, {.symmetric = true}},
+    {"inception_v3", build_inception_v3, false, false, false, {299, 342, true}},
     {"mobilenet_v2", build_mobilenet_v2},
+    {"mobilenet_v3_small", build_mobilenet_v3_small},
+    {"mobilenet_v3_large", build_mobilenet_v3_large},
+    {"efficientnet_b0", efficientnet<Efficientnet{}>},
+    {"efficientnet_b1", efficientnet<Efficientnet{10, 11}>, false, false, false, {240}},
+    {"efficientnet_b2", efficientnet<Efficientnet{11, 12, 3}>, false, false, false, {288, 288}},
+    {"efficientnet_b3", efficientnet<Efficientnet{12, 14, 3}>, false, false, false, {300, 320}},
+    {"efficientnet_b4", efficientnet<Efficientnet{14, 18, 4}>, false, false, false, {380, 384}},
+    {"regnet_x_400mf", regnet<Regnet{{1, 2, 7, 12}, {32, 64, 160, 400}, 16, false}>},
+    {"regnet_x_800mf", regnet<Regnet{{1, 3, 7, 5}, {64, 128, 288, 672}, 16, false}>},
+    {"regnet_x_1_6gf", regnet<Regnet{{2, 4, 10, 2}, {72, 168, 408, 912}, 24, false}>},
+    {"regnet_x_3_2gf", regnet<Regnet{{2, 6, 15, 2}, {96, 192, 432, 1008}, 48, false}>},
+    {"regnet_y_400mf", regnet<Regnet{{1, 3, 6, 6}, {48, 104, 208, 440}, 8, true}>},
+    {"regnet_y_800mf", regnet<Regnet{{1, 3, 8, 2}, {64, 144, 320, 784}, 16, true}>},
+    {"regnet_y_1_6gf", regnet<Regnet{{2, 6, 17, 2}, {48, 120, 336, 888}, 24, true}>},
+    {"regnet_y_3_2gf", regnet<Regnet{{2, 5, 13, 1}, {72, 216, 576, 1512}, 24, true}>},
 };
 
 std::vector<std::string> names_of(std::span<const Family> families) {

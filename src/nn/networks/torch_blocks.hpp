@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "chain.hpp"
 
@@ -26,6 +27,37 @@ inline void convolve_norm(Chain& net, const std::string& name, const Convolution
                           std::optional<Activation> activation = kRelu, const BatchNorm& norm = kTorchBatchNorm) {
   net.then(name + ".0", convolution).then(name + ".1", norm);
   if (activation) net.then(name + ".2", *activation);
+}
+
+// What the Inception networks call BasicConv2d.
+inline void basic_convolution(Chain& net, const std::string& name, const Convolution& convolution) {
+  net.then(name + ".conv", convolution).then(name + ".bn", BatchNorm{.epsilon = 1e-3f}).then(name + ".relu", kRelu);
+}
+
+// Several ways from one layer, whose channels are put together.
+class Branches {
+ public:
+  explicit Branches(Chain& net) : net_(net), start_(net.last()) {}
+  // Ends the way from the start to the last layer.
+  void end() {
+    ends_.push_back(net_.last());
+    net_.go_back_to(start_);
+  }
+  void join(const std::string& name) { net_.concat(name, ends_); }
+
+ private:
+  Chain& net_;
+  int start_;
+  std::vector<int> ends_;
+};
+
+// Hu et al., "Squeeze-and-Excitation Networks", 2018: each channel times what two convolutions make of all means.
+inline void squeeze_excite(Chain& net, const std::string& name, int squeezed, ActivationKind inner,
+                           ActivationKind gate) {
+  const int input = net.last(), channels = net.shape().c;
+  net.then(name + ".avgpool", global_average()).then(name + ".fc1", biased(square_convolution(squeezed, 1)));
+  net.then(name + ".activation", Activation{inner}).then(name + ".fc2", biased(square_convolution(channels, 1)));
+  net.then(name + ".gate", Activation{gate}).scale_channels(name + ".multiply", input);
 }
 
 // From pixels to the mean of each channel.

@@ -1,7 +1,7 @@
 // torchvision's residual networks, which others call v1.5: those of He et al. 2015, but a bottleneck halves the image
 // in its 3x3 convolution, and the first stage of basic blocks does not project. The stem is the same for images of any
 // size. Wider bottlenecks: Zagoruyko and Komodakis, "Wide Residual Networks", 2016; with groups: Xie et al.,
-// "Aggregated Residual Transformations for Deep Neural Networks", 2016.
+// "Aggregated Residual Transformations for Deep Neural Networks", 2016. With squeeze-and-excitation as timm has them.
 #include <fmt/format.h>
 
 #include "families.hpp"
@@ -46,6 +46,9 @@ void add_block(Chain& net, const Block& block, bool bottleneck, const TorchResne
     convolve(2, grouped_convolution(inner, 3, block.stride, variant.groups));
     rectify(2);
     convolve(3, square_convolution(block.channels, 1));
+    if (variant.squeezes) {
+      squeeze_excite(net, block.name + ".se", block.channels / 16, ActivationKind::relu, ActivationKind::sigmoid);
+    }
   } else {
     convolve(1, square_convolution(block.channels, 3, block.stride, 1));
     rectify(1);

@@ -37,6 +37,16 @@ Json preprocessing_of(const Path& path, ByteView file) {
   return document ? Json::parse(document->as_string(), path.string()) : Json();
 }
 
+// torchvision's published weights of DenseNet are older than its modules: denselayer1.norm.2 is called norm2 since.
+void renew_name(std::string& name) {
+  const std::size_t layer = name.find("denselayer");
+  if (layer == std::string::npos) return;
+  for (const std::string_view part : {".norm.", ".conv."}) {
+    const std::size_t at = name.find(part, layer);
+    if (at != std::string::npos) name.erase(at + part.size() - 1, 1);
+  }
+}
+
 bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::byte{'{'}; }
 
 }  // namespace
@@ -58,6 +68,7 @@ WeightsFile::WeightsFile(const Path& path) {
     throw DataError(source + ": is neither a safetensors file nor one of PyTorch",
                     "name a file with the weights of a network: .safetensors, .pt or .pth");
   }
+  for (ForeignTensor& tensor : tensors_) renew_name(tensor.name);
   if (tensors_.empty()) throw DataError(source + ": holds no tensors", "name a file with the weights of a network");
 }
 

@@ -98,6 +98,24 @@ TEST(Weights, OfDtrainBringTheirPreprocessing) {
   }
 }
 
+TEST(Weights, OfDensenetMayHaveTheNamesOfOlderModules) {
+  const TemporaryFolder folder;
+  const auto dense = [](const std::string& dot) {
+    nn::GraphBuilder builder("dense", {1, 4, 4});
+    const std::string layer = "features.denselayer1.";
+    int x = builder.add(layer + "norm" + dot + "1", nn::BatchNorm{}, {0});
+    x = builder.add(layer + "conv" + dot + "2", nn::Convolution{.out = 2, .kernel_h = 3, .kernel_w = 3}, {x});
+    return builder.finish(builder.add("fc", nn::Dense{3}, {x}));
+  };
+  Checkpoint checkpoint = small_checkpoint();
+  checkpoint.graph = dense(".");
+  checkpoint.state.parameters = random_floats(checkpoint.graph.parameter_count, 1);
+  checkpoint.state.statistics = random_floats(checkpoint.graph.statistic_count, 2);
+  export_safetensors(checkpoint, folder / "x.safetensors");
+  const StartingWeights weights = load_weights({.file = folder / "x.safetensors", .whole = true}, dense(""));
+  EXPECT_EQ(weights.checkpoint.state.parameters, checkpoint.state.parameters);
+}
+
 TEST(Weights, OfNoKnownFormatAreRefused) {
   const TemporaryFolder folder;
   write_file_atomic(folder / "x.pt", "hello, world");
