@@ -264,7 +264,9 @@ def main():
         judge(network, depth, image, build)
         print("agrees:", network, depth, image, flush=True)
     for name, image in (("resnet18_v1", (3, 64, 64)), ("resnet50_v2", (3, 64, 64)), ("vgg11_bn", (3, 32, 32)),
-                        ("mobilenet1.0", (3, 64, 64)), ("mobilenetv2_0.5", (3, 64, 64))):
+                        ("mobilenet1.0", (3, 64, 64)), ("mobilenetv2_0.5", (3, 64, 64)),
+                        ("alexnet", (3, 224, 224)), ("squeezenet1.0", (3, 224, 224)), ("squeezenet1.1", (3, 224, 224)),
+                        ("densenet121", (3, 224, 224)), ("inceptionv3", (3, 299, 299))):
         judge_gluon(name, image)
         print("agrees: gluon", name, flush=True)
     return 0
