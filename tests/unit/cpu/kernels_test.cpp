@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -67,6 +68,47 @@ TEST_P(KernelBits, OfCurvesAreThoseOfThePlainKernelsAndNearLibm) {
     EXPECT_EQ(out, plain);
     for (std::size_t k = 0; k < size(); ++k) {
       EXPECT_NEAR(out[k], curve == Curve::tanh ? std::tanh(x[k]) : 1 / (1 + std::exp(-x[k])), 3e-7);
+    }
+  }
+}
+
+TEST_P(KernelBits, OfFactorsOfColumnsAndTheirGradientAreThoseOfThePlainKernels) {
+  const auto x = numbers(size(), 1), dy = numbers(size(), 2), factors = numbers(width(), 3);
+  std::vector<float> out(size()), plain(size());
+  std::vector<double> sum(width()), plain_sum(width());
+  best().float32.scale_columns(x.data(), factors.data(), out.data(), rows());
+  generic::kKernels.float32.scale_columns(x.data(), factors.data(), plain.data(), rows());
+  best().float32.column_products(x.data(), dy.data(), rows(), sum.data());
+  generic::kKernels.float32.column_products(x.data(), dy.data(), rows(), plain_sum.data());
+  EXPECT_EQ(out, plain);
+  EXPECT_EQ(sum, plain_sum);
+  for (std::size_t k = 0; k < size(); ++k) EXPECT_EQ(out[k], x[k] * factors[k % width()]);
+}
+
+// From -8 to 8 in steps that no vector length divides.
+TEST(Kernels, CurvesWithASlopeByTheInputAreNearLibmAndHaveThePlainBits) {
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  const auto hard = [](double v) { return std::clamp((v + 3) / 6, 0.0, 1.0); };
+  std::vector<float> x;
+  for (int k = 0; k < 1603; ++k) x.push_back(0.01f * static_cast<float>(k) - 8.003f);
+  const std::vector<float> ones(x.size(), 1.0f);
+  const auto count = static_cast<std::int64_t>(x.size());
+  for (const Curve curve : {Curve::silu, Curve::hard_swish, Curve::hard_sigmoid}) {
+    std::vector<float> out(x.size()), plain(x.size()), slope(x.size()), plain_slope(x.size());
+    best().float32.activate(curve, x.data(), out.data(), count);
+    generic::kKernels.float32.activate(curve, x.data(), plain.data(), count);
+    best().float32.activate_backward(curve, ones.data(), x.data(), slope.data(), count);
+    generic::kKernels.float32.activate_backward(curve, ones.data(), x.data(), plain_slope.data(), count);
+    EXPECT_EQ(out, plain);
+    EXPECT_EQ(slope, plain_slope);
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const double v = x[k], s = sigmoid(v), inside = std::abs(v) < 3 ? 1 : 0;
+      const double value = curve == Curve::silu ? v * s : curve == Curve::hard_swish ? v * hard(v) : hard(v);
+      const double rise = curve == Curve::silu         ? s * (1 + v * (1 - s))
+                          : curve == Curve::hard_swish ? hard(v) + v * inside / 6
+                                                       : inside / 6;
+      EXPECT_NEAR(out[k], value, 3e-7 * (1 + std::abs(v))) << v;
+      EXPECT_NEAR(slope[k], rise, 6e-7) << v;
     }
   }
 }

@@ -123,6 +123,10 @@ TEST(Activation, CutsAndSquashes) {
   EXPECT_FLOAT_EQ(of(nn::ActivationKind::sigmoid)[2], 0.62245933f);
   EXPECT_FLOAT_EQ(of(nn::ActivationKind::gelu)[0], -0.15865525f);
   EXPECT_FLOAT_EQ(of(nn::ActivationKind::gelu)[2], 0.34573123f);
+  EXPECT_FLOAT_EQ(of(nn::ActivationKind::silu)[0], -0.26894142f);
+  EXPECT_FLOAT_EQ(of(nn::ActivationKind::silu)[4], 6.9936224f);
+  EXPECT_EQ(of(nn::ActivationKind::hard_sigmoid), (Values{1.0f / 3, 0.5f, 3.5f / 6, 1, 1}));
+  EXPECT_EQ(of(nn::ActivationKind::hard_swish), (Values{-1.0f / 3, 0, 1.75f / 6, 6, 7}));
 }
 
 TEST(Activation, StaysFiniteForHugeInputsAndKeepsNaN) {
@@ -140,6 +144,27 @@ TEST(Activation, StaysFiniteForHugeInputsAndKeepsNaN) {
   EXPECT_TRUE(std::isnan(y.values[2]));
   activate({nn::ActivationKind::relu}, x, y);
   EXPECT_TRUE(std::isnan(y.values[2]));
+}
+
+TEST(Concat, PutsTheChannelsOfASampleTogether) {
+  const Samples a = counting({1, 2, 1}), b = samples(1, {2, 2, 1}, {5, 6, 7, 8});
+  Samples y(1, {3, 2, 1}), db(1, b.shape);
+  const Samples* const inputs[] = {&a, &b};
+  concat(inputs, y);
+  EXPECT_EQ(y.values, (Values{a.values[0], a.values[1], 5, 6, 7, 8}));
+  concat_backward(y, a.shape.size(), db);
+  EXPECT_EQ(db.values, b.values);
+}
+
+TEST(Multiply, GivesEachFactorTheSumOverItsPixels) {
+  const Samples x = samples(1, {2, 1, 2}, {1, 2, 3, 4}), factors = samples(1, {2, 1, 1}, {10, -1});
+  const Samples dy = samples(1, x.shape, {1, 1, 1, 2});
+  Samples y(1, x.shape), dx(1, x.shape), dfactors(1, factors.shape);
+  multiply(x, factors, y);
+  EXPECT_EQ(y.values, (Values{10, 20, -3, -4}));
+  multiply_backward(x, factors, dy, dx, dfactors);
+  EXPECT_EQ(dx.values, (Values{10, 10, -1, -2}));
+  EXPECT_EQ(dfactors.values, (Values{3, 11}));
 }
 
 TEST(Pooling, TakesTheLargestOfEachWindow) {
