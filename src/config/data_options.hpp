@@ -14,9 +14,8 @@
 
 namespace dtrain::config {
 
-constexpr EnumName<data::AutoAugment> kAutoAugmentNames[] = {{data::AutoAugment::none, "none"},
-                                                             {data::AutoAugment::trivial, "trivial"},
-                                                             {data::AutoAugment::rand, "rand"}};
+constexpr EnumName<data::AutoAugment> kAutoAugmentNames[] = {
+    {data::AutoAugment::none, "none"}, {data::AutoAugment::trivial, "trivial"}, {data::AutoAugment::rand, "rand"}};
 
 struct DataOptions {
   std::optional<Path> train, validation;

@@ -26,14 +26,15 @@ PlanarPicture read_picture(char** arguments) {
 }  // namespace
 
 int main(int count, char** arguments) try {
-  if (count < 5 || count % 2 == 0) throw std::runtime_error("usage: dtrain_change_picture C H W FILL [OPERATION AMOUNT]...");
+  if (count < 5 || count % 2 == 0)
+    throw std::runtime_error("usage: dtrain_change_picture C H W FILL [OPERATION AMOUNT]...");
   const PlanarPicture picture = read_picture(arguments + 1);
   const int fill = std::stoi(arguments[4]);
   std::vector<std::uint8_t> scratch;
   for (int i = 5; i < count; i += 2) {
     PlanarPicture changed = picture;
-    apply(static_cast<Operation>(std::stoi(arguments[i])), std::stod(arguments[i + 1]),
-          static_cast<std::uint8_t>(fill), changed, scratch);
+    apply(static_cast<Operation>(std::stoi(arguments[i])), std::stod(arguments[i + 1]), static_cast<std::uint8_t>(fill),
+          changed, scratch);
     std::fwrite(changed.pixels.data(), 1, changed.pixels.size(), stdout);
   }
   return 0;

@@ -19,7 +19,8 @@ enum class AutoAugment { none, trivial, rand };
 inline constexpr int kStrongestAugment = 30;  // strengths are whole numbers from 0 on
 
 // MXNet's ImageRecordIter options with their names, meaning and order: resize, warp (rotate, shear, scale, aspect),
-// pad, crop, HSL jitter, mirror, normalise. Ours: the operations of auto_augment before normalise, and cutout at the end.
+// pad, crop, HSL jitter, mirror, normalise. Ours: the operations of auto_augment before normalise, and cutout at the
+// end.
 struct Augment {
   int resize = 0;            // pixels that the shorter edge gets first; 0: it stays
   int pad_size = 0;          // pixels of fill_value added on each side before cropping

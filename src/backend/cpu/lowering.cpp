@@ -234,7 +234,8 @@ class Lowering {
     if (!nn::is_held(node(index), 0)) {
       add(make_product_backward_weights(layer, value_again(source), gradient), index, ".backward_weights");
     }
-    if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1)) add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
+    if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1))
+      add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
   }
 
   void backward_concat(int index, TensorId gradient) {

@@ -47,8 +47,9 @@ Layers::Layers(const nn::Graph& graph, DType dtype) : products(graph.nodes.size(
     } else if (const auto* norm = as<nn::BatchNorm>(node)) {
       const auto parameter = [&](std::size_t k) { return graph.parameters[at(node.parameters[k])].offset; };
       const auto statistic = [&](std::size_t k) { return graph.statistics[at(node.statistics[k])].offset; };
-      norms[index] = std::make_unique<NormLayer>(NormLayer{*norm, node.output, parameter(0), parameter(1), statistic(0),
-                                                           statistic(1), graph.parameter_count, coefficient_bytes, node.learns});
+      norms[index] =
+          std::make_unique<NormLayer>(NormLayer{*norm, node.output, parameter(0), parameter(1), statistic(0),
+                                                statistic(1), graph.parameter_count, coefficient_bytes, node.learns});
       coefficient_bytes += cpu::coefficient_bytes(node.output.c);
     }
   }

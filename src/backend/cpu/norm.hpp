@@ -27,8 +27,8 @@ struct NormCoefficients {
 std::size_t coefficient_bytes(int channels);
 NormCoefficients coefficients_of(const NormLayer& layer, std::byte* coefficients);
 
-// Fills the coefficients from the running statistics, for evaluation and for a norm that does not learn: its gradient is
-// x's times scale.
+// Fills the coefficients from the running statistics, for evaluation and for a norm that does not learn: its gradient
+// is x's times scale.
 void use_running_statistics(const NormLayer& layer, const float* parameters, const float* statistics,
                             std::byte* coefficients);
 

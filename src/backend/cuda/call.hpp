@@ -65,14 +65,14 @@ struct EventMarker {
 template <typename T>
 using KernelsOn =
     std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>,
-               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormFixed<T>, NormApply<T>, NormApply<T, true>,
-               NormApply<T, false, true>, ScaleShiftRelu<T>, NormGradientSums<T>, NormGradientSums<T, true>,
-               NormGradient<T>, NormMaxPool<T>, NormMaxPoolGradient<T>, MaxPool<T>, MaxPool<T, std::int32_t>,
-               MaxPoolGradient<T>, MaxPoolGradient<T, std::int32_t>, AveragePool<T>, AveragePoolGradient<T>,
-               CopyChannels<T>, MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>,
-               SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>,
-               FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>,
-               MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
+               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormFixed<T>, NormApply<T>,
+               NormApply<T, true>, NormApply<T, false, true>, ScaleShiftRelu<T>, NormGradientSums<T>,
+               NormGradientSums<T, true>, NormGradient<T>, NormMaxPool<T>, NormMaxPoolGradient<T>, MaxPool<T>,
+               MaxPool<T, std::int32_t>, MaxPoolGradient<T>, MaxPoolGradient<T, std::int32_t>, AveragePool<T>,
+               AveragePoolGradient<T>, CopyChannels<T>, MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>,
+               SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
+               ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>,
+               MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
 using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                                 UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
 

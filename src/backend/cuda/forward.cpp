@@ -41,12 +41,13 @@ void Lowering::batch_statistics(int norm) {
 
 void Lowering::fixed_norm(int norm) {
   const std::int64_t mean = model_.statistic(norm, 0), variance = model_.statistic(norm, 1);
-  add(norm, ".fixed", {}, [=, first = graph_.parameter_count, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-    emit(NormFixed<T>{{b.statistics + mean, b.statistics + variance, m.norm_parameters(b, norm),
-                       m.norm_coefficients(b, norm)},
-                      b.contribution + first + mean,
-                      b.contribution + first + variance});
-  });
+  add(norm, ".fixed", {},
+      [=, first = graph_.parameter_count, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        emit(NormFixed<T>{
+            {b.statistics + mean, b.statistics + variance, m.norm_parameters(b, norm), m.norm_coefficients(b, norm)},
+            b.contribution + first + mean,
+            b.contribution + first + variance});
+      });
 }
 
 void Lowering::running_coefficients() {

@@ -151,9 +151,7 @@ static bool jitters(const Augment& options) {
   return options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
 }
 
-bool changes_pixels(const Augment& options) {
-  return jitters(options) || options.auto_augment != AutoAugment::none;
-}
+bool changes_pixels(const Augment& options) { return jitters(options) || options.auto_augment != AutoAugment::none; }
 
 nn::PixelPlace draw_place(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape) {
   const Window window = draw_window(Canvas(image, options, std::nullopt), options, Draws(key), shape);

@@ -74,7 +74,8 @@ nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const S
   const bool jpeg = detect_encoding(payload) == Encoding::jpeg;
   const std::ptrdiff_t stride = std::ptrdiff_t{stored.w} * stored.c;
   const nn::PixelPlace corner{.cutout = draw_cutout(options, key, shape)};
-  if (jpeg && !changes_pixels(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data())) return corner;
+  if (jpeg && !changes_pixels(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data()))
+    return corner;
   if (!jpeg && only_pads_and_crops(options)) {
     decode_image(payload, shape.c, scratch);
     if (scratch.h == stored.h && scratch.w == stored.w) {

@@ -30,9 +30,7 @@ void move_plane(const Move& move, std::uint8_t fill, int h, int w, const std::ui
 
 Move sheared(double by_x, double by_y) { return {.xy = by_x, .yx = by_y}; }
 
-Move translated(int by_x, int by_y) {
-  return {.x0 = -static_cast<double>(by_x), .y0 = -static_cast<double>(by_y)};
-}
+Move translated(int by_x, int by_y) { return {.x0 = -static_cast<double>(by_x), .y0 = -static_cast<double>(by_y)}; }
 
 Move rotated(double degrees, int h, int w) {
   const double angle = -degrees * (std::numbers::pi / 180), cosine = portable_cos(angle), sine = portable_sin(angle);

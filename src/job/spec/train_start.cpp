@@ -93,7 +93,7 @@ Json network_json(nn::Graph graph) {
 }
 
 nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
-                       config::TrainOptions& options) {
+                         config::TrainOptions& options) {
   if (start && !config::network_is_chosen(set)) {
     options.data.image = start->graph.input();
     options.data.classes = start->graph.classes();
@@ -120,7 +120,8 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
         fmt::format("--freeze {}: the checkpoint was trained with other layers frozen", options.pretrained.freeze),
         "leave --freeze out to resume, or begin a new run with --load-epoch");
   }
-  reporter.note(fmt::format("{} of the {} tensors of {} stay as they are", frozen, graph.parameters.size(), graph.name));
+  reporter.note(
+      fmt::format("{} of the {} tensors of {} stay as they are", frozen, graph.parameters.size(), graph.name));
   return graph;
 }
 

@@ -39,7 +39,8 @@ std::string mistake(const std::string& text) {
 
 TEST(GraphJson, EveryNetworkSurvivesTheRoundTrip) {
   for (const std::string& name : network_names()) {
-    const Graph graph = build_network({.name = name, .image = images_for(name), .classes = 10, .label_smoothing = 0.1f});
+    const Graph graph =
+        build_network({.name = name, .image = images_for(name), .classes = 10, .label_smoothing = 0.1f});
     const Json json = Json::parse(graph_to_json(graph).dump(), "test");
     expect_same(graph_from_json(json, "test", graph.input(), 10), graph);
   }
