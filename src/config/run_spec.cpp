@@ -191,6 +191,7 @@ static void fields(Fields& each, TrainOptions& train) {
   each("monitor", train.monitor);
   each("benchmark", train.benchmark);
   each("test_io", train.test_io);
+  each("dry_run", train.dry_run);
   each("pretrained", train.pretrained);
   each("model_prefix", train.model_prefix);
   each("load_epoch", train.load_epoch);

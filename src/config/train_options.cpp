@@ -116,6 +116,8 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
           "log the root mean square of every parameter tensor every N steps; 0 for never", at_least(0));
   set.add_zero_or_one("--benchmark", options.benchmark, "1 trains on synthetic images, to measure the speed");
   set.add_zero_or_one("--test-io", options.test_io, "1 only loads the data, to measure the speed of loading");
+  set.add("--dry-run", options.dry_run,
+          "check data, network and disk, train a few steps without keeping them, and print what the run will need");
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct TrainOptions {
   int disp_batches = 20;
   int monitor = 0;  // steps between looks at the parameters; 0: never
   bool benchmark = false, test_io = false;
+  bool dry_run = false;
 
   Pretrained pretrained;
   std::optional<Path> model_prefix;

@@ -13,8 +13,12 @@ namespace dtrain::job {
 namespace {
 
 void refuse_what_one_process_does(const config::TrainOptions& options) {
-  if (!options.test_io) return;
-  throw UsageError("--test-io: reading is measured in one process", "leave -n, -H and --elastic out");
+  if (options.test_io) {
+    throw UsageError("--test-io: reading is measured in one process", "leave -n, -H and --elastic out");
+  }
+  if (options.dry_run) {
+    throw UsageError("--dry-run: looks at one process on this machine", "leave -n, -H and --elastic out");
+  }
 }
 
 // The number of workers that share a machine: all of them if they run here, otherwise those of one host.

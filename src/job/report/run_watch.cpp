@@ -50,27 +50,31 @@ OpeningFacts facts_of(const TrainRun& run, int workers) {
   return facts;
 }
 
-}  // namespace
-
-void RunWatch::begin(int workers) {
-  for (const std::string& line : opening_lines(facts_of(run_, workers))) reporter_.note(line);
-  show_details();
-  if (reporter_.json()) reporter_.answer_json(start_event(workers));
+void show_details(const TrainRun& run, Reporter& reporter) {
+  const config::ComputeOptions& compute = run.options.compute;
+  const int shards = compute.logical_shards;
+  reporter.detail(fmt::format("dtrain {} on {}", DTRAIN_VERSION, run.backend->description()));
+  if (run.options.job.is_per_worker()) {
+    reporter.detail(
+        fmt::format("The learning rate follows the batch: {}", train::elastic_rate_name(run.options.job.rate)));
+  } else {
+    reporter.detail(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
+                                shards == 1 ? "shard" : "shards", config::efficiency_line(shards)));
+  }
+  reporter.detail(fmt::format("setting 'prefetch' {}: up to {} of samples in the memory of each worker",
+                              run.options.data.prefetch, format_bytes(buffer_bytes_of(run))));
 }
 
-void RunWatch::show_details() const {
-  const config::ComputeOptions& compute = run_.options.compute;
-  const int shards = compute.logical_shards;
-  reporter_.detail(fmt::format("dtrain {} on {}", DTRAIN_VERSION, run_.backend->description()));
-  if (run_.options.job.is_per_worker()) {
-    reporter_.detail(
-        fmt::format("The learning rate follows the batch: {}", train::elastic_rate_name(run_.options.job.rate)));
-  } else {
-    reporter_.detail(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
-                                 shards == 1 ? "shard" : "shards", config::efficiency_line(shards)));
-  }
-  reporter_.detail(fmt::format("setting 'prefetch' {}: up to {} of samples in the memory of each worker",
-                               run_.options.data.prefetch, format_bytes(buffer_bytes_of(run_))));
+}  // namespace
+
+void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
+  for (const std::string& line : opening_lines(facts_of(run, workers))) reporter.note(line);
+  show_details(run, reporter);
+}
+
+void RunWatch::begin(int workers) {
+  show_opening(run_, workers, reporter_);
+  if (reporter_.json()) reporter_.answer_json(start_event(workers));
 }
 
 Json RunWatch::start_event(int workers) const {

@@ -11,18 +11,19 @@
 
 namespace dtrain::job {
 
+// Shows data, network, batch and device, with --verbose also G, V and libraries. `workers`: number at the start.
+void show_opening(const TrainRun& run, int workers, Reporter& reporter);
+
 // Borrows reporter and run. The same for one process and for the coordinator of many.
 class RunWatch {
  public:
   RunWatch(Reporter& reporter, const TrainRun& run);
-  // Shows data, network, batch and device, with --verbose also G, V and libraries; with --json the start event.
-  // `workers`: number at the start.
+  // show_opening(); with --json also the start event.
   void begin(int workers);
   void end(const train::TrainResult& result);
   Observers& observers() { return observers_; }
 
  private:
-  void show_details() const;
   Json start_event(int workers) const;
 
   Reporter& reporter_;

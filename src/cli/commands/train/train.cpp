@@ -7,6 +7,7 @@
 #include "bench/loader_speed.hpp"
 #include "cli/command.hpp"
 #include "config/gpu_choice.hpp"
+#include "dry_run.hpp"
 #include "job/coordinator/train_job.hpp"
 #include "job/report/run_records.hpp"
 #include "job/report/run_watch.hpp"
@@ -83,6 +84,13 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   const auto training = training_loader(run);
   if (options.test_io) return test_io(options, *training, reporter);
   const auto validation = validation_loader(run);
+
+  if (options.dry_run) {
+    const auto executable = job::compile(run);
+    job::show_opening(run, 1, reporter);
+    dry_run(run, *training, validation.get(), *executable, reporter);
+    return ExitCode::ok;
+  }
 
   job::RunWatch watch(reporter, run);
   std::optional<job::RunRecords> records;

@@ -1,0 +1,49 @@
+#include "run_estimate.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/nn/optimizer.hpp>
+#include <dtrain/nn/views.hpp>
+#include <dtrain/train/batch_feed.hpp>
+
+namespace dtrain::bench {
+
+RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image) {
+  RunEstimate estimate;
+  estimate.steps = (size.images + size.batch - 1) / size.batch;
+  // The last step of an epoch takes as long as it has images.
+  estimate.epoch_seconds = step_seconds * static_cast<double>(size.images) / static_cast<double>(size.batch);
+  estimate.validation_seconds = validation_seconds_per_image * static_cast<double>(size.validation_images);
+  estimate.run_seconds = static_cast<double>(size.epochs) * (estimate.epoch_seconds + estimate.validation_seconds);
+  estimate.checkpoints = size.checkpoints_kept == 0 ? size.epochs : std::min(size.checkpoints_kept, size.epochs);
+  estimate.checkpoint_bytes = estimate.checkpoints * size.checkpoint_bytes;
+  return estimate;
+}
+
+std::uint64_t checkpoint_bytes(const nn::Graph& graph, nn::OptimizerKind optimizer) {
+  const auto slots = static_cast<std::uint64_t>(nn::optimizer_slots(optimizer));
+  const auto parameters = static_cast<std::uint64_t>(graph.parameter_count);
+  return sizeof(float) * (parameters * (1 + slots) + static_cast<std::uint64_t>(graph.statistic_count));
+}
+
+double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views) {
+  constexpr std::uint64_t kBlocks = 4;
+  const std::uint64_t images = std::min<std::uint64_t>(loader.size(), kBlocks * static_cast<std::uint64_t>(block));
+  std::vector<data::Slice> slices;
+  for (std::uint64_t first = 0; first < images; first += static_cast<std::uint64_t>(block)) {
+    slices.push_back(
+        {first, static_cast<int>(std::min<std::uint64_t>(images - first, static_cast<std::uint64_t>(block)))});
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  loader.start(0, slices);
+  while (const std::optional<data::Batch> batch = loader.next()) {
+    executable.evaluate(train::host_batch(*batch), nn::image_views(views), {});
+  }
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  DTRAIN_CHECK(images > 0, "a loader has records");
+  return time.count() / static_cast<double>(images);
+}
+
+}  // namespace dtrain::bench

@@ -1,0 +1,35 @@
+// What a training run will need of time and room, from a few of its steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <dtrain/backend/backend.hpp>
+#include <dtrain/data/loader.hpp>
+
+namespace dtrain::bench {
+
+struct RunSize {
+  std::uint64_t images = 0, validation_images = 0;  // of an epoch
+  std::uint64_t batch = 1;
+  std::uint64_t epochs = 0;            // still to train
+  std::uint64_t checkpoint_bytes = 0;  // of one
+  std::uint64_t checkpoints_kept = 0;  // the newest so many; 0: all
+};
+
+struct RunEstimate {
+  std::uint64_t steps = 0;  // of an epoch; the last one may be smaller
+  double epoch_seconds = 0, validation_seconds = 0, run_seconds = 0;
+  std::uint64_t checkpoints = 0, checkpoint_bytes = 0;  // that stay at the end, and their size
+};
+
+// Pure. A checkpoint is written after each epoch.
+RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image);
+
+// Parameters, statistics and the optimizer's slots.
+std::uint64_t checkpoint_bytes(const nn::Graph& graph, nn::OptimizerKind optimizer);
+
+// By a few blocks of `block` images, loading included.
+double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views);
+
+}  // namespace dtrain::bench

@@ -1,0 +1,107 @@
+#include "dry_run.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "bench/bench_run.hpp"
+#include "bench/run_estimate.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr bench::BenchLength kLength{.warmup = 2, .seconds = 3};
+
+bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, const data::Loader* validation) {
+  const config::TrainOptions& options = run.options;
+  const std::uint64_t trained = run.start ? run.start->cursor.epoch : 0;
+  const auto epochs = static_cast<std::uint64_t>(options.epochs);
+  bench::RunSize size{.images = training.size(),
+                      .validation_images = validation ? validation->size() : 0,
+                      .batch = static_cast<std::uint64_t>(options.compute.samples_per_step()),
+                      .epochs = epochs - std::min(epochs, trained)};
+  if (!options.model_prefix) return size;
+  size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer.kind);
+  size.checkpoints_kept = static_cast<std::uint64_t>(options.keep_checkpoints);
+  return size;
+}
+
+// On the disk of the checkpoints; nullopt where there are none, or they are not on a disk of this machine.
+std::optional<std::uint64_t> free_bytes(const config::TrainOptions& options) {
+  if (!options.model_prefix || data::is_remote(*options.model_prefix)) return std::nullopt;
+  const Path folder = options.model_prefix->parent_path();
+  std::error_code error;
+  const auto space = std::filesystem::space(folder.empty() ? Path(".") : folder, error);
+  return error ? std::nullopt : std::optional<std::uint64_t>(space.available);
+}
+
+std::string duration(double seconds) { return format_duration(std::chrono::duration<double>(seconds)); }
+
+Json document(const job::TrainRun& run, const bench::RunSize& size, const bench::StepTimes& times,
+              const bench::RunEstimate& estimate, const std::optional<std::uint64_t>& room) {
+  Json json = Json::object({{"schema", "dtrain.dry-run/1"},
+                            {"network", run.graph.name},
+                            {"parameters", run.graph.parameter_count},
+                            {"dtype", backend::dtype_name(run.dtype)}});
+  json["training_images"] = size.images;
+  json["validation_images"] = size.validation_images;
+  json["epochs"] = size.epochs;
+  json["steps_per_epoch"] = estimate.steps;
+  json["step_seconds"] = times.median();
+  json["epoch_seconds"] = estimate.epoch_seconds;
+  json["validation_seconds"] = estimate.validation_seconds;
+  json["run_seconds"] = estimate.run_seconds;
+  json["peak_memory_bytes"] = times.peak_memory;
+  json["checkpoints"] = size.checkpoint_bytes > 0 ? estimate.checkpoints : 0;
+  json["checkpoint_bytes"] = estimate.checkpoint_bytes;
+  json["free_bytes"] = room ? Json(*room) : Json();
+  return json;
+}
+
+void answer(const bench::RunSize& size, const bench::StepTimes& times, const bench::RunEstimate& estimate,
+            const std::optional<std::uint64_t>& room, Reporter& reporter) {
+  const double rate = static_cast<double>(size.batch) / times.median();
+  reporter.answer(fmt::format("A step takes {}, {:.0f} images/sec, and the process {} of memory",
+                              duration(times.median()), rate, format_bytes(times.peak_memory)));
+  const std::string validation =
+      size.validation_images > 0 ? fmt::format(", its validation {}", duration(estimate.validation_seconds)) : "";
+  reporter.answer(fmt::format("An epoch takes {}{}; {} epochs take about {}", duration(estimate.epoch_seconds),
+                              validation, size.epochs, duration(estimate.run_seconds)));
+  if (size.checkpoint_bytes > 0) {
+    reporter.answer(fmt::format("{} checkpoints take {}{}", estimate.checkpoints,
+                                format_bytes(estimate.checkpoint_bytes),
+                                room ? fmt::format(" of {} on the disk", format_bytes(*room)) : std::string()));
+  }
+  reporter.answer("Nothing was saved: leave --dry-run out to train");
+}
+
+}  // namespace
+
+void dry_run(const job::TrainRun& run, data::Loader& training, data::Loader* validation,
+             backend::Executable& executable, Reporter& reporter) {
+  train::TrainerOptions options = config::trainer_options(run.options, run.dtype);
+  options.checkpoint_prefix.reset();
+  const bench::StepTimes times = bench::time_steps(run.graph, executable, training, options, kLength);
+  for (const std::string& warning : times.warnings) reporter.warn(warning);
+  const double of_image = validation ? bench::validation_seconds_per_image(executable, *validation,
+                                                                           options.evaluation_block, options.test_views)
+                                     : 0;
+  const bench::RunSize size = size_of(run, training, validation);
+  const bench::RunEstimate estimate = bench::estimate_run(size, times.median(), of_image);
+  const auto room = free_bytes(run.options);
+  if (reporter.json()) {
+    reporter.answer_json(document(run, size, times, estimate, room));
+  } else {
+    answer(size, times, estimate, room, reporter);
+  }
+  if (room && estimate.checkpoint_bytes > *room) {
+    throw Error(fmt::format("the {} checkpoints of this run take {}, and the disk has room for {}",
+                            estimate.checkpoints, format_bytes(estimate.checkpoint_bytes), format_bytes(*room)),
+                "--keep-checkpoints N keeps the newest N");
+  }
+}
+
+}  // namespace dtrain::cli

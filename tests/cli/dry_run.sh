@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What a run will need, without running it.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes 400
+training=("${small_training[@]}" --num-epochs 7 --tensorboard board --model-prefix m/p)
+
+run train "${training[@]}" --dry-run
+check "a dry run ends well" exits 0
+check "it shows the run" says_line '^The run trains on the 400 images of d/shapes_train.rec and validates on the 100 images'
+check "the speed and the memory of a step" answers_line '^A step takes .*, [0-9]+ images/sec, and the process .* of memory$'
+check "the time of an epoch and of the run" answers_line '^An epoch takes .*, its validation .*; 7 epochs take about '
+check "the room for checkpoints" answers_line '^7 checkpoints take .* of .* on the disk$'
+check "and that nothing was saved" answers_line '^Nothing was saved'
+check "no checkpoint is there" test -z "$(find m -name 'p-*' 2>/dev/null)"
+check "and no event file" missing board
+
+run train "${training[@]}" --dry-run --json
+check "--json gives numbers" json out 'd["schema"] == "dtrain.dry-run/1" and d["epochs"] == 7 and d["steps_per_epoch"] == 8 and d["training_images"] == 400 and 0 < d["epoch_seconds"] < d["run_seconds"] and d["checkpoint_bytes"] > 7 * 4 * d["parameters"]'
+run train "${training[@]}" --dry-run --keep-checkpoints 2 --json
+check "of the checkpoints that stay" json out 'd["checkpoints"] == 2'
+run train "${training[@]}" --num-epochs 1000000000 --dry-run
+check "too little room is an error" exits 1
+check "with what to do" says 'hint: --keep-checkpoints N keeps the newest N'
+run train "${training[@]}" --data-train d/nothing.rec --dry-run
+check "what a run refuses, a dry run refuses" exits 1
+run train "${training[@]}" --dry-run -n 2 --launcher local
+check "a job has no dry run" exits 2
+
+run train "${training[@]}" --tensorboard "" --num-epochs 2
+run train "${training[@]}" --tensorboard "" --resume --dry-run --json
+check "a resumed run counts the epochs that are left" json out 'd["epochs"] == 5'
+finish
