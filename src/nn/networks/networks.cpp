@@ -49,7 +49,7 @@ constexpr Family kFamilies[] = {
     {"speednet", build_speednet, true},
 };
 
-// As torchvision calls them, seresnet50 as timm does.
+// As torchvision calls them, those with squeeze-and-excitation as timm does.
 constexpr Family kTorchFamilies[] = {
     {"resnet18", resnet<TorchResnet{18}>, true},
     {"resnet34", resnet<TorchResnet{34}>, true},
@@ -60,6 +60,7 @@ constexpr Family kTorchFamilies[] = {
     {"resnext101_32x8d", resnet<TorchResnet{101, 32, 8}>, true},
     {"resnext101_64x4d", resnet<TorchResnet{101, 64, 4}>, true},
     {"seresnet50", resnet<TorchResnet{50, 1, 64, true}>, true},
+    {"seresnext50_32x4d", resnet<TorchResnet{50, 32, 4, true}>, true},
     {"wide_resnet50_2", resnet<TorchResnet{50, 1, 128}>, true},
     {"wide_resnet101_2", resnet<TorchResnet{101, 1, 128}>, true},
     {"alexnet", build_alexnet},

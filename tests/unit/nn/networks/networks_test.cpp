@@ -138,6 +138,7 @@ TEST(Networks, UnderTorchvisionsNamesHaveItsNumberOfParameters) {
       {"regnet_y_1_6gf", 11202430},
       {"regnet_y_3_2gf", 19436338},
       {"seresnet50", 28088024},
+      {"seresnext50_32x4d", 27559896},
       {"mobilenet_v2", 3504872},
       {"resnet101", 44549160},
       {"resnet152", 60192808},
