@@ -8,13 +8,13 @@ namespace dtrain::nn {
 namespace {
 
 // Blocks in a row: how many times the first convolution widens, channels they leave, their number, the first's stride.
-struct Stage {
+struct BottleneckStage {
   int expansion, channels, blocks, stride;
 };
-constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                             {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+constexpr BottleneckStage kBottleneckStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                                                 {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
-void add_block(Chain& net, const std::string& name, const Stage& stage, int stride) {
+void add_block(Chain& net, const std::string& name, const BottleneckStage& stage, int stride) {
   const int input = net.last(), channels = net.shape().c, wide = channels * stage.expansion;
   int part = 0;
   const auto next = [&] { return fmt::format("{}.conv.{}", name, part++); };
@@ -31,7 +31,7 @@ Graph build_mobilenet_v2(const NetworkOptions& options) {
   int number = 0;
   const auto next = [&] { return fmt::format("features.{}", number++); };
   convolve_norm(net, next(), square_convolution(32, 3, 2, 1), kRelu6);
-  for (const Stage& stage : kStages) {
+  for (const BottleneckStage& stage : kBottleneckStages) {
     for (int block = 0; block < stage.blocks; ++block) add_block(net, next(), stage, block == 0 ? stage.stride : 1);
   }
   convolve_norm(net, next(), square_convolution(1280, 1), kRelu6);

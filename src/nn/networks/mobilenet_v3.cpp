@@ -8,31 +8,31 @@ namespace dtrain::nn {
 namespace {
 
 constexpr auto kRe = ActivationKind::relu, kHs = ActivationKind::hard_swish;
-constexpr BatchNorm kNorm{.epsilon = 1e-3f, .momentum = 0.99f};
+constexpr BatchNorm kMobileNorm{.epsilon = 1e-3f, .momentum = 0.99f};
 
-struct Block {
+struct MobileBlock {
   int kernel, expanded, channels;
   bool squeezes;
   ActivationKind activation;
   int stride;
 };
-constexpr Block kLarge[] = {{3, 16, 16, false, kRe, 1},  {3, 64, 24, false, kRe, 2},  {3, 72, 24, false, kRe, 1},
-                            {5, 72, 40, true, kRe, 2},   {5, 120, 40, true, kRe, 1},  {5, 120, 40, true, kRe, 1},
-                            {3, 240, 80, false, kHs, 2}, {3, 200, 80, false, kHs, 1}, {3, 184, 80, false, kHs, 1},
-                            {3, 184, 80, false, kHs, 1}, {3, 480, 112, true, kHs, 1}, {3, 672, 112, true, kHs, 1},
-                            {5, 672, 160, true, kHs, 2}, {5, 960, 160, true, kHs, 1}, {5, 960, 160, true, kHs, 1}};
-constexpr Block kSmall[] = {{3, 16, 16, true, kRe, 2},  {3, 72, 24, false, kRe, 2}, {3, 88, 24, false, kRe, 1},
-                            {5, 96, 40, true, kHs, 2},  {5, 240, 40, true, kHs, 1}, {5, 240, 40, true, kHs, 1},
-                            {5, 120, 48, true, kHs, 1}, {5, 144, 48, true, kHs, 1}, {5, 288, 96, true, kHs, 2},
-                            {5, 576, 96, true, kHs, 1}, {5, 576, 96, true, kHs, 1}};
+constexpr MobileBlock kLarge[] = {
+    {3, 16, 16, false, kRe, 1},  {3, 64, 24, false, kRe, 2},  {3, 72, 24, false, kRe, 1},  {5, 72, 40, true, kRe, 2},
+    {5, 120, 40, true, kRe, 1},  {5, 120, 40, true, kRe, 1},  {3, 240, 80, false, kHs, 2}, {3, 200, 80, false, kHs, 1},
+    {3, 184, 80, false, kHs, 1}, {3, 184, 80, false, kHs, 1}, {3, 480, 112, true, kHs, 1}, {3, 672, 112, true, kHs, 1},
+    {5, 672, 160, true, kHs, 2}, {5, 960, 160, true, kHs, 1}, {5, 960, 160, true, kHs, 1}};
+constexpr MobileBlock kSmall[] = {{3, 16, 16, true, kRe, 2},  {3, 72, 24, false, kRe, 2}, {3, 88, 24, false, kRe, 1},
+                                  {5, 96, 40, true, kHs, 2},  {5, 240, 40, true, kHs, 1}, {5, 240, 40, true, kHs, 1},
+                                  {5, 120, 48, true, kHs, 1}, {5, 144, 48, true, kHs, 1}, {5, 288, 96, true, kHs, 2},
+                                  {5, 576, 96, true, kHs, 1}, {5, 576, 96, true, kHs, 1}};
 
-Graph build(const NetworkOptions& options, std::span<const Block> blocks, int dense) {
+Graph build(const NetworkOptions& options, std::span<const MobileBlock> blocks, int dense) {
   const Activation activation{kHs};
   Chain net(options.name, options.image);
   int number = 0;
   const auto next = [&] { return fmt::format("features.{}", number++); };
-  convolve_norm(net, next(), square_convolution(16, 3, 2, 1), activation, kNorm);
-  for (const Block& block : blocks) {
+  convolve_norm(net, next(), square_convolution(16, 3, 2, 1), activation, kMobileNorm);
+  for (const MobileBlock& block : blocks) {
     add_inverted_residual(net, next(),
                           {.kernel = block.kernel,
                            .stride = block.stride,
@@ -41,9 +41,9 @@ Graph build(const NetworkOptions& options, std::span<const Block> blocks, int de
                            .squeezed = block.squeezes ? divisible_channels(block.expanded / 4) : 0,
                            .activation = block.activation,
                            .gate = ActivationKind::hard_sigmoid,
-                           .norm = kNorm});
+                           .norm = kMobileNorm});
   }
-  convolve_norm(net, next(), square_convolution(6 * net.shape().c, 1), activation, kNorm);
+  convolve_norm(net, next(), square_convolution(6 * net.shape().c, 1), activation, kMobileNorm);
   pool_all(net);
   net.then("classifier.0", Dense{dense}).then("classifier.1", activation).then("classifier.2", Dropout{0.2f});
   net.then("classifier.3", Dense{options.classes});

@@ -7,14 +7,14 @@
 namespace dtrain::nn {
 namespace {
 
-constexpr int kStem = 32, kSqueeze = 4;
+constexpr int kRegnetStem = 32, kRegnetSqueeze = 4;
 
 void add_block(Chain& net, const std::string& name, int channels, int stride, const Regnet& variant) {
   const int input = net.last(), in_channels = net.shape().c;
   convolve_norm(net, name + ".f.a", square_convolution(channels, 1));
   convolve_norm(net, name + ".f.b", grouped_convolution(channels, 3, stride, channels / variant.group_width));
   if (variant.squeezes) {
-    squeeze_excite(net, name + ".f.se", in_channels / kSqueeze, ActivationKind::relu, ActivationKind::sigmoid);
+    squeeze_excite(net, name + ".f.se", in_channels / kRegnetSqueeze, ActivationKind::relu, ActivationKind::sigmoid);
   }
   convolve_norm(net, name + ".f.c", square_convolution(channels, 1), std::nullopt);
   int shortcut = input;
@@ -32,7 +32,7 @@ void add_block(Chain& net, const std::string& name, int channels, int stride, co
 
 Graph build_regnet(const NetworkOptions& options, const Regnet& variant) {
   Chain net(options.name, options.image);
-  convolve_norm(net, "stem", square_convolution(kStem, 3, 2, 1));
+  convolve_norm(net, "stem", square_convolution(kRegnetStem, 3, 2, 1));
   for (std::size_t stage = 0; stage < variant.channels.size(); ++stage) {
     for (int block = 0; block < variant.blocks[stage]; ++block) {
       add_block(net, fmt::format("trunk_output.block{0}.block{0}-{1}", stage + 1, block), variant.channels[stage],
