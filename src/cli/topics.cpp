@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include <dtrain/nn/networks.hpp>
+
 #include "exit_codes.hpp"
 
 namespace dtrain::cli {
@@ -179,10 +181,38 @@ std::string mxnet_topic(const CommandTree& tree) {
   return text;
 }
 
+constexpr std::string_view kNetworks =
+    R"(--network takes one of these names, or a .json file: an MXNet symbol, or a graph as
+`dtrain inspect PREFIX --graph` prints it. --num-layers chooses among the depths of
+resnet, resnet-v1, resnet-v1.5 and vgg.
+
+)";
+
+constexpr std::string_view kTorchNetworks =
+    R"(
+These are torchvision's, those with squeeze-and-excitation timm's: with the same layers
+and names of tensors, so that their weights fit (--pretrained, `dtrain import`). The
+images are those that weights for ImageNet expect; they are prepared so unless you
+choose otherwise.
+
+)";
+
+std::string networks_topic() {
+  std::string text(kNetworks);
+  for (const std::string& name : nn::own_network_names()) text += fmt::format("  {}\n", name);
+  text += kTorchNetworks;
+  for (const std::string& name : nn::torch_network_names()) {
+    const nn::PretrainedImages images = nn::pretrained_images(name);
+    text += fmt::format("  {:<19}{} pixels, from {}{}\n", name, images.size, images.resize,
+                        images.symmetric ? "; values from -1 to 1" : "");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> topic_names() {
-  return {"exit-codes", "environment", "configuration", "remote-files", "launchers", "mxnet"};
+  return {"exit-codes", "environment", "configuration", "networks", "remote-files", "launchers", "mxnet"};
 }
 
 std::string exit_codes_topic() {
@@ -195,6 +225,7 @@ std::optional<std::string> topic_text(const CommandTree& tree, std::string_view 
   if (name == "exit-codes") return exit_codes_topic();
   if (name == "environment") return environment_topic(tree);
   if (name == "configuration") return std::string(kConfiguration);
+  if (name == "networks") return networks_topic();
   if (name == "remote-files") return std::string(kRemoteFiles);
   if (name == "launchers") return std::string(kLaunchers);
   if (name == "mxnet") return mxnet_topic(tree);

@@ -14,9 +14,9 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
   nn::NetworkOptions& options = choice.options;
   set.group("Network");
   set.add("--network", options.name, "NAME|FILE",
-          "network to train: " + join(nn::own_network_names(), ", ") + ", torchvision's " +
-              join(nn::torch_network_names(), ", ") +
-              ", or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`")
+          "network to train: " + join(nn::own_network_names(), ", ") +
+              ", one of torchvision's by its name, such as resnet50 or efficientnet_b0, or a .json file with an MXNet "
+              "symbol or a graph of `dtrain inspect --graph`; `dtrain help networks` lists the names")
       .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N",
           "number of layers, for networks with several depths; 0 for the network's usual depth", at_least(0));
