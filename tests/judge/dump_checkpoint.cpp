@@ -112,7 +112,7 @@ Json fixed_gammas(const nn::Graph& graph) {
 // Whether MXNet has operators for all layers; then writes its files.
 bool export_to_mxnet(const train::Checkpoint& checkpoint, const Path& prefix) {
   try {
-    const bool mxnet = export_to_mxnet(checkpoint, prefix);
+    train::export_mxnet(checkpoint, prefix, 1);
     return true;
   } catch (const UsageError&) {
     return false;
@@ -126,7 +126,7 @@ void dump_case(const Path& folder, const std::string& name) {
   train::save_checkpoint({prefix, 1}, checkpoint);
   train::export_safetensors(checkpoint, prefix.string() + ".safetensors");
   train::export_onnx(checkpoint, prefix.string() + ".onnx");
-  train::export_mxnet(checkpoint, prefix, 1);
+  const bool mxnet = export_to_mxnet(checkpoint, prefix);
 
   const nn::Shape& image = problem.graph.input();
   const Json description = Json::object({{"images", Json::array({problem.n, image.c, image.h, image.w})},
