@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/initialize.hpp>
 
+#include "timm_names.hpp"
 #include "weights_file.hpp"
 
 namespace dtrain::train {
@@ -38,10 +40,12 @@ const char* torch_ending(nn::TensorRole role) {
   return ".running_var";
 }
 
-// A tensor of the network, under its two names.
+// A tensor of the network, under its names.
 struct Wanted {
   const nn::TensorView* view = nullptr;
   std::string torch_name;
+  std::string timm_name;  // or torch_name again
+  std::array<const std::string*, 3> names() const { return {&view->name, &torch_name, &timm_name}; }
   bool statistic = false;
   bool head = false;
 };
@@ -54,9 +58,11 @@ std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
   for (const nn::Node& node : graph.nodes) {
     const bool head = last != graph.nodes.rend() && &node == &*last;
     const auto* batch_norm = std::get_if<nn::BatchNorm>(&node.layer);
+    const std::optional<std::string> other_name = timm_name(graph.name, node.name);
     const auto add = [&](const nn::TensorView& view, bool statistic) {
       if (batch_norm && batch_norm->fix_gamma && view.role == nn::TensorRole::gamma) return;
-      wanted.push_back({&view, node.name + torch_ending(view.role), statistic, head});
+      const char* const ending = torch_ending(view.role);
+      wanted.push_back({&view, node.name + ending, other_name.value_or(node.name) + ending, statistic, head});
     };
     for (const int index : node.parameters) add(graph.parameters[static_cast<std::size_t>(index)], false);
     for (const int index : node.statistics) add(graph.statistics[static_cast<std::size_t>(index)], true);
@@ -69,7 +75,7 @@ std::string common_prefix(const std::vector<Wanted>& wanted, const std::vector<F
   std::unordered_set<std::string_view> names;
   std::size_t longest = 0;
   for (const Wanted& each : wanted) {
-    for (const std::string* name : {&each.view->name, &each.torch_name}) {
+    for (const std::string* name : each.names()) {
       names.insert(*name);
       longest = std::max(longest, name->size());
     }
@@ -99,7 +105,7 @@ class Table {
   }
 
   const ForeignTensor* take(const Wanted& wanted) {
-    for (const std::string* name : {&wanted.view->name, &wanted.torch_name}) {
+    for (const std::string* name : wanted.names()) {
       const auto found = by_name_.find(*name);
       if (found == by_name_.end()) continue;
       taken_.insert(found->first);
