@@ -78,6 +78,20 @@ struct UpdateBytes {
   double operator()(const PackWeights<T>& work) const {
     return static_cast<double>((sizeof(T) + 4) * static_cast<std::size_t>(work.table.total));
   }
+  double operator()(const MuonSquares& work) const { return 8.0 * kMuonPart * static_cast<double>(work.total); }
+  template <typename T>
+  double operator()(const MuonLoad<T>& work) const {
+    return static_cast<double>((sizeof(T) + 4) * static_cast<std::size_t>(work.total));
+  }
+  template <typename T>
+  double operator()(const MuonStep<T>& work) const {
+    return static_cast<double>((sizeof(T) + 8) * static_cast<std::size_t>(work.total));
+  }
+  // Each factor once: the second cache holds them.
+  template <typename Product>
+  double operator()(const Tiled<Product>& work) const {
+    return 2.0 * sizeof(typename Product::Value) * static_cast<double>(work.product.total);
+  }
   template <typename Other>
   double operator()(const Other&) const {
     return 0;

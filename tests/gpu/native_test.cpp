@@ -10,6 +10,7 @@
 
 #include "backend/cuda/cuda_backend.hpp"
 #include "backend/cuda/gpu/gpu_device.hpp"
+#include "common/matrix_problem.hpp"
 #include "common/problem.hpp"
 #include "common/replay_device.hpp"
 #include "common/trace.hpp"
@@ -126,6 +127,21 @@ TEST(NativeKernels, GiveTheBitsOfTheirDefinitionsInEveryNetwork) {
                              {{.name = "resnet-v1", .num_layers = 50, .image = photograph, .classes = 1000}, 128}};
   if (is_replay()) cases = {{{.name = "resnet-v1", .num_layers = 8, .image = thumbnail}, 2}};
   for (const auto& [network, n] : cases) expect_same_bits(make_problem(nn::build_network(network), n));
+}
+
+// Products on tensor cores add in another order than their definition, in float32 in the same one.
+TEST(NativeKernels, StepByMuonAsTheirDefinitionsDoButForRoundings) {
+  const auto device = open_device();
+  const auto native = backend_on(device), defined = backend_on(std::make_shared<ByDefinition>(device));
+  const int width = is_replay() ? 8 : 0;
+  const nn::Graph speednet = nn::build_network({.name = "speednet", .image = {3, 32, 32}, .width = width});
+  for (const nn::Graph& graph : {speednet, matrix_problem().graph}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+      if (native->why_not(dtype)) continue;
+      EXPECT_LT(muon_step_error(*native, *defined, graph, dtype), allowed_muon_error(dtype))
+          << graph.name << " in " << dtype_name(dtype);
+    }
+  }
 }
 
 }  // namespace

@@ -22,8 +22,12 @@ REPLAYED, REPLAYED_CHIPS = "kernels", ("sm_80", "sm_90")
 # What each kernel of a .cu must contain, by the name that is part of the kernel's: patterns of instructions. LDG.E.128
 # loads 16 bytes, LDS and STS use shared memory, MEMBAR orders writes before other blocks read them.
 LAST_BLOCK_FOLDS = (r"LDG\.E\.128", r"\bSTS\b", r"\bLDS\b", r"BAR\.SYNC", r"\bMEMBAR\b", r"ATOMG\.E\.(ADD|INC)", r"\bDADD\b")
+# LDGSTS copies to shared memory beside the thread's work, LDSM loads fragments, HMMA multiplies them.
+COPIES_BESIDE = (r"LDGSTS\.E\.BYPASS\.128", r"\bLDGDEPBAR\b", r"\bDEPBAR\b", r"BAR\.SYNC")
 EXPECTED = {"folded_sums": {"NormSums": LAST_BLOCK_FOLDS, "NormGradientSums": LAST_BLOCK_FOLDS,
-                            "ColumnSums": LAST_BLOCK_FOLDS}}
+                            "ColumnSums": LAST_BLOCK_FOLDS},
+            "products": {"tensor_products": (*COPIES_BESIDE, r"LDSM\.16\.M", r"HMMA\.16816\.F32"),
+                         "float_products": (*COPIES_BESIDE, r"\bLDS", r"\bFFMA\b")}}
 WHOLE_PACKS = (r"LDG\.E\.128", r"STG\.E\.128")
 EXPECTED_OF_REPLAYED = {
     **dict.fromkeys(("Activate", "ActivateGradient", "Add", "AveragePool", "AveragePoolGradient", "MaxPool",

@@ -45,6 +45,10 @@ struct Definition {
   void operator()(const FoldedSums<Sums, Finish>& work) {
     calls = {{name, work.sums}, {name, work.fold}, {name, work.finish}};
   }
+  template <typename Product>
+  void operator()(const Tiled<Product>& work) {
+    calls = {{name, work.product}};
+  }
   template <IsKernel Kernel>
   void operator()(const Kernel&) {}
 };

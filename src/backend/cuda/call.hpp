@@ -72,13 +72,15 @@ using KernelsOn =
                AveragePoolGradient<T>, CopyChannels<T>, MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>,
                SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
                ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>,
-               MuonLoad<T>, MuonGram<T>, MuonSquare<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
-using OtherKernels = std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
-                                UpdateParameters, UpdateStatistics, MuonSquares, MuonLengths, Unscale, FindNotFinite>;
+               MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
+using OtherKernels =
+    std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish, UpdateParameters,
+               UpdateStatistics, MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite>;
 
 // Every operation but the convolution.
 template <typename T>
-using OperationsOn = std::tuple<NormStatistics<T>, NormGradientTotals<T>, NormGradientTotals<T, true>, ColumnTotals<T>>;
+using OperationsOn = std::tuple<NormStatistics<T>, NormGradientTotals<T>, NormGradientTotals<T, true>, ColumnTotals<T>,
+                                Tiled<MuonGram<T>>, Tiled<MuonPolynomial<T>>, Tiled<MuonAdvance<T>>>;
 
 template <typename List>
 struct VariantOf;

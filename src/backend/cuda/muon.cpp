@@ -1,66 +1,66 @@
 #include "muon.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace dtrain::backend::cuda {
 namespace {
 
 constexpr std::uint64_t kStep = 256;
-// Fewer elements are multiplied sooner than a library is called for them: a grouped convolution may have thousands of
-// such matrices.
-constexpr std::int64_t kLargeElements = 8192;
+constexpr std::int32_t kWidestPack = 8;  // elements, in two bytes
 
-bool is_large(const nn::WeightMatrix& weight) { return weight.size() >= kLargeElements; }
+// Three products: high x low x low, low x low x low and high x low x low.
+double multiplications(double high, double low) { return low * low * (2 * high + low); }
 
-// Sizes for which cuDNN has engines on tensor cores: whole vectors, and more of them where that costs little.
-std::int32_t rounded_up(std::int32_t columns) {
-  constexpr std::uint32_t kLeast = 8, kMost = 64;
-  const auto step = std::clamp(std::bit_ceil(static_cast<std::uint32_t>(columns)), kLeast, kMost);
-  return static_cast<std::int32_t>(packs_of(columns, step) * step);
-}
+double in_whole_tiles(std::int64_t length) { return static_cast<double>(packs_of(length, kMuonTile) * kMuonTile); }
 
 }  // namespace
 
 MuonLayout::MuonLayout(const nn::Graph& graph, DType of) : dtype(of) {
-  std::vector<nn::WeightMatrix> weights = nn::weight_matrices(graph);
-  const auto small = std::stable_partition(weights.begin(), weights.end(), cuda::is_large);
-  std::int64_t most_sums = 0;
-  for (auto weight = weights.begin(); weight != weights.end(); ++weight) {
-    add(*weight);
-    if (weight >= small) continue;
-    large_cells = cells;
-    large_squares = squares;
-    const MuonMatrix& m = matrices.back();
-    const ConvolutionShape shape = ConvolutionShape::one_pixel(m.high, m.low, m.low);
-    most_sums = std::max(most_sums, cut_weight_rows(shape).parts * shape.weights());
-  }
+  for (const nn::WeightMatrix& weight : nn::weight_matrices(graph)) add(weight);
   const std::size_t value = dtype == DType::float32 ? 4 : 2;
   table = take(static_cast<std::int64_t>(matrices.size()), sizeof(MuonMatrix));
   part_sums = take(parts, sizeof(MuonLength));
+  fold_sums = take(folds, sizeof(MuonLength));
   lengths = take(static_cast<std::int64_t>(matrices.size()), sizeof(MuonLength));
   y = take(cells, value);
   next = take(cells, value);
   once = take(squares, value);
   twice = take(squares, value);
-  sums = take(most_sums, sizeof(float));
 }
 
 void MuonLayout::add(const nn::WeightMatrix& weight) {
   MuonMatrix m{.flat = weight.first, .rows = weight.rows, .columns = weight.columns, .scale_free = weight.scale_free};
   m.high = std::max(m.rows, m.columns);
-  m.low = rounded_up(m.width());
+  m.low = static_cast<std::int32_t>(packs_of(m.width(), kWidestPack)) * kWidestPack;
   m.parts = static_cast<std::int32_t>(packs_of(m.size(), kMuonPart));
+  m.folds = static_cast<std::int32_t>(packs_of(m.parts, kMuonFold));
   m.first_part = std::exchange(parts, parts + m.parts);
+  m.first_fold = std::exchange(folds, folds + m.folds);
   m.first_cell = std::exchange(cells, cells + m.cells());
   m.first_square = std::exchange(squares, squares + m.square());
+  m.first_cell_tile = std::exchange(cell_tiles, cell_tiles + m.cell_tiles());
+  m.first_square_tile = std::exchange(square_tiles, square_tiles + m.square_tiles());
   matrices.push_back(m);
 }
 
 std::uint64_t MuonLayout::take(std::int64_t things, std::size_t thing_bytes) {
   const std::uint64_t size = static_cast<std::uint64_t>(things) * thing_bytes;
   return std::exchange(bytes, bytes + (size + kStep - 1) / kStep * kStep);
+}
+
+MuonCost cost_of(const MuonLayout& layout) {
+  MuonCost cost;
+  double highest = 0, widest = 0;
+  for (const MuonMatrix& m : layout.matrices) {
+    const double high = m.high, low = m.width(), tiled_low = in_whole_tiles(m.low);
+    cost.needed += multiplications(high, low);
+    // Depth is not padded to tiles: what is behind it is not loaded.
+    cost.in_tiles += tiled_low * tiled_low * (high + low) + in_whole_tiles(m.high) * tiled_low * low;
+    highest = std::max(highest, high), widest = std::max(widest, low);
+  }
+  cost.in_one_stack = static_cast<double>(layout.matrices.size()) * multiplications(highest, widest);
+  return cost;
 }
 
 Muon::Muon(Device& device, MuonLayout layout)
@@ -80,56 +80,31 @@ void Muon::add_calls(float* parameters, const UpdateStep* step, int iterations, 
 
 template <typename T>
 void Muon::add(float* parameters, const UpdateStep* step, int iterations, std::vector<Call>& calls) const {
-  auto* const part_sums = at<MuonLength>(layout_.part_sums);
-  auto* const lengths = at<MuonLength>(layout_.lengths);
-  auto *from = at<T>(layout_.y), *to = at<T>(layout_.next);
-  calls.push_back({"muon: squares", MuonSquares{table(), step, parameters, part_sums, layout_.parts}});
-  calls.push_back({"muon: lengths", MuonLengths{table(), part_sums, lengths}});
-  calls.push_back({"muon: its start", MuonLoad<T>{table(), step, lengths, from, layout_.cells}});
+  const MuonLayout& l = layout_;
+  auto *const part_sums = at<MuonLength>(l.part_sums), *const fold_sums = at<MuonLength>(l.fold_sums);
+  auto* const lengths = at<MuonLength>(l.lengths);
+  auto *from = at<T>(l.y), *to = at<T>(l.next);
+  calls.push_back({"muon: squares", MuonSquares{table(), step, parameters, part_sums, l.parts}});
+  calls.push_back({"muon: their folds", MuonFolds{table(), part_sums, fold_sums, l.folds}});
+  calls.push_back({"muon: lengths", MuonLengths{table(), fold_sums, lengths}});
+  calls.push_back({"muon: its start", MuonLoad<T>{table(), step, lengths, from, l.cells}});
   for (int iteration = 0; iteration < iterations; ++iteration) {
     add_iteration<T>(step, from, to, calls);
     std::swap(from, to);
   }
-  calls.push_back({"muon: the step", MuonStep<T>{table(), step, from, lengths, parameters, layout_.cells}});
+  calls.push_back({"muon: the step", MuonStep<T>{table(), step, from, lengths, parameters, l.cells}});
 }
 
 template <typename T>
 void Muon::add_iteration(const UpdateStep* step, const T* from, T* to, std::vector<Call>& calls) const {
   const MuonLayout& l = layout_;
   auto *const once = at<T>(l.once), *const twice = at<T>(l.twice);
-  const auto for_large = [&](const char* name, auto product_of) {
-    for (const MuonMatrix& m : l.matrices) {
-      if (l.is_large(m)) calls.push_back({name, product_of(m)});
-    }
+  const auto add_product = [&]<typename Product>(const char* name, const Product& product, std::int64_t tiles) {
+    calls.push_back({name, Tiled<Product>{product, tiles}});
   };
-  for_large("muon: Y'Y", [&](const MuonMatrix& m) {
-    const T* const y = from + m.first_cell;
-    return product<T>(Direction::backward_weights, m.high, m.low, y, y, once + m.first_square);
-  });
-  calls.push_back({"muon: Y'Y of small ones", MuonGram<T>{table(), from, once, l.large_squares, l.squares}});
-  for_large("muon: its square", [&](const MuonMatrix& m) {
-    const T* const s = once + m.first_square;
-    return product<T>(Direction::forward, m.low, m.low, s, s, twice + m.first_square);
-  });
-  calls.push_back({"muon: squares of small ones", MuonSquare<T>{table(), once, twice, l.large_squares, l.squares}});
-  calls.push_back({"muon: the polynomial", MuonPolynomial<T>{table(), step, once, twice, l.squares}});
-  for_large("muon: the next Y", [&](const MuonMatrix& m) {
-    return product<T>(Direction::forward, m.high, m.low, from + m.first_cell, twice + m.first_square,
-                      to + m.first_cell);
-  });
-  calls.push_back({"muon: the next Y of small ones", MuonAdvance<T>{table(), twice, from, to, l.large_cells, l.cells}});
-}
-
-template <typename T>
-Convolution Muon::product(Direction direction, std::int32_t rows, std::int32_t low, const T* a, const T* b,
-                          T* to) const {
-  return {.direction = direction,
-          .shape = ConvolutionShape::one_pixel(rows, low, low),
-          .dtype = layout_.dtype,
-          .a = a,
-          .b = b,
-          .result = to,
-          .sums = at<float>(layout_.sums)};
+  add_product("muon: Y'Y", MuonGram<T>{table(), from, once, l.squares}, l.square_tiles);
+  add_product("muon: the polynomial", MuonPolynomial<T>{table(), step, once, twice, l.squares}, l.square_tiles);
+  add_product("muon: the next Y", MuonAdvance<T>{table(), twice, from, to, l.cells}, l.cell_tiles);
 }
 
 }  // namespace dtrain::backend::cuda

@@ -18,9 +18,12 @@ Json json_of(const RecordingFacts& facts) {
                                          {"direction", direction_name(convolution.direction)},
                                          {"engine", by_definition(convolution) ? Json() : Json(convolution.engine)}}));
   }
+  Json refused = Json::array();
+  for (const std::string& kernel : facts.refused_kernels) refused.push_back(kernel);
   return Json::object({{"recorded", facts.settled ? Json(facts.one_launch) : Json()},
                        {"by_definition", std::int64_t{std::ranges::count_if(facts.convolutions, by_definition)}},
-                       {"convolutions", convolutions}});
+                       {"convolutions", convolutions},
+                       {"refused_kernels", refused}});
 }
 
 std::vector<std::string> warnings_of(const RecordingFacts& facts) {
@@ -39,6 +42,12 @@ std::vector<std::string> warnings_of(const RecordingFacts& facts) {
         fmt::format("cuDNN has no plan for {} of {} convolutions (the first: {}, {}): they are computed "
                     "by their definition, which is much slower",
                     slow, facts.convolutions.size(), first.name, direction_name(first.direction)));
+  }
+  if (!facts.refused_kernels.empty()) {
+    warnings.push_back(
+        fmt::format("{} of this GPU's own kernels are not used (the first: {}): their work is computed by its "
+                    "definition, which is right and slower",
+                    facts.refused_kernels.size(), facts.refused_kernels.front()));
   }
   return warnings;
 }

@@ -21,10 +21,11 @@ struct RecordingFacts {
   bool one_launch = false;  // it is a graph that was captured
   std::string refusal{};    // why it was not captured
   std::vector<ConvolutionFacts> convolutions{};
+  std::vector<std::string> refused_kernels{};  // operations whose native kernels are not used, with the reason
 };
 
-// {"recorded", "by_definition": number of convolutions, "convolutions": [{"op", "direction", "engine"}]}; "recorded"
-// and "engine" are null where the way is not settled, or there is no engine.
+// {"recorded", "by_definition": number of convolutions, "convolutions": [{"op", "direction", "engine"}],
+// "refused_kernels"}; "recorded" and "engine" are null where the way is not settled, or there is no engine.
 Json json_of(const RecordingFacts& facts);
 
 // One sentence for each thing that makes a settled recording slow.

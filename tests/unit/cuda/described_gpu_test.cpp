@@ -14,8 +14,6 @@
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/nn/networks.hpp>
 
-#include "common/replay_device.hpp"
-#include "muon.hpp"
 #include "training_calls.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -83,13 +81,6 @@ std::vector<Convolution> convolutions_of(const nn::NetworkOptions& options, DTyp
   return convolutions_among(training_calls(nn::build_network(options), dtype, n));
 }
 
-std::vector<Convolution> products_of_muon(const nn::NetworkOptions& options, DType dtype) {
-  std::vector<Call> calls;
-  const std::shared_ptr<Device> device = make_replay_device();
-  Muon(*device, {nn::build_network(options), dtype}).add_calls(nullptr, nullptr, 1, calls);
-  return convolutions_among(calls);
-}
-
 std::string text_of(const Convolution& work) {
   const ConvolutionShape& s = work.shape;
   return fmt::format("direction {}, {}x{}x{}x{} to {}x{}x{}, kernel {}x{}, stride {}, padding {}, {} groups",
@@ -119,23 +110,6 @@ TEST_P(CudaDescribedGpu, HasAPlanForEveryConvolutionOfOurNetworks) {
           EXPECT_FALSE(needs_proof(choice->engine, work, kRules)) << choice->engine.name << ": " << text_of(work);
         }
       }
-    }
-  }
-}
-
-TEST_P(CudaDescribedGpu, HasAPlanForEveryProductOfMuon) {
-  const nn::NetworkOptions speednet{.name = "speednet", .image = {3, 32, 32}, .classes = 10};
-  const std::vector<Convolution> products = products_of_muon(speednet, GetParam());
-  EXPECT_EQ(products.size(), 10u);  // of four shapes of Y, two of squares
-  for (const Convolution& work : products) {
-    const auto choice = gpu_->choice(work, kRules, {});
-    ASSERT_TRUE(choice) << text_of(work);
-    EXPECT_TRUE(may_compute(choice->engine, GetParam(), kRules)) << choice->engine.name;
-    EXPECT_EQ(choice->engine.tensor_cores, GetParam() != DType::float32) << text_of(work);
-  }
-  for (const nn::NetworkOptions& network : networks()) {
-    for (const Convolution& work : products_of_muon(network, GetParam())) {
-      EXPECT_TRUE(gpu_->choice(work, kRules, {})) << network.name << network.num_layers << ": " << text_of(work);
     }
   }
 }

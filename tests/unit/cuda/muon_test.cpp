@@ -28,26 +28,48 @@ TEST(CudaMuon, StepsAsTheCpuDoesButForTheRoundingOfTheType) {
   }
 }
 
-std::size_t count_of_products(const nn::Graph& graph) {
+using backend::cuda::Call;
+using backend::cuda::MuonCost;
+using backend::cuda::MuonLayout;
+
+std::vector<Call> calls_of(const nn::Graph& graph, int iterations) {
   const auto device = backend::cuda::make_replay_device();
   const backend::cuda::Muon muon(*device, {graph, DType::bfloat16});
-  std::vector<backend::cuda::Call> calls;
-  muon.add_calls(nullptr, nullptr, 1, calls);
-  std::size_t products = 0;
-  for (const backend::cuda::Call& call : calls) {
-    const auto* const product = std::get_if<backend::cuda::Convolution>(&call.work);
-    if (!product) continue;
-    EXPECT_FALSE(product->any_order) << call.name;  // ranks must agree on the weights
-    ++products;
-  }
-  return products;
+  std::vector<Call> calls;
+  muon.add_calls(nullptr, nullptr, iterations, calls);
+  return calls;
 }
 
-TEST(CudaMuon, CallsALibraryForEachLargeMatrixAndForNoneOfTheManySmallOnes) {
-  EXPECT_EQ(count_of_products(nn::build_network({.name = "speednet", .image = {3, 32, 32}})), 3u * 6);
-  const nn::Graph mobilenet = nn::build_network({.name = "mobilenet", .image = {3, 64, 64}});
-  EXPECT_GT(nn::weight_matrices(mobilenet).size(), 1000u);  // a channel's filter is a matrix of its own
-  EXPECT_LT(count_of_products(mobilenet), 3u * 14);
+// However many matrices of however many shapes there are.
+TEST(CudaMuon, ComputesEachProductOfAllMatricesAtOnce) {
+  for (const char* const name : {"speednet", "mobilenet"}) {
+    const nn::Graph graph = nn::build_network({.name = name, .image = {3, 32, 32}});
+    EXPECT_EQ(calls_of(graph, 4).size() - calls_of(graph, 3).size(), 3u) << name;
+    EXPECT_EQ(calls_of(graph, 0).size(), 5u) << name;
+  }
+}
+
+TEST(CudaMuon, AThreadAddsFewNumbersInARow) {
+  const MuonLayout layout(nn::build_network({.name = "speednet", .image = {3, 32, 32}}), DType::bfloat16);
+  ASSERT_EQ(layout.matrices.size(), 6u);
+  EXPECT_EQ(layout.matrices.back().size(), 256 * 2304);
+  for (const auto& m : layout.matrices) {
+    EXPECT_EQ(m.parts, (m.size() + 127) / 128);
+    EXPECT_LE(m.folds, 72);
+  }
+}
+
+// What is multiplied in vain: rows and columns of tiles that stand out of a matrix, against padding to one shape.
+TEST(CudaMuon, MultipliesLittleInVain) {
+  const auto cost = [](const nn::NetworkOptions& network) {
+    return backend::cuda::cost_of({nn::build_network(network), DType::bfloat16});
+  };
+  const MuonCost speednet = cost({.name = "speednet", .image = {3, 32, 32}});
+  EXPECT_NEAR(speednet.in_tiles / speednet.needed, 1.001, 0.001);
+  EXPECT_NEAR(speednet.in_one_stack / speednet.needed, 1.81, 0.01);
+  const MuonCost resnet = cost({.name = "resnet-v1", .num_layers = 50, .image = {3, 224, 224}, .classes = 1000});
+  EXPECT_LT(resnet.in_tiles / resnet.needed, 1.01);
+  EXPECT_GT(resnet.in_one_stack / resnet.needed, 5);
 }
 
 }  // namespace

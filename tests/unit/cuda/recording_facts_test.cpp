@@ -24,6 +24,14 @@ TEST(CudaRecordingFacts, NameTheFirstConvolutionWithoutAPlanAndTheReasonOfARefus
   EXPECT_NE(warnings[1].find("2 of 3 convolutions (the first: conv1, weights)"), std::string::npos) << warnings[1];
 }
 
+TEST(CudaRecordingFacts, NameTheFirstNativeKernelThatIsNotUsed) {
+  const std::vector<std::string> warnings =
+      warnings_of({.settled = true, .one_launch = true, .refused_kernels = {"muon: Y'Y: out of resources", "other"}});
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].find("2 of this GPU's own kernels are not used (the first: muon: Y'Y: out of resources)"), 0u)
+      << warnings[0];
+}
+
 TEST(CudaRecordingFacts, AreADocument) {
   const Json json = json_of({.settled = true, .one_launch = true, .convolutions = {kFast, kSlow}});
   EXPECT_TRUE(json.at("recorded").as_bool());

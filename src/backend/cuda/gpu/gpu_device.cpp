@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "../native_result.hpp"
 #include "cudnn_convolution.hpp"
 #include "gpu_error.hpp"
 #include "kernels.hpp"
@@ -71,7 +72,23 @@ class GpuSideCopy final : public SideCopy {
 struct Step {
   Call call;
   std::unique_ptr<CudnnConvolution> convolution;  // null: by definition, or no convolution
+  bool tries_native = true;
+  bool compared = false;  // with its definition
 };
+
+void launch_definition(const Call& call, cudaStream_t stream) {
+  const std::vector<Call> kernels = definition_of(call);
+  if (kernels.empty()) return check(launch(call.work, stream), call.name);
+  for (const Call& kernel : kernels) check(launch(kernel.work, stream), kernel.name);
+}
+
+std::vector<std::byte> values_of(const NativeResult& result, cudaStream_t stream) {
+  std::vector<std::byte> values(result.bytes);
+  check(cudaMemcpyAsync(values.data(), result.values, result.bytes, cudaMemcpyDeviceToHost, stream),
+        "a copy of what a kernel computed");
+  check(cudaStreamSynchronize(stream), "a kernel that is compared with its definition");
+  return values;
+}
 
 int markers_in(const std::vector<Call>& calls) {
   int number = 0;
@@ -90,7 +107,7 @@ class GpuRecording final : public Recording {
     for (Call& call : calls) {
       const auto* const convolution = std::get_if<Convolution>(&call.work);
       auto plan = convolution ? std::make_unique<CudnnConvolution>(cudnn, *convolution) : nullptr;
-      steps_.push_back({std::move(call), std::move(plan)});
+      steps_.push_back({.call = std::move(call), .convolution = std::move(plan)});
     }
   }
   ~GpuRecording() override {
@@ -110,7 +127,10 @@ class GpuRecording final : public Recording {
   DeviceMark mark(int number) const override { return {marks_.at(static_cast<std::size_t>(number)).get()}; }
 
   RecordingFacts facts() const override {
-    RecordingFacts facts{.settled = runs_ > 1, .one_launch = graph_ != nullptr, .refusal = refusal_};
+    RecordingFacts facts{.settled = runs_ > 1,
+                         .one_launch = graph_ != nullptr,
+                         .refusal = refusal_,
+                         .refused_kernels = refused_kernels_};
     for (const Step& step : steps_) {
       if (const auto* const work = std::get_if<Convolution>(&step.call.work)) {
         facts.convolutions.push_back(
@@ -131,10 +151,31 @@ class GpuRecording final : public Recording {
     if (const auto* const marker = std::get_if<EventMarker>(&step.call.work)) return set(mark(marker->number));
     if (step.convolution && step.convolution->run()) return;
     step.convolution.reset();
-    if (const auto native = launch_native(step.call.work, stream_)) return check(*native, step.call.name);
-    const std::vector<Call> kernels = definition_of(step.call);
-    if (kernels.empty()) return check(launch(step.call.work, stream_), step.call.name);
-    for (const Call& call : kernels) check(launch(call.work, stream_), call.name);
+    if (step.tries_native && start_native(step)) return;
+    launch_definition(step.call, stream_);
+  }
+
+  // False: there is no native kernel for it, or none that is right here. The first run, which is not captured, finds
+  // out; what stays in memory is the native kernel's, as in all runs to come.
+  bool start_native(Step& step) {
+    const auto result = step.compared ? std::nullopt : result_of(step.call.work);
+    std::vector<std::byte> defined;
+    if (result && !captures_) {
+      launch_definition(step.call, stream_);
+      defined = values_of(*result, stream_);
+    }
+    const auto error = launch_native(step.call.work, stream_);
+    step.tries_native = error == cudaSuccess;
+    if (error && *error != cudaSuccess) refuse(step, cudaGetErrorString(*error));
+    if (step.tries_native && !defined.empty()) {
+      step.compared = true;
+      step.tries_native = are_near(values_of(*result, stream_), defined, result->dtype);
+      if (!step.tries_native) refuse(step, "its results differ from the definition's");
+    }
+    return step.tries_native;
+  }
+  void refuse(const Step& step, const char* reason) {
+    refused_kernels_.push_back(fmt::format("{}: {}", step.call.name, reason));
   }
 
   // In a capture, as a node that sets it in each launch, for queues that know nothing of the graph.
@@ -174,6 +215,7 @@ class GpuRecording final : public Recording {
   bool captures_ = false;
   cudaGraphExec_t graph_ = nullptr;
   std::string refusal_;  // of the capture
+  std::vector<std::string> refused_kernels_;
   int runs_ = 0;
 };
 

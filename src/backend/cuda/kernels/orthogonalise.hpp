@@ -1,19 +1,21 @@
 // orthogonal() of <dtrain/nn/optimizer_rule.hpp>, for all weights of a network. A weight is worked on as Y, which is
 // the weight's direction or its transpose, whichever has no fewer rows than columns. With S = Y'Y an iteration is Y (aI
-// + bS + cSS): three products, and one pass over squares, which are small. The products of large weights are work for a
-// library, as convolutions of one pixel; what multiplies here is for the many small ones, all at once. Y has more
-// columns than the weight gives it, with zeros that stay zeros.
+// + bS + cSS): three products, each of them of all weights at once. By its definition a thread computes one element; a
+// native kernel computes tiles (Tiled). Y has more columns than the weight gives it, with zeros that stay zeros.
 #pragma once
 
 #include <cmath>
 
 #include <dtrain/nn/optimizer_rule.hpp>
 
+#include "sums.hpp"
 #include "update.hpp"
 
 namespace dtrain::backend::cuda {
 
-constexpr std::int64_t kMuonPart = 1024;  // squares that one thread adds up for a length
+constexpr std::int64_t kMuonPart = 128;  // elements whose squares one thread adds up for a length
+constexpr std::int32_t kMuonFold = 64;   // parts that one thread adds up
+constexpr std::int32_t kMuonTile = 64;   // rows and columns of a product that a block of a native kernel computes
 
 // One weight. `first_...`: how many of the kind the matrices before this one have. That is where its threads begin, and
 // where its elements lie in the buffers of that kind.
@@ -21,15 +23,19 @@ struct MuonMatrix {
   std::int64_t flat = 0;               // its first element in the flat buffers
   std::int32_t rows = 0, columns = 0;  // as it lies there
   std::int32_t high = 0, low = 0;      // rows and columns of Y; low is whole packs of any type
-  std::int32_t parts = 0;              // of the sums for its lengths
-  std::int64_t first_part = 0;
-  std::int64_t first_cell = 0;    // high x low
-  std::int64_t first_square = 0;  // low x low
+  std::int32_t parts = 0, folds = 0;   // of the sums for its lengths
+  std::int64_t first_part = 0, first_fold = 0;
+  std::int64_t first_cell = 0;                              // high x low
+  std::int64_t first_square = 0;                            // low x low
+  std::int64_t first_cell_tile = 0, first_square_tile = 0;  // of products as large as Y, and as large as S
   bool scale_free = false;
 
   DTRAIN_KERNEL std::int64_t size() const { return std::int64_t{rows} * columns; }
   DTRAIN_KERNEL std::int64_t cells() const { return std::int64_t{high} * low; }
   DTRAIN_KERNEL std::int64_t square() const { return std::int64_t{low} * low; }
+  DTRAIN_KERNEL std::int32_t tiles_in_row() const { return (low + kMuonTile - 1) / kMuonTile; }
+  DTRAIN_KERNEL std::int64_t square_tiles() const { return std::int64_t{tiles_in_row()} * tiles_in_row(); }
+  DTRAIN_KERNEL std::int64_t cell_tiles() const { return packs_of(high, kMuonTile) * tiles_in_row(); }
   DTRAIN_KERNEL bool tall() const { return rows > columns; }
   // Columns of Y that the weight has.
   DTRAIN_KERNEL std::int32_t width() const { return tall() ? columns : rows; }
@@ -87,31 +93,56 @@ struct MuonSquares {
     const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_part>(i)];
     const float* const directions = step->sum;
     double direction = 0, weight = 0;
-    for (std::int64_t k = i - m.first_part; k < m.size(); k += m.parts) {
-      const double d = directions[m.flat + k], w = weights[m.flat + k];
-      direction += d * d;
-      weight += w * w;
+    constexpr int kTogether = 8;
+    for (std::int64_t first = i - m.first_part; first < m.size(); first += std::int64_t{kTogether} * m.parts) {
+      float d[kTogether], w[kTogether];
+      DTRAIN_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        const std::int64_t at = first + std::int64_t{k} * m.parts;
+        d[k] = at < m.size() ? directions[m.flat + at] : 0.0f;
+        w[k] = at < m.size() ? weights[m.flat + at] : 0.0f;
+      }
+      DTRAIN_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        direction += static_cast<double>(d[k]) * d[k];
+        weight += static_cast<double>(w[k]) * w[k];
+      }
     }
     sums[i] = {static_cast<float>(direction), static_cast<float>(weight)};
+  }
+};
+
+// Parts become folds. Thread = fold of a matrix.
+struct MuonFolds {
+  MuonTable table;
+  const MuonLength* parts;
+  MuonLength* folds;
+  std::int64_t total;
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_fold>(i)];
+    const auto first = static_cast<std::int32_t>(i - m.first_fold) * kMuonFold;
+    const std::int32_t rest = m.parts - first, number = rest < kMuonFold ? rest : kMuonFold;
+    folds[i] = sum(parts + m.first_part + first, number);
+  }
+  DTRAIN_KERNEL static MuonLength sum(const MuonLength* of, std::int32_t number) {
+    return {static_cast<float>(sum_in_order(number, [&](std::int32_t k) { return of[k].direction; })),
+            static_cast<float>(sum_in_order(number, [&](std::int32_t k) { return of[k].scale; }))};
   }
 };
 
 // Thread = matrix.
 struct MuonLengths {
   MuonTable table;
-  const MuonLength* sums;
+  const MuonLength* folds;
   MuonLength* lengths;
   DTRAIN_KERNEL std::int64_t threads() const { return table.number; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const MuonMatrix& m = table.matrices[i];
-    double direction = 0, weight = 0;
-    for (std::int64_t part = m.first_part; part < m.first_part + m.parts; ++part) {
-      direction += sums[part].direction;
-      weight += sums[part].scale;
-    }
+    const auto [direction, weight] = MuonFolds::sum(folds + m.first_fold, m.folds);
     const bool scales = m.scale_free && weight > 0;
-    lengths[i] = {static_cast<float>(sqrt(direction)) + nn::NewtonSchulz::kLeastNorm,
-                  scales ? static_cast<float>(sqrt(m.rows / weight)) : 1.0f};
+    lengths[i] = {sqrtf(direction) + nn::NewtonSchulz::kLeastNorm,
+                  scales ? sqrtf(static_cast<float>(m.rows) / weight) : 1.0f};
   }
 };
 
@@ -138,83 +169,117 @@ struct MuonLoad {
   }
 };
 
-// S = Y'Y of the matrices from cell `first` of the squares on. Thread = cell.
+// What a product of one matrix reads and writes: result[row][column] = the sum over k < depth of a(row, k) b(column,
+// k). All of them have rows of MuonMatrix::low elements.
+template <typename T>
+struct MuonFactors {
+  const T* a;
+  const T* b;
+  T* result;
+  std::int32_t rows, columns, depth;
+};
+
+// Thread = element of the result: sum(k of a product's factors), whose values the product makes of it.
+template <bool ByDepth, typename T>
+DTRAIN_KERNEL float multiply_cell(const MuonFactors<T>& of, std::int64_t stride, std::int64_t row,
+                                  std::int64_t column) {
+  float sum = 0;
+  for (std::int64_t k = 0; k < of.depth; ++k) {
+    sum += ByDepth ? widen(of.a[k * stride + row]) * widen(of.b[k * stride + column])
+                   : widen(of.a[row * stride + k]) * widen(of.b[column * stride + k]);
+  }
+  return sum;
+}
+
+// S = Y'Y. Thread = cell of S.
 template <typename T>
 struct MuonGram {
+  using Value = T;
+  static constexpr bool by_depth = true;  // row k of a factor in memory has its elements (..., k)
   MuonTable table;
   const T* y;
   T* squares;
-  std::int64_t first, total;
-  DTRAIN_KERNEL std::int64_t threads() const { return total - first; }
+  std::int64_t total;
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL const MuonMatrix& matrix_of_tile(std::int64_t tile) const {
+    return table.matrices[table.find<&MuonMatrix::first_square_tile>(tile)];
+  }
+  DTRAIN_KERNEL static std::int64_t first_tile(const MuonMatrix& m) { return m.first_square_tile; }
+  DTRAIN_KERNEL MuonFactors<T> factors(const MuonMatrix& m) const {
+    return {y + m.first_cell, y + m.first_cell, squares + m.first_square, m.low, m.low, m.high};
+  }
+  DTRAIN_KERNEL float finish(const MuonMatrix&, std::int32_t, std::int32_t, float sum) const { return sum; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(first + i)];
-    const std::int64_t cell = first + i - m.first_square, row = cell / m.low, column = cell % m.low;
-    float sum = 0;
-    for (std::int32_t k = 0; k < m.high; ++k) sum += widen(y[m.cell(k, row)]) * widen(y[m.cell(k, column)]);
-    narrow(sum, squares[first + i]);
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(i)];
+    const std::int64_t cell = i - m.first_square, row = cell / m.low, column = cell % m.low;
+    narrow(multiply_cell<by_depth>(factors(m), m.low, row, column), squares[i]);
   }
 };
 
-// SS, likewise: S is its own transpose.
-template <typename T>
-struct MuonSquare {
-  MuonTable table;
-  const T* squares;
-  T* result;
-  std::int64_t first, total;
-  DTRAIN_KERNEL std::int64_t threads() const { return total - first; }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(first + i)];
-    const std::int64_t cell = first + i - m.first_square, row = cell / m.low, column = cell % m.low;
-    const T* const s = squares + m.first_square;
-    float sum = 0;
-    for (std::int64_t k = 0; k < m.low; ++k) sum += widen(s[k * m.low + row]) * widen(s[k * m.low + column]);
-    narrow(sum, result[first + i]);
-  }
-};
-
-// SS becomes aI + bS + cSS, for all matrices. Thread = pack of cells.
+// aI + bS + cSS: S is its own transpose. Thread = cell of it.
 template <typename T>
 struct MuonPolynomial {
+  using Value = T;
+  static constexpr bool by_depth = false;
   MuonTable table;
   const UpdateStep* step;
   const T* squares;
   T* result;
   std::int64_t total;
-  DTRAIN_KERNEL std::int64_t threads() const { return total / Pack<T>::size; }
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL const MuonMatrix& matrix_of_tile(std::int64_t tile) const {
+    return table.matrices[table.find<&MuonMatrix::first_square_tile>(tile)];
+  }
+  DTRAIN_KERNEL static std::int64_t first_tile(const MuonMatrix& m) { return m.first_square_tile; }
+  DTRAIN_KERNEL MuonFactors<T> factors(const MuonMatrix& m) const {
+    const T* const s = squares + m.first_square;
+    return {s, s, result + m.first_square, m.low, m.low, m.low};
+  }
+  DTRAIN_KERNEL float finish(const MuonMatrix& m, std::int32_t row, std::int32_t column, float sum) const {
+    const nn::NewtonSchulz& rule = step->rule.newton_schulz;
+    const float rest = rule.b * widen(squares[m.first_square + std::int64_t{row} * m.low + column]) + rule.c * sum;
+    return row == column ? rule.a + rest : rest;
+  }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const std::int64_t first = i * Pack<T>::size;
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(first)];
-    const nn::NewtonSchulz rule = step->rule.newton_schulz;
-    const std::int64_t row = (first - m.first_square) / m.low, column = (first - m.first_square) % m.low;
-    const auto once = *reinterpret_cast<const Pack<T>*>(squares + first);
-    auto pack = *reinterpret_cast<const Pack<T>*>(result + first);
-    for (int k = 0; k < Pack<T>::size; ++k) {
-      const float rest = rule.b * widen(once.values[k]) + rule.c * widen(pack.values[k]);
-      narrow(row == column + k ? rule.a + rest : rest, pack.values[k]);
-    }
-    *reinterpret_cast<Pack<T>*>(result + first) = pack;
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(i)];
+    const std::int64_t cell = i - m.first_square, row = cell / m.low, column = cell % m.low;
+    const float sum = multiply_cell<by_depth>(factors(m), m.low, row, column);
+    narrow(finish(m, static_cast<std::int32_t>(row), static_cast<std::int32_t>(column), sum), result[i]);
   }
 };
 
-// The next Y of the matrices from cell `first` on, `factors` being what MuonPolynomial left, as symmetric as S. Thread
-// = cell.
+// The next Y, `polynomials` being what MuonPolynomial left, as symmetric as S. Thread = cell of Y.
 template <typename T>
 struct MuonAdvance {
+  using Value = T;
+  static constexpr bool by_depth = false;
   MuonTable table;
-  const T* factors;
+  const T* polynomials;
   const T* from;
   T* to;
-  std::int64_t first, total;
-  DTRAIN_KERNEL std::int64_t threads() const { return total - first; }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_cell>(first + i)];
-    const std::int64_t cell = first + i - m.first_cell, row = cell / m.low, column = cell % m.low;
-    const T* const factor = factors + m.first_square;
-    float sum = 0;
-    for (std::int64_t k = 0; k < m.low; ++k) sum += widen(from[m.cell(row, k)]) * widen(factor[k * m.low + column]);
-    narrow(sum, to[first + i]);
+  std::int64_t total;
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL const MuonMatrix& matrix_of_tile(std::int64_t tile) const {
+    return table.matrices[table.find<&MuonMatrix::first_cell_tile>(tile)];
   }
+  DTRAIN_KERNEL static std::int64_t first_tile(const MuonMatrix& m) { return m.first_cell_tile; }
+  DTRAIN_KERNEL MuonFactors<T> factors(const MuonMatrix& m) const {
+    return {from + m.first_cell, polynomials + m.first_square, to + m.first_cell, m.high, m.low, m.low};
+  }
+  DTRAIN_KERNEL float finish(const MuonMatrix&, std::int32_t, std::int32_t, float sum) const { return sum; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_cell>(i)];
+    const std::int64_t cell = i - m.first_cell, row = cell / m.low, column = cell % m.low;
+    narrow(multiply_cell<by_depth>(factors(m), m.low, row, column), to[i]);
+  }
+};
+
+// A product of all matrices. By definition it is computed cell by cell; a native kernel computes it in so many tiles
+// and, in two bytes, on tensor cores, which add in an order of their own.
+template <typename Product>
+struct Tiled {
+  Product product;
+  std::int64_t tiles;
 };
 
 // The step of the weights. Thread = pack of Y.

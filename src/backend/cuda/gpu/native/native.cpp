@@ -1,6 +1,7 @@
 #include "native.hpp"
 
 #include "folded_sums.hpp"
+#include "products.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -10,6 +11,10 @@ struct Launch {
   template <typename Sums, typename Finish>
   std::optional<cudaError_t> operator()(const FoldedSums<Sums, Finish>& work) const {
     return launch_folded_sums(work, stream);
+  }
+  template <typename Product>
+  std::optional<cudaError_t> operator()(const Tiled<Product>& work) const {
+    return launch_products(work, stream);
   }
   template <typename Other>
   std::optional<cudaError_t> operator()(const Other&) const {
