@@ -151,6 +151,21 @@ CountingDevice::Counts counts_of_step(const nn::Graph& graph, const Case& of) {
   return device->counts;
 }
 
+// Tensor cores take whole vectors of channels, in two bytes.
+std::int64_t computed_channels(const Convolution& work) {
+  constexpr std::int64_t kVector = 8;
+  const ConvolutionShape& s = work.shape;
+  return work.dtype == DType::float32 || s.groups > 1 ? s.group_in() : packs_of(s.in, kVector) * kVector;
+}
+
+// What cuDNN writes and reads to fill channels up to them: its plans for such shapes ask for room for the larger
+// tensor.
+double filling_bytes(const Convolution& work) {
+  const ConvolutionShape& s = work.shape;
+  const std::int64_t channels = computed_channels(work);
+  return channels == s.group_in() ? 0 : 2.0 * 2.0 * static_cast<double>(s.inputs() / s.in * channels);
+}
+
 struct Part {
   double bytes = 0, flops = 0, seconds = 0;
   void add(double more_bytes, double more_flops, const Ceilings& ceilings) {
@@ -198,9 +213,10 @@ void print(const Case& of, const Ceilings& ceilings) {
     const auto* const product = calls.empty() ? nullptr : std::get_if<Convolution>(&calls.front().work);
     if (product) {
       const ConvolutionShape& s = product->shape;
-      const double flops = 2.0 * static_cast<double>(s.outputs()) * s.group_in() * s.kernel_h * s.kernel_w;
+      const double flops =
+          2.0 * static_cast<double>(s.outputs() * computed_channels(*product)) * s.kernel_h * s.kernel_w;
       const auto values = static_cast<double>(s.inputs() + s.outputs() + s.weights());
-      parts[part_of(product->direction)].add(values * value_bytes, flops, ceilings);
+      parts[part_of(product->direction)].add(values * value_bytes + filling_bytes(*product), flops, ceilings);
       continue;
     }
     const auto bytes = static_cast<double>(program.bytes_of(operation, of.batch));

@@ -33,7 +33,7 @@ EXPECTED_OF_REPLAYED = {
     **dict.fromkeys(("Activate", "ActivateGradient", "Add", "AveragePool", "AveragePoolGradient", "MaxPool",
                      "MaxPoolGradient", "NormApply", "NormGradient", "NormMaxPool", "NormMaxPoolGradient", "Scale",
                      "UpdateWeights"), WHOLE_PACKS),
-    "PackWeights": (r"STG\.E\.128",)}
+    "LoadBlocks": (r"STG\.E\.128",), "PackWeights": (r"STG\.E\.128",)}
 # Local memory: where a value goes that no register holds.
 SPILL = re.compile(r"\b(STL|LDL)\b")
 

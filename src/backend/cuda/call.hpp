@@ -64,13 +64,13 @@ struct EventMarker {
 // Every kernel that is ever launched: the one list of them, first those on values of a type, then those on float alone.
 template <typename T>
 using KernelsOn =
-    std::tuple<LoadSamples<T>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>,
-               ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>, NormFixed<T>, NormApply<T>,
-               NormApply<T, true>, NormApply<T, false, true>, ScaleShiftRelu<T>, NormGradientSums<T>,
-               NormGradientSums<T, true>, NormGradient<T>, NormMaxPool<T>, NormMaxPoolGradient<T>, MaxPool<T>,
-               MaxPool<T, std::int32_t>, MaxPoolGradient<T>, MaxPoolGradient<T, std::int32_t>, AveragePool<T>,
-               AveragePoolGradient<T>, CopyChannels<T>, MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>,
-               SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
+    std::tuple<LoadSamples<T>, LoadBlocks<T, 1>, LoadBlocks<T, 3>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>,
+               ActivateGradient<T>, Scale<T>, Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>,
+               NormFixed<T>, NormApply<T>, NormApply<T, true>, NormApply<T, false, true>, ScaleShiftRelu<T>,
+               NormGradientSums<T>, NormGradientSums<T, true>, NormGradient<T>, NormMaxPool<T>, NormMaxPoolGradient<T>,
+               MaxPool<T>, MaxPool<T, std::int32_t>, MaxPoolGradient<T>, MaxPoolGradient<T, std::int32_t>,
+               AveragePool<T>, AveragePoolGradient<T>, CopyChannels<T>, MultiplyChannels<T>, FactorGradient<T>,
+               SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
                ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>,
                MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
 using OtherKernels =

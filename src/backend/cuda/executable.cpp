@@ -56,7 +56,7 @@ std::vector<std::uint8_t> parameter_flags(const Model& model) {
     std::fill_n(flags.begin() + view.offset, view.size, static_cast<std::uint8_t>(flag));
   }
   for (const PackedWeight& weight : model.weights) {
-    for (std::int64_t k = 0; k < weight.size; ++k) flags[static_cast<std::size_t>(weight.flat + k)] |= kCopied;
+    for (std::int64_t k = 0; k < weight.flat_size; ++k) flags[static_cast<std::size_t>(weight.flat + k)] |= kCopied;
   }
   return flags;
 }

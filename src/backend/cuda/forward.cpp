@@ -151,9 +151,18 @@ void Lowering::forward_node(int index) {
 
 void Lowering::load_images(int index) {
   const nn::Shape shape = node(index).output;
-  const TensorId y = new_value(index, shape);
+  const auto& blocks = model_.first_layer.blocks;
+  const TensorId y = new_value(index, blocks ? nn::Shape{blocks->channels, blocks->h, blocks->w} : shape);
   add(index, ".load", {y}, [=]<typename T>(T, const Binding& b, auto& emit) {
-    emit(LoadSamples<T>{b.samples, b.tensor<T>(y), b.labels, b.sample_ids, b.n, shape.c, shape.h, shape.w});
+    const Images images{b.samples, shape.c, shape.h, shape.w};
+    const SampleNames names{b.labels, b.sample_ids};
+    if (blocks && shape.c == 1) {
+      emit(LoadBlocks<T, 1>{images, names, b.tensor<T>(y), *blocks, b.n});
+    } else if (blocks) {
+      emit(LoadBlocks<T, 3>{images, names, b.tensor<T>(y), *blocks, b.n});
+    } else {
+      emit(LoadSamples<T>{images, names, b.tensor<T>(y), b.n});
+    }
   });
 }
 

@@ -18,6 +18,7 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
     : graph(std::move(of)),
       dtype(type),
       top_k(std::min(counted_top_k, graph.classes())),
+      first_layer(first_layer_of(graph, type)),
       weight_of(graph.nodes.size(), -1),
       norm_of(graph.nodes.size(), 0) {
   for (int index = 0; index < static_cast<int>(graph.nodes.size()); ++index) {
@@ -29,12 +30,12 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
       coefficients += packs_of(std::int64_t{NormCoefficients::rows} * node(index).output.c, kStep) * kStep;
     }
     if (!std::holds_alternative<nn::Dense>(layer) && !std::holds_alternative<nn::Convolution>(layer)) continue;
-    const ConvolutionShape shape = convolution_shape(index, 1);
-    DTRAIN_CHECK(shape.weights() <= std::numeric_limits<std::uint32_t>::max(), "a weight of 2^32 elements");
+    PackedWeight weight = packed_weight(copied, parameter(index, 0), plain_shape(index, 1), blocks_of(index));
+    weight.frozen = nn::is_held(node(index), 0);
+    DTRAIN_CHECK(weight.size <= std::numeric_limits<std::uint32_t>::max(), "a weight of 2^32 elements");
     weight_of[static_cast<std::size_t>(index)] = static_cast<int>(weights.size());
-    weights.push_back({copied, parameter(index, 0), shape.weights(), shape.group_in(), shape.kernel_h, shape.kernel_w,
-                       nn::is_held(node(index), 0)});
-    copied += packs_of(shape.weights(), kStep) * kStep;
+    copied += packs_of(weight.size, kStep) * kStep;
+    weights.push_back(weight);
   }
 }
 
@@ -47,6 +48,11 @@ std::int64_t Model::statistic(int index, int which) const {
 }
 
 ConvolutionShape Model::convolution_shape(int index, int n) const {
+  const PixelBlocks* const blocks = blocks_of(index);
+  return blocks ? shape_on_blocks(plain_shape(index, n), *blocks) : plain_shape(index, n);
+}
+
+ConvolutionShape Model::plain_shape(int index, int n) const {
   const nn::Shape& in = node(node(index).inputs[0]).output;
   const nn::Shape& out = node(index).output;
   ConvolutionShape shape = ConvolutionShape::one_pixel(n, static_cast<std::int32_t>(in.size()), out.c);

@@ -6,6 +6,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
+#include "first_layer.hpp"
 #include "program.hpp"
 
 namespace dtrain::backend::cuda {
@@ -14,8 +15,9 @@ struct Model {
   Model(nn::Graph of, DType type, int counted_top_k);
 
   const nn::Graph graph;
-  const DType dtype;                  // of values and of the copies of weights
-  const int top_k;                    // at most the number of classes
+  const DType dtype;  // of values and of the copies of weights
+  const int top_k;    // at most the number of classes
+  const FirstLayer first_layer;
   std::vector<PackedWeight> weights;  // of convolutions and dense layers, in the order of the nodes
   std::int64_t copied = 0;            // elements of the copies, gaps included
   std::vector<int> weight_of;         // by node: index into `weights`, or -1
@@ -31,7 +33,8 @@ struct Model {
   std::int64_t parameter(int node, int which) const;
   std::int64_t statistic(int node, int which) const;
 
-  // The convolution that a node (a convolution, or a dense layer over flattened input) is, for n samples.
+  // The convolution that a node (a convolution, or a dense layer over flattened input) is, for n samples; on blocks,
+  // where it is computed on these.
   ConvolutionShape convolution_shape(int node, int n) const;
   // The same as work, on memory that is still to be named.
   Convolution convolution(const Binding& binding, int node, Direction direction) const;
@@ -39,8 +42,14 @@ struct Model {
   T* weight_in(void* copies, int node) const {
     return static_cast<T*>(copies) + weights[static_cast<std::size_t>(weight_of[static_cast<std::size_t>(node)])].first;
   }
+  const PixelBlocks* blocks_of(int node) const {
+    return node == first_layer.convolution && first_layer.blocks ? &*first_layer.blocks : nullptr;
+  }
   NormCoefficients norm_coefficients(const Binding& binding, int norm) const;
   NormParameters norm_parameters(const Binding& binding, int norm) const;
+
+ private:
+  ConvolutionShape plain_shape(int node, int n) const;
 };
 
 }  // namespace dtrain::backend::cuda

@@ -14,6 +14,7 @@
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/nn/networks.hpp>
 
+#include "first_layer.hpp"
 #include "training_calls.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -110,6 +111,34 @@ TEST_P(CudaDescribedGpu, HasAPlanForEveryConvolutionOfOurNetworks) {
           EXPECT_FALSE(needs_proof(choice->engine, work, kRules)) << choice->engine.name << ": " << text_of(work);
         }
       }
+    }
+  }
+}
+
+// Prints what tests/bench/roofline.md says of the first convolution: for the image as it is, some of cuDNN's plans fill
+// three channels up to eight, in memory that they ask for, and others do without tensor cores.
+TEST_P(CudaDescribedGpu, ComputesAFirstConvolutionOnBlocksOfPixelsInLessMemory) {
+  constexpr std::uint64_t kMebibyte = 1 << 20;
+  for (const auto& [kernel, out] : {std::pair{7, 64}, {3, 32}}) {  // ResNet's and MobileNet's
+    const std::int32_t pad = kernel / 2;
+    const ConvolutionShape plain{256, 3, 224, 224, out, 112, 112, kernel, kernel, 2, 2, pad, pad, 1};
+    const PixelBlocks blocks = *pixel_blocks(plain, DType::bfloat16);
+    for (const Direction direction : {Direction::forward, Direction::backward_weights}) {
+      Convolution work{.direction = direction, .shape = plain, .dtype = GetParam(), .any_order = true};
+      const auto before = gpu_->choice(work, kRules, {});
+      work.shape = shape_on_blocks(plain, blocks);
+      const auto after = gpu_->choice(work, kRules, {});
+      ASSERT_TRUE(before && after) << text_of(work);
+      EXPECT_TRUE(after->engine.same_bits && !needs_proof(after->engine, work, kRules)) << after->engine.name;
+      const auto words = [](const DescribedGpu::Choice& choice) {
+        return fmt::format("{} MiB by engine {}{}", choice.workspace / kMebibyte, choice.engine.name,
+                           choice.engine.tensor_cores ? " on tensor cores" : "");
+      };
+      fmt::print("{} {}x{} {}: {}; on blocks {}\n", dtype_name(GetParam()), kernel, kernel, direction_name(direction),
+                 words(*before), words(*after));
+      if (GetParam() == DType::float32) continue;
+      EXPECT_LE(after->workspace, 2 * kMebibyte) << text_of(work);
+      EXPECT_TRUE(after->engine.tensor_cores) << after->engine.name;
     }
   }
 }

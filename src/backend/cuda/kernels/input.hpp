@@ -4,7 +4,7 @@
 #include <dtrain/nn/pixels.hpp>
 #include <dtrain/nn/views.hpp>
 
-#include "../kernel.hpp"
+#include "pixel_blocks.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -19,32 +19,94 @@ struct Samples {
   bool begins_mean = true;  // of the views' logits
 };
 
-// Pads, crops, mirrors, normalises and cuts pixels out, or takes images of floats; y is the view of that, [n, h, w, c].
-// Labels and sample ids get places of their own. Thread = pixel of y.
+// The view of the samples, padded, cropped, mirrored, normalised and with pixels cut out, or images of floats.
+struct Images {
+  const Samples* from;
+  std::int32_t c, h, w;
+  struct Pixel {
+    std::int64_t sample;
+    std::int32_t row, column;  // of the image
+  };
+  // Row y and column x of the view.
+  DTRAIN_KERNEL Pixel pixel(std::int64_t sample, std::int32_t y, std::int32_t x) const {
+    return {sample, nn::view_row(from->view, y, h), nn::view_column(from->view, x, w)};
+  }
+  DTRAIN_KERNEL float value(const Pixel& at, std::int32_t k) const {
+    return from->images ? from->images[((at.sample * c + k) * h + at.row) * w + at.column]
+                        : nn::pixel_value(from->pixels, at.sample, c, w, at.row, at.column, k);
+  }
+};
+
+// Places of their own for labels and sample ids.
+struct SampleNames {
+  std::int32_t* labels;
+  std::uint32_t* ids;
+  DTRAIN_KERNEL void load(const Samples& from, std::int64_t sample) const {
+    labels[sample] = from.labels[sample];
+    ids[sample] = from.sample_ids[sample];
+  }
+};
+
+// A place of n planes of h x w, i < 2^32: a GPU divides 32 bits several times as fast as 64.
+struct PlanePlace {
+  std::int64_t sample;
+  std::int32_t y, x;
+  DTRAIN_KERNEL static PlanePlace of(std::int64_t i, std::int32_t h, std::int32_t w) {
+    const auto place = static_cast<std::uint32_t>(i), row = place / static_cast<std::uint32_t>(w);
+    const std::uint32_t sample = row / static_cast<std::uint32_t>(h);
+    return {sample, static_cast<std::int32_t>(row - sample * static_cast<std::uint32_t>(h)),
+            static_cast<std::int32_t>(place - row * static_cast<std::uint32_t>(w))};
+  }
+  DTRAIN_KERNEL bool is_first() const { return y == 0 && x == 0; }
+};
+
+// y [n, h, w, c]. Thread = pixel of y.
 template <typename T>
 struct LoadSamples {
-  const Samples* from;
+  Images images;
+  SampleNames names;
   T* y;
-  std::int32_t* labels;
-  std::uint32_t* sample_ids;
   std::int64_t n;
-  std::int32_t c, h, w;
-  DTRAIN_KERNEL std::int64_t threads() const { return n * h * w; }  // below 2^32
+  DTRAIN_KERNEL std::int64_t threads() const { return n * images.h * images.w; }  // below 2^32
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    // In 32 bits, which a GPU divides several times as fast: see threads().
-    const std::int32_t plane = h * w;
-    const std::int64_t sample = static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(plane);
-    const auto pixel = static_cast<std::int32_t>(i - sample * plane);
-    const std::int32_t row = nn::view_row(from->view, pixel / w, h);
-    const std::int32_t column = nn::view_column(from->view, pixel % w, w);
-    for (std::int32_t k = 0; k < c; ++k) {
-      narrow(from->images ? from->images[(sample * c + k) * plane + row * w + column]
-                          : nn::pixel_value(from->pixels, sample, c, w, row, column, k),
-             y[i * c + k]);
+    const PlanePlace at = PlanePlace::of(i, images.h, images.w);
+    const Images::Pixel pixel = images.pixel(at.sample, at.y, at.x);
+    for (std::int32_t k = 0; k < images.c; ++k) narrow(images.value(pixel, k), y[i * images.c + k]);
+    if (at.is_first()) names.load(*images.from, at.sample);
+  }
+};
+
+// y [n, blocks.h, blocks.w, blocks.channels], of images of C channels. Thread = block of y.
+template <typename T, int C>
+struct LoadBlocks {
+  static constexpr int channels = PixelBlocks::channels_of(C, Pack<Half>::size);  // blocks have no other number
+  Images images;
+  SampleNames names;
+  T* y;
+  PixelBlocks blocks;
+  std::int64_t n;
+  DTRAIN_KERNEL std::int64_t threads() const { return n * blocks.h * blocks.w; }  // below 2^32
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    constexpr int kSide = PixelBlocks::side;
+    const PlanePlace at = PlanePlace::of(i, blocks.h, blocks.w);
+    const std::int32_t top = kSide * at.y - blocks.pad_h, left = kSide * at.x - blocks.pad_w;
+    float values[channels] = {};
+    DTRAIN_UNROLL
+    for (int pixel = 0; pixel < kSide * kSide; ++pixel) {
+      const std::int32_t row = top + pixel / kSide, column = left + pixel % kSide;
+      if (row < 0 || row >= images.h || column < 0 || column >= images.w) continue;
+      const Images::Pixel from = images.pixel(at.sample, row, column);
+      DTRAIN_UNROLL
+      for (int k = 0; k < C; ++k) values[pixel * C + k] = images.value(from, k);
     }
-    if (pixel > 0) return;
-    labels[sample] = from->labels[sample];
-    sample_ids[sample] = from->sample_ids[sample];
+    DTRAIN_UNROLL
+    for (int first = 0; first < channels; first += Pack<T>::size) {
+      Pack<T> pack;
+      DTRAIN_UNROLL
+      for (int j = 0; j < Pack<T>::size; ++j) narrow(values[first + j], pack.values[j]);
+      store_whole(pack, y + i * channels + first);
+    }
+    if (at.is_first()) names.load(*images.from, at.sample);
   }
 };
 

@@ -6,7 +6,7 @@
 
 #include <dtrain/nn/optimizer_rule.hpp>
 
-#include "../kernel.hpp"
+#include "pixel_blocks.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -111,22 +111,45 @@ struct UpdateStatistics {
   }
 };
 
-// A weight [out, in, kernel_h, kernel_w] of the flat buffer, and its copy [out, kernel_h, kernel_w, in].
+// A weight [out, in, kernel_h, kernel_w] of the flat buffer, and its copy [out, kernel_h, kernel_w, in]; or its copy
+// for blocks of pixels (PixelBlocks), [out, blocks of rows, blocks of columns, block_channels], with zeros where a
+// block stands out of the kernel, and in channels that no pixel has.
 struct PackedWeight {
-  std::int64_t first;  // in the copies
-  std::int64_t flat;   // in the flat buffer
-  std::int64_t size;
+  std::int64_t first;      // in the copies
+  std::int64_t flat;       // in the flat buffer
+  std::int64_t size;       // of the copy
+  std::int64_t flat_size;  // in the flat buffer
   std::int32_t in, kernel_h, kernel_w;
-  bool frozen;  // has no gradient
-  // In 32 bits, which a GPU divides several times as fast: no weight has more elements.
+  std::int32_t block_channels;  // 0: not in blocks
+  bool frozen;                  // has no gradient
+  // -1: a zero, which is not there. In 32 bits, which a GPU divides several times as fast: no weight has more elements.
   DTRAIN_KERNEL std::int64_t flat_of(std::int64_t copied) const {
-    const auto channels = static_cast<std::uint32_t>(in), width = static_cast<std::uint32_t>(kernel_w),
-               height = static_cast<std::uint32_t>(kernel_h);
+    const bool blocks = block_channels > 0;
+    const auto channels = static_cast<std::uint32_t>(blocks ? block_channels : in),
+               width = static_cast<std::uint32_t>(blocks ? PixelBlocks::blocks_of(kernel_w) : kernel_w),
+               height = static_cast<std::uint32_t>(blocks ? PixelBlocks::blocks_of(kernel_h) : kernel_h);
     const auto e = static_cast<std::uint32_t>(copied - first);
     const std::uint32_t place = e / channels, k = e - place * channels;
     const std::uint32_t line = place / width, x = place - line * width;
     const std::uint32_t to = line / height, y = line - to * height;
+    return blocks ? flat_in_block(to, y, x, k) : flat_at(to, y, x, k);
+  }
+
+ private:
+  DTRAIN_KERNEL std::int64_t flat_at(std::uint32_t to, std::uint32_t y, std::uint32_t x, std::uint32_t k) const {
+    const auto channels = static_cast<std::uint32_t>(in), width = static_cast<std::uint32_t>(kernel_w),
+               height = static_cast<std::uint32_t>(kernel_h);
     return flat + (((to * channels + k) * height + y) * width + x);
+  }
+  DTRAIN_KERNEL std::int64_t flat_in_block(std::uint32_t to, std::uint32_t block_y, std::uint32_t block_x,
+                                           std::uint32_t channel) const {
+    constexpr auto kSide = static_cast<std::uint32_t>(PixelBlocks::side);
+    const std::uint32_t pixel = channel / static_cast<std::uint32_t>(in);
+    const std::uint32_t k = channel - pixel * static_cast<std::uint32_t>(in);
+    const std::uint32_t y = kSide * block_y + pixel / kSide, x = kSide * block_x + pixel % kSide;
+    const bool there =
+        pixel < kSide * kSide && y < static_cast<std::uint32_t>(kernel_h) && x < static_cast<std::uint32_t>(kernel_w);
+    return there ? flat_at(to, y, x, k) : -1;
   }
 };
 
@@ -154,14 +177,15 @@ struct WeightPlaces {
   std::int64_t first;
   int size;  // 0 in a gap
   const PackedWeight* weight;
-  std::int64_t flat[Pack<T>::size];
+  std::int64_t flat[Pack<T>::size];  // see PackedWeight::flat_of
+  DTRAIN_KERNEL bool is_there(int k) const { return k < size && flat[k] >= 0; }
   DTRAIN_KERNEL WeightPlaces(const PackedWeights& table, std::int64_t first_of)
       : first(first_of), size(0), weight(table.find(first_of)) {
     if (!weight) return;
     const std::int64_t rest = weight->first + weight->size - first;
     size = rest < Pack<T>::size ? static_cast<int>(rest) : Pack<T>::size;
     // Whole groups of input channels stay in one place of the kernel.
-    const bool together = weight->in % Pack<T>::size == 0;
+    const bool together = weight->in % Pack<T>::size == 0 && weight->block_channels == 0;
     const std::int64_t start = weight->flat_of(first), step = std::int64_t{weight->kernel_h} * weight->kernel_w;
     DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k)
@@ -181,7 +205,7 @@ struct PackWeights {
     Pack<T> pack{};
     DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k) {
-      if (k < at.size) narrow(parameters[at.flat[k]], pack.values[k]);
+      if (at.is_there(k)) narrow(parameters[at.flat[k]], pack.values[k]);
     }
     if (at.size > 0) store_pack(pack, copies, at.first, at.first + at.size);
   }
@@ -202,7 +226,7 @@ struct UnpackGradients {
     const Pack<T> pack = load_pack(copies, at.first, at.first + at.size);
     DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k) {
-      if (k < at.size) gradients[at.flat[k]] = widen(pack.values[k]);
+      if (at.is_there(k)) gradients[at.flat[k]] = widen(pack.values[k]);
     }
   }
 };
@@ -222,7 +246,10 @@ struct UpdateWeights {
     Pack<T> pack = load_pack(gradients, at.first, at.first + at.size);
     DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k) {
-      if (k >= at.size) continue;
+      if (!at.is_there(k)) {
+        pack.values[k] = T{};
+        continue;
+      }
       update.move(at.flat[k], widen(pack.values[k]));
       narrow(update.values[at.flat[k]], pack.values[k]);
     }
