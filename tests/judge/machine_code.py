@@ -25,7 +25,7 @@ LAST_BLOCK_FOLDS = (r"LDG\.E\.128", r"\bSTS\b", r"\bLDS\b", r"BAR\.SYNC", r"\bME
 # LDGSTS copies to shared memory beside the thread's work, LDSM loads fragments, HMMA multiplies them.
 COPIES_BESIDE = (r"LDGSTS\.E\.BYPASS\.128", r"\bLDGDEPBAR\b", r"\bDEPBAR\b", r"BAR\.SYNC")
 EXPECTED = {"folded_sums": {"NormSums": LAST_BLOCK_FOLDS, "NormGradientSums": LAST_BLOCK_FOLDS,
-                            "ColumnSums": LAST_BLOCK_FOLDS},
+                            "ColumnSums": LAST_BLOCK_FOLDS, "WhiteningSums": LAST_BLOCK_FOLDS},
             "products": {"tensor_products": (*COPIES_BESIDE, r"LDSM\.16\.M", r"HMMA\.16816\.F32"),
                          "float_products": (*COPIES_BESIDE, r"\bLDS", r"\bFFMA\b")}}
 WHOLE_PACKS = (r"LDG\.E\.128", r"STG\.E\.128")
@@ -33,7 +33,7 @@ EXPECTED_OF_REPLAYED = {
     **dict.fromkeys(("Activate", "ActivateGradient", "Add", "AveragePool", "AveragePoolGradient", "MaxPool",
                      "MaxPoolGradient", "NormApply", "NormGradient", "NormMaxPool", "NormMaxPoolGradient", "Scale",
                      "UpdateWeights"), WHOLE_PACKS),
-    "LoadBlocks": (r"STG\.E\.128",), "PackWeights": (r"STG\.E\.128",)}
+    "LoadBlocks": (r"STG\.E\.128",), "WhitenImages": WHOLE_PACKS, "PackWeights": (r"STG\.E\.128",)}
 # Local memory: where a value goes that no register holds.
 SPILL = re.compile(r"\b(STL|LDL)\b")
 

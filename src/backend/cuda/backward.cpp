@@ -163,6 +163,7 @@ void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId k
 void Lowering::backward_node(int index) {
   const nn::Node& n = node(index);
   const TensorId dy = gradient_parts(index, 1)[0];
+  if (index == model_.first_layer.activation) return whitening_gradient(dy);
   if (model_.has_weight(index)) return backward_product(index, dy);
   if (as<nn::Add>(n)) {
     for (const int input : n.inputs) {
@@ -280,6 +281,21 @@ void Lowering::weight_gradient(int index, TensorId dy) {
     work.sums = b.tensor<float>(sums);
     emit(work);
   });
+}
+
+void Lowering::whitening_gradient(TensorId dy) {
+  const int index = model_.first_layer.convolution;
+  const TensorId x = value(node(index).inputs[0]);
+  const nn::Shape shape = node(index).output;
+  const Sums sums = new_sums(shape, 1);
+  const std::int64_t bias = model_.parameter(index, 1);
+  add(index, ".backward_bias", {x, dy, sums.parts, sums.folded},
+      [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
+        const Whitening<T> whitening = m.whitening<T>(b, b.tensor<T>(x));
+        emit(folded(b, sums, WhiteningSums<T>{whitening, b.tensor<T>(dy), b.tensor<float>(sums.parts), cut},
+                    StoreSums{b.tensor<float>(sums.folded), b.contribution + bias, cut.folded_parts, sums.width}));
+      });
 }
 
 void Lowering::bias_gradient(int index, TensorId dy) {

@@ -20,6 +20,7 @@
 #include "kernels/orthogonalise.hpp"
 #include "kernels/scale.hpp"
 #include "kernels/update.hpp"
+#include "kernels/whitening.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -64,23 +65,25 @@ struct EventMarker {
 // Every kernel that is ever launched: the one list of them, first those on values of a type, then those on float alone.
 template <typename T>
 using KernelsOn =
-    std::tuple<LoadSamples<T>, LoadBlocks<T, 1>, LoadBlocks<T, 3>, Reorder<T>, Add<T>, AddBias<T>, Activate<T>,
-               ActivateGradient<T>, Scale<T>, Drop<T>, ColumnSums<T>, ColumnMoments<T>, NormSums<T>, NormFromBatch<T>,
-               NormFixed<T>, NormApply<T>, NormApply<T, true>, NormApply<T, false, true>, ScaleShiftRelu<T>,
-               NormGradientSums<T>, NormGradientSums<T, true>, NormGradient<T>, NormMaxPool<T>, NormMaxPoolGradient<T>,
-               MaxPool<T>, MaxPool<T, std::int32_t>, MaxPoolGradient<T>, MaxPoolGradient<T, std::int32_t>,
-               AveragePool<T>, AveragePoolGradient<T>, CopyChannels<T>, MultiplyChannels<T>, FactorGradient<T>,
-               SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>, Convolve<T>, ConvolveBackwardData<T>,
-               ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>,
-               MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>, MuonAdvance<T>, MuonStep<T>>;
+    std::tuple<LoadSamples<T>, LoadBlocks<T, 1>, LoadBlocks<T, 3>, WhitenImages<T>, WhiteningSums<T>, Reorder<T>,
+               Add<T>, AddBias<T>, Activate<T>, ActivateGradient<T>, Scale<T>, Drop<T>, ColumnSums<T>, ColumnMoments<T>,
+               NormSums<T>, NormFromBatch<T>, NormFixed<T>, NormApply<T>, NormApply<T, true>, NormApply<T, false, true>,
+               ScaleShiftRelu<T>, NormGradientSums<T>, NormGradientSums<T, true>, NormGradient<T>, NormMaxPool<T>,
+               NormMaxPoolGradient<T>, MaxPool<T>, MaxPool<T, std::int32_t>, MaxPoolGradient<T>,
+               MaxPoolGradient<T, std::int32_t>, AveragePool<T>, AveragePoolGradient<T>, CopyChannels<T>,
+               MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>,
+               Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>,
+               UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>, MuonAdvance<T>,
+               MuonStep<T>>;
 using OtherKernels =
     std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish, UpdateParameters,
                UpdateStatistics, MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite>;
 
 // Every operation but the convolution.
 template <typename T>
-using OperationsOn = std::tuple<NormStatistics<T>, NormGradientTotals<T>, NormGradientTotals<T, true>, ColumnTotals<T>,
-                                Tiled<MuonGram<T>>, Tiled<MuonPolynomial<T>>, Tiled<MuonAdvance<T>>>;
+using OperationsOn =
+    std::tuple<NormStatistics<T>, NormGradientTotals<T>, NormGradientTotals<T, true>, ColumnTotals<T>,
+               WhiteningTotals<T>, Tiled<MuonGram<T>>, Tiled<MuonPolynomial<T>>, Tiled<MuonAdvance<T>>>;
 
 template <typename List>
 struct VariantOf;

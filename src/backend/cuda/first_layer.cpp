@@ -42,6 +42,14 @@ const LayerType* layer_at(const nn::Graph& graph, int node) {
   return node < 0 ? nullptr : std::get_if<LayerType>(&graph.nodes[static_cast<std::size_t>(node)].layer);
 }
 
+bool is_whitening(const nn::Convolution& layer, const nn::Shape& image, DType dtype) {
+  constexpr int kWindow = Whitening<float>::side;
+  const int pack = dtype == DType::float32 ? Pack<float>::size : Pack<Half>::size;
+  return layer.frozen && layer.groups == 1 && image.c == Whitening<float>::channels && layer.kernel_h == kWindow &&
+         layer.kernel_w == kWindow && layer.stride_h == 1 && layer.stride_w == 1 && layer.pad_h == 0 &&
+         layer.pad_w == 0 && layer.out % pack == 0;
+}
+
 }  // namespace
 
 std::optional<PixelBlocks> pixel_blocks(const ConvolutionShape& s, DType dtype) {
@@ -86,6 +94,12 @@ FirstLayer first_layer_of(const nn::Graph& graph, DType dtype) {
   if (!layer) return {};
   const nn::Node& node = graph.nodes[static_cast<std::size_t>(reader)];
   const nn::Shape &in = graph.input(), &out = node.output;
+  const int next = only_reader(graph, reader);
+  const auto* const activation = layer_at<nn::Activation>(graph, next);
+  const bool in_packs = graph.parameters[static_cast<std::size_t>(node.parameters[0])].offset % Pack<float>::size == 0;
+  if (activation && activation->kind == nn::ActivationKind::gelu && in_packs && is_whitening(*layer, in, dtype)) {
+    return {.convolution = reader, .blocks = {}, .activation = next};
+  }
   const ConvolutionShape shape{1,
                                in.c,
                                in.h,

@@ -9,13 +9,16 @@
 #include "kernels/convolution.hpp"
 #include "kernels/input.hpp"
 #include "kernels/update.hpp"
+#include "kernels/whitening.hpp"
 
 namespace dtrain::backend::cuda {
 
 struct FirstLayer {
-  int convolution = -1;  // the node, if it is computed so; it reads the image and nothing else does
-  // It is computed on blocks of pixels: see PixelBlocks.
+  int convolution = -1;  // the node, if one is computed in one of these ways; it reads the image and nothing else does
+  // The convolution is computed on blocks of pixels: see PixelBlocks.
   std::optional<PixelBlocks> blocks;
+  // Or it is computed together with the activation behind it, which is this node: see WhitenImages.
+  int activation = -1;
 };
 FirstLayer first_layer_of(const nn::Graph& graph, DType dtype);
 

@@ -113,6 +113,9 @@ int Lowering::norm_to_add(const NormGroup& group) const {
 
 void Lowering::forward_node(int index) {
   const nn::Node& n = node(index);
+  const FirstLayer& first = model_.first_layer;
+  if (first.activation >= 0 && index == first.convolution) return;  // a part of the activation
+  if (index == first.activation) return whiten_images(index);
   if (as<nn::Input>(n)) return load_images(index);
   const int source = n.inputs[0];
   if (model_.has_weight(index)) {
@@ -163,6 +166,13 @@ void Lowering::load_images(int index) {
     } else {
       emit(LoadSamples<T>{images, names, b.tensor<T>(y), b.n});
     }
+  });
+}
+
+void Lowering::whiten_images(int index) {
+  const TensorId x = value(node(model_.first_layer.convolution).inputs[0]), y = new_value(index, node(index).output);
+  add(index, ".forward", {x, y}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+    emit(WhitenImages<T>{m.whitening<T>(b, b.tensor<T>(x)), b.tensor<T>(y), b.n});
   });
 }
 

@@ -89,6 +89,7 @@ class Lowering {
   int norm_to_add(const NormGroup& group) const;
   void forward_node(int index);
   void load_images(int index);
+  void whiten_images(int index);
   TensorId reorder(int of, const char* part, TensorId x, TensorId y, const nn::Shape& shape, bool to_channels_first);
   void flatten(int index, int source);
   TensorId product_input(int index);
@@ -128,6 +129,7 @@ class Lowering {
   void backward_product(int index, TensorId dy);
   void weight_gradient(int index, TensorId dy);
   void bias_gradient(int index, TensorId dy);
+  void whitening_gradient(TensorId dy);  // by what first_layer.activation leaves
 
   const Model& model_;
   const nn::Graph& graph_;

@@ -47,6 +47,14 @@ struct Model {
   }
   NormCoefficients norm_coefficients(const Binding& binding, int norm) const;
   NormParameters norm_parameters(const Binding& binding, int norm) const;
+  // What first_layer.activation is computed by.
+  template <typename T>
+  Whitening<T> whitening(const Binding& binding, const T* image) const {
+    const int index = first_layer.convolution;
+    const float* const bias = has_bias(index) ? binding.parameters + parameter(index, 1) : nullptr;
+    return {image, graph.input().h,     graph.input().w, binding.parameters + parameter(index, 0),
+            bias,  node(index).output.c};
+  }
 
  private:
   ConvolutionShape plain_shape(int node, int n) const;

@@ -1,4 +1,5 @@
-// First layers that are computed on blocks of pixels: the same products, the same gradients of the same weights.
+// First layers that are computed in another way than as a convolution of the image: the same products, the same
+// gradients of the same weights.
 #include "first_layer.hpp"
 
 #include <gtest/gtest.h>
@@ -12,6 +13,8 @@
 #include "common/problem.hpp"
 #include "common/replay_device.hpp"
 #include "common/trace.hpp"
+#include "random_values.hpp"
+#include "training_calls.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -44,8 +47,11 @@ TEST(CudaFirstLayer, IsThatOfTheGraph) {
   EXPECT_TRUE(layer_of({.name = "resnet-v1", .num_layers = 50, .image = {3, 224, 224}}).blocks);
   EXPECT_TRUE(layer_of({.name = "mobilenet", .image = {3, 64, 64}}).blocks);
   EXPECT_EQ(layer_of({.name = "resnet-v1", .num_layers = 20, .image = {3, 32, 32}}).convolution, -1);
-  EXPECT_EQ(layer_of({.name = "speednet", .image = {3, 32, 32}}).convolution, -1);
   EXPECT_EQ(layer_of({.name = "lenet", .image = {1, 28, 28}}).convolution, -1);
+  const FirstLayer speednet = layer_of({.name = "speednet", .image = {3, 32, 32}});
+  EXPECT_EQ(speednet.activation, speednet.convolution + 1);
+  EXPECT_FALSE(speednet.blocks);
+  EXPECT_EQ(layer_of({.name = "speednet", .image = {1, 32, 32}}).convolution, -1);
 }
 
 // What two readers of the image, or an image that goes elsewhere, see is the image.
@@ -225,6 +231,63 @@ TEST(CudaFirstLayer, OnBlocksMovesItsWeightsWhereverTheirGradientsAre) {
   const std::vector<float> in_copies = trained(nn::OptimizerKind::sgd);
   EXPECT_EQ(in_copies, trained(std::nullopt));
   EXPECT_NE(in_copies, problem.state.parameters);
+}
+
+template <typename T>
+class WhiteningOn : public ::testing::Test {};
+using ValueTypes = ::testing::Types<float, Bf16, Half>;
+TYPED_TEST_SUITE(WhiteningOn, ValueTypes);
+
+// Against a convolution, its bias and GELU one after the other, in float32, and their gradients.
+TYPED_TEST(WhiteningOn, ComputesWhatItsLayersComputeOneByOne) {
+  using T = TypeParam;
+  constexpr std::int32_t kOut = 24, kSamples = 3;
+  const ConvolutionShape shape{kSamples, 3, 9, 8, kOut, 8, 7, 2, 2, 1, 1, 0, 0, 1};
+  const std::vector<T> image = random_values<T>(shape.inputs(), 4, -2, 2);
+  const std::vector<float> weights = random_values<float>(shape.weights(), 1, -1, 1);
+  const std::vector<float> bias = random_values<float>(kOut, 2, -1, 1);
+  const Whitening<T> whitening{image.data(), 9, 8, weights.data(), bias.data(), kOut};
+
+  const PackedWeight weight = packed_weight(0, 0, shape, nullptr);
+  const std::vector<float> wide_image = widened(image);
+  std::vector<float> copies(weights.size()), z(static_cast<std::size_t>(shape.outputs())), expected(z.size());
+  run(PackWeights<float>{{&weight, 1, weight.size}, weights.data(), copies.data()});
+  run(Convolve<float>{wide_image.data(), copies.data(), z.data(), shape});
+  const ChannelBias late{bias.data(), kOut};
+  run(Activate<float>{z.data(), late, expected.data(), shape.outputs(), nn::ActivationKind::gelu});
+
+  std::vector<T> y = filled<T>(shape.outputs(), std::nanf(""));
+  run(WhitenImages<T>{whitening, y.data(), kSamples});
+  constexpr float kShare = std::is_same_v<T, float> ? 2e-6f : std::is_same_v<T, Half> ? 6e-4f : 5e-3f;
+  for (std::size_t k = 0; k < y.size(); ++k) {
+    ASSERT_NEAR(widen(y[k]), expected[k], kShare * (std::abs(expected[k]) + 1)) << k;
+  }
+
+  const std::vector<T> dy = random_values<T>(shape.outputs(), 3, -1, 1);
+  const std::vector<float> wide = widened(dy);
+  std::vector<float> dz(z.size());
+  run(ActivateGradient<float>{wide.data(), z.data(), late, dz.data(), shape.outputs(), nn::ActivationKind::gelu});
+  const RowParts cut = cut_rows(shape.outputs() / kOut, packs_of(kOut, Pack<T>::size));
+  std::vector<float> parts(static_cast<std::size_t>(cut.parts * kOut), std::nanf(""));
+  run(WhiteningSums<T>{whitening, dy.data(), parts.data(), cut});
+  for (std::int32_t channel = 0; channel < kOut; ++channel) {
+    double sum = 0;
+    for (std::size_t k = static_cast<std::size_t>(channel); k < dz.size(); k += kOut) sum += dz[k];
+    ASSERT_NEAR(sum_of_parts(parts.data(), cut.parts, kOut, channel), sum, 1e-4) << channel;
+  }
+}
+
+// What the convolution makes of the image, and the gradient of that, are never written.
+TEST(CudaFirstLayer, WhitensInOneLaunchInEachDirection) {
+  const auto calls = training_calls(nn::build_network({.name = "speednet", .image = {3, 32, 32}}), DType::bfloat16, 4);
+  std::vector<std::string> whitening;
+  for (const Call& call : calls) {
+    const bool is_final =
+        std::holds_alternative<UnpackGradients<Bf16>>(call.work) || std::holds_alternative<EventMarker>(call.work);
+    if (!is_final && (call.name.starts_with("whiten") || call.name.starts_with("gelu0")))
+      whitening.push_back(call.name);
+  }
+  EXPECT_EQ(whitening, (std::vector<std::string>{"gelu0.forward", "whiten.backward_bias"}));
 }
 
 }  // namespace

@@ -128,5 +128,23 @@ TYPED_TEST(FoldedSumsOn, GivesTheBitsOfItsDefinition) {
   }
 }
 
+TYPED_TEST(FoldedSumsOn, GivesTheBitsOfTheDefinitionOfAWhitening) {
+  using T = TypeParam;
+  constexpr std::int32_t kOut = 24, kSide = 31, kSamples = 9;
+  const std::int64_t rows = std::int64_t{kSamples} * kSide * kSide;
+  const std::vector<T> images = random_values<T>(kSamples * 3 * (kSide + 1) * (kSide + 1), 1, -1, 1);
+  const std::vector<float> weights = random_values<float>(kOut * Whitening<T>::size, 2, -1, 1);
+  const std::vector<T> dy = random_values<T>(rows * kOut, 3, -1, 3);
+  const Whitening<T> whitening{images.data(), kSide + 1, kSide + 1, weights.data(), nullptr, kOut};
+  const RowParts cut = cut_rows(rows, packs_of(kOut, Pack<T>::size));
+  ASSERT_GT(cut.folded_parts, 1);
+  expect_same_bits(cut, kOut, kOut, [&](float* to, const FoldParts& fold) {
+    return WhiteningTotals<T>{{whitening, dy.data(), const_cast<float*>(fold.in), cut},
+                              fold,
+                              {fold.out, to, cut.folded_parts, kOut},
+                              nullptr};
+  });
+}
+
 }  // namespace
 }  // namespace dtrain::backend::cuda

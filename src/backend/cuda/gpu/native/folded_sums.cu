@@ -54,7 +54,8 @@ cudaError_t launch_folded_sums(const FoldedSums<Sums, Finish>& work, cudaStream_
   template cudaError_t launch_folded_sums(const NormStatistics<T>&, cudaStream_t);           \
   template cudaError_t launch_folded_sums(const NormGradientTotals<T>&, cudaStream_t);       \
   template cudaError_t launch_folded_sums(const NormGradientTotals<T, true>&, cudaStream_t); \
-  template cudaError_t launch_folded_sums(const ColumnTotals<T>&, cudaStream_t);
+  template cudaError_t launch_folded_sums(const ColumnTotals<T>&, cudaStream_t);             \
+  template cudaError_t launch_folded_sums(const WhiteningTotals<T>&, cudaStream_t);
 DTRAIN_FOLDED_SUMS(float)
 DTRAIN_FOLDED_SUMS(Bf16)
 DTRAIN_FOLDED_SUMS(Half)

@@ -4,10 +4,11 @@
 #include <cuda_runtime.h>
 
 #include "../../kernels/norm_gradient.hpp"
+#include "../../kernels/whitening.hpp"
 
 namespace dtrain::backend::cuda {
 
-// For the three types of values: NormStatistics, NormGradientTotals and ColumnTotals.
+// For the three types of values: NormStatistics, NormGradientTotals, ColumnTotals and WhiteningTotals.
 template <typename Sums, typename Finish>
 cudaError_t launch_folded_sums(const FoldedSums<Sums, Finish>& work, cudaStream_t stream);
 
