@@ -7,6 +7,8 @@
 // To add one: an operation with a definition in call.hpp, which unit tests replay on a CPU; the kernel in a .cu of this
 // folder, named in CMakeLists.txt with NATIVE; its launch in native.cpp. tests/judge/machine_code.py looks at its
 // instructions without a GPU, and tests/gpu/native_test.cpp compares it with its definition on one.
+//
+// product.hpp is something else: an engine for convolutions, which the device chooses beside cuDNN's and must prove.
 #pragma once
 
 #include <cuda_runtime.h>
