@@ -81,10 +81,11 @@ std::unique_ptr<backend::Backend> choose_backend(const ComputeOptions& options) 
 }
 
 static void refuse_options_of_gpus(const backend::CudaOptions& cuda) {
-  const char* const option = cuda.tf32                ? "--tf32"
-                             : cuda.plans_to_time > 0 ? "--time-plans"
-                             : !cuda.fuses            ? "--join-passes 0"
-                                                      : nullptr;
+  const char* const option = cuda.tf32                                          ? "--tf32"
+                             : cuda.plans_to_time > 0                           ? "--time-plans"
+                             : !cuda.fuses                                      ? "--join-passes 0"
+                             : cuda.own_products == backend::OwnProducts::first ? "--own-products first"
+                                                                                : nullptr;
   if (!option) return;
   throw UsageError(fmt::format("{}: this option applies to GPUs, and the CPU is selected", option),
                    "select a GPU with --device cuda or --gpus, or leave it out");

@@ -14,6 +14,9 @@ namespace dtrain::config {
 
 // What computes the steps. automatic: the GPUs that `gpus` names, else the CPU.
 enum class Device { automatic, cpu, cuda };
+constexpr EnumName<backend::OwnProducts> kOwnProductsNames[] = {{backend::OwnProducts::never, "never"},
+                                                                {backend::OwnProducts::timed, "timed"},
+                                                                {backend::OwnProducts::first, "first"}};
 constexpr EnumName<Device> kDeviceNames[] = {{Device::automatic, "auto"}, {Device::cpu, "cpu"}, {Device::cuda, "cuda"}};
 
 struct ComputeOptions {

@@ -87,6 +87,7 @@ static void fields(Fields& each, CudaOptions& cuda) {
   each("tf32", cuda.tf32);
   each("plans_to_time", cuda.plans_to_time);
   each("fuses", cuda.fuses);
+  each.named("own_products", cuda.own_products, config::kOwnProductsNames);
   each("plans", cuda.plans);
 }
 

@@ -44,6 +44,14 @@ CudaReport look_for_cuda();
 void judge_gpus(CudaReport& report);
 std::string hint_for_old_gpus();
 
+// dtrain's own kernels for convolutions that are products of matrices (tensor cores of Hopper), beside cuDNN's. What
+// computes must have shown on this kind of GPU, for the shape, that it gives the same bits and cuDNN's result.
+enum class OwnProducts {
+  never,
+  timed,  // where plans are timed, and where they were and these were the fastest
+  first   // also where nothing was timed
+};
+
 // How convolutions are computed. All of it shows in Backend::description().
 struct CudaOptions {
   bool deterministic = true;  // the same bits whenever the same is computed; false: sums in whatever order is fast
@@ -52,7 +60,8 @@ struct CudaOptions {
   // from then on. 0: nothing is timed, what is not kept is computed by the plan that cuDNN itself puts first.
   int plans_to_time = 0;
   bool fuses = true;  // what cuDNN can do at once is one pass over memory (convolution_fusion.hpp), not one for each
-  Path plans;         // the folder where they are kept; empty: user_cache_folder()
+  OwnProducts own_products = OwnProducts::timed;
+  Path plans;  // the folder where they are kept; empty: user_cache_folder()
 };
 
 // The backend on GPU `index`. Throws UsageError with the report's problem, or for a GPU that is not there.

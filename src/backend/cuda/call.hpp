@@ -12,6 +12,7 @@
 #include <dtrain/backend/dtype.hpp>
 
 #include "kernels/channels.hpp"
+#include "kernels/compare.hpp"
 #include "kernels/convolution.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/input.hpp"
@@ -74,7 +75,7 @@ using KernelsOn =
                MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>,
                Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>,
                UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>, MuonAdvance<T>,
-               MuonStep<T>>;
+               MuonStep<T>, Compare<T>>;
 using OtherKernels =
     std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish, UpdateParameters,
                UpdateStatistics, MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite>;

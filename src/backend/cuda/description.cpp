@@ -17,6 +17,8 @@ std::string describe(const CudaGpu& gpu, const CudaReport& report, const CudaOpt
   if (options.tf32) text += ", TF32";
   if (!options.deterministic) text += fmt::format(", {}", kNotDeterministic);
   if (!options.fuses) text += ", passes apart";
+  if (options.own_products == OwnProducts::first) text += ", own products first";
+  if (options.own_products == OwnProducts::never) text += ", no own products";
   const std::string measured = plans.description();
   return measured.empty() ? text : fmt::format("{}, {}", text, measured);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "product.hpp"
+
 namespace dtrain::backend::cuda {
 
 EngineRules rules_for(const Convolution& work, EngineRules rules) {
@@ -15,8 +17,35 @@ bool may_compute(const EngineFacts& engine, DType dtype, const EngineRules& rule
   return dtype != DType::float32 || !engine.tensor_cores || rules.tf32;
 }
 
+OwnEngines own_engines(OwnProducts wanted, int plans_to_time) {
+  switch (wanted) {
+    case OwnProducts::never:
+      return OwnEngines::never;
+    case OwnProducts::timed:
+      return plans_to_time > 0 ? OwnEngines::always : OwnEngines::chosen;
+    case OwnProducts::first:
+      break;
+  }
+  return OwnEngines::always;
+}
+
+std::vector<EngineFacts> own_engines_for(const Convolution& work, const EngineRules& rules,
+                                         const std::string& preferred) {
+  const std::optional<ProductShape> shape = product_of(work);
+  if (!shape || rules.own == OwnEngines::never) return {};
+  std::vector<EngineFacts> engines;
+  for (const ProductTile& tile : product_tiles(*shape)) {
+    const std::string name = engine_name(tile);
+    if (product_workspace(work, tile) > rules.most_workspace) continue;
+    if (rules.own == OwnEngines::always || name == preferred) {
+      engines.push_back({.name = name, .tensor_cores = true, .own = true});
+    }
+  }
+  return engines;
+}
+
 bool needs_proof(const EngineFacts& engine, const Convolution& work, const EngineRules& rules) {
-  return engine.made_at_run_time && rules_for(work, rules).deterministic;
+  return engine.own || (engine.made_at_run_time && rules_for(work, rules).deterministic);
 }
 
 std::vector<std::size_t> engines_to_try(const std::vector<EngineFacts>& engines, DType dtype, const EngineRules& rules,
@@ -36,6 +65,8 @@ bool may_fuse(const Convolution& work) {
   const ConvolutionShape& s = work.shape;
   return work.dtype == DType::float16 && s.groups == 1 && s.in % kVector == 0 && s.out % kVector == 0;
 }
+
+bool asks_cudnn(const Convolution& work) { return (!work.moments && !work.normed.fused) || may_fuse(work); }
 
 std::size_t clearly_fastest(std::span<const double> seconds) {
   constexpr double kClearly = 0.98;  // two measurements of the same differ by about a hundredth

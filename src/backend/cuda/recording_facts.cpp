@@ -8,15 +8,18 @@ namespace dtrain::backend::cuda {
 namespace {
 
 bool by_definition(const ConvolutionFacts& convolution) { return convolution.engine.empty(); }
+bool own_failed(const ConvolutionFacts& convolution) { return convolution.own_failed; }
 
 }  // namespace
 
 Json json_of(const RecordingFacts& facts) {
   Json convolutions = Json::array();
   for (const ConvolutionFacts& convolution : facts.convolutions) {
-    convolutions.push_back(Json::object({{"op", convolution.name},
-                                         {"direction", direction_name(convolution.direction)},
-                                         {"engine", by_definition(convolution) ? Json() : Json(convolution.engine)}}));
+    Json one = Json::object({{"op", convolution.name},
+                             {"direction", direction_name(convolution.direction)},
+                             {"engine", by_definition(convolution) ? Json() : Json(convolution.engine)}});
+    if (!convolution.own_refused.empty()) one["own_refused"] = convolution.own_refused;
+    convolutions.push_back(std::move(one));
   }
   Json refused = Json::array();
   for (const std::string& kernel : facts.refused_kernels) refused.push_back(kernel);
@@ -48,6 +51,14 @@ std::vector<std::string> warnings_of(const RecordingFacts& facts) {
         fmt::format("{} of this GPU's own kernels are not used (the first: {}): their work is computed by its "
                     "definition, which is right and slower",
                     facts.refused_kernels.size(), facts.refused_kernels.front()));
+  }
+  const auto own = std::ranges::count_if(facts.convolutions, own_failed);
+  if (own > 0) {
+    const ConvolutionFacts& first = *std::ranges::find_if(facts.convolutions, own_failed);
+    warnings.push_back(
+        fmt::format("dtrain's own kernel is not used for {} of {} convolutions (the first: {}, {}): {}; cuDNN "
+                    "computes them",
+                    own, facts.convolutions.size(), first.name, direction_name(first.direction), first.own_refused));
   }
   return warnings;
 }

@@ -13,7 +13,9 @@ namespace dtrain::backend::cuda {
 struct ConvolutionFacts {
   std::string name;  // the call's
   Direction direction = Direction::forward;
-  std::string engine;  // EngineFacts::name; empty: it is computed by its definition
+  std::string engine;         // EngineFacts::name; empty: it is computed by its definition
+  std::string own_refused{};  // why dtrain's own engine, which was asked for, does not compute it; else empty
+  bool own_failed = false;    // that is a fault, and not that cuDNN is as fast
 };
 
 struct RecordingFacts {
@@ -25,7 +27,8 @@ struct RecordingFacts {
 };
 
 // {"recorded", "by_definition": number of convolutions, "convolutions": [{"op", "direction", "engine"}],
-// "refused_kernels"}; "recorded" and "engine" are null where the way is not settled, or there is no engine.
+// "refused_kernels"}; "recorded" and "engine" are null where the way is not settled, or there is no engine. A
+// convolution also says "own_refused" where there is a reason.
 Json json_of(const RecordingFacts& facts);
 
 // One sentence for each thing that makes a settled recording slow.

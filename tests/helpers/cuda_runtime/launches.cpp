@@ -6,8 +6,10 @@
 
 #include "gpu/kernels.hpp"
 #include "gpu/native/native.hpp"
+#include "gpu/native/product.hpp"
 #include "gpu/reduction_kernels.hpp"
 #include "machine.hpp"
+#include "own_products.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -57,8 +59,25 @@ struct Launch {
 cudaError_t launch(const Work& work, cudaStream_t stream) { return std::visit(Launch{stream}, work); }
 // Barriers and shared memory are not played: definitions run.
 std::optional<cudaError_t> launch_native(const Work&, cudaStream_t) { return std::nullopt; }
+bool multiplies_by_wgmma() { return own_products().there; }
+cudaError_t launch_product(const Convolution& work, const ProductTile&, void*, cudaStream_t stream) {
+  if (own_products().start) return own_products().start(work, stream);
+  for (const Call& call : definition_of({"a product", work})) {
+    if (const cudaError_t error = launch(call.work, stream); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
 cudaError_t launch(const SumOfTwo& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 cudaError_t launch(const NarrowFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 cudaError_t launch(const WidenFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 
 }  // namespace dtrain::backend::cuda
+
+namespace dtrain::testing::cuda_runtime {
+
+OwnProducts& own_products() {
+  static OwnProducts products;
+  return products;
+}
+
+}  // namespace dtrain::testing::cuda_runtime

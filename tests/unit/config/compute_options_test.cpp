@@ -28,6 +28,8 @@ TEST(ComputeOptions, WhatOnlyAGpuCanDoIsRefusedOnTheCpu) {
   EXPECT_EQ(refusal({.tf32 = true, .plans = {}}), "--tf32: this option applies to GPUs, and the CPU is selected");
   EXPECT_NE(refusal({.plans_to_time = 2, .plans = {}}).find("--time-plans"), std::string::npos);
   EXPECT_NE(refusal({.fuses = false, .plans = {}}).find("--join-passes 0"), std::string::npos);
+  EXPECT_NE(refusal({.own_products = backend::OwnProducts::first, .plans = {}}).find("--own-products first"),
+            std::string::npos);
 }
 
 }  // namespace

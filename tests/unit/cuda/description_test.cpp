@@ -30,11 +30,14 @@ TEST(CudaDescription, NamesTheGpuAndItsVersions) { EXPECT_EQ(describe(kGpu, kRep
 TEST(CudaDescription, DiffersForEachOptionThatDecidesOnBits) {
   PlanStore measured;
   measured.keep("work", "67");
-  const std::set<std::string> texts{
-      describe(kGpu, kReport, {}, {}), describe(kGpu, kReport, with(&CudaOptions::deterministic, false), {}),
-      describe(kGpu, kReport, with(&CudaOptions::tf32, true), {}),
-      describe(kGpu, kReport, with(&CudaOptions::fuses, false), {}), describe(kGpu, kReport, {}, measured)};
-  EXPECT_EQ(texts.size(), 5);
+  const std::set<std::string> texts{describe(kGpu, kReport, {}, {}),
+                                    describe(kGpu, kReport, with(&CudaOptions::deterministic, false), {}),
+                                    describe(kGpu, kReport, with(&CudaOptions::tf32, true), {}),
+                                    describe(kGpu, kReport, with(&CudaOptions::fuses, false), {}),
+                                    describe(kGpu, kReport, {}, measured),
+                                    describe(kGpu, kReport, {.own_products = OwnProducts::first, .plans = {}}, {}),
+                                    describe(kGpu, kReport, {.own_products = OwnProducts::never, .plans = {}}, {})};
+  EXPECT_EQ(texts.size(), 7);
 }
 
 TEST(CudaDescription, SaysThatBitsMayDiffer) {

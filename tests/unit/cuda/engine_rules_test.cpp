@@ -72,6 +72,47 @@ TEST(CudaEngineRules, KeepTheOrderAndTryNothingTwice) {
   EXPECT_EQ(engines_to_try(engines, DType::bfloat16, {}, "e"), (Order{1, 2, 4}));  // is none of cuDNN's
 }
 
+std::vector<std::string> own_names(const Convolution& work, OwnEngines own, const std::string& preferred = {}) {
+  std::vector<std::string> names;
+  for (const EngineFacts& engine :
+       own_engines_for(work, {.most_workspace = std::uint64_t{1} << 30, .own = own}, preferred)) {
+    EXPECT_TRUE(engine.own);
+    EXPECT_TRUE(needs_proof(engine, work, {.deterministic = false}));
+    names.push_back(engine.name);
+  }
+  return names;
+}
+
+TEST(CudaEngineRules, HaveOwnEnginesWhereTheyAreAskedForOrChosen) {
+  using Names = std::vector<std::string>;
+  const Convolution work{.shape = ConvolutionShape::one_pixel(98, 64, 256), .dtype = DType::bfloat16};
+  EXPECT_EQ(own_names(work, OwnEngines::always), (Names{"wgmma:128x128x64", "wgmma:128x256x64"}));
+  EXPECT_EQ(own_names(work, OwnEngines::chosen), Names{});
+  EXPECT_EQ(own_names(work, OwnEngines::chosen, "62"), Names{});
+  EXPECT_EQ(own_names(work, OwnEngines::chosen, "wgmma:128x256x64"), Names{"wgmma:128x256x64"});
+  EXPECT_EQ(own_names(work, OwnEngines::never, "wgmma:128x256x64"), Names{});
+  Convolution other = work;
+  other.dtype = DType::float32;
+  EXPECT_EQ(own_names(other, OwnEngines::always), Names{});
+  Convolution weights = work;
+  weights.direction = Direction::backward_weights;
+  EXPECT_TRUE(own_engines_for(weights, {.most_workspace = 1000, .own = OwnEngines::always}, {}).empty());
+  EXPECT_EQ(own_engines(OwnProducts::never, 8), OwnEngines::never);
+  EXPECT_EQ(own_engines(OwnProducts::timed, 0), OwnEngines::chosen);
+  EXPECT_EQ(own_engines(OwnProducts::timed, 1), OwnEngines::always);
+  EXPECT_EQ(own_engines(OwnProducts::first, 0), OwnEngines::always);
+}
+
+TEST(CudaEngineRules, AskCudnnForFusedWorkOnlyWhereItShipsThat) {
+  float moments[1];
+  Convolution work{.shape = ConvolutionShape::one_pixel(98, 64, 256), .dtype = DType::bfloat16};
+  EXPECT_TRUE(asks_cudnn(work));
+  work.moments = moments;
+  EXPECT_FALSE(asks_cudnn(work));
+  work.dtype = DType::float16;
+  EXPECT_TRUE(asks_cudnn(work));
+}
+
 TEST(CudaEngineRules, TakeALaterEngineOnlyWhereItIsClearlyFaster) {
   EXPECT_EQ(clearly_fastest(std::vector{1.0}), 0);
   EXPECT_EQ(clearly_fastest(std::vector{1.0, 0.99, 1.2}), 0);

@@ -32,6 +32,22 @@ TEST(CudaRecordingFacts, NameTheFirstNativeKernelThatIsNotUsed) {
       << warnings[0];
 }
 
+TEST(CudaRecordingFacts, WarnOfAnOwnKernelThatFailedAndNotOfOneThatIsSlower) {
+  ConvolutionFacts own{"conv2", Direction::forward, "62", "wgmma:128x64x64 did not", true};
+  const auto warnings = [&] {
+    return warnings_of({.settled = true, .one_launch = true, .convolutions = {kFast, own, own}});
+  };
+  ASSERT_EQ(warnings().size(), 1u);
+  EXPECT_EQ(warnings().front(),
+            "dtrain's own kernel is not used for 2 of 3 convolutions (the first: conv2, forward): "
+            "wgmma:128x64x64 did not; cuDNN computes them");
+  const Json json = json_of({.settled = true, .one_launch = true, .convolutions = {kFast, own}});
+  EXPECT_EQ(json.at("convolutions").as_array().at(1).at("own_refused").as_string(), "wgmma:128x64x64 did not");
+  EXPECT_EQ(json.at("convolutions").as_array().at(0).find("own_refused"), nullptr);
+  own.own_failed = false;
+  EXPECT_TRUE(warnings().empty());
+}
+
 TEST(CudaRecordingFacts, AreADocument) {
   const Json json = json_of({.settled = true, .one_launch = true, .convolutions = {kFast, kSlow}});
   EXPECT_TRUE(json.at("recorded").as_bool());

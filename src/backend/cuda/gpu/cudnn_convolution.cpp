@@ -10,7 +10,10 @@
 #include <dtrain/base/error.hpp>
 
 #include "../plans/plan_proof.hpp"
+#include "../product.hpp"
 #include "gpu_error.hpp"
+#include "kernels.hpp"
+#include "native/product.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -20,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 Clock::time_point when_done(cudaStream_t stream) {
   const cudaError_t error = cudaStreamSynchronize(stream);
   if (error == cudaSuccess) return Clock::now();
-  throw Error(fmt::format("the GPU failed while plans of cuDNN were timed: {}", cudaGetErrorString(error)));
+  throw Error(fmt::format("the GPU failed while plans were timed: {}", cudaGetErrorString(error)));
 }
 
 // Null where the GPU has not that much left.
@@ -43,6 +46,23 @@ class ProofMemory {
   void* memory_ = nullptr;
 };
 
+void fill_inputs(const ProofLayout& layout, std::byte* memory, cudaStream_t stream) {
+  const std::vector<std::byte> pattern = layout.pattern();
+  for (std::uint64_t at = 0; at < layout.results_begin(); at += pattern.size()) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(pattern.size(), layout.results_begin() - at);
+    check(cudaMemcpyAsync(memory + at, pattern.data(), bytes, cudaMemcpyHostToDevice, stream),
+          "a copy of the input of a proof");
+  }
+}
+
+std::vector<std::byte> bytes_at(const std::byte* memory, std::uint64_t size, cudaStream_t stream) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  check(cudaMemcpyAsync(bytes.data(), memory, bytes.size(), cudaMemcpyDeviceToHost, stream),
+        "a copy of the result of a proof");
+  check(cudaStreamSynchronize(stream), "the end of a proof");
+  return bytes;
+}
+
 }  // namespace
 
 Cudnn::Cudnn(const CudnnFunctions& of, cudaStream_t on, void* memory, const EngineRules& choice, int to_time,
@@ -56,28 +76,68 @@ Cudnn::~Cudnn() {
   if (handle) functions.cudnnDestroy(handle);
 }
 
-bool Cudnn::has_plan_for(const Convolution& work) {
-  Plans plans({.cudnn = functions, .handle = handle}, work, rules, {});
-  return next(plans, work).has_value();
+bool Cudnn::fuses(const Convolution& work) {
+  if (!may_fuse(work) && !product_of(work)) return false;
+  const std::string kept = store.find(work_key(work, rules));
+  if (!may_fuse(work) && !tile_of_engine(kept)) {
+    if (rules.own != OwnEngines::always) return false;
+    Convolution apart = work;
+    apart.moments = nullptr;
+    if (plans_to_time > 0 && !tile_of_engine(store.find(work_key(apart, rules)))) return false;
+  }
+  Plans plans({.cudnn = functions, .handle = handle}, work, rules, kept);
+  OwnRefused own;
+  return next(plans, work, own).has_value();
 }
 
-std::optional<Plan> Cudnn::next(Plans& plans, const Convolution& work) {
-  std::optional<Plan> plan = plans.next();
-  while (plan && needs_proof(plan->engine, work, rules) && !is_proven(*plan, work)) plan = plans.next();
-  return plan;
+bool Cudnn::start(const Plan& plan, const Convolution& work, const Descriptor& operands) const {
+  if (plan.engine.own) return start_own(plan, work);
+  const cudnnStatus_t status = functions.cudnnBackendExecute(handle, plan.plan->get(), operands.get());
+  if (is_refusal(status)) return false;
+  check(functions, status, "a convolution");
+  return true;
 }
 
-bool Cudnn::is_proven(const Plan& plan, const Convolution& work) {
+bool Cudnn::start_own(const Plan& plan, const Convolution& work) const {
+  const cudaError_t error = launch_product(work, tile_of_engine(plan.engine.name).value(), workspace, stream);
+  if (error == cudaErrorNotSupported) return false;
+  check(error, "the start of a product of matrices");
+  return true;
+}
+
+std::optional<Plan> Cudnn::next(Plans& plans, const Convolution& work, OwnRefused& own_refused) {
+  while (std::optional<Plan> plan = plans.next()) {
+    if (!needs_proof(plan->engine, work, rules)) return plan;
+    const Proof found = proof(*plan, work);
+    if (found == Proof::passed) return plan;
+    if (plan->engine.own) {
+      const char* const why = found == Proof::failed
+                                  ? "did not prove that it computes this on this kind of GPU"
+                                  : "could not be compared with cuDNN, which needs memory and a plan of cuDNN";
+      own_refused = {fmt::format("{} {}", plan->engine.name, why), true};
+    }
+  }
+  return std::nullopt;
+}
+
+Cudnn::Proof Cudnn::proof(const Plan& plan, const Convolution& work) {
   const std::string key = work_key(work, rules);
-  if (const std::optional<bool> known = store.proof(key, plan.engine.name)) return *known;
-  const std::optional<bool> same = gives_the_same_bits(plan, work);
-  if (!same) return false;
+  if (const std::optional<bool> known = store.proof(key, plan.engine.name)) {
+    return *known ? Proof::passed : Proof::failed;
+  }
+  const std::optional<bool> proven =
+      plan.engine.own ? agrees_with_cudnn(plan, work, key) : gives_the_same_bits(plan, work);
+  if (!proven) return Proof::not_tried;
+  keep(key, plan, *proven);
+  return *proven ? Proof::passed : Proof::failed;
+}
+
+void Cudnn::keep(const std::string& key, const Plan& plan, bool proven) {
   try {
-    store.keep_proof(key, plan.engine.name, *same);
+    store.keep_proof(key, plan.engine.name, proven);
   } catch (const Error&) {
     // This process knows it; the next one on a machine without a writable cache tries the engine again.
   }
-  return *same;
 }
 
 // nullopt: there is no memory to try it in.
@@ -87,20 +147,78 @@ std::optional<bool> Cudnn::gives_the_same_bits(const Plan& plan, const Convoluti
   if (!memory.data()) return std::nullopt;
   const OperationGraph graph({.cudnn = functions, .handle = handle}, layout.at(memory.data()));
   const Descriptor operands = graph.operands(workspace);
-  const std::vector<std::byte> inputs = layout.inputs();
-  check(cudaMemcpyAsync(memory.data(), inputs.data(), inputs.size(), cudaMemcpyHostToDevice, stream),
-        "a copy of the input of a proof");
+  fill_inputs(layout, memory.data(), stream);
   return always_the_same([&]() -> std::optional<std::vector<std::byte>> {
-    const cudnnStatus_t status = functions.cudnnBackendExecute(handle, plan.plan.get(), operands.get());
-    if (is_refusal(status)) return std::nullopt;
-    check(functions, status, "a convolution");
-    std::vector<std::byte> results(static_cast<std::size_t>(layout.results_bytes()));
-    check(cudaMemcpyAsync(results.data(), memory.data() + layout.results_begin(), results.size(),
-                          cudaMemcpyDeviceToHost, stream),
-          "a copy of the result of a proof");
-    check(cudaStreamSynchronize(stream), "the end of a proof");
-    return results;
+    if (!start(plan, layout.at(memory.data()), operands)) return std::nullopt;
+    return bytes_at(memory.data() + layout.results_begin(), layout.results_bytes(), stream);
   });
+}
+
+// nullopt: likewise, or cuDNN has nothing to compare with.
+std::optional<bool> Cudnn::agrees_with_cudnn(const Plan& plan, const Convolution& work, const std::string& key) {
+  const ProofLayout layout(work);
+  const std::uint64_t results = layout.results_bytes(), excess_bytes = Compare<float>::kThreads * sizeof(float);
+  const ProofMemory memory(layout.bytes() + results + excess_bytes);
+  if (!memory.data()) return std::nullopt;
+  const Convolution here = layout.at(memory.data());
+  const Convolution beside = layout.at(memory.data(), memory.data() + layout.bytes());
+  Convolution alone = beside;
+  alone.moments = nullptr;
+  std::byte* const excess = memory.data() + layout.bytes() + results;
+  fill_inputs(layout, memory.data(), stream);
+
+  const auto differ = [&]<typename T>(const T* left, const T* right, std::int64_t size, const Tolerance& tolerance) {
+    check(launch(Compare<T>{left, right, size, tolerance, reinterpret_cast<float*>(excess)}, stream),
+          "a comparison of results");
+    return std::ranges::any_of(bytes_at(excess, excess_bytes, stream),
+                               [](std::byte byte) { return byte != std::byte{}; });
+  };
+  const auto results_differ = [&](const Tolerance& tolerance) {
+    bool found = false;
+    with_type(work.dtype, [&]<typename T>(T) {
+      found = differ(static_cast<const T*>(here.result), static_cast<const T*>(beside.result), layout.result_values(),
+                     tolerance);
+    });
+    return found;
+  };
+  const auto moments_differ = [&](const Tolerance& tolerance) {
+    return work.moments && differ(here.moments, beside.moments, 2 * std::int64_t{work.shape.out}, tolerance);
+  };
+  // Where a result is left out stands no number.
+  const auto forget = [&](const Convolution& of) {
+    check(cudaMemsetAsync(of.result, 0xff, results, stream), "clearing memory for a proof");
+  };
+
+  forget(beside);
+  if (!result_of_cudnn(alone)) return std::nullopt;
+  // What ends this process in the middle of the proof is no proof.
+  keep(key, plan, false);
+  const ProductShape shape = product_of(work).value();
+  forget(here);
+  if (!start_own(plan, here)) return false;
+  if (results_differ(proof_tolerance(work.dtype, shape.k))) return false;
+  forget(beside);
+  if (!start_own(plan, beside)) return false;
+  if (results_differ({}) || moments_differ({})) return false;
+  if (!work.moments) return true;
+  forget(beside);
+  with_type(work.dtype, [&]<typename T>(T) {
+    const ColumnMoments<T> defined{static_cast<const T*>(here.result), beside.moments, shape.m, shape.n};
+    check(launch(defined, stream), "moments for a proof");
+  });
+  return !moments_differ(moments_tolerance(shape.k, shape.m));
+}
+
+bool Cudnn::result_of_cudnn(const Convolution& work) {
+  EngineRules of_cudnn = rules;
+  of_cudnn.own = OwnEngines::never;
+  Plans plans({.cudnn = functions, .handle = handle}, work, of_cudnn, {});
+  const Descriptor operands = plans.graph().operands(workspace);
+  OwnRefused none;
+  while (const std::optional<Plan> plan = next(plans, work, none)) {
+    if (start(*plan, work, operands)) return true;
+  }
+  return false;
 }
 
 CudnnConvolution::CudnnConvolution(Cudnn& cudnn, const Convolution& work)
@@ -110,56 +228,57 @@ CudnnConvolution::CudnnConvolution(Cudnn& cudnn, const Convolution& work)
       kept_(cudnn.store.find(key_)),
       plans_({.cudnn = cudnn.functions, .handle = cudnn.handle}, work, cudnn.rules, kept_),
       operands_(plans_.graph().operands(cudnn.workspace)),
-      plan_(!kept_.empty() || cudnn.plans_to_time == 0 ? cudnn_.next(plans_, work_) : fastest()) {}
+      plan_(!kept_.empty() || cudnn.plans_to_time == 0 ? cudnn_.next(plans_, work_, own_refused_) : fastest()) {}
 
 bool CudnnConvolution::run() {
   while (plan_) {
-    const cudnnStatus_t status = start(*plan_);
-    if (settled_ || !is_refusal(status)) {
-      check(cudnn_.functions, status, "a convolution");
+    if (cudnn_.start(*plan_, work_, operands_)) {
       if (!std::exchange(settled_, true)) plans_.forget();
       return true;
     }
-    plan_ = cudnn_.next(plans_, work_);
+    if (settled_) throw Error(fmt::format("{} does not compute a convolution any more", plan_->engine.name));
+    plan_ = cudnn_.next(plans_, work_, own_refused_);
   }
   return false;
 }
 
 std::optional<Plan> CudnnConvolution::fastest() {
-  std::vector<Plan> plans;
-  std::vector<double> seconds;
+  std::vector<Plan> plans, own;
+  std::vector<double> seconds, own_seconds;
   while (static_cast<int>(plans.size()) < cudnn_.plans_to_time) {
-    std::optional<Plan> plan = cudnn_.next(plans_, work_);
+    std::optional<Plan> plan = cudnn_.next(plans_, work_, own_refused_);
     if (!plan) break;
     const std::optional<double> time = seconds_of(*plan);
     if (!time) continue;
-    plans.push_back(std::move(*plan));
-    seconds.push_back(*time);
+    (plan->engine.own ? own_seconds : seconds).push_back(*time);
+    (plan->engine.own ? own : plans).push_back(std::move(*plan));
   }
+  // dtrain's own come last: they must be clearly faster.
+  seconds.insert(seconds.end(), own_seconds.begin(), own_seconds.end());
+  for (Plan& plan : own) plans.push_back(std::move(plan));
   if (plans.empty()) return std::nullopt;
-  Plan& best = plans[clearly_fastest(seconds)];
+  const std::size_t fastest = clearly_fastest(seconds);
+  Plan& best = plans[fastest];
+  if (!own.empty() && !best.engine.own) {
+    own_refused_.why = fmt::format("{} takes {:.3g} s and {} {:.3g} s", own.front().engine.name, own_seconds.front(),
+                                   best.engine.name, seconds[fastest]);
+  }
   cudnn_.store.keep(key_, best.engine.name);
   return std::move(best);
 }
 
-// The shortest of a few measurements, of several runs each: the first run loads what the engine needs. nullopt: cuDNN
-// refuses to run it.
+// The shortest of a few measurements, of several runs each: the first run loads what the engine needs. nullopt: it
+// cannot be run.
 std::optional<double> CudnnConvolution::seconds_of(const Plan& plan) const {
   constexpr int kMeasurements = 3, kRuns = 8;
-  const cudnnStatus_t first = start(plan);
-  if (is_refusal(first)) return std::nullopt;
-  check(cudnn_.functions, first, "a convolution");
+  if (!cudnn_.start(plan, work_, operands_)) return std::nullopt;
   std::vector<double> seconds;
   for (int k = 0; k < kMeasurements; ++k) {
     const Clock::time_point begin = when_done(cudnn_.stream);
-    for (int run = 0; run < kRuns; ++run) check(cudnn_.functions, start(plan), "a convolution");
+    for (int run = 0; run < kRuns; ++run) cudnn_.start(plan, work_, operands_);
     seconds.push_back(std::chrono::duration<double>(when_done(cudnn_.stream) - begin).count() / kRuns);
   }
   return std::ranges::min(seconds);
-}
-
-cudnnStatus_t CudnnConvolution::start(const Plan& plan) const {
-  return cudnn_.functions.cudnnBackendExecute(cudnn_.handle, plan.plan.get(), operands_.get());
 }
 
 }  // namespace dtrain::backend::cuda

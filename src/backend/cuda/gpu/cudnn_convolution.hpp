@@ -1,4 +1,4 @@
-// Convolutions as cuDNN computes them on a stream.
+// Convolutions as cuDNN, or a kernel of dtrain's own, computes them on a stream.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,6 +11,12 @@
 
 namespace dtrain::backend::cuda {
 
+// Why no engine of dtrain's own is taken; see ConvolutionFacts.
+struct OwnRefused {
+  std::string why{};
+  bool failed = false;
+};
+
 // A handle on a stream, with the memory that engines may use, and how they are chosen.
 class Cudnn {
  public:
@@ -19,9 +25,15 @@ class Cudnn {
         int plans_to_time, PlanStore store);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
-  bool has_plan_for(const Convolution& work);
+  // Whether there is a plan for what is fused. One of dtrain's own is looked for where an earlier run chose it; or
+  // where the rules have all of them and, if plans are timed, the convolution alone was the fastest by one of dtrain's
+  // own.
+  bool fuses(const Convolution& work);
   // The next of the plans for `work` that may be used. One that needs_proof() is run for it, once on this kind of GPU.
-  std::optional<Plan> next(Plans& plans, const Convolution& work);
+  // `own_refused` becomes the reason why one of dtrain's own may not.
+  std::optional<Plan> next(Plans& plans, const Convolution& work, OwnRefused& own_refused);
+  // False: the plan cannot compute the work, and nothing was done. `operands` are those of cuDNN's graph of the work.
+  bool start(const Plan& plan, const Convolution& work, const Descriptor& operands) const;
 
   const CudnnFunctions& functions;
   cudnnHandle_t handle = nullptr;
@@ -32,8 +44,14 @@ class Cudnn {
   PlanStore store;
 
  private:
-  bool is_proven(const Plan& plan, const Convolution& work);
+  enum class Proof { passed, failed, not_tried };
+  Proof proof(const Plan& plan, const Convolution& work);
+  void keep(const std::string& key, const Plan& plan, bool proven);
   std::optional<bool> gives_the_same_bits(const Plan& plan, const Convolution& work) const;
+  bool start_own(const Plan& plan, const Convolution& work) const;
+  // Whether it gives about the numbers of cuDNN's first plan, and the same ones twice.
+  std::optional<bool> agrees_with_cudnn(const Plan& plan, const Convolution& work, const std::string& key);
+  bool result_of_cudnn(const Convolution& work);  // false: it has no plan
 };
 
 // One convolution with its plan. `cudnn` must outlive it.
@@ -44,17 +62,18 @@ class CudnnConvolution {
   // False: no plan is left that works, compute it by definition. The first call settles which plan is used.
   bool run();
   const std::string& engine() const { return plan_->engine.name; }  // while a plan is left
+  OwnRefused own_refused() const { return plan_->engine.own ? OwnRefused{} : own_refused_; }
 
  private:
   // Measures the first ones, all computed; kept for later runs.
   std::optional<Plan> fastest();
   std::optional<double> seconds_of(const Plan& plan) const;
-  cudnnStatus_t start(const Plan& plan) const;
 
   Cudnn& cudnn_;
   const Convolution work_;
   const std::string key_;
   const std::string kept_;  // the engine that an earlier run found to be the fastest; empty: none did
+  OwnRefused own_refused_;
   Plans plans_;
   const Descriptor operands_;
   std::optional<Plan> plan_;

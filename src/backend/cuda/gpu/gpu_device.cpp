@@ -11,6 +11,7 @@
 #include "gpu_error.hpp"
 #include "kernels.hpp"
 #include "native/native.hpp"
+#include "native/product.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -133,8 +134,10 @@ class GpuRecording final : public Recording {
                          .refused_kernels = refused_kernels_};
     for (const Step& step : steps_) {
       if (const auto* const work = std::get_if<Convolution>(&step.call.work)) {
+        const CudnnConvolution* const plan = step.convolution.get();
+        const OwnRefused own = plan ? plan->own_refused() : OwnRefused{};
         facts.convolutions.push_back(
-            {step.call.name, work->direction, step.convolution ? step.convolution->engine() : std::string()});
+            {step.call.name, work->direction, plan ? plan->engine() : std::string(), own.why, own.failed});
       }
     }
     return facts;
@@ -229,8 +232,10 @@ class GpuDevice final : public Device {
     check(cudaMemGetInfo(&free, &total), "the question for its memory");
     workspace_bytes_ = workspace_for(total);
     workspace_ = allocate(workspace_bytes_);
+    const OwnEngines own =
+        multiplies_by_wgmma() ? own_engines(options.own_products, options.plans_to_time) : OwnEngines::never;
     const EngineRules rules{
-        .tf32 = options.tf32, .deterministic = options.deterministic, .most_workspace = workspace_bytes_};
+        .tf32 = options.tf32, .deterministic = options.deterministic, .most_workspace = workspace_bytes_, .own = own};
     cudnn_ = std::make_unique<Cudnn>(functions_, stream_.get(), workspace_, rules, options.plans_to_time, plans);
   }
   ~GpuDevice() override {
@@ -325,7 +330,7 @@ class GpuDevice final : public Device {
     check(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "the time between two marks");
     return static_cast<double>(milliseconds) * kMillisecond / times;
   }
-  bool fuses(const Convolution& work) const override { return fuses_ && may_fuse(work) && cudnn_->has_plan_for(work); }
+  bool fuses(const Convolution& work) const override { return fuses_ && cudnn_->fuses(work); }
   std::uint64_t workspace_bytes() const override { return workspace_bytes_; }
 
  private:

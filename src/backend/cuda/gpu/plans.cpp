@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "../product.hpp"
+
 namespace dtrain::backend::cuda {
 namespace {
 
@@ -52,12 +54,24 @@ EngineFacts facts_of(const Descriptor& settings) {
           .narrows_sums = numbers.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)};
 }
 
+// What only dtrain's own engines compute is described to cuDNN without what it may not do.
+Convolution for_cudnn(Convolution work) {
+  if (!asks_cudnn(work)) work.moments = nullptr;
+  return work;
+}
+
 }  // namespace
 
 Plans::Plans(const CudnnTarget& target, const Convolution& work, const EngineRules& rules, const std::string& preferred)
-    : target_(target), graph_(target, work), most_workspace_(rules.most_workspace) {
-  ask(CUDNN_HEUR_MODE_A);
-  ask(CUDNN_HEUR_MODE_FALLBACK);
+    : target_(target),
+      graph_(target, for_cudnn(work)),
+      work_(work),
+      most_workspace_(rules.most_workspace),
+      facts_(own_engines_for(work, rules, preferred)) {
+  if (asks_cudnn(work)) {
+    ask(CUDNN_HEUR_MODE_A);
+    ask(CUDNN_HEUR_MODE_FALLBACK);
+  }
   order_ = engines_to_try(facts_, work.dtype, rules_for(work, rules), preferred);
 }
 
@@ -88,8 +102,11 @@ void Plans::ask(cudnnBackendHeurMode_t mode) {
 }
 
 std::optional<Plan> Plans::make(std::size_t engine) const {
+  if (facts_[engine].own)
+    return Plan{facts_[engine], std::nullopt, product_workspace(work_, tile_of_engine(facts_[engine].name).value())};
+  const std::size_t own = facts_.size() - engines_.size();
   Descriptor plan(target_.cudnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engines_[engine]);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engines_[engine - own]);
   if (target_.handle) plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target_.handle);
   if (target_.described) plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target_.described);
   if (!plan.try_finish()) return std::nullopt;

@@ -1,4 +1,5 @@
-// How cuDNN computes an operation graph: the engines that it names, and the plan that is taken.
+// How a convolution is computed: the engines of dtrain and those that cuDNN names for its operation graph, and the plan
+// that is taken.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,15 @@
 
 namespace dtrain::backend::cuda {
 
-// An engine that was made ready for a graph.
+// An engine that was made ready for a graph. dtrain's own need nothing for that.
 struct Plan {
   EngineFacts engine;
-  Descriptor plan;
-  std::uint64_t workspace = 0;  // bytes
+  std::optional<Descriptor> plan;  // of cuDNN
+  std::uint64_t workspace = 0;     // bytes
 };
 
-// The ways in which a convolution can be computed: the preferred engine, then what cuDNN's heuristics name for the
-// shape, best first. They depend on shape, GPU and version alone.
+// The ways in which a convolution can be computed: the preferred engine, then dtrain's own where the rules have them,
+// then what cuDNN's heuristics name for the shape, best first. They depend on shape, GPU and version alone.
 class Plans {
  public:
   Plans(const CudnnTarget& target, const Convolution& work, const EngineRules& rules, const std::string& preferred);
@@ -36,9 +37,10 @@ class Plans {
 
   const CudnnTarget target_;
   const OperationGraph graph_;
+  const Convolution work_;
   const std::uint64_t most_workspace_;
-  std::vector<Descriptor> engines_;
-  std::vector<EngineFacts> facts_;
+  std::vector<EngineFacts> facts_;   // of dtrain's own engines, then of cuDNN's
+  std::vector<Descriptor> engines_;  // cuDNN's
   std::vector<std::size_t> order_;
   std::size_t tried_ = 0;
 };

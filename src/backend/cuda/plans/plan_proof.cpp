@@ -1,5 +1,6 @@
 #include "plan_proof.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include <dtrain/base/random.hpp>
@@ -43,39 +44,52 @@ ProofLayout::ProofLayout(const Convolution& work) : work_(work) {
   place(b_, sizes.b);
   place(x_, work.normed.fused ? work.shape.inputs() : 0);
   place(factors_, work.normed.fused ? 2 * work.shape.in : 0);
+  result_ = sizes.result;
   moments_ = bytes_of_values(work.dtype, sizes.result);
   results_ = moments_ + (work.moments ? bytes_of_values(DType::float32, 2 * std::int64_t{work.shape.out}) : 0);
 }
 
-Convolution ProofLayout::at(std::byte* memory) const {
+Convolution ProofLayout::at(std::byte* memory, std::byte* results) const {
   Convolution work = work_;
   work.a = memory + a_;
   work.b = memory + b_;
-  work.result = memory + inputs_;
+  work.result = results;
   if (work.normed.fused) {
     work.normed.x = memory + x_;
     work.normed.factors = memory + factors_;
   }
-  if (work.moments) work.moments = reinterpret_cast<float*>(memory + inputs_ + moments_);
+  if (work.moments) work.moments = reinterpret_cast<float*>(results + moments_);
   return work;
 }
 
-std::vector<std::byte> ProofLayout::inputs() const {
+std::vector<std::byte> ProofLayout::pattern() const {
   constexpr float kHalf = 0x1p31f;  // of the numbers of 32 bits
-  std::vector<std::byte> bytes(static_cast<std::size_t>(inputs_));
+  constexpr std::size_t kNumbers = 1'000'003;
+  std::vector<std::byte> bytes;
   with_type(work_.dtype, [&]<typename T>(T) {
-    // Whole blocks of numbers fit, because the bytes are a multiple of kStep.
-    std::uint32_t block = 0;
-    for (std::size_t at = 0; at < bytes.size(); ++block) {
+    std::vector<T> values;
+    for (std::uint32_t block = 0; values.size() < kNumbers; ++block) {
       for (const std::uint32_t number : philox({block}, {})) {
-        T value{};
-        narrow(static_cast<float>(number) / kHalf - 1, value);
-        std::memcpy(bytes.data() + at, &value, sizeof value);
-        at += sizeof value;
+        narrow(static_cast<float>(number) / kHalf - 1, values.emplace_back());
       }
     }
+    bytes.resize(kNumbers * sizeof(T));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
   });
   return bytes;
+}
+
+Tolerance proof_tolerance(DType dtype, std::int64_t products) {
+  // Two neighbours among the type's numbers, and for each product what tensor cores lose of it, generously: a value at
+  // the wrong place is off by about the square root of their number.
+  constexpr float kPerProduct = 0x1p-18f;
+  const float relative = dtype == DType::bfloat16 ? 0x1p-7f : dtype == DType::float16 ? 0x1p-10f : 0x1p-18f;
+  return {relative, kPerProduct * static_cast<float>(products)};
+}
+
+Tolerance moments_tolerance(std::int64_t products, std::int64_t rows) {
+  const auto sizes = std::sqrt(static_cast<float>(products)) * static_cast<float>(rows);
+  return {0x1p-12f, sizes * 0x1p-20f};
 }
 
 bool always_the_same(const std::function<std::optional<std::vector<std::byte>>()>& run) {

@@ -11,6 +11,7 @@
 #include "config/data_options.hpp"
 #include "config/gpu_choice.hpp"
 #include "config/network_choice.hpp"
+#include "config/option_values.hpp"
 #include "config/synthetic_data.hpp"
 
 namespace dtrain::cli {
@@ -47,6 +48,11 @@ void bind(config::OptionSet& set, TrainBenchOptions& options) {
           "on a GPU, number of cuDNN plans to time for each convolution that has no timing yet. The fastest is stored "
           "in ~/.cache/dtrain, and later runs on this kind of GPU use it; all hosts of a job need the same file",
           config::at_least(0));
+  config::add_choice(
+      set, "--own-products", options.compute.cuda.own_products, config::kOwnProductsNames,
+      "on a Hopper GPU, when dtrain's own kernels compute 1x1 convolutions in bfloat16 and float16, once "
+      "the GPU has shown that they agree with cuDNN: never, timed (where --time-plans found them faster), "
+      "or first (without being timed)");
   set.add("--seconds", options.length.seconds, "S", "duration of the measurement in seconds if --steps is 0",
           config::more_than(0));
 }
