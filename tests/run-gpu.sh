@@ -14,10 +14,12 @@
 #
 # Steps, in this order; DTRAIN_GPU_ONLY names others, or another order:
 #   doctor                        what dtrain finds; without a usable GPU nothing else is done
-#   NETWORK:DTYPE[:apart|:timed]  `dtrain bench train`; apart: --join-passes 0; timed: --time-plans 10, which the other
-#                                 steps do not use
+#   NETWORK:DTYPE[:apart|:timed|:own]  `dtrain bench train`; apart: --join-passes 0; timed: --time-plans 10, which the
+#                                 other steps do not use; own: --own-products first
 #   speednet                      the recipe of the race on drawn pictures, two seeds
 #   torch:NETWORK:DTYPE           PyTorch beside it
+#   products                      dtrain's own products of matrices, on Hopper: whether they are right, and cuDNN's time
+#                                 and theirs. Where they are not right, nothing else uses them
 #   ceilings                      what PyTorch copies and multiplies a second
 #   tests                         GoogleTest's
 #   kernels                       one step by ncu
@@ -36,8 +38,8 @@ parts=$here/gpu
 readonly here parts program=dtrain_gpu_tests archive=dtrain-gpu-tests.tar.gz
 home=${DTRAIN_GPU_HOME:-/tmp/dtrain-gpu}
 rounds=${DTRAIN_GPU_ROUNDS:-3} device=cuda dtypes="bfloat16 float16 float32" steps=60 peer_steps=60
-order="doctor resnet50:bfloat16 speednet torch:resnet50:bfloat16 resnet50:float16 resnet50:float16:apart ceilings tests
-  resnet50:bfloat16:timed kernels resnet18:bfloat16 race compare sanitize"
+order="doctor resnet50:bfloat16 speednet torch:resnet50:bfloat16 products resnet50:float16 resnet50:float16:apart ceilings
+  tests resnet50:bfloat16:timed resnet50:bfloat16:own kernels resnet18:bfloat16 race compare sanitize"
 
 # What is measured: name, samples a step, layers of resnet-v1, image, classes.
 networks="
@@ -171,6 +173,7 @@ take_step() {  # take_step STEP
   case $1 in
     doctor) doctor ;;
     speednet) speednet_on_drawings ;;
+    products) products ;;
     ceilings) ceilings ;;
     tests) run_tests ;;
     kernels) kernels ;;
@@ -179,7 +182,14 @@ take_step() {  # take_step STEP
     sanitize) sanitize ;;
     torch:*:*) torch "${words[1]}" "${words[2]}" 1 ;;
     *:*:apart) bench_as "apart-${words[0]}-${words[1]}" "${words[0]}" "${words[1]}" --join-passes 0 ;;
-    *:*:timed) XDG_CACHE_HOME=$home/timed bench_as "timed-${words[0]}-${words[1]}" "${words[0]}" "${words[1]}" --time-plans "$race_plans" ;;
+    *:*:timed)
+      XDG_CACHE_HOME=$home/timed bench_as "timed-${words[0]}-${words[1]}" "${words[0]}" "${words[1]}" \
+        --time-plans "$race_plans" --own-products "$(own_products)"
+      ;;
+    *:*:own)
+      if [ "$(own_products)" = never ]; then row "$1" "not run: \`products\` did not pass"; return 0; fi
+      XDG_CACHE_HOME=$home/own bench_as "own-${words[0]}-${words[1]}" "${words[0]}" "${words[1]}" --own-products first
+      ;;
     *:*) bench "${words[0]}" "${words[1]}" "$(next_round "${words[0]}-${words[1]}")" ;;
     *) row "$1" "failed: there is no such step"; return 1 ;;
   esac

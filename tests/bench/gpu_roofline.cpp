@@ -1,20 +1,24 @@
 // What a training step asks of a GPU, counted from the program and the recordings that would run there: launches,
 // bytes, arithmetic, passes over memory for each batch norm, and the time that all of it takes at given ceilings. It
 // needs no GPU. Nothing is compared, nothing can fail.
-// usage: dtrain_gpu_roofline [TB/s [TFLOP/s [NETWORK LAYERS SIZE CLASSES BATCH [DTYPE [RULE]]]]]
+// usage: dtrain_gpu_roofline [TB/s [TFLOP/s [NETWORK LAYERS SIZE CLASSES BATCH [DTYPE [RULE [own]]]]]]
+// own: dtrain's products of matrices compute all 1x1 convolutions and leave the sums for the norm behind them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/optimizer.hpp>
 
+#include "convolution_fusion.hpp"
 #include "executable.hpp"
+#include "product.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -27,6 +31,7 @@ class CountingDevice final : public Device {
     double update_bytes = 0;  // of calls that belong to no layer
   };
 
+  explicit CountingDevice(bool own_products) : own_products_(own_products) {}
   std::uint64_t free_bytes() const override { return std::uint64_t{1} << 40; }
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t kStep = 256;
@@ -49,12 +54,13 @@ class CountingDevice final : public Device {
   std::unique_ptr<SideCopy> side_copy() override;
   std::unique_ptr<Recording> record(std::vector<Call> calls) override;
   double seconds_of(std::vector<Call>, int) override { return 0; }
-  bool fuses(const Convolution&) const override { return false; }
+  bool fuses(const Convolution& work) const override { return own_products_ && product_of(work); }
   std::uint64_t workspace_bytes() const override { return 0; }
 
   Counts counts;
 
  private:
+  const bool own_products_;
   std::uint64_t end_ = std::uint64_t{1} << 20;
 };
 
@@ -98,12 +104,16 @@ struct UpdateBytes {
   }
 };
 
+constexpr int kMomentFolds = 2;  // launches behind a product that leaves moments
+
 class Counting final : public Recording {
  public:
   Counting(CountingDevice::Counts& counts, std::vector<Call> calls) : counts_(counts), calls_(std::move(calls)) {}
   void run() override {
     for (const Call& call : calls_) {
       ++(std::holds_alternative<EventMarker>(call.work) ? counts_.markers : counts_.launches);
+      const auto* const convolution = std::get_if<Convolution>(&call.work);
+      if (convolution && convolution->moments) counts_.launches += kMomentFolds;
       counts_.update_bytes += std::visit(UpdateBytes{}, call.work);
     }
   }
@@ -125,6 +135,7 @@ struct Case {
   int layers, size, classes, batch;
   DType dtype = DType::bfloat16;
   nn::OptimizerKind rule = nn::OptimizerKind::sgd;
+  bool own_products = false;
 };
 
 struct Ceilings {
@@ -133,7 +144,7 @@ struct Ceilings {
 
 // One training step of a process without peers, its second one.
 CountingDevice::Counts counts_of_step(const nn::Graph& graph, const Case& of) {
-  const auto device = std::make_shared<CountingDevice>();
+  const auto device = std::make_shared<CountingDevice>(of.own_products);
   CudaExecutable executable(device, graph, {.dtype = of.dtype, .max_samples = of.batch, .optimizer = of.rule});
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(of.batch));
   const std::vector<std::uint32_t> ids(labels.size());
@@ -187,6 +198,15 @@ std::vector<Call> calls_of(const Program& program, const Operation& operation, i
   return calls;
 }
 
+// The work as the device is asked for it, with the call behind it fused; nullopt: each is done apart.
+std::optional<Convolution> with_moments(const Convolution* product, const std::vector<Call>& behind, bool own) {
+  if (!product || behind.empty() || !own) return std::nullopt;
+  const auto calls = fused({{"product", *product}, behind.front()},
+                           [](const Convolution& work) { return product_of(work).has_value(); });
+  const Convolution& asked = std::get<Convolution>(calls.front().work);
+  return asked.moments ? std::optional(asked) : std::nullopt;
+}
+
 const char* part_of(Direction direction) {
   switch (direction) {
     case Direction::forward:
@@ -208,9 +228,12 @@ void print(const Case& of, const Ceilings& ceilings) {
   const auto value_bytes = static_cast<double>(model.value_bytes());
   std::map<std::string, Part> parts;
   double norms = 0, norm_values = 0;
+  std::optional<Convolution> before;
   for (const Operation& operation : program.operations()) {
     const std::vector<Call> calls = calls_of(program, operation, of.batch);
     const auto* const product = calls.empty() ? nullptr : std::get_if<Convolution>(&calls.front().work);
+    const auto asked = with_moments(before ? &*before : nullptr, calls, of.own_products);
+    before = product ? std::optional(*product) : std::nullopt;
     if (product) {
       const ConvolutionShape& s = product->shape;
       const double flops =
@@ -219,7 +242,10 @@ void print(const Case& of, const Ceilings& ceilings) {
       parts[part_of(product->direction)].add(values * value_bytes + filling_bytes(*product), flops, ceilings);
       continue;
     }
-    const auto bytes = static_cast<double>(program.bytes_of(operation, of.batch));
+    // What a product leaves of the sums is written once and read once.
+    const double bytes =
+        asked ? 2.0 * static_cast<double>(product_workspace(*asked, product_tiles(*product_of(*asked)).front()))
+              : static_cast<double>(program.bytes_of(operation, of.batch));
     const std::string kind = operation.kind;
     parts[kind].add(bytes, 0, ceilings);
     if (kind == "batch_norm" || kind == "activation" || kind == "add") norms += bytes;
@@ -263,6 +289,7 @@ int main(int count, char** arguments) {
     cases = {{arguments[3], integer(4), integer(5), integer(6), integer(7)}};
     if (count > 8) cases[0].dtype = parse_dtype(arguments[8]);
     if (count > 9) cases[0].rule = dtrain::nn::parse_optimizer(arguments[9]);
+    cases[0].own_products = count > 10 && std::string(arguments[10]) == "own";
   }
   for (const Case& each : cases) print(each, ceilings);
 }

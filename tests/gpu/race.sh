@@ -74,7 +74,7 @@ race_failed() { row race "failed: $(grep -m 1 -E '^dtrain: |^\{"error"' "$1" || 
 time_plans() {
   [ "$device" = cuda ] || return 0
   "$dtrain" bench train --network speednet --width "$(setting width "$1")" --batch-size "$(setting batch-size "$1")" \
-    --dtype "$race_dtype" --device "$device" --time-plans $race_plans --warmup 2 --steps 10 --json >"$2"
+    --dtype "$race_dtype" --device "$device" --time-plans $race_plans --own-products "$(own_products)" --warmup 2 --steps 10 --json >"$2"
 }
 
 setting() { sed -nE 's/.*"name":"'"$1"'","value":"([^"]*)".*/\1/p' "$2"; }  # setting NAME CONFIG
