@@ -1,4 +1,5 @@
 // Training and evaluation on a GPU whose streams go on when they like, to the bits of a device that does all at once.
+#include <algorithm>
 #include <cstring>
 
 #include <dtrain/backend/cuda.hpp>
@@ -55,14 +56,15 @@ TEST_P(GpuTraining, MovesEveryTypeByEveryRuleAsAReplayDoes) {
   }
 }
 
-std::vector<std::string> warnings_of_steps(backend::Executable& executable, const Problem& problem, int steps) {
+std::vector<std::string> warnings_of_steps(backend::Executable& executable, const Problem& problem, int steps,
+                                           const nn::Optimizer& rule = {}) {
   executable.write_state(problem.state);
   std::vector<std::string> warnings;
   for (int step = 0; step < steps; ++step) {
     executable.enqueue(problem.batch(), std::vector<backend::ShardRange>{{0, 0, problem.n}}, problem.key,
                        backend::OwnSum{});
     executable.set_sum(backend::OwnSum{});
-    executable.apply({{}, 0.05f});
+    executable.apply({rule, 0.05f});
     for (std::string& warning : executable.take_warnings()) warnings.push_back(std::move(warning));
   }
   return warnings;
@@ -94,6 +96,23 @@ TEST_P(GpuTraining, WarnsWhereAStepIsNotOneLaunch) {
   ASSERT_EQ(warnings.size(), 2u);
   EXPECT_NE(warnings[0].find("could not be captured"), std::string::npos) << warnings[0];
   EXPECT_FALSE(executable->execution().at("recorded").as_bool());
+}
+
+TEST_P(GpuTraining, StaysWithTheDefinitionWhereANativeKernelFailsOrComputesSomethingElse) {
+  const nn::Optimizer muon{.kind = nn::OptimizerKind::muon};
+  const auto replay = replay_->compile(matrix_problem().graph, {.max_samples = matrix_problem().n});
+  warnings_of_steps(*replay, matrix_problem(), 4, muon);
+  for (const auto& [function, reason] : {std::pair{"launch_native", "out of memory"}, {"spoil_native", "differ"}}) {
+    const auto executable = gpu_->compile(matrix_problem().graph, {.max_samples = matrix_problem().n});
+    cuda_runtime::fail_next(function, cudaErrorMemoryAllocation);
+    const std::vector<std::string> warnings = warnings_of_steps(*executable, matrix_problem(), 4, muon);
+    const auto found = std::ranges::find_if(
+        warnings, [](const std::string& warning) { return warning.find("own kernels are not used") < warning.size(); });
+    ASSERT_TRUE(found != warnings.end()) << function;
+    EXPECT_NE(found->find(reason), std::string::npos) << *found;
+    EXPECT_EQ(found->find("1 of"), 0u) << *found;
+    EXPECT_EQ(executable->state().parameters, replay->state().parameters) << function;
+  }
 }
 
 TEST_P(GpuTraining, MeasuresEachOperationByTheClockOfTheGpu) {
