@@ -17,7 +17,7 @@
 #include "input_slots.hpp"
 #include "lowering.hpp"
 #include "memory.hpp"
-#include "state_update.hpp"
+#include "update/state_update.hpp"
 
 namespace dtrain::backend::cuda {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "input_slots.hpp"
-#include "muon.hpp"
+#include "update/muon.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {

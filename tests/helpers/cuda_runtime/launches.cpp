@@ -6,10 +6,10 @@
 
 #include "gpu/kernels.hpp"
 #include "gpu/native/native.hpp"
+#include "gpu/native/native_result.hpp"
 #include "gpu/native/product.hpp"
 #include "gpu/reduction_kernels.hpp"
 #include "machine.hpp"
-#include "native_result.hpp"
 #include "own_products.hpp"
 
 namespace dtrain::backend::cuda {

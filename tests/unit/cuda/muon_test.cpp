@@ -1,5 +1,5 @@
 // The rule muon on a GPU that is this CPU: the numbers of the CPU's own, and what rounding to two bytes makes of them.
-#include "muon.hpp"
+#include "update/muon.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "native_result.hpp"
+#include "gpu/native/native_result.hpp"
 
 #include <gtest/gtest.h>
 

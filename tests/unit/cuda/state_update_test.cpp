@@ -1,5 +1,5 @@
 // Updates as recorded work: recorded once, and still each with its own numbers.
-#include "state_update.hpp"
+#include "update/state_update.hpp"
 
 #include <gtest/gtest.h>
 

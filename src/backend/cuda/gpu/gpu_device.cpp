@@ -6,11 +6,11 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "../native_result.hpp"
 #include "cudnn_convolution.hpp"
 #include "gpu_error.hpp"
 #include "kernels.hpp"
 #include "native/native.hpp"
+#include "native/native_result.hpp"
 #include "native/product.hpp"
 
 namespace dtrain::backend::cuda {

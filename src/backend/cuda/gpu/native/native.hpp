@@ -1,7 +1,7 @@
 // Native kernels: what a GPU does in the place of an operation's definition (call.hpp). A native kernel may use shared
 // memory, shuffles, clusters, TMA and tensor cores. It gives the same bits in every run and, for what it adds up, those
 // of the definition: tiles are of a fixed size, and what they leave is added in a fixed order. Tensor cores add in an
-// order of their own; where a kernel uses them, ../../native_result.hpp says what it leaves, and a device compares that
+// order of their own; where a kernel uses them, native_result.hpp says what it leaves, and a device compares that
 // with the definition before it relies on the kernel.
 //
 // To add one: an operation with a definition in call.hpp, which unit tests replay on a CPU; the kernel in a .cu of this

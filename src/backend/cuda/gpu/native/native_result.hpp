@@ -1,12 +1,12 @@
 // Whether a native kernel computed what its definition computes, where sums in another order make other bits. Pure:
-// gpu/gpu_device.cpp runs both, once, before it relies on the native one.
+// gpu_device.cpp runs both, once, before it relies on the native one.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <span>
 
-#include "call.hpp"
+#include "../../call.hpp"
 
 namespace dtrain::backend::cuda {
 

@@ -13,7 +13,7 @@
 #include <dtrain/backend/dtype.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
-#include "device.hpp"
+#include "../device.hpp"
 
 namespace dtrain::backend::cuda {
 
