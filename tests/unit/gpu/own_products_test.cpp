@@ -18,7 +18,7 @@ namespace runtime = testing::cuda_runtime;
 using runtime::CudnnEngine;
 
 constexpr ConvolutionShape kShape{2, 16, 4, 4, 8, 4, 4, 1, 1, 1, 1, 0, 0, 1};
-const std::string kOwn = "wgmma:128x64x64";
+const std::string kOurs = "wgmma:128x64x64";
 
 class GpuOwnProducts : public testing::InEveryOrder {
  protected:
@@ -138,7 +138,7 @@ TEST_P(GpuOwnProducts, ComputeEachDirectionAfterTheirProof) {
   for (const Direction direction : {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     direction_ = direction;
     const ConvolutionFacts facts = facts_of(first());
-    EXPECT_EQ(facts.engine, kOwn) << direction_name(direction);
+    EXPECT_EQ(facts.engine, kOurs) << direction_name(direction);
     EXPECT_EQ(facts.own_refused, "");
     const int runs = own_runs_;
     facts_of(first());
@@ -156,7 +156,7 @@ TEST_P(GpuOwnProducts, LeaveToCudnnWhatTheyComputeWrongOrUnsteadily) {
     const ConvolutionFacts facts = facts_of(first());
     EXPECT_EQ(facts.engine, "62");
     EXPECT_TRUE(facts.own_failed);
-    EXPECT_EQ(facts.own_refused, kOwn + " did not prove that it computes this on this kind of GPU");
+    EXPECT_EQ(facts.own_refused, kOurs + " did not prove that it computes this on this kind of GPU");
     const int runs = own_runs_;
     EXPECT_EQ(facts_of(first()).engine, "62");
     EXPECT_EQ(own_runs_, runs) << "it is not tried again";
@@ -170,7 +170,7 @@ TEST_P(GpuOwnProducts, AreTriedAgainWhereThereWasNoMemoryForTheProof) {
   EXPECT_TRUE(facts.own_failed);
   EXPECT_EQ(own_runs_, 0);
   no_memory_left_ = false;
-  EXPECT_EQ(facts_of(first()).engine, kOwn);
+  EXPECT_EQ(facts_of(first()).engine, kOurs);
 }
 
 // A wait in the kernel that does not end becomes an error of the GPU, and the end of the process.
@@ -194,7 +194,7 @@ TEST_P(GpuOwnProducts, ThatWereTheFastestAreTakenByLaterProcesses) {
   EXPECT_GT(own_runs_, 8) << "it was timed";
   const int timed = own_runs_;
   EXPECT_EQ(facts_of({}).engine, taken);
-  EXPECT_EQ(own_runs_ > timed, taken == kOwn);
+  EXPECT_EQ(own_runs_ > timed, taken == kOurs);
   EXPECT_EQ(facts_of({.own_products = OwnProducts::never, .plans = {}}).engine, "62");
 }
 
@@ -211,7 +211,7 @@ TEST_P(GpuOwnProducts, LeaveNoMomentsWhereTheirSumsAreWrong) {
   float moments[1];
   EXPECT_FALSE(open(first())->fuses(
       {.direction = Direction::forward, .shape = kShape, .dtype = DType::bfloat16, .moments = moments}));
-  EXPECT_EQ(facts_of(first()).engine, kOwn) << "alone, it is right";
+  EXPECT_EQ(facts_of(first()).engine, kOurs) << "alone, it is right";
 }
 
 }  // namespace
