@@ -38,8 +38,7 @@ LEFT_OUT = ("resnet34", "resnet101", "resnet152", "resnext101_32x8d", "resnext10
             "efficientnet_b2", "efficientnet_b3", "efficientnet_b4", "regnet_x_1_6gf", "regnet_x_3_2gf", "regnet_y_1_6gf",
             "regnet_y_3_2gf")
 # What timm calls networks of torchvision to whose layers it gives other names.
-TIMM = {"efficientnet_b0": "efficientnet_b0", "mobilenet_v2": "mobilenetv2_100", "regnet_x_400mf": "regnetx_004",
-        "regnet_y_400mf": "regnety_004"}
+TIMM = {"efficientnet_b0": "efficientnet_b0", "mobilenet_v2": "mobilenetv2_100", "regnet_y_400mf": "regnety_004"}
 
 
 def size_of(name):

@@ -20,7 +20,7 @@
 namespace dtrain::train {
 namespace {
 
-constexpr std::size_t kMostListed = 6, kMostCompared = 4096;
+constexpr std::size_t kMostListed = 6, kMostNamed = 3, kMostCompared = 4096;
 // One tensor in so many may be missing: weights of another network have some names and shapes in common.
 constexpr std::size_t kMostMissing = 10;
 
@@ -166,11 +166,11 @@ std::vector<std::string> describe(const std::vector<Missing>& missing, const Tab
 [[noreturn]] void refuse(const Path& file, const nn::Graph& graph, const WeightsFit& fit) {
   std::vector<std::string> first = fit.missing;
   if (!fit.new_head.empty()) first.push_back(fit.new_head);
+  const std::string unused = join_first(fit.unused, kMostNamed, ", ");
   throw DataError(fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}",
                               file.string(), fit.fitted, fit.wanted, graph.name, join_first(first, kMostListed, "; ")),
-                  fmt::format("its tensors are {}{}; choose their network with settings 'network' and 'num-layers'",
-                              join(std::span(fit.unused).first(std::min<std::size_t>(fit.unused.size(), 3)), ", "),
-                              fit.unused.size() > 3 ? ", ..." : ""));
+                  fmt::format("{}choose their network with settings 'network' and 'num-layers'",
+                              unused.empty() ? "" : fmt::format("its other tensors are {}; ", unused)));
 }
 
 backend::ModelState first_values(const nn::Graph& graph, std::uint64_t seed) {
