@@ -258,6 +258,12 @@ int branches(GraphBuilder& b, int x) {
   return b.add("concat", Concat{}, {b.input(), x, wide, x});
 }
 
+// Channels that fill whole vectors.
+int even_branches(GraphBuilder& b, int x) {
+  const int wide = b.add("wide", square(16, 1, 1, 0), {x}), narrow = b.add("narrow", square(8, 3, 1, 1), {x});
+  return b.add("concat", Concat{}, {wide, narrow, wide});
+}
+
 // Hu et al. 2018.
 int squeeze_excite(GraphBuilder& b, int x) {
   Convolution squeeze = square(3, 1, 1, 0), excite = square(6, 1, 1, 0);
@@ -280,6 +286,7 @@ int squeeze_excite_of_many(GraphBuilder& b, int x) {
 void add_blocks(std::vector<Problem>& cases) {
   cases.push_back(wrap("dense_block", dense_block));
   cases.push_back(wrap("branches", branches));
+  cases.push_back(wrap("even_branches", even_branches));
   cases.push_back(wrap("squeeze_excite", squeeze_excite));
   cases.push_back(wrap("squeeze_excite_of_many", squeeze_excite_of_many));
   cases.push_back(wrap("add_to_itself", [](GraphBuilder& b, int x) { return b.add("twice", Add{}, {x, x}); }));
