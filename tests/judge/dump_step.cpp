@@ -93,9 +93,7 @@ std::vector<Case> network_cases() {
       {{.name = "mobilenet_v2", .image = {3, 64, 64}}, 8},
       {{.name = "mobilenet_v3_small", .image = {3, 64, 64}}, 8},
       {{.name = "squeezenet1_1", .image = {3, 64, 64}}, 6},
-      {{.name = "densenet121", .image = {3, 64, 64}}, 8},
       {{.name = "googlenet", .image = {3, 64, 64}}, 8},
-      {{.name = "inception_v3", .image = {3, 107, 107}}, 4},
       {{.name = "efficientnet_b0", .image = {3, 64, 64}}, 8},
       {{.name = "regnet_y_400mf", .image = {3, 64, 64}}, 8},
   };
