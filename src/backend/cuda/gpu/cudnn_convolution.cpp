@@ -29,7 +29,7 @@ Clock::time_point when_done(cudaStream_t stream) {
 // Null where the GPU has not that much left.
 class ProofMemory {
  public:
-  explicit ProofMemory(std::uint64_t bytes) {
+  ProofMemory(std::uint64_t bytes, cudaStream_t stream) : stream_(stream) {
     const cudaError_t error = cudaMalloc(&memory_, bytes);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
@@ -38,11 +38,16 @@ class ProofMemory {
       check(error, "a reservation of memory");
     }
   }
-  ~ProofMemory() { cudaFree(memory_); }
+  // Behind what the stream was asked to do with it.
+  ~ProofMemory() {
+    cudaStreamSynchronize(stream_);
+    cudaFree(memory_);
+  }
   ProofMemory(const ProofMemory&) = delete;
   std::byte* data() const { return static_cast<std::byte*>(memory_); }
 
  private:
+  const cudaStream_t stream_;
   void* memory_ = nullptr;
 };
 
@@ -143,7 +148,7 @@ void Cudnn::keep(const std::string& key, const Plan& plan, bool proven) {
 // nullopt: there is no memory to try it in.
 std::optional<bool> Cudnn::gives_the_same_bits(const Plan& plan, const Convolution& work) const {
   const ProofLayout layout(work);
-  const ProofMemory memory(layout.bytes());
+  const ProofMemory memory(layout.bytes(), stream);
   if (!memory.data()) return std::nullopt;
   const OperationGraph graph({.cudnn = functions, .handle = handle}, layout.at(memory.data()));
   const Descriptor operands = graph.operands(workspace);
@@ -158,7 +163,7 @@ std::optional<bool> Cudnn::gives_the_same_bits(const Plan& plan, const Convoluti
 std::optional<bool> Cudnn::agrees_with_cudnn(const Plan& plan, const Convolution& work, const std::string& key) {
   const ProofLayout layout(work);
   const std::uint64_t results = layout.results_bytes(), excess_bytes = Compare<float>::kThreads * sizeof(float);
-  const ProofMemory memory(layout.bytes() + results + excess_bytes);
+  const ProofMemory memory(layout.bytes() + results + excess_bytes, stream);
   if (!memory.data()) return std::nullopt;
   const Convolution here = layout.at(memory.data());
   const Convolution beside = layout.at(memory.data(), memory.data() + layout.bytes());
