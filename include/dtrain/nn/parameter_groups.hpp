@@ -9,6 +9,8 @@
 
 namespace dtrain::nn {
 
+bool has_weight(const Node& node);  // a convolution or a dense layer
+
 // head: the weight of the last layer that has one, which gives the logits; matrix: all other weights; vector: biases,
 // gammas and betas.
 enum class ParameterGroup { matrix, head, vector };

@@ -7,16 +7,13 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/nn/parameter_groups.hpp>
 
 namespace dtrain::nn {
 namespace {
 
 constexpr const char* kBackbone = "backbone";
 constexpr const char* kHint = "`dtrain inspect` lists the layers of a network";
-
-bool has_weight(const Node& node) {
-  return std::holds_alternative<Convolution>(node.layer) || std::holds_alternative<Dense>(node.layer);
-}
 
 std::int64_t weighted_layers(const Graph& graph) { return std::ranges::count_if(graph.nodes, has_weight); }
 

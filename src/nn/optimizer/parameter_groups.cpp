@@ -5,10 +5,6 @@
 namespace dtrain::nn {
 namespace {
 
-bool has_weight(const Node& node) {
-  return std::holds_alternative<Convolution>(node.layer) || std::holds_alternative<Dense>(node.layer);
-}
-
 int weight_of(const Node& node) { return node.parameters.front(); }
 
 // Twice the input, twice the output.
@@ -43,6 +39,10 @@ void add_matrices(const Graph& graph, int index, std::vector<WeightMatrix>& matr
 }
 
 }  // namespace
+
+bool has_weight(const Node& node) {
+  return std::holds_alternative<Convolution>(node.layer) || std::holds_alternative<Dense>(node.layer);
+}
 
 std::vector<ParameterGroup> parameter_groups(const Graph& graph) {
   std::vector<ParameterGroup> groups;
