@@ -68,11 +68,10 @@ void answer(const bench::RunSize& size, const bench::StepTimes& times, const ben
                               duration(times.median()), rate, format_bytes(times.peak_memory)));
   const std::string validation =
       size.validation_images > 0 ? fmt::format(", its validation {}", duration(estimate.validation_seconds)) : "";
-  reporter.answer(fmt::format("An epoch takes {}{}; {} epochs take about {}", duration(estimate.epoch_seconds),
-                              validation, size.epochs, duration(estimate.run_seconds)));
+  reporter.answer(fmt::format("An epoch takes {}{}; the run takes about {}", duration(estimate.epoch_seconds),
+                              validation, duration(estimate.run_seconds)));
   if (size.checkpoint_bytes > 0) {
-    reporter.answer(fmt::format("{} checkpoints take {}{}", estimate.checkpoints,
-                                format_bytes(estimate.checkpoint_bytes),
+    reporter.answer(fmt::format("Its checkpoints take {}{}", format_bytes(estimate.checkpoint_bytes),
                                 room ? fmt::format(" of {} on the disk", format_bytes(*room)) : std::string()));
   }
   reporter.answer("Nothing was saved: leave --dry-run out to train");
