@@ -9,7 +9,7 @@ namespace {
 
 // Copies all channels of one tensor to or from some channels of another, pixel by pixel.
 struct ChannelRange {
-  std::size_t narrow_bytes, wide_bytes, offset;  // of a pixel
+  std::size_t narrow_bytes, wide_bytes, offset;  // within the channels of one pixel
   std::int64_t pixels;
 
   ChannelRange(const Tensor& narrow, const Tensor& wide, int first)

@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "../fusion.hpp"
+#include "depthwise.hpp"
 #include "layers.hpp"
 #include "norm.hpp"
 #include "product_ops.hpp"
@@ -232,7 +233,10 @@ class Lowering {
       pass_on(source, result);
     }
     if (!nn::is_held(node(index), 0)) {
-      add(make_product_backward_weights(layer, value_again(source), gradient), index, ".backward_weights");
+      const TensorId x = value_again(source);
+      add(has_own_weights_gradient(layer.shape()) ? make_depthwise_weights_gradient(layer, kernels_, x, gradient)
+                                                  : make_product_backward_weights(layer, x, gradient),
+          index, ".backward_weights");
     }
     if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1))
       add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
@@ -303,6 +307,7 @@ class Lowering {
       const int output = as<nn::BatchNorm>(node(index)) ? fusion_.norms[at(index)].output : index;
       const bool reached = !gradients_[at(output)].empty(), learns = node(index).learns;
       for (std::size_t which = 0; which < node(index).parameters.size(); ++which) {
+        // A norm that learns writes both gradients, also that of a held gamma: the update passes over it.
         const bool writes = as<nn::BatchNorm>(node(index)) ? learns : !nn::is_held(node(index), which);
         if (reached && writes) continue;
         const nn::TensorView& view = graph_.parameters[at(node(index).parameters[which])];

@@ -122,7 +122,7 @@ class LoopOp : public Op {
   void prepare(int, int) final {}
   std::size_t scratchpad_bytes() const final { return 0; }
   std::size_t weight_bytes() const final { return 0; }
-  std::string shape_name(int count) const final;
+  std::string shape_name(int count) const override;
   std::size_t packed_bytes() const final { return 0; }
   double bare_seconds(Worker&, int, int) final { return 0; }
 };

@@ -1,6 +1,7 @@
 // Compiled once per instruction set with DTRAIN_ISA naming the namespace: see CMakeLists.txt.
 #include "kernels.hpp"
 
+#include "kernel_depthwise.hpp"
 #include "kernel_elementwise.hpp"
 #include "kernel_matrix.hpp"
 #include "kernel_norm.hpp"
@@ -82,8 +83,8 @@ constexpr TensorKernels tensor_kernels() {
   return {moments<T>,     normalise<T>,     norm_backward_sums<T>, norm_backward<T>,
           column_sums<T>, add<T>,           activate<T>,           activate_backward<T>,
           multiply<T>,    scale<T>,         scale_columns<T>,      column_products<T>,
-          pool<T>,        pool_backward<T>, load_image<T>,         to_planes<T>,
-          from_planes<T>, to_float<T>,      from_float<T>};
+          pool<T>,        pool_backward<T>, depthwise_weights<T>,  load_image<T>,
+          to_planes<T>,   from_planes<T>,   to_float<T>,           from_float<T>};
 }
 
 }  // namespace

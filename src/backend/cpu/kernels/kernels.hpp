@@ -6,6 +6,7 @@
 // What is left over after the last whole row (fewer than `repeat` pixels) is done element by element.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace dtrain::backend::cpu {
@@ -38,13 +39,26 @@ struct NormGradient {
   const float* slope = nullptr;   // what remains along the normalised input, per unit of (input - mean)
 };
 
-struct Window {  // a pooling layer on one sample
+struct Window {  // a pooling layer or a depthwise convolution on one sample
   int channels = 0;
   int in_h = 0, in_w = 0, out_h = 0, out_w = 0;
   int kernel_h = 0, kernel_w = 0, stride_h = 0, stride_w = 0, pad_h = 0, pad_w = 0;
   bool max = true;
   bool count_pad = false;
 };
+
+// A depthwise convolution computes so many channels together.
+constexpr int kDepthwiseChannels = 32;
+constexpr std::int64_t depthwise_pitch(int channels) {
+  return (std::int64_t{channels} + kDepthwiseChannels - 1) / kDepthwiseChannels * kDepthwiseChannels;
+}
+// Pixels of a row with its padding, as far as windows reach.
+constexpr int depthwise_row(const Window& s) { return (s.out_w - 1) * s.stride_w + s.kernel_w; }
+// Floats of scratch: as many rows as the kernel has, and one of the gradient.
+constexpr std::size_t depthwise_scratch(const Window& s) {
+  const std::int64_t pixels = std::int64_t{s.kernel_h} * depthwise_row(s) + s.out_w;
+  return static_cast<std::size_t>(pixels) * kDepthwiseChannels;
+}
 
 enum class Curve { relu, relu6, tanh, sigmoid, gelu, silu, hard_swish, hard_sigmoid };
 
@@ -96,6 +110,10 @@ struct TensorKernels {
   void (*pool)(const Window& window, const void* x, void* out);
   // `sums` is scratch for one sample in float32; it may be `out` itself where this type is float32.
   void (*pool_backward)(const Window& window, const void* x, const void* gradient, float* sums, void* out);
+
+  // sums[position of the kernel][depthwise_pitch(channels)] += the gradient by the weights of a depthwise convolution on
+  // one sample; `scratch` has depthwise_scratch() floats.
+  void (*depthwise_weights)(const Window& window, const void* x, const void* gradient, float* scratch, float* sums);
 
   // [channels][pixels] float32 to [pixels][channels] of this type.
   void (*load_image)(const float* image, int channels, std::int64_t pixels, void* out);
