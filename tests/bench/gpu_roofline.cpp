@@ -1,8 +1,10 @@
 // What a training step asks of a GPU, counted from the program and the recordings that would run there: launches,
 // bytes, arithmetic, passes over memory for each batch norm, and the time that all of it takes at given ceilings. It
 // needs no GPU. Nothing is compared, nothing can fail.
-// usage: dtrain_gpu_roofline [TB/s [TFLOP/s [NETWORK LAYERS SIZE CLASSES BATCH [DTYPE [RULE [own]]]]]]
-// own: dtrain's products of matrices compute all 1x1 convolutions and leave the sums for the norm behind them.
+// usage: dtrain_gpu_roofline [--a100|--definitions] [TB/s [TFLOP/s [NETWORK LAYERS SIZE CLASSES BATCH [DTYPE [RULE
+// [own]]]]]]
+// --definitions: norms keep nothing on the chip. own: dtrain's products of matrices compute all 1x1 convolutions and
+// leave the sums for the norm behind them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 
 #include "convolution_fusion.hpp"
 #include "executable.hpp"
+#include "gpu/native/slab_choice.hpp"
 #include "product.hpp"
 
 namespace dtrain::backend::cuda {
@@ -26,12 +29,13 @@ namespace {
 // Counts what a GPU would be asked for, and does nothing. Its memory is addresses alone.
 class CountingDevice final : public Device {
  public:
+  CountingDevice(const ChipFacts& facts, bool own_products) : chip(facts), own_products_(own_products) {}
+
   struct Counts {
     int launches = 0, markers = 0;
     double update_bytes = 0;  // of calls that belong to no layer
   };
 
-  explicit CountingDevice(bool own_products) : own_products_(own_products) {}
   std::uint64_t free_bytes() const override { return std::uint64_t{1} << 40; }
   std::byte* allocate(std::uint64_t bytes) override {
     constexpr std::uint64_t kStep = 256;
@@ -57,6 +61,7 @@ class CountingDevice final : public Device {
   bool fuses(const Convolution& work) const override { return own_products_ && product_of(work); }
   std::uint64_t workspace_bytes() const override { return 0; }
 
+  const ChipFacts chip;
   Counts counts;
 
  private:
@@ -106,14 +111,29 @@ struct UpdateBytes {
 
 constexpr int kMomentFolds = 2;  // launches behind a product that leaves moments
 
+// A convolution is one; so is an operation that a native kernel does.
+struct Launches {
+  const ChipFacts& chip;
+  int operator()(const EventMarker&) const { return 0; }
+  int operator()(const Convolution& work) const { return work.moments ? 1 + kMomentFolds : 1; }
+  template <GoesBySlabs Norm>
+  int operator()(const Norm& norm) const {
+    return slabs_of(norm, chip).worth_it() ? 1 : 2;
+  }
+  template <typename Other>
+  int operator()(const Other&) const {
+    return 1;
+  }
+};
+
 class Counting final : public Recording {
  public:
-  Counting(CountingDevice::Counts& counts, std::vector<Call> calls) : counts_(counts), calls_(std::move(calls)) {}
+  Counting(const ChipFacts& chip, CountingDevice::Counts& counts, std::vector<Call> calls)
+      : chip_(chip), counts_(counts), calls_(std::move(calls)) {}
   void run() override {
     for (const Call& call : calls_) {
-      ++(std::holds_alternative<EventMarker>(call.work) ? counts_.markers : counts_.launches);
-      const auto* const convolution = std::get_if<Convolution>(&call.work);
-      if (convolution && convolution->moments) counts_.launches += kMomentFolds;
+      if (std::holds_alternative<EventMarker>(call.work)) ++counts_.markers;
+      counts_.launches += std::visit(Launches{chip_}, call.work);
       counts_.update_bytes += std::visit(UpdateBytes{}, call.work);
     }
   }
@@ -121,13 +141,14 @@ class Counting final : public Recording {
   RecordingFacts facts() const override { return {}; }
 
  private:
+  const ChipFacts& chip_;
   CountingDevice::Counts& counts_;
   const std::vector<Call> calls_;
 };
 
 std::unique_ptr<SideCopy> CountingDevice::side_copy() { return std::make_unique<NoCopy>(); }
 std::unique_ptr<Recording> CountingDevice::record(std::vector<Call> calls) {
-  return std::make_unique<Counting>(counts, std::move(calls));
+  return std::make_unique<Counting>(chip, counts, std::move(calls));
 }
 
 struct Case {
@@ -143,8 +164,8 @@ struct Ceilings {
 };
 
 // One training step of a process without peers, its second one.
-CountingDevice::Counts counts_of_step(const nn::Graph& graph, const Case& of) {
-  const auto device = std::make_shared<CountingDevice>(of.own_products);
+CountingDevice::Counts counts_of_step(const nn::Graph& graph, const Case& of, const ChipFacts& chip) {
+  const auto device = std::make_shared<CountingDevice>(chip, of.own_products);
   CudaExecutable executable(device, graph, {.dtype = of.dtype, .max_samples = of.batch, .optimizer = of.rule});
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(of.batch));
   const std::vector<std::uint32_t> ids(labels.size());
@@ -207,6 +228,11 @@ std::optional<Convolution> with_moments(const Convolution* product, const std::v
   return asked.moments ? std::optional(asked) : std::nullopt;
 }
 
+// Statistics and what is made with them; else they are an operation of their own.
+bool is_whole_norm(const Call& call) {
+  return std::visit([]<typename W>(const W&) { return GoesBySlabs<W>; }, call.work);
+}
+
 const char* part_of(Direction direction) {
   switch (direction) {
     case Direction::forward:
@@ -219,7 +245,7 @@ const char* part_of(Direction direction) {
   return "";
 }
 
-void print(const Case& of, const Ceilings& ceilings) {
+void print(const Case& of, const Ceilings& ceilings, const ChipFacts& chip) {
   const nn::Graph graph = nn::build_network(
       {.name = of.network, .num_layers = of.layers, .image = {3, of.size, of.size}, .classes = of.classes});
   const Model model(graph, of.dtype, 1);
@@ -242,17 +268,24 @@ void print(const Case& of, const Ceilings& ceilings) {
       parts[part_of(product->direction)].add(values * value_bytes + filling_bytes(*product), flops, ceilings);
       continue;
     }
-    // What a product leaves of the sums is written once and read once.
-    const double bytes =
-        asked ? 2.0 * static_cast<double>(product_workspace(*asked, product_tiles(*product_of(*asked)).front()))
-              : static_cast<double>(program.bytes_of(operation, of.batch));
+    double bytes = 0;
+    if (asked) {  // what a product leaves of the sums is written once and read once
+      bytes += 2.0 * static_cast<double>(product_workspace(*asked, product_tiles(*product_of(*asked)).front()));
+    }
+    if (!asked || is_whole_norm(calls.front())) bytes += static_cast<double>(program.bytes_of(operation, of.batch));
+    for (const Call& call : calls) {
+      if (asked) continue;
+      bytes += static_cast<double>(std::visit([&](const auto& work) { return read_again(work, chip); }, call.work));
+    }
     const std::string kind = operation.kind;
     parts[kind].add(bytes, 0, ceilings);
     if (kind == "batch_norm" || kind == "activation" || kind == "add") norms += bytes;
-    if (operation.name.ends_with(".statistics"))
-      norm_values += value_bytes * of.batch * static_cast<double>(operation.shape.size());
   }
-  const CountingDevice::Counts counts = counts_of_step(graph, of);
+  for (const nn::Node& node : graph.nodes) {
+    if (std::holds_alternative<nn::BatchNorm>(node.layer))
+      norm_values += value_bytes * of.batch * static_cast<double>(node.output.size());
+  }
+  const CountingDevice::Counts counts = counts_of_step(graph, of, chip);
   parts["weights and gradients"].add(counts.update_bytes, 0, ceilings);
 
   Part all;
@@ -278,6 +311,10 @@ int main(int count, char** arguments) {
   using namespace dtrain::backend;
   using namespace dtrain::backend::cuda;
   using dtrain::nn::OptimizerKind;
+  const std::string chip = count > 1 ? arguments[1] : "";
+  const bool named = chip.starts_with("--");
+  if (named) --count, ++arguments;
+  const ChipFacts facts = !named ? kH100 : chip == "--a100" ? kA100 : ChipFacts{};
   const auto number = [&](int k, double otherwise) { return k < count ? std::atof(arguments[k]) : otherwise; };
   const Ceilings ceilings{number(1, 4.3) * 1e12, number(2, 790) * 1e12};
   std::vector<Case> cases = {{"resnet-v1", 50, 224, 1000, 256},
@@ -291,5 +328,5 @@ int main(int count, char** arguments) {
     if (count > 9) cases[0].rule = dtrain::nn::parse_optimizer(arguments[9]);
     cases[0].own_products = count > 10 && std::string(arguments[10]) == "own";
   }
-  for (const Case& each : cases) print(each, ceilings);
+  for (const Case& each : cases) print(each, ceilings, facts);
 }

@@ -1,4 +1,4 @@
-// That native kernels compute the bits of their definitions, for every shape and type of the networks: the same steps
+// Native kernels compute the bits of their definitions, for every shape and type of the networks: the same steps
 // on one GPU, once with native kernels and once with definitions in their place. See src/backend/cuda/gpu/native.
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::vector<Call> definitions_of(std::vector<Call> calls) {
   std::vector<Call> kernels;
   for (Call& call : calls) {
     std::vector<Call> definition;
-    if (!std::holds_alternative<Convolution>(call.work)) definition = definition_of(call);
+    if (!std::holds_alternative<Convolution>(call.work)) definition = definitions_of(definition_of(call));
     if (definition.empty()) definition.push_back(std::move(call));
     for (Call& kernel : definition) kernels.push_back(std::move(kernel));
   }

@@ -157,7 +157,7 @@ struct OnQueues {
       is_replay()
           ? backend::cuda::make_large_replay_backend()
           : backend::make_cuda_backend(std::getenv("DTRAIN_TEST_GPU") ? std::atoi(std::getenv("DTRAIN_TEST_GPU")) : 0);
-  // Of several parts; a replay has no time for that.
+  // A sum of several parts; a replay has no time for that.
   Problem problem =
       make_problem(is_replay() ? nn::build_network({.name = "resnet", .num_layers = 8, .image = {3, 16, 16}})
                                : nn::build_network({.name = "resnet", .num_layers = 18, .image = {3, 48, 48}}),

@@ -26,7 +26,7 @@ ConvolutionShape pointwise(std::int32_t n, std::int32_t size, std::int32_t in, s
   return {n, in, size, size, out, size, size, 1, 1, 1, 1, 0, 0, 1};
 }
 
-// Of ResNet-50, stride 1; the last one is its classifier.
+// Shapes of ResNet-50, stride 1; the last one is its classifier.
 std::vector<ConvolutionShape> resnet50(std::int32_t n) {
   return {pointwise(n, 56, 64, 64),    pointwise(n, 56, 64, 256),  pointwise(n, 56, 256, 64),
           pointwise(n, 28, 128, 512),  pointwise(n, 28, 512, 128), pointwise(n, 14, 256, 1024),

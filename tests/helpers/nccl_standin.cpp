@@ -189,7 +189,7 @@ class Opaque {
     queues.erase({rank_, false});
   }
 
-  // As far as it goes; true: it is done.
+  // Goes on as far as it can; true: it is done.
   bool advance(Move& move) const {
     const int socket = sockets_[static_cast<std::size_t>(move.peer)];
     while (move.bytes > 0) {

@@ -20,9 +20,12 @@ CHIPS = ("sm_80", "sm_90a")
 REPLAYED, REPLAYED_CHIPS = "kernels", ("sm_80", "sm_90")
 
 # What each kernel of a .cu must contain, by the name that is part of the kernel's: patterns of instructions. LDG.E.128
-# loads 16 bytes, LDS and STS use shared memory, MEMBAR orders writes before other blocks read them.
+# loads 16 bytes, LDS and STS use shared memory, LDGSTS fills that without a register while the thread goes on, MEMBAR
+# orders writes before other blocks read them.
 LAST_BLOCK_FOLDS = (r"LDG\.E\.128", r"\bSTS\b", r"\bLDS\b", r"BAR\.SYNC", r"\bMEMBAR\b", r"ATOMG\.E\.(ADD|INC)", r"\bDADD\b")
-# LDGSTS copies to shared memory beside the thread's work, LDSM loads fragments, HMMA multiplies them.
+STAYS_ON_THE_CHIP = (r"LDGSTS\.E\.BYPASS\.128", r"LDGDEPBAR", r"DEPBAR\.LE SB0", r"LDS\.128", r"LDG\.E\.128",
+                     r"STG\.E\.128", r"BAR\.SYNC", r"\bMEMBAR\b", r"ATOMG\.E\.(ADD|INC)", r"\bNANOSLEEP\b", r"\bDADD\b")
+# LDSM loads fragments, HMMA multiplies them.
 COPIES_BESIDE = (r"LDGSTS\.E\.BYPASS\.128", r"\bLDGDEPBAR\b", r"\bDEPBAR\b", r"BAR\.SYNC")
 # TMA's loads and stores, barriers in shared memory, and four products of matrices with no wait between them: a compiler
 # that cannot keep sums in registers meanwhile (ptxas: "wgmma.mma_async instructions are serialized") waits for each.
@@ -30,8 +33,9 @@ TENSOR_CORES = (r"UTMALDG\.2D", r"UTMASTG\.2D|STG\.E\.64", r"SYNCS\.PHASECHK", r
                 r"(?s)(HGMMA((?!WARPGROUP\.DEPBAR|HGMMA).)*){4}WARPGROUP\.DEPBAR")
 EXPECTED = {"folded_sums": {"NormSums": LAST_BLOCK_FOLDS, "NormGradientSums": LAST_BLOCK_FOLDS,
                             "ColumnSums": LAST_BLOCK_FOLDS, "WhiteningSums": LAST_BLOCK_FOLDS},
-            "products": {"tensor_products": (*COPIES_BESIDE, r"LDSM\.16\.M", r"HMMA\.16816\.F32"),
-                         "float_products": (*COPIES_BESIDE, r"\bLDS", r"\bFFMA\b")},
+            "norm_slabs": {"NormForward": STAYS_ON_THE_CHIP, "NormBackward": STAYS_ON_THE_CHIP},
+            "muon_products": {"tensor_products": (*COPIES_BESIDE, r"LDSM\.16\.M", r"HMMA\.16816\.F32"),
+                              "float_products": (*COPIES_BESIDE, r"\bLDS", r"\bFFMA\b")},
             "product": {"multiply_matrices": TENSOR_CORES}}
 # For other chips these are empty, and never launched.
 ONLY_ON_HOPPER = ("product",)

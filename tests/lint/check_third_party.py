@@ -14,7 +14,7 @@ HOME = {
     "turbojpeg.h": "src/data/", "jpeglib.h": "src/data/", "jerror.h": "src/data/", "spng.h": "src/data/", "webp/": "src/data/",
     "zlib.h": "src/data/", "zstd.h": "src/data/",
     "oneapi/": "src/backend/cpu/", "dnnl": "src/backend/cpu/", "omp.h": "src/backend/cpu/",
-    "cuda_runtime.h": "src/backend/cuda/gpu/", "cudnn.h": "src/backend/cuda/gpu/",
+    "cuda.h": "src/backend/cuda/gpu/", "cuda_runtime.h": "src/backend/cuda/gpu/", "cudnn.h": "src/backend/cuda/gpu/",
     "CLI/": "src/cli/", "toml++/": "src/config/", "ft2build.h": "src/plot/", "freetype/": "src/plot/", "gloo/": "src/comm/gloo/",
     "fmt/": "src/",
 }

@@ -92,72 +92,110 @@ void Lowering::backward_norm(int norm, int output) {
   const NormGroup& group = fusion_.norms[at(norm)];
   const int source = node(norm).inputs[0];
   const Gradients parts = gradient_parts(output, 2);
-  Incoming incoming{parts[0], parts.size() > 1 ? parts[1] : kNoTensor, passed_[at(norm)], group.relu};
+  const Incoming incoming{parts[0], parts.size() > 1 ? parts[1] : kNoTensor, passed_[at(norm)], group.relu};
 
   // The residual's gradient, where it is not the incoming one itself. Who needs it anyway writes it first and reads it
   // in place of all that it was made of. So is the gradient behind a GELU: its slope costs more than that pass.
   const bool pass_residual = group.residual >= 0 && wants_gradient(group.residual);
   const bool keeps = group.gelu || (pass_residual && (group.relu || incoming.dy2 != kNoTensor));
-  const TensorId kept = keeps ? gradient_tensor(output) : kNoTensor;
-  const bool learns = node(norm).learns;
-  if (learns || keeps) norm_gradient_sums(norm, incoming, kept, group.gelu);
+  const bool learns = node(norm).learns, passes_on = wants_gradient(source);
+  const NormTotals totals{.norm = norm,
+                          .shape = shapes_[at(output)],
+                          .x = largest_[at(norm)] == kNoTensor ? value(source) : largest_[at(norm)],
+                          .incoming = incoming,
+                          .kept = keeps ? gradient_tensor(output) : kNoTensor,
+                          .gelu = group.gelu,
+                          .sums = learns || keeps ? new_sums(shapes_[at(output)], 2) : Sums{}};
+  const Incoming left = keeps ? Incoming{.dy = totals.kept} : incoming;
+  if (pass_residual) pass_on(group.residual, left.dy);
+  if (learns && passes_on && group.pooling < 0) return norm_backward(totals, left);
+  if (learns || keeps) norm_gradient_sums(totals);
   if (!learns && keeps) fixed_norm(norm);  // without the means of the gradient
-  if (keeps) incoming = {.dy = kept};
-  if (pass_residual) pass_on(group.residual, incoming.dy);
-  if (wants_gradient(source)) norm_gradient(norm, incoming);
+  if (!passes_on) return;
+  if (group.pooling >= 0) return norm_pooling_gradient(norm, left);
+  norm_gradient(totals, left);
 }
 
-void Lowering::norm_gradient(int norm, const Incoming& incoming) {
-  const int source = node(norm).inputs[0], pooling = fusion_.norms[at(norm)].pooling;
-  const nn::Shape shape = node(norm).output;
-  const TensorId x = value(source), dx = new_tensor(shape);
-  const TensorId places = pooling >= 0 ? places_[at(pooling)] : kNoTensor;
-  TensorId addend = kNoTensor;  // what reaches x on another way
-  if (!gradients_[at(source)].empty()) {
-    addend = gradients_[at(source)].back();
-    gradients_[at(source)].pop_back();
-  }
-  add(norm, ".gradient", {x, incoming.dy, incoming.dy2, incoming.passed, places, addend, dx},
-      [=, this_pooling = pooling >= 0 ? *as<nn::Pooling>(node(pooling)) : nn::Pooling{},
-       pooled = pooling >= 0 ? node(pooling).output : nn::Shape{},
-       &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-        const NormCoefficients coefficients = m.norm_coefficients(b, norm);
-        if (pooling >= 0) {
-          const MaxPoolIncoming<T, std::uint8_t> behind{b.tensor<T>(incoming.dy), b.tensor<T>(incoming.dy2),
-                                                        b.tensor<std::uint8_t>(places),
-                                                        pool_shape(this_pooling, shape, pooled, b.n)};
-          emit(NormMaxPoolGradient<T>{behind, b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx), coefficients});
-        } else {
-          emit(NormGradient<T>{incoming.at<T>(b), b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx), coefficients,
-                               few_rows(rows_of(shape, b.n))});
-        }
+template <typename T, bool Gelu>
+NormGradientTotals<T, Gelu> Lowering::NormTotals::bound(const Model& m, const Binding& b) const {
+  const bool held_gamma = nn::is_held(m.node(norm), 0), held_beta = nn::is_held(m.node(norm), 1);
+  const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
+  const NormGradientFinish finish{b.tensor<float>(sums.folded),
+                                  cut,
+                                  rows_of(m.node(norm).output, b.n),
+                                  m.norm_coefficients(b, norm),
+                                  held_gamma ? nullptr : b.contribution + m.parameter(norm, 0),
+                                  held_beta ? nullptr : b.contribution + m.parameter(norm, 1)};
+  return folded(b, sums,
+                NormGradientSums<T, Gelu>{incoming.at<T, Gelu>(b), b.tensor<T>(x), b.tensor<T>(kept),
+                                          b.tensor<float>(sums.parts), cut, m.norm_coefficients(b, norm)},
+                finish);
+}
+
+void Lowering::norm_gradient_sums(const NormTotals& totals) {
+  add(totals.norm, ".gradient_sums", totals.touches(), {totals.sums.parts},
+      [totals, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        with_bool(totals.gelu, [&](auto gelu) { emit(totals.bound<T, gelu()>(m, b)); });
       });
-  pass_on(source, dx);
 }
 
-void Lowering::norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept, bool gelu) {
-  const int output = fusion_.norms[at(norm)].output;
-  const nn::Shape whole = node(norm).output, shape = shapes_[at(output)];
-  const Sums sums = new_sums(shape, 2);
-  const TensorId x = largest_[at(norm)] == kNoTensor ? value(node(norm).inputs[0]) : largest_[at(norm)];
-  const bool held_gamma = nn::is_held(node(norm), 0), held_beta = nn::is_held(node(norm), 1);
-  add(norm, ".gradient_sums", {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.parts, sums.folded},
+TensorId Lowering::take_gradient(int index) {
+  Gradients& all = gradients_[at(index)];
+  if (all.empty()) return kNoTensor;
+  const TensorId last = all.back();
+  all.pop_back();
+  return last;
+}
+
+template <typename T>
+NormGradient<T> Lowering::NormDx::bound(const Model& m, const Binding& b) const {
+  return {incoming.at<T>(b),
+          b.tensor<T>(x),
+          b.tensor<T>(addend),
+          b.tensor<T>(dx),
+          m.norm_coefficients(b, norm),
+          few_rows(rows_of(shape, b.n))};
+}
+
+Lowering::NormDx Lowering::dx_of(const NormTotals& totals, const Incoming& incoming) {
+  const int source = node(totals.norm).inputs[0];
+  const NormDx dx{totals.norm, totals.shape, totals.x, incoming, take_gradient(source), new_tensor(totals.shape)};
+  pass_on(source, dx.dx);
+  return dx;
+}
+
+void Lowering::norm_backward(const NormTotals& totals, const Incoming& incoming) {
+  const NormDx dx = dx_of(totals, incoming);
+  std::vector<TensorId> touches = totals.touches();
+  touches.insert(touches.end(), {dx.addend, dx.dx});
+  add(totals.norm, ".gradient", touches, {totals.sums.parts},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-        const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
-        const NormGradientFinish finish{b.tensor<float>(sums.folded),
-                                        cut,
-                                        rows_of(whole, b.n),
-                                        m.norm_coefficients(b, norm),
-                                        held_gamma ? nullptr : b.contribution + m.parameter(norm, 0),
-                                        held_beta ? nullptr : b.contribution + m.parameter(norm, 1)};
-        with_bool(gelu, [&](auto behind_gelu) {
-          emit(folded(
-              b, sums,
-              NormGradientSums<T, behind_gelu()>{incoming.at<T, behind_gelu()>(b), b.tensor<T>(x), b.tensor<T>(kept),
-                                                 b.tensor<float>(sums.parts), cut, m.norm_coefficients(b, norm)},
-              finish));
+        with_bool(totals.gelu, [&](auto gelu) {
+          emit(NormBackward<T, gelu()>{totals.bound<T, gelu()>(m, b), dx.bound<T>(m, b)});
         });
       });
+}
+
+void Lowering::norm_gradient(const NormTotals& totals, const Incoming& incoming) {
+  const NormDx dx = dx_of(totals, incoming);
+  add(totals.norm, ".gradient", {dx.x, incoming.dy, incoming.dy2, incoming.passed, dx.addend, dx.dx},
+      [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) { emit(dx.bound<T>(m, b)); });
+}
+
+void Lowering::norm_pooling_gradient(int norm, const Incoming& incoming) {
+  const int source = node(norm).inputs[0], pooling = fusion_.norms[at(norm)].pooling;
+  const nn::Shape shape = node(norm).output, pooled = node(pooling).output;
+  const TensorId x = value(source), dx = new_tensor(shape), places = places_[at(pooling)];
+  const TensorId addend = take_gradient(source);
+  add(norm, ".gradient", {x, incoming.dy, incoming.dy2, places, addend, dx},
+      [=, layer = *as<nn::Pooling>(node(pooling)), &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        const MaxPoolIncoming<T, std::uint8_t> behind{b.tensor<T>(incoming.dy), b.tensor<T>(incoming.dy2),
+                                                      b.tensor<std::uint8_t>(places),
+                                                      pool_shape(layer, shape, pooled, b.n)};
+        emit(NormMaxPoolGradient<T>{behind, b.tensor<T>(x), b.tensor<T>(addend), b.tensor<T>(dx),
+                                    m.norm_coefficients(b, norm)});
+      });
+  pass_on(source, dx);
 }
 
 void Lowering::backward_node(int index) {

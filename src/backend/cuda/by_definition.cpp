@@ -49,6 +49,14 @@ struct Definition {
   void operator()(const Tiled<Product>& work) {
     calls = {{name, work.product}};
   }
+  template <typename T, bool Gelu, bool NormsResidual>
+  void operator()(const NormForward<T, Gelu, NormsResidual>& norm) {
+    calls = {{name, norm.statistics}, {name, norm.apply}};
+  }
+  template <typename T, bool Gelu>
+  void operator()(const NormBackward<T, Gelu>& norm) {
+    calls = {{name, norm.totals}, {name, norm.gradient}};
+  }
   template <IsKernel Kernel>
   void operator()(const Kernel&) {}
 };

@@ -78,13 +78,14 @@ using KernelsOn =
                MuonStep<T>, Compare<T>>;
 using OtherKernels =
     std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish, UpdateParameters,
-               UpdateStatistics, MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite>;
+               UpdateStatistics, MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite, Compare<std::uint32_t>>;
 
 // Every operation but the convolution.
 template <typename T>
 using OperationsOn =
     std::tuple<NormStatistics<T>, NormGradientTotals<T>, NormGradientTotals<T, true>, ColumnTotals<T>,
-               WhiteningTotals<T>, Tiled<MuonGram<T>>, Tiled<MuonPolynomial<T>>, Tiled<MuonAdvance<T>>>;
+               WhiteningTotals<T>, NormForward<T>, NormForward<T, true>, NormForward<T, false, true>, NormBackward<T>,
+               NormBackward<T, true>, Tiled<MuonGram<T>>, Tiled<MuonPolynomial<T>>, Tiled<MuonAdvance<T>>>;
 
 template <typename List>
 struct VariantOf;
@@ -122,7 +123,7 @@ struct Call {
   Work work;
 };
 
-// The kernels that define an operation, in their order; empty for a kernel.
+// What defines an operation: kernels and smaller operations, in their order; empty for a kernel.
 std::vector<Call> definition_of(const Call& call);
 
 }  // namespace dtrain::backend::cuda

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -11,15 +10,6 @@ namespace {
 
 using Calls = std::vector<Call>;
 using Fuses = std::function<bool(const Convolution&)>;
-
-template <typename Kernel>
-constexpr bool kIsStatistics = false;
-template <typename T>
-constexpr bool kIsStatistics<NormStatistics<T>> = true;
-template <typename Kernel>
-constexpr bool kIsApply = false;
-template <typename T>
-constexpr bool kIsApply<NormApply<T>> = true;
 
 // NormFromBatch by the moments of all rows.
 template <typename T>
@@ -30,10 +20,10 @@ NormFromBatch<T> by_moments(NormFromBatch<T> norm, const float* moments) {
   return norm;
 }
 
-// What becomes of a convolution and of the call behind it, a norm's statistics of its result.
+// What becomes of a convolution and of the call behind it, a norm's statistics of its result or all of a norm.
 struct Fusion {
   Convolution convolution;
-  Work norm;
+  std::vector<Work> norm;
 };
 
 template <typename T>
@@ -41,7 +31,14 @@ std::optional<Fusion> fused_with(Convolution convolution, const NormStatistics<T
   if (statistics.sums.x != convolution.result) return std::nullopt;
   // Until backward fills them, the rows for the gradient's sums are free, and no other tensor ever lies there.
   convolution.moments = &statistics.finish.coefficients.gradient_mean(0);
-  return Fusion{convolution, by_moments(statistics.finish, convolution.moments)};
+  return Fusion{convolution, {by_moments(statistics.finish, convolution.moments)}};
+}
+
+template <typename T, bool Gelu, bool NormsResidual>
+std::optional<Fusion> fused_with(Convolution convolution, const NormForward<T, Gelu, NormsResidual>& norm) {
+  std::optional<Fusion> fusion = fused_with(std::move(convolution), norm.statistics);
+  if (fusion) fusion->norm.emplace_back(norm.apply);
+  return fusion;
 }
 
 std::optional<Fusion> fuse_at(const Calls& calls, std::size_t at) {
@@ -49,22 +46,29 @@ std::optional<Fusion> fuse_at(const Calls& calls, std::size_t at) {
   if (!convolution || convolution->direction != Direction::forward || at + 1 >= calls.size()) return std::nullopt;
   return std::visit(
       [&]<typename Next>(const Next& next) -> std::optional<Fusion> {
-        if constexpr (kIsStatistics<Next>) return fused_with(*convolution, next);
+        if constexpr (requires { fused_with(*convolution, next); }) return fused_with(*convolution, next);
         return std::nullopt;
       },
       calls[at + 1].work);
 }
 
-// The factors that a norm's pass would compute by; null: no such pass.
-const void* factors_of(const Call& call) {
-  return std::visit(
-      []<typename Kernel>(const Kernel& kernel) -> const void* {
-        if constexpr (kIsApply<Kernel>)
-          return kernel.coefficients.template factors<std::remove_cvref_t<decltype(*kernel.y)>>();
-        return nullptr;
-      },
-      call.work);
-}
+// The factors that a norm's pass would compute by; null: no such pass. What else the call does goes to `rest`.
+struct FactorsOf {
+  std::optional<Work>& rest;
+  template <typename T>
+  const void* operator()(const NormApply<T>& apply) const {
+    return apply.coefficients.template factors<T>();
+  }
+  template <typename T>
+  const void* operator()(const NormForward<T>& norm) const {
+    rest = norm.statistics;
+    return (*this)(norm.apply);
+  }
+  template <typename Other>
+  const void* operator()(const Other&) const {
+    return nullptr;
+  }
+};
 
 using Readers = std::vector<std::pair<std::size_t, Convolution>>;
 
@@ -85,10 +89,15 @@ Readers fused_readers(const Calls& calls, const void* factors, const Fuses& fuse
 Calls without_passes(Calls calls, const Fuses& fuses) {
   Calls result;
   for (std::size_t at = 0; at < calls.size(); ++at) {
-    const void* const factors = factors_of(calls[at]);
+    std::optional<Work> rest;
+    const void* const factors = std::visit(FactorsOf{rest}, calls[at].work);
     const Readers readers = factors ? fused_readers(calls, factors, fuses) : Readers{};
     for (const auto& [reader, convolution] : readers) calls[reader].work = convolution;
-    if (readers.empty()) result.push_back(calls[at]);
+    if (readers.empty()) {
+      result.push_back(calls[at]);
+    } else if (rest) {
+      result.push_back({calls[at].name, *rest});
+    }
   }
   return result;
 }
@@ -101,7 +110,7 @@ Calls fused(Calls calls, const Fuses& fuses) {
     const std::optional<Fusion> fusion = fuse_at(calls, at);
     if (fusion && fuses(fusion->convolution)) {
       result.push_back({calls[at].name, fusion->convolution});
-      result.push_back({calls[at + 1].name, fusion->norm});
+      for (const Work& work : fusion->norm) result.push_back({calls[at + 1].name, work});
       at += 2;
     } else {
       result.push_back(std::move(calls[at++]));

@@ -9,10 +9,10 @@ namespace dtrain::backend::cuda {
 void Lowering::forward() {
   for (int index = 0; index + 1 < size(); ++index) {
     if (as<nn::BatchNorm>(node(index)) && training_) {
-      if (node(index).learns) {
-        batch_statistics(index);
-      } else {
+      if (!node(index).learns) {
         fixed_norm(index);
+      } else if (!is_one_operation(index)) {
+        batch_statistics(index);
       }
     }
     const int norm = fusion_.norm_of[at(index)];
@@ -24,19 +24,31 @@ void Lowering::forward() {
   }
 }
 
+bool Lowering::is_one_operation(int norm) const {
+  const NormGroup& group = fusion_.norms[at(norm)];
+  return !group.added_by_norm && group.pooling < 0;
+}
+
+namespace {
+
+template <typename T>
+NormStatistics<T> statistics(const Model& m, const Binding& b, int norm, TensorId x, const Sums& sums) {
+  const nn::Shape shape = m.node(norm).output;
+  const std::int64_t first = m.graph.parameter_count;
+  const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
+  return folded(b, sums, NormSums<T>{b.tensor<T>(x), b.tensor<float>(sums.parts), cut, shape.c},
+                NormFromBatch<T>{b.tensor<float>(sums.folded), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
+                                 m.norm_coefficients(b, norm), b.contribution + first + m.statistic(norm, 0),
+                                 b.contribution + first + m.statistic(norm, 1), static_cast<float>(b.n)});
+}
+
+}  // namespace
+
 void Lowering::batch_statistics(int norm) {
   const TensorId x = value(node(norm).inputs[0]);
-  const nn::Shape shape = node(norm).output;
-  const Sums sums = new_sums(shape, 2);
-  const std::int64_t mean = graph_.parameter_count + model_.statistic(norm, 0);
-  const std::int64_t variance = graph_.parameter_count + model_.statistic(norm, 1);
-  add(norm, ".statistics", {x, sums.parts, sums.folded}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-    const RowParts cut = cut_rows(rows_of(shape, b.n), packs_of(shape.c, Pack<T>::size));
-    emit(folded(b, sums, NormSums<T>{b.tensor<T>(x), b.tensor<float>(sums.parts), cut, shape.c},
-                NormFromBatch<T>{b.tensor<float>(sums.folded), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
-                                 m.norm_coefficients(b, norm), b.contribution + mean, b.contribution + variance,
-                                 static_cast<float>(b.n)}));
-  });
+  const Sums sums = new_sums(node(norm).output, 2);
+  add(norm, ".statistics", {x, sums.folded}, {sums.parts},
+      [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) { emit(statistics<T>(m, b, norm, x, sums)); });
 }
 
 void Lowering::fixed_norm(int norm) {
@@ -76,20 +88,32 @@ void Lowering::forward_norm(int norm, int output) {
   const TensorId y = new_value(output, shape);
   const bool keeps = training_ && group.relu && residual != kNoTensor;
   const TensorId passed = passed_[at(norm)] = keeps ? new_bits(shape) : kNoTensor;
-  add(norm, ".forward", {x, residual, y, passed},
+  const bool learns = training_ && node(norm).learns;
+  const Sums sums = learns ? new_sums(shape, 2) : Sums{};
+  add(norm, ".forward", {x, residual, y, passed, sums.folded}, {sums.parts},
       [=, &m = model_, relu = group.relu, gelu = group.gelu]<typename T>(T, const Binding& b, auto& emit) {
-        const auto apply = [&]<bool Gelu, bool NormsResidual>() {
-          emit(NormApply<T, Gelu, NormsResidual>{b.tensor<T>(x), b.tensor<T>(residual),
-                                                 NormsResidual ? m.norm_coefficients(b, added) : NormCoefficients{},
-                                                 b.tensor<T>(y), b.tensor<std::uint8_t>(passed),
-                                                 m.norm_coefficients(b, norm), few_rows(rows_of(shape, b.n)), relu});
+        const auto emit_norm = [&]<bool Gelu, bool NormsResidual>() {
+          const NormApply<T, Gelu, NormsResidual> apply{
+              b.tensor<T>(x),
+              b.tensor<T>(residual),
+              NormsResidual ? m.norm_coefficients(b, added) : NormCoefficients{},
+              b.tensor<T>(y),
+              b.tensor<std::uint8_t>(passed),
+              m.norm_coefficients(b, norm),
+              few_rows(rows_of(shape, b.n)),
+              relu};
+          if (learns) {
+            emit(NormForward<T, Gelu, NormsResidual>{statistics<T>(m, b, norm, x, sums), apply});
+          } else {
+            emit(apply);
+          }
         };
         if (gelu) {
-          apply.template operator()<true, false>();
+          emit_norm.template operator()<true, false>();
         } else if (added >= 0) {
-          apply.template operator()<false, true>();
+          emit_norm.template operator()<false, true>();
         } else {
-          apply.template operator()<false, false>();
+          emit_norm.template operator()<false, false>();
         }
       });
 }

@@ -68,11 +68,16 @@ class Lowering {
   // bind(T{}, binding, emit) calls emit(work) for each call; T is what values are stored as.
   template <typename Bind>
   void add(int of, const char* part, std::vector<TensorId> touches, Bind bind) {
+    add(of, part, std::move(touches), {}, std::move(bind));
+  }
+  template <typename Bind>
+  void add(int of, const char* part, std::vector<TensorId> touches, std::vector<TensorId> scratch, Bind bind) {
     const std::string name = node(of).name + part;
     program_.add({.name = name,
                   .kind = nn::layer_kind(node(of).layer),
                   .shape = node(of).output,
                   .touches = std::move(touches),
+                  .scratch = std::move(scratch),
                   .bind = [name, bind, dtype = model_.dtype](const Binding& b, std::vector<Call>& calls) {
                     const auto emit = [&](auto work) { calls.push_back({name, work}); };
                     with_type(dtype, [&](auto type) { bind(type, b, emit); });
@@ -80,6 +85,8 @@ class Lowering {
   }
 
   void forward();
+  // Whether the statistics of a norm are one operation with what is made with them.
+  bool is_one_operation(int norm) const;
   void batch_statistics(int norm);
   void fixed_norm(int norm);
   void running_coefficients();
@@ -119,9 +126,37 @@ class Lowering {
   void pass_on(int to, TensorId gradient) { gradients_[at(to)].push_back(gradient); }
   Gradients gradient_parts(int index, std::size_t parts);
   void backward_norm(int norm, int output);
-  // `kept`: see NormGradientSums. `gelu`: between the norm and what comes in.
-  void norm_gradient_sums(int norm, const Incoming& incoming, TensorId kept, bool gelu);
-  void norm_gradient(int norm, const Incoming& incoming);
+  // What the sums of a norm's gradient are of. `kept`: see NormGradientSums. `gelu`: between the norm and what comes
+  // in.
+  struct NormTotals {
+    int norm;
+    nn::Shape shape;  // of what comes in
+    TensorId x;
+    Incoming incoming;
+    TensorId kept;
+    bool gelu;
+    Sums sums;
+    std::vector<TensorId> touches() const { return {x, incoming.dy, incoming.dy2, incoming.passed, kept, sums.folded}; }
+    template <typename T, bool Gelu>
+    NormGradientTotals<T, Gelu> bound(const Model& model, const Binding& b) const;
+  };
+  void norm_gradient_sums(const NormTotals& totals);
+  // What a norm's dx is made of, and where; `incoming`: by what, once the sums are made.
+  struct NormDx {
+    int norm;
+    nn::Shape shape;
+    TensorId x;
+    Incoming incoming;
+    TensorId addend, dx;
+    template <typename T>
+    NormGradient<T> bound(const Model& model, const Binding& b) const;
+  };
+  NormDx dx_of(const NormTotals& totals, const Incoming& incoming);
+  void norm_backward(const NormTotals& totals, const Incoming& incoming);
+  // Without sums: of a norm that does not learn.
+  void norm_gradient(const NormTotals& totals, const Incoming& incoming);
+  void norm_pooling_gradient(int norm, const Incoming& incoming);
+  TensorId take_gradient(int node);  // one that reached the node on another way, or kNoTensor
   void backward_node(int index);
   void backward_concat(int index, TensorId dy);
   void backward_multiply(int index, TensorId dy);

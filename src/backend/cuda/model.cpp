@@ -24,7 +24,7 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
   for (int index = 0; index < static_cast<int>(graph.nodes.size()); ++index) {
     const nn::Layer& layer = node(index).layer;
     const std::int64_t packs = packs_of(node(index).output.c, static_cast<std::int64_t>(16 / value_bytes()));
-    tickets = std::max<std::int64_t>(tickets, sum_tile(packs).tiles);
+    tickets = std::max<std::int64_t>(tickets, 2 * sum_tile(packs).tiles);  // native kernels may halve a tile
     if (std::holds_alternative<nn::BatchNorm>(layer)) {
       norm_of[static_cast<std::size_t>(index)] = coefficients;
       coefficients += packs_of(std::int64_t{NormCoefficients::rows} * node(index).output.c, kStep) * kStep;

@@ -23,7 +23,7 @@ struct Model {
   std::vector<int> weight_of;         // by node: index into `weights`, or -1
   std::vector<std::int64_t> norm_of;  // by node: first of a batch norm's coefficients
   std::int64_t coefficients = 0;      // floats of all of them
-  std::int64_t tickets = 1;           // for any FoldedSums over a node's values
+  std::int64_t tickets = 1;           // for any FoldedSums and any norm over a node's values
   std::size_t value_bytes() const { return dtype == DType::float32 ? 4 : 2; }
 
   const nn::Node& node(int index) const { return graph.nodes[static_cast<std::size_t>(index)]; }

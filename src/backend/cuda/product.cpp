@@ -74,7 +74,7 @@ ProductCut cut_product(const ProductShape& shape, const ProductTile& tile, Direc
 RowParts moment_folds(const ProductShape& shape) {
   const std::int32_t parts = ProductTile::kConsumers * tiles_of(shape.m, ProductTile::kM);
   RowParts cut{.rows = shape.m, .parts = parts};
-  // As many parts in a fold as there are folds: both launches wait for memory the same number of times.
+  // A fold has as many parts as there are folds: both launches wait for memory the same number of times.
   cut.parts_per_fold = static_cast<std::int32_t>(std::ceil(std::sqrt(parts)));
   cut.folded_parts = tiles_of(parts, cut.parts_per_fold);
   return cut;

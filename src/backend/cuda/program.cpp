@@ -15,12 +15,15 @@ using Sizes = std::vector<std::function<std::size_t(int)>>;
 Places places_of(const Sizes& tensors, const std::vector<Operation>& operations, int samples) {
   std::vector<Lifetime> lifetimes(tensors.size(), Lifetime{0, static_cast<int>(operations.size()), -1});
   for (int index = 0; index < static_cast<int>(operations.size()); ++index) {
-    for (const TensorId id : operations[static_cast<std::size_t>(index)].touches) {
-      if (id == kNoTensor) continue;
-      Lifetime& life = lifetimes[static_cast<std::size_t>(id)];
-      life.bytes = tensors[static_cast<std::size_t>(id)](samples);
-      life.first = std::min(life.first, index);
-      life.last = index;
+    const Operation& operation = operations[static_cast<std::size_t>(index)];
+    for (const std::vector<TensorId>* const ids : {&operation.touches, &operation.scratch}) {
+      for (const TensorId id : *ids) {
+        if (id == kNoTensor) continue;
+        Lifetime& life = lifetimes[static_cast<std::size_t>(id)];
+        life.bytes = tensors[static_cast<std::size_t>(id)](samples);
+        life.first = std::min(life.first, index);
+        life.last = index;
+      }
     }
   }
   return plan_places(lifetimes, kAlignment);

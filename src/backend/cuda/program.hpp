@@ -47,6 +47,7 @@ struct Operation {
   const char* kind = "";
   nn::Shape shape;                // of the node's output
   std::vector<TensorId> touches;  // what it reads or writes
+  std::vector<TensorId> scratch;  // what it needs where definitions compute it
   std::function<void(const Binding&, std::vector<Call>&)> bind;
 };
 
@@ -57,7 +58,7 @@ class Program {
   void add(Operation operation) { operations_.push_back(std::move(operation)); }
   // Bytes of the arena for up to max_samples.
   std::size_t arena_bytes(int max_samples) const;
-  // Bytes of all that an operation touches: what it moves, where it goes through each tensor once.
+  // Bytes of all that an operation touches: what it moves, where it goes through each tensor once. Without scratch.
   std::size_t bytes_of(const Operation& operation, int samples) const;
   // Plans places for up to max_samples. No additions afterwards.
   void plan(int max_samples);

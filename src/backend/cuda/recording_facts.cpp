@@ -48,7 +48,7 @@ std::vector<std::string> warnings_of(const RecordingFacts& facts) {
   }
   if (!facts.refused_kernels.empty()) {
     warnings.push_back(
-        fmt::format("{} of this GPU's own kernels are not used (the first: {}): their work is computed by its "
+        fmt::format("{} of dtrain's own kernels are not used (the first: {}): their work is computed by its "
                     "definition, which is right and slower",
                     facts.refused_kernels.size(), facts.refused_kernels.front()));
   }

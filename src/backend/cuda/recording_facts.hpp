@@ -23,7 +23,8 @@ struct RecordingFacts {
   bool one_launch = false;  // it is a graph that was captured
   std::string refusal{};    // why it was not captured
   std::vector<ConvolutionFacts> convolutions{};
-  std::vector<std::string> refused_kernels{};  // operations whose native kernels are not used, with the reason
+  // Calls whose native kernels did not start or left another result, each with the reason: definitions compute them.
+  std::vector<std::string> refused_kernels{};
 };
 
 // {"recorded", "by_definition": number of convolutions, "convolutions": [{"op", "direction", "engine"}],

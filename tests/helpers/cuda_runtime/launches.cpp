@@ -5,12 +5,28 @@
 #include <typeinfo>
 
 #include "gpu/kernels.hpp"
-#include "gpu/native/native.hpp"
-#include "gpu/native/native_result.hpp"
 #include "gpu/native/product.hpp"
 #include "gpu/reduction_kernels.hpp"
 #include "machine.hpp"
+#include "natives.hpp"
 #include "own_products.hpp"
+
+namespace dtrain::testing::cuda_runtime {
+namespace {
+
+std::function<std::optional<cudaError_t>(const backend::cuda::Work&, cudaStream_t)> natives;
+
+}  // namespace
+
+void play_natives(std::function<std::optional<cudaError_t>(const backend::cuda::Work&, cudaStream_t)> launch) {
+  natives = std::move(launch);
+}
+OwnProducts& own_products() {
+  static OwnProducts products;
+  return products;
+}
+
+}  // namespace dtrain::testing::cuda_runtime
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -58,25 +74,8 @@ struct Launch {
 }  // namespace
 
 cudaError_t launch(const Work& work, cudaStream_t stream) { return std::visit(Launch{stream}, work); }
-// Barriers and shared memory are not played: what a native kernel computes is its definition, or, where a test lets
-// "spoil_native" fail, something else.
 std::optional<cudaError_t> launch_native(const Work& work, cudaStream_t stream) {
-  const std::vector<Call> definition = definition_of({"native", work});
-  if (definition.empty() || std::holds_alternative<Convolution>(work)) return std::nullopt;
-  const auto error_of = [](const char* function) {
-    const cudaError_t error = call(function, [](Machine&) {});
-    cudaGetLastError();  // is taken
-    return error;
-  };
-  cudaError_t error = error_of("launch_native");
-  for (std::size_t k = 0; error == cudaSuccess && k < definition.size(); ++k)
-    error = launch(definition[k].work, stream);
-  const auto result = result_of(work);
-  if (result && error_of("spoil_native") != cudaSuccess) {
-    const auto floats = static_cast<std::int64_t>(result->bytes / sizeof(float));
-    error = launch(Fill{static_cast<float*>(result->values), floats, 7.0f}, stream);
-  }
-  return error;
+  return natives ? natives(work, stream) : std::nullopt;
 }
 bool multiplies_by_wgmma() { return own_products().there; }
 cudaError_t launch_product(const Convolution& work, const ProductTile&, void*, cudaStream_t stream) {
@@ -91,12 +90,3 @@ cudaError_t launch(const NarrowFloats& kernel, cudaStream_t stream) { return lau
 cudaError_t launch(const WidenFloats& kernel, cudaStream_t stream) { return launch_kernel(kernel, stream); }
 
 }  // namespace dtrain::backend::cuda
-
-namespace dtrain::testing::cuda_runtime {
-
-OwnProducts& own_products() {
-  static OwnProducts products;
-  return products;
-}
-
-}  // namespace dtrain::testing::cuda_runtime

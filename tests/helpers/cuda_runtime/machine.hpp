@@ -52,7 +52,7 @@ struct Machine {
   std::map<std::string, std::function<void()>> to_precede;
   std::map<std::string, int> calls;  // that succeeded
 
-  // Of the calling thread.
+  // Belongs to the calling thread.
   static int& gpu();
   static cudaError_t& last_error();
 

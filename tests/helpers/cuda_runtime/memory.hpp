@@ -25,7 +25,7 @@ class Memory {
   ~Memory();
   // Filled with NaNs. nullptr: the GPU has no more.
   std::byte* reserve(Kind kind, int gpu, std::size_t bytes, std::size_t limit);
-  // Of what reserve() gave. Throws Refusal.
+  // Takes back what reserve() gave. Throws Refusal.
   void release(void* memory, Kind kind);
   // The reservation that holds these bytes, nullptr where they are pageable. Throws Refusal where they are released or
   // go beyond a reservation's end.

@@ -27,7 +27,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   });
 }
 
-// That it is not ready stays the thread's last error. NVIDIA's guide says that it does not, programs saw that it does.
+// "Not ready" stays the thread's last error. NVIDIA's guide says that it does not, programs saw that it does.
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return call("cudaStreamQuery", [&](Machine& machine) {
     CUstream_st& stream = use(machine, handle);

@@ -18,10 +18,12 @@ using backend::DType;
 using namespace backend::cuda;
 using Calls = std::vector<Call>;
 
-bool sums_up(const Call& call) {
-  return std::holds_alternative<NormStatistics<float>>(call.work) ||
-         std::holds_alternative<NormStatistics<Bf16>>(call.work);
+template <typename T>
+bool sums_up_on(const Call& call) {
+  return std::holds_alternative<NormStatistics<T>>(call.work) || std::holds_alternative<NormForward<T>>(call.work) ||
+         std::holds_alternative<NormForward<T, false, true>>(call.work);
 }
+bool sums_up(const Call& call) { return sums_up_on<float>(call) || sums_up_on<Bf16>(call); }
 bool leaves_moments(const Call& call) {
   const auto* const work = std::get_if<Convolution>(&call.work);
   return work && work->moments;
@@ -69,7 +71,9 @@ bool reads_a_norm(const Call& call) {
 bool computes_what_it_reads(const Call& call) {
   return reads_a_norm(call) && std::get<Convolution>(call.work).normed.fused;
 }
-bool applies(const Call& call) { return std::holds_alternative<NormApply<float>>(call.work); }
+bool applies(const Call& call) {
+  return std::holds_alternative<NormApply<float>>(call.work) || std::holds_alternative<NormForward<float>>(call.work);
+}
 
 // Each such convolution comes twice: forward, and for the gradient of its weights.
 TEST(ConvolutionFusion, WritesNothingThatANormMakesForOneConvolution) {

@@ -26,7 +26,7 @@ namespace {
 
 constexpr EngineRules kRules{.most_workspace = std::uint64_t{1} << 30};
 
-// Of an H100 with 80 GB; an H200 differs in its memory only.
+// An H100 with 80 GB; an H200 differs in its memory only.
 const char* const kHopper = R"({"deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000,
   "cudaDeviceId": 0, "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1, "multiProcessorCount": 132,
   "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": 52428800, "totalGlobalMem": 85024112640,
@@ -106,7 +106,7 @@ TEST_P(CudaDescribedGpu, HasAPlanForEveryConvolutionOfOurNetworks) {
         ASSERT_TRUE(choice) << network.name << network.num_layers << ": " << text_of(work);
         EXPECT_TRUE(may_compute(choice->engine, GetParam(), kRules)) << choice->engine.name;
         EXPECT_LE(choice->workspace, kRules.most_workspace) << choice->engine.name;
-        // Of LeNet's single channel, one gradient is computed by an engine that is made at run time.
+        // One gradient of LeNet's single channel is computed by an engine that is made at run time.
         if (network.name != "lenet") {
           EXPECT_FALSE(needs_proof(choice->engine, work, kRules)) << choice->engine.name << ": " << text_of(work);
         }

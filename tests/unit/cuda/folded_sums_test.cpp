@@ -43,18 +43,20 @@ void run_by_blocks(const FoldedSums<Sums, Finish>& work) {
   const auto all_threads = [](auto step) {
     for (std::int32_t thread = SumTile::kThreads - 1; thread >= 0; --thread) step(thread);
   };
-  alignas(16) static unsigned char memory[Block::bytes];
+  constexpr std::int32_t kBytes = Block::bytes(SumTile::kThreads, SumTile::kWidest, kMostFolds);
+  alignas(16) static unsigned char memory[kBytes];
   auto* const parts = reinterpret_cast<float*>(memory);
   auto* const groups = reinterpret_cast<double*>(memory);
   for (std::int32_t column = 0; column < tile.tiles; ++column) {
-    for (std::int32_t fold = work.sums.cut.folded_parts - 1; fold >= 0; --fold) {
-      const Block block(work, column, fold);
-      std::fill_n(memory, Block::bytes, static_cast<unsigned char>(0xff));
+    const auto blocks = static_cast<std::int32_t>(packs_of(work.sums.cut.folded_parts, SumTile::kFolds));
+    for (std::int32_t of_tile = blocks - 1; of_tile >= 0; --of_tile) {
+      const Block block(work, {tile.packs, column, of_tile * SumTile::kFolds, SumTile::kFolds, SumTile::kThreads});
+      std::fill_n(memory, kBytes, static_cast<unsigned char>(0xff));
       all_threads([&](std::int32_t thread) { block.sum_parts(thread, parts); });
       all_threads([&](std::int32_t thread) { block.fold_parts(thread, parts); });
     }
-    const Block last(work, column, 0);
-    std::fill_n(memory, Block::bytes, static_cast<unsigned char>(0xff));
+    const Block last(work, {tile.packs, column, 0, SumTile::kFolds, SumTile::kThreads});
+    std::fill_n(memory, kBytes, static_cast<unsigned char>(0xff));
     all_threads([&](std::int32_t thread) { last.sum_groups_of_folds(thread, groups); });
     all_threads([&](std::int32_t thread) { last.finish(thread, groups); });
   }
@@ -95,7 +97,7 @@ TYPED_TEST(FoldedSumsOn, GivesTheBitsOfItsDefinition) {
   for (const auto& [rows, c] : kSizes) {
     SCOPED_TRACE(::testing::Message() << rows << " x " << c);
     const RowParts cut = cut_rows(rows, packs_of(c, Pack<T>::size));
-    ASSERT_LE(cut.folded_parts, kSumBlocks);
+    ASSERT_LE(cut.folded_parts, kMostFolds);
     const std::vector<T> x = random_values<T>(rows * c, 1, -1, 3), dy = random_values<T>(rows * c, 2, -1, 3);
     const std::vector<float> gamma = random_values<float>(c, 3, -1, 3), beta = random_values<float>(c, 4, -1, 3);
     const std::vector<float> start = random_values<float>(NormCoefficients::rows * std::int64_t{c}, 5, -1, 3);

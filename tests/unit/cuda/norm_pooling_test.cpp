@@ -73,7 +73,7 @@ TYPED_TEST(NormPoolingOn, ForwardGivesTheBitsOfNormAndPooling) {
   }
 }
 
-// Of a gradient in two parts, with an addend and without one.
+// A gradient in two parts, with an addend and without one.
 TEST(NormPooling, BackwardGivesTheBitsOfPoolingAndNorm) {
   for (const PoolShape& shape : kShapes) {
     const std::int64_t in = shape.inputs() * shape.c, out = shape.outputs() * shape.c;

@@ -43,7 +43,7 @@ TEST(CudaPlanStore, KnowsNothingOfOtherGpusOrVersions) {
   EXPECT_EQ(PlanStore(folder.path(), "NVIDIA H100 80GB HBM3 cuDNN 9.20.0").find("work"), "");
 }
 
-// Of every byte, as a disk or an editor may do it; what is not damaged by it is still the same.
+// Damage to every byte, which a disk or an editor may do; what is not damaged by it is still the same.
 TEST(CudaPlanStore, TakesDamageForNothing) {
   const TemporaryFolder folder;
   PlanStore(folder.path(), kMaker).keep("work", "67:2=1");

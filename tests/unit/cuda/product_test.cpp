@@ -114,7 +114,7 @@ Matrix<Value> numbers(std::int32_t rows, std::int32_t columns, std::uint32_t see
   return matrix;
 }
 
-// As the kernel is launched, with few blocks so that each does several tiles.
+// Launched like the kernel, with few blocks so that each does several tiles.
 struct Emulated {
   Emulated(const ProductShape& of, const ProductTile& with, Direction to)
       : shape(of),
@@ -213,7 +213,7 @@ struct Emulated {
     if (direction == Direction::forward) leave_moments(row / ProductTile::kGroupM, column, sums);
   }
 
-  // As store_moments() and fold_moments() of the kernel do it.
+  // What store_moments() and fold_moments() of the kernel do.
   void leave_moments(std::int32_t part, std::int32_t column, const std::vector<float>* sums) {
     const std::int32_t n = tile.n;
     std::vector<std::vector<float>> of_warps(4, std::vector<float>(static_cast<std::size_t>(2 * n), std::nanf("")));

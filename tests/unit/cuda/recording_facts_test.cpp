@@ -28,7 +28,7 @@ TEST(CudaRecordingFacts, NameTheFirstNativeKernelThatIsNotUsed) {
   const std::vector<std::string> warnings =
       warnings_of({.settled = true, .one_launch = true, .refused_kernels = {"muon: Y'Y: out of resources", "other"}});
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0].find("2 of this GPU's own kernels are not used (the first: muon: Y'Y: out of resources)"), 0u)
+  EXPECT_EQ(warnings[0].find("2 of dtrain's own kernels are not used (the first: muon: Y'Y: out of resources)"), 0u)
       << warnings[0];
 }
 

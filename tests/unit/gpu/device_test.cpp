@@ -161,7 +161,7 @@ TEST_P(GpuOrder, MeasuresNothingThatIsDoneOnlyAtFirst) {
   EXPECT_EQ(read(b), numbers(3));
 }
 
-// As a loader's thread does, whenever it likes.
+// A loader's thread does so, at any time.
 TEST_P(GpuOrder, RecordsWhileAnotherThreadTakesAndReleasesPageLockedMemory) {
   float *a = floats(), *b = floats();
   const auto copy = copying(a, b);

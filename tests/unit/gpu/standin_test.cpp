@@ -1,4 +1,4 @@
-// That the stand-in for CUDA's runtime sees what it is there to see.
+// The stand-in for CUDA's runtime sees what it is there to see.
 #include <algorithm>
 #include <thread>
 

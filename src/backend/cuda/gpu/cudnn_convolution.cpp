@@ -11,7 +11,7 @@
 
 #include "../plans/plan_proof.hpp"
 #include "../product.hpp"
-#include "gpu_error.hpp"
+#include "device_bytes.hpp"
 #include "kernels.hpp"
 #include "native/product.hpp"
 
@@ -26,6 +26,8 @@ Clock::time_point when_done(cudaStream_t stream) {
   throw Error(fmt::format("the GPU failed while plans were timed: {}", cudaGetErrorString(error)));
 }
 
+constexpr const char* kProof = "a copy of the result of a proof";
+
 // Null where the GPU has not that much left.
 class ProofMemory {
  public:
@@ -38,9 +40,8 @@ class ProofMemory {
       check(error, "a reservation of memory");
     }
   }
-  // Behind what the stream was asked to do with it.
   ~ProofMemory() {
-    cudaStreamSynchronize(stream_);
+    cudaStreamSynchronize(stream_);  // a proof that ends early leaves work behind
     cudaFree(memory_);
   }
   ProofMemory(const ProofMemory&) = delete;
@@ -58,14 +59,6 @@ void fill_inputs(const ProofLayout& layout, std::byte* memory, cudaStream_t stre
     check(cudaMemcpyAsync(memory + at, pattern.data(), bytes, cudaMemcpyHostToDevice, stream),
           "a copy of the input of a proof");
   }
-}
-
-std::vector<std::byte> bytes_at(const std::byte* memory, std::uint64_t size, cudaStream_t stream) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  check(cudaMemcpyAsync(bytes.data(), memory, bytes.size(), cudaMemcpyDeviceToHost, stream),
-        "a copy of the result of a proof");
-  check(cudaStreamSynchronize(stream), "the end of a proof");
-  return bytes;
 }
 
 }  // namespace
@@ -155,7 +148,7 @@ std::optional<bool> Cudnn::gives_the_same_bits(const Plan& plan, const Convoluti
   fill_inputs(layout, memory.data(), stream);
   return always_the_same([&]() -> std::optional<std::vector<std::byte>> {
     if (!start(plan, layout.at(memory.data()), operands)) return std::nullopt;
-    return bytes_at(memory.data() + layout.results_begin(), layout.results_bytes(), stream);
+    return bytes_at(memory.data() + layout.results_begin(), layout.results_bytes(), stream, kProof);
   });
 }
 
@@ -175,7 +168,7 @@ std::optional<bool> Cudnn::agrees_with_cudnn(const Plan& plan, const Convolution
   const auto differ = [&]<typename T>(const T* left, const T* right, std::int64_t size, const Tolerance& tolerance) {
     check(launch(Compare<T>{left, right, size, tolerance, reinterpret_cast<float*>(excess)}, stream),
           "a comparison of results");
-    return std::ranges::any_of(bytes_at(excess, excess_bytes, stream),
+    return std::ranges::any_of(bytes_at(excess, excess_bytes, stream, kProof),
                                [](std::byte byte) { return byte != std::byte{}; });
   };
   const auto results_differ = [&](const Tolerance& tolerance) {

@@ -8,9 +8,7 @@
 
 #include "cudnn_convolution.hpp"
 #include "gpu_error.hpp"
-#include "kernels.hpp"
-#include "native/native.hpp"
-#include "native/native_result.hpp"
+#include "native/natives.hpp"
 #include "native/product.hpp"
 
 namespace dtrain::backend::cuda {
@@ -73,23 +71,7 @@ class GpuSideCopy final : public SideCopy {
 struct Step {
   Call call;
   std::unique_ptr<CudnnConvolution> convolution;  // null: by definition, or no convolution
-  bool tries_native = true;
-  bool compared = false;  // with its definition
 };
-
-void launch_definition(const Call& call, cudaStream_t stream) {
-  const std::vector<Call> kernels = definition_of(call);
-  if (kernels.empty()) return check(launch(call.work, stream), call.name);
-  for (const Call& kernel : kernels) check(launch(kernel.work, stream), kernel.name);
-}
-
-std::vector<std::byte> values_of(const NativeResult& result, cudaStream_t stream) {
-  std::vector<std::byte> values(result.bytes);
-  check(cudaMemcpyAsync(values.data(), result.values, result.bytes, cudaMemcpyDeviceToHost, stream),
-        "a copy of what a kernel computed");
-  check(cudaStreamSynchronize(stream), "a kernel that is compared with its definition");
-  return values;
-}
 
 int markers_in(const std::vector<Call>& calls) {
   int number = 0;
@@ -103,8 +85,13 @@ int markers_in(const std::vector<Call>& calls) {
 // then on. What cannot be captured goes on as it is. One run does the calls `times` times.
 class GpuRecording final : public Recording {
  public:
-  GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, std::vector<Call> calls, int times = 1)
-      : gpu_(gpu), stream_(stream), times_(times), marks_(static_cast<std::size_t>(markers_in(calls))) {
+  GpuRecording(int gpu, cudaStream_t stream, Cudnn& cudnn, const Natives& natives, std::vector<Call> calls,
+               int times = 1)
+      : gpu_(gpu),
+        stream_(stream),
+        times_(times),
+        marks_(static_cast<std::size_t>(markers_in(calls))),
+        natives_(natives) {
     for (Call& call : calls) {
       const auto* const convolution = std::get_if<Convolution>(&call.work);
       auto plan = convolution ? std::make_unique<CudnnConvolution>(cudnn, *convolution) : nullptr;
@@ -131,7 +118,7 @@ class GpuRecording final : public Recording {
     RecordingFacts facts{.settled = runs_ > 1,
                          .one_launch = graph_ != nullptr,
                          .refusal = refusal_,
-                         .refused_kernels = refused_kernels_};
+                         .refused_kernels = natives_.refusals()};
     for (const Step& step : steps_) {
       if (const auto* const work = std::get_if<Convolution>(&step.call.work)) {
         const CudnnConvolution* const plan = step.convolution.get();
@@ -154,31 +141,7 @@ class GpuRecording final : public Recording {
     if (const auto* const marker = std::get_if<EventMarker>(&step.call.work)) return set(mark(marker->number));
     if (step.convolution && step.convolution->run()) return;
     step.convolution.reset();
-    if (step.tries_native && start_native(step)) return;
-    launch_definition(step.call, stream_);
-  }
-
-  // False: there is no native kernel for it, or none that is right here. The first run, which is not captured, finds
-  // out; what stays in memory is the native kernel's, as in all runs to come.
-  bool start_native(Step& step) {
-    const auto result = step.compared ? std::nullopt : result_of(step.call.work);
-    std::vector<std::byte> defined;
-    if (result && !captures_) {
-      launch_definition(step.call, stream_);
-      defined = values_of(*result, stream_);
-    }
-    const auto error = launch_native(step.call.work, stream_);
-    step.tries_native = error == cudaSuccess;
-    if (error && *error != cudaSuccess) refuse(step, cudaGetErrorString(*error));
-    if (step.tries_native && !defined.empty()) {
-      step.compared = true;
-      step.tries_native = are_near(values_of(*result, stream_), defined, result->dtype);
-      if (!step.tries_native) refuse(step, "its results differ from the definition's");
-    }
-    return step.tries_native;
-  }
-  void refuse(const Step& step, const char* reason) {
-    refused_kernels_.push_back(fmt::format("{}: {}", step.call.name, reason));
+    natives_.start(step.call);
   }
 
   // In a capture, as a node that sets it in each launch, for queues that know nothing of the graph.
@@ -215,10 +178,10 @@ class GpuRecording final : public Recording {
   const int times_;
   const std::vector<Event> marks_;
   std::vector<Step> steps_;
+  Natives natives_;
   bool captures_ = false;
   cudaGraphExec_t graph_ = nullptr;
   std::string refusal_;  // of the capture
-  std::vector<std::string> refused_kernels_;
   int runs_ = 0;
 };
 
@@ -313,13 +276,13 @@ class GpuDevice final : public Device {
   }
   std::unique_ptr<Recording> record(std::vector<Call> calls) override {
     use();
-    return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, std::move(calls));
+    return std::make_unique<GpuRecording>(index_, stream_.get(), *cudnn_, natives(), std::move(calls));
   }
   double seconds_of(std::vector<Call> calls, int times) override {
     constexpr int kWarmUp = 2;  // the first settles the plans, the second captures
     constexpr double kMillisecond = 1e-3;
     use();
-    GpuRecording recording(index_, stream_.get(), *cudnn_, std::move(calls), times);
+    GpuRecording recording(index_, stream_.get(), *cudnn_, natives(), std::move(calls), times);
     for (int run = 0; run < kWarmUp; ++run) recording.run();
     const Event begin(cudaEventDefault), end(cudaEventDefault);
     check(cudaEventRecord(begin.get(), stream_.get()), "a mark in its work");
@@ -334,6 +297,8 @@ class GpuDevice final : public Device {
   std::uint64_t workspace_bytes() const override { return workspace_bytes_; }
 
  private:
+  // All work of the stream shares the workspace, one after another.
+  Natives natives() const { return {stream_.get(), workspace_, workspace_bytes_}; }
   // The caller's thread may be another one than before.
   void use() const { check(cudaSetDevice(index_), "the choice of the GPU"); }
 

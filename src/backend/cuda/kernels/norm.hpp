@@ -38,21 +38,22 @@ struct NormSums {
   using Result = PartSums<T, 2>;
   DTRAIN_KERNEL std::int32_t channels() const { return c; }
   DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(c, Pack<T>::size); }
+  static constexpr int kMoreAtOnce = 8;
+  DTRAIN_KERNEL static void add_row(const Pack<T>& row, const Pack<T>& start, Result& sums) {
+    DTRAIN_UNROLL
+    for (int j = 0; j < Pack<T>::size; ++j) {
+      const float value = widen(row.values[j]) - widen(start.values[j]);
+      sums.values[0][j] += value;
+      sums.values[1][j] = fmaf(value, value, sums.values[1][j]);
+    }
+  }
   DTRAIN_KERNEL Result sums_at(const ChannelsOfPart<T>& at) const {
-    constexpr int kMoreAtOnce = 8;
     const Pack<T> start = at.channels.load(x, 0);
     Result sums = {};
     Pack<T> packs[kMoreAtOnce];
     for_rows<kMoreAtOnce>(
         cut, at.part, [&](int k, std::int64_t row) { packs[k] = at.channels.load(x, row); },
-        [&](int k, std::int64_t) {
-          DTRAIN_UNROLL
-          for (int j = 0; j < Pack<T>::size; ++j) {
-            const float value = widen(packs[k].values[j]) - widen(start.values[j]);
-            sums.values[0][j] += value;
-            sums.values[1][j] += value * value;
-          }
-        });
+        [&](int k, std::int64_t) { add_row(packs[k], start, sums); });
     return sums;
   }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
@@ -114,12 +115,13 @@ struct NormFromBatch {
     const auto rows = static_cast<double>(cut.rows);
     const double first = totals[0] / rows, second = totals[1] / rows;
     const double mean = (x ? widen(x[channel]) : 0.0f) + first;
-    double variance = second - first * first;
+    double variance = fma(-first, first, second);
     if (variance < 0) variance = 0;
     parameters.set(coefficients, channel, mean, variance);
     const float scale = coefficients.scale(channel);
     narrow(scale, coefficients.factors<T>()[channel]);
-    narrow(coefficients.shift(channel) - coefficients.mean(channel) * scale, coefficients.factors<T>()[c + channel]);
+    narrow(fmaf(-coefficients.mean(channel), scale, coefficients.shift(channel)),
+           coefficients.factors<T>()[c + channel]);
     mean_out[channel] = static_cast<float>(mean) * samples;
     variance_out[channel] = static_cast<float>(variance) * samples;
   }
@@ -167,12 +169,12 @@ struct NormFixed {
 template <int Size>
 struct NormLines {
   float mean[Size], scale[Size], shift[Size];
-  // norm(x), by one rounding that no compiler may part in two: so backward finds the very number that forward found.
+  // norm(x).
   DTRAIN_KERNEL float at(int k, float x) const { return fmaf(x - mean[k], scale[k], shift[k]); }
 };
 
-template <typename T>
-DTRAIN_KERNEL NormLines<Pack<T>::size> load_lines(const NormCoefficients& from, const Channels<T>& channels) {
+template <typename T, bool Whole>
+DTRAIN_KERNEL NormLines<Pack<T>::size> load_lines(const NormCoefficients& from, const Channels<T, Whole>& channels) {
   NormLines<Pack<T>::size> lines;
   channels.load_words(&from.mean(0), lines.mean);
   channels.load_words(&from.scale(0), lines.scale);
@@ -208,13 +210,38 @@ struct NormApply {
   NormCoefficients coefficients;
   RowParts cut;
   bool relu;
+  using Lines = NormLines<Pack<T>::size>;
   DTRAIN_KERNEL std::int64_t packs() const { return packs_of(coefficients.c, Pack<T>::size); }
   DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs(); }
+  template <bool Whole>
+  DTRAIN_KERNEL Lines residual_lines(const Channels<T, Whole>& channels) const {
+    if constexpr (NormsResidual) return load_lines(residual_norm, channels);
+    return {};
+  }
+  // `other`, of the residual: counts only where there is one.
+  template <bool Whole>
+  DTRAIN_KERNEL void make_row(Pack<T> input, const Pack<T>& other, const Lines& lines, const Lines& other_lines,
+                              const ChannelsOfPart<T, Whole>& at, std::int64_t row) const {
+    unsigned bits = 0;
+    DTRAIN_UNROLL
+    for (int j = 0; j < Pack<T>::size; ++j) {
+      float value = lines.at(j, widen(input.values[j]));
+      if constexpr (NormsResidual) {
+        value += other_lines.at(j, widen(other.values[j]));
+      } else if (residual) {
+        value += widen(other.values[j]);
+      }
+      if (relu && value < 0) value = 0;
+      if constexpr (Gelu) value = gelu(value);
+      narrow(value, input.values[j]);
+      bits |= unsigned{widen(input.values[j]) > 0} << j;
+    }
+    at.channels.store(input, y, row);
+    if (passed) passed[row * packs() + at.pack] = static_cast<std::uint8_t>(bits);
+  }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const ChannelsOfPart<T> at(i, coefficients.c);
-    const auto lines = load_lines(coefficients, at.channels);
-    NormLines<Pack<T>::size> residual_lines;
-    if constexpr (NormsResidual) residual_lines = load_lines(residual_norm, at.channels);
+    const Lines lines = load_lines(coefficients, at.channels), other_lines = residual_lines(at.channels);
     Pack<T> inputs[kAtOnce], others[kAtOnce];
     for_rows<kAtOnce>(
         cut, at.part,
@@ -222,25 +249,16 @@ struct NormApply {
           inputs[k] = at.channels.load(x, row);
           if (residual) others[k] = at.channels.load(residual, row);
         },
-        [&](int k, std::int64_t row) {
-          unsigned bits = 0;
-          DTRAIN_UNROLL
-          for (int j = 0; j < Pack<T>::size; ++j) {
-            float value = lines.at(j, widen(inputs[k].values[j]));
-            if constexpr (NormsResidual) {
-              value += residual_lines.at(j, widen(others[k].values[j]));
-            } else if (residual) {
-              value += widen(others[k].values[j]);
-            }
-            if (relu && value < 0) value = 0;
-            if constexpr (Gelu) value = gelu(value);
-            narrow(value, inputs[k].values[j]);
-            bits |= unsigned{widen(inputs[k].values[j]) > 0} << j;
-          }
-          at.channels.store(inputs[k], y, row);
-          if (passed) passed[row * packs() + at.pack] = static_cast<std::uint8_t>(bits);
-        });
+        [&](int k, std::int64_t row) { make_row(inputs[k], others[k], lines, other_lines, at, row); });
   }
+};
+
+// A norm of a training step: by definition its statistics, then what is made with them. A native kernel (gpu/native)
+// keeps x on the chip between the two.
+template <typename T, bool Gelu = false, bool NormsResidual = false>
+struct NormForward {
+  NormStatistics<T> statistics;
+  NormApply<T, Gelu, NormsResidual> apply;
 };
 
 // y = relu(x * factor + offset), with [2][c] of these: by definition what a convolution does to what it reads where a

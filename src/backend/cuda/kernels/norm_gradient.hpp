@@ -18,9 +18,15 @@ struct NormIncoming {
     Pack<T> dy, dy2;
     unsigned bits;
   };
-  DTRAIN_KERNEL Read read(const ChannelsOfPart<T>& at, std::int64_t row) const {
+  template <bool Whole>
+  DTRAIN_KERNEL Read read(const ChannelsOfPart<T, Whole>& at, std::int64_t row) const {
+    return read(at, row, at.channels.load(dy, row));
+  }
+  // The same, where a thread has that of dy.
+  template <bool Whole>
+  DTRAIN_KERNEL Read read(const ChannelsOfPart<T, Whole>& at, std::int64_t row, const Pack<T>& of_dy) const {
     Read read;
-    read.dy = at.channels.load(dy, row);
+    read.dy = of_dy;
     if (dy2) read.dy2 = at.channels.load(dy2, row);
     if (passed) read.bits = passed[row * packs_of(at.channels.c, Pack<T>::size) + at.pack];
     return read;
@@ -49,10 +55,33 @@ struct NormGradientSums {
   using Result = PartSums<T, 2>;
   DTRAIN_KERNEL std::int32_t channels() const { return coefficients.c; }
   DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
+  using Lines = NormLines<Pack<T>::size>;
+  using Read = typename NormIncoming<T, Gelu>::Read;
+  // Returns the gradient as it is stored.
+  DTRAIN_KERNEL Pack<T> add_row(const Read& behind, const Pack<T>& inputs, const Lines& lines, Result& sums) const {
+    Pack<T> stored;
+    DTRAIN_UNROLL
+    for (int j = 0; j < Pack<T>::size; ++j) {
+      const float input = widen(inputs.values[j]);
+      float gradient = incoming.gradient(behind, j, input, lines);
+      narrow(gradient, stored.values[j]);
+      if (kept) gradient = widen(stored.values[j]);
+      sums.values[0][j] += gradient;
+      sums.values[1][j] = fmaf(gradient, input - lines.mean[j], sums.values[1][j]);
+    }
+    return stored;
+  }
+  template <bool Whole>
+  DTRAIN_KERNEL void finish_sums(const Channels<T, Whole>& channels, Result& sums) const {
+    float inverse[Pack<T>::size];
+    channels.load_words(&coefficients.inverse(0), inverse);
+    DTRAIN_UNROLL
+    for (int j = 0; j < Pack<T>::size; ++j) sums.values[1][j] *= inverse[j];
+  }
   DTRAIN_KERNEL Result sums_at(const ChannelsOfPart<T>& at) const {
-    const auto lines = load_lines(coefficients, at.channels);
+    const Lines lines = load_lines(coefficients, at.channels);
     Result sums = {};
-    typename NormIncoming<T, Gelu>::Read behind[kAtOnce];
+    Read behind[kAtOnce];
     Pack<T> inputs[kAtOnce];
     for_rows<kAtOnce>(
         cut, at.part,
@@ -61,22 +90,10 @@ struct NormGradientSums {
           inputs[k] = at.channels.load(x, row);
         },
         [&](int k, std::int64_t row) {
-          Pack<T> stored;
-          DTRAIN_UNROLL
-          for (int j = 0; j < Pack<T>::size; ++j) {
-            const float input = widen(inputs[k].values[j]);
-            float gradient = incoming.gradient(behind[k], j, input, lines);
-            narrow(gradient, stored.values[j]);
-            if (kept) gradient = widen(stored.values[j]);
-            sums.values[0][j] += gradient;
-            sums.values[1][j] += gradient * (input - lines.mean[j]);
-          }
+          const Pack<T> stored = add_row(behind[k], inputs[k], lines, sums);
           if (kept) at.channels.store(stored, kept, row);
         });
-    float inverse[Pack<T>::size];
-    at.channels.load_words(&coefficients.inverse(0), inverse);
-    DTRAIN_UNROLL
-    for (int j = 0; j < Pack<T>::size; ++j) sums.values[1][j] *= inverse[j];
+    finish_sums(at.channels, sums);
     return sums;
   }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
@@ -114,16 +131,16 @@ using NormGradientTotals = FoldedSums<NormGradientSums<T, Gelu>, NormGradientFin
 template <int Size>
 struct NormGradientLines {
   float mean[Size], slope[Size];  // of the gradient; of what of it is by x
-  // The gradient by x, given that by norm(x).
-  DTRAIN_KERNEL float at(int k, float gradient, float x, const NormLines<Size>& lines) const {
-    const float of_means = mean[k] + (x - lines.mean[k]) * slope[k];
-    return lines.scale[k] * (gradient - of_means);
+  // The gradient by x, given that by norm(x), and what reaches x on another way.
+  DTRAIN_KERNEL float at(int k, float gradient, float x, const NormLines<Size>& lines, float other) const {
+    const float of_means = fmaf(x - lines.mean[k], slope[k], mean[k]);
+    return fmaf(lines.scale[k], gradient - of_means, other);
   }
 };
 
-template <typename T>
+template <typename T, bool Whole>
 DTRAIN_KERNEL NormGradientLines<Pack<T>::size> load_gradient_lines(const NormCoefficients& from,
-                                                                   const Channels<T>& channels) {
+                                                                   const Channels<T, Whole>& channels) {
   NormGradientLines<Pack<T>::size> lines;
   float inverse[Pack<T>::size];
   channels.load_words(&from.gradient_mean(0), lines.mean);
@@ -143,11 +160,27 @@ struct NormGradient {
   T* dx;
   NormCoefficients coefficients;
   RowParts cut;
+  using Lines = NormLines<Pack<T>::size>;
+  using GradientLines = NormGradientLines<Pack<T>::size>;
   DTRAIN_KERNEL std::int64_t threads() const { return cut.parts * packs_of(coefficients.c, Pack<T>::size); }
+  // gradient(j, x): by the j-th norm(x) of the row. `row`: x, of which it makes dx. `other`, of the addend: counts only
+  // where there is one.
+  template <typename Channels, typename Gradient>
+  DTRAIN_KERNEL void make_row(Gradient gradient, Pack<T>& row, const Pack<T>& other, const Lines& lines,
+                              const GradientLines& gradient_lines, const Channels& channels, std::int64_t place) const {
+    DTRAIN_UNROLL
+    for (int j = 0; j < Pack<T>::size; ++j) {
+      const float input = widen(row.values[j]);
+      float value = gradient_lines.at(j, gradient(j, input), input, lines, 0.0f);
+      if (addend) value += widen(other.values[j]);
+      narrow(value, row.values[j]);
+    }
+    channels.store(row, dx, place);
+  }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const ChannelsOfPart<T> at(i, coefficients.c);
-    const auto lines = load_lines(coefficients, at.channels);
-    const auto gradient_lines = load_gradient_lines(coefficients, at.channels);
+    const Lines lines = load_lines(coefficients, at.channels);
+    const GradientLines gradient_lines = load_gradient_lines(coefficients, at.channels);
     typename NormIncoming<T>::Read behind[kAtOnce];
     Pack<T> inputs[kAtOnce], others[kAtOnce];
     for_rows<kAtOnce>(
@@ -158,17 +191,18 @@ struct NormGradient {
           if (addend) others[k] = at.channels.load(addend, row);
         },
         [&](int k, std::int64_t row) {
-          DTRAIN_UNROLL
-          for (int j = 0; j < Pack<T>::size; ++j) {
-            const float input = widen(inputs[k].values[j]);
-            const float gradient = incoming.gradient(behind[k], j, input, lines);
-            float value = gradient_lines.at(j, gradient, input, lines);
-            if (addend) value += widen(others[k].values[j]);
-            narrow(value, inputs[k].values[j]);
-          }
-          at.channels.store(inputs[k], dx, row);
+          make_row([&](int j, float input) { return incoming.gradient(behind[k], j, input, lines); }, inputs[k],
+                   others[k], lines, gradient_lines, at.channels, row);
         });
   }
+};
+
+// Backward of a norm: by definition the totals of its gradient, then dx with their means. A native kernel (gpu/native)
+// keeps x and the gradient on the chip between the two.
+template <typename T, bool Gelu = false>
+struct NormBackward {
+  NormGradientTotals<T, Gelu> totals;
+  NormGradient<T> gradient;
 };
 
 }  // namespace dtrain::backend::cuda

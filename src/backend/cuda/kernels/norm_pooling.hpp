@@ -60,7 +60,8 @@ struct NormMaxPoolGradient {
     const auto gradient_lines = load_gradient_lines(coefficients, at.channels);
     DTRAIN_UNROLL
     for (int k = 0; k < Pack<T>::size; ++k) {
-      values[k] = gradient_lines.at(k, values[k], widen(inputs.values[k]), lines) + widen(others.values[k]);
+      values[k] = gradient_lines.at(k, values[k], widen(inputs.values[k]), lines, 0.0f);
+      if (addend) values[k] += widen(others.values[k]);
     }
     store_narrow(at.channels, values, dx, at.row);
   }

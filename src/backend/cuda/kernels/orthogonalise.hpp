@@ -179,7 +179,6 @@ struct MuonFactors {
   std::int32_t rows, columns, depth;
 };
 
-// Thread = element of the result: sum(k of a product's factors), whose values the product makes of it.
 template <bool ByDepth, typename T>
 DTRAIN_KERNEL float multiply_cell(const MuonFactors<T>& of, std::int64_t stride, std::int64_t row,
                                   std::int64_t column) {
@@ -191,35 +190,46 @@ DTRAIN_KERNEL float multiply_cell(const MuonFactors<T>& of, std::int64_t stride,
   return sum;
 }
 
+// Element i of the results of a product, by its definition. `cells` and `tiles` of a product name what MuonMatrix
+// counts for it; finish() makes an element of a sum.
+template <typename Product>
+DTRAIN_KERNEL void multiply_one(const Product& product, std::int64_t i) {
+  const MuonMatrix& m = product.table.matrices[product.table.template find<Product::cells>(i)];
+  const std::int64_t cell = i - m.*Product::cells, row = cell / m.low, column = cell % m.low;
+  const auto factors = product.factors(m);
+  const float sum = multiply_cell<Product::by_depth>(factors, m.low, row, column);
+  narrow(product.finish(m, static_cast<std::int32_t>(row), static_cast<std::int32_t>(column), sum),
+         factors.result[cell]);
+}
+
+template <typename Product>
+DTRAIN_KERNEL const MuonMatrix& matrix_of_tile(const Product& product, std::int64_t tile) {
+  return product.table.matrices[product.table.template find<Product::tiles>(tile)];
+}
+
 // S = Y'Y. Thread = cell of S.
 template <typename T>
 struct MuonGram {
   using Value = T;
+  static constexpr auto cells = &MuonMatrix::first_square, tiles = &MuonMatrix::first_square_tile;
   static constexpr bool by_depth = true;  // row k of a factor in memory has its elements (..., k)
   MuonTable table;
   const T* y;
   T* squares;
   std::int64_t total;
   DTRAIN_KERNEL std::int64_t threads() const { return total; }
-  DTRAIN_KERNEL const MuonMatrix& matrix_of_tile(std::int64_t tile) const {
-    return table.matrices[table.find<&MuonMatrix::first_square_tile>(tile)];
-  }
-  DTRAIN_KERNEL static std::int64_t first_tile(const MuonMatrix& m) { return m.first_square_tile; }
   DTRAIN_KERNEL MuonFactors<T> factors(const MuonMatrix& m) const {
     return {y + m.first_cell, y + m.first_cell, squares + m.first_square, m.low, m.low, m.high};
   }
   DTRAIN_KERNEL float finish(const MuonMatrix&, std::int32_t, std::int32_t, float sum) const { return sum; }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(i)];
-    const std::int64_t cell = i - m.first_square, row = cell / m.low, column = cell % m.low;
-    narrow(multiply_cell<by_depth>(factors(m), m.low, row, column), squares[i]);
-  }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const { multiply_one(*this, i); }
 };
 
 // aI + bS + cSS: S is its own transpose. Thread = cell of it.
 template <typename T>
 struct MuonPolynomial {
   using Value = T;
+  static constexpr auto cells = &MuonMatrix::first_square, tiles = &MuonMatrix::first_square_tile;
   static constexpr bool by_depth = false;
   MuonTable table;
   const UpdateStep* step;
@@ -227,10 +237,6 @@ struct MuonPolynomial {
   T* result;
   std::int64_t total;
   DTRAIN_KERNEL std::int64_t threads() const { return total; }
-  DTRAIN_KERNEL const MuonMatrix& matrix_of_tile(std::int64_t tile) const {
-    return table.matrices[table.find<&MuonMatrix::first_square_tile>(tile)];
-  }
-  DTRAIN_KERNEL static std::int64_t first_tile(const MuonMatrix& m) { return m.first_square_tile; }
   DTRAIN_KERNEL MuonFactors<T> factors(const MuonMatrix& m) const {
     const T* const s = squares + m.first_square;
     return {s, s, result + m.first_square, m.low, m.low, m.low};
@@ -240,18 +246,14 @@ struct MuonPolynomial {
     const float rest = rule.b * widen(squares[m.first_square + std::int64_t{row} * m.low + column]) + rule.c * sum;
     return row == column ? rule.a + rest : rest;
   }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_square>(i)];
-    const std::int64_t cell = i - m.first_square, row = cell / m.low, column = cell % m.low;
-    const float sum = multiply_cell<by_depth>(factors(m), m.low, row, column);
-    narrow(finish(m, static_cast<std::int32_t>(row), static_cast<std::int32_t>(column), sum), result[i]);
-  }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const { multiply_one(*this, i); }
 };
 
 // The next Y, `polynomials` being what MuonPolynomial left, as symmetric as S. Thread = cell of Y.
 template <typename T>
 struct MuonAdvance {
   using Value = T;
+  static constexpr auto cells = &MuonMatrix::first_cell, tiles = &MuonMatrix::first_cell_tile;
   static constexpr bool by_depth = false;
   MuonTable table;
   const T* polynomials;
@@ -259,19 +261,11 @@ struct MuonAdvance {
   T* to;
   std::int64_t total;
   DTRAIN_KERNEL std::int64_t threads() const { return total; }
-  DTRAIN_KERNEL const MuonMatrix& matrix_of_tile(std::int64_t tile) const {
-    return table.matrices[table.find<&MuonMatrix::first_cell_tile>(tile)];
-  }
-  DTRAIN_KERNEL static std::int64_t first_tile(const MuonMatrix& m) { return m.first_cell_tile; }
   DTRAIN_KERNEL MuonFactors<T> factors(const MuonMatrix& m) const {
     return {from + m.first_cell, polynomials + m.first_square, to + m.first_cell, m.high, m.low, m.low};
   }
   DTRAIN_KERNEL float finish(const MuonMatrix&, std::int32_t, std::int32_t, float sum) const { return sum; }
-  DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const MuonMatrix& m = table.matrices[table.find<&MuonMatrix::first_cell>(i)];
-    const std::int64_t cell = i - m.first_cell, row = cell / m.low, column = cell % m.low;
-    narrow(multiply_cell<by_depth>(factors(m), m.low, row, column), to[i]);
-  }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const { multiply_one(*this, i); }
 };
 
 // A product of all matrices. By definition it is computed cell by cell; a native kernel computes it in so many tiles

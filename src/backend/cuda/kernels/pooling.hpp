@@ -81,7 +81,8 @@ struct PoolPlace {
   }
 };
 
-// Of a window, for each channel of a Pack: the first largest value in h, w order, what it was made of, and where.
+// What a window leaves for each channel of a Pack: the first largest value in h, w order, what it was made of, and
+// where.
 template <typename T, typename Place>
 struct LargestInWindow {
   Pack<T> value, input;

@@ -22,31 +22,32 @@ struct RowParts {
 };
 
 // How a block of a native kernel shares a sum over rows: it has `packs` of a row, a whole line of the cache where they
-// are as many, in as many parts of the rows as it has threads for. What it leaves is one folded part.
+// are as many, in as many parts of the rows as it has threads for. It leaves two folded parts: other kernels, which
+// share a tile among all processors, share more evenly where these are small.
 struct SumTile {
-  static constexpr std::int32_t kThreads = 256, kWidest = 8;
+  static constexpr std::int32_t kThreads = 256, kWidest = 8, kFolds = 2;
   std::int32_t packs;
   std::int32_t tiles;  // that make a row
-  DTRAIN_KERNEL std::int32_t parts() const { return kThreads / packs; }
+  DTRAIN_KERNEL constexpr std::int32_t parts_per_fold() const { return kThreads / kFolds / packs; }
 };
-DTRAIN_KERNEL inline SumTile sum_tile(std::int64_t packs_in_row) {
+DTRAIN_KERNEL constexpr SumTile sum_tile(std::int64_t packs_in_row) {
   const std::int64_t tiles = packs_of(packs_in_row, SumTile::kWidest);
   return {static_cast<std::int32_t>(packs_of(packs_in_row, tiles)), static_cast<std::int32_t>(tiles)};
 }
 
 // A part has at least so many rows, so that its sums are few beside what they are of.
 constexpr std::int64_t kFewestRows = 32;
-// Blocks: about 64 Ki threads, what an H100 runs at once, with wide reads, several at a time: as many bytes under way
-// as it takes to keep its memory busy.
-constexpr std::int64_t kSumBlocks = 256;
+// The threads of a tile: about 64 Ki, what an H100 runs at once, with wide reads, several at a time: as many bytes
+// under way as it takes to keep its memory busy. So many for each tile, since native kernels have one tile after the
+// other on the whole chip.
+constexpr std::int32_t kMostFolds = 512;
 
 // At least one row. Parts grow with the rows.
-inline RowParts cut_rows(std::int64_t rows, std::int64_t packs_in_row) {
+constexpr RowParts cut_rows(std::int64_t rows, std::int64_t packs_in_row) {
   const SumTile tile = sum_tile(packs_in_row);
   const std::int64_t parts = std::max<std::int64_t>(1, packs_of(rows, kFewestRows));
-  const std::int64_t folds = std::max<std::int64_t>(1, kSumBlocks / tile.tiles);
-  RowParts cut{.rows = rows, .parts = static_cast<std::int32_t>(std::min(parts, folds * tile.parts()))};
-  cut.parts_per_fold = tile.parts();
+  RowParts cut{.rows = rows, .parts_per_fold = tile.parts_per_fold()};
+  cut.parts = static_cast<std::int32_t>(std::min<std::int64_t>(parts, kMostFolds * cut.parts_per_fold));
   cut.folded_parts = static_cast<std::int32_t>(packs_of(cut.parts, cut.parts_per_fold));
   return cut;
 }
@@ -69,8 +70,9 @@ DTRAIN_KERNEL void for_rows(const RowParts& cut, std::int64_t part, Load load, U
   }
 }
 
-// The channels of one Pack in rows of c. Where c is a multiple of the Pack's size, all of it moves at once.
-template <typename T>
+// The channels of one Pack in rows of c. Where c is a multiple of the Pack's size, all of it moves at once; Whole: it
+// is known to be one.
+template <typename T, bool Whole = false>
 struct Channels {
   static constexpr int size = Pack<T>::size;
   using Bytes = std::conditional_t<size == sizeof(std::uint64_t), std::uint64_t, std::uint32_t>;
@@ -78,7 +80,7 @@ struct Channels {
   std::int64_t first;
   std::int32_t c;
 
-  DTRAIN_KERNEL bool whole() const { return c % size == 0; }
+  DTRAIN_KERNEL bool whole() const { return Whole || c % size == 0; }
   DTRAIN_KERNEL Pack<T> load(const T* from, std::int64_t row) const {
     const T* const here = from + row * c + first;
     if (whole()) return *reinterpret_cast<const Pack<T>*>(here);
@@ -170,10 +172,10 @@ DTRAIN_KERNEL void store_narrow(const Channels<T>& channels, const float (&from)
 
 // What thread i < 2^32 has, where neighbours have neighbouring channels: a GPU divides 32 bits several times as fast as
 // 64.
-template <typename T>
+template <typename T, bool Whole = false>
 struct ChannelsOfPart {
   std::int64_t part, pack;
-  Channels<T> channels;
+  Channels<T, Whole> channels;
   DTRAIN_KERNEL ChannelsOfPart(std::int64_t i, std::int32_t c)
       : part(static_cast<std::uint32_t>(i) / packs_in_row(c)),
         pack(static_cast<std::uint32_t>(i) - static_cast<std::uint32_t>(part) * packs_in_row(c)),

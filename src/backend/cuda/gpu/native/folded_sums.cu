@@ -23,13 +23,15 @@ __device__ bool is_last(std::uint32_t* ticket, std::uint32_t blocks) {
 }
 
 template <typename Sums, typename Finish>
-__global__ void __launch_bounds__(SumTile::kThreads, kBlocksAtOnce) folded_sums(const FoldedSums<Sums, Finish> work) {
+__global__ void __launch_bounds__(SumTile::kThreads, kBlocksAtOnce)
+    folded_sums(const FoldedSums<Sums, Finish> work, const std::int32_t packs) {
   using B = SumBlock<Sums, Finish>;
-  __shared__ alignas(16) unsigned char memory[B::bytes];
+  __shared__ alignas(16) unsigned char memory[B::bytes(SumTile::kThreads, SumTile::kWidest, kMostFolds)];
   auto* const parts = reinterpret_cast<float*>(memory);
   auto* const groups = reinterpret_cast<double*>(memory);
 
-  const B block(work, static_cast<std::int32_t>(blockIdx.x), static_cast<std::int32_t>(blockIdx.y));
+  const auto first_fold = static_cast<std::int32_t>(blockIdx.y) * SumTile::kFolds;
+  const B block(work, {packs, static_cast<std::int32_t>(blockIdx.x), first_fold, SumTile::kFolds, SumTile::kThreads});
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   block.sum_parts(thread, parts);
   __syncthreads();
@@ -45,8 +47,9 @@ __global__ void __launch_bounds__(SumTile::kThreads, kBlocksAtOnce) folded_sums(
 template <typename Sums, typename Finish>
 cudaError_t launch_folded_sums(const FoldedSums<Sums, Finish>& work, cudaStream_t stream) {
   const SumTile tile = sum_tile(packs_of(work.sums.channels(), SumBlock<Sums, Finish>::size));
-  const dim3 blocks(static_cast<unsigned>(tile.tiles), static_cast<unsigned>(work.sums.cut.folded_parts));
-  folded_sums<<<blocks, SumTile::kThreads, 0, stream>>>(work);
+  const std::int64_t blocks_of_tile = packs_of(work.sums.cut.folded_parts, SumTile::kFolds);
+  const dim3 blocks(static_cast<unsigned>(tile.tiles), static_cast<unsigned>(blocks_of_tile));
+  folded_sums<<<blocks, SumTile::kThreads, 0, stream>>>(work, tile.packs);
   return cudaGetLastError();
 }
 

@@ -7,15 +7,12 @@
 #include <cstdint>
 
 #include "../../kernel.hpp"
+#include "async_copy.hpp"
 #include "product_layout.hpp"
 
 namespace dtrain::backend::cuda::hopper {
 
 #define DTRAIN_DEVICE __device__ __forceinline__
-
-DTRAIN_DEVICE std::uint32_t shared_address(const void* in_shared) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(in_shared));
-}
 
 // ---- barriers: so many arrivals, and all bytes that are expected, end a phase
 
@@ -66,7 +63,7 @@ DTRAIN_DEVICE void wait(std::uint32_t barrier, std::uint32_t phase) {
   }
   wait_long(barrier, phase);
 }
-// Of the threads of one consumer; barrier 0 is __syncthreads().
+// Waits for all threads of one consumer; barrier 0 is __syncthreads().
 DTRAIN_DEVICE void meet(std::int32_t consumer) {
   asm volatile("bar.sync %0, %1;" : : "r"(1 + consumer), "n"(ProductTile::kGroup) : "memory");
 }

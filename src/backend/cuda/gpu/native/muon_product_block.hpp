@@ -1,5 +1,5 @@
-// What a block of products.cu does, but for its barriers and instructions of tensor cores: where each thread finds what
-// it loads, reads, adds up and stores. So the unit tests replay it on a CPU.
+// What a block of muon_products.cu does, but for its barriers and instructions of tensor cores: where each thread finds
+// what it loads, reads, adds up and stores. So the unit tests replay it on a CPU.
 #pragma once
 
 #include "../../kernels/orthogonalise.hpp"
@@ -11,7 +11,7 @@ namespace dtrain::backend::cuda {
 // Warps have kWarpRows x kWarpColumns of the tile, in fragments as mma.m16n8k16 has them: a lane has four elements of
 // 16 x 8.
 template <typename Product>
-class ProductBlock {
+class MuonProductBlock {
  public:
   using T = typename Product::Value;
   static constexpr bool by_depth = Product::by_depth;
@@ -30,9 +30,9 @@ class ProductBlock {
   static_assert(kBytes <= 48 * 1024 && kChunks % kThreads == 0 && kChunksInRow >= 8);
   static_assert(kThreads / kLanes * kWarpRows * kWarpColumns == kMuonTile * kMuonTile);
 
-  DTRAIN_KERNEL ProductBlock(const Product& product, std::int64_t tile)
-      : product_(product), matrix_(product.matrix_of_tile(tile)), factors_(product.factors(matrix_)) {
-    const auto own = static_cast<std::int32_t>(tile - Product::first_tile(matrix_));
+  DTRAIN_KERNEL MuonProductBlock(const Product& product, std::int64_t tile)
+      : product_(product), matrix_(matrix_of_tile(product, tile)), factors_(product.factors(matrix_)) {
+    const auto own = static_cast<std::int32_t>(tile - matrix_.*Product::tiles);
     const std::int32_t in_row = matrix_.tiles_in_row();
     row_ = own / in_row * kMuonTile;
     column_ = own % in_row * kMuonTile;
@@ -71,7 +71,7 @@ class ProductBlock {
     return place_of(of_b, at_x, at_k);
   }
 
-  // Of the tile; lanes have rows and columns of fragments.
+  // The first row or column of a warp in the tile, and of a lane in a fragment.
   DTRAIN_KERNEL static std::int32_t warp_row(std::int32_t warp) { return warp / kWarpsInRow * kWarpRows; }
   DTRAIN_KERNEL static std::int32_t warp_column(std::int32_t warp) { return warp % kWarpsInRow * kWarpColumns; }
   DTRAIN_KERNEL static std::int32_t lane_row(std::int32_t lane, std::int32_t value) { return lane / 4 + value / 2 * 8; }

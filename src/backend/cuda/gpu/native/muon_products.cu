@@ -1,31 +1,14 @@
 #include <type_traits>
 
-#include "product_block.hpp"
-#include "products.hpp"
+#include "async_copy.hpp"
+#include "muon_product_block.hpp"
+#include "muon_products.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
 
 // On one processor; it bounds the registers of a thread.
 constexpr unsigned kBlocksAtOnce = 3;
-
-__device__ std::uint32_t shared_address(const void* memory) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
-}
-
-// 16 bytes to shared memory while the thread goes on; zeros in place of what is not there.
-__device__ void begin_copy(unsigned char* to, const void* from, bool there) {
-  const int bytes = there ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-               :
-               : "r"(shared_address(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes)
-               : "memory");
-}
-__device__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int Under>  // so many of the last groups may be under way
-__device__ void wait_for_groups() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(Under) : "memory");
-}
 
 using Words = std::uint32_t[4];
 
@@ -89,7 +72,7 @@ __device__ void load_step(const B& block, std::int32_t step, unsigned char* memo
       DTRAIN_UNROLL
       for (std::int32_t index = 0; index < B::kChunks; index += B::kThreads) {
         const auto chunk = block.chunk(factor == 1, step, index + static_cast<std::int32_t>(threadIdx.x));
-        begin_copy(stage + chunk.place, chunk.from, chunk.there);
+        begin_copy(chunk.from, chunk.there, stage + chunk.place);
       }
     }
   }
@@ -98,14 +81,14 @@ __device__ void load_step(const B& block, std::int32_t step, unsigned char* memo
 
 template <typename Product, typename Multiply>
 __device__ void compute_tile(const Product& product, Multiply multiply) {
-  using B = ProductBlock<Product>;
+  using B = MuonProductBlock<Product>;
   __shared__ alignas(128) unsigned char memory[B::kBytes];
   const B block(product, blockIdx.x);
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   typename B::Sums sums = {};
   for (std::int32_t step = 0; step < B::kStages - 1; ++step) load_step(block, step, memory);
   for (std::int32_t step = 0; step < block.steps(); ++step) {
-    wait_for_groups<B::kStages - 2>();
+    wait_for_copies<B::kStages - 2>();
     __syncthreads();  // this step is there for all, and what all did with the step before it is done
     load_step(block, step + B::kStages - 1, memory);
     multiply(thread, memory + step % B::kStages * B::kStageBytes, sums);
@@ -114,18 +97,18 @@ __device__ void compute_tile(const Product& product, Multiply multiply) {
 }
 
 template <typename Product>
-__global__ void __launch_bounds__(ProductBlock<Product>::kThreads, kBlocksAtOnce)
+__global__ void __launch_bounds__(MuonProductBlock<Product>::kThreads, kBlocksAtOnce)
     tensor_products(const Product product) {
-  using B = ProductBlock<Product>;
+  using B = MuonProductBlock<Product>;
   compute_tile(product, [](std::int32_t thread, const unsigned char* stage, typename B::Sums& sums) {
     multiply_on_tensor_cores<B>(thread, stage, sums);
   });
 }
 
 template <typename Product>
-__global__ void __launch_bounds__(ProductBlock<Product>::kThreads, kBlocksAtOnce)
+__global__ void __launch_bounds__(MuonProductBlock<Product>::kThreads, kBlocksAtOnce)
     float_products(const Product product) {
-  using B = ProductBlock<Product>;
+  using B = MuonProductBlock<Product>;
   compute_tile(product, [](std::int32_t thread, const unsigned char* stage, typename B::Sums& sums) {
     B::multiply(thread, stage, sums);
   });
@@ -134,24 +117,24 @@ __global__ void __launch_bounds__(ProductBlock<Product>::kThreads, kBlocksAtOnce
 }  // namespace
 
 template <typename Product>
-cudaError_t launch_products(const Tiled<Product>& work, cudaStream_t stream) {
+cudaError_t launch_muon_products(const Tiled<Product>& work, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(work.tiles);
   if (blocks == 0) return cudaSuccess;
   if constexpr (std::is_same_v<typename Product::Value, float>) {
-    float_products<<<blocks, ProductBlock<Product>::kThreads, 0, stream>>>(work.product);
+    float_products<<<blocks, MuonProductBlock<Product>::kThreads, 0, stream>>>(work.product);
   } else {
-    tensor_products<<<blocks, ProductBlock<Product>::kThreads, 0, stream>>>(work.product);
+    tensor_products<<<blocks, MuonProductBlock<Product>::kThreads, 0, stream>>>(work.product);
   }
   return cudaGetLastError();
 }
 
-#define DTRAIN_PRODUCTS(T)                                                             \
-  template cudaError_t launch_products(const Tiled<MuonGram<T>>&, cudaStream_t);       \
-  template cudaError_t launch_products(const Tiled<MuonPolynomial<T>>&, cudaStream_t); \
-  template cudaError_t launch_products(const Tiled<MuonAdvance<T>>&, cudaStream_t);
-DTRAIN_PRODUCTS(float)
-DTRAIN_PRODUCTS(Bf16)
-DTRAIN_PRODUCTS(Half)
-#undef DTRAIN_PRODUCTS
+#define DTRAIN_MUON_PRODUCTS(T)                                                             \
+  template cudaError_t launch_muon_products(const Tiled<MuonGram<T>>&, cudaStream_t);       \
+  template cudaError_t launch_muon_products(const Tiled<MuonPolynomial<T>>&, cudaStream_t); \
+  template cudaError_t launch_muon_products(const Tiled<MuonAdvance<T>>&, cudaStream_t);
+DTRAIN_MUON_PRODUCTS(float)
+DTRAIN_MUON_PRODUCTS(Bf16)
+DTRAIN_MUON_PRODUCTS(Half)
+#undef DTRAIN_MUON_PRODUCTS
 
 }  // namespace dtrain::backend::cuda

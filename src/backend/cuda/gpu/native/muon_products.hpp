@@ -9,6 +9,6 @@ namespace dtrain::backend::cuda {
 
 // For the three types of values: MuonGram, MuonPolynomial and MuonAdvance.
 template <typename Product>
-cudaError_t launch_products(const Tiled<Product>& work, cudaStream_t stream);
+cudaError_t launch_muon_products(const Tiled<Product>& work, cudaStream_t stream);
 
 }  // namespace dtrain::backend::cuda

@@ -1,7 +1,7 @@
 // The native kernel of muon's products, replayed block by block, warp by warp: what its definition computes. ldmatrix
 // and mma.m16n8k16 are played as the PTX ISA describes which lane holds which element; that a GPU does the same, only
 // tests/gpu/native_test.cpp can show.
-#include "gpu/native/product_block.hpp"
+#include "gpu/native/muon_product_block.hpp"
 
 #include <gtest/gtest.h>
 
@@ -88,7 +88,7 @@ void multiply_on_tensor_cores(std::int32_t warp, const unsigned char* stage, std
 
 template <typename Product>
 void run_by_blocks(const Product& product, std::int64_t tiles) {
-  using B = ProductBlock<Product>;
+  using B = MuonProductBlock<Product>;
   alignas(128) static unsigned char memory[B::kBytes];
   for (std::int64_t tile = tiles - 1; tile >= 0; --tile) {
     const B block(product, tile);
@@ -143,9 +143,9 @@ std::vector<MuonMatrix> some_matrices() {
 }
 
 template <typename T>
-class ProductBlockOn : public ::testing::Test {};
+class MuonProductBlockOn : public ::testing::Test {};
 using ValueTypes = ::testing::Types<float, Bf16, Half>;
-TYPED_TEST_SUITE(ProductBlockOn, ValueTypes);
+TYPED_TEST_SUITE(MuonProductBlockOn, ValueTypes);
 
 // What two orders of a sum and a rounding may make different.
 template <typename T>
@@ -159,7 +159,7 @@ void expect_near(const std::vector<T>& actual, const std::vector<T>& expected, c
   EXPECT_EQ(far, 0) << what << ", of " << actual.size();
 }
 
-TYPED_TEST(ProductBlockOn, ComputesWhatItsDefinitionComputes) {
+TYPED_TEST(MuonProductBlockOn, ComputesWhatItsDefinitionComputes) {
   using T = TypeParam;
   std::vector<MuonMatrix> matrices = some_matrices();
   const MuonMatrix totals = matrices.back();
@@ -195,7 +195,7 @@ TYPED_TEST(ProductBlockOn, ComputesWhatItsDefinitionComputes) {
 }
 
 // The lines that eight lanes read at once lie in different banks, whichever they are.
-TYPED_TEST(ProductBlockOn, ReadsFragmentsFromDifferentBanks) {
+TYPED_TEST(MuonProductBlockOn, ReadsFragmentsFromDifferentBanks) {
   if constexpr (!std::is_same_v<TypeParam, float>) {
     const auto expect_different = [](auto place_of) {
       for (std::int32_t first = 0; first < kLanes; first += 8) {
@@ -208,9 +208,9 @@ TYPED_TEST(ProductBlockOn, ReadsFragmentsFromDifferentBanks) {
       for (const std::int32_t x : {0, 16, 48}) {
         for (const std::int32_t k : {0, 16, 48}) {
           expect_different(
-              [&](auto lane) { return ProductBlock<MuonGram<TypeParam>>::fragment_place(of_b, lane, x, k); });
+              [&](auto lane) { return MuonProductBlock<MuonGram<TypeParam>>::fragment_place(of_b, lane, x, k); });
           expect_different(
-              [&](auto lane) { return ProductBlock<MuonAdvance<TypeParam>>::fragment_place(of_b, lane, x, k); });
+              [&](auto lane) { return MuonProductBlock<MuonAdvance<TypeParam>>::fragment_place(of_b, lane, x, k); });
         }
       }
     }
