@@ -31,6 +31,7 @@ std::uint64_t checkpoint_bytes(const nn::Graph& graph, nn::OptimizerKind optimiz
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views) {
   constexpr std::uint64_t kBlocks = 4;
   const std::uint64_t images = std::min<std::uint64_t>(loader.size(), kBlocks * static_cast<std::uint64_t>(block));
+  DTRAIN_CHECK(images > 0, "a loader has records");
   std::vector<data::Slice> slices;
   for (std::uint64_t first = 0; first < images; first += static_cast<std::uint64_t>(block)) {
     slices.push_back(
@@ -42,7 +43,6 @@ double validation_seconds_per_image(backend::Executable& executable, data::Loade
     executable.evaluate(train::host_batch(*batch), nn::image_views(views), {});
   }
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-  DTRAIN_CHECK(images > 0, "a loader has records");
   return time.count() / static_cast<double>(images);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/data/loader.hpp>

@@ -27,6 +27,8 @@ run train "${training[@]}" --data-train d/nothing.rec --dry-run
 check "what a run refuses, a dry run refuses" exits 1
 run train "${training[@]}" --dry-run -n 2 --launcher local
 check "a job has no dry run" exits 2
+run train "${training[@]}" --dry-run --test-io 1
+check "one question at a time" exits 2
 
 run train "${training[@]}" --tensorboard "" --num-epochs 2
 run train "${training[@]}" --tensorboard "" --resume --dry-run --json

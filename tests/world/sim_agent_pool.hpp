@@ -53,7 +53,7 @@ class SimAgentPool final : public elastic::AgentPool {
   // The events so far; waits up to `patience` for the first one.
   std::deque<elastic::AgentPoolEvent> take_events(std::chrono::milliseconds patience);
 
-  // As kill(1) by a user. False: there is no such worker any more.
+  // What kill(1) by a user does. False: there is no such worker any more.
   bool kill(elastic::WorkerId worker);
   bool stop(elastic::WorkerId worker);  // SIGSTOP
   // Nothing comes from the host any more: neither its workers nor its agent. Its next start is a new machine.

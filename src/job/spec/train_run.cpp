@@ -155,7 +155,7 @@ void load_start(TrainRun& run) {
   if (run.start) complete_optimizer_state(*run.start, options.optimizer);
 }
 
-// As many classes as the training records name, where the user chose no number.
+// Takes the number of classes that the training records name, where the user chose no number.
 void count_classes(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options) {
   if (set.chosen("num-classes") || options.benchmark || !options.data.train) return;
   config::require_records(*options.data.train);

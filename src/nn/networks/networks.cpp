@@ -49,7 +49,7 @@ constexpr Family kFamilies[] = {
     {"speednet", build_speednet, true},
 };
 
-// As torchvision calls them, those with squeeze-and-excitation as timm does.
+// The names of torchvision; those of timm for networks with squeeze-and-excitation.
 constexpr Family kTorchFamilies[] = {
     {"resnet18", resnet<TorchResnet{18}>, true},
     {"resnet34", resnet<TorchResnet{34}>, true},
@@ -114,11 +114,10 @@ const Family* family_named(const std::string& name) {
 
 const Family& find_family(const std::string& name) {
   if (const Family* family = family_named(name)) return *family;
-  const std::vector<std::string> names = network_names();
-  const auto nearest = nearest_name(name, names);
-  throw UsageError(
-      fmt::format("there is no network \"{}\": there are {}", name, join(names, ", ")),
-      nearest ? fmt::format("did you mean {}?", *nearest) : "give one of them, or a FILE.json, to setting 'network'");
+  constexpr const char* kList = "`dtrain help networks` lists the names; a FILE.json is taken too";
+  const auto nearest = nearest_name(name, network_names());
+  throw UsageError(fmt::format("there is no network \"{}\"", name),
+                   nearest ? fmt::format("did you mean {}? {}", *nearest, kList) : kList);
 }
 
 void refuse(bool given, bool known, const Family& family, const char* option) {

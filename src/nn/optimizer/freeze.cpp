@@ -13,7 +13,7 @@ namespace dtrain::nn {
 namespace {
 
 constexpr const char* kBackbone = "backbone";
-constexpr const char* kHint = "`dtrain inspect` lists the layers of a network";
+constexpr const char* kHint = "`dtrain inspect` of a checkpoint lists its layers";
 
 std::int64_t weighted_layers(const Graph& graph) { return std::ranges::count_if(graph.nodes, has_weight); }
 
@@ -45,7 +45,7 @@ void freeze_named(Graph& graph, const std::string& pattern) {
   }
   if (found) return;
   const auto near = nearest_name(pattern, names);
-  throw UsageError(fmt::format("setting 'freeze': no layer of {} with parameters is named {}", graph.name, pattern),
+  throw UsageError(fmt::format("setting 'freeze': no layer of {} with parameters is named \"{}\"", graph.name, pattern),
                    near ? fmt::format("the nearest name is {}; {}", *near, kHint) : kHint);
 }
 

@@ -6,8 +6,8 @@
 
 namespace dtrain::train {
 
-// Of a layer of one of torchvision's networks, which computes the same there; nullopt where timm has the same name, or
-// where this program does not know its name.
+// timm's name of a layer of one of torchvision's networks, which computes the same there; nullopt where timm has the
+// same name, or where this program does not know its name.
 std::optional<std::string> timm_name(const std::string& network, const std::string& layer);
 
 }  // namespace dtrain::train

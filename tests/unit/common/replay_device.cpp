@@ -61,7 +61,7 @@ class Replay final : public Recording {
   const ReplayWays& ways_;
 };
 
-// As late as may be, and what was there is gone as early as may be: so nobody can count on either.
+// Copies happen as late as they may, and what was there is gone as early as it may: a step that counts on either shows.
 class LateCopy final : public SideCopy {
  public:
   void begin(const std::vector<CopyPiece>& pieces) override {

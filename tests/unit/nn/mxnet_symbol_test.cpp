@@ -13,7 +13,7 @@ namespace {
 
 constexpr Shape kImage{3, 8, 8};
 
-// As MXNet 1.9.1 saves it: variables inherit attributes, statistics have version 1.
+// What MXNet 1.9.1 saves: variables inherit attributes, statistics have version 1.
 constexpr std::string_view kSymbol = R"json({"nodes": [
   {"op": "null", "name": "data", "inputs": []},
   {"op": "_copy", "name": "id", "inputs": [[0, 0, 0]]},

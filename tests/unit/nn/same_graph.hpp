@@ -11,7 +11,7 @@
 
 namespace dtrain::nn {
 
-// Of a size that the network takes: networks without torchvision's names take small ones.
+// A picture of a size that the network takes: networks without torchvision's names take small ones.
 inline Shape images_for(const std::string& network) {
   const int size = std::ranges::count(torch_network_names(), network) == 0 ? 32 : pretrained_images(network).size;
   return {3, size, size};

@@ -62,7 +62,7 @@ struct JobEnd {
   std::map<int, WorkerEnd> workers;
   JobLog log;
   Ledger ledger;
-  // Of any worker that was there at the end.
+  // State of any worker that was there at the end.
   const WorkerEnd& survivor() const {
     for (const auto& [worker, end] : workers) {
       if (!end.killed && end.error.empty() && end.result.ended != TrainResult::Ended::removed) return end;

@@ -28,7 +28,7 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   config::bind_image(set, options.data);
 }
 
-// As many classes as the weights have, unless the user or a file with the network says another number.
+// Takes the number of classes of the weights, unless the user or a file with the network says another number.
 nn::Graph choose_graph(ImportCommand& options, const config::OptionSet& set) {
   nn::Graph graph = config::choose_graph(options.network, set, options.data);
   if (set.chosen("num-classes") || options.network.is_file()) return graph;

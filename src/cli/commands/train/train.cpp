@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/membership.hpp>
@@ -79,6 +80,9 @@ bool chose_job_folder(const config::OptionSet& set) {
 }
 
 ExitCode train_alone(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  if (options.test_io && options.dry_run) {
+    throw UsageError("--test-io and --dry-run exclude each other", "give one of them");
+  }
   watch_stop_signals();
   const job::TrainRun run = job::settle_run(options, set, 1, reporter);
   const auto training = training_loader(run);

@@ -129,8 +129,8 @@ inline void shift_color(int* rgb, int dh, int ds, int dl) {
   std::copy_n(table[sector], 3, rgb);
 }
 
-// As the authors' own program: a middle, half of the length to each side (an odd one's last pixel below and right), and
-// both ends clipped.
+// What the authors' own program does: a middle, half of the length to each side (an odd one's last pixel below and
+// right), and both ends clipped.
 inline void cut_out(const Augment& o, const SampleKey& key, const nn::Shape& shape, std::vector<float>& out) {
   if (o.cutout == 0) return;
   RandomStream random(key.seed, RandomUse::cutout, key.epoch, key.sample);

@@ -24,7 +24,7 @@ class SshConfig : public testing::Test {
     std::ofstream(folder_ / "config") << text;
     return read_config({folder_ / "config"}, {.host = alias});
   }
-  // As an ssh client resolves it.
+  // What an ssh client makes of it.
   HostConfig resolve(const std::string& text, const SshTarget& target) {
     write_file_atomic(folder_ / "config", text);
     SshOptions options;

@@ -110,7 +110,7 @@ TEST(Networks, TorchvisionsBottleneckHalvesTheImageInItsSecondConvolution) {
   EXPECT_EQ(network("resnet-v1.5", 18, {3, 32, 32}, 10).name, "resnet-v1.5-18");
 }
 
-// As many as torchvision says of its models for ImageNet (_meta["num_params"]), timm of seresnet50.
+// The numbers that torchvision says of its models for ImageNet (_meta["num_params"]), timm of seresnet50.
 TEST(Networks, UnderTorchvisionsNamesHaveItsNumberOfParameters) {
   const std::map<std::string, std::int64_t> known = {
       {"alexnet", 61100840},

@@ -122,7 +122,7 @@ TEST_F(ElasticTraining, ThrowsOutAWorkerThatComputesOtherBits) {
   expect_every_sample_once(job);
 }
 
-// As on GPUs without --deterministic.
+// GPUs without --deterministic do so.
 class WaveringTraining : public ElasticTraining {
  protected:
   WaveringTraining() {

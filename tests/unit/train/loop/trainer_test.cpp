@@ -145,7 +145,7 @@ TEST_F(Trainer, GivesTheSameBitsInFloat16WithOneAndTwoRanksThroughOverflows) {
   for (const backend::ModelState& state : train_world(*backend, 2, &start)) expect_same_bits(state, alone);
 }
 
-// As the program does on a GPU: bytes in the device's memory, the next batch on its way while one is computed.
+// What the program does on a GPU: bytes in the device's memory, the next batch on its way while one is computed.
 TEST_F(Trainer, GivesTheSameBitsFromBytesThatWereStagedAsFromFloats) {
   const auto backend = backend::cuda::make_large_replay_backend();
   ASSERT_TRUE(backend->batches().as_bytes);
