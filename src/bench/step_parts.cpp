@@ -15,8 +15,8 @@ constexpr const char* kParts[] = {kConvolutions, kDense,     kNorms,  kElementwi
 
 // Kinds begin with one of these; the others are elementwise.
 constexpr std::pair<std::string_view, const char*> kKinds[] = {
-    {"convolution", kConvolutions}, {"dense", kDense},      {"batch_norm", kNorms},
-    {"pooling", kPooling},          {"packing", kReorders}, {"flatten", kReorders},
+    {"convolution", kConvolutions}, {"dense", kDense},      {"batch_norm", kNorms}, {"pooling", kPooling},
+    {"packing", kReorders},         {"flatten", kReorders}, {"layer_norm", kNorms}, {"attention", kDense},
 };
 
 const char* part_of(std::string_view kind) {

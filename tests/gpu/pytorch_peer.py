@@ -71,6 +71,68 @@ class Scale(torch.nn.Module):
         return self.factor * x
 
 
+class LayerNorm(torch.nn.LayerNorm):
+    """Of the channels of each pixel."""
+
+    def forward(self, x):
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class LayerScale(torch.nn.Module):
+    def __init__(self, channels, initial):
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.full((channels, 1, 1), initial))
+
+    def forward(self, x):
+        return x * self.gain
+
+
+class DropSamples(torch.nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        kept = torch.empty(len(x), 1, 1, 1, device=x.device, dtype=x.dtype).bernoulli_(1 - self.p)
+        return x * (kept / (1 - self.p)) if self.training else x
+
+
+class ClassToken(torch.nn.Module):
+    """Tokens are pixels in one row."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.token = torch.nn.Parameter(torch.zeros(1, channels, 1, 1))
+
+    def forward(self, x):
+        return torch.cat([self.token.expand(len(x), -1, 1, 1), x.flatten(2).unsqueeze(2)], 3)
+
+
+class Position(torch.nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.position = torch.nn.Parameter(0.02 * torch.randn(1, *shape))
+
+    def forward(self, x):
+        return x + self.position
+
+
+class FirstToken(torch.nn.Module):
+    def forward(self, x):
+        return x[:, :, :1, :1]
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, heads):
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x):
+        n, channels, h, w = x.shape
+        parts = x.reshape(n, 3, self.heads, channels // 3 // self.heads, h * w).transpose(3, 4).unbind(1)
+        return F.scaled_dot_product_attention(*parts).transpose(2, 3).reshape(n, channels // 3, h, w)
+
+
 def layer(node, inputs):
     kind, channels = node["layer"], inputs[0][0]
     if kind == "convolution":
@@ -90,7 +152,19 @@ def layer(node, inputs):
         features = inputs[0][0] * inputs[0][1] * inputs[0][2]
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(features, node["out"], bias=node["bias"]))
     if kind == "dropout":
-        return torch.nn.Dropout(node["p"])
+        return DropSamples(node["p"]) if node.get("whole_samples") else torch.nn.Dropout(node["p"])
+    if kind == "layer_norm":
+        return LayerNorm(channels, node["epsilon"])
+    if kind == "layer_scale":
+        return LayerScale(channels, node["initial"])
+    if kind == "position":
+        return Position(inputs[0])
+    if kind == "attention":
+        return Attention(node["heads"])
+    if kind == "class_token":
+        return ClassToken(channels)
+    if kind == "first_token":
+        return FirstToken()
     if kind == "scale":
         return Scale(node["factor"])
     return {"flatten": torch.nn.Flatten, "add": Add, "concat": Concat, "multiply": Multiply}[kind]()

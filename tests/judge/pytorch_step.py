@@ -61,8 +61,10 @@ class Network:
         return F.batch_norm(x, mean, variance, gamma, beta, training, 0.0, node["epsilon"])
 
     def dropout(self, node, index, x, sample_ids):
-        mask = dropout_mask(self.case.seed, self.case.epoch, index, sample_ids, x[0].numel(), node["p"])
-        return x * torch.tensor(mask.reshape(x.shape)) / (1 - node["p"])
+        size = 1 if node["whole_samples"] else x[0].numel()
+        mask = dropout_mask(self.case.seed, self.case.epoch, index, sample_ids, size, node["p"])
+        shape = (len(x), *[1] * (x.dim() - 1)) if node["whole_samples"] else x.shape
+        return x * torch.tensor(mask.reshape(shape)) / (1 - node["p"])
 
     def step(self):
         """One step over all shards: gradients of the summed loss, statistics weighted by count, loss and counts."""
@@ -120,7 +122,37 @@ def dense(_, x, weight, bias=None):
     return F.linear(x.flatten(1), weight, bias)
 
 
-LAYERS = {"convolution": convolution, "activation": activation, "pooling": pooling, "dense": dense,
+def layer_norm(node, x, gamma, beta):
+    if x.dim() == 2:
+        return F.layer_norm(x, x.shape[1:], gamma, beta, node["epsilon"])
+    return F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], gamma, beta, node["epsilon"]).permute(0, 3, 1, 2)
+
+
+def class_token(_, x, token):
+    """Tokens are pixels in one row."""
+    first = token.reshape(1, -1, 1, 1).expand(len(x), -1, 1, 1)
+    return torch.cat([first, x.flatten(2).unsqueeze(2)], 3)
+
+
+def position(_, x, table):
+    return x + table.transpose(1, 2).reshape(1, *x.shape[1:])
+
+
+def attention(node, x):
+    """torch's own multi-head attention, whose projections on both sides are left out."""
+    sequence = x.flatten(2).permute(2, 0, 1)
+    queries, keys, values = sequence.chunk(3, 2)
+    width = queries.shape[2]
+    plain = torch.eye(width, dtype=x.dtype)
+    found, _ = F.multi_head_attention_forward(
+        queries, keys, values, width, node["heads"], plain.repeat(3, 1), None, None, None, False, 0.0, plain, None,
+        training=False, need_weights=False)
+    return found.permute(1, 2, 0).reshape(len(x), width, *x.shape[2:])
+
+
+LAYERS = {"layer_norm": layer_norm, "layer_scale": lambda _, x, gain: x * gain, "class_token": class_token,
+          "position": position, "first_token": lambda _, x: x[:, :, :1, :1], "attention": attention,
+          "convolution": convolution, "activation": activation, "pooling": pooling, "dense": dense,
           "flatten": lambda _, x: x.flatten(1), "add": lambda _, a, b: a + b,
           "concat": lambda _, *inputs: torch.cat(inputs, 1), "multiply": lambda _, x, factors: x * factors,
           "scale": lambda node, x: x * node["factor"]}

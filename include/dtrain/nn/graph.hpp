@@ -82,13 +82,38 @@ struct Multiply {};
 
 // Zeroes with probability p and divides the rest by 1-p while training; the identity in evaluation. The mask of element
 // e of sample s is RandomStream(seed, dropout, ...) keyed by (epoch, sample id, node, e): see backend StepKey.
+// whole_samples: element 0 decides for all of a sample (stochastic depth, Huang et al. 2016).
 struct Dropout {
   float p = 0.5f;
+  bool whole_samples = false;
 };
 
 // Multiplies by a fixed number.
 struct Scale {
   float factor = 1.0f;
+};
+
+// Ba et al. 2016: normalises the channels of each pixel by their own mean and biased variance, in evaluation too.
+struct LayerNorm {
+  float epsilon = 1e-6f;
+};
+
+// Each channel times a gain that learns and begins at `initial` (Touvron et al. 2021).
+struct LayerScale {
+  float initial = 1e-6f;
+};
+
+// What transformers read: tokens are the pixels of a value with one row, [channels, 1, tokens].
+// Puts a token that learns before the pixels of an image, row after row.
+struct ClassToken {};
+// Adds a value that learns to each token.
+struct Position {};
+// The first pixel alone.
+struct FirstToken {};
+// Vaswani et al. 2017: the input has queries, keys and values of all heads, in that order, as its channels. The output
+// of a head is softmax(queries keys^T / sqrt(channels of a head)) values.
+struct Attention {
+  int heads = 1;
 };
 
 // Last node of every graph: softmax cross-entropy with the target (1 - smoothing) on the label and smoothing / classes
@@ -97,8 +122,9 @@ struct SoftmaxLoss {
   float label_smoothing = 0.0f;
 };
 
-using Layer = std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Concat, Multiply,
-                           Dropout, Scale, SoftmaxLoss>;
+using Layer =
+    std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Concat, Multiply, Dropout,
+                 Scale, LayerNorm, LayerScale, ClassToken, Position, FirstToken, Attention, SoftmaxLoss>;
 
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);

@@ -133,8 +133,18 @@ class DropoutOp final : public ChunkOp {
     in_place_write = output;
   }
   // Factors in memory order; the mask in c, h, w order.
-  std::size_t workspace_bytes() const override { return size() * (sizeof(float) + 1); }
-  void run(Context& c) override {
+  std::size_t workspace_bytes() const override { return layer_.whole_samples ? 0 : size() * (sizeof(float) + 1); }
+  void run(Context& c) override { layer_.whole_samples ? drop_samples(c) : drop_elements(c); }
+
+ private:
+  void drop_samples(Context& c) const {
+    for (int i = 0; i < c.count; ++i) {
+      std::uint8_t kept = 0;
+      dropout_mask(c.key, node_, c.shard.sample_ids[c.first + i], layer_.p, {&kept, 1});
+      kernels_.scale(c.sample(input_, i), kept ? dropout_scale(layer_.p) : 0.0f, c.sample(output_, i), shape_.size());
+    }
+  }
+  void drop_elements(Context& c) const {
     float* const factors = workspace<float>(c);
     const std::span<std::uint8_t> mask(reinterpret_cast<std::uint8_t*>(factors + size()), size());
     const std::int64_t pixels = std::int64_t{shape_.h} * shape_.w;
@@ -149,8 +159,6 @@ class DropoutOp final : public ChunkOp {
       kernels_.multiply(c.sample(input_, i), factors, c.sample(output_, i), shape_.size());
     }
   }
-
- private:
   std::size_t size() const { return static_cast<std::size_t>(shape_.size()); }
   nn::Dropout layer_;
   int node_;

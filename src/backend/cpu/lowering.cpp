@@ -10,6 +10,7 @@
 #include "layers.hpp"
 #include "norm.hpp"
 #include "product_ops.hpp"
+#include "token_layers.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -35,6 +36,7 @@ class Lowering {
         options_(options),
         fusion_(fuse(graph)),
         values_(graph.nodes.size(), kNoTensor),
+        moments_(graph.nodes.size(), kNoTensor),
         gradients_(graph.nodes.size()) {}
 
   Lowered evaluation() {
@@ -133,6 +135,33 @@ class Lowering {
         values_[at(index)] = x;
       else
         add(make_flatten(shape_of(x), kernels_, x, new_value(index, n.output)), index, ".forward");
+    } else {
+      forward_token_layer(index, x);
+    }
+  }
+
+  std::int64_t parameter(int index, std::size_t which) const {
+    return graph_.parameters[at(node(index).parameters[which])].offset;
+  }
+  GainShift gain_shift(int index) const { return {parameter(index, 0), parameter(index, 1), node(index).learns}; }
+
+  void forward_token_layer(int index, TensorId x) {
+    const nn::Node& n = node(index);
+    const nn::Shape shape = shape_of(x);
+    if (const auto* norm = as<nn::LayerNorm>(n)) {
+      if (training_) moments_[at(index)] = program().add_tensor({2, shape.h, shape.w}, DType::float32);
+      add(make_layer_norm(*norm, gain_shift(index), kernels_, x, new_value(index, shape), moments_[at(index)]), index,
+          ".forward");
+    } else if (as<nn::LayerScale>(n)) {
+      add(make_layer_scale(shape, parameter(index, 0), kernels_, x, new_value(index, shape)), index, ".forward");
+    } else if (as<nn::ClassToken>(n)) {
+      add(make_class_token(parameter(index, 0), kernels_, x, new_value(index, n.output)), index, ".forward");
+    } else if (as<nn::Position>(n)) {
+      add(make_position(parameter(index, 0), kernels_, x, new_value(index, shape)), index, ".forward");
+    } else if (as<nn::FirstToken>(n)) {
+      add(make_first_token(x, new_value(index, n.output)), index, ".forward");
+    } else if (const auto* attention = as<nn::Attention>(n)) {
+      add(make_attention(*attention, shape, kernels_, x, new_value(index, n.output)), index, ".forward");
     } else {
       DTRAIN_CHECK(false, "a layer the cpu backend does not know");
     }
@@ -270,6 +299,38 @@ class Lowering {
     }
   }
 
+  void backward_layer_scale(int index, TensorId gradient) {
+    const int source = node(index).inputs[0];
+    const nn::Shape shape = shape_of(gradient);
+    if (!nn::is_held(node(index), 0)) {
+      add(make_gain_gradient(shape, parameter(index, 0), kernels_, value(source), gradient), index, ".gain_gradient");
+    }
+    if (!wants_gradient(source)) return;
+    const TensorId result = new_tensor_like(gradient);
+    add(make_layer_scale(shape, parameter(index, 0), kernels_, gradient, result), index, ".gradient");
+    pass_on(source, result);
+  }
+
+  void backward_class_token(int index, TensorId gradient) {
+    const int source = node(index).inputs[0];
+    if (!nn::is_held(node(index), 0)) {
+      add(make_token_sums(parameter(index, 0), node(index).output.c, kernels_, gradient), index, ".token_gradient");
+    }
+    if (!wants_gradient(source)) return;
+    const TensorId result = new_tensor_like(value(source));
+    add(make_class_token_gradient(gradient, result), index, ".gradient");
+    pass_on(source, result);
+  }
+
+  void backward_position(int index, TensorId gradient) {
+    const int source = node(index).inputs[0];
+    if (!nn::is_held(node(index), 0)) {
+      const auto size = static_cast<int>(node(index).output.size());
+      add(make_token_sums(parameter(index, 0), size, kernels_, gradient), index, ".position_gradient");
+    }
+    if (wants_gradient(source)) pass_on(source, gradient);
+  }
+
   void backward_node(int index) {
     const nn::Node& n = node(index);
     if (n.inputs.empty() || !wants_gradient(index)) return;
@@ -283,6 +344,9 @@ class Lowering {
     }
     if (as<nn::Concat>(n)) return backward_concat(index, gradient);
     if (as<nn::Multiply>(n)) return backward_multiply(index, gradient);
+    if (as<nn::LayerScale>(n)) return backward_layer_scale(index, gradient);
+    if (as<nn::ClassToken>(n)) return backward_class_token(index, gradient);
+    if (as<nn::Position>(n)) return backward_position(index, gradient);
     const int source = n.inputs[0];
     const TensorId x = value(source);
     if (as<nn::Flatten>(n) && flatten_is_nothing(index)) return pass_on(source, gradient);
@@ -296,6 +360,14 @@ class Lowering {
       add(make_scale(*scale, kernels_, gradient, result), index, ".gradient");
     } else if (const auto* dropout = as<nn::Dropout>(n)) {
       add(make_dropout(*dropout, index, shape_of(x), kernels_, gradient, result), index, ".gradient");
+    } else if (const auto* norm = as<nn::LayerNorm>(n)) {
+      add(make_layer_norm_gradient(*norm, gain_shift(index), n.output.c, kernels_, x, gradient, moments_[at(index)],
+                                   result),
+          index, ".gradient");
+    } else if (as<nn::FirstToken>(n)) {
+      add(make_first_token_gradient(gradient, result), index, ".gradient");
+    } else if (const auto* attention = as<nn::Attention>(n)) {
+      add(make_attention_gradient(*attention, shape_of(x), kernels_, x, gradient, result), index, ".gradient");
     } else {
       add(make_flatten_gradient(shape_of(x), kernels_, gradient, result), index, ".gradient");
     }
@@ -328,6 +400,7 @@ class Lowering {
   Fusion fusion_;
   bool training_ = true;
   std::vector<TensorId> values_;                  // by node
+  std::vector<TensorId> moments_;                 // by node: of a layer norm in training
   std::vector<std::vector<TensorId>> gradients_;  // by node: parts whose sum is the gradient by its value
   Lowered lowered_;
 };

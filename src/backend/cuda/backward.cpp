@@ -211,6 +211,12 @@ void Lowering::backward_node(int index) {
   }
   if (as<nn::Concat>(n)) return backward_concat(index, dy);
   if (as<nn::Multiply>(n)) return backward_multiply(index, dy);
+  if (as<nn::LayerNorm>(n)) return backward_layer_norm(index, dy);
+  if (as<nn::LayerScale>(n)) return backward_layer_scale(index, dy);
+  if (as<nn::ClassToken>(n)) return backward_class_token(index, dy);
+  if (as<nn::Position>(n)) return backward_position(index, dy);
+  if (as<nn::FirstToken>(n)) return backward_first_token(index, dy);
+  if (const auto* attention = as<nn::Attention>(n)) return backward_attention(index, *attention, dy);
   const int source = n.inputs[0];
   const nn::Shape shape = shapes_[at(source)];
   if (as<nn::Flatten>(n) && is_flat(shape)) return pass_on(source, dy);

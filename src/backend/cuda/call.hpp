@@ -16,10 +16,12 @@
 #include "kernels/convolution.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/input.hpp"
+#include "kernels/layer_norm.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/norm_pooling.hpp"
 #include "kernels/orthogonalise.hpp"
 #include "kernels/scale.hpp"
+#include "kernels/tokens.hpp"
 #include "kernels/update.hpp"
 #include "kernels/whitening.hpp"
 
@@ -72,10 +74,13 @@ using KernelsOn =
                ScaleShiftRelu<T>, NormGradientSums<T>, NormGradientSums<T, true>, NormGradient<T>, NormMaxPool<T>,
                NormMaxPoolGradient<T>, MaxPool<T>, MaxPool<T, std::int32_t>, MaxPoolGradient<T>,
                MaxPoolGradient<T, std::int32_t>, AveragePool<T>, AveragePoolGradient<T>, CopyChannels<T>,
-               MultiplyChannels<T>, FactorGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>, AddView<T>,
-               Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>, FinishWeights<T>, PackWeights<T>,
-               UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>, MuonAdvance<T>,
-               MuonStep<T>, Compare<T>>;
+               MultiplyChannels<T>, FactorGradient<T>, LayerNormMoments<T>, LayerNormApply<T>,
+               LayerNormGradientMeans<T>, LayerNormGradient<T>, LayerNormSums<T>, ScaleChannels<T>, GainSums<T>,
+               PrependToken<T>, CopyTokens<T>, AddPosition<T>, SampleSums<T>, AttentionShares<T>, Attend<T>,
+               AttentionScoreGradient<T>, AttentionGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>,
+               AddView<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>, FinishWeights<T>,
+               PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>,
+               MuonAdvance<T>, MuonStep<T>, Compare<T>>;
 using OtherKernels =
     std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish, UpdateParameters,
                UpdateStatistics, MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite, Compare<std::uint32_t>>;

@@ -172,7 +172,7 @@ void Lowering::forward_node(int index) {
   } else if (as<nn::Flatten>(n)) {
     flatten(index, source);
   } else {
-    DTRAIN_CHECK(false, "a layer the cuda backend does not know");
+    forward_token_layer(index);
   }
 }
 
@@ -320,9 +320,9 @@ void Lowering::scale(int index, const char* part, const nn::Scale& layer, Tensor
 
 void Lowering::drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y) {
   const nn::Shape shape = shapes_[at(index)];
-  add(index, part, {x, y}, [=, p = layer.p]<typename T>(T, const Binding& b, auto& emit) {
+  add(index, part, {x, y}, [=, p = layer.p, whole = layer.whole_samples]<typename T>(T, const Binding& b, auto& emit) {
     emit(Drop<T>{b.tensor<T>(x), b.tensor<T>(y), b.key, b.sample_ids, b.n, shape.c, shape.h * shape.w, index,
-                 static_cast<double>(p) * 0x1p32, dropout_scale(p)});
+                 static_cast<double>(p) * 0x1p32, dropout_scale(p), whole});
   });
 }
 

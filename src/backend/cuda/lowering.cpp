@@ -13,6 +13,7 @@ Lowering::Lowering(const Model& model)
       places_(graph_.nodes.size(), kNoTensor),
       passed_(graph_.nodes.size(), kNoTensor),
       largest_(graph_.nodes.size(), kNoTensor),
+      kept_(graph_.nodes.size(), kNoTensor),
       shapes_(graph_.nodes.size()),
       gradients_(graph_.nodes.size()) {}
 

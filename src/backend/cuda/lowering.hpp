@@ -117,6 +117,23 @@ class Lowering {
   void scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y);
   void drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y);
 
+  // Layers of transformers and of networks that are built like them: token_layers.cpp.
+  void forward_token_layer(int index);
+  void layer_norm(int index, const nn::LayerNorm& layer);
+  void scale_channels(int index, const char* part, TensorId x, TensorId y);
+  void copy_tokens(int index, const char* part, TensorId x, TensorId y, const nn::Shape& from, const nn::Shape& to,
+                   bool skips_first);
+  void attend(int index, const nn::Attention& layer);
+  TensorId new_floats(std::int64_t of_sample);  // of each sample
+  void backward_layer_norm(int index, TensorId dy);
+  void backward_layer_scale(int index, TensorId dy);
+  void backward_class_token(int index, TensorId dy);
+  void backward_position(int index, TensorId dy);
+  void backward_first_token(int index, TensorId dy);
+  void backward_attention(int index, const nn::Attention& layer, TensorId dy);
+  // The sums over the samples of their first elements.
+  void token_sums(int index, TensorId dy, std::int64_t size);
+
   // The loss by the logits (gradient: kNoTensor for none), and what is counted: 4 floats where target(binding) says.
   void loss(TensorId gradient, float smoothing, float* (*target)(const Binding&, const nn::Graph&));
   void backward();
@@ -176,6 +193,7 @@ class Lowering {
   std::vector<TensorId> places_;      // by node: of the largest elements of a max pooling
   std::vector<TensorId> passed_;      // by batch norm: what the ReLU let pass, where backward cannot tell from x
   std::vector<TensorId> largest_;     // by batch norm: see NormMaxPool
+  std::vector<TensorId> kept_;        // by node: moments of a layer norm, shares of an attention
   std::vector<nn::Shape> shapes_;     // by node: as the value lies in memory
   std::vector<Gradients> gradients_;  // by node: parts whose sum is the gradient by its value
 };

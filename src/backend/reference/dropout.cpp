@@ -11,11 +11,11 @@ namespace {
 template <typename Visit>
 void each_kept(const nn::Dropout& layer, const DropoutKey& key, const Samples& of, Visit kept) {
   const std::int64_t size = of.shape.size();
-  std::vector<std::uint8_t> mask(static_cast<std::size_t>(size));
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(layer.whole_samples ? 1 : size));
   for (int i = 0; i < of.n; ++i) {
     dropout_mask(key.step, key.node, key.sample_ids[i], layer.p, mask);
     for (std::int64_t e = 0; e < size; ++e) {
-      if (mask[static_cast<std::size_t>(e)]) kept(static_cast<std::size_t>(i * size + e));
+      if (mask[static_cast<std::size_t>(layer.whole_samples ? 0 : e)]) kept(static_cast<std::size_t>(i * size + e));
     }
   }
 }

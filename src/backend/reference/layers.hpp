@@ -39,6 +39,25 @@ void batch_norm_backward(const nn::BatchNorm& layer, const Samples& x, const flo
 void fixed_norm_backward(const nn::BatchNorm& layer, const Moments& moments, const float* gamma, const Samples& dy,
                          Samples& dx);
 
+void layer_norm(const nn::LayerNorm& layer, const Samples& x, const float* gamma, const float* beta, Samples& y);
+void layer_norm_backward(const nn::LayerNorm& layer, const Samples& x, const float* gamma, const Samples& dy,
+                         Samples& dx, float* dgamma, float* dbeta);
+
+// `gain`: one number for each channel.
+void layer_scale(const Samples& x, const float* gain, Samples& y);
+void layer_scale_backward(const Samples& x, const float* gain, const Samples& dy, Samples& dx, float* dgain);
+
+// `position`: for each pixel a number for each channel.
+void class_token(const Samples& x, const float* token, Samples& y);
+void class_token_backward(const Samples& dy, Samples& dx, float* dtoken);
+void add_position(const Samples& x, const float* position, Samples& y);
+void add_position_backward(const Samples& dy, Samples& dx, float* dposition);
+void first_token(const Samples& x, Samples& y);
+void first_token_backward(const Samples& dy, Samples& dx);
+
+void attend(const nn::Attention& layer, const Samples& x, Samples& y);
+void attend_backward(const nn::Attention& layer, const Samples& x, const Samples& dy, Samples& dx);
+
 void activate(const nn::Activation& layer, const Samples& x, Samples& y);
 void activate_backward(const nn::Activation& layer, const Samples& x, const Samples& dy, Samples& dx);
 

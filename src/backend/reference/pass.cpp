@@ -71,6 +71,12 @@ void Pass::forward_node(int index) {
                    }
                  },
                  [&](const nn::Scale& l) { scale(l, x(), y); },
+                 [&](const nn::LayerNorm& l) { layer_norm(l, x(), parameter(index, 0), parameter(index, 1), y); },
+                 [&](const nn::LayerScale&) { layer_scale(x(), parameter(index, 0), y); },
+                 [&](const nn::ClassToken&) { class_token(x(), parameter(index, 0), y); },
+                 [&](const nn::Position&) { add_position(x(), parameter(index, 0), y); },
+                 [&](const nn::FirstToken&) { first_token(x(), y); },
+                 [&](const nn::Attention& l) { attend(l, x(), y); },
                  [&](const nn::SoftmaxLoss&) { softmax(x(), y); },
              },
              node.layer);
@@ -133,6 +139,16 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                    drop_backward(l, {input_.key, index, input_.samples.sample_ids}, dy, dx());
                  },
                  [&](const nn::Scale& l) { scale_backward(l, dy, dx()); },
+                 [&](const nn::LayerNorm& l) {
+                   layer_norm_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
+                 },
+                 [&](const nn::LayerScale&) {
+                   layer_scale_backward(input_of(index), parameter(index, 0), dy, dx(), gradient(0));
+                 },
+                 [&](const nn::ClassToken&) { class_token_backward(dy, dx(), gradient(0)); },
+                 [&](const nn::Position&) { add_position_backward(dy, dx(), gradient(0)); },
+                 [&](const nn::FirstToken&) { first_token_backward(dy, dx()); },
+                 [&](const nn::Attention& l) { attend_backward(l, input_of(index), dy, dx()); },
                  [&](const nn::SoftmaxLoss& l) {
                    softmax_loss_backward(l.label_smoothing, values_[index], input_.samples.labels, dx());
                  },

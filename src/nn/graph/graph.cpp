@@ -62,9 +62,10 @@ bool is_held(const Node& node, std::size_t which) {
 float statistics_momentum(const Node& norm) { return norm.learns ? std::get<BatchNorm>(norm.layer).momentum : 1; }
 
 const char* layer_kind(const Layer& layer) {
-  constexpr const char* names[] = {"input",   "convolution", "batch_norm",  "activation", "pooling",
-                                   "dense",   "flatten",     "add",         "concat",     "multiply",
-                                   "dropout", "scale",       "softmax_loss"};
+  constexpr const char* names[] = {"input",    "convolution", "batch_norm", "activation",  "pooling",
+                                   "dense",    "flatten",     "add",        "concat",      "multiply",
+                                   "dropout",  "scale",       "layer_norm", "layer_scale", "class_token",
+                                   "position", "first_token", "attention",  "softmax_loss"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }

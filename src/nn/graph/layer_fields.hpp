@@ -57,15 +57,24 @@ void visit_fields(LayerOf<Dense> auto& layer, auto& visit) {
   visit("bias", layer.bias);
 }
 
-void visit_fields(LayerOf<Dropout> auto& layer, auto& visit) { visit("p", layer.p); }
+void visit_fields(LayerOf<Dropout> auto& layer, auto& visit) {
+  visit("p", layer.p);
+  visit("whole_samples", layer.whole_samples);
+}
 
 void visit_fields(LayerOf<Scale> auto& layer, auto& visit) { visit("factor", layer.factor); }
+
+void visit_fields(LayerOf<LayerNorm> auto& layer, auto& visit) { visit("epsilon", layer.epsilon); }
+
+void visit_fields(LayerOf<LayerScale> auto& layer, auto& visit) { visit("initial", layer.initial); }
+
+void visit_fields(LayerOf<Attention> auto& layer, auto& visit) { visit("heads", layer.heads); }
 
 void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) { visit("label_smoothing", layer.label_smoothing); }
 
 template <typename Kind>
 requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Add> || LayerOf<Kind, Concat> ||
-    LayerOf<Kind, Multiply>
+    LayerOf<Kind, Multiply> || LayerOf<Kind, ClassToken> || LayerOf<Kind, Position> || LayerOf<Kind, FirstToken>
 void visit_fields(Kind&, auto&) {}
 
 }  // namespace dtrain::nn

@@ -80,8 +80,12 @@ Shape multiplied(const std::string& node, const Shape& in, const Shape& factors)
   return in;
 }
 
+void require_epsilon(const std::string& node, float epsilon) {
+  require(epsilon > 0 && epsilon < 1, node, fmt::format("an epsilon of {} is not between 0 and 1", epsilon));
+}
+
 Shape normalized(const std::string& node, const BatchNorm& b, const Shape& in) {
-  require(b.epsilon > 0 && b.epsilon < 1, node, fmt::format("an epsilon of {} is not between 0 and 1", b.epsilon));
+  require_epsilon(node, b.epsilon);
   require(b.momentum >= 0 && b.momentum <= 1, node, fmt::format("a momentum of {} is not in [0, 1]", b.momentum));
   return in;
 }
@@ -89,6 +93,18 @@ Shape normalized(const std::string& node, const BatchNorm& b, const Shape& in) {
 Shape scaled(const std::string& node, const Scale& s, const Shape& in) {
   require(s.factor != 0 && std::isfinite(s.factor), node, fmt::format("a factor of {} leaves nothing", s.factor));
   return in;
+}
+
+Shape with_class_token(const std::string& node, const Shape& in) {
+  const std::int64_t tokens = std::int64_t{in.h} * in.w + 1;
+  require(tokens <= kLargestExtent, node, fmt::format("{} tokens are too many", tokens));
+  return {in.c, 1, static_cast<int>(tokens)};
+}
+
+Shape attended(const std::string& node, const Attention& a, const Shape& in) {
+  require(in_range(a.heads, 1) && in.c % 3 == 0 && in.c / 3 % a.heads == 0, node,
+          fmt::format("{} channels are no queries, keys and values of {} heads", in.c, a.heads));
+  return {in.c / 3, in.h, in.w};
 }
 
 void require_inputs(const std::string& node, const Layer& layer, std::size_t inputs) {
@@ -130,6 +146,20 @@ Shape output_shape(const std::string& node, const Layer& layer, std::span<const 
                        return in;
                      },
                      [&](const Scale& s) { return scaled(node, s, in); },
+                     [&](const LayerNorm& n) {
+                       require_epsilon(node, n.epsilon);
+                       return in;
+                     },
+                     [&](const LayerScale& s) {
+                       require(std::isfinite(s.initial), node, fmt::format("a gain cannot begin at {}", s.initial));
+                       return in;
+                     },
+                     [&](const ClassToken&) { return with_class_token(node, in); },
+                     [&](const Position&) { return in; },
+                     [&](const FirstToken&) {
+                       return Shape{in.c, 1, 1};
+                     },
+                     [&](const Attention& a) { return attended(node, a, in); },
                      [&](const SoftmaxLoss& s) { return logits(node, s, in); },
                      [&](const Activation&) { return in; },
                  },
@@ -151,6 +181,14 @@ std::vector<TensorPlan> layer_tensors(const Layer& layer, const Shape& in) {
                {"_beta", {in.c}, TensorRole::beta},
                {"_moving_mean", {in.c}, TensorRole::running_mean},
                {"_moving_var", {in.c}, TensorRole::running_variance}};
+  } else if (std::holds_alternative<LayerNorm>(layer)) {
+    tensors = {{"_gamma", {in.c}, TensorRole::gamma}, {"_beta", {in.c}, TensorRole::beta}};
+  } else if (std::holds_alternative<LayerScale>(layer)) {
+    tensors.push_back({"", {in.c, 1, 1}, TensorRole::gamma});
+  } else if (std::holds_alternative<ClassToken>(layer)) {
+    tensors.push_back({"", {1, 1, in.c}, TensorRole::bias});
+  } else if (std::holds_alternative<Position>(layer)) {
+    tensors.push_back({"", {1, std::int64_t{in.h} * in.w, in.c}, TensorRole::bias});
   }
   return tensors;
 }

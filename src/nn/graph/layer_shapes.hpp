@@ -19,7 +19,7 @@ constexpr std::int64_t kLargestTensor = std::int64_t{1} << 40;
 Shape output_shape(const std::string& node, const Layer& layer, std::span<const Shape> inputs);
 
 struct TensorPlan {
-  const char* suffix;  // MXNet's, after the node's name
+  const char* suffix;  // MXNet's, after the node's name; none where the layer is nothing but a tensor
   std::vector<std::int64_t> shape;
   TensorRole role;
 };

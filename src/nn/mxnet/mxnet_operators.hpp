@@ -99,8 +99,11 @@ void visit_attributes(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {
   for (const char* key : {"normalization", "ignore_label", "preserve_shape", "out_grad"}) visit.ignore(key);
 }
 
+// The last ones have no operator: the writer refuses them.
 template <typename Kind>
-requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Multiply>
+requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Multiply> || LayerOf<Kind, LayerNorm> ||
+    LayerOf<Kind, LayerScale> || LayerOf<Kind, ClassToken> || LayerOf<Kind, Position> || LayerOf<Kind, FirstToken> ||
+    LayerOf<Kind, Attention>
 void visit_attributes(Kind&, auto&) {}
 
 // MXNet spreads smooth_alpha over the other classes, we spread label_smoothing over all of them.

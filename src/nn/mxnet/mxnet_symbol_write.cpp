@@ -46,14 +46,16 @@ bool same_operator(const Layer& a, const Layer& b) {
 }
 
 const char* operator_name(const Node& node) {
+  const auto* dropout = std::get_if<Dropout>(&node.layer);
   for (const MxnetOperator& known : mxnet_operators()) {
-    if (same_operator(known.defaults, node.layer)) return known.names.front();
+    const bool drops_samples = dropout && dropout->whole_samples;
+    if (same_operator(known.defaults, node.layer) && !drops_samples) return known.names.front();
   }
   const auto* activation = std::get_if<Activation>(&node.layer);
-  DTRAIN_CHECK(activation, "a layer without an MXNet operator");
-  throw UsageError(fmt::format("{}: MXNet has no operator for {}", node.name,
-                               kActivationNames[static_cast<std::size_t>(activation->kind)]),
-                   "export to onnx or safetensors");
+  throw UsageError(
+      fmt::format("{}: MXNet has no operator for {}", node.name,
+                  activation ? kActivationNames[static_cast<std::size_t>(activation->kind)] : layer_kind(node.layer)),
+      "export to onnx or safetensors");
 }
 
 class SymbolWriter {

@@ -43,6 +43,23 @@ std::vector<InitialWeight> initial_weights(const Graph& graph) {
   return initial;
 }
 
+// Gains begin at 1, shifts at 0; what is not a layer's usual tensor as the layer says.
+void fill_vectors(const Graph& graph, const Node& node, std::uint64_t seed, std::span<float> parameters) {
+  constexpr double kPositionVariance = 0.02 * 0.02;
+  for (const int index : node.parameters) {
+    const TensorView& view = graph.parameters[static_cast<std::size_t>(index)];
+    if (view.role == TensorRole::weight) continue;
+    const std::span<float> values = values_of(view, parameters);
+    if (std::holds_alternative<Position>(node.layer)) {
+      fill_normal(values, kPositionVariance, seed, static_cast<std::uint32_t>(index));
+    } else if (const auto* scale = std::get_if<LayerScale>(&node.layer)) {
+      std::ranges::fill(values, scale->initial);
+    } else {
+      std::ranges::fill(values, view.role == TensorRole::gamma ? 1.0f : 0.0f);
+    }
+  }
+}
+
 void fill_weight(const TensorView& view, InitialWeight initial, std::uint64_t seed, std::uint32_t tensor,
                  std::span<float> weight) {
   const auto fan_in = static_cast<double>(view.size / view.shape.front());
@@ -59,12 +76,9 @@ void initialize_parameters(const Graph& graph, std::uint64_t seed, std::span<flo
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const TensorView& view = graph.parameters[i];
     const std::span<float> values = values_of(view, parameters);
-    if (view.role == TensorRole::weight) {
-      fill_weight(view, initial[i], seed, static_cast<std::uint32_t>(i), values);
-    } else {
-      std::ranges::fill(values, view.role == TensorRole::gamma ? 1.0f : 0.0f);
-    }
+    if (view.role == TensorRole::weight) fill_weight(view, initial[i], seed, static_cast<std::uint32_t>(i), values);
   }
+  for (const Node& node : graph.nodes) fill_vectors(graph, node, seed, parameters);
 }
 
 void initialize_statistics(const Graph& graph, std::span<float> statistics) {

@@ -85,6 +85,47 @@ TEST_P(KernelBits, OfFactorsOfColumnsAndTheirGradientAreThoseOfThePlainKernels) 
   for (std::size_t k = 0; k < size(); ++k) EXPECT_EQ(out[k], x[k] * factors[k % width()]);
 }
 
+TEST_P(KernelBits, OfLayerNormAndItsGradientAreThoseOfThePlainKernels) {
+  const int channels = GetParam().channels;
+  const std::size_t c = static_cast<std::size_t>(channels), pixels = static_cast<std::size_t>(GetParam().pixels);
+  const auto x = numbers(size(), 1), dy = numbers(size(), 2), gamma = numbers(c, 3), beta = numbers(c, 4);
+  const LayerNormRows shape{GetParam().pixels, channels, 1e-6f, gamma.data(), beta.data()};
+  const auto compute = [&](const Kernels& kernels, std::vector<float>& values, std::vector<double>& sums) {
+    values.resize(2 * size() + 2 * pixels);
+    sums.resize(2 * c);
+    std::vector<float> scratch(2 * c);
+    float *const y = values.data(), *const dx = y + size(), *const moments = dx + size();
+    kernels.float32.layer_norm(x.data(), y, moments, shape);
+    kernels.float32.layer_norm_backward(x.data(), dy.data(), moments, dx, sums.data(), scratch.data(), shape);
+  };
+  std::vector<float> values, plain;
+  std::vector<double> sums, plain_sums;
+  compute(best(), values, sums);
+  compute(generic::kKernels, plain, plain_sums);
+  EXPECT_EQ(values, plain);
+  EXPECT_EQ(sums, plain_sums);
+}
+
+TEST_P(KernelBits, OfSoftmaxAreThoseOfThePlainKernelsAndNearLibm) {
+  const int columns = GetParam().channels;
+  const auto scores = numbers(size(), 1), dy = numbers(size(), 2);
+  const auto compute = [&](const Kernels& kernels) {
+    std::vector<float> shares = scores, gradient = dy;
+    kernels.softmax_rows(shares.data(), GetParam().pixels, columns, 3);
+    kernels.softmax_rows_backward(shares.data(), gradient.data(), GetParam().pixels, columns, 3);
+    shares.insert(shares.end(), gradient.begin(), gradient.end());
+    return shares;
+  };
+  const std::vector<float> found = compute(best());
+  EXPECT_EQ(found, compute(generic::kKernels));
+  double sum = 0;
+  for (int k = 0; k < columns; ++k) sum += std::exp(3.0 * scores[static_cast<std::size_t>(k)]);
+  for (int k = 0; k < columns; ++k) {
+    const auto at = static_cast<std::size_t>(k);
+    EXPECT_NEAR(found[at], std::exp(3.0 * scores[at]) / sum, 1e-6);
+  }
+}
+
 // From -8 to 8 in steps that no vector length divides.
 TEST(Kernels, CurvesWithASlopeByTheInputAreNearLibmAndHaveThePlainBits) {
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };

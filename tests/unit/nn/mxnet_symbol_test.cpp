@@ -79,8 +79,9 @@ TEST(MxnetSymbol, SmoothingIsSpreadOverAllClassesInsteadOfTheOthers) {
   EXPECT_FLOAT_EQ(std::get<SoftmaxLoss>(graph.nodes.back().layer).label_smoothing, 0.1f);  // 0.08 * 5 / 4
 }
 
-bool has_curve_without_operator(const Graph& graph) {
+bool has_layer_without_operator(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    if (std::holds_alternative<LayerNorm>(node.layer)) return true;
     const auto* activation = std::get_if<Activation>(&node.layer);
     return activation && (activation->kind == ActivationKind::silu || activation->kind == ActivationKind::hard_swish);
   });
@@ -92,7 +93,7 @@ TEST(MxnetSymbol, EveryNetworkSurvivesTheRoundTrip) {
     for (Node& node : graph.nodes) {  // a symbol does not say how weights begin
       if (auto* convolution = std::get_if<Convolution>(&node.layer)) convolution->initial = InitialWeight::he;
     }
-    if (has_curve_without_operator(graph)) {
+    if (has_layer_without_operator(graph)) {
       EXPECT_THROW(graph_to_mxnet_symbol(graph), UsageError) << name;
       continue;
     }
@@ -118,6 +119,25 @@ TEST(MxnetSymbol, EveryLayerKindSurvivesTheRoundTrip) {
   const int dense = all.add("fc", Dense{3, false}, {flat});
   const Graph graph = all.finish(all.add("scale", Scale{0.25f}, {dense}), 0.0f, "loss");
   expect_same(graph_from_json(graph_to_mxnet_symbol(graph), "test", graph.input()), graph);
+}
+
+TEST(MxnetSymbol, LayersWithoutAnOperatorAreNamed) {
+  const auto refused = [](const Layer& layer) {
+    GraphBuilder builder("one", {4, 2, 2});
+    const int middle = builder.add("middle", layer, {builder.input()});
+    const Graph graph = builder.finish(builder.add("fc", Dense{3}, {middle}));
+    try {
+      graph_to_mxnet_symbol(graph);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(refused(LayerNorm{}), "middle: MXNet has no operator for layer_norm");
+  EXPECT_EQ(refused(LayerScale{}), "middle: MXNet has no operator for layer_scale");
+  EXPECT_EQ(refused(Dropout{.p = 0.5f, .whole_samples = true}), "middle: MXNet has no operator for dropout");
+  EXPECT_EQ(refused(Activation{ActivationKind::silu}), "middle: MXNet has no operator for silu");
+  EXPECT_EQ(refused(Dropout{}), "no error");
 }
 
 TEST(MxnetSymbol, ARateOfZeroFreezesAConvolutionsWeightAndNothingElse) {

@@ -167,6 +167,31 @@ TEST(Multiply, GivesEachFactorTheSumOverItsPixels) {
   EXPECT_EQ(dfactors.values, (Values{3, 11}));
 }
 
+TEST(LayerNorm, NormalisesTheChannelsOfEachPixel) {
+  const Samples x = samples(1, {2, 1, 2}, {1, 5, 3, 5});
+  const float gamma[] = {2, 1}, beta[] = {0, 10};
+  Samples y(1, x.shape);
+  layer_norm({.epsilon = 1e-12f}, x, gamma, beta, y);
+  EXPECT_EQ(y.values, (Values{-2, 0, 11, 10}));  // channels that are equal are 0
+}
+
+TEST(Attention, OfEqualKeysIsTheMeanOfTheValues) {
+  const Samples x = samples(1, {3, 1, 2}, {7, -9, 1, 1, 4, 6});
+  Samples y(1, {1, 1, 2});
+  attend({.heads = 1}, x, y);
+  EXPECT_EQ(y.values, (Values{5, 5}));
+}
+
+TEST(ClassToken, StandsBeforeThePixels) {
+  const Samples x = samples(1, {2, 1, 2}, {1, 2, 3, 4});
+  const float token[] = {-1, -2};
+  Samples y(1, {2, 1, 3}), first(1, {2, 1, 1});
+  class_token(x, token, y);
+  EXPECT_EQ(y.values, (Values{-1, 1, 2, -2, 3, 4}));
+  first_token(y, first);
+  EXPECT_EQ(first.values, (Values{-1, -2}));
+}
+
 TEST(Pooling, TakesTheLargestOfEachWindow) {
   const Samples y =
       pooled({.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}, counting({1, 4, 4}), {1, 2, 2});

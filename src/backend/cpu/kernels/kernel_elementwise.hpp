@@ -116,6 +116,12 @@ void multiply(const void* x, const float* factor, void* out, int64_t count) {
 }
 
 template <typename T>
+void shift(const void* x, const float* term, void* out, int64_t count) {
+  each_element(count,
+               [&]<typename V>(int64_t at) { store((T*)out + at, load<V>((const T*)x + at) + load<V>(term + at)); });
+}
+
+template <typename T>
 void scale(const void* x, float factor, void* out, int64_t count) {
   map<T>(x, out, count, [factor]<typename V>(V v) { return v * factor; });
 }

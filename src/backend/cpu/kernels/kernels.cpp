@@ -3,6 +3,7 @@
 
 #include "kernel_depthwise.hpp"
 #include "kernel_elementwise.hpp"
+#include "kernel_layer_norm.hpp"
 #include "kernel_matrix.hpp"
 #include "kernel_norm.hpp"
 #include "kernel_pool.hpp"
@@ -80,11 +81,29 @@ void accumulate(const float* __restrict x, float* __restrict sum, int64_t count)
 
 template <typename T>
 constexpr TensorKernels tensor_kernels() {
-  return {moments<T>,     normalise<T>,     norm_backward_sums<T>, norm_backward<T>,
-          column_sums<T>, add<T>,           activate<T>,           activate_backward<T>,
-          multiply<T>,    scale<T>,         scale_columns<T>,      column_products<T>,
-          pool<T>,        pool_backward<T>, depthwise_weights<T>,  load_image<T>,
-          to_planes<T>,   from_planes<T>,   to_float<T>,           from_float<T>};
+  return {moments<T>,
+          normalise<T>,
+          norm_backward_sums<T>,
+          norm_backward<T>,
+          column_sums<T>,
+          layer_norm<T>,
+          layer_norm_backward<T>,
+          add<T>,
+          activate<T>,
+          activate_backward<T>,
+          multiply<T>,
+          shift<T>,
+          scale<T>,
+          scale_columns<T>,
+          column_products<T>,
+          pool<T>,
+          pool_backward<T>,
+          depthwise_weights<T>,
+          load_image<T>,
+          to_planes<T>,
+          from_planes<T>,
+          to_float<T>,
+          from_float<T>};
 }
 
 }  // namespace
@@ -101,6 +120,8 @@ const Kernels kKernels = {DTRAIN_ISA_NAME,
                           muon_step,
                           accumulate,
                           sum_of_squares,
+                          softmax_rows,
+                          softmax_rows_backward,
                           product_panel};
 
 }  // namespace dtrain::backend::cpu::DTRAIN_ISA

@@ -39,6 +39,15 @@ struct NormGradient {
   const float* slope = nullptr;   // what remains along the normalised input, per unit of (input - mean)
 };
 
+// Rows of `channels` values, which layer norm takes one by one: the channels fill whole vectors or not.
+struct LayerNormRows {
+  std::int64_t rows = 0;
+  int channels = 0;
+  float epsilon = 0;
+  const float* gamma = nullptr;  // [channels], as beta
+  const float* beta = nullptr;
+};
+
 struct Window {  // a pooling layer or a depthwise convolution on one sample
   int channels = 0;
   int in_h = 0, in_w = 0, out_h = 0, out_w = 0;
@@ -97,11 +106,19 @@ struct TensorKernels {
                         Rows rows);
   void (*column_sums)(const void* x, Rows rows, double* sum);  // sum[width] += sum over rows
 
+  // moments, which may be null: [rows][2], a row's mean and 1 / deviation. `out` may be x.
+  void (*layer_norm)(const void* x, void* out, float* moments, const LayerNormRows& shape);
+  // The gradient by x, which may lie where `gradient` does. sums[2][channels] += gradients by gamma and beta, null
+  // where nothing is to be summed; scratch: as many floats.
+  void (*layer_norm_backward)(const void* x, const void* gradient, const float* moments, void* out, double* sums,
+                              float* scratch, const LayerNormRows& shape);
+
   void (*add)(const void* a, const void* b, void* out, std::int64_t count);
   void (*activate)(Curve curve, const void* x, void* out, std::int64_t count);
   // `by`: the activation's output; for gelu and what follows it its input.
   void (*activate_backward)(Curve curve, const void* gradient, const void* by, void* out, std::int64_t count);
   void (*multiply)(const void* x, const float* factor, void* out, std::int64_t count);  // out = x * factor
+  void (*shift)(const void* x, const float* term, void* out, std::int64_t count);       // out = x + term
 
   void (*scale)(const void* x, float factor, void* out, std::int64_t count);        // out = x * factor
   void (*scale_columns)(const void* x, const float* factor, void* out, Rows rows);  // out = x * factor[width]
@@ -140,6 +157,10 @@ struct Kernels {
   void (*muon_step)(const StepNumbers& s, double scale, const float* orthogonal, float* weight, std::int64_t count);
   void (*accumulate)(const float* x, float* sum, std::int64_t count);  // sum += x
   double (*sum_of_squares)(const float* x, std::int64_t count);
+  // Each row of x becomes softmax(factor * row).
+  void (*softmax_rows)(float* x, std::int64_t rows, int columns, float factor);
+  // gradient = factor * p * (gradient - sum of p * gradient), row by row: the gradient by what softmax_rows saw.
+  void (*softmax_rows_backward)(const float* p, float* gradient, std::int64_t rows, int columns, float factor);
   // Columns [first, first + kPanelColumns) of a product; `panel` is scratch of inner x kPanelColumns floats.
   void (*product_panel)(const MatrixProduct& product, int first, float* panel);
 };

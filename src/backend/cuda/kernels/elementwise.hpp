@@ -234,7 +234,7 @@ struct DropoutKey {
 };
 
 // y = x where kept, scaled; zero elsewhere: the mask of <dtrain/backend/dropout.hpp>, whose elements are counted in c,
-// h, w order. Forward and backward alike. One thread an element.
+// h, w order. Element 0 may decide for a whole sample. Forward and backward alike. One thread an element.
 template <typename T>
 struct Drop {
   const T* x;
@@ -246,11 +246,12 @@ struct Drop {
   std::int32_t node;
   double threshold;  // p * 2^32
   float scale;
+  bool whole_samples;
   DTRAIN_KERNEL std::int64_t threads() const { return n * c * pixels; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const std::int64_t row = i / c, channel = i % c;
     const std::int64_t sample = row / pixels;
-    const auto element = static_cast<std::uint32_t>(channel * pixels + row % pixels);
+    const auto element = whole_samples ? 0 : static_cast<std::uint32_t>(channel * pixels + row % pixels);
     const PhiloxCounter words =
         philox({element / 4, static_cast<std::uint32_t>(node), sample_ids[sample], key->epoch},
                {key->seed_low, key->seed_high ^ static_cast<std::uint32_t>(RandomUse::dropout)});

@@ -36,5 +36,26 @@ TEST(GraphBuilder, MultiplyTakesOneFactorForEachChannel) {
   EXPECT_THROW(builder.add("turned", Multiply{}, {means, 0}), UsageError);
 }
 
+TEST(GraphBuilder, TokensArePixelsInOneRow) {
+  GraphBuilder builder("graph", {6, 4, 3});
+  const int tokens = builder.add("token", ClassToken{}, {0});
+  EXPECT_EQ(builder.shape(tokens), (Shape{6, 1, 13}));
+  EXPECT_EQ(builder.shape(builder.add("attention", Attention{.heads = 2}, {tokens})), (Shape{2, 1, 13}));
+  EXPECT_EQ(builder.shape(builder.add("first", FirstToken{}, {tokens})), (Shape{6, 1, 1}));
+  EXPECT_THROW(builder.add("heads", Attention{.heads = 4}, {tokens}), UsageError);
+  EXPECT_THROW(builder.add("none", Attention{.heads = 0}, {tokens}), UsageError);
+  EXPECT_THROW(builder.add("epsilon", LayerNorm{.epsilon = 0}, {tokens}), UsageError);
+}
+
+TEST(GraphBuilder, ALayerThatIsNothingButATensorGivesItItsName) {
+  GraphBuilder builder("graph", {6, 2, 2});
+  const int scaled = builder.add("block.layer_scale", LayerScale{}, {0});
+  const Graph graph = builder.finish(builder.add("fc", Dense{2}, {builder.add("position", Position{}, {scaled})}));
+  EXPECT_EQ(graph.parameters[0].name, "block.layer_scale");
+  EXPECT_EQ(graph.parameters[1].name, "position");
+  EXPECT_EQ(graph.parameters[1].shape, (std::vector<std::int64_t>{1, 4, 6}));
+  EXPECT_FALSE(graph.parameters[1].decays());
+}
+
 }  // namespace
 }  // namespace dtrain::nn
