@@ -190,10 +190,10 @@ resnet, resnet-v1, resnet-v1.5 and vgg.
 
 constexpr std::string_view kTorchNetworks =
     R"(
-These are torchvision's, those with squeeze-and-excitation timm's: with the same layers
-and names of tensors, so that their weights fit (--pretrained, `dtrain import`). The
-images are those that weights for ImageNet expect; they are prepared so unless you
-choose otherwise.
+These are torchvision's, those with squeeze-and-excitation and vit_*_patch16_224 timm's:
+with the same layers and names of tensors, so that their weights fit (--pretrained,
+`dtrain import`). The images are those that weights for ImageNet expect; they are
+prepared so unless you choose otherwise.
 
 )";
 
@@ -203,7 +203,7 @@ std::string networks_topic() {
   text += kTorchNetworks;
   for (const std::string& name : nn::torch_network_names()) {
     const nn::PretrainedImages images = nn::pretrained_images(name);
-    text += fmt::format("  {:<19}{} pixels, from {}{}\n", name, images.size, images.resize,
+    text += fmt::format("  {:<23}{} pixels, from {}{}\n", name, images.size, images.resize,
                         images.symmetric ? "; values from -1 to 1" : "");
   }
   return text;

@@ -15,7 +15,7 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
   set.group("Network");
   set.add("--network", options.name, "NAME|FILE",
           "network to train: " + join(nn::own_network_names(), ", ") +
-              ", one of torchvision's by its name, such as resnet50 or efficientnet_b0, or a .json file with an MXNet "
+              ", one of torchvision's by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet "
               "symbol or a graph of `dtrain inspect --graph`; `dtrain help networks` lists the names")
       .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N",
@@ -24,6 +24,10 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
           "number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number",
           at_least(0));
   set.add("--batch-norm", options.batch_norm, "for vgg, add batch norm after each convolution");
+  set.add("--drop-path", options.drop_path, "SHARE",
+          "for convnext, vit and efficientnet, share of samples that leave out the last residual block while training; "
+          "earlier blocks are left out less",
+          between(0, 0.99));
   set.add("--label-smoothing", options.label_smoothing, "SHARE",
           "share of the target probability that is spread over all classes", between(0, 0.99));
 }

@@ -33,6 +33,7 @@ static void fields(Fields& each, NetworkOptions& network) {
   each("width", network.width);
   each("label_smoothing", network.label_smoothing);
   each("batch_norm", network.batch_norm);
+  each("drop_path", network.drop_path);
 }
 
 }  // namespace dtrain::nn

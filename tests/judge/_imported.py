@@ -73,10 +73,18 @@ def random_pictures(folder, number, size):
 
 
 def stir_norms(model, seed):
-    """Random numbers for every tensor of a batch norm, so that each of them counts."""
+    """Random numbers for every tensor of a norm, and for what begins too small to be seen, so that each counts."""
     generator = torch.Generator().manual_seed(seed)
+    for name, tensor in model.named_parameters():
+        if name.split(".")[-1] in ("layer_scale", "gamma", "class_token", "cls_token"):
+            tensor.data.uniform_(0.2, 0.8, generator=generator)
+        elif name in ("heads.head.weight", "head.weight"):
+            tensor.data.normal_(generator=generator)
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             for tensor, low, high in ((module.weight, 0.5, 1.0), (module.bias, -0.2, 0.2), (module.running_mean, -0.2, 0.2),
                                       (module.running_var, 0.5, 2.0)):
                 tensor.data.uniform_(low, high, generator=generator)
+        if isinstance(module, torch.nn.LayerNorm):
+            module.weight.data.uniform_(0.5, 1.5, generator=generator)
+            module.bias.data.uniform_(-0.2, 0.2, generator=generator)

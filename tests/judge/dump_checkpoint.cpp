@@ -50,6 +50,8 @@ const std::vector<NetworkCase>& network_cases() {
       {"inception_v3", {.name = "inception_v3", .image = {3, 75, 75}}},
       {"efficientnet_b0", {.name = "efficientnet_b0", .image = {3, 40, 40}}},
       {"regnet_y_400mf", {.name = "regnet_y_400mf", .image = {3, 40, 40}}},
+      {"convnext_tiny", {.name = "convnext_tiny", .image = {3, 40, 40}}},
+      {"vit_tiny_patch16_224", {.name = "vit_tiny_patch16_224", .image = {3, 48, 32}, .drop_path = 0.1f}},
   };
   return cases;
 }

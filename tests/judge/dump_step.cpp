@@ -96,6 +96,8 @@ std::vector<Case> network_cases() {
       {{.name = "googlenet", .image = {3, 64, 64}}, 8},
       {{.name = "efficientnet_b0", .image = {3, 64, 64}}, 8},
       {{.name = "regnet_y_400mf", .image = {3, 64, 64}}, 8},
+      {{.name = "convnext_tiny", .image = {3, 32, 32}, .drop_path = 0.4f}, 4},
+      {{.name = "vit_tiny_patch16_224", .image = {3, 48, 48}, .drop_path = 0.4f}, 4},
   };
   std::vector<Case> cases;
   for (const auto& [options, n] : networks) {

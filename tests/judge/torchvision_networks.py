@@ -1,6 +1,6 @@
 """torchvision judges the networks that have its names: random weights of each of its models give the same logits after `import`.
 
-The networks with squeeze-and-excitation are timm's. Both are read from the folder build/torchvision where Python does not have them, so that any torch
+The networks with squeeze-and-excitation and vit_*_patch16_224 are timm's. Both are read from the folder build/torchvision where Python does not have them, so that any torch
 serves: pip install --no-deps --target build/torchvision torchvision==0.15.2 timm==0.6.13 pillow huggingface_hub==0.20.3 pyyaml
 tqdm filelock packaging fsspec requests urllib3 certifi idna charset-normalizer typing_extensions.
 Arguments: names of networks to look at only, or `all`; else deeper and larger ones of the same kind are left out.
@@ -36,9 +36,9 @@ INCEPTIONS = ("googlenet", "inception_v3")
 LEFT_OUT = ("resnet34", "resnet101", "resnet152", "resnext101_32x8d", "resnext101_64x4d", "wide_resnet101_2", "densenet161",
             "densenet169", "densenet201", "vgg11", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn",
             "efficientnet_b2", "efficientnet_b3", "efficientnet_b4", "regnet_x_1_6gf", "regnet_x_3_2gf", "regnet_y_1_6gf",
-            "regnet_y_3_2gf")
+            "regnet_y_3_2gf", "convnext_small", "convnext_base", "vit_base_patch16_224")
 # What timm calls networks of torchvision to whose layers it gives other names.
-TIMM = {"efficientnet_b0": "efficientnet_b0", "mobilenet_v2": "mobilenetv2_100", "regnet_y_400mf": "regnety_004"}
+TIMM = {"convnext_tiny": "convnext_tiny", "vit_b_16": "vit_base_patch16_224", "efficientnet_b0": "efficientnet_b0", "mobilenet_v2": "mobilenetv2_100", "regnet_y_400mf": "regnety_004"}
 
 
 def size_of(name):
@@ -65,7 +65,8 @@ def compare(name, model):
     stir_norms(model, 1)
     with tempfile.TemporaryDirectory() as folder:
         pictures = random_pictures(folder, PICTURES, size_of(name))
-        images = ((torch.tensor(pictures.astype(np.float64)) - torch.tensor(MEAN)) / torch.tensor(STD)).permute(0, 3, 1, 2)
+        mean, std = ((127.5,) * 3, (127.5,) * 3) if name.endswith("_patch16_224") else (MEAN, STD)
+        images = ((torch.tensor(pictures.astype(np.float64)) - torch.tensor(mean)) / torch.tensor(std)).permute(0, 3, 1, 2)
         path = os.path.join(folder, name + ".pth")
         with torch.no_grad():
             model.double()

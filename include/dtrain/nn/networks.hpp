@@ -20,6 +20,9 @@ struct NetworkOptions {
   int width = 0;
   float label_smoothing = 0.0f;
   bool batch_norm = false;  // vgg only
+  // convnext, vit and efficientnet: the probability that training leaves out the last residual block of a sample; it
+  // grows from block to block, from 0 on.
+  float drop_path = 0.0f;
 };
 
 // Throws UsageError: an unknown name with the nearest known one, a depth with the list of those that exist, an option

@@ -1,5 +1,5 @@
 // Tan and Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", 2019, as torchvision writes
-// it, but no block is left out at random in training.
+// it.
 #include "families.hpp"
 #include "inverted_residual.hpp"
 
@@ -20,20 +20,24 @@ Graph build_efficientnet(const NetworkOptions& options, const Efficientnet& vari
   const Activation activation{ActivationKind::silu};
   Chain net(options.name, options.image);
   convolve_norm(net, "features.0", square_convolution(widened(kStem), 3, 2, 1), activation);
-  int number = 0;
+  const auto deepened = [&](int blocks) { return (blocks * variant.depth_tenths + 9) / 10; };
+  int number = 0, blocks_before = 0, all_blocks = 0;
+  for (const Stage& stage : kStages) all_blocks += deepened(stage.blocks);
   for (const Stage& stage : kStages) {
     ++number;
-    const int blocks = (stage.blocks * variant.depth_tenths + 9) / 10;
-    for (int block = 0; block < blocks; ++block) {
+    const int blocks = deepened(stage.blocks);
+    for (int block = 0; block < blocks; ++block, ++blocks_before) {
       const int in_channels = net.shape().c;
-      add_inverted_residual(net, fmt::format("features.{}.{}", number, block),
-                            {.kernel = stage.kernel,
-                             .stride = block == 0 ? stage.stride : 1,
-                             .expanded = in_channels * stage.expansion,
-                             .channels = widened(stage.channels),
-                             .squeezed = in_channels / kSqueeze,
-                             .activation = ActivationKind::silu,
-                             .squeeze_activation = ActivationKind::silu});
+      add_inverted_residual(
+          net, fmt::format("features.{}.{}", number, block),
+          {.kernel = stage.kernel,
+           .stride = block == 0 ? stage.stride : 1,
+           .expanded = in_channels * stage.expansion,
+           .channels = widened(stage.channels),
+           .squeezed = in_channels / kSqueeze,
+           .activation = ActivationKind::silu,
+           .squeeze_activation = ActivationKind::silu,
+           .drop = options.drop_path * static_cast<float>(blocks_before) / static_cast<float>(all_blocks)});
     }
   }
   convolve_norm(net, fmt::format("features.{}", number + 1), square_convolution(4 * net.shape().c, 1), activation);

@@ -54,5 +54,13 @@ struct Regnet {
   bool squeezes;
 };
 Graph build_regnet(const NetworkOptions& options, const Regnet& variant);
+struct Convnext {
+  std::array<int, 4> blocks, channels;  // of each stage
+};
+Graph build_convnext(const NetworkOptions& options, const Convnext& variant);
+struct Vit {
+  int channels = 768, heads = 12;
+};
+Graph build_vit(const NetworkOptions& options, const Vit& variant);
 
 }  // namespace dtrain::nn

@@ -17,6 +17,7 @@ struct InvertedResidual {
   ActivationKind activation = ActivationKind::relu;
   ActivationKind squeeze_activation = ActivationKind::relu, gate = ActivationKind::sigmoid;
   BatchNorm norm = kTorchBatchNorm;
+  float drop = 0;  // see add_residual
 };
 
 // `name` is the block's; its layers are in the Sequential `block` of it.
@@ -32,7 +33,7 @@ inline void add_inverted_residual(Chain& net, const std::string& name, const Inv
                 activation, block.norm);
   if (block.squeezed > 0) squeeze_excite(net, next(), block.squeezed, block.squeeze_activation, block.gate);
   convolve_norm(net, next(), square_convolution(block.channels, 1), std::nullopt, block.norm);
-  if (block.stride == 1 && block.channels == in_channels) net.plus(name + ".add", input);
+  if (block.stride == 1 && block.channels == in_channels) add_residual(net, name, input, block.drop);
 }
 
 // The multiple of 8 that is nearest to a number of channels, and not less than nine tenths of it.

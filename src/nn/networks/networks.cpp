@@ -20,6 +20,7 @@ struct Family {
   bool has_depths = false;
   bool has_batch_norm_option = false;
   PretrainedImages images = {};
+  bool has_drop_path = false;
 };
 
 // One network of a family.
@@ -38,6 +39,12 @@ constexpr auto efficientnet = one_of<build_efficientnet, Variant>;
 template <Regnet Variant>
 constexpr auto regnet = one_of<build_regnet, Variant>;
 
+template <Convnext Variant>
+constexpr auto convnext = one_of<build_convnext, Variant>;
+template <Vit Variant>
+constexpr auto vit = one_of<build_vit, Variant>;
+constexpr PretrainedImages kAugreg{224, 248, true};  // of timm's weights
+
 constexpr Family kFamilies[] = {
     {"resnet", build_resnet, true, true},
     {"resnet-v1", build_resnet_v1, true, true},
@@ -49,7 +56,7 @@ constexpr Family kFamilies[] = {
     {"speednet", build_speednet, true},
 };
 
-// The names of torchvision; those of timm for networks with squeeze-and-excitation.
+// The names of torchvision; those of timm for networks with squeeze-and-excitation and most transformers.
 constexpr Family kTorchFamilies[] = {
     {"resnet18", resnet<TorchResnet{18}>, true},
     {"resnet34", resnet<TorchResnet{34}>, true},
@@ -83,11 +90,11 @@ constexpr Family kTorchFamilies[] = {
     {"mobilenet_v2", build_mobilenet_v2},
     {"mobilenet_v3_small", build_mobilenet_v3_small},
     {"mobilenet_v3_large", build_mobilenet_v3_large},
-    {"efficientnet_b0", efficientnet<Efficientnet{}>},
-    {"efficientnet_b1", efficientnet<Efficientnet{10, 11}>, false, false, false, {240}},
-    {"efficientnet_b2", efficientnet<Efficientnet{11, 12, 3}>, false, false, false, {288, 288}},
-    {"efficientnet_b3", efficientnet<Efficientnet{12, 14, 3}>, false, false, false, {300, 320}},
-    {"efficientnet_b4", efficientnet<Efficientnet{14, 18, 4}>, false, false, false, {380, 384}},
+    {"efficientnet_b0", efficientnet<Efficientnet{}>, false, false, false, {}, true},
+    {"efficientnet_b1", efficientnet<Efficientnet{10, 11}>, false, false, false, {240}, true},
+    {"efficientnet_b2", efficientnet<Efficientnet{11, 12, 3}>, false, false, false, {288, 288}, true},
+    {"efficientnet_b3", efficientnet<Efficientnet{12, 14, 3}>, false, false, false, {300, 320}, true},
+    {"efficientnet_b4", efficientnet<Efficientnet{14, 18, 4}>, false, false, false, {380, 384}, true},
     {"regnet_x_400mf", regnet<Regnet{{1, 2, 7, 12}, {32, 64, 160, 400}, 16, false}>},
     {"regnet_x_800mf", regnet<Regnet{{1, 3, 7, 5}, {64, 128, 288, 672}, 16, false}>},
     {"regnet_x_1_6gf", regnet<Regnet{{2, 4, 10, 2}, {72, 168, 408, 912}, 24, false}>},
@@ -96,6 +103,13 @@ constexpr Family kTorchFamilies[] = {
     {"regnet_y_800mf", regnet<Regnet{{1, 3, 8, 2}, {64, 144, 320, 784}, 16, true}>},
     {"regnet_y_1_6gf", regnet<Regnet{{2, 6, 17, 2}, {48, 120, 336, 888}, 24, true}>},
     {"regnet_y_3_2gf", regnet<Regnet{{2, 5, 13, 1}, {72, 216, 576, 1512}, 24, true}>},
+    {"convnext_tiny", convnext<Convnext{{3, 3, 9, 3}, {96, 192, 384, 768}}>, false, false, false, {224, 236}, true},
+    {"convnext_small", convnext<Convnext{{3, 3, 27, 3}, {96, 192, 384, 768}}>, false, false, false, {224, 230}, true},
+    {"convnext_base", convnext<Convnext{{3, 3, 27, 3}, {128, 256, 512, 1024}}>, false, false, false, {224, 232}, true},
+    {"vit_b_16", vit<Vit{}>, false, false, false, {}, true},
+    {"vit_tiny_patch16_224", vit<Vit{192, 3}>, false, false, false, kAugreg, true},
+    {"vit_small_patch16_224", vit<Vit{384, 6}>, false, false, false, kAugreg, true},
+    {"vit_base_patch16_224", vit<Vit{}>, false, false, false, kAugreg, true},
 };
 
 std::vector<std::string> names_of(std::span<const Family> families) {
@@ -133,6 +147,7 @@ Graph build_network(const NetworkOptions& options) {
   refuse(options.num_layers != 0, family.has_depths, family, "setting 'num-layers'");
   refuse(options.width != 0, family.has_width, family, "setting 'width'");
   refuse(options.batch_norm, family.has_batch_norm_option, family, "setting 'batch-norm'");
+  refuse(options.drop_path != 0, family.has_drop_path, family, "setting 'drop-path'");
   return family.build(options);
 }
 

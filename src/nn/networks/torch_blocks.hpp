@@ -60,6 +60,17 @@ inline void squeeze_excite(Chain& net, const std::string& name, int squeezed, Ac
   net.then(name + ".gate", Activation{gate}).scale_channels(name + ".multiply", input);
 }
 
+// The probability that block `number` of so many is left out: 0 for the first, `last` for the last.
+inline float rising_drop(float last, int number, int blocks) {
+  return blocks < 2 ? 0.0f : last * static_cast<float>(number) / static_cast<float>(blocks - 1);
+}
+
+// Adds `input` to the last layer, which training leaves out of a sample with probability `drop`.
+inline void add_residual(Chain& net, const std::string& name, int input, float drop) {
+  if (drop > 0) net.then(name + ".stochastic_depth", Dropout{.p = drop, .whole_samples = true});
+  net.plus(name + ".add", input);
+}
+
 // From pixels to the mean of each channel.
 inline void pool_all(Chain& net) { net.then("avgpool", global_average()).then("flatten", Flatten{}); }
 

@@ -61,7 +61,8 @@ std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
     const std::optional<std::string> other_name = timm_name(graph.name, node.name);
     const auto add = [&](const nn::TensorView& view, bool statistic) {
       if (batch_norm && batch_norm->fix_gamma && view.role == nn::TensorRole::gamma) return;
-      const char* const ending = torch_ending(view.role);
+      const bool bare = view.name == node.name;  // a tensor of its own, no layer's weight
+      const char* const ending = bare ? "" : torch_ending(view.role);
       wanted.push_back({&view, node.name + ending, other_name.value_or(node.name) + ending, statistic, head});
     };
     for (const int index : node.parameters) add(graph.parameters[static_cast<std::size_t>(index)], false);
@@ -141,8 +142,16 @@ std::string nearest(const Wanted& wanted, const Table& table, const std::vector<
   return found ? fmt::format(", the nearest is {}", with_shape(*found, table.at(*found).shape)) : std::string();
 }
 
+// Extents of 1 say nothing: a linear layer on each pixel is a convolution.
+bool same_values(std::vector<std::int64_t> a, std::vector<std::int64_t> b) {
+  std::erase(a, 1);
+  std::erase(b, 1);
+  return a == b;
+}
+
 std::string why_not(const Wanted& wanted, const ForeignTensor& tensor) {
-  if (tensor.shape != wanted.view->shape) return fmt::format("[{}] in the file", fmt::join(tensor.shape, ", "));
+  if (!same_values(tensor.shape, wanted.view->shape))
+    return fmt::format("[{}] in the file", fmt::join(tensor.shape, ", "));
   return is_real(tensor) ? std::string() : fmt::format("{} in the file", tensor.dtype);
 }
 

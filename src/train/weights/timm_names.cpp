@@ -89,6 +89,43 @@ std::optional<std::string> of_regnet(const Words& name) {
   return fmt::format("{}conv{}.{}", block, name[4][0] - 'a' + 1, part(name[5]));
 }
 
+// features.3.1.block.5: odd numbers are stages, the even ones between them their downsampling.
+std::optional<std::string> of_convnext(const Words& name) {
+  if (continues(name, 0, {"classifier", "0"})) return "head.norm";
+  if (continues(name, 0, {"classifier", "2"})) return "head.fc";
+  if (name.size() < 3 || name[0] != "features") return std::nullopt;
+  const int part = number(name[1]);
+  if (part < 0 || part > 7) return std::nullopt;
+  if (name.size() == 3)
+    return part == 0 ? "stem." + name[2] : fmt::format("stages.{}.downsample.{}", part / 2, name[2]);
+  const std::string block = fmt::format("stages.{}.blocks.{}.", part / 2, name[2]);
+  if (continues(name, 3, {"layer_scale"})) return block + "gamma";
+  if (continues(name, 3, {"block", "0"})) return block + "conv_dw";
+  if (continues(name, 3, {"block", "2"})) return block + "norm";
+  if (continues(name, 3, {"block", "3"})) return block + "mlp.fc1";
+  if (continues(name, 3, {"block", "5"})) return block + "mlp.fc2";
+  return std::nullopt;
+}
+
+// encoder.layers.encoder_layer_3.self_attention.in_proj
+std::optional<std::string> of_vit(const Words& name) {
+  constexpr std::string_view kLayer = "encoder_layer_";
+  if (continues(name, 0, {"conv_proj"})) return "patch_embed.proj";
+  if (continues(name, 0, {"class_token"})) return "cls_token";
+  if (continues(name, 0, {"encoder", "pos_embedding"})) return "pos_embed";
+  if (continues(name, 0, {"encoder", "ln"})) return "norm";
+  if (continues(name, 0, {"heads", "head"})) return "head";
+  if (name.size() < 4 || !name[2].starts_with(kLayer)) return std::nullopt;
+  const std::string block = fmt::format("blocks.{}.", name[2].substr(kLayer.size()));
+  if (continues(name, 3, {"ln_1"})) return block + "norm1";
+  if (continues(name, 3, {"ln_2"})) return block + "norm2";
+  if (continues(name, 3, {"self_attention", "in_proj"})) return block + "attn.qkv";
+  if (continues(name, 3, {"self_attention", "out_proj"})) return block + "attn.proj";
+  if (continues(name, 3, {"mlp", "0"})) return block + "mlp.fc1";
+  if (continues(name, 3, {"mlp", "3"})) return block + "mlp.fc2";
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> timm_name(const std::string& network, const std::string& layer) {
@@ -96,6 +133,8 @@ std::optional<std::string> timm_name(const std::string& network, const std::stri
   if (network.starts_with("efficientnet_")) return of_efficientnet(name);
   if (network == "mobilenet_v2") return of_mobilenet_v2(name);
   if (network.starts_with("regnet_")) return of_regnet(name);
+  if (network.starts_with("convnext_")) return of_convnext(name);
+  if (network.starts_with("vit_")) return of_vit(name);
   return std::nullopt;
 }
 

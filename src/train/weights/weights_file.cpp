@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <utility>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
@@ -37,8 +40,13 @@ Json preprocessing_of(const Path& path, ByteView file) {
   return document ? Json::parse(document->as_string(), path.string()) : Json();
 }
 
-// torchvision's published weights of DenseNet are older than its modules: denselayer1.norm.2 is called norm2 since.
+// torchvision's published weights of DenseNet and of vision transformers are older than its modules: denselayer1.norm.2
+// is called norm2 since, mlp.linear_1 is mlp.0.
 void renew_name(std::string& name) {
+  for (const auto& [older, newer] : {std::pair(".mlp.linear_1", ".mlp.0"), {".mlp.linear_2", ".mlp.3"}}) {
+    const std::size_t at = name.find(older);
+    if (at != std::string::npos) name.replace(at, std::strlen(older), newer);
+  }
   const std::size_t layer = name.find("denselayer");
   if (layer == std::string::npos) return;
   for (const std::string_view part : {".norm.", ".conv."}) {

@@ -137,6 +137,13 @@ TEST(Networks, UnderTorchvisionsNamesHaveItsNumberOfParameters) {
       {"regnet_y_800mf", 6432512},
       {"regnet_y_1_6gf", 11202430},
       {"regnet_y_3_2gf", 19436338},
+      {"convnext_tiny", 28589128},
+      {"convnext_small", 50223688},
+      {"convnext_base", 88591464},
+      {"vit_b_16", 86567656},
+      {"vit_tiny_patch16_224", 5717416},
+      {"vit_small_patch16_224", 22050664},
+      {"vit_base_patch16_224", 86567656},
       {"seresnet50", 28088024},
       {"seresnext50_32x4d", 27559896},
       {"mobilenet_v2", 3504872},
@@ -164,6 +171,26 @@ TEST(Networks, UnderTorchvisionsNamesHaveItsNumberOfParameters) {
     EXPECT_EQ(parameter_count(name, 0, {3, size, size}, 1000), known.at(name)) << name;
     EXPECT_EQ(network(name, 0, {3, size, size}, 10).name, name);
   }
+}
+
+TEST(Networks, LeaveOutLaterBlocksMore) {
+  const auto drops = [](const std::string& name) {
+    std::vector<float> found;
+    for (const Node& node : build_network({.name = name, .image = kImageNet, .drop_path = 0.3f}).nodes) {
+      const auto* dropout = std::get_if<Dropout>(&node.layer);
+      if (dropout && dropout->whole_samples) found.push_back(dropout->p);
+    }
+    return found;
+  };
+  const std::vector<float> convnext = drops("convnext_tiny"), vit = drops("vit_b_16");
+  ASSERT_EQ(convnext.size(), 17U);  // the first block is always there
+  EXPECT_FLOAT_EQ(convnext.front(), 0.3f / 17);
+  EXPECT_FLOAT_EQ(convnext.back(), 0.3f);
+  ASSERT_EQ(vit.size(), 22U);  // twice in each layer
+  EXPECT_FLOAT_EQ(vit[2], 0.6f / 11);
+  EXPECT_FLOAT_EQ(drops("efficientnet_b0").back(), 0.3f * 14 / 16);  // the last has no residual
+  const UsageError error = refusal([] { build_network({.name = "resnet50", .drop_path = 0.1f}); });
+  EXPECT_NE(std::string(error.what()).find("setting 'drop-path'"), std::string::npos);
 }
 
 TEST(Networks, ThatEndInDenseLayersSayWhichImagesTheyTake) {

@@ -48,6 +48,36 @@ TEST(TimmNames, OfRegNet) {
   EXPECT_EQ(name("fc"), "head.fc");
 }
 
+TEST(TimmNames, OfConvNeXt) {
+  const auto name = [](const std::string& layer) { return named("convnext_small", layer); };
+  EXPECT_EQ(name("features.0.1"), "stem.1");
+  EXPECT_EQ(name("features.5.26.block.0"), "stages.2.blocks.26.conv_dw");
+  EXPECT_EQ(name("features.1.0.block.2"), "stages.0.blocks.0.norm");
+  EXPECT_EQ(name("features.1.0.block.3"), "stages.0.blocks.0.mlp.fc1");
+  EXPECT_EQ(name("features.7.2.block.5"), "stages.3.blocks.2.mlp.fc2");
+  EXPECT_EQ(name("features.7.2.layer_scale"), "stages.3.blocks.2.gamma");
+  EXPECT_EQ(name("features.2.0"), "stages.1.downsample.0");
+  EXPECT_EQ(name("features.6.1"), "stages.3.downsample.1");
+  EXPECT_EQ(name("classifier.0"), "head.norm");
+  EXPECT_EQ(name("classifier.2"), "head.fc");
+  EXPECT_EQ(name("features.9.0"), "-");
+  EXPECT_EQ(name("features.1.0.block.4"), "-");
+}
+
+TEST(TimmNames, OfVit) {
+  const auto name = [](const std::string& layer) { return named("vit_b_16", layer); };
+  EXPECT_EQ(name("conv_proj"), "patch_embed.proj");
+  EXPECT_EQ(name("class_token"), "cls_token");
+  EXPECT_EQ(name("encoder.pos_embedding"), "pos_embed");
+  EXPECT_EQ(name("encoder.layers.encoder_layer_11.ln_2"), "blocks.11.norm2");
+  EXPECT_EQ(name("encoder.layers.encoder_layer_0.self_attention.in_proj"), "blocks.0.attn.qkv");
+  EXPECT_EQ(name("encoder.layers.encoder_layer_0.self_attention.out_proj"), "blocks.0.attn.proj");
+  EXPECT_EQ(name("encoder.layers.encoder_layer_0.mlp.3"), "blocks.0.mlp.fc2");
+  EXPECT_EQ(name("encoder.ln"), "norm");
+  EXPECT_EQ(name("heads.head"), "head");
+  EXPECT_EQ(name("encoder.layers.encoder_layer_0.mlp.1"), "-");
+}
+
 TEST(TimmNames, AreTorchvisionsElsewhere) { EXPECT_EQ(named("resnet50", "layer1.0.conv1"), "-"); }
 
 }  // namespace

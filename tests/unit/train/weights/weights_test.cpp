@@ -116,6 +116,25 @@ TEST(Weights, OfDensenetMayHaveTheNamesOfOlderModules) {
   EXPECT_EQ(weights.checkpoint.state.parameters, checkpoint.state.parameters);
 }
 
+// A network of one convolution of single pixels, or of the dense layer that has the same weights.
+nn::Graph pointwise(const std::string& name, bool as_dense) {
+  nn::GraphBuilder builder("pointwise", {3, 1, 1});
+  const nn::Layer layer = as_dense ? nn::Layer(nn::Dense{4}) : nn::Layer(nn::Convolution{.out = 4, .bias = true});
+  return builder.finish(builder.add("fc", nn::Dense{3}, {builder.add(name, layer, {0})}));
+}
+
+TEST(Weights, OfLinearLayersFitConvolutionsOfSinglePixelsAndOlderNamesOfTransformers) {
+  const TemporaryFolder folder;
+  Checkpoint checkpoint = small_checkpoint();
+  checkpoint.graph = pointwise("encoder_layer_0.mlp.linear_2", true);
+  checkpoint.state.parameters = random_floats(checkpoint.graph.parameter_count, 1);
+  checkpoint.state.statistics.clear();
+  export_safetensors(checkpoint, folder / "x.safetensors");
+  const StartingWeights weights =
+      load_weights({.file = folder / "x.safetensors", .whole = true}, pointwise("encoder_layer_0.mlp.3", false));
+  EXPECT_EQ(weights.checkpoint.state.parameters, checkpoint.state.parameters);
+}
+
 TEST(Weights, OfNoKnownFormatAreRefused) {
   const TemporaryFolder folder;
   write_file_atomic(folder / "x.pt", "hello, world");
