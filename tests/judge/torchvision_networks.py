@@ -36,9 +36,11 @@ INCEPTIONS = ("googlenet", "inception_v3")
 LEFT_OUT = ("resnet34", "resnet101", "resnet152", "resnext101_32x8d", "resnext101_64x4d", "wide_resnet101_2", "densenet161",
             "densenet169", "densenet201", "vgg11", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn",
             "efficientnet_b2", "efficientnet_b3", "efficientnet_b4", "regnet_x_1_6gf", "regnet_x_3_2gf", "regnet_y_1_6gf",
-            "regnet_y_3_2gf", "convnext_small", "convnext_base", "vit_base_patch16_224")
+            "regnet_y_3_2gf", "convnext_small", "convnext_base", "vit_small_patch16_224",
+            "vit_base_patch16_224")
 # What timm calls networks of torchvision to whose layers it gives other names.
-TIMM = {"convnext_tiny": "convnext_tiny", "vit_b_16": "vit_base_patch16_224", "efficientnet_b0": "efficientnet_b0", "mobilenet_v2": "mobilenetv2_100", "regnet_y_400mf": "regnety_004"}
+TIMM = {"convnext_tiny": "convnext_tiny", "vit_b_16": "vit_base_patch16_224",
+        "efficientnet_b0": "efficientnet_b0", "mobilenet_v2": "mobilenetv2_100", "regnet_y_400mf": "regnety_004"}
 
 
 def size_of(name):

@@ -117,7 +117,7 @@ class Lowering {
   void scale(int index, const char* part, const nn::Scale& layer, TensorId x, TensorId y);
   void drop(int index, const char* part, const nn::Dropout& layer, TensorId x, TensorId y);
 
-  // Layers of transformers and of networks that are built like them: token_layers.cpp.
+  // Layers of transformers and of networks that are built like them: layers/token_layers.cpp.
   void forward_token_layer(int index);
   void layer_norm(int index, const nn::LayerNorm& layer);
   void scale_channels(int index, const char* part, TensorId x, TensorId y);

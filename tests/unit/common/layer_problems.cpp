@@ -1,9 +1,6 @@
-#include <functional>
 #include <string>
 
-#include <dtrain/nn/freeze.hpp>
-
-#include "problem.hpp"
+#include "layer_cases.hpp"
 
 namespace dtrain::testing {
 namespace {
@@ -11,67 +8,18 @@ namespace {
 using nn::Activation;
 using nn::ActivationKind;
 using nn::Add;
-using nn::Attention;
 using nn::BatchNorm;
-using nn::ClassToken;
 using nn::Concat;
 using nn::Convolution;
 using nn::Dense;
 using nn::Dropout;
-using nn::FirstToken;
 using nn::Flatten;
 using nn::GraphBuilder;
 using nn::Layer;
-using nn::LayerNorm;
-using nn::LayerScale;
 using nn::Multiply;
 using nn::Pooling;
 using nn::PoolingKind;
-using nn::Position;
 using nn::Scale;
-
-// Samples of a case: odd, so that no vector length divides it.
-constexpr int kSamples = 5;
-constexpr nn::Shape kImage{3, 9, 7};
-
-Convolution square(int out, int kernel, int stride, int pad) {
-  return {.out = out,
-          .kernel_h = kernel,
-          .kernel_w = kernel,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad_h = pad,
-          .pad_w = pad};
-}
-
-Pooling window(PoolingKind kind, int kernel, int stride, int pad, bool full = false, bool count_include_pad = true) {
-  return {.kind = kind,
-          .kernel_h = kernel,
-          .kernel_w = kernel,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad_h = pad,
-          .pad_w = pad,
-          .full = full,
-          .count_include_pad = count_include_pad};
-}
-
-// Builds the middle of a graph on a node and returns its last node.
-using Middle = std::function<int(GraphBuilder&, int)>;
-
-Problem wrap(const std::string& name, const Middle& middle, float label_smoothing = 0, nn::Shape image = kImage,
-             int classes = 7) {
-  GraphBuilder builder(name, image);
-  int node = builder.add("first", square(6, 3, 1, 1), {builder.input()});
-  node = middle(builder, node);
-  node = builder.add("flat", Flatten{}, {node});
-  node = builder.add("logits", Dense{.out = classes}, {node});
-  return make_problem(builder.finish(node, label_smoothing), kSamples);
-}
-
-Problem single(const std::string& name, const Layer& layer) {
-  return wrap(name, [&](GraphBuilder& b, int x) { return b.add("middle", layer, {x}); });
-}
 
 // Nothing before it learns, so no gradient goes through it either.
 Problem first_layer_frozen() {
@@ -326,69 +274,6 @@ void add_blocks(std::vector<Problem>& cases) {
   cases.push_back(wrap("one_channel_image", convolution_norm_relu, 0, {1, 8, 8}));
 }
 
-// Liu et al. 2022, with gains that show.
-int convnext_block(GraphBuilder& b, int x, const std::string& name, int channels) {
-  Convolution depthwise = square(channels, 7, 1, 3), wide = square(3 * channels, 1, 1, 0);
-  Convolution narrow = square(channels, 1, 1, 0);
-  depthwise.groups = channels;
-  depthwise.bias = wide.bias = narrow.bias = true;
-  int branch = b.add(name + "_norm", LayerNorm{}, {b.add(name + "_depthwise", depthwise, {x})});
-  branch = b.add(name + "_gelu", Activation{ActivationKind::gelu}, {b.add(name + "_wide", wide, {branch})});
-  branch = b.add(name + "_scale", LayerScale{.initial = 0.5f}, {b.add(name + "_narrow", narrow, {branch})});
-  branch = b.add(name + "_drop", Dropout{.p = 0.4f, .whole_samples = true}, {branch});
-  return b.add(name + "_sum", Add{}, {branch, x});
-}
-
-int convnext_stages(GraphBuilder& b, int x) {
-  x = convnext_block(b, convnext_block(b, x, "first", 6), "second", 6);
-  x = b.add("down", square(20, 2, 2, 0), {b.add("down_norm", LayerNorm{.epsilon = 1e-5f}, {x})});
-  x = b.add("pool", Pooling{.kind = PoolingKind::average, .global = true}, {convnext_block(b, x, "third", 20)});
-  return b.add("head_norm", LayerNorm{}, {x});
-}
-
-// Dosovitskiy et al. 2021. The channels of a head and the tokens fill no whole vectors.
-int vision_transformer(GraphBuilder& b, int x) {
-  constexpr int kChannels = 10;
-  x = b.add("patches", square(kChannels, 2, 2, 0), {x});
-  x = b.add("position", Position{}, {b.add("token", ClassToken{}, {x})});
-  Convolution project = square(3 * kChannels, 1, 1, 0), out = square(kChannels, 1, 1, 0);
-  project.bias = out.bias = true;
-  for (const std::string name : {"one", "two"}) {
-    int branch = b.add(name + "_project", project, {b.add(name + "_norm", LayerNorm{}, {x})});
-    branch = b.add(name + "_out", out, {b.add(name + "_attention", Attention{.heads = 2}, {branch})});
-    x = b.add(name + "_sum", Add{}, {branch, x});
-  }
-  return b.add("norm", LayerNorm{}, {b.add("picked", FirstToken{}, {x})});
-}
-
-void add_transformers(std::vector<Problem>& cases) {
-  cases.push_back(single("layer_norm", LayerNorm{}));
-  cases.push_back(wrap("layer_norm_of_many", [](GraphBuilder& b, int x) {
-    return b.add("norm", LayerNorm{.epsilon = 1e-3f}, {b.add("wide", square(97, 1, 1, 0), {x})});
-  }));
-  cases.push_back(wrap("layer_norm_of_whole_vectors", [](GraphBuilder& b, int x) {
-    return b.add("norm", LayerNorm{}, {b.add("wide", square(80, 1, 1, 0), {x})});
-  }));
-  cases.push_back(single("layer_scale", LayerScale{.initial = 1.7f}));
-  cases.push_back(single("drop_samples", Dropout{.p = 0.5f, .whole_samples = true}));
-  cases.push_back(single("class_token", ClassToken{}));
-  cases.push_back(single("position", Position{}));
-  cases.push_back(single("first_token", FirstToken{}));
-  cases.push_back(single("attention", Attention{.heads = 2}));
-  cases.push_back(wrap("attention_of_many", [](GraphBuilder& b, int x) {
-    return b.add("attention", Attention{.heads = 3}, {b.add("wide", square(3 * 3 * 16, 1, 1, 0), {x})});
-  }));
-  cases.push_back(wrap("convnext", convnext_stages, 0.1f));
-  cases.push_back(wrap("vision_transformer", vision_transformer));
-}
-
-// A network whose named layers do not learn.
-Problem frozen(Problem problem, const std::string& name, const std::string& layers) {
-  nn::freeze(problem.graph, layers);
-  problem.name = problem.graph.name = name;
-  return problem;
-}
-
 // Norms with each kind of tail, and layers that learn before them, behind them or both.
 void add_frozen_layers(std::vector<Problem>& cases) {
   const auto pooled = [](GraphBuilder& b, int x) {
@@ -400,9 +285,6 @@ void add_frozen_layers(std::vector<Problem>& cases) {
   cases.push_back(frozen(wrap("f", projection_v1), "frozen_projection_v1", "*_bn,c_conv"));
   cases.push_back(frozen(wrap("f", bottleneck), "frozen_bottleneck", "middle*,up*"));
   cases.push_back(frozen(wrap("f", residual_v2), "frozen_backbone", "backbone"));
-  cases.push_back(frozen(wrap("f", convnext_stages), "frozen_convnext", "second*,third_scale,down_norm"));
-  cases.push_back(frozen(wrap("f", vision_transformer), "frozen_transformer", "one*,token,position"));
-  cases.push_back(frozen(wrap("f", vision_transformer), "frozen_patches", "first,patches"));
 }
 
 // No convolution at all, and a batch norm right on the pixels, as MXNet's resnet v2 begins.
@@ -420,8 +302,8 @@ std::vector<Problem> layer_problems() {
   add_elementwise(cases);
   add_poolings(cases);
   add_blocks(cases);
-  add_transformers(cases);
   add_frozen_layers(cases);
+  for (Problem& problem : transformer_problems()) cases.push_back(std::move(problem));
   cases.push_back(norm_of_pixels());
   return cases;
 }

@@ -1,0 +1,350 @@
+// The pass over a graph that makes a program of it: lowering.hpp.
+#pragma once
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+
+#include "../fusion.hpp"
+#include "depthwise.hpp"
+#include "layers.hpp"
+#include "lowering.hpp"
+#include "norm.hpp"
+#include "product_ops.hpp"
+
+namespace dtrain::backend::cpu {
+
+template <typename LayerType>
+const LayerType* as(const nn::Node& node) {
+  return std::get_if<LayerType>(&node.layer);
+}
+
+inline std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+inline const TensorKernels& kernels_for(const Kernels& kernels, DType dtype) {
+  return dtype == DType::bfloat16 ? kernels.bfloat16 : kernels.float32;
+}
+
+class Lowering {
+ public:
+  Lowering(const nn::Graph& graph, Layers& layers, const Kernels& kernels, const CompileOptions& options)
+      : graph_(graph),
+        layers_(layers),
+        kernels_(kernels_for(kernels, options.dtype)),
+        all_kernels_(kernels),
+        options_(options),
+        fusion_(fuse(graph)),
+        values_(graph.nodes.size(), kNoTensor),
+        moments_(graph.nodes.size(), kNoTensor),
+        gradients_(graph.nodes.size()) {}
+
+  Lowered evaluation() {
+    training_ = false;
+    forward();
+    const TensorId logits = value(node(size() - 1).inputs[0]);
+    add(make_store_logits(kernels_for(all_kernels_, program().tensor(logits).dtype), logits), size() - 1, ".logits");
+    return finish();
+  }
+
+  Lowered training() {
+    forward();
+    backward();
+    return finish();
+  }
+
+ private:
+  const nn::Node& node(int index) const { return graph_.nodes[at(index)]; }
+  int size() const { return static_cast<int>(graph_.nodes.size()); }
+  Program& program() { return lowered_.program; }
+  TensorId value(int index) const { return values_[at(index)]; }
+  const nn::Shape& shape_of(TensorId id) { return program().tensor(id).shape; }
+  bool wants_gradient(int index) const { return fusion_.needs_gradient[at(index)]; }
+
+  TensorId new_value(int index, const nn::Shape& shape) {
+    const bool wide = fusion_.stays_float[at(index)];
+    return values_[at(index)] = program().add_tensor(shape, wide ? DType::float32 : options_.dtype);
+  }
+  TensorId new_tensor_like(TensorId id) { return program().add_tensor(shape_of(id), options_.dtype); }
+
+  void add(std::unique_ptr<Op> op, int of, const char* part) {
+    op->name = node(of).name + part;
+    program().add(std::move(op));
+  }
+
+  Lowered finish() {
+    if (training_) find_unwritten();
+    return std::move(lowered_);
+  }
+
+  // ---- forward
+
+  void forward() {
+    for (int index = 0; index + 1 < size(); ++index) {
+      if (as<nn::BatchNorm>(node(index)) && training_ && node(index).learns) {
+        add(make_norm_statistics(*layers_.norms[at(index)], kernels_, value(node(index).inputs[0])), index,
+            ".statistics");
+      }
+      const int norm = fusion_.norm_of[at(index)];
+      if (norm >= 0) {
+        forward_norm(norm, index);
+      } else if (!fusion_.inside[at(index)]) {
+        forward_node(index);
+      }
+    }
+  }
+
+  void forward_norm(int norm, int output) {
+    const NormGroup& group = fusion_.norms[at(norm)];
+    const TensorId input = value(node(norm).inputs[0]);
+    const TensorId residual = group.residual >= 0 ? value(group.residual) : kNoTensor;
+    add(make_norm_apply(*layers_.norms[at(norm)], kernels_, input, residual, group.relu,
+                        new_value(output, shape_of(input))),
+        norm, ".forward");
+  }
+
+  void forward_node(int index) {
+    const nn::Node& n = node(index);
+    const TensorId x = n.inputs.empty() ? kNoTensor : value(n.inputs[0]);
+    if (as<nn::Input>(n)) {
+      add(make_load_images(kernels_, new_value(index, n.output)), index, ".load");
+    } else if (layers_.products[at(index)]) {
+      add(make_product_forward(*layers_.products[at(index)], x, new_value(index, n.output)), index, ".forward");
+    } else if (const auto* activation = as<nn::Activation>(n)) {
+      add(make_activation(activation->kind, kernels_, x, new_value(index, shape_of(x))), index, ".forward");
+    } else if (const auto* pooling = as<nn::Pooling>(n)) {
+      add(make_pooling(*pooling, shape_of(x), n.output, kernels_, x, new_value(index, n.output)), index, ".forward");
+    } else if (as<nn::Add>(n)) {
+      add(make_add(kernels_, x, value(n.inputs[1]), new_value(index, shape_of(x))), index, ".forward");
+    } else if (as<nn::Concat>(n)) {
+      std::vector<TensorId> inputs;
+      for (const int input : n.inputs) inputs.push_back(value(input));
+      add(make_concat(inputs, new_value(index, n.output)), index, ".forward");
+    } else if (as<nn::Multiply>(n)) {
+      add(make_multiply(n.output, kernels_, x, value(n.inputs[1]), new_value(index, n.output)), index, ".forward");
+    } else if (const auto* scale = as<nn::Scale>(n)) {
+      const TensorKernels& kernels = kernels_for(all_kernels_, program().tensor(x).dtype);
+      add(make_scale(*scale, kernels, x, new_value(index, shape_of(x))), index, ".forward");
+    } else if (const auto* dropout = as<nn::Dropout>(n)) {
+      if (!training_)
+        values_[at(index)] = x;
+      else
+        add(make_dropout(*dropout, index, shape_of(x), kernels_, x, new_value(index, shape_of(x))), index, ".forward");
+    } else if (as<nn::Flatten>(n)) {
+      if (flatten_is_nothing(index))
+        values_[at(index)] = x;
+      else
+        add(make_flatten(shape_of(x), kernels_, x, new_value(index, n.output)), index, ".forward");
+    } else {
+      forward_token_layer(index, x);
+    }
+  }
+
+  // layers/lower_tokens.cpp
+  std::int64_t parameter(int index, std::size_t which) const {
+    return graph_.parameters[at(node(index).parameters[which])].offset;
+  }
+  void forward_token_layer(int index, TensorId x);
+  // False: the layer is none of these.
+  bool backward_token_layer(int index, TensorId gradient);
+
+  bool flatten_is_nothing(int index) {
+    const nn::Shape& s = shape_of(value(node(index).inputs[0]));
+    return fusion_.flatten_is_free[at(index)] || std::int64_t{s.h} * s.w == 1;
+  }
+
+  // ---- backward
+
+  void backward() {
+    const nn::Node& last = node(size() - 1);
+    const int logits = last.inputs[0];
+    const auto& loss = std::get<nn::SoftmaxLoss>(last.layer);
+    const TensorId gradient = new_tensor_like(value(logits));
+    add(make_softmax_loss(loss.label_smoothing, options_.top_k, graph_.parameter_count + graph_.statistic_count,
+                          kernels_for(all_kernels_, program().tensor(value(logits)).dtype), kernels_, value(logits),
+                          gradient),
+        size() - 1, "");
+    gradients_[at(logits)].push_back(gradient);
+    for (int index = size() - 2; index > 0; --index) {
+      const int norm = fusion_.norm_of[at(index)];
+      if (gradients_[at(index)].empty()) continue;
+      if (norm >= 0) {
+        backward_norm(norm, index);
+      } else {
+        backward_node(index);
+      }
+    }
+  }
+
+  // The parts of a value's gradient, added up until at most `parts` are left.
+  std::vector<TensorId> gradient_parts(int index, std::size_t parts) {
+    std::vector<TensorId>& all = gradients_[at(index)];
+    while (all.size() > parts) {
+      const TensorId sum = new_tensor_like(all[0]);
+      add(make_add(kernels_, all[0], all[1], sum), index, ".gradient_sum");
+      all.erase(all.begin());
+      all[0] = sum;
+    }
+    return all;
+  }
+  TensorId gradient_of(int index) { return gradient_parts(index, 1)[0]; }
+
+  void pass_on(int to, TensorId gradient) { gradients_[at(to)].push_back(gradient); }
+
+  void backward_norm(int norm, int output) {
+    const NormGroup& group = fusion_.norms[at(norm)];
+    const NormLayer& layer = *layers_.norms[at(norm)];
+    const int source = node(norm).inputs[0];
+    const std::vector<TensorId> parts = gradient_parts(output, 2);
+    const bool pass_residual = group.residual >= 0 && wants_gradient(group.residual);
+
+    NormGradientTensors t;
+    t.gradient = parts[0];
+    t.gradient2 = parts.size() > 1 ? parts[1] : kNoTensor;
+    t.input = value(source);
+    if (group.relu) t.mask = group.residual >= 0 ? Mask::from_output : Mask::from_input;
+    if (t.mask == Mask::from_output) t.output = value(output);
+    const bool keep_masked =
+        t.gradient2 != kNoTensor || (t.mask != Mask::none && pass_residual) || t.mask == Mask::from_output;
+    if (keep_masked) t.masked = new_tensor_like(t.gradient);
+    if (layer.learns || keep_masked) add(make_norm_gradient_sums(layer, kernels_, t), norm, ".gradient_sums");
+
+    if (pass_residual) pass_on(group.residual, keep_masked ? t.masked : t.gradient);
+    if (!wants_gradient(source)) return;
+    // A gradient that reaches the same value on another way is added here instead of in a pass of its own.
+    TensorId addend = kNoTensor;
+    auto& others = gradients_[at(source)];
+    if (!others.empty()) {
+      addend = others.back();
+      others.pop_back();
+    }
+    const TensorId result = new_tensor_like(t.input);
+    add(make_norm_gradient(layer, kernels_, t, addend, result), norm, ".gradient");
+    pass_on(source, result);
+  }
+
+  // The value for the backward pass: where the forward pass did not keep it, it is computed again.
+  TensorId value_again(int index) {
+    const int norm = fusion_.norm_of[at(index)];
+    if (norm < 0 || !fusion_.norms[at(norm)].computed_twice) return value(index);
+    const TensorId input = value(node(norm).inputs[0]);
+    const TensorId again = new_tensor_like(value(index));
+    add(make_norm_apply(*layers_.norms[at(norm)], kernels_, input, kNoTensor, fusion_.norms[at(norm)].relu, again),
+        norm, ".again");
+    return again;
+  }
+
+  void backward_product(int index, TensorId gradient) {
+    ProductLayer& layer = *layers_.products[at(index)];
+    const int source = node(index).inputs[0];
+    if (wants_gradient(source)) {
+      const TensorId result = program().add_tensor(shape_of(value(source)), options_.dtype);
+      add(make_product_backward_data(layer, gradient, result), index, ".backward_data");
+      pass_on(source, result);
+    }
+    if (!nn::is_held(node(index), 0)) {
+      const TensorId x = value_again(source);
+      add(has_own_weights_gradient(layer.shape()) ? make_depthwise_weights_gradient(layer, kernels_, x, gradient)
+                                                  : make_product_backward_weights(layer, x, gradient),
+          index, ".backward_weights");
+    }
+    if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1))
+      add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
+  }
+
+  void backward_concat(int index, TensorId gradient) {
+    int first_channel = 0;
+    for (const int input : node(index).inputs) {
+      const nn::Shape& shape = node(input).output;
+      if (wants_gradient(input)) {
+        const TensorId result = program().add_tensor(shape, options_.dtype);
+        add(make_concat_gradient(gradient, first_channel, result), index, ".gradient");
+        pass_on(input, result);
+      }
+      first_channel += shape.c;
+    }
+  }
+
+  void backward_multiply(int index, TensorId gradient) {
+    const int source = node(index).inputs[0], factors = node(index).inputs[1];
+    if (wants_gradient(factors)) {
+      const TensorId result = new_tensor_like(value(factors));
+      add(make_factor_gradient(node(index).output, kernels_, value(source), gradient, result), index,
+          ".factor_gradient");
+      pass_on(factors, result);
+    }
+    if (wants_gradient(source)) {
+      const TensorId result = new_tensor_like(value(source));
+      add(make_multiply(node(index).output, kernels_, gradient, value(factors), result), index, ".gradient");
+      pass_on(source, result);
+    }
+  }
+
+  void backward_layer_scale(int index, TensorId gradient);
+  void backward_class_token(int index, TensorId gradient);
+  void backward_position(int index, TensorId gradient);
+
+  void backward_node(int index) {
+    const nn::Node& n = node(index);
+    if (n.inputs.empty() || !wants_gradient(index)) return;
+    const TensorId gradient = gradient_of(index);
+    if (layers_.products[at(index)]) return backward_product(index, gradient);
+    if (as<nn::Add>(n)) {
+      for (const int input : n.inputs) {
+        if (wants_gradient(input)) pass_on(input, gradient);
+      }
+      return;
+    }
+    if (as<nn::Concat>(n)) return backward_concat(index, gradient);
+    if (as<nn::Multiply>(n)) return backward_multiply(index, gradient);
+    if (backward_token_layer(index, gradient)) return;
+    const int source = n.inputs[0];
+    const TensorId x = value(source);
+    if (as<nn::Flatten>(n) && flatten_is_nothing(index)) return pass_on(source, gradient);
+    const TensorId result = new_tensor_like(x);
+    if (const auto* activation = as<nn::Activation>(n)) {
+      const TensorId by = slope_is_by_input(*activation) ? x : value(index);
+      add(make_activation_gradient(activation->kind, kernels_, gradient, by, result), index, ".gradient");
+    } else if (const auto* pooling = as<nn::Pooling>(n)) {
+      add(make_pooling_gradient(*pooling, shape_of(x), n.output, kernels_, x, gradient, result), index, ".gradient");
+    } else if (const auto* scale = as<nn::Scale>(n)) {
+      add(make_scale(*scale, kernels_, gradient, result), index, ".gradient");
+    } else if (const auto* dropout = as<nn::Dropout>(n)) {
+      add(make_dropout(*dropout, index, shape_of(x), kernels_, gradient, result), index, ".gradient");
+    } else {
+      add(make_flatten_gradient(shape_of(x), kernels_, gradient, result), index, ".gradient");
+    }
+    pass_on(source, result);
+  }
+
+  void find_unwritten() {
+    for (int index = 0; index < size(); ++index) {
+      const int output = as<nn::BatchNorm>(node(index)) ? fusion_.norms[at(index)].output : index;
+      const bool reached = !gradients_[at(output)].empty(), learns = node(index).learns;
+      for (std::size_t which = 0; which < node(index).parameters.size(); ++which) {
+        // A norm that learns writes both gradients, also that of a held gamma: the update passes over it.
+        const bool writes = as<nn::BatchNorm>(node(index)) ? learns : !nn::is_held(node(index), which);
+        if (reached && writes) continue;
+        const nn::TensorView& view = graph_.parameters[at(node(index).parameters[which])];
+        lowered_.unwritten.emplace_back(view.offset, view.size);
+      }
+      for (const int statistic : node(index).statistics) {
+        const nn::TensorView& view = graph_.statistics[at(statistic)];
+        if (!learns) lowered_.unwritten.emplace_back(graph_.parameter_count + view.offset, view.size);
+      }
+    }
+  }
+
+  const nn::Graph& graph_;
+  Layers& layers_;
+  const TensorKernels& kernels_;
+  const Kernels& all_kernels_;
+  const CompileOptions& options_;
+  Fusion fusion_;
+  bool training_ = true;
+  std::vector<TensorId> values_;                  // by node
+  std::vector<TensorId> moments_;                 // by node: of a layer norm in training
+  std::vector<std::vector<TensorId>> gradients_;  // by node: parts whose sum is the gradient by its value
+  Lowered lowered_;
+};
+
+}  // namespace dtrain::backend::cpu

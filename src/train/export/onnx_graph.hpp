@@ -1,0 +1,329 @@
+// A network as the graph of a model of ONNX.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/overloaded.hpp>
+#include <dtrain/base/value_range.hpp>
+#include <dtrain/train/export.hpp>
+
+#include "checkpoint/checkpoint_tensors.hpp"
+#include "onnx_messages.hpp"
+
+namespace dtrain::train::onnx {
+
+inline constexpr const char* kOutput = "logits";
+inline constexpr const char* kProbabilities = "probabilities";
+inline constexpr const char* kPixels = "pixels";
+
+// The output of a node as ONNX sees it: Dense and Flatten give [n, c], all others [n, c, h, w].
+struct Value {
+  std::string name;
+  bool flat = false;
+};
+
+// Writes the nodes of a graph in evaluation mode; borrows the checkpoint.
+class OnnxGraph {
+ public:
+  OnnxGraph(const Checkpoint& checkpoint, const OnnxOptions& options)
+      : graph_(checkpoint.graph),
+        state_(checkpoint.state),
+        preprocessing_(checkpoint.job.preprocessing),
+        options_(options) {}
+
+  ProtoMessage write() {
+    message_.text(graph_name, graph_.name);
+    const nn::Shape& image = graph_.input();
+    if (options_.preprocessing) add_preprocessing(graph_.nodes.front().name, image.c);
+    for (const nn::Node& each : graph_.nodes) values_.push_back(add_layer(each));
+    message_.message(GraphField::input, options_.preprocessing
+                                            ? value_info(kPixels, {image.h, image.w, image.c}, uint8)
+                                            : value_info(values_.front().name, {image.c, image.h, image.w}));
+    if (options_.softmax) add_node("Softmax", {kOutput}, kProbabilities, true, {integer("axis", 1)});
+    message_.message(GraphField::output, value_info(options_.softmax ? kProbabilities : kOutput, {graph_.classes()}));
+    return std::move(message_);
+  }
+
+ private:
+  // From bytes [n, h, w, c] to what the network's input is called.
+  void add_preprocessing(const std::string& result, int channels) {
+    const std::vector<float> mean = channel_values("rgb_mean", channels), std = channel_values("rgb_std", channels);
+    add_node("Cast", {kPixels}, "pixels_float", false, {integer("to", float32)});
+    add_node("Transpose", {"pixels_float"}, "pixels_planes", false, {integers("perm", {0, 3, 1, 2})});
+    add_node("Sub", {"pixels_planes", add_channels("rgb_mean", mean)}, "pixels_centred", false, {});
+    add_node("Div", {"pixels_centred", add_channels("rgb_std", std)}, result, false, {});
+  }
+
+  std::vector<float> channel_values(const char* name, int channels) const {
+    const Json* list = preprocessing_.is_object() ? preprocessing_.find(name) : nullptr;
+    if (!list || list->as_array().size() < static_cast<std::size_t>(channels)) {
+      throw SettingError("with-preprocessing",
+                         "needs the mean and the deviation of the pixels, which the checkpoint does not name",
+                         "leave it out, and normalise the images before they reach the model");
+    }
+    std::vector<float> values;
+    for (int c = 0; c < channels; ++c) {
+      values.push_back(static_cast<float>(list->as_array()[static_cast<std::size_t>(c)].as_number()));
+    }
+    return values;
+  }
+
+  std::string add_channels(const char* name, const std::vector<float>& values) {
+    const std::int64_t extents[] = {1, std::ssize(values), 1, 1};
+    add_initializer(tensor_message(name, extents, float32).text(raw_data, text_of(std::as_bytes(std::span(values)))));
+    return name;
+  }
+
+  Value add_layer(const nn::Node& each) {
+    return std::visit(Overloaded{
+                          [&](const nn::Input&) { return Value{each.name}; },
+                          [&](const nn::Convolution& layer) { return add_convolution(each, layer); },
+                          [&](const nn::BatchNorm& layer) { return add_batch_norm(each, layer); },
+                          [&](const nn::Activation& layer) { return add_activation(each, layer); },
+                          [&](const nn::Pooling& layer) { return add_pooling(each, layer); },
+                          [&](const nn::Dense&) { return add_dense(each); },
+                          [&](const nn::Flatten&) { return flat(input_of(each), output_name(each)); },
+                          [&](const nn::Add&) { return add_sum(each); },
+                          [&](const nn::Concat&) { return add_concat(each); },
+                          [&](const nn::Multiply&) { return add_product(each); },
+                          [&](const nn::Dropout&) { return input_of(each); },  // the identity in evaluation
+                          [&](const nn::Scale& layer) { return add_scale(each, layer); },
+                          [&](const nn::LayerNorm& layer) { return add_layer_norm(each, layer); },
+                          [&](const nn::LayerScale&) { return add_layer_scale(each); },
+                          [&](const nn::ClassToken&) { return add_class_token(each); },
+                          [&](const nn::Position&) { return add_position(each); },
+                          [&](const nn::FirstToken&) { return add_first_token(each); },
+                          [&](const nn::Attention& layer) { return add_attention(each, layer); },
+                          [&](const nn::SoftmaxLoss&) { return flat(input_of(each), kOutput); },
+                      },
+                      each.layer);
+  }
+
+  Value add_convolution(const nn::Node& each, const nn::Convolution& layer) {
+    std::vector<std::string> inputs = {spatial(input_of(each)).name};
+    for (int index : each.parameters) inputs.push_back(add_tensor(parameter(index), state_.parameters));
+    return add_node(
+        "Conv", inputs, output_name(each), false,
+        {integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
+         integers("strides", {layer.stride_h, layer.stride_w}),
+         integers("pads", {layer.pad_h, layer.pad_w, layer.pad_h, layer.pad_w}), integer("group", layer.groups)});
+  }
+
+  Value add_batch_norm(const nn::Node& each, const nn::BatchNorm& layer) {
+    const Value in = input_of(each);
+    const nn::TensorView& gamma = parameter(each.parameters[0]);
+    const std::string scale = layer.fix_gamma ? add_ones(gamma) : add_tensor(gamma, state_.parameters);
+    std::vector<std::string> inputs = {in.name, scale, add_tensor(parameter(each.parameters[1]), state_.parameters)};
+    for (int index : each.statistics) {
+      inputs.push_back(add_tensor(graph_.statistics[static_cast<std::size_t>(index)], state_.statistics));
+    }
+    return add_node("BatchNormalization", inputs, output_name(each), in.flat,
+                    {real("epsilon", layer.epsilon), real("momentum", layer.momentum)});
+  }
+
+  Value add_activation(const nn::Node& each, const nn::Activation& layer) {
+    const Value in = input_of(each);
+    const auto add = [&](const char* op) { return add_node(op, {in.name}, output_name(each), in.flat, {}); };
+    switch (layer.kind) {
+      case nn::ActivationKind::relu:
+        return add("Relu");
+      case nn::ActivationKind::tanh:
+        return add("Tanh");
+      case nn::ActivationKind::sigmoid:
+        return add("Sigmoid");
+      case nn::ActivationKind::gelu:
+        return add_gelu(each, in);
+      case nn::ActivationKind::silu:
+        return add_gated(each, in, "Sigmoid", {});
+      case nn::ActivationKind::hard_swish:
+        return add_gated(each, in, "HardSigmoid", {real("alpha", 1.0f / 6)});
+      case nn::ActivationKind::hard_sigmoid:
+        return add_node("HardSigmoid", {in.name}, output_name(each), in.flat, {real("alpha", 1.0f / 6)});
+      case nn::ActivationKind::relu6:
+        break;
+    }
+    const std::string low = add_scalar(each.name + "_low", 0), high = add_scalar(each.name + "_high", 6);
+    return add_node("Clip", {in.name, low, high}, output_name(each), in.flat, {});
+  }
+
+  // x times a curve of x: this version of ONNX has no operator for them.
+  Value add_gated(const nn::Node& each, const Value& in, const char* gate,
+                  const std::vector<ProtoMessage>& attributes) {
+    const Value factor = add_node(gate, {in.name}, each.name + "_gate", in.flat, attributes);
+    return add_node("Mul", {in.name, factor.name}, output_name(each), in.flat, {});
+  }
+
+  Value add_scale(const nn::Node& each, const nn::Scale& layer) {
+    const Value in = input_of(each);
+    const std::string factor = add_scalar(each.name + "_factor", layer.factor);
+    return add_node("Mul", {in.name, factor}, output_name(each), in.flat, {});
+  }
+
+  // x * (1 + erf(x / sqrt(2))) / 2: this version of ONNX has no operator for it.
+  Value add_gelu(const nn::Node& each, const Value& in) {
+    const auto part = [&](const char* op, const std::string& a, const std::string& b, const char* ending) {
+      std::vector<std::string> inputs = {a};
+      if (!b.empty()) inputs.push_back(b);
+      return add_node(op, inputs, each.name + ending, in.flat, {}).name;
+    };
+    const std::string scaled = part("Mul", in.name, add_scalar(each.name + "_root", 0.70710678f), "_scaled");
+    const std::string erf = part("Erf", scaled, "", "_erf");
+    const std::string twice = part("Add", erf, add_scalar(each.name + "_one", 1), "_twice");
+    const std::string share = part("Mul", twice, add_scalar(each.name + "_half", 0.5f), "_share");
+    return add_node("Mul", {in.name, share}, output_name(each), in.flat, {});
+  }
+
+  // Windows that stick out of the padded input (MXNet's `full`) become padding at the end, so that no runtime's reading
+  // of ceil_mode matters. In an average what lies out there never counts, though padding may.
+  Value add_pooling(const nn::Node& each, const nn::Pooling& layer) {
+    const bool max = layer.kind == nn::PoolingKind::max;
+    Value in = spatial(input_of(each));
+    if (layer.global) {
+      return add_node(max ? "GlobalMaxPool" : "GlobalAveragePool", {in.name}, output_name(each), false, {});
+    }
+    const nn::Shape& size = graph_.nodes[static_cast<std::size_t>(each.inputs[0])].output;
+    const int over_h = overhang(size.h, each.output.h, layer.kernel_h, layer.stride_h, layer.pad_h);
+    const int over_w = overhang(size.w, each.output.w, layer.kernel_w, layer.stride_w, layer.pad_w);
+    int pad_h = layer.pad_h, pad_w = layer.pad_w;
+    bool count_padding = layer.count_include_pad;
+    if (!max && count_padding && over_h + over_w > 0) {
+      in = pad_with_zeros(in, each.name, pad_h, pad_w);
+      count_padding = false;
+      pad_h = pad_w = 0;
+    }
+    std::vector<ProtoMessage> attributes = {integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
+                                            integers("strides", {layer.stride_h, layer.stride_w}),
+                                            integers("pads", {pad_h, pad_w, pad_h + over_h, pad_w + over_w})};
+    if (!max) attributes.push_back(integer("count_include_pad", count_padding));
+    return add_node(max ? "MaxPool" : "AveragePool", {in.name}, output_name(each), false, attributes);
+  }
+
+  static int overhang(int in, int out, int kernel, int stride, int pad) {
+    return std::max(0, (out - 1) * stride + kernel - in - 2 * pad);
+  }
+
+  Value pad_with_zeros(const Value& in, const std::string& name, int pad_h, int pad_w) {
+    const std::string pads = add_integers(name + "_pads", {0, 0, pad_h, pad_w, 0, 0, pad_h, pad_w});
+    return add_node("Pad", {in.name, pads}, name + "_padded", false, {});
+  }
+
+  Value add_dense(const nn::Node& each) {
+    const Value in = input_of(each);
+    std::vector<std::string> inputs = {in.flat ? in.name : flat(in, each.name + "_flat").name};
+    for (int index : each.parameters) inputs.push_back(add_tensor(parameter(index), state_.parameters));
+    return add_node("Gemm", inputs, output_name(each), true, {integer("transB", 1)});
+  }
+
+  Value add_sum(const nn::Node& each) {
+    Value a = input_of(each, 0), b = input_of(each, 1);
+    if (a.flat != b.flat) {
+      a = spatial(a);
+      b = spatial(b);
+    }
+    return add_node("Add", {a.name, b.name}, output_name(each), a.flat, {});
+  }
+
+  Value add_concat(const nn::Node& each) {
+    std::vector<std::string> inputs;
+    for (std::size_t index = 0; index < each.inputs.size(); ++index) {
+      inputs.push_back(spatial(input_of(each, index)).name);
+    }
+    return add_node("Concat", inputs, output_name(each), false, {integer("axis", 1)});
+  }
+
+  Value add_product(const nn::Node& each) {
+    const Value a = spatial(input_of(each, 0)), b = spatial(input_of(each, 1));
+    return add_node("Mul", {a.name, b.name}, output_name(each), false, {});
+  }
+
+  // A node of [n, c, h, w] whose output is named after `each`.
+  std::string add_part(const nn::Node& each, const char* op, const std::vector<std::string>& inputs, const char* ending,
+                       const std::vector<ProtoMessage>& attributes = {}) {
+    return add_node(op, inputs, each.name + ending, false, attributes).name;
+  }
+
+  // A tensor of one number for each channel, as [n, c, h, w] is multiplied by it.
+  std::string add_channel_tensor(const nn::TensorView& view) {
+    const std::string extents = add_integers(view.name + "_extents", {view.size, 1, 1});
+    return add_node("Reshape", {add_tensor(view, state_.parameters), extents}, view.name + "_channels", false, {}).name;
+  }
+
+  // onnx_token_layers.cpp
+  Value add_layer_norm(const nn::Node& each, const nn::LayerNorm& layer);
+  Value add_layer_scale(const nn::Node& each);
+  Value add_class_token(const nn::Node& each);
+  Value add_position(const nn::Node& each);
+  Value add_first_token(const nn::Node& each);
+  Value add_attention(const nn::Node& each, const nn::Attention& layer);
+
+  Value flat(const Value& in, const std::string& name) { return add_node("Flatten", {in.name}, name, true, {}); }
+
+  Value spatial(const Value& in) {
+    if (!in.flat) return in;
+    const std::string name = fmt::format("{}_spatial_{}", in.name, nodes_);
+    return add_node("Reshape", {in.name, add_integers(name + "_extents", {0, -1, 1, 1})}, name, false, {});
+  }
+
+  Value add_node(const char* op, const std::vector<std::string>& inputs, const std::string& output, bool is_flat,
+                 const std::vector<ProtoMessage>& attributes) {
+    ProtoMessage each;
+    for (const std::string& name : inputs) each.text(node_input, name);
+    each.text(node_output, output).text(node_name, fmt::format("{}_{}", op, nodes_++)).text(op_type, op);
+    for (const ProtoMessage& item : attributes) each.message(attribute, item);
+    message_.message(GraphField::node, each);
+    return {output, is_flat};
+  }
+
+  std::string add_tensor(const nn::TensorView& view, const std::vector<float>& buffer) {
+    const std::span values(buffer.data() + view.offset, static_cast<std::size_t>(view.size));
+    add_initializer(tensor_message(view.name, view.shape, float32).borrowed_bytes(raw_data, std::as_bytes(values)));
+    return view.name;
+  }
+
+  std::string add_ones(const nn::TensorView& view) {
+    const std::vector<float> ones(static_cast<std::size_t>(view.size), 1.0f);
+    add_initializer(
+        tensor_message(view.name, view.shape, float32).text(raw_data, text_of(std::as_bytes(std::span(ones)))));
+    return view.name;
+  }
+
+  std::string add_scalar(const std::string& name, float number) {
+    add_initializer(tensor_message(name, {}, float32).text(raw_data, text_of(std::as_bytes(std::span(&number, 1)))));
+    return name;
+  }
+
+  // An integer without extents.
+  std::string add_index(const std::string& name, std::int64_t number) {
+    add_initializer(tensor_message(name, {}, int64).text(raw_data, text_of(std::as_bytes(std::span(&number, 1)))));
+    return name;
+  }
+
+  std::string add_integers(const std::string& name, std::initializer_list<std::int64_t> numbers) {
+    const std::int64_t count = std::ssize(numbers);
+    const std::span values(numbers.begin(), numbers.size());
+    add_initializer(tensor_message(name, {&count, 1}, int64).text(raw_data, text_of(std::as_bytes(values))));
+    return name;
+  }
+
+  void add_initializer(const ProtoMessage& tensor) { message_.message(initializer, tensor); }
+
+  const Value& input_of(const nn::Node& each, std::size_t index = 0) const {
+    return values_.at(static_cast<std::size_t>(each.inputs[index]));
+  }
+  const nn::TensorView& parameter(int index) const { return graph_.parameters[static_cast<std::size_t>(index)]; }
+  static std::string output_name(const nn::Node& each) { return each.name + "_output"; }
+
+  const nn::Graph& graph_;
+  const backend::ModelState& state_;
+  const Json& preprocessing_;
+  const OnnxOptions options_;
+  ProtoMessage message_;
+  std::vector<Value> values_;  // of the nodes so far
+  int nodes_ = 0;
+};
+
+}  // namespace dtrain::train::onnx
