@@ -34,6 +34,7 @@ class Lowering {
         all_kernels_(kernels),
         options_(options),
         fusion_(fuse(graph)),
+        has_batch_norm_(std::ranges::any_of(graph.nodes, [](const nn::Node& n) { return as<nn::BatchNorm>(n); })),
         values_(graph.nodes.size(), kNoTensor),
         moments_(graph.nodes.size(), kNoTensor),
         gradients_(graph.nodes.size()) {}
@@ -88,9 +89,19 @@ class Lowering {
       if (norm >= 0) {
         forward_norm(norm, index);
       } else if (!fusion_.inside[at(index)]) {
+        if (training_) end_segment(index);
         forward_node(index);
       }
     }
+  }
+
+  // Batch norms end segments anyway. Without them all of a pass would be one, whose chunks are as small as its largest
+  // images want: so it ends where the number of pixels changes.
+  void end_segment(int index) {
+    const nn::Node& n = node(index);
+    if (has_batch_norm_ || n.inputs.empty()) return;
+    const nn::Shape &in = node(n.inputs[0]).output, &out = n.output;
+    if (std::int64_t{in.h} * in.w != std::int64_t{out.h} * out.w) add(make_boundary(), index, ".boundary");
   }
 
   void forward_norm(int norm, int output) {
@@ -171,6 +182,7 @@ class Lowering {
         backward_norm(norm, index);
       } else {
         backward_node(index);
+        end_segment(index);
       }
     }
   }
@@ -340,6 +352,7 @@ class Lowering {
   const Kernels& all_kernels_;
   const CompileOptions& options_;
   Fusion fusion_;
+  const bool has_batch_norm_;
   bool training_ = true;
   std::vector<TensorId> values_;                  // by node
   std::vector<TensorId> moments_;                 // by node: of a layer norm in training

@@ -52,6 +52,9 @@ std::unique_ptr<Op> make_softmax_loss(float label_smoothing, int top_k, std::int
                                       const TensorKernels& logit_kernels, const TensorKernels& kernels, TensorId logits,
                                       TensorId gradient);
 
+// Ends a segment, so that what follows goes on in chunks of its own size.
+std::unique_ptr<Op> make_boundary();
+
 // Copies the logits to Context::logits.
 std::unique_ptr<Op> make_store_logits(const TensorKernels& logit_kernels, TensorId logits);
 

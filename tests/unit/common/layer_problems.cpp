@@ -53,6 +53,11 @@ void add_convolutions(std::vector<Problem>& cases) {
   Convolution depthwise = square(6, 3, 2, 1);
   depthwise.groups = 6;
   cases.push_back(single("convolution_depthwise", depthwise));
+  Convolution wide_window = square(6, 5, 2, 2);
+  wide_window.groups = 6;
+  wide_window.kernel_h = 3;
+  wide_window.pad_h = 0;
+  cases.push_back(single("convolution_depthwise_3x5_stride_2", wide_window));
   Convolution multiplied = square(12, 3, 1, 1);
   multiplied.groups = 6;
   multiplied.bias = true;
