@@ -40,7 +40,7 @@ message(STATUS "GPUs: ${DTRAIN_HAS_CUDA}")
 # #if on __CUDA_ARCH_FEAT_SM90_ALL.
 function(dtrain_cuda_source target source)
   set(hopper 90)
-  set(template_depth 1024)  # std::variant has a level for each alternative, and Work (backend/cuda/call.hpp) has many
+  set(template_depth 2048)  # std::variant has a level for each alternative, and Work (backend/cuda/call.hpp) has many
   if("NATIVE" IN_LIST ARGN)
     set(hopper 90a)
   endif()

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ranges>
+
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::backend {
@@ -34,10 +37,32 @@ std::vector<bool> held_parameters(const nn::Graph& graph) {
   return held;
 }
 
+void begin_average(const nn::Optimizer& rule, ModelState& state) {
+  if (rule.average == 0 || !state.average.empty()) return;
+  state.average.reserve(state.parameters.size() + state.statistics.size());
+  state.average = state.parameters;
+  state.average.insert(state.average.end(), state.statistics.begin(), state.statistics.end());
+}
+
+void check_average(const ModelState& state) {
+  DTRAIN_CHECK(state.average.empty() || state.average.size() == state.parameters.size() + state.statistics.size(),
+               "another graph's average");
+}
+
+void exchange_average(ModelState& state) {
+  if (state.average.empty()) return;
+  const auto behind = std::ranges::swap_ranges(state.parameters, state.average).in2;
+  std::ranges::swap_ranges(state.statistics, std::ranges::subrange(behind, state.average.end()));
+}
+
 HostBatch samples_of(const HostBatch& batch, const nn::Graph& graph, const ShardRange& shard) {
   DTRAIN_CHECK(batch.images || batch.n == 0, "this backend takes images of floats");
-  return {shard.count, batch.images + shard.first * graph.input().size(), batch.labels + shard.first,
-          batch.sample_ids + shard.first};
+  return {.n = shard.count,
+          .images = batch.images + shard.first * graph.input().size(),
+          .labels = batch.labels + shard.first,
+          .sample_ids = batch.sample_ids + shard.first,
+          .partners = batch.partners ? batch.partners + shard.first : nullptr,
+          .shares = batch.shares ? batch.shares + shard.first : nullptr};
 }
 
 }  // namespace dtrain::backend

@@ -97,7 +97,8 @@ class Comparison:
         """The rest of it: batch statistics weighted by count, loss sum, correct, correct in top k, count."""
         flat = case.arrays["contribution"][sum(view["size"] for view in case.parameters):]
         self.tensors("batch statistic", case.views("statistics", flat), statistics)
-        names, allowed = ("loss", "correct", "top_k_correct", "count"), (LOSS, 0, 0, 0)
+        counts = LOSS if "shares" in case.arrays else 0
+        names, allowed = ("loss", "correct", "top_k_correct", "count"), (LOSS, counts, counts, 0)
         for what, actual, expected, limit in zip(names, flat[-4:], metrics, allowed):
             self.scalar(what, actual, expected, limit)
 

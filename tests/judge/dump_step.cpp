@@ -1,6 +1,6 @@
-// dtrain_dump_step BACKEND FOLDER [layers|shards|muon|networks|CASE...]: lets a backend compute the steps of every case
-// (or of those named) and writes one folder a case: what went in and what came out, as .npy files and case.json. The
-// judges beside this file read them.
+// dtrain_dump_step BACKEND FOLDER [layers|shards|muon|recipes|networks|CASE...]: lets a backend compute the steps of
+// every case (or of those named) and writes one folder a case: what went in and what came out, as .npy files and
+// case.json. The judges beside this file read them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,6 +71,27 @@ std::vector<Case> muon_cases() {
     cases.push_back({make_problem(nn::build_network(network), 6), {.update = odd, .updates = 1}});
   }
   for (Case& of : cases) of.problem.name = "muon_" + of.problem.name;
+  return cases;
+}
+
+// Two labels a sample, gradients that are cut, and the rules that the layers do not take.
+std::vector<Case> recipe_cases() {
+  using nn::OptimizerKind;
+  std::vector<Case> cases;
+  for (const OptimizerKind kind :
+       {OptimizerKind::rmsprop, OptimizerKind::adagrad, OptimizerKind::lamb, OptimizerKind::lars, OptimizerKind::nag,
+        OptimizerKind::adamw, OptimizerKind::muon}) {
+    const bool cuts = cases.size() % 2 == 0;
+    Problem problem = make_problem(
+        nn::build_network({.name = "resnet-v1", .num_layers = 8, .width = 8, .label_smoothing = cuts ? 0.1f : 0.0f}),
+        9);
+    problem = with_two_labels(std::move(problem));
+    problem.name = fmt::format("recipe_{}", nn::optimizer_name(kind));
+    backend::Update update = update_of(kind, 0.05f);
+    update.rule.clip_norm = 0.5f;
+    update.rule.clip_gradient = cuts ? 0.02f : 0;
+    cases.push_back({std::move(problem), {.shards = 2, .update = update, .updates = 1}});
+  }
   return cases;
 }
 
@@ -167,6 +188,10 @@ void dump(const Case& of, const backend::Backend& backend, const Path& folder) {
   write_npy(folder / "images.npy", {problem.n, image.c, image.h, image.w}, std::span<const float>(problem.images));
   write_npy(folder / "labels.npy", {problem.n}, std::span<const std::int32_t>(problem.labels));
   write_npy(folder / "sample_ids.npy", {problem.n}, std::span<const std::uint32_t>(problem.sample_ids));
+  if (!problem.shares.empty()) {
+    write_npy(folder / "partners.npy", {problem.n}, std::span<const std::int32_t>(problem.partners));
+    flat("shares.npy", problem.shares);
+  }
   flat("parameters.npy", problem.state.parameters);
   flat("statistics.npy", problem.state.statistics);
   flat("contribution.npy", trace.contribution);
@@ -190,8 +215,11 @@ void run(std::span<char*> arguments) {
   const auto is_chosen = [&](std::string_view name) {
     return std::ranges::any_of(chosen, [&](const char* choice) { return name == choice; });
   };
-  const std::pair<const char*, std::vector<Case>> groups[] = {
-      {"layers", layer_cases()}, {"shards", sharded_cases()}, {"muon", muon_cases()}, {"networks", network_cases()}};
+  const std::pair<const char*, std::vector<Case>> groups[] = {{"layers", layer_cases()},
+                                                              {"shards", sharded_cases()},
+                                                              {"muon", muon_cases()},
+                                                              {"recipes", recipe_cases()},
+                                                              {"networks", network_cases()}};
   for (const auto& [group, cases] : groups) {
     for (const Case& of : cases) {
       const std::string& name = of.problem.name;

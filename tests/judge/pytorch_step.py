@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from _muon import Both, Muon, matrices, shapes
 from _philox import dropout_mask
+from _rules import Rule
 from _step import LOSS, Comparison, rates, run
 
 BACKENDS = ("reference", "cpu", "replay")
@@ -78,17 +79,34 @@ class Network:
                 continue
             labels = torch.tensor(self.case.arrays["labels"][first:first + count].astype(np.int64))
             logits, seen = self.forward(first, count, training=True)
-            loss = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+            partners, shares = self.second_labels(labels, first, count)
+            targets = sum(share[:, None] * F.one_hot(label, logits.shape[1])
+                          for label, share in ((labels, shares), (partners, 1 - shares)))
+            loss = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
             loss.backward()
             for name, value in seen.items():
                 statistics[name] += count * value
-            metrics += [loss.item(), *top_k(logits, labels, self.case.top_k), count]
+            hits = [top_k(logits, label, self.case.top_k, share) for label, share in ((labels, shares), (partners, 1 - shares))]
+            metrics += [loss.item(), *np.sum(hits, axis=0), count]
         return statistics, metrics
+
+    def second_labels(self, labels, first, count):
+        """The partners' labels and the shares of the samples' own, which is all of it where nothing is mixed."""
+        arrays = self.case.arrays
+        if "shares" not in arrays:
+            return labels, torch.ones(count, dtype=torch.float64)
+        return (torch.tensor(arrays["partners"][first:first + count].astype(np.int64)),
+                torch.tensor(arrays["shares"][first:first + count].astype(np.float64)))
 
     def update(self, optimizer, t, statistics):
         """What apply() does: mean gradients, the rule, then the running statistics. `t` counts from 1."""
         for parameter in self.parameters.values():
             parameter.grad /= self.case.samples
+        rule = self.case.optimizer
+        if rule["clip_norm"] > 0:
+            torch.nn.utils.clip_grad_norm_(self.parameters.values(), rule["clip_norm"])
+        if rule["clip_gradient"] > 0:
+            torch.nn.utils.clip_grad_value_(self.parameters.values(), rule["clip_gradient"])
         if self.case.optimizer["kind"] == "adam":  # MXNet's Adam adds epsilon to the root before torch's correction
             for group in optimizer.param_groups:
                 group["eps"] = self.case.optimizer["epsilon"] / (1 - self.case.optimizer["beta2"] ** t) ** 0.5
@@ -158,11 +176,11 @@ LAYERS = {"layer_norm": layer_norm, "layer_scale": lambda _, x, gain: x * gain, 
           "scale": lambda node, x: x * node["factor"]}
 
 
-def top_k(logits, labels, k):
-    """How many labels come first, and how many among the first k."""
+def top_k(logits, labels, k, weights=1):
+    """How many labels come first, and how many among the first k; each counts by its weight."""
     order = torch.argsort(logits, dim=1, descending=True, stable=True)
     hits = order == labels[:, None]
-    return hits[:, :1].sum().item(), hits[:, :k].sum().item()
+    return (hits[:, 0] * weights).sum().item(), (hits[:, :k].any(1) * weights).sum().item()
 
 
 def make_optimizer(case, network):
@@ -173,6 +191,8 @@ def make_optimizer(case, network):
     if kind == "muon":
         rest = torch.optim.SGD(groups, rate, rule["muon_rest_momentum"], nesterov=True)
         return Both(rest, Muon(matrices(case, network.parameters), rate, rule))
+    if hasattr(Rule, kind):
+        return Rule(groups, rate, rule)
     if kind in ("sgd", "nag"):
         return torch.optim.SGD(groups, rate, rule["momentum"], nesterov=kind == "nag")
     return (torch.optim.AdamW if kind == "adamw" else torch.optim.Adam)(groups, rate, betas, rule["epsilon"])

@@ -1,6 +1,7 @@
 // A backend compiles a graph into an executable step. All that persists between steps is a ModelState of flat buffers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,9 @@ struct HostBatch {
   const std::uint32_t* sample_ids = nullptr;  // [n], the record's position in its file: keys of dropout
   nn::Pixels pixels = {};                     // in the place of images, which are null, where BatchWish asks for them
   std::uint64_t staged = 0;                   // handle returned by stage(); 0: the batch was not staged
+  // Images of training that are mixtures of two samples have two labels. Null: none is one.
+  const std::int32_t* partners = nullptr;  // [n], the second label
+  const float* shares = nullptr;           // [n], of the first label in [0, 1]; the rest is the second one's
 };
 
 // How a backend would have its batches.
@@ -56,7 +60,7 @@ struct StepKey {
 // What one shard adds to a step, as one flat float32 buffer that sums over shards by plain addition:
 //   [gradients of the SUM of the samples' losses: parameter_count]
 //   [batch-norm statistics, each weighted by the shard's count: statistic_count]
-//   [loss sum, correct (top-1), correct in top-k, count]
+//   [loss sum, correct (top-1), correct in top-k, count]; of two labels each counts by its share
 struct ContributionLayout {
   std::int64_t gradients = 0;  // number of floats of each part
   std::int64_t statistics = 0;
@@ -124,7 +128,13 @@ struct ModelState {
   std::vector<float> optimizer;   // optimizer_slots x parameter_count
   std::uint64_t updates = 0;      // applied steps (Adam's t)
   LossScale loss_scale = {};      // of float16; else it stays as it is
+  // Over the steps, of the parameters and behind them the statistics: see nn::Optimizer::average. Empty: there is none.
+  std::vector<float> average = {};
 };
+
+// Its buffers, in the order in which they are sent and hashed.
+inline constexpr std::array kStateBuffers = {&ModelState::parameters, &ModelState::statistics, &ModelState::optimizer,
+                                             &ModelState::average};
 
 // What a ModelState holds beside its floats.
 struct StateNumbers {
@@ -147,6 +157,7 @@ struct CompileOptions {
   bool training = true;      // false: evaluate() and logits() only, less memory
   // Rule of the updates to come, so that its memory is reserved with the rest; empty: reserved at the first update.
   std::optional<nn::OptimizerKind> optimizer = {};
+  bool average = false;  // of weights: its memory is reserved with the rest
 };
 
 // One operation of a step: what it takes of one lane in a pass.
@@ -188,7 +199,8 @@ class Executable {
   virtual StepMetrics set_sum(StepSum sum) = 0;
   // One local phase: gradients are divided by the sum's count, then the optimizer moves parameters, then running
   // statistics take the weighted mean of the batch statistics. In float16, a sum with a gradient that is not finite
-  // moves nothing but the loss scale. Once for each set_sum().
+  // moves nothing but the loss scale. Once for each set_sum(). An average that the rule asks for and that is not there
+  // begins as what was before the update.
   virtual void apply(const Update& update) = 0;
   void apply(std::span<const float> sum, const Update& update);  // set_sum() and apply()
 
@@ -208,6 +220,9 @@ class Executable {
   virtual std::vector<float> state_floats(FloatRange range) const = 0;
   virtual StateNumbers state_numbers() const = 0;
   virtual void write_state(ModelState state) = 0;  // DTRAIN_CHECKs the sizes; move a large one in
+  // Parameters and statistics change places with their average, for evaluations between two steps; a second call puts
+  // them back. Nothing where there is no average.
+  virtual void exchange_average() = 0;
 
   // Bytes of buffers planned for the sizes compiled so far.
   virtual std::uint64_t planned_bytes() const = 0;

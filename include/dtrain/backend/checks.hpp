@@ -18,6 +18,13 @@ void check_dtype(const Backend& backend, DType dtype);
 // state) as they are.
 std::vector<bool> held_parameters(const nn::Graph& graph);
 
+// Puts a beginning average there where the rule asks for one and there is none: the parameters and statistics.
+void begin_average(const nn::Optimizer& rule, ModelState& state);
+// DTRAIN_CHECKs that an average is one of all parameters and statistics.
+void check_average(const ModelState& state);
+// Executable::exchange_average() where the state is on the host.
+void exchange_average(ModelState& state);
+
 // The samples [shard.first, shard.first + shard.count) as a batch of their own; images only.
 HostBatch samples_of(const HostBatch& batch, const nn::Graph& graph, const ShardRange& shard);
 

@@ -8,13 +8,19 @@
 
 namespace dtrain::backend {
 
-// The three numbers of one sample.
+// What a sample shows: one class, or two by their shares.
+struct Target {
+  std::int32_t label = 0, partner = 0;
+  float share = 1;  // of the label
+};
+Target target_of(const HostBatch& batch, int sample);
+
+// The three numbers of one sample; those of two classes count by their shares.
 struct SampleMetrics {
-  double loss = 0;
-  bool correct = false, top_k_correct = false;
+  double loss = 0, correct = 0, top_k_correct = 0;
 };
 // logits: [classes]. gradient, of the loss by them: [classes] or nullptr.
-SampleMetrics softmax_loss(const float* logits, int classes, std::int32_t label, float label_smoothing, int top_k,
+SampleMetrics softmax_loss(const float* logits, int classes, const Target& target, float label_smoothing, int top_k,
                            float* gradient);
 
 // Counts as Executable::evaluate() does, without label smoothing. logits: [n, classes], labels: [n].

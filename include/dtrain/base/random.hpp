@@ -30,7 +30,8 @@ enum class RandomUse : std::uint32_t {
   initial_weights = 4,
   drawing = 5,
   cutout = 6,
-  policy = 7
+  policy = 7,
+  mix = 9
 };
 
 // Numbers for one (seed, use, a, b); number i is the same however many were drawn before it by others.

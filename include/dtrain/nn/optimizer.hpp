@@ -13,10 +13,14 @@ namespace dtrain::nn {
 
 OptimizerKind parse_optimizer(std::string_view name);  // UsageError with the nearest name
 const char* optimizer_name(OptimizerKind kind);
-int optimizer_slots(OptimizerKind kind);         // flat buffers of state: sgd, nag 1; adam, adamw 2
+int optimizer_slots(OptimizerKind kind);  // flat buffers of state: adam, adamw, lamb 2; all others 1
+// The rule with another kind, and with what is usual there for epsilon and beta2.
+Optimizer with_kind(Optimizer rule, OptimizerKind kind);
+// The decay d of the average at update t, counted from 1. A pure function without libm.
+double average_decay(const Optimizer& rule, std::uint64_t t);
 void require_valid(const Optimizer& optimizer);  // UsageError naming the value that makes no sense
 
-enum class ScheduleKind { step, cosine, one_cycle };
+enum class ScheduleKind { step, cosine, one_cycle, poly };
 
 // The learning rate as a pure function of the samples seen before the step, so it does not depend on the batch size.
 struct Schedule {
@@ -24,16 +28,18 @@ struct Schedule {
   double base = 0.05;
   double factor = 0.1;               // step: multiply after each boundary
   std::vector<double> boundaries{};  // step: in epochs, ascending
-  double warmup_epochs = 0;          // step, cosine: linear from base/25 up to base; 0: none
-  double total_epochs = 1;   // cosine (half a period from the warm-up's end) and one_cycle (linear fall) end here
-  double final_share = 0.0;  // cosine, one_cycle: last rate as a share of base
-  double rise_share = 0.3;   // one_cycle: share of the run spent rising linearly from base/25, in [0, 1)
+  double warmup_epochs = 0;          // all but one_cycle: linear from base/25 up to base; 0: none
+  double total_epochs = 1;           // cosine, poly (both from the warm-up's end) and one_cycle (linear fall) end here
+  double final_share = 0.0;          // cosine, one_cycle, poly: last rate as a share of base
+  double rise_share = 0.3;           // one_cycle: share of the run spent rising linearly from base/25, in [0, 1)
+  double cycles = 1;                 // cosine: falls of equal length, each from base to the last rate; a whole number
+  double power = 2;                  // poly: of the share of the run that is left
   // The rate of the step that begins after `samples_seen`; a boundary of b epochs counts from b * samples_per_epoch on.
   // samples_per_epoch >= 1. Uses own polynomials, no libm.
   double rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const;
 };
 
-ScheduleKind parse_schedule(std::string_view name);  // step | cosine | one-cycle; UsageError with the nearest name
+ScheduleKind parse_schedule(std::string_view name);  // step | cosine | one-cycle | poly; UsageError: the nearest name
 const char* schedule_name(ScheduleKind kind);
 void require_valid(const Schedule& schedule);  // UsageError naming the value that makes no sense
 

@@ -3,7 +3,10 @@
 
 namespace dtrain::nn {
 
-enum class OptimizerKind { sgd, nag, adam, adamw, muon };
+enum class OptimizerKind { sgd, nag, adam, adamw, muon, rmsprop, adagrad, lamb, lars };
+
+// A tensor's step depends on the length of its weights, so it cannot be taken weight by weight.
+constexpr bool is_layer_wise(OptimizerKind kind) { return kind == OptimizerKind::lamb || kind == OptimizerKind::lars; }
 
 // orthogonal(G), G a matrix with rows <= columns (else its transpose): X = G / (|G| + kLeastNorm), |.| the root of the
 // sum of squares; then `steps` times X = a*X + b*XX'X + c*XX'XX'X. Draws all singular values towards 1; with these
@@ -15,7 +18,10 @@ struct NewtonSchulz {
   float a = 3.4445f, b = -4.7750f, c = 2.0315f;
 };
 
-// With g = f * gradient / count (+ weight_decay * w where the tensor decays, except adamw and muon's matrices):
+// gradient / count is cut first, where that is asked for: all gradients that are learned by are multiplied with
+// clip_norm / (n + kNormEpsilon) where the norm n of all of them together is greater, as PyTorch's clip_grad_norm_
+// does; then each is cut to [-clip_gradient, clip_gradient], as MXNet's sgd does. With g = f * gradient / count (+
+// weight_decay * w where the tensor decays, except adamw, lamb and muon's matrices):
 //   sgd    m = momentum*m - lr*g;               w += m                                       (MXNet's SGD)
 //   nag    m = momentum*m + g;                  w -= lr*(g + momentum*m)                     (Sutskever et al. 2013)
 //   adam   m = b1*m+(1-b1)g; v = b2*v+(1-b2)g²; w -= f*lr*sqrt(1-b2^t)/(1-b1^t) * m/(sqrt(v)+epsilon)  (MXNet's Adam)
@@ -24,10 +30,20 @@ struct NewtonSchulz {
 //   muon   the weights of nn::weight_matrices, each as a matrix: m = momentum*m + g; where only batch norms see the
 //          weight's scale, w *= sqrt(rows)/|w|; w -= lr*(orthogonal(g + momentum*m) + wd*w). All else by nag with
 //          rest_momentum.
+//   rmsprop  v = b2*v+(1-b2)g²; w -= f*lr * g/sqrt(v+epsilon)                                (MXNet's RMSProp)
+//   adagrad  v = v+g², g without decay; w -= lr*(f*g/sqrt(v+epsilon) + wd*w)                 (MXNet's AdaGrad)
+//   lamb   m and v as adamw; u = m^/(sqrt(v^)+epsilon) + wd*w; w -= f*lr*|w|/|u| * u, each tensor with its own norms,
+//          1 in the place of |w|/|u| where one of them is 0                                  (You et al. 2020)
+//   lars   r = kTrust*|w|/(|g| + wd*|w| + epsilon), g without f and decay; m = momentum*m - lr*r*g; w += m. r is 1 for
+//          tensors that do not decay, and where |w| or |g| is 0                              (You et al. 2017, MXNet's
+//          LARS)
 // f is the factor of the tensor's nn::ParameterGroup. It is on the gradient's rate and not on the decay's; the adams,
-// whose m/sqrt(v) knows no scale of gradients, have it where it stands above and not in g.
+// whose m/sqrt(v) knows no scale of gradients, have it where it stands above and not in g, and so have rmsprop, adagrad
+// and lamb.
+// Behind the step: average = d*average + (1-d)*value, for parameters and running statistics, where `average` is not 0.
+// d is average, or while average_warms_up at step t the smaller of it and 1 - t^(-2/3)   (timm's ModelEmaV3).
 struct Optimizer {
-  static constexpr float kMostFactor = 1e6f;
+  static constexpr float kMostFactor = 1e6f, kNormEpsilon = 1e-6f, kTrust = 1e-3f;
   OptimizerKind kind = OptimizerKind::sgd;
   float momentum = 0.9f;
   float weight_decay = 1e-4f;
@@ -35,6 +51,9 @@ struct Optimizer {
   float bias_lr_factor = 1, head_lr_factor = 1;
   NewtonSchulz newton_schulz{};
   float rest_momentum = 0.9f;
+  float clip_norm = 0, clip_gradient = 0;  // 0: nothing is cut
+  float average = 0;                       // decay of the average of weights; 0: there is none
+  bool average_warms_up = false;
 };
 
 }  // namespace dtrain::nn

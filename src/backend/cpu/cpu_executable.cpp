@@ -277,7 +277,7 @@ void CpuExecutable::apply(const Update& update) {
   const InParts in_parts = [&](const std::function<void(int, int)>& work) {
     threads_.run([&](int thread) { work(thread, threads_.size()); });
   };
-  apply_update(graph_, kernels_, sum, update, in_parts, muon_, state_);
+  apply_update(graph_, kernels_, sum, update, in_parts, muon_, layer_wise_, state_);
   weights_changed();
 }
 
@@ -286,20 +286,26 @@ void CpuExecutable::write_state(ModelState state) {
   DTRAIN_CHECK(state.statistics.size() == state_.statistics.size(), "another graph's statistics");
   DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
                "the optimizer state is not whole slots");
+  check_average(state);
   threads_.wait();
   state_ = std::move(state);
   weights_changed();
 }
 
+void CpuExecutable::exchange_average() {
+  threads_.wait();
+  backend::exchange_average(state_);
+  weights_changed();
+}
+
 std::uint64_t CpuExecutable::planned_bytes() const {
-  std::uint64_t bytes = running_coefficients_.size() + muon_.bytes();
+  std::uint64_t bytes = running_coefficients_.size() + muon_.bytes() + layer_wise_.bytes();
   for (const Worker& w : workers_) {
     bytes += w.local.size() + w.workspace.size() + w.scratchpad.size() + w.contribution.size();
   }
   for (const auto& lane : lanes_) bytes += lane->arena.size() + lane->coefficients.size();
   for (const auto& layer : layers_.products) bytes += layer ? layer->packed_bytes() : 0;
-  return bytes + float_bytes(static_cast<std::int64_t>(state_.parameters.size() + state_.statistics.size() +
-                                                       state_.optimizer.size()));
+  return bytes + float_bytes(state_size());
 }
 
 }  // namespace dtrain::backend::cpu

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "lowering.hpp"
-#include "muon.hpp"
 #include "thread_pool.hpp"
+#include "update/layer_wise.hpp"
+#include "update/muon.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -33,6 +34,7 @@ class CpuExecutable final : public HostExecutable {
   StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views, std::span<float> logits) override;
   const ModelState& state() const override { return state_; }
   void write_state(ModelState state) override;
+  void exchange_average() override;
   std::uint64_t planned_bytes() const override;
   Profile profile(const HostBatch& batch, int repeats) override;
 
@@ -65,6 +67,7 @@ class CpuExecutable final : public HostExecutable {
   const ContributionLayout layout_;
   Layers layers_;
   Muon muon_;
+  LayerWise layer_wise_;
   Lowered training_, evaluation_;
   std::vector<Part> other_parts_;  // of a contribution: not the gradient of one segment
   ModelState state_;

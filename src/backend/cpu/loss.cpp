@@ -33,8 +33,8 @@ class SoftmaxLossOp final : public LoopOp {
     double* const totals = workspace<double>(c);
     for (int i = 0; i < c.count; ++i) {
       logit_kernels_.to_float(c.sample(logits_, i), widened.data(), classes);
-      const SampleMetrics m =
-          softmax_loss(widened.data(), classes, c.shard.labels[c.first + i], label_smoothing_, top_k_, gradient.data());
+      const SampleMetrics m = softmax_loss(widened.data(), classes, target_of(c.shard, c.first + i), label_smoothing_,
+                                           top_k_, gradient.data());
       totals[0] += m.loss;
       totals[1] += m.correct;
       totals[2] += m.top_k_correct;

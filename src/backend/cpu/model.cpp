@@ -28,6 +28,7 @@ StepNumbers numbers_of(const Update& update, double count, std::uint64_t step) {
   s.epsilon = rule.epsilon;
   s.correction1 = 1 - power(rule.beta1, step);
   s.correction2 = 1 - power(rule.beta2, step);
+  s.most = most_of(rule);
   return s;
 }
 
@@ -35,7 +36,7 @@ void step_range(const Kernels& kernels, nn::OptimizerKind kind, const StepNumber
                 ModelState& state, std::int64_t first, std::int64_t count) {
   float* const weight = state.parameters.data() + first;
   float* const slot1 = state.optimizer.data() + first;
-  float* const slot2 = slot1 + state.parameters.size();  // of the adams only
+  float* const slot2 = slot1 + state.parameters.size();  // of rules with two slots only
   switch (kind) {
     case nn::OptimizerKind::sgd:
       return kernels.sgd(s, gradient + first, weight, slot1, count);
@@ -46,6 +47,13 @@ void step_range(const Kernels& kernels, nn::OptimizerKind kind, const StepNumber
       return kernels.adam(s, gradient + first, weight, slot1, slot2, count);
     case nn::OptimizerKind::adamw:
       return kernels.adamw(s, gradient + first, weight, slot1, slot2, count);
+    case nn::OptimizerKind::rmsprop:
+      return kernels.rmsprop(s, gradient + first, weight, slot1, count);
+    case nn::OptimizerKind::adagrad:
+      return kernels.adagrad(s, gradient + first, weight, slot1, count);
+    case nn::OptimizerKind::lamb:
+    case nn::OptimizerKind::lars:
+      return;  // LayerWise
   }
 }
 
@@ -65,10 +73,36 @@ void update_statistics(const nn::Graph& graph, std::span<const float> weighted, 
   }
 }
 
+std::vector<StepNumbers> numbers_of_tensors(const nn::Graph& graph, const nn::Optimizer& rule, const StepNumbers& all) {
+  const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
+  std::vector<StepNumbers> numbers(graph.parameters.size(), all);
+  for (std::size_t tensor = 0; tensor < numbers.size(); ++tensor) {
+    numbers[tensor].decay = graph.parameters[tensor].decays() ? rule.weight_decay : 0.0f;
+    numbers[tensor].factor = nn::lr_factor(rule, groups[tensor]);
+  }
+  return numbers;
+}
+
+// What gradients are divided by: the number of samples, and more where their norm is too great.
+double divisor(double count, const nn::Optimizer& rule, double norm) {
+  return count * std::max(1.0, (norm / count + nn::Optimizer::kNormEpsilon) / rule.clip_norm);
+}
+
+void update_average(const Kernels& kernels, const nn::Optimizer& rule, const InParts& in_parts, ModelState& state) {
+  const double share = 1 - nn::average_decay(rule, state.updates);
+  const auto parameters = static_cast<std::int64_t>(state.parameters.size());
+  in_parts([&](int part, int parts) {
+    const std::int64_t begin = parameters * part / parts, end = parameters * (part + 1) / parts;
+    kernels.move_average(share, state.parameters.data() + begin, state.average.data() + begin, end - begin);
+  });
+  kernels.move_average(share, state.statistics.data(), state.average.data() + parameters,
+                       static_cast<std::int64_t>(state.statistics.size()));
+}
+
 }  // namespace
 
 void apply_update(const nn::Graph& graph, const Kernels& kernels, std::span<const float> contribution,
-                  const Update& update, const InParts& in_parts, Muon& muon, ModelState& state) {
+                  const Update& update, const InParts& in_parts, Muon& muon, LayerWise& layer_wise, ModelState& state) {
   const ContributionLayout layout(graph);
   DTRAIN_CHECK(static_cast<std::int64_t>(contribution.size()) == layout.size(), "not this graph's contribution");
   const double count = metrics_of(layout, contribution).count;
@@ -77,12 +111,23 @@ void apply_update(const nn::Graph& graph, const Kernels& kernels, std::span<cons
   if (state.optimizer.empty()) state.optimizer.assign(slots * state.parameters.size(), 0.0f);
   DTRAIN_CHECK(state.optimizer.size() == slots * state.parameters.size(), "the optimizer state is another rule's");
 
-  const StepNumbers numbers = numbers_of(update, count, ++state.updates);
-  const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
+  const nn::Optimizer& rule = update.rule;
+  begin_average(rule, state);
   std::vector<bool> apart = held_parameters(graph);  // what the loop below leaves alone
-  if (update.rule.kind == nn::OptimizerKind::muon) {
+  double divided_by = count;
+  if (rule.clip_norm > 0) {
+    divided_by = divisor(count, rule, length_of(kernels, chunks_of(graph, apart), contribution, in_parts));
+  }
+  const std::vector<StepNumbers> numbers =
+      numbers_of_tensors(graph, rule, numbers_of(update, divided_by, ++state.updates));
+  if (rule.kind == nn::OptimizerKind::muon) {
+    const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
     for (std::size_t k = 0; k < groups.size(); ++k) apart[k] = apart[k] || groups[k] == nn::ParameterGroup::matrix;
-    muon.move_matrices(contribution, count, update, in_parts, state);
+    muon.move_matrices(contribution, divided_by, update, in_parts, state);
+  }
+  if (nn::is_layer_wise(rule.kind)) {
+    layer_wise.move(kernels, rule, numbers, chunks_of(graph, apart), contribution, in_parts, state);
+    apart.assign(apart.size(), true);
   }
   in_parts([&](int part, int parts) {
     const std::int64_t begin = graph.parameter_count * part / parts, end = graph.parameter_count * (part + 1) / parts;
@@ -90,13 +135,11 @@ void apply_update(const nn::Graph& graph, const Kernels& kernels, std::span<cons
       const nn::TensorView& view = graph.parameters[tensor];
       const std::int64_t first = std::max(begin, view.offset), last = std::min(end, view.offset + view.size);
       if (apart[tensor] || first >= last) continue;
-      StepNumbers of_tensor = numbers;
-      of_tensor.decay = view.decays() ? update.rule.weight_decay : 0.0f;
-      of_tensor.factor = nn::lr_factor(update.rule, groups[tensor]);
-      step_range(kernels, update.rule.kind, of_tensor, contribution.data(), state, first, last - first);
+      step_range(kernels, rule.kind, numbers[tensor], contribution.data(), state, first, last - first);
     }
   });
   update_statistics(graph, contribution.subspan(static_cast<std::size_t>(layout.gradients)), count, state);
+  if (rule.average > 0) update_average(kernels, rule, in_parts, state);
 }
 
 }  // namespace dtrain::backend::cpu

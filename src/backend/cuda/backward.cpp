@@ -18,15 +18,16 @@ void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const B
         auto* const per_sample = b.tensor<float>(counts);
         auto* const in_parts = b.tensor<SoftmaxPart>(parts);
         auto* const per_row = b.tensor<double>(normalisers);
+        const Targets targets{b.labels, b.partners, b.shares};
         const auto count = [&]<typename L>(const L* logits) {
-          emit(SoftmaxParts<L>{logits, b.labels, in_parts, b.n, classes});
-          emit(SoftmaxLoss<L>{logits, b.labels, in_parts, per_row, per_sample, b.n, classes, m.top_k, smoothing});
+          emit(SoftmaxParts<L>{logits, targets, in_parts, b.n, classes});
+          emit(SoftmaxLoss<L>{logits, targets, in_parts, per_row, per_sample, b.n, classes, m.top_k, smoothing});
         };
         if (gradient == kNoTensor) {
           count(b.logits);  // the mean of the views
         } else {
           count(b.tensor<T>(x));
-          emit(SoftmaxGradient<T>{b.tensor<T>(x), b.labels, per_row, b.tensor<T>(gradient), b.n, classes, smoothing,
+          emit(SoftmaxGradient<T>{b.tensor<T>(x), targets, per_row, b.tensor<T>(gradient), b.n, classes, smoothing,
                                   b.loss_scale});
         }
         const RowParts cut = cut_rows(b.n, packs_of(counted.c, Pack<float>::size));

@@ -17,6 +17,7 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/input.hpp"
 #include "kernels/layer_norm.hpp"
+#include "kernels/layer_wise.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/norm_pooling.hpp"
 #include "kernels/orthogonalise.hpp"
@@ -82,8 +83,9 @@ using KernelsOn =
                PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>,
                MuonAdvance<T>, MuonStep<T>, Compare<T>>;
 using OtherKernels =
-    std::tuple<Fill, Accumulate, Copy, FoldParts, StoreSums, NormFromRunning, NormGradientFinish, UpdateParameters,
-               UpdateStatistics, MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite, Compare<std::uint32_t>>;
+    std::tuple<Fill, Accumulate, Copy, Exchange, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
+               UpdateParameters, UpdateStatistics, UpdateAverage, SquareParts, SquaresOfTensors, CutNorm, MoveLayerWise,
+               MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite, Compare<std::uint32_t>>;
 
 // Every operation but the convolution.
 template <typename T>

@@ -83,4 +83,14 @@ class DeviceMemory {
   std::byte* data_;
 };
 
+template <typename T>
+void upload_all(Device& device, void* to, const std::vector<T>& values) {
+  if (!values.empty()) device.upload(to, values.data(), values.size() * sizeof(T));
+}
+
+template <typename T>
+void download_all(Device& device, std::vector<T>& values, const void* from) {
+  if (!values.empty()) device.download(values.data(), from, values.size() * sizeof(T));
+}
+
 }  // namespace dtrain::backend::cuda

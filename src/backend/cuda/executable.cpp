@@ -7,7 +7,6 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
-#include "../state_row.hpp"
 #include "convolution_fusion.hpp"
 
 namespace dtrain::backend::cuda {
@@ -72,16 +71,6 @@ std::vector<float> statistic_momenta(const nn::Graph& graph) {
   return momenta;
 }
 
-template <typename T>
-void upload_all(Device& device, void* to, const std::vector<T>& values) {
-  if (!values.empty()) device.upload(to, values.data(), values.size() * sizeof(T));
-}
-
-template <typename T>
-void download_all(Device& device, std::vector<T>& values, const void* from) {
-  if (!values.empty()) device.download(values.data(), from, values.size() * sizeof(T));
-}
-
 }  // namespace
 
 CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& graph, const CompileOptions& options)
@@ -100,7 +89,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Device> device, const nn::Graph& 
                .flags = at<std::uint8_t>(Part::flags),
                .momenta = at<float>(Part::momenta),
                .step = at<UpdateStep>(Part::update_step)},
-              options.optimizer, {weight_copies(), weight_update()}) {
+              options.optimizer, {weight_copies(), weight_update(), gradients_of_copies()}) {
   state_.parameters.assign(static_cast<std::size_t>(graph.parameter_count), 0.0f);
   state_.statistics.assign(static_cast<std::size_t>(graph.statistic_count), 0.0f);
   upload_tables();
@@ -133,6 +122,8 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
           .samples = at<Samples>(Part::samples),
           .labels = at<std::int32_t>(Part::labels),
           .sample_ids = at<std::uint32_t>(Part::sample_ids),
+          .partners = at<std::int32_t>(Part::partners),
+          .shares = at<float>(Part::shares),
           .key = at<DropoutKey>(Part::key),
           .loss_scale = model_.dtype == DType::float16 ? at<float>(Part::loss_scale) : nullptr,
           .logits = at<float>(Part::logits),
@@ -238,26 +229,16 @@ Call CudaExecutable::gradients_of_copies() const {
   return call;
 }
 
-// muon needs all gradients in one place, float16 judges them before anything moves.
+// Some rules need all gradients in one place, float16 judges them before anything moves.
 bool CudaExecutable::updates_from_copies() const {
-  return options_.optimizer && *options_.optimizer != nn::OptimizerKind::muon && model_.dtype != DType::float16;
+  return options_.optimizer && !StateUpdate::needs_sum({.kind = *options_.optimizer}) && model_.dtype != DType::float16;
 }
 
 void CudaExecutable::pack_weights() {
   if (std::exchange(stale_weights_, false)) run_once({weight_copies()});
 }
 
-// ---- what persists
-
-void CudaExecutable::ensure_optimizer(std::size_t slots) {
-  const std::size_t size = slots * state_.parameters.size();
-  if (state_.optimizer.empty() && size > 0) {
-    state_.optimizer.assign(size, 0.0f);
-    optimizer_ = std::make_unique<DeviceMemory>(*device_, size * sizeof(float));
-    upload_all(*device_, optimizer_->data(), state_.optimizer);
-  }
-  DTRAIN_CHECK(state_.optimizer.size() == size, "the optimizer state is another rule's");
-}
+// ---- updates
 
 StepMetrics CudaExecutable::set_sum(StepSum sum) {
   if (const auto* const on_host = std::get_if<std::span<const float>>(&sum)) {
@@ -281,11 +262,6 @@ StepMetrics CudaExecutable::set_sum(StepSum sum) {
 
 void CudaExecutable::apply(const Update& update) {
   DTRAIN_CHECK(sum_, "there is no sum to apply");
-  // Another rule than was announced.
-  if (gradients_in_copies_ && update.rule.kind == nn::OptimizerKind::muon) {
-    run_once({gradients_of_copies()});
-    gradients_in_copies_ = false;
-  }
   move_state(std::exchange(sum_, nullptr), sum_count_, update);
 }
 
@@ -307,52 +283,14 @@ void CudaExecutable::move_state(float* sum, float count, const Update& update) {
     if (lost) return;
   }
   ensure_optimizer(static_cast<std::size_t>(nn::optimizer_slots(update.rule.kind)));
+  ensure_average(update.rule);
   auto* const slots = reinterpret_cast<float*>(optimizer_ ? optimizer_->data() : nullptr);
+  auto* const average = reinterpret_cast<float*>(average_ ? average_->data() : nullptr);
   const bool from_copies = std::exchange(gradients_in_copies_, false);
-  update_.run({.sum = sum, .count = count, .slots = slots, .from_copies = from_copies}, update, ++state_.updates);
+  update_.run({.sum = sum, .count = count, .slots = slots, .average = average, .from_copies = from_copies}, update,
+              ++state_.updates);
   stale_weights_ = false;
   stale_state_ = true;
-}
-
-const ModelState& CudaExecutable::state() const {
-  if (std::exchange(stale_state_, false)) {
-    download_all(*device_, state_.parameters, at<float>(Part::parameters));
-    download_all(*device_, state_.statistics, at<float>(Part::statistics));
-    if (optimizer_) download_all(*device_, state_.optimizer, optimizer_->data());
-  }
-  return state_;
-}
-
-// What is on the host may be old, but not its sizes.
-std::int64_t CudaExecutable::state_size() const { return row_size(state_); }
-
-std::vector<float> CudaExecutable::state_floats(FloatRange range) const {
-  std::vector<float> floats(static_cast<std::size_t>(range.size));
-  visit_row(state_, range, [&](const std::vector<float>& buffer, auto first, auto size, auto done) {
-    const float* const there = &buffer == &state_.parameters   ? at<float>(Part::parameters)
-                               : &buffer == &state_.statistics ? at<float>(Part::statistics)
-                                                               : reinterpret_cast<float*>(optimizer_->data());
-    device_->download(floats.data() + done, there + first, static_cast<std::size_t>(size) * sizeof(float));
-  });
-  return floats;
-}
-
-void CudaExecutable::write_state(ModelState state) {
-  DTRAIN_CHECK(static_cast<std::int64_t>(state.parameters.size()) == model_.graph.parameter_count,
-               "another graph's parameters");
-  DTRAIN_CHECK(static_cast<std::int64_t>(state.statistics.size()) == model_.graph.statistic_count,
-               "another graph's statistics");
-  DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
-               "the optimizer state is not whole slots");
-  state_ = std::move(state);
-  stale_state_ = false;
-  stale_weights_ = true;
-  upload_all(*device_, at<float>(Part::parameters), state_.parameters);
-  upload_all(*device_, at<float>(Part::statistics), state_.statistics);
-  optimizer_.reset();
-  if (state_.optimizer.empty()) return;
-  optimizer_ = std::make_unique<DeviceMemory>(*device_, state_.optimizer.size() * sizeof(float));
-  upload_all(*device_, optimizer_->data(), state_.optimizer);
 }
 
 // ---- evaluation
@@ -367,6 +305,7 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<const nn:
   pack_weights();
   const Binding where = binding(programs_.evaluation, batch.n);
   Samples samples = inputs_.take(batch);
+  samples.partners = nullptr, samples.shares = nullptr;  // of training alone
   for (const nn::ImageView& view : views) {
     samples.view = view;
     samples.begins_mean = &view == &views.front();
@@ -383,8 +322,8 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<const nn:
 }
 
 std::uint64_t CudaExecutable::planned_bytes() const {
-  std::uint64_t bytes = memory_.size() + update_.bytes() + (optimizer_ ? optimizer_->size() : 0) + inputs_.bytes() +
-                        device_->workspace_bytes();
+  std::uint64_t bytes = memory_.size() + update_.bytes() + (optimizer_ ? optimizer_->size() : 0) +
+                        (average_ ? average_->size() : 0) + inputs_.bytes() + device_->workspace_bytes();
   for (const auto& slot : slots_) bytes += slot->size();
   return bytes;
 }

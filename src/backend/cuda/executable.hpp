@@ -3,10 +3,10 @@
 // Threads: one caller at a time. Work is queued on the device's one stream, in the order of the calls; a call waits for
 // the GPU only where it downloads, and in synchronize(). Batches travel on a stream of their own (InputSlots).
 // Memory: everything of a fixed size lies in one allocation (MemoryLayout), which recorded steps refer to by address,
-// so it never moves. Optimizer state and sums of subtrees are allocated when they are first needed. state_ on the host
-// may be older than the device; state() downloads it. Failure: an error of the GPU or of a library throws Error, and
-// the executable must not be used again. PeerLost comes from a DeviceSink only; the next enqueue() starts the step
-// anew.
+// so it never moves. Optimizer state, averages and sums of subtrees are allocated when they are first needed. state_ on
+// the host may be older than the device; state() downloads it. Failure: an error of the GPU or of a library throws
+// Error, and the executable must not be used again. PeerLost comes from a DeviceSink only; the next enqueue() starts
+// the step anew.
 #pragma once
 
 #include <map>
@@ -35,6 +35,7 @@ class CudaExecutable final : public Executable {
   StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views, std::span<float> logits) override;
   const ModelState& state() const override;
   void write_state(ModelState state) override;
+  void exchange_average() override;
   std::int64_t state_size() const override;
   std::vector<float> state_floats(FloatRange range) const override;
   StateNumbers state_numbers() const override { return {state_.updates, state_.loss_scale}; }
@@ -69,6 +70,8 @@ class CudaExecutable final : public Executable {
   void hand_over(const Samples& batch, const ShardRange& shard, DeviceSink& sink);
   float* slot(std::size_t index);
   void ensure_optimizer(std::size_t slots);
+  void ensure_average(const nn::Optimizer& rule);
+  std::unique_ptr<DeviceMemory> uploaded(const std::vector<float>& values);
   bool overflowed(const float* sum);  // a gradient is not finite
   void move_state(float* sum, float count, const Update& update);
   template <typename T>
@@ -86,7 +89,7 @@ class CudaExecutable final : public Executable {
   DeviceMemory memory_;
   InputSlots inputs_;
   StateUpdate update_;
-  std::unique_ptr<DeviceMemory> optimizer_;
+  std::unique_ptr<DeviceMemory> optimizer_, average_;
   std::vector<std::unique_ptr<DeviceMemory>> slots_;  // sums of subtrees of a step, see sum_on_device()
   float* own_sum_ = nullptr;                          // what sum_on_device() left
   float* sum_ = nullptr;                              // on the device: of the step that is to be applied

@@ -182,7 +182,7 @@ void Lowering::load_images(int index) {
   const TensorId y = new_value(index, blocks ? nn::Shape{blocks->channels, blocks->h, blocks->w} : shape);
   add(index, ".load", {y}, [=]<typename T>(T, const Binding& b, auto& emit) {
     const Images images{b.samples, shape.c, shape.h, shape.w};
-    const SampleNames names{b.labels, b.sample_ids};
+    const SampleNames names{b.labels, b.sample_ids, b.partners, b.shares};
     if (blocks && shape.c == 1) {
       emit(LoadBlocks<T, 1>{images, names, b.tensor<T>(y), *blocks, b.n});
     } else if (blocks) {

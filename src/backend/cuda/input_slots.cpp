@@ -47,6 +47,10 @@ Samples lay_out(const HostBatch& batch, const nn::Shape& image, Parts& parts) {
   }
   samples.labels = parts.add(batch.labels, batch.n);
   samples.sample_ids = parts.add(batch.sample_ids, batch.n);
+  if (batch.shares) {
+    samples.partners = parts.add(batch.partners, batch.n);
+    samples.shares = parts.add(batch.shares, batch.n);
+  }
   return samples;
 }
 
@@ -107,6 +111,10 @@ Samples InputSlots::from(const Samples& samples, std::int64_t first) const {
   }
   rest.labels += first;
   rest.sample_ids += first;
+  if (rest.shares) {
+    rest.partners += first;
+    rest.shares += first;
+  }
   return rest;
 }
 

@@ -33,6 +33,8 @@ MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int sam
   add(Part::samples, 1, sizeof(Samples));
   add(Part::labels, n, sizeof(std::int32_t));
   add(Part::sample_ids, n, sizeof(std::uint32_t));
+  add(Part::partners, n, sizeof(std::int32_t));
+  add(Part::shares, n, sizeof(float));
   add(Part::key, 1, sizeof(DropoutKey));
   add(Part::update_step, 1, sizeof(UpdateStep));
   add(Part::loss_scale, 2, sizeof(float));
@@ -52,8 +54,10 @@ std::uint64_t update_bytes(const Model& model, const CompileOptions& options) {
   if (!options.training) return 0;
   const int slots = options.optimizer ? nn::optimizer_slots(*options.optimizer) : kMostSlots;
   const auto state = static_cast<std::uint64_t>(slots * model.graph.parameter_count) * sizeof(float);
+  const std::int64_t averaged = options.average ? model.graph.parameter_count + model.graph.statistic_count : 0;
   const bool muon = options.optimizer == nn::OptimizerKind::muon;
-  return state + (muon ? MuonLayout(model.graph, model.dtype).bytes : 0);
+  return state + static_cast<std::uint64_t>(averaged) * sizeof(float) +
+         (muon ? MuonLayout(model.graph, model.dtype).bytes : 0);
 }
 
 std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, std::uint64_t update) {

@@ -28,6 +28,8 @@ enum class Part {
   samples,
   labels,
   sample_ids,
+  partners,
+  shares,
   key,
   update_step,
   loss_scale,  // with room for what FindNotFinite finds

@@ -31,6 +31,8 @@ struct Binding {
   const Samples* samples = nullptr;
   std::int32_t* labels = nullptr;
   std::uint32_t* sample_ids = nullptr;
+  std::int32_t* partners = nullptr;
+  float* shares = nullptr;
   const DropoutKey* key = nullptr;
   const float* loss_scale = nullptr;  // null: not of this dtype
   float* logits = nullptr;            // [n, classes]: evaluation only

@@ -60,11 +60,11 @@ Matrix orthogonal(const Matrix& g, const nn::NewtonSchulz& rule) {
 }
 
 // What the weights of one matrix move along; their momentum goes on.
-Matrix direction(const nn::WeightMatrix& of, const nn::Optimizer& rule, std::span<const float> gradients, double count,
+Matrix direction(const nn::WeightMatrix& of, const nn::Optimizer& rule, std::span<const double> gradients,
                  std::span<float> momenta) {
   Matrix result(of.rows, of.columns);
   for (std::int64_t k = 0; k < of.size(); ++k) {
-    const double gradient = gradients[of.first + k] / count;
+    const double gradient = gradients[of.first + k];
     float& momentum = momenta[of.first + k];
     momentum = static_cast<float>(static_cast<double>(rule.momentum) * momentum + gradient);
     result.values[k] = gradient + static_cast<double>(rule.momentum) * momentum;
@@ -80,12 +80,11 @@ double scale(const nn::WeightMatrix& of, std::span<const float> weights) {
 
 }  // namespace
 
-void move_matrices(const nn::Graph& graph, std::span<const float> gradients, double count, const Update& update,
-                   ModelState& state) {
+void move_matrices(const nn::Graph& graph, std::span<const double> gradients, const Update& update, ModelState& state) {
   const nn::Optimizer& rule = update.rule;
   for (const nn::WeightMatrix& matrix : nn::weight_matrices(graph)) {
     const auto weights = std::span(state.parameters).subspan(matrix.first, matrix.size());
-    const Matrix step = orthogonal(direction(matrix, rule, gradients, count, state.optimizer), rule.newton_schulz);
+    const Matrix step = orthogonal(direction(matrix, rule, gradients, state.optimizer), rule.newton_schulz);
     const double factor = scale(matrix, weights);
     for (std::size_t k = 0; k < weights.size(); ++k) {
       const double weight = factor * weights[k];

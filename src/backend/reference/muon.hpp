@@ -7,8 +7,7 @@
 
 namespace dtrain::backend::reference {
 
-// Moves the weights of nn::weight_matrices and their momentum, the first slot of state.optimizer.
-void move_matrices(const nn::Graph& graph, std::span<const float> gradients, double count, const Update& update,
-                   ModelState& state);
+// `gradients`: means. Moves the weights of nn::weight_matrices and their momentum, the first slot of state.optimizer.
+void move_matrices(const nn::Graph& graph, std::span<const double> gradients, const Update& update, ModelState& state);
 
 }  // namespace dtrain::backend::reference

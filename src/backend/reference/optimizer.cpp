@@ -1,5 +1,6 @@
 #include "optimizer.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <dtrain/backend/checks.hpp>
@@ -11,12 +12,12 @@
 namespace dtrain::backend::reference {
 namespace {
 
-// One weight's place in the flat buffers; slot2 is read by adam and adamw only.
+// One weight's place in the flat buffers; slot2 is read by rules with two slots only.
 struct Weight {
   float& value;
   float& slot1;
   float& slot2;
-  double gradient;  // mean over the samples, without decay
+  double gradient;  // mean over the samples, cut, without decay
   double decay;     // 0 where the tensor does not decay
   double factor;    // of the tensor's group
 };
@@ -68,6 +69,83 @@ void adamw(const Rates& r, Weight w) {
   w.value = narrow(w.value - r.rate * (direction + w.decay * w.value));
 }
 
+void rmsprop(const Rates& r, Weight w) {
+  const double gradient = w.gradient + w.decay * w.value;
+  w.slot1 = narrow(static_cast<double>(r.rule.beta2) * w.slot1 + (1.0 - r.rule.beta2) * gradient * gradient);
+  const double root = std::sqrt(static_cast<double>(w.slot1) + r.rule.epsilon);
+  w.value = narrow(w.value - w.factor * r.rate * gradient / root);
+}
+
+void adagrad(const Rates& r, Weight w) {
+  w.slot1 = narrow(w.slot1 + w.gradient * w.gradient);
+  const double root = std::sqrt(static_cast<double>(w.slot1) + r.rule.epsilon);
+  w.value = narrow(w.value - r.rate * (w.factor * w.gradient / root + w.decay * w.value));
+}
+
+double norm(const auto& values) {
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares);
+}
+
+// All weights of one tensor.
+struct Tensor {
+  std::span<float> values, slot1, slot2;
+  std::span<const double> gradients;
+  double decay, factor;
+  Weight weight(std::size_t k) const { return {values[k], slot1[k], slot2[k], gradients[k], decay, factor}; }
+};
+
+void lamb(const Rates& r, const Tensor& t) {
+  std::vector<double> directions(t.values.size());
+  for (std::size_t k = 0; k < directions.size(); ++k) {
+    const Weight w = t.weight(k);
+    update_moments(r.rule, w.gradient, w);
+    const double mean = w.slot1 / r.correction1, square = w.slot2 / r.correction2;
+    directions[k] = narrow(mean / (std::sqrt(square) + r.rule.epsilon) + t.decay * w.value);
+  }
+  const double weights = norm(t.values), length = norm(directions);
+  const double ratio = weights > 0 && length > 0 ? weights / length : 1;
+  for (std::size_t k = 0; k < directions.size(); ++k) {
+    t.values[k] = narrow(t.values[k] - t.factor * r.rate * ratio * directions[k]);
+  }
+}
+
+void lars(const Rates& r, const Tensor& t) {
+  std::vector<double> directions(t.gradients.size());
+  std::ranges::transform(t.gradients, directions.begin(), narrow);
+  const double weights = norm(t.values), length = norm(directions);
+  const bool adapts = t.decay != 0 && weights > 0 && length > 0;
+  const double ratio = adapts ? r.rule.kTrust * weights / (length + t.decay * weights + r.rule.epsilon) : 1;
+  for (std::size_t k = 0; k < directions.size(); ++k) {
+    const double gradient = t.factor * directions[k] + t.decay * t.values[k];
+    t.slot1[k] = narrow(r.rule.momentum * static_cast<double>(t.slot1[k]) - r.rate * ratio * gradient);
+    t.values[k] += t.slot1[k];
+  }
+}
+
+// The means of the gradients, cut as the rule says; 0 where nothing is learned.
+std::vector<double> cut_gradients(const nn::Graph& graph, const std::vector<bool>& held, std::span<const float> sums,
+                                  double count, const nn::Optimizer& rule) {
+  std::vector<double> gradients(sums.size(), 0.0);
+  for (std::size_t tensor = 0; tensor < graph.parameters.size(); ++tensor) {
+    const nn::TensorView& view = graph.parameters[tensor];
+    if (held[tensor]) continue;
+    for (std::int64_t k = view.offset; k < view.offset + view.size; ++k) gradients[k] = sums[k] / count;
+  }
+  if (rule.clip_norm > 0) {
+    const double length = norm(gradients) + rule.kNormEpsilon;
+    if (length > rule.clip_norm) {
+      for (double& gradient : gradients) gradient *= rule.clip_norm / length;
+    }
+  }
+  if (rule.clip_gradient > 0) {
+    const double most = rule.clip_gradient;
+    for (double& gradient : gradients) gradient = std::clamp(gradient, -most, most);
+  }
+  return gradients;
+}
+
 void step(const Rates& rates, Weight weight) {
   switch (rates.rule.kind) {
     case nn::OptimizerKind::sgd:
@@ -80,12 +158,25 @@ void step(const Rates& rates, Weight weight) {
       return adamw(rates, weight);
     case nn::OptimizerKind::muon:
       return nag(rates, rates.rule.rest_momentum, weight);
+    case nn::OptimizerKind::rmsprop:
+      return rmsprop(rates, weight);
+    case nn::OptimizerKind::adagrad:
+      return adagrad(rates, weight);
+    case nn::OptimizerKind::lamb:
+    case nn::OptimizerKind::lars:
+      return;  // by tensor
   }
+}
+
+void step(const Rates& rates, const Tensor& tensor) {
+  if (rates.rule.kind == nn::OptimizerKind::lamb) return lamb(rates, tensor);
+  if (rates.rule.kind == nn::OptimizerKind::lars) return lars(rates, tensor);
+  for (std::size_t k = 0; k < tensor.values.size(); ++k) step(rates, tensor.weight(k));
 }
 
 }  // namespace
 
-void update_parameters(const nn::Graph& graph, std::span<const float> gradients, double count, const Update& update,
+void update_parameters(const nn::Graph& graph, std::span<const float> sums, double count, const Update& update,
                        ModelState& state) {
   const nn::Optimizer& rule = update.rule;
   const auto slots = static_cast<std::size_t>(nn::optimizer_slots(rule.kind));
@@ -97,16 +188,20 @@ void update_parameters(const nn::Graph& graph, std::span<const float> gradients,
   const std::vector<bool> held = held_parameters(graph);
   const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
   const bool has_matrices = rule.kind == nn::OptimizerKind::muon;
-  if (has_matrices) move_matrices(graph, gradients, count, update, state);
-  float* const slot1 = state.optimizer.data();
-  float* const slot2 = slot1 + (slots - 1) * parameters;
+  const std::vector<double> gradients = cut_gradients(graph, held, sums, count, rule);
+  if (has_matrices) move_matrices(graph, gradients, update, state);
+  const std::span slot1(state.optimizer.data(), parameters);
+  const std::span slot2(slot1.data() + (slots - 1) * parameters, parameters);
   for (std::size_t tensor = 0; tensor < graph.parameters.size(); ++tensor) {
     const nn::TensorView& view = graph.parameters[tensor];
     if (held[tensor] || (has_matrices && groups[tensor] == nn::ParameterGroup::matrix)) continue;
-    const double decay = view.decays() ? rule.weight_decay : 0.0, factor = nn::lr_factor(rule, groups[tensor]);
-    for (std::int64_t k = view.offset; k < view.offset + view.size; ++k) {
-      step(rates, {state.parameters[k], slot1[k], slot2[k], gradients[k] / count, decay, factor});
-    }
+    const auto part = [&](auto all) { return all.subspan(view.offset, view.size); };
+    step(rates, Tensor{.values = part(std::span(state.parameters)),
+                       .slot1 = part(slot1),
+                       .slot2 = part(slot2),
+                       .gradients = part(std::span(gradients)),
+                       .decay = view.decays() ? rule.weight_decay : 0.0,
+                       .factor = nn::lr_factor(rule, groups[tensor])});
   }
 }
 

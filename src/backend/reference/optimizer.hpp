@@ -7,9 +7,9 @@
 
 namespace dtrain::backend::reference {
 
-// One step. `gradients`: sums over `count` samples, graph.parameter_count elements. Moves state.parameters and
+// One step. `sums`: of gradients over `count` samples, graph.parameter_count elements. Moves state.parameters and
 // state.optimizer (made of zeros when empty) and counts the update.
-void update_parameters(const nn::Graph& graph, std::span<const float> gradients, double count, const Update& update,
+void update_parameters(const nn::Graph& graph, std::span<const float> sums, double count, const Update& update,
                        ModelState& state);
 
 }  // namespace dtrain::backend::reference

@@ -150,7 +150,7 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                  [&](const nn::FirstToken&) { first_token_backward(dy, dx()); },
                  [&](const nn::Attention& l) { attend_backward(l, input_of(index), dy, dx()); },
                  [&](const nn::SoftmaxLoss& l) {
-                   softmax_loss_backward(l.label_smoothing, values_[index], input_.samples.labels, dx());
+                   softmax_loss_backward(l.label_smoothing, values_[index], input_.samples, dx());
                  },
              },
              node.layer);

@@ -49,8 +49,10 @@ class ReferenceExecutable final : public HostExecutable {
     DTRAIN_CHECK(!sum.empty(), "there is no sum to apply");
     const double count = metrics_of(layout_, sum).count;
     DTRAIN_CHECK(count > 0, "a step without samples");
+    begin_average(update.rule, state_);
     update_parameters(graph_, sum.first(gradient_count()), count, update, state_);
     update_running_statistics(sum.subspan(gradient_count(), state_.statistics.size()), count);
+    update_average(update.rule);
   }
 
   StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views, std::span<float> logits) override {
@@ -65,8 +67,11 @@ class ReferenceExecutable final : public HostExecutable {
     DTRAIN_CHECK(state.statistics.size() == state_.statistics.size(), "another graph's statistics");
     DTRAIN_CHECK(state.parameters.empty() || state.optimizer.size() % state.parameters.size() == 0,
                  "the optimizer state is not whole slots");
+    check_average(state);
     state_ = std::move(state);
   }
+
+  void exchange_average() override { backend::exchange_average(state_); }
 
   std::uint64_t planned_bytes() const override {
     std::int64_t per_sample = 0;
@@ -106,7 +111,7 @@ class ReferenceExecutable final : public HostExecutable {
       DTRAIN_CHECK(logits.size() == pass.logits().values.size(), "logits are [n, classes]");
       std::ranges::copy(pass.logits().values, logits.begin());
     }
-    return softmax_metrics(0.0f, options_.top_k, pass.logits(), batch.labels);
+    return softmax_metrics(0.0f, options_.top_k, pass.logits(), {.labels = batch.labels});
   }
   std::size_t gradient_count() const { return static_cast<std::size_t>(layout_.gradients); }
 
@@ -128,7 +133,7 @@ class ReferenceExecutable final : public HostExecutable {
     for (float& value : statistics) value *= static_cast<float>(samples.n);
 
     const auto& loss = std::get<nn::SoftmaxLoss>(graph_.nodes.back().layer);
-    const StepMetrics metrics = softmax_metrics(loss.label_smoothing, options_.top_k, pass.logits(), samples.labels);
+    const StepMetrics metrics = softmax_metrics(loss.label_smoothing, options_.top_k, pass.logits(), samples);
     const auto values = contribution.last(ContributionLayout::metrics);
     values[0] = static_cast<float>(metrics.loss_sum);
     values[1] = static_cast<float>(metrics.correct);
@@ -146,6 +151,18 @@ class ReferenceExecutable final : public HostExecutable {
           const double mean = weighted[k] / count;
           state_.statistics[k] = static_cast<float>(momentum * state_.statistics[k] + (1 - momentum) * mean);
         }
+      }
+    }
+  }
+
+  void update_average(const nn::Optimizer& rule) {
+    if (rule.average == 0) return;
+    const double decay = nn::average_decay(rule, state_.updates);
+    float* average = state_.average.data();
+    for (const std::vector<float>* values : {&state_.parameters, &state_.statistics}) {
+      for (const float value : *values) {
+        *average = static_cast<float>(*average + (1 - decay) * (static_cast<double>(value) - *average));
+        ++average;
       }
     }
   }

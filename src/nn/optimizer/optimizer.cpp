@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/math.hpp>
 #include <dtrain/nn/optimizer_ranges.hpp>
 
 #include "graph/float_json.hpp"
@@ -15,7 +16,8 @@
 namespace dtrain::nn {
 namespace {
 
-constexpr const char* kNames[] = {"sgd", "nag", "adam", "adamw", "muon"};  // in the order of OptimizerKind
+constexpr const char* kNames[] = {"sgd",     "nag",     "adam", "adamw", "muon",
+                                  "rmsprop", "adagrad", "lamb", "lars"};  // in the order of OptimizerKind
 
 void require(bool holds, std::string_view name, float value, std::string_view range) {
   if (!holds) throw UsageError(fmt::format("{} = {} is not {}", name, value, range));
@@ -45,7 +47,23 @@ OptimizerKind parse_optimizer(std::string_view name) {
 
 const char* optimizer_name(OptimizerKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
-int optimizer_slots(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw ? 2 : 1; }
+int optimizer_slots(OptimizerKind kind) {
+  const bool has_moments = kind == OptimizerKind::adam || kind == OptimizerKind::adamw || kind == OptimizerKind::lamb;
+  return has_moments ? 2 : 1;
+}
+
+Optimizer with_kind(Optimizer rule, OptimizerKind kind) {
+  const Optimizer usual;
+  rule.kind = kind;
+  rule.beta2 = kind == OptimizerKind::rmsprop ? 0.9f : usual.beta2;
+  rule.epsilon = kind == OptimizerKind::lamb ? 1e-6f : kind == OptimizerKind::adagrad ? 1e-7f : usual.epsilon;
+  return rule;
+}
+
+double average_decay(const Optimizer& rule, std::uint64_t t) {
+  const double decay = rule.average;
+  return rule.average_warms_up ? std::min(decay, 1 - portable_pow(static_cast<double>(t), -2.0 / 3)) : decay;
+}
 
 void require_valid(const Optimizer& o) {
   const OptimizerRanges& ranges = kOptimizerRanges;
@@ -57,6 +75,9 @@ void require_valid(const Optimizer& o) {
   require_in(ranges.lr_factor, o.bias_lr_factor, "bias-lr-factor");
   require_in(ranges.lr_factor, o.head_lr_factor, "head-lr-factor");
   require_in(ranges.rest_momentum, o.rest_momentum, "muon-rest-mom");
+  require_in(ranges.clip, o.clip_norm, "clip-norm");
+  require_in(ranges.clip, o.clip_gradient, "clip-gradient");
+  require_in(ranges.average, o.average, "ema");
   require_valid(o.newton_schulz);
 }
 
@@ -72,7 +93,11 @@ Json to_json(const Optimizer& o) {
                        {"head_lr_factor", float_json(o.head_lr_factor)},
                        {"muon_steps", n.steps},
                        {"muon_coefficients", Json::array({float_json(n.a), float_json(n.b), float_json(n.c)})},
-                       {"muon_rest_momentum", float_json(o.rest_momentum)}});
+                       {"muon_rest_momentum", float_json(o.rest_momentum)},
+                       {"clip_norm", float_json(o.clip_norm)},
+                       {"clip_gradient", float_json(o.clip_gradient)},
+                       {"average", float_json(o.average)},
+                       {"average_warms_up", o.average_warms_up}});
 }
 
 Optimizer optimizer_from_json(const Json& json) {
@@ -88,6 +113,12 @@ Optimizer optimizer_from_json(const Json& json) {
     optimizer.head_lr_factor = number("head_lr_factor");
     optimizer.newton_schulz = newton_schulz_from(json);
     optimizer.rest_momentum = number("muon_rest_momentum");
+  }
+  if (json.find("clip_norm")) {  // nor cuts and averages
+    optimizer.clip_norm = number("clip_norm");
+    optimizer.clip_gradient = number("clip_gradient");
+    optimizer.average = number("average");
+    optimizer.average_warms_up = json.at("average_warms_up").as_bool();
   }
   require_valid(optimizer);
   return optimizer;

@@ -13,8 +13,8 @@
 namespace dtrain::nn {
 namespace {
 
-constexpr const char* kNames[] = {"step", "cosine", "one-cycle"};  // in the order of ScheduleKind
-constexpr double kStartShare = 1.0 / 25;                           // of the base rate, where a rise begins
+constexpr const char* kNames[] = {"step", "cosine", "one-cycle", "poly"};  // in the order of ScheduleKind
+constexpr double kStartShare = 1.0 / 25;                                   // of the base rate, where a rise begins
 
 // Exactly `from` at share 0 and before, exactly `to` at 1 and after.
 double between(double from, double to, double share) {
@@ -30,10 +30,25 @@ double step_share(const Schedule& s, double epochs) {
   return share;
 }
 
-// Loshchilov and Hutter 2017, one period from the end of the warm-up.
+// Of a number from 0 on that is far below 2^63.
+double whole_part(double number) { return static_cast<double>(static_cast<std::int64_t>(number)); }
+
+// The share of the run behind the warm-up.
+double done_share(const Schedule& s, double epochs) {
+  return std::clamp((epochs - s.warmup_epochs) / (s.total_epochs - s.warmup_epochs), 0.0, 1.0);
+}
+
+// Loshchilov and Hutter 2017, periods of equal length from the end of the warm-up.
 double cosine_share(const Schedule& s, double epochs) {
-  const double done = std::clamp((epochs - s.warmup_epochs) / (s.total_epochs - s.warmup_epochs), 0.0, 1.0);
+  const double periods = done_share(s, epochs) * s.cycles;
+  const double done = periods < s.cycles ? periods - whole_part(periods) : 1;
   return between(s.final_share, 1, (1 + portable_turn(done / 2).x) / 2);
+}
+
+// MXNet's PolyScheduler.
+double poly_share(const Schedule& s, double epochs) {
+  const double left = 1 - done_share(s, epochs);
+  return between(s.final_share, 1, left > 0 ? portable_pow(left, s.power) : 0);
 }
 
 // Smith and Topin 2018: a straight rise, a straight fall.
@@ -51,6 +66,8 @@ double share_after_warmup(const Schedule& s, double epochs) {
       return cosine_share(s, epochs);
     case ScheduleKind::one_cycle:
       return one_cycle_share(s, epochs);
+    case ScheduleKind::poly:
+      return poly_share(s, epochs);
   }
   return 1;
 }
@@ -74,11 +91,15 @@ void require_valid(const Schedule& s) {
   require_in(ranges.warmup_epochs, s.warmup_epochs, "warmup-epochs");
   require_in(ranges.final_share, s.final_share, "lr-final");
   require_in(ranges.rise_share, s.rise_share, "lr-rise");
+  require_in(ranges.cycles, s.cycles, "lr-cycles");
+  require_in(ranges.power, s.power, "lr-power");
   require(std::ranges::all_of(s.boundaries, [](double b) { return std::isfinite(b) && b >= 0; }) &&
               std::ranges::is_sorted(s.boundaries),
           "the epochs of its steps must ascend");
   require(std::isfinite(s.total_epochs) && s.total_epochs > 0, "the number of epochs must be more than 0");
-  require(s.kind != ScheduleKind::cosine || s.warmup_epochs < s.total_epochs, "the warm-up must end before the run");
+  require(s.cycles == whole_part(s.cycles), "its cycles must be a whole number");
+  const bool falls_behind_warm_up = s.kind == ScheduleKind::cosine || s.kind == ScheduleKind::poly;
+  require(!falls_behind_warm_up || s.warmup_epochs < s.total_epochs, "the warm-up must end before the run");
   require(s.kind != ScheduleKind::one_cycle || s.warmup_epochs == 0, "one-cycle rises by itself and takes no warm-up");
 }
 
@@ -97,7 +118,9 @@ Json to_json(const Schedule& s) {
                        {"warmup_epochs", s.warmup_epochs},
                        {"total_epochs", s.total_epochs},
                        {"final_share", s.final_share},
-                       {"rise_share", s.rise_share}});
+                       {"rise_share", s.rise_share},
+                       {"cycles", s.cycles},
+                       {"power", s.power}});
 }
 
 Schedule schedule_from_json(const Json& json) {
@@ -110,6 +133,10 @@ Schedule schedule_from_json(const Json& json) {
                     .total_epochs = number("total_epochs"),
                     .final_share = number("final_share"),
                     .rise_share = number("rise_share")};
+  if (json.find("cycles")) {  // older documents know neither restarts nor poly
+    schedule.cycles = number("cycles");
+    schedule.power = number("power");
+  }
   for (const Json& boundary : json.at("boundaries").as_array()) schedule.boundaries.push_back(boundary.as_number());
   require_valid(schedule);
   return schedule;

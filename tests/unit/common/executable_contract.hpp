@@ -109,6 +109,31 @@ TEST_P(ExecutableContract, EvaluatesWithoutDropoutAndWithoutSmoothing) {
   EXPECT_NE(smoothed.contribution, plain.contribution);
 }
 
+// The loss is linear in the target: that of two labels is the sum of those of each by its share.
+TEST_P(ExecutableContract, CountsTwoLabelsByTheirShares) {
+  Problem problem = with_batch_norm();
+  std::get<nn::SoftmaxLoss>(problem.graph.nodes.back().layer).label_smoothing = 0.1f;
+  Problem mixed = problem, other = problem;
+  other.labels.assign(problem.labels.rbegin(), problem.labels.rend());
+  mixed.partners = other.labels;
+  mixed.shares.assign(static_cast<std::size_t>(problem.n), 0.7f);
+  const std::vector<float> own = trace(problem).contribution, second = trace(other).contribution;
+  std::vector<float> expected(own.size());
+  for (std::size_t k = 0; k < own.size(); ++k) expected[k] = 0.7f * own[k] + 0.3f * second[k];
+  EXPECT_LT(relative_difference(trace(mixed).contribution, expected), 1e-6);
+  EXPECT_EQ(trace(mixed).evaluated.correct, trace(problem).evaluated.correct) << "an evaluation mixes nothing";
+  mixed.shares.assign(mixed.shares.size(), 1.0f);
+  EXPECT_EQ(trace(mixed).contribution, own);
+}
+
+// Each shard has its own samples' second labels.
+TEST_P(ExecutableContract, FindsTheSecondLabelsOfEachShard) {
+  const Problem problem = with_two_labels(without_batch_norm());
+  const std::vector<float> whole = trace(problem).contribution;
+  EXPECT_LT(relative_difference(trace(problem, {.shards = 4}).contribution, whole), 1e-6);
+  EXPECT_NE(whole, trace(without_batch_norm()).contribution);
+}
+
 TEST_P(ExecutableContract, DropsOtherElementsInAnotherEpoch) {
   Problem problem = without_batch_norm();
   const std::vector<float> first = trace(problem).contribution;
@@ -120,10 +145,12 @@ TEST_P(ExecutableContract, DropsOtherElementsInAnotherEpoch) {
 TEST_P(ExecutableContract, ReadsBackTheStateItWasGiven) {
   Problem problem = with_batch_norm();
   problem.state.optimizer.assign(problem.state.parameters.size(), 0.25f);
+  problem.state.average.assign(problem.state.parameters.size() + problem.state.statistics.size(), 0.5f);
   problem.state.updates = 41;
   const auto executable = compile(problem);
   executable->write_state(problem.state);
   const backend::ModelState state = executable->read_state();
+  EXPECT_EQ(state.average, problem.state.average);
   EXPECT_EQ(state.parameters, problem.state.parameters);
   EXPECT_EQ(state.statistics, problem.state.statistics);
   EXPECT_EQ(state.optimizer, problem.state.optimizer);
@@ -139,7 +166,7 @@ TEST_P(ExecutableContract, ReadsAnyFloatsOfItsState) {
   CollectingSink sink(problem.graph, all);
   executable->enqueue(problem.batch(), all, problem.key, sink);
   executable->synchronize();
-  executable->apply(sink.sum(), {.rule = {.kind = nn::OptimizerKind::sgd}, .learning_rate = 0.5f});
+  executable->apply(sink.sum(), {.rule = {.kind = nn::OptimizerKind::sgd, .average = 0.75f}, .learning_rate = 0.5f});
   const std::int64_t size = executable->state_size();
   std::vector<std::vector<float>> pieces;
   for (std::int64_t first = 0; first < size; ++first) {
@@ -150,11 +177,60 @@ TEST_P(ExecutableContract, ReadsAnyFloatsOfItsState) {
   std::vector<float> row = state.parameters;
   row.insert(row.end(), state.statistics.begin(), state.statistics.end());
   row.insert(row.end(), state.optimizer.begin(), state.optimizer.end());
+  row.insert(row.end(), state.average.begin(), state.average.end());
   ASSERT_EQ(static_cast<std::int64_t>(row.size()), size);
   for (std::size_t first = 0; first < pieces.size(); ++first) {
     const auto begin = row.begin() + static_cast<std::ptrdiff_t>(first);
     EXPECT_EQ(pieces[first], std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(pieces[first].size())));
   }
+}
+
+// The average begins as the weights before the first update, and follows parameters and statistics.
+TEST_P(ExecutableContract, AveragesWeightsAndStatisticsOverTheSteps) {
+  const Problem problem = with_batch_norm();
+  const nn::Optimizer rule{.kind = nn::OptimizerKind::sgd, .average = 0.75f};
+  const auto after = [&](int updates) { return trace(problem, {.update = {rule, 0.5f}, .updates = updates}).after; };
+  const auto weights = [](const backend::ModelState& state) {
+    std::vector<float> row = state.parameters;
+    row.insert(row.end(), state.statistics.begin(), state.statistics.end());
+    return row;
+  };
+  const backend::ModelState one = after(1), two = after(2);
+  std::vector<float> expected = weights(problem.state);
+  for (const backend::ModelState& state : {one, two}) {
+    const std::vector<float> values = weights(state);
+    for (std::size_t k = 0; k < expected.size(); ++k) expected[k] = 0.75f * expected[k] + 0.25f * values[k];
+    EXPECT_LT(relative_difference(state.average, expected), 1e-6);
+  }
+  EXPECT_NE(two.average, weights(two));
+}
+
+TEST_P(ExecutableContract, EvaluatesByTheAverageInThePlaceOfTheWeights) {
+  Problem problem = with_batch_norm();
+  Problem averaged = problem;
+  for (float& value : averaged.state.parameters) value *= 0.5f;
+  averaged.state.statistics[0] += 0.5f;
+  problem.state.average = averaged.state.parameters;
+  problem.state.average.insert(problem.state.average.end(), averaged.state.statistics.begin(),
+                               averaged.state.statistics.end());
+  const auto executable = compile(problem), expected = compile(averaged);
+  executable->write_state(problem.state);
+  expected->write_state(averaged.state);
+  const double plain = executable->evaluate(problem.batch()).loss_sum;
+  executable->exchange_average();
+  EXPECT_EQ(executable->evaluate(problem.batch()).loss_sum, expected->evaluate(problem.batch()).loss_sum);
+  executable->exchange_average();
+  EXPECT_EQ(executable->evaluate(problem.batch()).loss_sum, plain);
+  EXPECT_EQ(executable->state().parameters, problem.state.parameters);
+  EXPECT_EQ(executable->state().average, problem.state.average);
+}
+
+TEST_P(ExecutableContract, HasNothingToExchangeWithoutAnAverage) {
+  const Problem problem = with_batch_norm();
+  const auto executable = compile(problem);
+  executable->write_state(problem.state);
+  executable->exchange_average();
+  EXPECT_EQ(executable->state().parameters, problem.state.parameters);
 }
 
 TEST_P(ExecutableContract, GivesTheSameBitsAgain) {

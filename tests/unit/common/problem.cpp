@@ -53,6 +53,14 @@ Problem make_problem(nn::Graph graph, int n, std::uint64_t seed) {
   return problem;
 }
 
+Problem with_two_labels(Problem problem) {
+  for (int i = 0; i < problem.n; ++i) {
+    problem.partners.push_back((problem.labels[static_cast<std::size_t>(i)] + i % 3) % problem.graph.classes());
+    problem.shares.push_back(i % 4 == 3 ? static_cast<float>(i % 8 == 3) : 0.15f * static_cast<float>(1 + i % 6));
+  }
+  return problem;
+}
+
 void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
 
 }  // namespace dtrain::testing

@@ -18,9 +18,21 @@ struct Problem {
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> sample_ids;
   backend::StepKey key;
+  std::vector<std::int32_t> partners = {};  // with shares; empty: each sample has one label
+  std::vector<float> shares = {};
 
-  backend::HostBatch batch() const { return {n, images.data(), labels.data(), sample_ids.data()}; }
+  backend::HostBatch batch() const {
+    return {.n = n,
+            .images = images.data(),
+            .labels = labels.data(),
+            .sample_ids = sample_ids.data(),
+            .partners = shares.empty() ? nullptr : partners.data(),
+            .shares = shares.empty() ? nullptr : shares.data()};
+  }
 };
+
+// Two labels a sample, some of them equal, with shares of all sizes.
+Problem with_two_labels(Problem problem);
 
 // Nothing is left at a special value: gammas near 1, biases, betas and running means near 0, running variances in
 // [0.5, 1.5], sample ids far apart.

@@ -135,6 +135,7 @@ std::string compare_backends(const backend::Backend& actual, const backend::Back
   differences.check("logits", a.logits, b.logits, tolerance.logits);
   differences.check("loss", metrics(a).first(1), metrics(b).first(1), tolerance.loss);
   differences.check("count", metrics(a).last(1), metrics(b).last(1), 0);
+  if (!problem.shares.empty()) differences.check("correct", metrics(a).subspan(1, 2), metrics(b).subspan(1, 2), 1e-6);
   differences.check_views("gradient", graph.parameters, a.contribution, b.contribution, tolerance.gradients,
                           1e-3 * largest(part(b.contribution, 0, layout.gradients)));
   differences.check_views("batch statistic", graph.statistics,
@@ -143,6 +144,7 @@ std::string compare_backends(const backend::Backend& actual, const backend::Back
   differences.check_views("updated", graph.parameters, a.after.parameters, b.after.parameters, tolerance.parameters);
   differences.check_views("updated", graph.statistics, a.after.statistics, b.after.statistics, tolerance.statistics);
   differences.check("optimizer state", a.after.optimizer, b.after.optimizer, tolerance.gradients);
+  differences.check("average", a.after.average, b.after.average, tolerance.parameters);
   if (tolerance.logits < 1e-3 && a.evaluated.correct != b.evaluated.correct) {
     return differences.lines() + fmt::format("correct: {} != {}\n", a.evaluated.correct, b.evaluated.correct);
   }

@@ -48,11 +48,48 @@ TEST_P(CpuLayers, GivesTheSameBitsOnOneAndTwoLanes) {
 
 TEST(CpuUpdates, MoveEveryGroupByEveryRuleAsTheReferenceDoes) {
   using nn::OptimizerKind;
-  for (const auto kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw}) {
+  for (const auto kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw,
+                          OptimizerKind::rmsprop, OptimizerKind::adagrad, OptimizerKind::lamb, OptimizerKind::lars}) {
     TraceOptions options;
     options.update.rule = {.kind = kind, .weight_decay = 0.01f, .bias_lr_factor = 3, .head_lr_factor = 0.5f};
     options.updates = 3;
     EXPECT_EQ(difference(layer_problems().back(), options), "") << nn::optimizer_name(kind);
+  }
+}
+
+TEST(CpuUpdates, CutGradientsAndAverageWeightsAsTheReferenceDoes) {
+  using nn::OptimizerKind;
+  for (const auto kind :
+       {OptimizerKind::nag, OptimizerKind::adamw, OptimizerKind::muon, OptimizerKind::lamb, OptimizerKind::lars}) {
+    TraceOptions options;
+    options.update.rule = {.kind = kind, .epsilon = 1e-3f, .clip_norm = 0.1f, .clip_gradient = 0.01f, .average = 0.8f};
+    options.updates = 3;
+    EXPECT_EQ(difference(layer_problems().back(), options), "") << nn::optimizer_name(kind);
+  }
+}
+
+TEST(CpuUpdates, CutByTheNormToTheSameBitsOnAnyNumberOfThreads) {
+  const auto after = [](nn::OptimizerKind kind, int lanes) {
+    TraceOptions options;
+    options.lanes = lanes;
+    options.shards = 4;
+    options.update.rule = {.kind = kind, .clip_norm = 0.1f, .average = 0.8f};
+    const Problem problem =
+        make_problem(nn::build_network({.name = "resnet", .num_layers = 8, .image = {3, 16, 16}}), 6);
+    return trace_steps(*backend::make_cpu_backend(), problem, options).after;
+  };
+  for (const auto kind : {nn::OptimizerKind::nag, nn::OptimizerKind::lamb, nn::OptimizerKind::lars}) {
+    const backend::ModelState one = after(kind, 1), three = after(kind, 3);
+    EXPECT_EQ(three.parameters, one.parameters) << nn::optimizer_name(kind);
+    EXPECT_EQ(three.average, one.average) << nn::optimizer_name(kind);
+  }
+}
+
+TEST(CpuLoss, TakesTwoLabelsAsTheReferenceDoes) {
+  for (const float smoothing : {0.0f, 0.2f}) {
+    Problem problem = with_two_labels(layer_problems().back());
+    std::get<nn::SoftmaxLoss>(problem.graph.nodes.back().layer).label_smoothing = smoothing;
+    EXPECT_EQ(difference(problem, {.shards = 2, .threads_per_lane = 2}), "");
   }
 }
 

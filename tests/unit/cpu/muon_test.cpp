@@ -1,5 +1,5 @@
 // The rule muon on the CPU: the reference's numbers, the same bits by however many threads and whichever instructions.
-#include "muon.hpp"
+#include "update/muon.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -39,18 +40,20 @@ void run(const Kernel& kernel) {
   for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
-Found compute(const Batch& b, float smoothing) {
+Found compute(const Batch& b, float smoothing, const Targets& targets) {
   const auto n = static_cast<std::size_t>(b.n);
   std::vector<SoftmaxPart> parts(n * static_cast<std::size_t>(b.classes.parts()));
   std::vector<double> normalisers(n);
   Found found{std::vector<float>(4 * n), std::vector<float>(b.logits.size())};
-  run(SoftmaxParts<float>{b.logits.data(), b.labels.data(), parts.data(), b.n, b.classes});
-  run(SoftmaxLoss<float>{b.logits.data(), b.labels.data(), parts.data(), normalisers.data(), found.counts.data(), b.n,
+  run(SoftmaxParts<float>{b.logits.data(), targets, parts.data(), b.n, b.classes});
+  run(SoftmaxLoss<float>{b.logits.data(), targets, parts.data(), normalisers.data(), found.counts.data(), b.n,
                          b.classes, kTopK, smoothing});
-  run(SoftmaxGradient<float>{b.logits.data(), b.labels.data(), normalisers.data(), found.gradient.data(), b.n,
-                             b.classes, smoothing, nullptr});
+  run(SoftmaxGradient<float>{b.logits.data(), targets, normalisers.data(), found.gradient.data(), b.n, b.classes,
+                             smoothing, nullptr});
   return found;
 }
+
+Found compute(const Batch& b, float smoothing) { return compute(b, smoothing, {b.labels.data()}); }
 
 double log_sum_exp(const float* of, int number) {
   double sum = 0;
@@ -77,6 +80,28 @@ TEST_P(CudaLoss, IsThatOfAllPartsTogether) {
                     std::exp(of[k] - normaliser) - target, 1e-6);
       }
       EXPECT_NEAR(found.counts[static_cast<std::size_t>(4 * i)], loss, 1e-5 * loss + 1e-6);
+    }
+  }
+}
+
+TEST_P(CudaLoss, CountsTwoLabelsByTheirShares) {
+  const Batch own(40, GetParam());
+  Batch other = own;
+  std::rotate(other.labels.begin(), other.labels.begin() + 7, other.labels.end());
+  std::vector<float> shares;
+  for (int i = 0; i < own.n; ++i) shares.push_back(static_cast<float>(i % 5) / 4);
+  const Found first = compute(own, 0.25f), second = compute(other, 0.25f);
+  const Found found = compute(own, 0.25f, {own.labels.data(), other.labels.data(), shares.data()});
+  const auto expect_mixed = [&](float value, float a, float b, float share) {
+    EXPECT_NEAR(value, share * a + (1 - share) * b, 2e-6 * (1 + std::abs(a) + std::abs(b)));
+  };
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const auto number = static_cast<std::size_t>(own.classes.number);
+    for (std::size_t k = 0; k < 3; ++k) {
+      expect_mixed(found.counts[4 * i + k], first.counts[4 * i + k], second.counts[4 * i + k], shares[i]);
+    }
+    for (std::size_t k = i * number; k < (i + 1) * number; ++k) {
+      expect_mixed(found.gradient[k], first.gradient[k], second.gradient[k], shares[i]);
     }
   }
 }

@@ -18,8 +18,9 @@ namespace {
 using backend::cuda::make_replay_backend;
 using nn::OptimizerKind;
 
-constexpr std::array kKinds = {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw,
-                               OptimizerKind::muon};
+constexpr std::array kKinds = {OptimizerKind::sgd,     OptimizerKind::nag,  OptimizerKind::adam,
+                               OptimizerKind::adamw,   OptimizerKind::muon, OptimizerKind::rmsprop,
+                               OptimizerKind::adagrad, OptimizerKind::lamb, OptimizerKind::lars};
 
 std::unique_ptr<backend::Executable> compiled(const backend::Backend& backend, const Problem& problem) {
   auto executable = backend.compile(problem.graph, {.max_samples = problem.n});
@@ -71,6 +72,43 @@ TEST(CudaStateUpdate, GivesEachStepItsOwnNumbers) {
     EXPECT_LT(relative_difference(actual->state().statistics, expected->state().statistics), 1e-4) << name;
     EXPECT_LT(relative_difference(actual->state().optimizer, expected->state().optimizer), 1e-4) << name;
   }
+}
+
+// What an update may do beside the rule: cut the norm, cut values, keep an average.
+backend::Update with_cuts(backend::Update update) {
+  update.rule.clip_norm = 2;
+  update.rule.clip_gradient = 0.05f;
+  update.rule.average = 0.8f;
+  return update;
+}
+
+TEST(CudaStateUpdate, CutsGradientsAndAveragesWeightsAsTheReferenceDoes) {
+  const Problem problem = matrix_problem();
+  for (const OptimizerKind kind : kKinds) {
+    const auto actual = compiled(*make_replay_backend(), problem);
+    const auto expected = compiled(*backend::make_reference_backend(), problem);
+    for (int step = 0; step < 3; ++step) {
+      backend::Update update = with_cuts(update_of_step(kind, step));
+      if (step == 1) update.rule.clip_norm = 1e9f;  // more than there is
+      actual->apply(sum_of_step(problem, step), update);
+      expected->apply(sum_of_step(problem, step), update);
+    }
+    const char* const name = nn::optimizer_name(kind);
+    EXPECT_LT(relative_difference(actual->state().parameters, expected->state().parameters), 1e-4) << name;
+    EXPECT_LT(relative_difference(actual->state().optimizer, expected->state().optimizer), 1e-4) << name;
+    EXPECT_LT(relative_difference(actual->state().average, expected->state().average), 1e-4) << name;
+  }
+}
+
+// The norm is computed where the step is recorded: nothing is recorded again for another norm.
+TEST(CudaStateUpdate, CutsTheNormInTheSameRecording) {
+  const Problem problem = matrix_problem();
+  int recordings = 0;
+  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+  for (int step = 0; step < 4; ++step) {
+    executable->apply(sum_of_step(problem, step), with_cuts(update_of_step(OptimizerKind::nag, step)));
+  }
+  EXPECT_EQ(recordings, 1);
 }
 
 TEST(CudaStateUpdate, IsRecordedOnceWhereverTheSumIsAndWhateverTheNumbersAre) {
@@ -127,7 +165,8 @@ TEST(CudaStateUpdate, ReadsGradientsWhereTheyAreAsItReadsThemInTheSum) {
       const auto in_place = make_replay_backend()->compile(problem.graph, options);
       for (const auto& executable : {&in_sum, &in_place}) {
         (*executable)->write_state(problem.state);
-        for (int step = 0; step < 3; ++step) step_by(**executable, problem, update_of_step(kind, step), 1);
+        for (int step = 0; step < 2; ++step) step_by(**executable, problem, update_of_step(kind, step), 1);
+        step_by(**executable, problem, with_cuts(update_of_step(kind, 2)), 1);
       }
       const char* const name = nn::optimizer_name(kind);
       EXPECT_EQ(in_place->state().parameters, in_sum->state().parameters) << name;

@@ -96,6 +96,62 @@ TEST(Optimizer, AdamWsEpsilonStandsBesideTheCorrectedRootAndDecayIsApart) {
   EXPECT_NEAR(run.bias(), 2 - 0.5 / (0.5 + 1), 1e-6);
 }
 
+// MXNet: epsilon stands inside the root, the decay in the gradient.
+TEST(Optimizer, RmspropDividesByTheRootOfTheMeanSquare) {
+  const nn::Optimizer rule{.kind = OptimizerKind::rmsprop, .weight_decay = 0.1f, .beta2 = 0.75f, .epsilon = 0.01f};
+  const Training run = Training().step(rule, 0.5f);
+  EXPECT_NEAR(run.state.optimizer[0], 0.25 * 0.36, 1e-7);
+  EXPECT_NEAR(run.weight(), 1 - 0.5 * 0.6 / std::sqrt(0.25 * 0.36 + 0.01), 1e-6);
+  EXPECT_NEAR(run.bias(), 2 - 0.5 * 0.5 / std::sqrt(0.25 * 0.25 + 0.01), 1e-6);
+}
+
+TEST(Optimizer, AdagradAddsSquaresUpAndDecaysApart) {
+  const nn::Optimizer rule{.kind = OptimizerKind::adagrad, .weight_decay = 0.1f, .epsilon = 0.01f};
+  const Training once = Training().step(rule, 0.5f), twice = Training(once).step(rule, 0.5f);
+  EXPECT_NEAR(once.weight(), 1 - 0.5 * (0.5 / std::sqrt(0.25 + 0.01) + 0.1), 1e-6);
+  EXPECT_NEAR(twice.bias(), once.bias() - 0.5 * 0.5 / std::sqrt(0.5 + 0.01), 1e-6);
+  EXPECT_FLOAT_EQ(twice.state.optimizer[0], 0.5f);
+}
+
+// One number a tensor: the direction is cut to the length of the weight.
+TEST(Optimizer, LambMovesATensorByAShareOfItsLength) {
+  const nn::Optimizer rule{.kind = OptimizerKind::lamb, .weight_decay = 0.1f};
+  Training run = Training().step(rule, 0.01f);
+  EXPECT_NEAR(run.weight(), 1 - 0.01 * 1, 1e-6);
+  EXPECT_NEAR(run.bias(), 2 - 0.01 * 2, 1e-6);
+  Training zero;
+  zero.state.parameters = {0, 0};
+  zero.step(rule, 0.01f);  // nothing to be a share of: the bare direction
+  EXPECT_NEAR(zero.weight(), -0.01, 1e-6);
+}
+
+TEST(Optimizer, LarsTrustsATensorByItsLengthAndBiasesFully) {
+  const nn::Optimizer rule{.kind = OptimizerKind::lars, .momentum = 0.5f, .weight_decay = 0.1f, .epsilon = 0.01f};
+  const Training once = Training().step(rule, 10.0f);
+  const double ratio = 0.001 / (0.5 + 0.1 + 0.01);
+  EXPECT_NEAR(once.weight(), 1 - 10 * ratio * 0.6, 1e-6);
+  EXPECT_NEAR(once.bias(), 2 - 10 * 0.5, 1e-6);
+  EXPECT_NEAR(Training(once).step(rule, 0).weight(), once.weight() + 0.5 * (once.weight() - 1), 1e-6);
+}
+
+// The mean gradients are 0.5 and 0.5.
+TEST(Optimizer, CutsTheNormOfAllGradientsTogether) {
+  nn::Optimizer rule{.momentum = 0, .weight_decay = 0.1f, .clip_norm = 0.1f};
+  const double factor = 0.1 / (std::sqrt(0.5) + 1e-6);
+  EXPECT_NEAR(Training().step(rule, 0.5f).bias(), 2 - 0.5 * factor * 0.5, 1e-6);
+  EXPECT_NEAR(Training().step(rule, 0.5f).weight(), 1 - 0.5 * (factor * 0.5 + 0.1), 1e-6);  // not the decay
+  rule.clip_norm = 0.75f;
+  EXPECT_EQ(Training().step(rule, 0.5f).bias(), 2 - 0.5f * 0.5f);
+}
+
+TEST(Optimizer, CutsEachGradientBehindTheNorm) {
+  nn::Optimizer rule{.momentum = 0, .weight_decay = 0, .clip_gradient = 0.2f};
+  EXPECT_FLOAT_EQ(Training().step(rule, 0.5f).bias(), 2 - 0.5f * 0.2f);
+  EXPECT_FLOAT_EQ(Training().step(rule, -0.5f).bias(), 2 + 0.5f * 0.2f);
+  rule.clip_norm = 0.1f;  // what is left is below the cut
+  EXPECT_NEAR(Training().step(rule, 0.5f).bias(), 2 - 0.5 * 0.05 * std::sqrt(2.0), 1e-6);
+}
+
 TEST(Optimizer, AdamCorrectsLaterStepsByTheirNumber) {
   const nn::Optimizer rule{.kind = OptimizerKind::adamw, .weight_decay = 0};
   Training run;

@@ -88,6 +88,7 @@ class Around : public backend::HostExecutable {
   }
   const backend::ModelState& state() const override { return inner_->state(); }
   void write_state(backend::ModelState state) override { inner_->write_state(std::move(state)); }
+  void exchange_average() override { inner_->exchange_average(); }
   std::uint64_t planned_bytes() const override { return inner_->planned_bytes(); }
   backend::Profile profile(const backend::HostBatch& batch, int repeats) override {
     return inner_->profile(batch, repeats);

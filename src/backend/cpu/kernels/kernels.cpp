@@ -11,12 +11,18 @@
 namespace dtrain::backend::cpu::DTRAIN_ISA {
 namespace {
 
+// NaN stays NaN.
+inline double cut(double gradient, double most) {
+  const double high = gradient > most ? most : gradient;
+  return high < -most ? -most : high;
+}
+
 // The rules of dtrain/nn/optimizer.hpp, one weight at a time in double; the compiler makes vectors of the loops.
 void sgd(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict momentum,
          int64_t count) {
   const StepNumbers n = s;
   for (int64_t k = 0; k < count; ++k) {
-    const double g = n.factor * (gradient[k] / n.count) + n.decay * weight[k];
+    const double g = n.factor * cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
     momentum[k] = (float)(n.momentum * momentum[k] - n.rate * g);
     weight[k] += momentum[k];
   }
@@ -26,7 +32,7 @@ void nag(const StepNumbers& s, const float* __restrict gradient, float* __restri
          int64_t count) {
   const StepNumbers n = s;
   for (int64_t k = 0; k < count; ++k) {
-    const double g = n.factor * (gradient[k] / n.count) + n.decay * weight[k];
+    const double g = n.factor * cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
     momentum[k] = (float)(n.momentum * momentum[k] + g);
     weight[k] = (float)(weight[k] - n.rate * (g + n.momentum * momentum[k]));
   }
@@ -37,7 +43,7 @@ void adam(const StepNumbers& s, const float* __restrict gradient, float* __restr
   const StepNumbers n = s;
   const double rate = n.factor * n.rate * __builtin_sqrt(n.correction2) / n.correction1;
   for (int64_t k = 0; k < count; ++k) {
-    const double g = gradient[k] / n.count + n.decay * weight[k];
+    const double g = cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
     mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
     square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
     weight[k] = (float)(weight[k] - rate * mean[k] / (__builtin_sqrt((double)square[k]) + n.epsilon));
@@ -48,7 +54,7 @@ void adamw(const StepNumbers& s, const float* __restrict gradient, float* __rest
            float* __restrict square, int64_t count) {
   const StepNumbers n = s;
   for (int64_t k = 0; k < count; ++k) {
-    const double g = gradient[k] / n.count;
+    const double g = cut(gradient[k] / n.count, n.most);
     mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
     square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
     const double direction = mean[k] / n.correction1 / (__builtin_sqrt(square[k] / n.correction2) + n.epsilon);
@@ -56,11 +62,59 @@ void adamw(const StepNumbers& s, const float* __restrict gradient, float* __rest
   }
 }
 
+void rmsprop(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict square,
+             int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
+    square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
+    weight[k] = (float)(weight[k] - n.factor * n.rate * g / __builtin_sqrt(square[k] + n.epsilon));
+  }
+}
+
+void adagrad(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict square,
+             int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most);
+    square[k] = (float)(square[k] + g * g);
+    const double direction = n.factor * g / __builtin_sqrt(square[k] + n.epsilon);
+    weight[k] = (float)(weight[k] - n.rate * (direction + n.decay * weight[k]));
+  }
+}
+
+void lamb_direction(const StepNumbers& s, const float* __restrict gradient, const float* __restrict weight,
+                    float* __restrict mean, float* __restrict square, float* __restrict direction, int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most);
+    mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
+    square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
+    const double scaled = mean[k] / n.correction1 / (__builtin_sqrt(square[k] / n.correction2) + n.epsilon);
+    direction[k] = (float)(scaled + n.decay * weight[k]);
+  }
+}
+
+void lamb_step(const StepNumbers& s, const float* __restrict direction, float* __restrict weight, int64_t count) {
+  const double rate = s.factor * s.rate;
+  for (int64_t k = 0; k < count; ++k) weight[k] = (float)(weight[k] - rate * direction[k]);
+}
+
+void lars_direction(const StepNumbers& s, const float* __restrict gradient, float* __restrict direction,
+                    int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) direction[k] = (float)cut(gradient[k] / n.count, n.most);
+}
+
+void move_average(double share, const float* __restrict value, float* __restrict average, int64_t count) {
+  for (int64_t k = 0; k < count; ++k) average[k] = (float)(average[k] + share * ((double)value[k] - average[k]));
+}
+
 void muon_direction(const StepNumbers& s, const float* __restrict gradient, float* __restrict momentum,
                     float* __restrict direction, int64_t count) {
   const StepNumbers n = s;
   for (int64_t k = 0; k < count; ++k) {
-    const double g = gradient[k] / n.count;
+    const double g = cut(gradient[k] / n.count, n.most);
     momentum[k] = (float)(n.momentum * momentum[k] + g);
     direction[k] = (float)(g + n.momentum * momentum[k]);
   }
@@ -116,6 +170,12 @@ const Kernels kKernels = {DTRAIN_ISA_NAME,
                           nag,
                           adam,
                           adamw,
+                          rmsprop,
+                          adagrad,
+                          lamb_direction,
+                          lamb_step,
+                          lars_direction,
+                          move_average,
                           muon_direction,
                           muon_step,
                           accumulate,

@@ -77,6 +77,7 @@ struct StepNumbers {
   double factor = 1;  // on the gradient's rate
   double beta1 = 0, beta2 = 0, epsilon = 0;
   double correction1 = 1, correction2 = 1;  // 1 - beta^t
+  double most = __builtin_inf();            // a gradient, divided by the count, is cut to [-most, most]
 };
 
 // out = addend_factor * addend + factor * left * right, all row by row. `addend` may be null or `out`, and `right` may
@@ -150,6 +151,15 @@ struct Kernels {
                std::int64_t count);
   void (*adamw)(const StepNumbers& s, const float* gradient, float* weight, float* mean, float* square,
                 std::int64_t count);
+  void (*rmsprop)(const StepNumbers& s, const float* gradient, float* weight, float* square, std::int64_t count);
+  void (*adagrad)(const StepNumbers& s, const float* gradient, float* weight, float* square, std::int64_t count);
+  // Rules lamb and lars: first the directions, then the step along them, whose rate is the tensor's.
+  void (*lamb_direction)(const StepNumbers& s, const float* gradient, const float* weight, float* mean, float* square,
+                         float* direction, std::int64_t count);
+  void (*lamb_step)(const StepNumbers& s, const float* direction, float* weight, std::int64_t count);
+  void (*lars_direction)(const StepNumbers& s, const float* gradient, float* direction, std::int64_t count);
+  // average += share * (value - average)
+  void (*move_average)(double share, const float* value, float* average, std::int64_t count);
   // Rule muon: the momentum goes on, and the direction is what is made orthogonal; then the weight, times `scale`,
   // moves along what came of it.
   void (*muon_direction)(const StepNumbers& s, const float* gradient, float* momentum, float* direction,

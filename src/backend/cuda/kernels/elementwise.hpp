@@ -49,6 +49,19 @@ struct Copy {
   }
 };
 
+// Values of two buffers change places, wherever these begin. Thread = value.
+struct Exchange {
+  float* a;
+  float* b;
+  std::int64_t total;
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const float kept = a[i];
+    a[i] = b[i];
+    b[i] = kept;
+  }
+};
+
 // Elements of each sample from h, w, c order to c, h, w order (to_channels_first), or back. One thread an element.
 template <typename T>
 struct Reorder {

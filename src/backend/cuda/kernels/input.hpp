@@ -15,6 +15,8 @@ struct Samples {
   nn::Pixels pixels;
   const std::int32_t* labels = nullptr;
   const std::uint32_t* sample_ids = nullptr;
+  const std::int32_t* partners = nullptr;  // with shares, of samples with two labels; null: none has
+  const float* shares = nullptr;
   nn::ImageView view = {};
   bool begins_mean = true;  // of the views' logits
 };
@@ -37,13 +39,27 @@ struct Images {
   }
 };
 
+// What the samples show: one class each, or two by their shares.
+struct Targets {
+  const std::int32_t* labels;
+  const std::int32_t* partners = nullptr;  // null, with shares: one class each
+  const float* shares = nullptr;           // of the labels
+  DTRAIN_KERNEL std::int32_t partner(std::int64_t sample) const { return partners ? partners[sample] : labels[sample]; }
+  DTRAIN_KERNEL double share(std::int64_t sample) const { return shares ? static_cast<double>(shares[sample]) : 1.0; }
+};
+
 // Places of their own for labels and sample ids.
 struct SampleNames {
   std::int32_t* labels;
   std::uint32_t* ids;
+  std::int32_t* partners = nullptr;
+  float* shares = nullptr;
   DTRAIN_KERNEL void load(const Samples& from, std::int64_t sample) const {
     labels[sample] = from.labels[sample];
     ids[sample] = from.sample_ids[sample];
+    if (!partners) return;
+    partners[sample] = from.partners ? from.partners[sample] : from.labels[sample];
+    shares[sample] = from.shares ? from.shares[sample] : 1.0f;
   }
 };
 

@@ -24,13 +24,14 @@ struct SoftmaxPart {
   double logits;  // their sum
   float largest;
   std::int32_t before;  // how many of them come before the label: greater logits, and equal ones of smaller index
+  std::int32_t before_partner;
 };
 
 // Thread = sample and part.
 template <typename T>
 struct SoftmaxParts {
   const T* logits;
-  const std::int32_t* labels;
+  Targets targets;
   SoftmaxPart* parts;
   std::int64_t n;
   Classes classes;
@@ -39,11 +40,13 @@ struct SoftmaxParts {
     const std::int64_t sample = i / classes.parts();
     const auto part = static_cast<std::int32_t>(i - sample * classes.parts());
     const T* const of = logits + sample * classes.number;
-    SoftmaxPart result{0, 0, widen(of[classes.first(part)]), 0};
+    const std::int32_t label = targets.labels[sample], partner = targets.partner(sample);
+    SoftmaxPart result{0, 0, widen(of[classes.first(part)]), 0, 0};
     for (std::int32_t k = classes.first(part); k < classes.end(part); ++k) {
       result.largest = widen(of[k]) > result.largest ? widen(of[k]) : result.largest;
       result.logits += widen(of[k]);
-      result.before += comes_before(of, k, labels[sample]);
+      result.before += comes_before(of, k, label);
+      result.before_partner += comes_before(of, k, partner);
     }
     for (std::int32_t k = classes.first(part); k < classes.end(part); ++k) {
       if (widen(of[k]) != result.largest || result.largest != result.largest) {
@@ -63,12 +66,12 @@ struct SoftmaxParts {
   }
 };
 
-// counts[sample] = {loss, label first, label among the first top_k, 1}; normalisers[sample] = log of the sum of
-// exp(logits). top_k is at most the number of classes. Thread = sample.
+// counts[sample] = {loss, label first, label among the first top_k, 1}, of two labels each by its share;
+// normalisers[sample] = log of the sum of exp(logits). top_k is at most the number of classes. Thread = sample.
 template <typename T>
 struct SoftmaxLoss {
   const T* logits;
-  const std::int32_t* labels;
+  Targets targets;
   const SoftmaxPart* parts;
   double* normalisers;
   float* counts;
@@ -83,17 +86,23 @@ struct SoftmaxLoss {
     const SoftmaxPart* const of = parts + i * classes.parts();
     const double normaliser = log_sum_exp(of), smoothing = label_smoothing;
     double total = 0;
-    std::int32_t rank = 0;
+    std::int32_t rank = 0, partner_rank = 0;
     for (std::int32_t part = 0; part < classes.parts(); ++part) {
       total += of[part].logits;
       rank += of[part].before;
+      partner_rank += of[part].before_partner;
     }
-    double loss = (1 - smoothing) * (normaliser - widen(logits[i * classes.number + labels[i]]));
+    const double first = targets.share(i), second = 1 - first;
+    double loss = (1 - smoothing) * (normaliser - widen(logits[i * classes.number + targets.labels[i]]));
+    if (second != 0) {
+      const double of_partner = normaliser - widen(logits[i * classes.number + targets.partner(i)]);
+      loss = first * loss + second * ((1 - smoothing) * of_partner);
+    }
     if (smoothing != 0) loss += smoothing * (normaliser - total / classes.number);
     normalisers[i] = normaliser;
     counts[i * kCounts] = static_cast<float>(loss);
-    counts[i * kCounts + 1] = rank < 1 ? 1 : 0;
-    counts[i * kCounts + 2] = rank < top_k ? 1 : 0;
+    counts[i * kCounts + 1] = static_cast<float>((rank < 1 ? first : 0) + (partner_rank < 1 ? second : 0));
+    counts[i * kCounts + 2] = static_cast<float>((rank < top_k ? first : 0) + (partner_rank < top_k ? second : 0));
     counts[i * kCounts + 3] = 1;
   }
 
@@ -111,7 +120,7 @@ struct SoftmaxLoss {
 template <typename T>
 struct SoftmaxGradient {
   const T* logits;
-  const std::int32_t* labels;
+  Targets targets;
   const double* normalisers;
   T* gradient;
   std::int64_t n;
@@ -121,8 +130,10 @@ struct SoftmaxGradient {
   DTRAIN_KERNEL std::int64_t threads() const { return n * classes.number; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const std::int64_t sample = i / classes.number;
-    const double smoothing = label_smoothing, share = smoothing / classes.number;
-    const double target = share + (i - sample * classes.number == labels[sample] ? 1 - smoothing : 0);
+    const double smoothing = label_smoothing, first = targets.share(sample);
+    const std::int64_t k = i - sample * classes.number;
+    const double own = (k == targets.labels[sample] ? first : 0) + (k == targets.partner(sample) ? 1 - first : 0);
+    const double target = smoothing / classes.number + (1 - smoothing) * own;
     const auto value = static_cast<float>(exponential(widen(logits[i]) - normalisers[sample]) - target);
     narrow(value * (scale ? *scale : 1), gradient[i]);
   }

@@ -28,11 +28,16 @@ struct UpdateStep {
   float correction1, correction2;  // 1 - beta^t
   float* sum;                      // see ContributionLayout
   float* slot1;
-  float* slot2;  // adam and adamw only
+  float* slot2;  // of rules with two slots only
+  // What gradients are divided by: the samples. CutNorm makes it more where the norm of the gradients is too great.
+  float divisor;
+  float* average;       // null: there is none
+  float average_share;  // of the new values
 };
 
-// One step of all parameters but those with a flag of `passed_over`; with muon, matrices leave the direction that is
-// made orthogonal later in place of their gradient. Thread = parameter.
+// One step of all parameters but those with a flag of `passed_over`. With muon, matrices leave the direction that is
+// made orthogonal later in place of their gradient; with lamb and lars all leave the direction of MoveLayerWise there.
+// Thread = parameter.
 struct UpdateParameters {
   const UpdateStep* step;
   float* values;
@@ -48,7 +53,7 @@ struct UpdateParameters {
   DTRAIN_KERNEL void move(std::int64_t i, float sum) const {
     const UpdateStep s = *step;
     const nn::Optimizer& rule = s.rule;
-    const float value = values[i], bare = sum / s.count;
+    const float value = values[i], bare = cut(sum / s.divisor, rule.clip_gradient);
     const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
     const float factor = factor_of(rule, flags[i]), gradient = factor * bare + decay * value;
     switch (rule.kind) {
@@ -79,13 +84,40 @@ struct UpdateParameters {
         s.sum[i] = bare + rule.momentum * m;
         return;
       }
+      case nn::OptimizerKind::rmsprop: {
+        const float whole = bare + decay * value;
+        const float square = rule.beta2 * s.slot1[i] + (1 - rule.beta2) * whole * whole;
+        s.slot1[i] = square;
+        values[i] = value - factor * s.learning_rate * whole / sqrtf(square + rule.epsilon);
+        return;
+      }
+      case nn::OptimizerKind::adagrad: {
+        const float square = s.slot1[i] + bare * bare;
+        s.slot1[i] = square;
+        values[i] = value - s.learning_rate * (factor * bare / sqrtf(square + rule.epsilon) + decay * value);
+        return;
+      }
+      case nn::OptimizerKind::lamb: {
+        move_moments(s, i, bare);
+        const float mean = s.slot1[i] / s.correction1, square = s.slot2[i] / s.correction2;
+        s.sum[i] = mean / (sqrtf(square) + rule.epsilon) + decay * value;
+        return;
+      }
+      case nn::OptimizerKind::lars:
+        s.sum[i] = bare;
+        return;
     }
   }
-
- private:
   DTRAIN_KERNEL static float factor_of(const nn::Optimizer& rule, std::uint8_t flag) {
     if (flag & kHead) return rule.head_lr_factor;
     return flag & kVector ? rule.bias_lr_factor : 1.0f;
+  }
+
+ private:
+  // NaN stays NaN.
+  DTRAIN_KERNEL static float cut(float gradient, float most) {
+    if (most <= 0) return gradient;
+    return gradient > most ? most : gradient < -most ? -most : gradient;
   }
   DTRAIN_KERNEL void look_ahead(const UpdateStep& s, std::int64_t i, float gradient, float momentum) const {
     const float m = momentum * s.slot1[i] + gradient;
@@ -108,6 +140,20 @@ struct UpdateStatistics {
   DTRAIN_KERNEL std::int64_t threads() const { return total; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     values[i] = momenta[i] * values[i] + (1 - momenta[i]) * (step->sum[first + i] / step->count);
+  }
+};
+
+// The average follows what an update left. Thread = element of it.
+struct UpdateAverage {
+  const UpdateStep* step;
+  const float* parameters;
+  const float* statistics;
+  std::int64_t parameter_count, total;
+  DTRAIN_KERNEL std::int64_t threads() const { return total; }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const float value = i < parameter_count ? parameters[i] : statistics[i - parameter_count];
+    float& average = step->average[i];
+    average += step->average_share * (value - average);
   }
 };
 

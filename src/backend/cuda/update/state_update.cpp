@@ -25,44 +25,61 @@ StateUpdate::StateUpdate(Device& device, const nn::Graph& graph, DType dtype, co
   if (rule == nn::OptimizerKind::muon) muon();
 }
 
+bool StateUpdate::needs_sum(const nn::Optimizer& rule) {
+  return is_muon(rule) || nn::is_layer_wise(rule.kind) || rule.clip_norm > 0;
+}
+
 void StateUpdate::run(const Given& given, const Update& update, std::uint64_t t) {
-  const bool two_slots = nn::optimizer_slots(update.rule.kind) > 1;
-  const UpdateStep step{.rule = update.rule,
+  const nn::Optimizer& rule = update.rule;
+  const bool two_slots = nn::optimizer_slots(rule.kind) > 1;
+  const UpdateStep step{.rule = rule,
                         .learning_rate = update.learning_rate,
                         .count = given.count,
-                        .correction1 = one_minus_power(update.rule.beta1, t),
-                        .correction2 = one_minus_power(update.rule.beta2, t),
+                        .correction1 = one_minus_power(rule.beta1, t),
+                        .correction2 = one_minus_power(rule.beta2, t),
                         .sum = given.sum,
                         .slot1 = given.slots,
-                        .slot2 = two_slots ? given.slots + layout_.gradients : nullptr};
-  Recording& work = recording(update.rule, given.from_copies);
+                        .slot2 = two_slots ? given.slots + layout_.gradients : nullptr,
+                        .divisor = given.count,
+                        .average = given.average,
+                        .average_share = static_cast<float>(1 - nn::average_decay(rule, t))};
+  const Kind kind{.iterations = is_muon(rule) ? rule.newton_schulz.steps : 0,
+                  .layer_wise = nn::is_layer_wise(rule.kind),
+                  .cuts_norm = rule.clip_norm > 0,
+                  .averages = rule.average > 0,
+                  .from_copies = given.from_copies};
+  auto& work = recordings_[kind];
+  if (!work) work = device_.record(calls(kind));
   device_.upload(places_.step, &step, sizeof step);
-  work.run();
+  work->run();
 }
 
 std::vector<const Recording*> StateUpdate::recordings() const {
   std::vector<const Recording*> all;
-  for (const auto& [steps, recording] : recordings_) all.push_back(recording.get());
-  if (from_copies_) all.push_back(from_copies_.get());
+  for (const auto& [kind, recording] : recordings_) all.push_back(recording.get());
   return all;
 }
 
-Recording& StateUpdate::recording(const nn::Optimizer& rule, bool from_copies) {
-  DTRAIN_CHECK(!from_copies || !is_muon(rule), "muon needs all gradients in the sum");
-  auto& found = from_copies ? from_copies_ : recordings_[is_muon(rule) ? rule.newton_schulz.steps : 0];
-  if (!found) found = device_.record(from_copies ? calls_from_copies() : calls(rule));
-  return *found;
-}
-
-std::vector<Call> StateUpdate::calls(const nn::Optimizer& rule) {
-  std::vector<Call> calls = {parameters_call(kHeld), statistics_call()};
-  if (is_muon(rule)) muon().add_calls(places_.parameters, places_.step, rule.newton_schulz.steps, calls);
-  calls.push_back(copies_.renew);
+std::vector<Call> StateUpdate::calls(const Kind& kind) {
+  std::vector<Call> calls;
+  const bool by_weight = kind.iterations == 0 && !kind.layer_wise && !kind.cuts_norm;
+  if (kind.from_copies && by_weight) {
+    calls = {copies_.update, parameters_call(kHeld | kCopied)};
+  } else {
+    if (kind.from_copies) calls.push_back(copies_.unpack);
+    add_moves(kind, calls);
+    calls.push_back(copies_.renew);
+  }
+  calls.push_back(statistics_call());
+  if (kind.averages) calls.push_back(average_call());
   return calls;
 }
 
-std::vector<Call> StateUpdate::calls_from_copies() {
-  return {copies_.update, parameters_call(kHeld | kCopied), statistics_call()};
+void StateUpdate::add_moves(const Kind& kind, std::vector<Call>& calls) {
+  if (kind.cuts_norm) lengths().add_cut(places_.parameters, places_.step, calls);
+  calls.push_back(parameters_call(kHeld));
+  if (kind.layer_wise) lengths().add_moves(places_.parameters, places_.flags, places_.step, calls);
+  if (kind.iterations > 0) muon().add_calls(places_.parameters, places_.step, kind.iterations, calls);
 }
 
 Call StateUpdate::parameters_call(int passed_over) const {
@@ -73,6 +90,16 @@ Call StateUpdate::parameters_call(int passed_over) const {
 Call StateUpdate::statistics_call() const {
   return {"update of the statistics",
           UpdateStatistics{places_.step, layout_.gradients, places_.statistics, places_.momenta, layout_.statistics}};
+}
+
+Call StateUpdate::average_call() const {
+  return {"average of the weights", UpdateAverage{places_.step, places_.parameters, places_.statistics,
+                                                  layout_.gradients, layout_.gradients + layout_.statistics}};
+}
+
+const TensorLengths& StateUpdate::lengths() {
+  if (!lengths_) lengths_ = std::make_unique<TensorLengths>(device_, graph_);
+  return *lengths_;
 }
 
 const Muon& StateUpdate::muon() {

@@ -2,6 +2,7 @@
 // recorded once; what differs from step to step (UpdateStep) is read on the device.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
+#include "layer_wise.hpp"
 #include "muon.hpp"
 
 namespace dtrain::backend::cuda {
@@ -28,12 +30,14 @@ class StateUpdate {
     float* sum;                // see ContributionLayout; something else is left there
     float count;               // samples of the step
     float* slots;              // nn::optimizer_slots of them
-    bool from_copies = false;  // gradients of weights are not in the sum but beside their copies; not with muon
+    float* average;            // null: there is none
+    bool from_copies = false;  // gradients of weights are not in the sum but beside their copies
   };
   // What an update has to do with copies of weights.
   struct CopyCalls {
     Call renew;   // makes them of the parameters
     Call update;  // moves the weights that have copies by the gradients of these, and renews them: UpdateWeights
+    Call unpack;  // puts these gradients into the sum, where a rule needs all of them there
   };
 
   // `rule`: of the updates to come, where it is known; what it needs is reserved now, else when it is first met. The
@@ -44,15 +48,24 @@ class StateUpdate {
   void run(const Given& given, const Update& update, std::uint64_t t);
   // What was recorded by now.
   std::vector<const Recording*> recordings() const;
-  std::uint64_t bytes() const { return muon_ ? muon_->bytes() : 0; }
+  std::uint64_t bytes() const { return (muon_ ? muon_->bytes() : 0) + (lengths_ ? lengths_->bytes() : 0); }
+  // Whether the rule looks at more than one gradient at a time, and so needs all of them in the sum.
+  static bool needs_sum(const nn::Optimizer& rule);
 
  private:
-  Recording& recording(const nn::Optimizer& rule, bool from_copies);
-  std::vector<Call> calls(const nn::Optimizer& rule);
-  std::vector<Call> calls_from_copies();
+  // What recorded work is for; the numbers of the rule it reads on the device.
+  struct Kind {
+    int iterations = 0;  // of muon; 0: another rule
+    bool layer_wise = false, cuts_norm = false, averages = false, from_copies = false;
+    auto operator<=>(const Kind&) const = default;
+  };
+  std::vector<Call> calls(const Kind& kind);
+  void add_moves(const Kind& kind, std::vector<Call>& calls);
   Call parameters_call(int passed_over) const;
   Call statistics_call() const;
+  Call average_call() const;
   const Muon& muon();
+  const TensorLengths& lengths();
 
   Device& device_;
   const nn::Graph& graph_;
@@ -61,8 +74,8 @@ class StateUpdate {
   const Places places_;
   const CopyCalls copies_;
   std::unique_ptr<Muon> muon_;
-  std::map<int, std::unique_ptr<Recording>> recordings_;  // by the iterations of muon; 0: without it
-  std::unique_ptr<Recording> from_copies_;
+  std::unique_ptr<TensorLengths> lengths_;
+  std::map<Kind, std::unique_ptr<Recording>> recordings_;
 };
 
 }  // namespace dtrain::backend::cuda

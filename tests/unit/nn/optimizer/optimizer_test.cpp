@@ -9,7 +9,7 @@ namespace dtrain::nn {
 namespace {
 
 TEST(Optimizer, NamesReadBackAndATypoGetsTheNearest) {
-  for (const char* name : {"sgd", "nag", "adam", "adamw", "muon"})
+  for (const char* name : {"sgd", "nag", "adam", "adamw", "muon", "rmsprop", "adagrad", "lamb", "lars"})
     EXPECT_STREQ(optimizer_name(parse_optimizer(name)), name);
   try {
     parse_optimizer("adaam");
@@ -25,6 +25,10 @@ TEST(Optimizer, KeepsOneBufferForMomentumAndTwoForMoments) {
   EXPECT_EQ(optimizer_slots(OptimizerKind::muon), 1);
   EXPECT_EQ(optimizer_slots(OptimizerKind::adam), 2);
   EXPECT_EQ(optimizer_slots(OptimizerKind::adamw), 2);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::rmsprop), 1);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::adagrad), 1);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::lamb), 2);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::lars), 1);
 }
 
 TEST(Optimizer, SurvivesJsonBitForBit) {
@@ -55,6 +59,34 @@ TEST(Optimizer, FactorsAndMuonsNumbersSurviveJsonBitForBit) {
   EXPECT_EQ(back.rest_momentum, rule.rest_momentum);
 }
 
+TEST(Optimizer, CutsAndAveragesSurviveJsonBitForBit) {
+  const Optimizer rule{.clip_norm = 1.0f / 3, .clip_gradient = 0.7f, .average = 0.9998f, .average_warms_up = true};
+  const Optimizer back = optimizer_from_json(Json::parse(to_json(rule).dump(), "test"));
+  EXPECT_EQ(back.clip_norm, rule.clip_norm);
+  EXPECT_EQ(back.clip_gradient, rule.clip_gradient);
+  EXPECT_EQ(back.average, rule.average);
+  EXPECT_TRUE(back.average_warms_up);
+}
+
+TEST(Optimizer, ARuleBringsWhatIsUsualForIt) {
+  EXPECT_EQ(with_kind({}, OptimizerKind::rmsprop).beta2, 0.9f);
+  EXPECT_EQ(with_kind({}, OptimizerKind::lamb).epsilon, 1e-6f);
+  EXPECT_EQ(with_kind({}, OptimizerKind::adagrad).epsilon, 1e-7f);
+  const Optimizer back = with_kind(with_kind({.momentum = 0.5f}, OptimizerKind::rmsprop), OptimizerKind::adam);
+  EXPECT_EQ(back.beta2, Optimizer{}.beta2);
+  EXPECT_EQ(back.epsilon, Optimizer{}.epsilon);
+  EXPECT_EQ(back.momentum, 0.5f);
+}
+
+TEST(Optimizer, TheAverageMayBeginWithSmallDecays) {
+  EXPECT_EQ(average_decay({.average = 0.75f}, 1), 0.75);
+  const Optimizer rule{.average = 0.75f, .average_warms_up = true};
+  EXPECT_EQ(average_decay(rule, 1), 0);
+  EXPECT_NEAR(average_decay(rule, 2), 1 - std::pow(2.0, -2.0 / 3), 1e-13);
+  EXPECT_NEAR(average_decay(rule, 7), 1 - std::pow(7.0, -2.0 / 3), 1e-13);
+  EXPECT_EQ(average_decay(rule, 9), 0.75);  // 1 - 9^(-2/3) = 0.769
+}
+
 TEST(Optimizer, ReadsDocumentsThatAreOlderThanMuon) {
   const Json old =
       Json::parse(R"({"kind":"nag","momentum":0.8,"weight_decay":0,"beta1":0.9,"beta2":0.999,"epsilon":1e-8})", "test");
@@ -77,6 +109,8 @@ TEST(Optimizer, NamesTheFactorAndTheNumberOfMuonThatMakeNoSense) {
   EXPECT_EQ(refusal({.bias_lr_factor = 0}), "setting 'bias-lr-factor': must be more than 0 and at most 1000000, not 0");
   EXPECT_EQ(refusal({.head_lr_factor = 2e6f}),
             "setting 'head-lr-factor': must be more than 0 and at most 1000000, not 2000000");
+  EXPECT_EQ(refusal({.clip_norm = -1}), "setting 'clip-norm': must be 0 or more, not -1");
+  EXPECT_EQ(refusal({.average = 1}), "setting 'ema': must be at least 0 and less than 1, not 1");
   EXPECT_EQ(refusal({.newton_schulz = {.steps = 0}}), "setting 'muon-steps': must be between 1 and 20, not 0");
   EXPECT_EQ(refusal({.newton_schulz = {.b = NAN}}), "setting 'muon-coefficients': must be between -10 and 10, not nan");
   EXPECT_EQ(refusal({.rest_momentum = 1}), "setting 'muon-rest-mom': must be at least 0 and less than 1, not 1");

@@ -29,6 +29,29 @@ TEST(Schedule, CosineFallsAlongHalfAPeriod) {
   EXPECT_NEAR(schedule.rate(25 * kEpoch, kEpoch), 0.04, 1e-16);
 }
 
+TEST(Schedule, CosineBeginsAgainInEachCycle) {
+  const Schedule schedule{
+      .kind = ScheduleKind::cosine, .base = 1, .warmup_epochs = 2, .total_epochs = 14, .final_share = 0.1, .cycles = 3};
+  for (const std::uint64_t begin : {2, 6, 10}) {
+    EXPECT_EQ(schedule.rate(begin * kEpoch, kEpoch), 1);
+    EXPECT_NEAR(schedule.rate((begin + 2) * kEpoch, kEpoch), 0.55, 1e-14);
+    EXPECT_LT(schedule.rate((begin + 4) * kEpoch - 1, kEpoch), 0.1001);
+  }
+  EXPECT_NEAR(schedule.rate(14 * kEpoch, kEpoch), 0.1, 1e-15);
+}
+
+// MXNet's PolyScheduler: final + (base - final) * (1 - t)^power.
+TEST(Schedule, PolyFallsByAPowerOfWhatIsLeft) {
+  const Schedule schedule{.kind = ScheduleKind::poly, .base = 2, .total_epochs = 10, .final_share = 0.25, .power = 1.5};
+  EXPECT_EQ(schedule.rate(0, kEpoch), 2);
+  for (const double epoch : {2.5, 5.0, 9.0}) {
+    const double expected = 0.5 + 1.5 * std::pow(1 - epoch / 10, 1.5);
+    EXPECT_NEAR(schedule.rate(static_cast<std::uint64_t>(epoch * kEpoch), kEpoch), expected, 1e-13) << epoch;
+  }
+  EXPECT_EQ(schedule.rate(10 * kEpoch, kEpoch), 0.5);
+  EXPECT_EQ(schedule.rate(20 * kEpoch, kEpoch), 0.5);
+}
+
 TEST(Schedule, WarmUpRisesInAStraightLineAndCosineStartsAtItsEnd) {
   const Schedule schedule{.kind = ScheduleKind::cosine, .base = 1, .warmup_epochs = 2, .total_epochs = 10};
   EXPECT_DOUBLE_EQ(schedule.rate(0, kEpoch), 0.04);
@@ -65,7 +88,9 @@ TEST(Schedule, SurvivesJsonExactly) {
                           .boundaries = {1.5, 30},
                           .total_epochs = 90,
                           .final_share = 1e-3,
-                          .rise_share = 0.25};
+                          .rise_share = 0.25,
+                          .cycles = 3,
+                          .power = 0.9};
   const Json json = to_json(schedule);
   EXPECT_EQ(to_json(schedule_from_json(Json::parse(json.dump(), "test"))), json);
   EXPECT_EQ(schedule_from_json(json).base, 1.0 / 3);
@@ -73,7 +98,8 @@ TEST(Schedule, SurvivesJsonExactly) {
 }
 
 TEST(Schedule, NamesReadBackAndATypoGetsTheNearest) {
-  for (const char* name : {"step", "cosine", "one-cycle"}) EXPECT_STREQ(schedule_name(parse_schedule(name)), name);
+  for (const char* name : {"step", "cosine", "one-cycle", "poly"})
+    EXPECT_STREQ(schedule_name(parse_schedule(name)), name);
   try {
     parse_schedule("cosin");
     FAIL();
@@ -93,7 +119,11 @@ TEST(Schedule, RefusesValuesThatMakeNoSense) {
   EXPECT_THROW(require_valid(Schedule{.rise_share = 1}), UsageError);
   EXPECT_THROW(require_valid(Schedule{.kind = ScheduleKind::cosine, .warmup_epochs = 5, .total_epochs = 5}),
                UsageError);
+  EXPECT_THROW(require_valid(Schedule{.kind = ScheduleKind::poly, .warmup_epochs = 5, .total_epochs = 5}), UsageError);
   EXPECT_THROW(require_valid(Schedule{.kind = ScheduleKind::one_cycle, .warmup_epochs = 1}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.cycles = 0}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.cycles = 1.5}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.power = 0}), UsageError);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ class Stage final : public backend::HostExecutable {
   }
   const backend::ModelState& state() const override { return state_; }
   void write_state(backend::ModelState) override {}
+  void exchange_average() override {}
   std::uint64_t planned_bytes() const override { return 0; }
   backend::Profile profile(const backend::HostBatch&, int) override { return {}; }
 

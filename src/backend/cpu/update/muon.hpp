@@ -1,18 +1,19 @@
 // What the rule muon does with weights that are matrices: all of them side by side, a phase after the other.
 #pragma once
 
-#include <functional>
-
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
-#include "buffer.hpp"
-#include "kernels/kernels.hpp"
+#include "../buffer.hpp"
+#include "../kernels/kernels.hpp"
+#include "in_parts.hpp"
 
 namespace dtrain::backend::cpu {
 
-// Runs work(part, parts) for every part, side by side or not.
-using InParts = std::function<void(const std::function<void(int part, int parts)>&)>;
+// StepNumbers::most of the rule.
+inline double most_of(const nn::Optimizer& rule) {
+  return rule.clip_gradient > 0 ? double{rule.clip_gradient} : StepNumbers{}.most;
+}
 
 // Costs nothing until it moves something, then keeps its scratch memory. One thread at a time; `kernels` must outlive
 // this.

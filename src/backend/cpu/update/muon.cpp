@@ -1,7 +1,6 @@
 #include "muon.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -9,15 +8,6 @@ namespace dtrain::backend::cpu {
 namespace {
 
 constexpr std::int64_t kChunk = 8192;
-
-// Calls work(thing, part) for each, by whichever part is free.
-template <typename Things, typename Work>
-void share(Things& things, const InParts& in_parts, Work work) {
-  std::atomic<std::size_t> next{0};
-  in_parts([&](int part, int) {
-    for (std::size_t k = next.fetch_add(1); k < things.size(); k = next.fetch_add(1)) work(things[k], part);
-  });
-}
 
 // to [columns, rows] = from [rows, columns], in squares that stay in the cache.
 void transpose(const float* from, float* to, int rows, int columns) {
@@ -67,7 +57,8 @@ void Muon::move_matrices(std::span<const float> gradients, double count, const U
   const StepNumbers numbers{.count = count,
                             .rate = update.learning_rate,
                             .momentum = update.rule.momentum,
-                            .decay = update.rule.weight_decay};
+                            .decay = update.rule.weight_decay,
+                            .most = most_of(update.rule)};
   share(chunks_, in_parts, [&](Chunk& chunk, int) {
     const Item& item = items_[static_cast<std::size_t>(chunk.item)];
     const std::int64_t first = item.of.first + chunk.first;
