@@ -22,10 +22,11 @@ RunEstimate estimate_run(const RunSize& size, double step_seconds, double valida
   return estimate;
 }
 
-std::uint64_t checkpoint_bytes(const nn::Graph& graph, nn::OptimizerKind optimizer) {
-  const auto slots = static_cast<std::uint64_t>(nn::optimizer_slots(optimizer));
+std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer) {
+  const auto slots = static_cast<std::uint64_t>(nn::optimizer_slots(optimizer.kind));
   const auto parameters = static_cast<std::uint64_t>(graph.parameter_count);
-  return sizeof(float) * (parameters * (1 + slots) + static_cast<std::uint64_t>(graph.statistic_count));
+  const std::uint64_t weights = parameters + static_cast<std::uint64_t>(graph.statistic_count);
+  return sizeof(float) * (slots * parameters + (optimizer.average > 0 ? 2 : 1) * weights);
 }
 
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views) {

@@ -26,7 +26,7 @@ struct RunEstimate {
 RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image);
 
 // Parameters, statistics and the optimizer's slots.
-std::uint64_t checkpoint_bytes(const nn::Graph& graph, nn::OptimizerKind optimizer);
+std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer);
 
 // By a few blocks of `block` images, loading included.
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views);

@@ -16,6 +16,19 @@ void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
       .offers = Offers::epochs;
 }
 
+void bind_weights(OptionSet& set, CheckpointChoice& choice) {
+  bind_checkpoint(set, choice);
+  set.add("--last-weights", choice.last_weights,
+          "use the weights of the last step where the checkpoint has an average of them (train --ema)");
+}
+
+train::Checkpoint load_weights(const CheckpointChoice& choice, std::optional<nn::Shape> image) {
+  train::Checkpoint checkpoint = load(choice, image);
+  if (choice.last_weights) checkpoint.state.average.clear();
+  train::use_average(checkpoint);
+  return checkpoint;
+}
+
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image) {
   if (choice.epoch) return train::load_checkpoint(choice.prefix, static_cast<std::uint32_t>(*choice.epoch), image);
   const Path ending = choice.prefix.extension();

@@ -32,14 +32,13 @@ constexpr RefusedOption kOptions[] = {
      "use `dtrain bench train`, which lists the time of each operation", ""}};
 
 constexpr RefusedValue kValues[] = {
-    {"optimizer", "rmsprop", "dtrain scales updates by the mean square of gradients in adam only",
-     "use --optimizer adam"},
     {"optimizer", "signum", "dtrain updates weights by gradients, not by their signs", "use --optimizer adam"},
     {"optimizer", "dcasgd", "it corrects gradients that come late, and here none comes late", "use --optimizer sgd"},
     {"optimizer", "ftml", "dtrain does not follow the moving leader", "use --optimizer adam"},
-    {"optimizer", "lbsgd", kAccumulation, "use --optimizer sgd with --global-batch and --warmup-epochs"},
-    {"lr-step-epochs", "pow*", "the rate follows no power of the share of the run that is left",
-     "use --lr-schedule cosine, or for pow1 --lr-schedule one-cycle --lr-rise 0 --lr-final 0"},
+    {"optimizer", "lbsgd", "its rates for large batches are those of lars",
+     "use --optimizer lars with --global-batch and --warmup-epochs"},
+    {"lr-step-epochs", "pow*", "a power of the share of the run that is left is a schedule of its own",
+     "use --lr-schedule poly with --lr-power, such as 2 for pow2"},
     {"kv-store", "dist_async", "it needs parameter servers, and their order of updates is not repeatable",
      "use dist_sync or dist_device_sync, which need no servers; with --elastic a slow or lost worker may leave"}};
 

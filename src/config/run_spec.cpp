@@ -186,6 +186,8 @@ static void fields(Fields& each, TrainOptions& train) {
   each("compute", train.compute);
   each("optimizer", train.optimizer);
   each("schedule", train.schedule);
+  each("mixup", train.mix.mixup);
+  each("cutmix", train.mix.cutmix);
   each("epochs", train.epochs);
   each("top_k", train.top_k);
   each("losses", train.losses);
@@ -201,6 +203,8 @@ static void fields(Fields& each, TrainOptions& train) {
   each("checkpoint_every", train.checkpoint_every);
   each("checkpoint_format", train.checkpoint_format);
   each("keep_checkpoints", train.keep_checkpoints);
+  each("keep_best", train.keep_best);
+  each("early_stop", train.early_stop);
   each("tensorboard", train.tensorboard);
   each("job", train.job);
 }

@@ -15,6 +15,8 @@
 namespace dtrain::config {
 namespace {
 
+constexpr std::int64_t kMostKept = 1'000'000'000;
+
 void bind_factors(OptionSet& set, nn::Optimizer& rule) {
   set.add("--bias-lr-factor", rule.bias_lr_factor, "FACTOR",
           "factor on the learning rate of biases and of batch norm's gamma and beta", nn::kOptimizerRanges.lr_factor);
@@ -40,9 +42,29 @@ void bind_muon(OptionSet& set, nn::Optimizer& rule) {
           nn::kOptimizerRanges.rest_momentum);
 }
 
+void bind_cuts(OptionSet& set, nn::Optimizer& rule) {
+  set.add("--clip-norm", rule.clip_norm, "X",
+          "scale the gradients down where the norm of all of them together is above X; 0 does not",
+          nn::kOptimizerRanges.clip);
+  set.add("--clip-gradient", rule.clip_gradient, "X",
+          "cut each element of the gradients to the range from -X to X, behind --clip-norm; 0 does not",
+          nn::kOptimizerRanges.clip);
+}
+
+void bind_average(OptionSet& set, nn::Optimizer& rule) {
+  set.add("--ema", rule.average, "DECAY",
+          "keep an exponential moving average of the weights, which loses the share 1 - DECAY of itself at each step; "
+          "evaluations, eval, predict and export use it. 0 keeps none; --resume keeps the checkpoint's",
+          nn::kOptimizerRanges.average);
+  set.add("--ema-warmup", rule.average_warms_up,
+          "for --ema, begin with small decays: 1 - T^(-2/3) at step T until that reaches DECAY");
+}
+
 void bind_rule(OptionSet& set, TrainOptions& options) {
   set.group("Optimizer");
   set.add("--num-epochs", options.epochs, "N", "number of epochs to train", at_least(0));
+  set.add("--early-stop", options.early_stop, "N",
+          "end the run after N epochs in a row without a better validation accuracy; 0 trains all epochs", at_least(0));
   set.add("--lr", options.schedule.base, "RATE", "initial learning rate", nn::kScheduleRanges.base);
   set.add("--lr-factor", options.schedule.factor, "FACTOR",
           "for the step schedule, factor on the learning rate at each epoch of --lr-step-epochs",
@@ -50,25 +72,70 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
   set.add_ascending("--lr-step-epochs", options.schedule.boundaries, "EPOCHS",
                     "for the step schedule, epochs at which the learning rate changes, such as 30,60");
   set.add_custom(
-      "--lr-schedule", "step|cosine|one-cycle", "schedule of the learning rate, as a function of the samples seen",
+      "--lr-schedule", "step|cosine|one-cycle|poly", "schedule of the learning rate, as a function of the samples seen",
       [&options](const std::string& text) { options.schedule.kind = nn::parse_schedule(text); },
       [&options] { return std::string(nn::schedule_name(options.schedule.kind)); });
   set.add("--lr-rise", options.schedule.rise_share, "SHARE",
           "for one-cycle, share of the run during which the learning rate rises", nn::kScheduleRanges.rise_share);
   set.add("--lr-final", options.schedule.final_share, "SHARE",
-          "for cosine and one-cycle, final learning rate as a share of --lr", nn::kScheduleRanges.final_share);
+          "for cosine, one-cycle and poly, final learning rate as a share of --lr", nn::kScheduleRanges.final_share);
+  set.add("--lr-cycles", options.schedule.cycles, "N",
+          "for cosine, number of falls of equal length, each of which begins at --lr again",
+          nn::kScheduleRanges.cycles);
+  set.add("--lr-power", options.schedule.power, "POWER", "for poly, power of the share of the run that is left",
+          nn::kScheduleRanges.power);
   set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS",
           "number of epochs at the start during which the learning rate rises linearly",
           nn::kScheduleRanges.warmup_epochs);
   set.add_custom(
-      "--optimizer", "sgd|nag|adam|adamw|muon", "optimizer that updates the weights",
-      [&options](const std::string& text) { options.optimizer.kind = nn::parse_optimizer(text); },
+      "--optimizer", "sgd|nag|adam|adamw|muon|rmsprop|adagrad|lamb|lars", "optimizer that updates the weights",
+      [&options](const std::string& text) {
+        options.optimizer = nn::with_kind(options.optimizer, nn::parse_optimizer(text));
+      },
       [&options] { return std::string(nn::optimizer_name(options.optimizer.kind)); });
-  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag and muon",
+  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag, muon and lars",
           nn::kOptimizerRanges.momentum);
   set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", nn::kOptimizerRanges.weight_decay);
+  bind_cuts(set, options.optimizer);
+  bind_average(set, options.optimizer);
   bind_factors(set, options.optimizer);
   bind_muon(set, options.optimizer);
+}
+
+void bind_mix(OptionSet& set, data::MixOptions& mix) {
+  set.group("Augmentation");
+  set.add("--mixup", mix.mixup, "ALPHA",
+          "blend each image, and its label, with another one of its logical shard; the share comes from Beta(ALPHA, "
+          "ALPHA). 0 does not",
+          data::kMixRange);
+  set.add("--cutmix", mix.cutmix, "ALPHA",
+          "put a box of another image of the logical shard into each image; the share of its area comes from "
+          "Beta(ALPHA, ALPHA). With --mixup, a coin decides for each shard and step. 0 does not",
+          data::kMixRange);
+}
+
+// "best", a number, or both with a comma between them; "last" is 1.
+void set_kept(const std::string& text, TrainOptions& options) {
+  std::optional<int> number;
+  bool best = false;
+  for (const std::string& word : split(text, ',')) {
+    const std::string_view part = trim(word);
+    if (part == "best" && !best) {
+      best = true;
+      continue;
+    }
+    const auto count = part == "last" ? std::optional<std::int64_t>(1) : parse_integer(part);
+    if (number || !count || *count < 0 || *count > kMostKept) {
+      throw UsageError(fmt::format("must be a number from 0 on, best, or both as in best,3; not '{}'", text));
+    }
+    number = static_cast<int>(*count);
+  }
+  options.keep_best = best;
+  options.keep_checkpoints = number.value_or(1);
+}
+
+std::string kept(const TrainOptions& options) {
+  return fmt::format("{}{}", options.keep_best ? "best," : "", options.keep_checkpoints);
 }
 
 void bind_checkpoints(OptionSet& set, TrainOptions& options) {
@@ -81,8 +148,12 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
       .offers = Offers::epochs;
   set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
   set.add("--force", options.force, "train again over the checkpoints that --model-prefix has already");
-  set.add("--keep-checkpoints", options.keep_checkpoints, "N",
-          "keep the newest N checkpoints of --model-prefix and remove older ones; 0 keeps all", at_least(0));
+  set.add_custom(
+         "--keep-checkpoints", "[best,]N",
+         "keep the newest N checkpoints of --model-prefix and remove older ones; 0 keeps all. best also keeps the one "
+         "with the highest validation accuracy",
+         [&options](const std::string& text) { set_kept(text, options); }, [&options] { return kept(options); })
+      .comma_list = true;
   set.add("--checkpoint-every", options.checkpoint_every, "STEPS",
           "number of steps between checkpoints within an epoch; 0 saves only at the end of epochs");
   set.add_choice("--checkpoint-format", options.checkpoint_format, {"safetensors", "mxnet"},
@@ -139,6 +210,7 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_data(set, options.data);
   bind_test_views(set, options.data);
   bind_augmentation(set, options.data);
+  bind_mix(set, options.mix);
   bind_batch(set, options.compute);
   bind_rule(set, options);
   bind_checkpoints(set, options);
@@ -174,6 +246,9 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.checkpoint_format =
       options.checkpoint_format == "mxnet" ? train::CheckpointFormat::mxnet : train::CheckpointFormat::safetensors;
   trainer.keep_checkpoints = options.keep_checkpoints;
+  trainer.keep_best = options.keep_best;
+  trainer.early_stop = static_cast<std::uint32_t>(options.early_stop);
+  trainer.mix = options.mix;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.test_views = test_views(options.data);
   trainer.preprocessing = preprocessing_of(options.data);

@@ -25,6 +25,8 @@ struct TrainOptions {
   nn::Optimizer optimizer;
   nn::Schedule schedule{.base = 0.1};
   int epochs = 100;
+  int early_stop = 0;  // epochs without a better validation; 0: does not stop
+  data::MixOptions mix;
   int top_k = 0;                    // 0: not reported
   std::vector<std::string> losses;  // names under which the log shows the loss; empty: it does not
   int disp_batches = 20;
@@ -40,6 +42,7 @@ struct TrainOptions {
   std::uint64_t checkpoint_every = 0;
   std::string checkpoint_format = "safetensors";
   int keep_checkpoints = 0;  // 0: all
+  bool keep_best = false;
   std::optional<Path> tensorboard;
 
   JobOptions job;

@@ -35,7 +35,7 @@ for flag in "--brightness 0" "--pca-noise 0" "--max-crop-size -1" "--initializer
   check "$flag asks for what dtrain does anyway" exits 0
 done
 
-for optimizer in rmsprop signum dcasgd ftml lbsgd; do
+for optimizer in signum dcasgd ftml lbsgd; do
   run train "${training[@]}" --optimizer $optimizer
   check "--optimizer $optimizer is a usage error" exits 2
   check "--optimizer $optimizer is refused by its name" says "$optimizer is not supported: "
@@ -43,7 +43,7 @@ for optimizer in rmsprop signum dcasgd ftml lbsgd; do
 done
 run train "${training[@]}" --lr-step-epochs pow2
 check "the schedule pow is refused" says "pow2 is not supported"
-check "the schedule pow is answered with others" says "use --lr-schedule cosine"
+check "the schedule pow is answered with others" says "use --lr-schedule poly"
 for store in nccl dist_sync_device; do
   run train "${training[@]}" --kv-store $store
   check "--kv-store $store trains" exits 0

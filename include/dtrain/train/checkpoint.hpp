@@ -46,6 +46,13 @@ struct JobFacts {
   Json preprocessing;  // image shape, mean, std: what eval needs to see the same pixels
 };
 
+// The best validation of the run so far.
+struct BestEpoch {
+  double accuracy = -1;     // below 0: there was none
+  std::uint32_t epoch = 0;  // of the checkpoint, which is the number of complete epochs
+  friend bool operator==(const BestEpoch&, const BestEpoch&) = default;
+};
+
 struct Checkpoint {
   nn::Graph graph;
   backend::ModelState state;
@@ -53,7 +60,11 @@ struct Checkpoint {
   JobFacts job;
   RateRamp ramp{};
   backend::StepMetrics epoch_totals{};  // sums over the epoch's steps so far
+  BestEpoch best{};                     // where the run chooses by it
 };
+
+// Puts the average of the weights, where there is one, in their place, and drops what only training needs.
+void use_average(Checkpoint& checkpoint);
 
 // What stands in the names: PREFIX-0001 (end of the first epoch) and PREFIX-0001-step00000120 (inside the second).
 struct CheckpointName {
@@ -89,9 +100,9 @@ Checkpoint load_checkpoint_file(const Path& manifest, const SharedStore& store =
 // Complete checkpoints of a prefix, newest first, by (epoch, step). Names only, content unverified.
 std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedStore& store = {});
 
-// Hash of the parameters; and of parameters, statistics, optimizer and cursor: SHA-256 of lines "NAME [EXTENTS]
-// SHA256", one for each tensor; for the state also "updates N" and "epoch N step N samples_seen N"
-// and, in float16, "loss_scale VALUE good_steps N" (src/train/checkpoint_tensors.hpp).
+// Hash of the parameters; and of parameters, statistics, optimizer, average and cursor: SHA-256 of lines "NAME
+// [EXTENTS] SHA256", one for each tensor; for the state also "updates N" and "epoch N step N samples_seen N" and, in
+// float16, "loss_scale VALUE good_steps N" (src/train/checkpoint_tensors.hpp).
 std::string weights_sha256(const Checkpoint& checkpoint);
 std::string state_sha256(const Checkpoint& checkpoint);
 

@@ -13,6 +13,7 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/data/loader.hpp>
+#include <dtrain/data/mix.hpp>
 #include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/checkpoint.hpp>
 #include <dtrain/train/elastic_rate.hpp>
@@ -95,6 +96,10 @@ struct TrainerOptions {
   std::uint64_t checkpoint_every_steps = 0;  // 0: only at the end of epochs
   CheckpointFormat checkpoint_format = CheckpointFormat::safetensors;
   int keep_checkpoints = 0;  // the newest so many stay; 0: all
+  bool keep_best = false;    // and with them that of the best validation
+  // The run ends when so many epochs in a row had no better validation accuracy than the best one; 0: it does not.
+  std::uint32_t early_stop = 0;
+  data::MixOptions mix;
   // How long the end of a run waits for room to save its last weights.
   std::chrono::milliseconds save_patience{10'000};
   SharedStore store{};  // for a prefix that is a URL, as in train/checkpoint.hpp
@@ -131,13 +136,13 @@ struct TrainResult {
   std::string reason;                          // removed, stopped: for the user; may be empty
 };
 
-// Runs until options.epochs are complete, or the membership says that this worker or the whole job ends. Starts from
-// `start` or fresh weights of options.seed, unless other ranks are further: then their state is received. `validation`
-// may be null. Throws PeerLost where the membership does not survive one, Error when the loss is not finite (naming
-// step and learning rate; nothing of that step is saved) or when this rank's state differs from that of the others. A
-// checkpoint that cannot be written is a warning: training goes on, the last good one stays and the save is tried
-// again. Checkpoints are written beside the steps; the last one is written before train() returns, or else `lost` says
-// why not.
+// Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that
+// this worker or the whole job ends. Starts from `start` or fresh weights of options.seed, unless other ranks are
+// further: then their state is received. `validation` may be null. Throws PeerLost where the membership does not
+// survive one, Error when the loss is not finite (naming step and learning rate; nothing of that step is saved) or when
+// this rank's state differs from that of the others. A checkpoint that cannot be written is a warning: training goes
+// on, the last good one stays and the save is tried again. Checkpoints are written beside the steps; the last one is
+// written before train() returns, or else `lost` says why not.
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);

@@ -62,7 +62,8 @@ void TrainWork::end() {
   steps_.end();
   if (!last_.lost.empty()) throw Error(last_.lost, what_next());
   train::TrainResult result;
-  result.cursor.epoch = static_cast<std::uint32_t>(run_.options.epochs);
+  const bool may_end_early = run_.options.early_stop > 0 && last_.evaluation;
+  result.cursor.epoch = may_end_early ? last_.evaluation->epoch + 1 : static_cast<std::uint32_t>(run_.options.epochs);
   result.evaluation = last_.evaluation;
   watch_.end(result);
 }

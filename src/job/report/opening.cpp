@@ -75,6 +75,10 @@ std::string device_line(const OpeningFacts& facts) {
 
 std::vector<std::string> opening_lines(const OpeningFacts& facts) {
   std::vector<std::string> lines = {data_line(facts), network_line(facts), batch_line(facts), device_line(facts)};
+  if (facts.average > 0) {
+    lines.push_back(
+        fmt::format("Evaluations use the average of the weights over the steps, with decay {:g}", facts.average));
+  }
   if (!facts.checkpoint.empty()) {
     lines.push_back(
         fmt::format("The model is saved after each epoch. The log counts epochs from 0 and file names count those that "

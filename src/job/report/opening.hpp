@@ -31,6 +31,7 @@ struct OpeningFacts {
   int threads = 1;     // of a worker
   std::string gpus{};  // of a host, "0,1"; empty: the CPU
   std::string dtype;
+  double average = 0;        // decay of an average of the weights; 0: there is none
   std::string checkpoint{};  // the first file's name without its ending; empty: nothing is kept
   std::uint32_t begins_at = 0;
 };

@@ -39,7 +39,8 @@ OpeningFacts facts_of(const TrainRun& run, int workers) {
                      .hosts = compute.hosts,
                      .workers = workers,
                      .threads = compute.threads,
-                     .dtype = backend::dtype_name(run.dtype)};
+                     .dtype = backend::dtype_name(run.dtype),
+                     .average = options.optimizer.average};
   if (run.sources.validation) facts.validation = opening_data(*run.sources.validation);
   if (const auto gpu = config::gpu_of_slot(compute, 0))
     facts.gpus = compute.gpus.empty() ? std::to_string(*gpu) : compute.gpus;

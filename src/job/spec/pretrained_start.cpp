@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/backend/checks.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/train/weights.hpp>
 
@@ -37,6 +38,7 @@ train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn
   start.checkpoint.state.optimizer.assign(
       static_cast<std::size_t>(nn::optimizer_slots(options.optimizer.kind)) * start.checkpoint.state.parameters.size(),
       0.0f);
+  backend::begin_average(options.optimizer, start.checkpoint.state);
   return std::move(start.checkpoint);
 }
 

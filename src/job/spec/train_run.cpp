@@ -57,6 +57,20 @@ data::RemoteOptions with_cache(const TrainRun& run) {
   return remote;
 }
 
+// What needs something that other settings may leave out.
+void check_choices(const TrainRun& run) {
+  const config::TrainOptions& options = run.options;
+  if (!run.sources.validation && (options.early_stop > 0 || options.keep_best)) {
+    throw UsageError(fmt::format("--{}: there is no validation accuracy to judge by",
+                                 options.early_stop > 0 ? "early-stop" : "keep-checkpoints best"),
+                     "add --data-val");
+  }
+  if (options.mix.any() && config::largest_shard(config::compute_of_worker(options)) < 2) {
+    throw UsageError("--mixup and --cutmix mix the images of a logical shard, and each shard has one image",
+                     "use a larger --batch-size, or fewer --logical-shards");
+  }
+}
+
 // The user did not name these GPUs, so an error about them would come as a surprise.
 void note_counted_gpus(const config::OptionSet& set, const config::ComputeOptions& options, Reporter& reporter) {
   const config::Option& gpus = *set.find("gpus");
@@ -190,6 +204,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
   if (from_weights) run.start = pretrained_start(options, run.graph, &reporter);
   run.sources = config::choose_sources(options, set, reporter);
+  check_choices(run);
   options.data.class_names = names_of_run(run);
   return run;
 }
@@ -231,6 +246,7 @@ std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
   data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
   options.remote = with_cache(run);
   config::load_for(*run.backend, options);
+  if (run.options.mix.any()) options.as_bytes = false;  // images are mixed on the host, as floats
   return std::make_unique<data::Loader>(run.sources.train, std::move(options));
 }
 
@@ -251,6 +267,7 @@ std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
   backend::CompileOptions options =
       config::compile_options(config::compute_of_worker(run.options), run.dtype, run.options.top_k);
   options.optimizer = run.options.optimizer.kind;
+  options.average = run.options.optimizer.average > 0;
   return run.backend->compile(run.graph, options);
 }
 

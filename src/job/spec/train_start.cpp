@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/graph_json.hpp>
@@ -83,6 +84,10 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
                      "leave it out to resume, or use another --model-prefix");
   }
   options.compute.global_batch = batch;
+  if (!set.chosen("ema")) {  // a part of what was trained
+    options.optimizer.average = start.job.optimizer.average;
+    options.optimizer.average_warms_up = start.job.optimizer.average_warms_up;
+  }
 }
 
 namespace {
@@ -126,6 +131,8 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
 }
 
 bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer) {
+  if (optimizer.average == 0) start.state.average.clear();
+  backend::begin_average(optimizer, start.state);
   const auto slots = static_cast<std::size_t>(nn::optimizer_slots(optimizer.kind));
   const std::size_t needed = slots * start.state.parameters.size();
   const bool same_rule = start.job.optimizer.kind == optimizer.kind;
@@ -135,6 +142,9 @@ bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& opt
 }
 
 void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Reporter& reporter) {
+  if (!start.state.average.empty() && optimizer.average == 0) {
+    reporter.note("The run goes on without the checkpoint's average of weights");
+  }
   if (complete_optimizer_state(start, optimizer)) {
     reporter.note("The checkpoint has no state of this optimizer: it begins at zero");
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
@@ -56,9 +57,12 @@ SafetensorsFile open_data(const Path& path, const Manifest& manifest, const Shar
   return file;
 }
 
-// Room for the tensors of the graph and of as many optimizer slots as the manifest lists.
-backend::ModelState empty_state(const nn::Graph& graph, std::size_t tensors, const Path& path) {
-  const std::size_t slot = graph.parameters.size(), model = slot + graph.statistics.size();
+// Room for the tensors of the graph and of as many optimizer slots, and an average, as the manifest lists.
+backend::ModelState empty_state(const nn::Graph& graph, const std::vector<TensorHash>& listed, const Path& path) {
+  const bool averaged =
+      std::ranges::any_of(listed, [](const TensorHash& tensor) { return tensor.name.starts_with(kAverageTensors); });
+  const std::size_t slot = graph.parameters.size(), weights = slot + graph.statistics.size();
+  const std::size_t tensors = listed.size(), model = averaged ? 2 * weights : weights;
   const std::size_t slots = slot == 0 || tensors < model ? 0 : (tensors - model) / slot;
   if (model + slots * slot != tensors) damaged(path, fmt::format("{} tensors do not fit the network", tensors));
   const auto parameter_count = static_cast<std::size_t>(graph.parameter_count);
@@ -66,6 +70,7 @@ backend::ModelState empty_state(const nn::Graph& graph, std::size_t tensors, con
   state.parameters.resize(parameter_count);
   state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
   state.optimizer.resize(slots * parameter_count);
+  if (averaged) state.average.resize(parameter_count + state.statistics.size());
   return state;
 }
 
@@ -95,13 +100,11 @@ backend::ModelState read_state(const SafetensorsFile& file, const Manifest& mani
   if (file.entries().size() != count) {
     damaged(path, fmt::format("{} tensors, the manifest lists {}", file.entries().size(), count));
   }
-  backend::ModelState state = empty_state(manifest.checkpoint.graph, count, path);
+  backend::ModelState state = empty_state(manifest.checkpoint.graph, manifest.tensors, path);
   const std::vector<NamedTensor> targets = state_tensors(manifest.checkpoint.graph, state);
   for (std::size_t i = 0; i < count; ++i) check_tensor(file, file.entries()[i], manifest.tensors[i], targets[i], path);
   ByteView bytes = file.data();
-  take(bytes, state.parameters);
-  take(bytes, state.statistics);
-  take(bytes, state.optimizer);
+  for (const auto buffer : backend::kStateBuffers) take(bytes, state.*buffer);
   state.updates = manifest.updates;
   state.loss_scale = manifest.loss_scale;
   return state;
@@ -137,6 +140,16 @@ Checkpoint load(std::string_view text, const Path& manifest_file, const SharedSt
 }
 
 }  // namespace
+
+void use_average(Checkpoint& checkpoint) {
+  backend::ModelState& state = checkpoint.state;
+  state.optimizer.clear();
+  if (state.average.empty()) return;
+  const auto statistics = state.average.begin() + std::ssize(state.parameters);
+  state.parameters.assign(state.average.begin(), statistics);
+  state.statistics.assign(statistics, state.average.end());
+  state.average.clear();
+}
 
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store) {
   const std::vector<NamedTensor> tensors = state_tensors(checkpoint.graph, checkpoint.state);

@@ -45,6 +45,12 @@ std::vector<NamedTensor> state_tensors(const nn::Graph& graph, const backend::Mo
     append(tensors, graph.parameters, state.optimizer.data() + slot * slot_size,
            fmt::format("{}{}/", kOptimizerTensors, slot));
   }
+  if (!state.average.empty()) {
+    DTRAIN_CHECK(state.average.size() == state.parameters.size() + state.statistics.size(),
+                 "the average does not fit the graph");
+    append(tensors, graph.parameters, state.average.data(), kAverageTensors);
+    append(tensors, graph.statistics, state.average.data() + state.parameters.size(), kAverageTensors);
+  }
   return tensors;
 }
 

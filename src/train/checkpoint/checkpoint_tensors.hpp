@@ -1,5 +1,6 @@
 // A model's state as named tensors, in the one order in which they are stored and hashed: parameters, statistics, then
-// each optimizer slot as optimizer/0/NAME, optimizer/1/NAME.
+// each optimizer slot as optimizer/0/NAME, optimizer/1/NAME, then the average of parameters and statistics as
+// average/NAME.
 #pragma once
 
 #include <optional>
@@ -14,6 +15,7 @@
 namespace dtrain::train {
 
 inline constexpr const char* kOptimizerTensors = "optimizer/";  // what the names of optimizer slots begin with
+inline constexpr const char* kAverageTensors = "average/";      // and those of an average of weights
 
 // Borrow from `state`, whose sizes are DTRAIN_CHECKed against the graph's.
 std::vector<NamedTensor> weight_tensors(const nn::Graph& graph, const backend::ModelState& state);  // no optimizer

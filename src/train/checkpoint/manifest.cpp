@@ -97,6 +97,7 @@ Manifest manifest_from(const Json& document, std::string_view source) {
   manifest.checkpoint.cursor = cursor_from(document, manifest.checkpoint.job);
   if (const Json* totals = document.find("epoch_totals")) manifest.checkpoint.epoch_totals = totals_from(*totals);
   if (const Json* ramp = document.find("ramp")) manifest.checkpoint.ramp = ramp_from_json(*ramp);
+  if (const Json* best = document.find("best")) manifest.checkpoint.best = best_from(*best);
   manifest.updates = count_from(document, "updates");
   if (const Json* scale = document.find("loss_scale")) manifest.loss_scale = loss_scale_from(*scale);
   manifest.data = {count_from(document.at("data"), "size"), document.at("data").at("header_sha256").as_string()};
@@ -117,6 +118,14 @@ backend::StepMetrics totals_from(const Json& json) {
   return {numbers[0].as_number(), numbers[1].as_number(), numbers[2].as_number(), numbers[3].as_number()};
 }
 
+Json to_json(const BestEpoch& best) {
+  return Json::object({{"accuracy", best.accuracy}, {"epoch", std::uint64_t{best.epoch}}});
+}
+
+BestEpoch best_from(const Json& json) {
+  return {.accuracy = json.at("accuracy").as_number(), .epoch = static_cast<std::uint32_t>(count_from(json, "epoch"))};
+}
+
 Json to_json(const backend::LossScale& scale) {
   return Json::object({{"value", scale.value}, {"good_steps", std::uint64_t{scale.good_steps}}});
 }
@@ -133,6 +142,7 @@ std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, s
   document["position"] = checkpoint.cursor.position;
   document["epoch_totals"] = totals_json(checkpoint.epoch_totals);
   document["ramp"] = to_json(checkpoint.ramp);
+  if (checkpoint.best.accuracy >= 0) document["best"] = to_json(checkpoint.best);
   document["updates"] = checkpoint.state.updates;
   const std::optional<backend::LossScale> loss_scale = loss_scale_of(checkpoint);
   if (loss_scale) document["loss_scale"] = to_json(*loss_scale);

@@ -30,6 +30,9 @@ struct Manifest {
 Json totals_json(const backend::StepMetrics& totals);
 backend::StepMetrics totals_from(const Json& json);  // DataError
 
+Json to_json(const BestEpoch& best);
+BestEpoch best_from(const Json& json);  // DataError
+
 Json to_json(const backend::LossScale& scale);
 backend::LossScale loss_scale_from(const Json& json);  // DataError
 

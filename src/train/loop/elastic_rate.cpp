@@ -75,7 +75,7 @@ RateRamp ramp_from_json(const Json& json) {
 
 nn::Optimizer corrected(const nn::Optimizer& rule, const RateRamp& ramp) {
   nn::Optimizer result = rule;
-  if (rule.kind == nn::OptimizerKind::sgd) {
+  if (rule.kind == nn::OptimizerKind::sgd || rule.kind == nn::OptimizerKind::lars) {
     result.momentum = static_cast<float>(rule.momentum * (gamma_of(ramp) / gamma_before(ramp)));
   }
   return result;

@@ -1,5 +1,7 @@
 // How a generation closes an epoch. Every part may be done again: when a rank is lost before the last gathering is
 // complete, the next generation begins at the epoch's end and closes it.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
@@ -12,23 +14,60 @@ namespace dtrain::train {
 
 using elastic::Phase;
 
+namespace {
+
+// Works with the average of the weights in their place, where there is one.
+template <typename Work>
+void by_average(backend::Executable& executable, Work work) {
+  executable.exchange_average();
+  try {
+    work();
+  } catch (...) {
+    executable.exchange_average();
+    throw;
+  }
+  executable.exchange_average();
+}
+
+}  // namespace
+
 elastic::Verdict Generation::close_epoch() {
   std::vector<ReportEvent> saved;
   if (comm_.size() > 1) gather_votes(saved);  // all ranks have applied the last step
   settle();
   report_epoch();
-  saved = save_next_epoch();
-  evaluate();
+  const bool chooses = context_.validation && chooses_by_accuracy(context_.options);
+  if (chooses) evaluate();
+  RunState next = run_;
+  if (chooses) next.best = after_evaluation(run_.best, *run_.evaluation);
+  next.begin_next_epoch();
+  saved = save_next_epoch(next);
+  if (!chooses) evaluate();
   const std::vector<std::uint64_t> votes = gather_votes(saved);
 
   context_.membership.begin_apply();
+  run_.best = next.best;
   run_.begin_next_epoch();
   run_.settled.insert(run_.settled.end(), saved.begin(), saved.end());
-  if (context_.validation) run_.settled.push_back(*run_.evaluation);
+  const std::vector<ReportEvent> findings = findings_of_epoch();
+  run_.settled.insert(run_.settled.end(), findings.begin(), findings.end());
   context_.membership.end_apply(training_position_of(run_));
-  if (context_.validation) tell({*run_.evaluation});
+  tell(findings);
   mark_ = Clock::now();
   return context_.membership.judge(votes, true);
+}
+
+// The epoch was closed just now.
+std::vector<ReportEvent> Generation::findings_of_epoch() const {
+  if (!context_.validation) return {};
+  std::vector<ReportEvent> findings = {*run_.evaluation};
+  if (stops_early(run_, context_.options) && run_.cursor.epoch < context_.options.epochs) {
+    findings.push_back(
+        WarningReport{fmt::format("early stop: no validation accuracy of the last {} epochs is above {:.6f}, that of "
+                                  "epoch {}",
+                                  run_.cursor.epoch - run_.best.epoch, run_.best.accuracy, run_.best.epoch - 1)});
+  }
+  return findings;
 }
 
 void Generation::report_epoch() {
@@ -45,12 +84,10 @@ void Generation::report_epoch() {
 
 // Rank 0 saves; the state is already that with which the next epoch begins. The last epoch is not over before its
 // weights are written.
-std::vector<ReportEvent> Generation::save_next_epoch() {
-  RunState next = run_;
-  next.begin_next_epoch();
+std::vector<ReportEvent> Generation::save_next_epoch(const RunState& next) {
   if (!speaks()) return {};
   if (!context_.saver.has_taken(next.cursor)) save(next);
-  if (next.cursor.epoch >= context_.options.epochs) finish_saving();
+  if (is_over(next, context_.options)) finish_saving();
   std::vector<ReportEvent> reports = context_.saver.news();
   tell(reports);
   return reports;
@@ -60,8 +97,11 @@ void Generation::evaluate() {
   if (!context_.validation) return;
   const auto sign_of_life = [this] { context_.membership.progress(Phase::evaluating); };
   sign_of_life();
-  run_.evaluation = evaluate_blocks({context_.graph, context_.executable, nn::image_views(context_.options.test_views)},
-                                    *context_.validation, context_.options.evaluation_block, comm_, sign_of_life);
+  by_average(context_.executable, [&] {
+    run_.evaluation =
+        evaluate_blocks({context_.graph, context_.executable, nn::image_views(context_.options.test_views)},
+                        *context_.validation, context_.options.evaluation_block, comm_, sign_of_life);
+  });
   run_.evaluation->epoch = run_.cursor.epoch;
 }
 

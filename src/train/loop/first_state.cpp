@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <dtrain/backend/checks.hpp>
 #include <dtrain/nn/initialize.hpp>
 #include <dtrain/nn/whiten.hpp>
 #include <dtrain/train/batch_feed.hpp>
@@ -40,6 +41,7 @@ backend::ModelState first_state(const nn::Graph& graph, const TrainerOptions& op
   nn::initialize_parameters(graph, options.seed, state.parameters);
   nn::initialize_statistics(graph, state.statistics);
   if (nn::wants_images(graph)) nn::whiten(graph, first_images(graph, training), state.parameters);
+  backend::begin_average(options.optimizer, state);
   return state;
 }
 

@@ -47,14 +47,14 @@ Generation::End Generation::train() {
   if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples);
   tell(run_.settled);
   if (speaks()) tell(context_.saver.try_place());
-  while (run_.cursor.epoch < context_.options.epochs) {
+  while (!is_over(run_, context_.options)) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) {
       verdict = close_epoch();
     } else {
       let_peers_finish();
     }
-    if (run_.cursor.epoch >= context_.options.epochs) break;
+    if (is_over(run_, context_.options)) break;
     if (verdict == Verdict::change) {
       report_saves();
       return End::changed;
@@ -85,12 +85,15 @@ elastic::Verdict Generation::train_epoch() {
 
 void Generation::start_loading() {
   std::vector<data::Slice> slices;
+  MixPlan mix{.options = context_.options.mix, .seed = context_.options.seed, .image = context_.graph.input()};
   for (std::uint64_t position = run_.cursor.position; position < plan_.samples;
        position += static_cast<std::uint64_t>(plan_.step_size(position))) {
-    const data::Slice slice = rank_step(plan_, position, comm_.rank(), comm_.size()).slice;
-    if (slice.count > 0) slices.push_back(slice);
+    RankStep step = rank_step(plan_, position, comm_.rank(), comm_.size());
+    if (step.slice.count == 0) continue;
+    slices.push_back(step.slice);
+    if (mix.options.any()) mix.shards.push_back(std::move(step.shards));
   }
-  feed_.start(run_.cursor.epoch, std::move(slices));
+  feed_.start(run_.cursor.epoch, std::move(slices), std::move(mix));
 }
 
 elastic::Verdict Generation::train_step() {

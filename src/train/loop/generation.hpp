@@ -57,7 +57,8 @@ class Generation {
 
   Verdict close_epoch();
   void report_epoch();
-  std::vector<ReportEvent> save_next_epoch();
+  std::vector<ReportEvent> save_next_epoch(const RunState& next);
+  std::vector<ReportEvent> findings_of_epoch() const;
   void evaluate();
   void let_peers_finish();
   std::vector<std::uint64_t> gather_votes(std::vector<ReportEvent>& reports);

@@ -29,6 +29,21 @@ void RunState::begin_next_epoch() {
   epoch_time = {};
 }
 
+bool chooses_by_accuracy(const TrainerOptions& options) { return options.early_stop > 0 || options.keep_best; }
+
+BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report) {
+  return report.accuracy > best.accuracy ? BestEpoch{report.accuracy, report.epoch + 1} : best;
+}
+
+bool stops_early(const RunState& run, const TrainerOptions& options) {
+  const std::uint32_t patience = options.early_stop;
+  return patience > 0 && run.best.accuracy >= 0 && run.cursor.epoch >= run.best.epoch + patience;
+}
+
+bool is_over(const RunState& run, const TrainerOptions& options) {
+  return run.cursor.epoch >= options.epochs || stops_early(run, options);
+}
+
 elastic::TrainingPosition training_position_of(const RunState& run) {
   return {
       .has_state = true, .epoch = run.cursor.epoch, .step = run.cursor.step, .samples_seen = run.cursor.samples_seen};
@@ -41,6 +56,7 @@ Json to_json(const RunState& run) {
                             {"position", run.cursor.position},
                             {"ramp", to_json(run.ramp)},
                             {"totals", totals_json(run.totals)},
+                            {"best", to_json(run.best)},
                             {"epoch_seconds", run.epoch_time.count()},
                             {"settled", to_json(run.settled)},
                             {"pending", to_json(run.pending)}});
@@ -57,6 +73,7 @@ RunState run_state_from_json(const Json& json) {
                 .position = count("position")};
   run.ramp = ramp_from_json(json.at("ramp"));
   run.totals = totals_from(json.at("totals"));
+  run.best = best_from(json.at("best"));
   run.epoch_time = std::chrono::duration<double>(json.at("epoch_seconds").as_number());
   run.settled = events_from(json.at("settled"));
   run.pending = events_from(json.at("pending"));

@@ -16,6 +16,7 @@ struct RunState {
   backend::StepMetrics totals;                 // sums over the epoch's steps so far
   std::chrono::duration<double> epoch_time{};  // spent on the epoch's steps so far
   std::optional<EvaluationReport> evaluation;  // the last one
+  BestEpoch best;                              // where the run chooses by it: chooses_by_accuracy()
   // Reports of the last step whose end all ranks reached, and of the step after it, which some may not have applied.
   std::vector<ReportEvent> settled, pending;
 
@@ -24,6 +25,15 @@ struct RunState {
 };
 
 elastic::TrainingPosition training_position_of(const RunState& run);  // of a rank that has state
+
+// Whether evaluations decide when the run ends, or which checkpoints stay: then an epoch is evaluated before it is
+// saved.
+bool chooses_by_accuracy(const TrainerOptions& options);
+// Behind the evaluation of an epoch, counted from 0. Of equals the first one is the best.
+BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report);
+// No better evaluation for as many epochs as the options say.
+bool stops_early(const RunState& run, const TrainerOptions& options);
+bool is_over(const RunState& run, const TrainerOptions& options);
 
 // Exact round trips. Reading throws DataError.
 Json to_json(const std::vector<ReportEvent>& events);

@@ -175,12 +175,14 @@ std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>&
     const CheckpointName name{*options_.checkpoint_prefix, cursor.epoch, cursor.step};
     reports.push_back(SavedReport{save_checkpoint(name, checkpoint, options_.store)});
     if (options_.checkpoint_format == CheckpointFormat::mxnet && cursor.step == 0) {
-      const auto write = [&](const Path& prefix) { return export_mxnet(checkpoint, prefix, cursor.epoch); };
+      Checkpoint exported = checkpoint;
+      use_average(exported);
+      const auto write = [&](const Path& prefix) { return export_mxnet(exported, prefix, cursor.epoch); };
       for (const Path& path : export_to(*options_.checkpoint_prefix, write, options_.store)) {
         reports.push_back(SavedReport{path});
       }
     }
-    remove_older(name, reports);
+    remove_older(name, checkpoint.best, reports);
     return {};
   } catch (const std::exception& error) {
     reports.clear();
@@ -189,13 +191,15 @@ std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>&
 }
 
 // Checkpoints that come later in the order of names are those of another run, and stay.
-void Saver::remove_older(const CheckpointName& newest, std::vector<ReportEvent>& reports) const {
+void Saver::remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const {
   if (options_.keep_checkpoints <= 0) return;
   try {
     int kept = 0;
     for (const CheckpointName& name : list_checkpoints(newest.prefix, options_.store)) {
       const bool later = std::pair(name.epoch, name.step) > std::pair(newest.epoch, newest.step);
-      if (!later && ++kept > options_.keep_checkpoints) remove_checkpoint(name, options_.store);
+      if (later || ++kept <= options_.keep_checkpoints) continue;
+      const bool is_best = best.accuracy >= 0 && name.epoch == best.epoch && name.step == 0;
+      if (!options_.keep_best || !is_best) remove_checkpoint(name, options_.store);
     }
   } catch (const Error& error) {
     reports.push_back(WarningReport{fmt::format("an older checkpoint stays: {}", error.what())});
@@ -224,7 +228,8 @@ Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const 
                   .schedule = options_.schedule,
                   .preprocessing = options_.preprocessing},
           .ramp = run.ramp,
-          .epoch_totals = run.totals};
+          .epoch_totals = run.totals,
+          .best = run.best};
 }
 
 }  // namespace dtrain::train

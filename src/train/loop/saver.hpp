@@ -55,7 +55,7 @@ class Saver {
   void work();
   void write_until_done(Lock& lock);
   std::string write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports);
-  void remove_older(const CheckpointName& newest, std::vector<ReportEvent>& reports) const;
+  void remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const;
   void pause(Lock& lock, std::chrono::milliseconds time);
   void give_up(Lock& lock, const SignOfLife& alive);
   void wait_until_written(Lock& lock, const SignOfLife& alive, std::optional<Clock::time_point> until);

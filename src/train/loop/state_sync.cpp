@@ -23,8 +23,8 @@ backend::ModelState start_state(const nn::Graph& graph, const TrainerOptions& op
 // Who took a step that the others then took again, without it, is where they are and holds something else.
 std::string bits_of(const backend::ModelState& state) {
   std::string digests;
-  for (const auto* buffer : {&state.parameters, &state.statistics, &state.optimizer}) {
-    const Xxh128 digest = xxh128(std::as_bytes(std::span(*buffer)));
+  for (const auto buffer : backend::kStateBuffers) {
+    const Xxh128 digest = xxh128(std::as_bytes(std::span(state.*buffer)));
     digests += to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
   }
   return digests;
@@ -37,8 +37,8 @@ struct StateSync::Offer {
   bool has_state = false;
   std::uint64_t updates = 0;
   backend::LossScale loss_scale;
-  std::uint64_t parameters = 0, statistics = 0, optimizer = 0;  // floats
-  std::string bits;                                             // as in Claim
+  std::uint64_t parameters = 0, statistics = 0, optimizer = 0, average = 0;  // floats
+  std::string bits;                                                          // as in Claim
   RunState run;
 
   Claim claim() const { return {has_state, run.cursor, updates, bits}; }
@@ -50,6 +50,7 @@ struct StateSync::Offer {
                          {"parameters", parameters},
                          {"statistics", statistics},
                          {"optimizer", optimizer},
+                         {"average", average},
                          {"bits", bits},
                          {"run", to_json(run)}});
   }
@@ -62,6 +63,7 @@ struct StateSync::Offer {
             .parameters = count("parameters"),
             .statistics = count("statistics"),
             .optimizer = count("optimizer"),
+            .average = count("average"),
             .bits = json.at("bits").as_string(),
             .run = run_state_from_json(json.at("run"))};
   }
@@ -115,6 +117,7 @@ StateSync::Offer StateSync::offer(const RunState& run) {
           .parameters = state.parameters.size(),
           .statistics = state.statistics.size(),
           .optimizer = state.optimizer.size(),
+          .average = state.average.size(),
           .bits = has_state_ && !options_.same_bits ? bits_of(state) : std::string(),
           .run = run};
 }
@@ -154,6 +157,7 @@ backend::ModelState StateSync::staging(const Offer& from) {
   state.parameters.resize(from.parameters);
   state.statistics.resize(from.statistics);
   state.optimizer.resize(from.optimizer);
+  state.average.resize(from.average);
   return state;
 }
 

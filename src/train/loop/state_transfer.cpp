@@ -112,17 +112,13 @@ void move_chunks(comm::Communicator& comm, const Roles& roles, std::size_t chunk
 
 std::vector<ByteView> chunks_of(const backend::ModelState& state) {
   std::vector<ByteView> chunks;
-  for (const auto* buffer : {&state.parameters, &state.statistics, &state.optimizer}) {
-    cut(std::as_bytes(std::span(*buffer)), chunks);
-  }
+  for (const auto buffer : backend::kStateBuffers) cut(std::as_bytes(std::span(state.*buffer)), chunks);
   return chunks;
 }
 
 std::vector<std::span<std::byte>> room_in(backend::ModelState& state) {
   std::vector<std::span<std::byte>> room;
-  for (auto* buffer : {&state.parameters, &state.statistics, &state.optimizer}) {
-    cut(std::as_writable_bytes(std::span(*buffer)), room);
-  }
+  for (const auto buffer : backend::kStateBuffers) cut(std::as_writable_bytes(std::span(state.*buffer)), room);
   return room;
 }
 

@@ -12,7 +12,7 @@
 
 namespace dtrain::train {
 
-// The buffers of a state in chunks of at most 4 MiB: parameters first, then statistics and optimizer.
+// The buffers of a state in chunks of at most 4 MiB: in the order of backend::kStateBuffers.
 std::vector<ByteView> chunks_of(const backend::ModelState& state);
 std::vector<std::span<std::byte>> room_in(backend::ModelState& state);
 

@@ -20,6 +20,7 @@ RunState start_of_run(const Checkpoint* start, std::uint64_t samples) {
   run.cursor = start->cursor;
   run.ramp = start->ramp;
   run.totals = start->epoch_totals;
+  run.best = start->best;
   // A checkpoint that came from MXNet does not know it; the schedule must.
   if (run.cursor.samples_seen == 0) run.cursor.samples_seen = run.cursor.epoch * samples;
   if (run.cursor.position > samples) {

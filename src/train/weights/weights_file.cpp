@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -16,10 +17,15 @@
 namespace dtrain::train {
 namespace {
 
+// In a checkpoint the optimizer's state stands beside the weights, and the average of weights, which is the better one.
 std::vector<ForeignTensor> tensors_of_safetensors(ByteView file, const std::string& source) {
+  std::vector<SafetensorsEntry> entries = parse_safetensors(file, source);
+  const auto is_average = [](const SafetensorsEntry& entry) { return entry.name.starts_with(kAverageTensors); };
+  const bool averaged = std::ranges::any_of(entries, is_average);
   std::vector<ForeignTensor> tensors;
-  for (SafetensorsEntry& entry : parse_safetensors(file, source)) {
-    if (entry.name.starts_with(kOptimizerTensors)) continue;  // of a checkpoint
+  for (SafetensorsEntry& entry : entries) {
+    if (averaged ? !is_average(entry) : entry.name.starts_with(kOptimizerTensors)) continue;
+    if (averaged) entry.name.erase(0, std::string_view(kAverageTensors).size());
     tensors.push_back({.name = std::move(entry.name),
                        .shape = entry.shape,
                        .strides = packed_strides(entry.shape),

@@ -35,8 +35,9 @@ TEST(RunEstimate, ACheckpointHoldsWeightsStatisticsAndTheOptimizersSlots) {
   const nn::Graph graph = nn::build_network({.name = "resnet-v1", .num_layers = 8, .image = {3, 32, 32}});
   const auto parameters = static_cast<std::uint64_t>(graph.parameter_count);
   const auto statistics = static_cast<std::uint64_t>(graph.statistic_count);
-  EXPECT_EQ(checkpoint_bytes(graph, nn::OptimizerKind::sgd), 4 * (2 * parameters + statistics));
-  EXPECT_EQ(checkpoint_bytes(graph, nn::OptimizerKind::adam), 4 * (3 * parameters + statistics));
+  EXPECT_EQ(checkpoint_bytes(graph, {.kind = nn::OptimizerKind::sgd}), 4 * (2 * parameters + statistics));
+  EXPECT_EQ(checkpoint_bytes(graph, {.kind = nn::OptimizerKind::adam}), 4 * (3 * parameters + statistics));
+  EXPECT_EQ(checkpoint_bytes(graph, {.average = 0.9f}), 4 * (3 * parameters + 2 * statistics));
 }
 
 }  // namespace

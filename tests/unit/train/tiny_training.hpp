@@ -77,6 +77,15 @@ class TinyTraining : public testing::Test {
     return backend.compile(tiny_network(), {.dtype = dtype_, .lanes = 2, .max_samples = kTinySamples, .top_k = 2});
   }
 
+  // All that may happen to images, gradients and weights beside the plain step.
+  void use_every_recipe() {
+    options_.mix = {.mixup = 0.8f, .cutmix = 1};
+    options_.optimizer.clip_norm = 0.5f;
+    options_.optimizer.clip_gradient = 0.1f;
+    options_.optimizer.average = 0.7f;
+    options_.logical_shards = 4;  // of two samples or three
+  }
+
   Path folder_;
   TrainerOptions options_;
   backend::DType dtype_ = backend::DType::float32;
@@ -86,6 +95,7 @@ inline void expect_same_bits(const backend::ModelState& a, const backend::ModelS
   EXPECT_EQ(a.parameters, b.parameters);
   EXPECT_EQ(a.statistics, b.statistics);
   EXPECT_EQ(a.optimizer, b.optimizer);
+  EXPECT_EQ(a.average, b.average);
   EXPECT_EQ(a.updates, b.updates);
   EXPECT_EQ(a.loss_scale, b.loss_scale);
 }

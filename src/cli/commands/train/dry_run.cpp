@@ -24,8 +24,8 @@ bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, c
                       .batch = static_cast<std::uint64_t>(options.compute.samples_per_step()),
                       .epochs = epochs - std::min(epochs, trained)};
   if (!options.model_prefix) return size;
-  size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer.kind);
-  size.checkpoints_kept = static_cast<std::uint64_t>(options.keep_checkpoints);
+  size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer);
+  size.checkpoints_kept = static_cast<std::uint64_t>(options.keep_checkpoints) + (options.keep_best ? 1 : 0);
   return size;
 }
 

@@ -28,7 +28,7 @@ struct EvalCommand {
 };
 
 void bind(config::OptionSet& set, EvalCommand& options) {
-  config::bind_checkpoint(set, options.checkpoint);
+  config::bind_weights(set, options.checkpoint);
   config::bind_validation_data(set, options.data);
   config::bind_test_views(set, options.data);
   set.find("data-val")->required = true;
@@ -158,12 +158,11 @@ void check_classes(const train::Checkpoint& checkpoint, const Path& records) {
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
   EvalCommand options = given;
   config::require_records(*options.data.validation);
-  train::Checkpoint checkpoint = config::load(options.checkpoint, options.data.image);
+  train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   options.data.image = checkpoint.graph.input();
   options.data.classes = checkpoint.graph.classes();
   config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
   check_classes(checkpoint, *options.data.validation);
-  checkpoint.state.optimizer.clear();
   answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
   return ExitCode::ok;
 }

@@ -18,7 +18,7 @@ struct ExportCommand {
 };
 
 void bind(config::OptionSet& set, ExportCommand& options) {
-  config::bind_checkpoint(set, options.checkpoint);
+  config::bind_weights(set, options.checkpoint);
   set.group("Result");
   set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"}, "format to write").required = true;
   set.add("--out", options.out,
@@ -54,7 +54,7 @@ void refuse_what_only_onnx_has(const ExportCommand& options) {
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
   refuse_what_only_onnx_has(options);
   refuse_to_overwrite(options.out);
-  const train::Checkpoint checkpoint = config::load(options.checkpoint);
+  const train::Checkpoint checkpoint = config::load_weights(options.checkpoint);
   const auto write = [&](const Path& out) { return export_checkpoint(options, checkpoint, out); };
   Json files = Json::array();
   for (const Path& file : train::export_to(options.out, write)) {

@@ -36,7 +36,7 @@ struct PredictCommand {
 
 void bind(config::OptionSet& set, PredictCommand& options) {
   options.data.threads = usable_cpus();
-  config::bind_checkpoint(set, options.checkpoint);
+  config::bind_weights(set, options.checkpoint);
   set.group("Pictures");
   set.add_paths(
          "PATH", options.pictures,
@@ -188,11 +188,10 @@ void check(const PredictCommand& options, const Reporter& reporter) {
 }
 
 train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set) {
-  train::Checkpoint checkpoint = config::load(options.checkpoint, options.data.image);
+  train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   options.data.image = checkpoint.graph.input();
   options.data.classes = checkpoint.graph.classes();
   config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
-  checkpoint.state.optimizer.clear();
   return checkpoint;
 }
 

@@ -80,6 +80,30 @@ TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   EXPECT_EQ(loaded.job.preprocessing, saved.job.preprocessing);
 }
 
+TEST_F(CheckpointFiles, HoldTheAverageOfTheWeightsAndTheBestEpoch) {
+  Checkpoint saved = small_checkpoint();
+  const std::string plain = state_sha256(saved);
+  saved.state.average = random_floats(saved.graph.parameter_count + saved.graph.statistic_count, 300);
+  saved.best = {.accuracy = 0.75, .epoch = 3};
+  saved.job.optimizer.average = 0.999f;
+  save_checkpoint({prefix(), 4}, saved);
+  Checkpoint loaded = load_checkpoint(prefix(), 4);
+  EXPECT_EQ(loaded.state.average, saved.state.average);
+  EXPECT_EQ(loaded.state.optimizer, saved.state.optimizer);
+  EXPECT_EQ(loaded.best, saved.best);
+  EXPECT_EQ(loaded.job.optimizer.average, 0.999f);
+  EXPECT_EQ(state_sha256(loaded), state_sha256(saved));
+  EXPECT_NE(state_sha256(saved), plain);
+  EXPECT_EQ(weights_sha256(saved), weights_sha256(small_checkpoint()));
+
+  use_average(loaded);
+  std::vector<float> weights = loaded.state.parameters;
+  weights.insert(weights.end(), loaded.state.statistics.begin(), loaded.state.statistics.end());
+  EXPECT_EQ(weights, saved.state.average);
+  EXPECT_TRUE(loaded.state.average.empty());
+  EXPECT_TRUE(loaded.state.optimizer.empty());
+}
+
 TEST_F(CheckpointFiles, KeepTheBitsOfOddNumbers) {
   Checkpoint saved = small_checkpoint();
   for (std::uint32_t i = 0; i < 4; ++i) saved.state.parameters[i] = std::bit_cast<float>(0x7fc00001u - i * 0x3fffffffu);

@@ -48,9 +48,13 @@ TEST(RateRamp, SurvivesJson) {
 }
 
 // Lin et al. 2019, equations 3 and 5: momentum that holds the rate, corrected, moves weights as momentum without it.
-TEST(RateRamp, CorrectedMomentumMovesWeightsAsIfItHeldBareGradients) {
+class CorrectedMomentum : public testing::TestWithParam<nn::OptimizerKind> {};
+INSTANTIATE_TEST_SUITE_P(RulesWithTheRateInIt, CorrectedMomentum,
+                         testing::Values(nn::OptimizerKind::sgd, nn::OptimizerKind::lars));
+
+TEST_P(CorrectedMomentum, MovesWeightsAsIfItHeldBareGradients) {
   constexpr double kRate = 0.1;
-  const nn::Optimizer rule{.kind = nn::OptimizerKind::sgd, .momentum = 0.9f};
+  const nn::Optimizer rule{.kind = GetParam(), .momentum = 0.9f};
   RateRamp ramp;
   double v = 0, with_rate = 0, u = 0, bare = 0;
   for (int t = 0; t < 40; ++t) {

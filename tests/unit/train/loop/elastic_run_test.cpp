@@ -13,6 +13,35 @@ TEST_F(ElasticTraining, WorkersThatComeAndGoLeaveNoTraceInTheResult) {
                               {.workers = {6}}}));
 }
 
+// Average, mixed images and the epochs without a better validation go to newcomers too.
+TEST_F(ElasticTraining, WorkersThatComeAndGoLeaveNoTraceWithEveryRecipe) {
+  use_every_recipe();
+  options_.keep_best = true;
+  const JobEnd alone = undisturbed();
+  EXPECT_FALSE(alone.survivor().state.average.empty());
+  expect_same_run(alone, run({{.workers = {0, 1}, .until = 10},
+                              {.workers = {0, 1, 2}, .until = 30},
+                              {.workers = {1, 2}, .until = 45, .at_epoch_end = true},
+                              {.workers = {2, 3, 4}, .until = 60},
+                              {.workers = {4}}}));
+  for (const Point point : kAllPoints) {
+    SCOPED_TRACE(int(point));
+    expect_same_run(alone,
+                    run({{.workers = {0, 1, 2}, .until = 45, .killed = 0, .point = point}, {.workers = {1, 3}}}));
+  }
+}
+
+// The count of epochs without a better one is that of the run, not of a worker.
+TEST_F(ElasticTraining, StopsEarlyAtTheSameEpochWhoeverIsThere) {
+  options_.epochs = 8;
+  options_.early_stop = 2;
+  options_.schedule.base = 1e-9;
+  const JobEnd job =
+      run({{.workers = {0, 1}, .until = 60}, {.workers = {1, 2}, .until = 90, .at_epoch_end = true}, {.workers = {2}}});
+  EXPECT_EQ(job.survivor().result.cursor.epoch, 3u);
+  EXPECT_EQ(job.log.evaluations.size(), 3u);
+}
+
 TEST_F(ElasticTraining, AWorkerThatDiesAnywhereInAStepLeavesNoTraceInTheResult) {
   const JobEnd alone = undisturbed();
   for (const Point point : kAllPoints) {

@@ -50,6 +50,30 @@ TEST_F(Saving, EndsWithTheLastWeightsOnDisk) {
   EXPECT_EQ(heard.saved, (std::vector<Path>{"m-0001.safetensors", "m-0002.safetensors"}));
 }
 
+// The best of all epochs is among those that are left, wherever it is.
+TEST_F(Saving, KeepsTheBestCheckpointBesideTheNewest) {
+  options_.epochs = 6;
+  options_.keep_checkpoints = 1;
+  options_.keep_best = true;
+  options_.schedule.base = 0.3;
+  const auto executable = compile(*backend::make_reference_backend());
+  data::Loader training = loader(), validation = loader(false);
+  class Accuracies final : public IgnoringObserver {
+   public:
+    void on_evaluation(const EvaluationReport& report) override { all.push_back(report.accuracy); }
+    std::vector<double> all;
+  } heard;
+  train(tiny_network(), *executable, training, &validation, *elastic::make_fixed_membership(comm::make_single()),
+        options_, nullptr, heard);
+  const auto best = static_cast<std::uint32_t>(std::ranges::max_element(heard.all) - heard.all.begin()) + 1;
+  std::vector<std::uint32_t> expected = {6, best};
+  if (best == 6) expected.pop_back();
+  std::vector<std::uint32_t> left;
+  for (const CheckpointName& name : list_checkpoints(*options_.checkpoint_prefix)) left.push_back(name.epoch);
+  EXPECT_EQ(left, expected);
+  EXPECT_EQ(load_checkpoint(*options_.checkpoint_prefix, 6).best.epoch, best);
+}
+
 TEST_F(Saving, ARunWithoutItsLastWeightsNamesWhatIsLost) {
   block();
   Heard heard;

@@ -46,6 +46,7 @@ backend::ModelState large_state() {
   state.parameters = random_floats((9 << 20) / 4, 1);
   state.statistics = random_floats(100, 2);
   state.optimizer = random_floats((9 << 20) / 4, 3);
+  state.average = random_floats((5 << 20) / 4, 4);
   return state;
 }
 
@@ -54,6 +55,7 @@ backend::ModelState room_for(const backend::ModelState& state) {
   room.parameters.resize(state.parameters.size());
   room.statistics.resize(state.statistics.size());
   room.optimizer.resize(state.optimizer.size());
+  room.average.resize(state.average.size());
   return room;
 }
 
@@ -91,6 +93,7 @@ TEST(StateTransfer, BringsEveryByteToAllReceiversFromSeveralHolders) {
     EXPECT_EQ(endings[rank].state.parameters, state.parameters);
     EXPECT_EQ(endings[rank].state.statistics, state.statistics);
     EXPECT_EQ(endings[rank].state.optimizer, state.optimizer);
+    EXPECT_EQ(endings[rank].state.average, state.average);
   }
 }
 

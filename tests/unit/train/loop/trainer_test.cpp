@@ -178,6 +178,96 @@ TEST_F(Trainer, GivesTheSameBitsWithOneTwoThreeAndFiveRanksOnEveryBackend) {
   }
 }
 
+TEST_F(Trainer, GivesTheSameBitsWithEveryRecipeOnAnyNumberOfRanks) {
+  const backend::ModelState plain = train_alone();
+  use_every_recipe();
+  for (const auto& backend :
+       {backend::make_reference_backend(), backend::make_cpu_backend(), backend::cuda::make_large_replay_backend()}) {
+    const backend::ModelState alone = train_world(*backend, 1).at(0);
+    EXPECT_EQ(alone.average.size(), alone.parameters.size() + alone.statistics.size());
+    EXPECT_NE(alone.parameters, plain.parameters);
+    for (int ranks : {2, 3}) {
+      for (const backend::ModelState& state : train_world(*backend, ranks)) {
+        SCOPED_TRACE(backend->name() + " with " + std::to_string(ranks) + " ranks");
+        expect_same_bits(alone, state);
+      }
+    }
+  }
+}
+
+TEST_F(Trainer, GoesOnWithEveryRecipeAfterAStopAsIfNothingHadHappened) {
+  use_every_recipe();
+  const backend::ModelState undisturbed = train_alone();
+  options_.checkpoint_prefix = folder_ / "stop" / "m";
+  StopAfter stop(3);
+  train_alone(stop);
+  reset_stop_signal();
+  const Checkpoint newest =
+      load_checkpoint_file(list_checkpoints(*options_.checkpoint_prefix).front().stem() + ".json");
+  EXPECT_FALSE(newest.state.average.empty());
+  expect_same_bits(undisturbed, train_alone(&newest));
+}
+
+// Each of them does something, and mixing alone changes no weight's first step but by what it shows.
+TEST_F(Trainer, EachRecipeChangesTheRun) {
+  const backend::ModelState plain = train_alone();
+  options_.mix.mixup = 1;
+  EXPECT_NE(train_alone().parameters, plain.parameters);
+  options_.mix = {.cutmix = 1};
+  EXPECT_NE(train_alone().parameters, plain.parameters);
+  options_.mix = {};
+  options_.optimizer.clip_norm = 1e-3f;
+  EXPECT_NE(train_alone().parameters, plain.parameters);
+  options_.optimizer.clip_norm = 1e6f;
+  options_.optimizer.average = 0.5f;
+  EXPECT_EQ(train_alone().parameters, plain.parameters);
+}
+
+TEST_F(Trainer, EvaluatesTheAverageOfTheWeights) {
+  options_.optimizer.average = 0.9f;
+  const nn::Graph graph = tiny_network();
+  const auto executable = compile(*backend::make_reference_backend());
+  data::Loader training = loader(), validation = loader(false);
+  Losses observer;
+  train(graph, *executable, training, &validation, *elastic::make_fixed_membership(comm::make_single()), options_,
+        nullptr, observer);
+  const auto loss = [&] {
+    return evaluate(graph, *executable, validation, options_.evaluation_block, 1, *comm::make_single()).loss;
+  };
+  EXPECT_NE(loss(), observer.evaluated.back());
+  executable->exchange_average();
+  EXPECT_EQ(loss(), observer.evaluated.back());
+}
+
+// Weights that hardly move never get better.
+TEST_F(Trainer, StopsEarlyAfterSoManyEpochsWithoutABetterValidation) {
+  options_.epochs = 30;
+  options_.early_stop = 2;
+  options_.schedule.base = 1e-9;
+  options_.checkpoint_prefix = folder_ / "early" / "m";
+  const auto run = [&](const Checkpoint* start) {
+    const auto executable = compile(*backend::make_reference_backend());
+    data::Loader training = loader(), validation = loader(false);
+    Losses observer;
+    const TrainResult result = train(tiny_network(), *executable, training, &validation,
+                                     *elastic::make_fixed_membership(comm::make_single()), options_, start, observer);
+    EXPECT_EQ(result.ended, TrainResult::Ended::done);
+    EXPECT_EQ(result.cursor.epoch, 3u);
+    EXPECT_TRUE(result.saved || start);
+    return observer;
+  };
+  const Losses first = run(nullptr);
+  EXPECT_EQ(first.evaluated.size(), 3u);
+  ASSERT_EQ(first.warnings.size(), 1u);
+  EXPECT_NE(first.warnings[0].find("early stop: no validation accuracy of the last 2 epochs"), std::string::npos);
+
+  const Checkpoint second = load_checkpoint(*options_.checkpoint_prefix, 2);
+  EXPECT_EQ(second.best.epoch, 1u);
+  EXPECT_EQ(run(&second).evaluated.size(), 1u) << "it forgot the epochs before the checkpoint";
+  const Checkpoint last = load_checkpoint(*options_.checkpoint_prefix, 3);
+  EXPECT_TRUE(run(&last).evaluated.empty()) << "it is over";
+}
+
 TEST_F(Trainer, LearnsAndDependsOnTheSeed) {
   options_.epochs = 25;
   options_.schedule.base = 0.2;

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Recipes of training: clipping, average of the weights, mixed images, early stop, the best checkpoint, other rules.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes 200
+recipe=(--clip-norm 1 --ema 0.9 --mixup 0.8 --cutmix 1 --logical-shards 4)
+state() { "$DTRAIN" inspect "$1" --json | grep -oE '"state_sha256":"[0-9a-f]+"'; }
+
+run train "${small_training[@]}" "${recipe[@]}" --num-epochs 2 --model-prefix m/s --seed 1 --threads 1
+check "a run with every recipe succeeds" exits 0
+check "it says that evaluations use the average" says "Evaluations use the average of the weights over the steps, with decay 0.9"
+accuracy=$(grep -oE 'Validation-accuracy=[0-9.]+' err | tail -n 1 | cut -d= -f2)
+run eval m/s --data-val d/shapes_val.rec
+check "eval sees what training saw" answers "accuracy=$accuracy"
+loss=$(grep '^loss=' out)
+run eval m/s --data-val d/shapes_val.rec --last-weights
+check "eval --last-weights sees other weights" bash -c "! grep -qxF '$loss' out"
+run export m/s --to safetensors --out average.safetensors
+run export m/s --to safetensors --out last.safetensors --last-weights
+check "so does export" bash -c '! cmp -s average.safetensors last.safetensors'
+
+run train "${small_training[@]}" "${recipe[@]}" --num-epochs 1 --model-prefix m/two --seed 1 --threads 2
+run train "${small_training[@]}" --clip-norm 1 --mixup 0.8 --cutmix 1 --num-epochs 2 --model-prefix m/two --threads 2 --resume
+check "a resumed run keeps the average without --ema" says "with decay 0.9"
+check "it ends in the state of one that was not stopped" same "$(state m/two)" "$(state m/s)"
+run train "${small_training[@]}" --num-epochs 3 --model-prefix m/two --resume --ema 0
+check "--ema 0 drops the average" says "The run goes on without the checkpoint's average of weights"
+
+run train "${small_training[@]}" --num-epochs 20 --lr 1e-9 --model-prefix m/early --early-stop 2
+check "a run that gets no better ends early" answers_line '^3 epochs trained; '
+check "it says why" says "early stop: no validation accuracy of the last 2 epochs is above"
+check "every epoch was saved" same "$(cd m && echo early-*.json)" "early-0001.json early-0002.json early-0003.json"
+run train "${small_training[@]}" --num-epochs 4 --lr 1e-9 --model-prefix m/best --keep-checkpoints best,1
+check "the best checkpoint stays beside the newest" same "$(cd m && echo best-*.json)" "best-0001.json best-0004.json"
+run train "${small_training[@]}" --num-epochs 1 --keep-checkpoints best,best
+check "--keep-checkpoints refuses what it does not know" exits 2
+check "it says what it takes" says "must be a number from 0 on, best, or both as in best,3"
+run train "${small_training[@]}" --data-val "" --num-epochs 1 --early-stop 1
+check "--early-stop needs validation data" exits 2
+run train "${small_training[@]}" --num-epochs 1 --mixup 1 --batch-size 4 --logical-shards 4
+check "a shard of one image has none to be mixed with" says "each shard has one image"
+check "which is refused" exits 2
+run train "${small_training[@]}" --num-epochs 1 --ema 1
+check "--ema 1 would never move" exits 2
+
+for optimizer in rmsprop adagrad lamb lars; do
+  run train "${small_training[@]}" --num-epochs 1 --optimizer $optimizer --lr 0.01
+  check "--optimizer $optimizer trains" exits 0
+done
+run train "${small_training[@]}" --num-epochs 2 --lr-schedule poly --lr-power 1 --lr-final 0.1
+check "--lr-schedule poly trains" exits 0
+run train "${small_training[@]}" --num-epochs 2 --lr-schedule cosine --lr-cycles 2
+check "cosine restarts" exits 0
+finish
