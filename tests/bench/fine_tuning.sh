@@ -46,7 +46,7 @@ training = [source / f"data_batch_{k}.bin" for k in range(1, 6)]
 draw(training, lambda label, n: ("few" if n < 50 else None) if label in pair else "others")
 draw([source / "test_batch.bin"], lambda label, n: "test" if label in pair else None)
 PYTHON
-  for set in others few test; do "$dtrain" data pack "$set" --out "$set" --encoding png >/dev/null 2>&1; done
+  for set in others few test; do "$dtrain" data pack "$set" --out "$set" --train-ratio 1 --encoding png >/dev/null 2>&1; done
 }
 
 accuracy() {  # accuracy SEED EPOCHS RATE OPTIONS...: of the last epoch, in percent

@@ -59,7 +59,7 @@ peer_on_photos() {  # WHO THREADS
 
 part_photos() {
   local i
-  "$dtrain" data pack "$source" --out "$work/photos" --resize 375 --shuffle -q >/dev/null
+  "$dtrain" data pack "$source" --out "$work/photos" --resize 375 --train-ratio 1 --shuffle -q >/dev/null
   echo "JPEG, random resized crop to 224, mirror, normalise: images a second on one thread, and dtrain on two"
   for ((i = 1; i <= alternations; ++i)); do
     row dtrain "$(ours_on_photos 1)"

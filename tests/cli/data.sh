@@ -53,15 +53,15 @@ golden=$here/../unit/data/golden
 mkdir -p photos/grey photos/colour
 cp "$golden"/grey*.* photos/grey/
 cp "$golden"/colour*.* photos/colour/
-run data pack photos --out p --resize 24 --shards 2
+run data pack photos --out p --resize 24 --shards 2 --train-ratio 1
 check "pack succeeds" exits 0
 check "pack answers its files" answers_line '^p_1.rec  3 records'
 run data verify p
 check "a prefix names all shards" answers "p_1.rec: 3 records, no damage"
-run data pack photos --out p --resize 24 --shards 2
+run data pack photos --out p --resize 24 --shards 2 --train-ratio 1
 check "pack can be run again" says "5 records were already there from an earlier run"
 echo nothing >photos/grey/bad.jpg
-run data pack photos --out q
+run data pack photos --out q --train-ratio 1
 check "a picture that cannot be read makes the work partly done" exits 3
 check "and is named" says "skipped grey/bad.jpg"
 mkdir -p stray/a stray/b
@@ -70,10 +70,24 @@ cp "$golden/grey.jpg" stray/a/
 cp "$golden/grey.jpg" stray/b/
 printf 'GIF89a' >stray/a/x.gif
 cp stray/a/x.gif stray/b/y.jpg
-run data pack stray --out stray
+run data pack stray --out stray --train-ratio 1
 check "a picture beside the folders of the classes is named" says "packed as a class of their own, named '.'"
-check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif"
+check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif; dtrain reads JPEG, PNG and WebP"
 check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is GIF"
+mkdir -p few/a few/b
+cp "$golden/grey.jpg" few/a/
+cp "$golden/grey.jpg" few/b/
+run data pack few --out split
+check "classes of one picture are too few for two sets" says "split_val: the classes have too few pictures for a set of its own"
+check "which says how to make one" says "--train-ratio 1 packs all pictures into one set"
+mkdir -p many/a many/b
+for i in 1 2 3 4 5; do cp "$golden/grey.jpg" "many/a/$i.jpg" && cp "$golden/grey.jpg" "many/b/$i.jpg"; done
+run data pack many --out many
+check "a folder of classes is split" answers_line '^many_val.rec  2 records'
+check "with the shares" says "of each class 80 % go to many_train, 20 % to many_val; --train-ratio 1 makes one set"
+check "and the command for both sets" says "--data-train many_train --data-val many_val"
+run data pack many --out whole --train-ratio 1 --json
+check "--train-ratio 1 makes one set" json out 'd["files"][0]["file"] == "whole.rec" and d["shares"] is None'
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
 run data pack nowhere --out q

@@ -20,7 +20,7 @@ png("odd/no ending", (20, 30, 210))
 png("odd/below/line\nend.png", (200, 20, 30))
 open("odd/text.png", "w").write("no picture\n")
 PYTHON
-run data pack photos --out p --encoding png
+run data pack photos --out p --train-ratio 1 --encoding png
 check "pack prints the classes with their pictures" says '2 classes with their pictures: blue (12), red, dark (12)'
 check "and the command that trains on them" says 'next: dtrain train --recipe imagenet --network resnet --num-layers 18 --data-train p '
 run train --network mlp --image-shape 3,28,28 --resize 32 --batch-size 8 --num-epochs 2 --lr 0.0005 --rgb-std 58,57,56 \

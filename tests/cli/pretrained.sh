@@ -88,7 +88,7 @@ check "by their number, since the file has no names" answers_line '^photos/red/1
 run import w.safetensors "${net[@]}" --out m/w2 --json
 check "--json says what fits" json out 'd["schema"] == "dtrain.import/1" and d["tensors"] == 102 and d["unused"] == 0 and d["classes"] == 5'
 
-run data pack photos --out p --encoding png
+run data pack photos --out p --train-ratio 1 --encoding png
 start=(train "${net[@]}" --data-train p.rec --global-batch 8 --logical-shards 2 --lr 0.01 --num-epochs 1 --image-shape "3,40,40" --pad-size 0 --max-random-h 0 --max-random-s 0 --max-random-l 0)
 run "${start[@]}" --pretrained w.safetensors --model-prefix m/p
 check "a run begins with the weights" exits 0

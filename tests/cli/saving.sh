@@ -79,11 +79,11 @@ run data prepare shapes --out d --train-count 10 --val-count 10 --force
 check "data prepare --force writes over it" exits 0
 mkdir -p photos/a photos/b other/a other/b
 cp sheet.png photos/a && cp sheet.png photos/b && cp sheet.png other/a && cp sheet.png other/b/two.png
-run data pack photos --out p
+run data pack photos --out p --train-ratio 1
 check "pictures are packed" exits 0
-run data pack other --out p
+run data pack other --out p --train-ratio 1
 check "data pack does not write over another data set" exits 2
-run data pack other --out p --force
+run data pack other --out p --train-ratio 1 --force
 check "data pack --force writes over it" exits 0
 
 mkdir -p split/train/cat split/train/dog split/val/cat split/val/dog

@@ -115,8 +115,9 @@ def mxnet_reads_what_dtrain_packs(folder):
         (folder / "photos" / label).mkdir(parents=True)
         for name in names:
             (folder / "photos" / label / name).write_bytes((GOLDEN / name).read_bytes())
-    dtrain("data", "pack", folder / "photos", "--out", folder / "kept")
-    dtrain("data", "pack", folder / "photos", "--out", folder / "small", "--resize", 16, "--encoding", "png")
+    dtrain("data", "pack", folder / "photos", "--train-ratio", 1, "--out", folder / "kept")
+    dtrain("data", "pack", folder / "photos", "--train-ratio", 1, "--out", folder / "small", "--resize", 16,
+           "--encoding", "png")
     files = ["a/colour_progressive.jpg", "b/colour16.png", "b/palette.png"]
     lines = [line.split("\t") for line in (folder / "kept.lst").read_text().splitlines()]
     assert lines == [[str(i), f"{float(i > 0):f}", name] for i, name in enumerate(files)], lines

@@ -46,7 +46,7 @@ def judge(folder, channels):
             path = folder / "photos" / name / f"{i}.png"
             pictures[str(path)] = random.integers(light - 50, light + 60, (SIDE, SIDE, channels), dtype=numpy.uint8)
             write_png(path, pictures[str(path)])
-    dtrain("data", "pack", folder / "photos", "--out", folder / "p", "--encoding", "png")
+    dtrain("data", "pack", folder / "photos", "--train-ratio", 1, "--out", folder / "p", "--encoding", "png")
     dtrain("train", *TRAINING, "--image-shape", f"{channels},{SIDE},{SIDE}", "--data-train", folder / "p.rec",
            "--model-prefix", folder / "m")
     dtrain("export", folder / "m", "--to", "onnx", "--with-preprocessing", "--softmax", "--out", folder / "m.onnx")

@@ -69,7 +69,7 @@ def names_pictures_there(world):
         for number in range(3):
             world.run("data", "prepare", "shapes", "--out", "d", "--train-count", 8, "--val-count", 8, "--force", "--seed", 3 * first + number)
             world.run("data", "show", "d/shapes_val.rec", "--out", folder / f"{number}.png", "--count", 4)
-    world.run("data", "pack", "photos", "--out", "p/p")
+    world.run("data", "pack", "photos", "--train-ratio", "1", "--out", "p/p")
     world.run("data", "cp", "-r", "p", world.s3("p"))
     world.run("data", "cp", "-r", "photos", world.s3("photos"))
     words = ["train", "--network", "mlp", "--image-shape", "3,28,28", "--num-classes", 2, "--batch-size", 4, "--lr", "0.0001",

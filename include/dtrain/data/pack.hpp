@@ -39,8 +39,12 @@ struct PackList {
   std::vector<std::string> classes;  // names by label, where the source has them
   std::size_t unlabelled = 0;        // pictures that were left out because nothing says what they show
   bool is_split = false;             // the source has folders of training and of validation or test, each with classes
+  bool of_folder = false;            // the source is a folder
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that were left out, by reason
 };
+
+// Whether files that end so (".tiff") are pictures that dtrain does not read.
+bool is_unread_picture(std::string_view ending);
 
 // Where the images come from. automatic: recognised by names and first bytes.
 //   folder      every folder below it that holds pictures (.jpg, .jpeg, .png, .webp) is a class, numbered and walked in
@@ -79,12 +83,15 @@ struct PackOptions {
   bool shuffle = false;  // a split shuffles always
   std::uint64_t seed = 1;
   // Shares of each class that go to PREFIX_train and PREFIX_test; the rest goes to PREFIX_val. train_ratio 1: all but
-  // those of the test.
-  double train_ratio = 1, test_ratio = 0;
+  // those of the test. nullopt: kUsualTrainShare of those for a folder with several classes, 1 for other sources.
+  std::optional<double> train_ratio = std::nullopt;
+  double test_ratio = 0;
   int threads = 1;
   bool force = false;  // write over record files of other content
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;  // on the calling thread
 };
+
+inline constexpr double kUsualTrainShare = 0.8;
 
 struct PackRanges {
   ValueRange resize = between(0, 65500), quality = between(1, 100), shards = between(1, 100000);
@@ -97,12 +104,17 @@ struct PackProblem {
   std::string file, what;
 };
 
+struct PackShares {
+  double train = 1, validation = 0, test = 0;
+};
+
 struct PackResult {
   struct File {
     Path rec;
     std::uint64_t records = 0, bytes = 0;
   };
   std::vector<File> files;
+  std::optional<PackShares> shares = std::nullopt;  // of each class; nullopt: nothing was split by shares
   std::vector<std::string> classes;
   std::vector<std::uint64_t> class_pictures = {};  // that the source has of each class
   std::vector<PackProblem> problems;               // pictures that could not be read, which no file holds

@@ -130,6 +130,7 @@ PackResult pack_photographs(Pictures pictures, std::string_view split, const Pre
                    .shards = options.shards,
                    .shuffle = split == "train",
                    .seed = options.seed,
+                   .train_ratio = 1,
                    .threads = options.threads,
                    .force = options.force};
   if (options.progress) {

@@ -31,13 +31,19 @@ constexpr double kNoShare = 1e-9;
 
 bool splits(const PackOptions& options) { return options.train_ratio < 1 || options.test_ratio > 0; }
 
-struct Shares {
-  double train = 1, validation = 0, test = 0;
-};
-
-Shares shares_of(const PackOptions& options) {
-  const double test = options.test_ratio, train = options.train_ratio == 1 ? 1 - test : options.train_ratio;
+PackShares shares_of(const PackOptions& options) {
+  const double test = options.test_ratio, train = options.train_ratio == 1.0 ? 1 - test : *options.train_ratio;
   return {train, 1 - train - test > kNoShare ? 1 - train - test : 0, test};
+}
+
+bool has_several_classes(const PackList& list) {
+  return std::ranges::any_of(list.items, [&](const PackItem& item) { return item.labels != list.items[0].labels; });
+}
+
+// A folder of classes becomes what a training needs, pictures to learn from and others to validate with.
+double usual_train_ratio(const PackOptions& options, const PackList& list) {
+  const bool splits = list.of_folder && !list.is_split && has_several_classes(list);
+  return splits ? kUsualTrainShare * (1 - options.test_ratio) : 1;
 }
 
 std::string skipped_hint(const PackList& list) {
@@ -52,19 +58,19 @@ void check(const PackOptions& options, const PackList& list) {
     throw DataError(fmt::format("{}: no pictures", options.sources.front().string()),
                     list.unlabelled > 0 ? "none of them has a label" : skipped_hint(list));
   }
-  require_in(kPackRanges.train_ratio, options.train_ratio, "train-ratio");
+  require_in(kPackRanges.train_ratio, *options.train_ratio, "train-ratio");
   require_in(kPackRanges.test_ratio, options.test_ratio, "test-ratio");
   if (list.is_split && splits(options)) {
     const bool train = options.train_ratio < 1;
     throw SettingError(train ? "train-ratio" : "test-ratio",
                        fmt::format("is {:g}, and {} is split already, by its folders",
-                                   train ? options.train_ratio : options.test_ratio, options.sources.front().string()),
+                                   train ? *options.train_ratio : options.test_ratio, options.sources.front().string()),
                        "leave it out, or name one of the folders");
   }
-  if (options.train_ratio < 1 && options.train_ratio + options.test_ratio > 1 + kNoShare) {
+  if (options.train_ratio < 1 && *options.train_ratio + options.test_ratio > 1 + kNoShare) {
     throw SettingError(
         "test-ratio",
-        fmt::format("is {:g}, more than setting 'train-ratio' {:g} leaves", options.test_ratio, options.train_ratio),
+        fmt::format("is {:g}, more than setting 'train-ratio' {:g} leaves", options.test_ratio, *options.train_ratio),
         "give shares that add up to 1 or less; validation gets the rest");
   }
   if (options.quality && options.encoding != Encoding::jpeg) {
@@ -82,6 +88,10 @@ void shuffle(const PackOptions& options, std::vector<PackItem>& items) {
 // Even shards of one split, named PREFIX.rec or PREFIX_0.rec, ...
 void cut(const std::string& prefix, Items items, int count, std::vector<Shard>& shards) {
   const auto parts = static_cast<std::size_t>(count);
+  if (items.empty()) {
+    throw UsageError(fmt::format("{}: the classes have too few pictures for a set of its own", prefix),
+                     "setting 'train-ratio' 1 packs all pictures into one set");
+  }
   if (items.size() < parts) {
     throw UsageError(fmt::format("{}: {} pictures do not fill {} files", prefix, items.size(), parts),
                      "make fewer files, or choose another share for training");
@@ -98,7 +108,7 @@ struct SplitCounts {
   std::size_t train = 0, validation = 0;  // the rest is for the test
 };
 
-SplitCounts split_counts(const Shares& shares, std::size_t count) {
+SplitCounts split_counts(const PackShares& shares, std::size_t count) {
   const auto part = [&](double share) {
     return static_cast<std::size_t>(std::lround(static_cast<double>(count) * share));
   };
@@ -111,7 +121,7 @@ SplitCounts split_counts(const Shares& shares, std::size_t count) {
 
 // Gives each picture its split, in the order of the items, so that all splits have the classes in nearly the same
 // shares. Pictures without a single label are one class.
-void split_each_class(const Shares& shares, std::vector<PackItem>& items) {
+void split_each_class(const PackShares& shares, std::vector<PackItem>& items) {
   const auto class_of = [](const PackItem& item) { return item.labels.size() == 1 ? item.labels.front() : -1.0f; };
   std::map<float, std::size_t> counts;
   for (const PackItem& item : items) ++counts[class_of(item)];
@@ -138,7 +148,7 @@ std::vector<Shard> plan_shards(const PackOptions& options, bool is_split, std::v
     cut(prefix, items, options.shards, shards);
     return shards;
   }
-  const Shares shares = shares_of(options);
+  const PackShares shares = shares_of(options);
   if (!is_split) split_each_class(shares, items);
   std::ranges::stable_sort(items, {}, &PackItem::split);
   const auto cut_split = [&](PackSplit split, const char* name, double share) {
@@ -185,6 +195,7 @@ class Packer {
     for (const PackItem& item : pictures.list.items) count(item);
     result_.unlabelled = pictures.list.unlabelled;
     result_.skipped = pictures.list.skipped;
+    if (splits(options)) result_.shares = shares_of(options);
   }
 
   PackResult run(const std::vector<Shard>& shards) {
@@ -277,7 +288,9 @@ class Packer {
 
 PackResult pack(const PackOptions& options) { return pack_opened(options, open_pictures(options)); }
 
-PackResult pack_opened(const PackOptions& options, Pictures pictures) {
+PackResult pack_opened(const PackOptions& given, Pictures pictures) {
+  PackOptions options = given;
+  if (!options.train_ratio) options.train_ratio = usual_train_ratio(options, pictures.list);
   check(options, pictures.list);
   make_folder(options.out.parent_path());
   remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());

@@ -118,6 +118,7 @@ PackList list_splits(const Path& folder, const std::vector<SplitFolder>& splits)
   PackList whole;
   whole.root = folder;
   whole.is_split = true;
+  whole.of_folder = true;
   whole.classes.assign(names.begin(), names.end());
   const FolderContent top = read_folder(folder);
   skip(top.others, {}, whole);
@@ -139,10 +140,19 @@ bool is_picture(const Path& file) {
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
+bool is_unread_picture(std::string_view ending) {
+  constexpr std::array<std::string_view, 10> kEndings{".bmp",  ".gif",  ".tif", ".tiff", ".heic",
+                                                      ".heif", ".avif", ".jp2", ".jxl",  ".svg"};
+  std::string lower(ending);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::ranges::find(kEndings, lower) != kEndings.end();
+}
+
 PackList list_folder(const Path& folder) {
   if (const auto splits = split_folders(folder); !splits.empty()) return list_splits(folder, splits);
   PackList list;
   list.root = folder;
+  list.of_folder = true;
   walk({}, 0, list);
   return list;
 }
@@ -201,6 +211,7 @@ void number_classes(const std::vector<std::string>& labels, PackList& list) {
 PackList parse_labels(std::string_view text, const Path& csv, const Path& root) {
   PackList list;
   list.root = root;
+  list.of_folder = true;
   std::vector<std::string> labels;
   const std::vector<CsvRow> rows = parse_csv(text, csv.string());
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -17,7 +17,7 @@ std::string plan_of(const PackOptions& options, const Pictures& pictures) {
   const auto add = [&](const std::string& text) { hash.update(bytes_of(text + "\n")); };
   add(fmt::format("{} {} {} {} {} {} {} {}", kSchema, options.resize, options.quality.value_or(0),
                   options.encoding ? encoding_name(*options.encoding) : "kept", options.shards, options.shuffle,
-                  options.seed, options.train_ratio));
+                  options.seed, options.train_ratio.value()));
   if (options.train_ratio < 1) add("each class is split");
   if (options.test_ratio > 0) add(fmt::format("tests {}", options.test_ratio));
   if (options.labels) add(join(pictures.list.classes, "\n"));  // the names of files do not show them

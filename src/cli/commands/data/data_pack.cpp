@@ -36,7 +36,8 @@ ExitCode act(const PackFiles& given, const config::OptionSet&, Reporter& reporte
 
 std::unique_ptr<Command> make_data_pack() {
   auto command = make_command<PackFiles>("data pack", "pack pictures into record files, like MXNet's im2rec", act);
-  command->examples = {"dtrain data pack photos --out p --resize 256 --shards 4 --shuffle",
+  command->examples = {"dtrain data pack photos --out p --resize 256",
+                       "dtrain data pack photos --out p --train-ratio 0.7 --test-ratio 0.1 --shards 4",
                        "dtrain data pack instances_train.json --root train --out coco --resize 480"};
   command->see_also = {"data import", "data show", "data verify"};
   return command;

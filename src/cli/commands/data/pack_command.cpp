@@ -8,6 +8,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "cli/printable.hpp"
+#include "config/option_values.hpp"
 #include "job/report/progress_line.hpp"
 
 namespace dtrain::cli {
@@ -21,10 +22,13 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
   set.add("--seed", pack.seed, "N", "random seed for --shuffle");
-  set.add("--train-ratio", pack.train_ratio, "SHARE",
-          "share of the pictures of each class for PREFIX_train, the rest goes to PREFIX_val; a value below 1 implies "
-          "--shuffle",
-          data::kPackRanges.train_ratio);
+  set.add_number(
+      "--train-ratio", "SHARE",
+      "share of the pictures of each class for PREFIX_train, the rest goes to PREFIX_val; a value below 1 implies "
+      "--shuffle, and 1 makes one set, PREFIX (default 0.8 for a folder with several classes, else 1)",
+      data::kPackRanges.train_ratio,
+      [&pack](const std::string& text) { pack.train_ratio = config::real_number(text, data::kPackRanges.train_ratio); },
+      [&pack] { return pack.train_ratio ? fmt::format("{}", *pack.train_ratio) : std::string(); });
   set.add("--test-ratio", pack.test_ratio, "SHARE",
           "share of the pictures for PREFIX_test; a value above 0 implies --shuffle", data::kPackRanges.test_ratio);
   set.group("Pictures");
@@ -56,12 +60,16 @@ Json document(const data::PackResult& result) {
   for (const auto& each : result.problems) {
     problems.push_back(Json::object({{"file", each.file}, {"what", each.what}}));
   }
+  Json shares;
+  if (const auto& split = result.shares)
+    shares = Json::object({{"train", split->train}, {"validation", split->validation}, {"test", split->test}});
   for (const std::string& name : result.classes) classes.push_back(name);
   for (const std::uint64_t count : result.class_pictures) class_pictures.push_back(count);
   Json skipped = Json::object();
   for (const auto& [reason, names] : result.skipped) skipped[reason] = Json(Json::Array(names.begin(), names.end()));
   return Json::object({{"schema", "dtrain.data-pack/1"},
                        {"files", files},
+                       {"shares", shares},
                        {"classes", classes},
                        {"class_pictures", class_pictures},
                        {"problems", problems},
@@ -88,8 +96,14 @@ void tell_skipped(const data::PackResult& result, Reporter& reporter) {
   for (const auto& [reason, files] : result.skipped) {
     const std::vector<std::string> first(files.begin(),
                                          files.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, files.size())));
-    reporter.note(fmt::format("{} {} left out ({}): {}{}", files.size(), files.size() == 1 ? "file was" : "files were",
-                              reason, join(first, ", "), files.size() > kShown ? ", ..." : ""));
+    const std::string what =
+        fmt::format("{} {} left out ({}): {}{}", files.size(), files.size() == 1 ? "file was" : "files were", reason,
+                    join(first, ", "), files.size() > kShown ? ", ..." : "");
+    if (data::is_unread_picture(reason)) {
+      reporter.warn(what + "; dtrain reads JPEG, PNG and WebP: convert these pictures first");
+    } else {
+      reporter.note(what);
+    }
   }
 }
 
@@ -112,6 +126,19 @@ void tell_classes(const data::PackResult& result, Reporter& reporter) {
   }
   const auto [least, most] = std::ranges::minmax(result.class_pictures);
   reporter.note(fmt::format("{} classes with {} to {} pictures each", lines.size(), least, most));
+}
+
+// Where each class went, since the user may not have asked for it.
+void tell_split(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
+  if (!result.shares) return;
+  const data::PackShares& shares = *result.shares;
+  const std::string prefix = options.pack.out.string();
+  const auto part = [&](double share, const char* split) {
+    return share > 0 ? fmt::format(", {:.3g} % to {}_{}", 100 * share, prefix, split) : std::string();
+  };
+  reporter.note(fmt::format("of each class {:.3g} % go to {}_train{}{}{}", 100 * shares.train, prefix,
+                            part(shares.validation, "val"), part(shares.test, "test"),
+                            options.pack.train_ratio ? "" : "; --train-ratio 1 makes one set"));
 }
 
 // The command that trains on these files, where they are sets to train on.
@@ -149,6 +176,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
     for (const auto& file : result.files) {
       reporter.answer(fmt::format("{}  {} records, {}", file.rec.string(), file.records, format_bytes(file.bytes)));
     }
+    tell_split(options, result, reporter);
     tell_classes(result, reporter);
     tell_next_command(options, result, reporter);
   }

@@ -36,7 +36,7 @@ void write_pictures(const TemporaryFolder& folder, int count, int h = 20, int w 
 }
 
 PackOptions options_of(const TemporaryFolder& folder, std::string_view out = "p") {
-  return {.sources = {folder / "photos"}, .out = folder / out, .threads = 2};
+  return {.sources = {folder / "photos"}, .out = folder / out, .train_ratio = 1, .threads = 2};
 }
 
 Image image_of(const RecordFile& file, std::size_t position) {
@@ -256,6 +256,50 @@ TEST(Pack, SplitsEachClassIntoTrainingValidationAndTest) {
   EXPECT_EQ(pack(options).files.size(), 2u);  // all that is no test trains
   options.train_ratio = 0.95;
   expect_error<UsageError>([&] { pack(options); }, "more than setting 'train-ratio' 0.95 leaves");
+}
+
+TEST(Pack, AFolderOfClassesIsSplitUnlessItIsAskedForOneSet) {
+  TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i) write_picture(folder / fmt::format("photos/many/{}.jpg", i));
+  for (int i = 0; i < 2; ++i) write_picture(folder / fmt::format("photos/some/{}.jpg", i));
+  PackOptions options = options_of(folder);
+  options.train_ratio = std::nullopt;
+  const PackResult usual = pack(options);
+  ASSERT_EQ(usual.files.size(), 2u);
+  ASSERT_TRUE(usual.shares.has_value());
+  EXPECT_DOUBLE_EQ(usual.shares->train, 0.8);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "p_train.rec"), 0.0f), 16);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "p_val.rec"), 1.0f), 1);
+  options.train_ratio = 0.8;
+  EXPECT_EQ(pack(options).taken_up, 22u);  // the same set, said in so many words
+  options.train_ratio = std::nullopt;
+  options.test_ratio = 0.5;
+  options.out = folder / "q";
+  pack(options);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "q_train.rec"), 0.0f), 8);
+  EXPECT_EQ(std::ranges::count(labels_in(folder / "q_test.rec"), 0.0f), 10);
+}
+
+TEST(Pack, OneClassAloneAndListsAreOneSet) {
+  TemporaryFolder folder;
+  for (int i = 0; i < 4; ++i) write_picture(folder / fmt::format("photos/all/{}.jpg", i));
+  PackOptions options = options_of(folder);
+  options.train_ratio = std::nullopt;
+  EXPECT_FALSE(pack(options).shares.has_value());
+  EXPECT_TRUE(std::filesystem::exists(folder / "p.rec"));
+  write_file_atomic(folder / "l.lst", "0\t0\tall/0.jpg\n1\t1\tall/1.jpg\n2\t1\tall/2.jpg\n");
+  options.sources = {folder / "l.lst"};
+  options.root = folder / "photos";
+  options.out = folder / "q";
+  EXPECT_EQ(pack(options).files.size(), 1u);
+}
+
+TEST(Pack, SaysHowToPackClassesThatAreTooSmallToSplit) {
+  TemporaryFolder folder;
+  write_pictures(folder, 2);
+  PackOptions options = options_of(folder);
+  options.train_ratio = std::nullopt;
+  expect_error<UsageError>([&] { pack(options); }, "p_val: the classes have too few pictures");
 }
 
 TEST(Pack, TakesLabelsFromACsvFile) {
