@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
 
 namespace dtrain::config {
 namespace {
@@ -60,7 +62,31 @@ class ConfigReader {
   std::vector<ConfigEntry> entries_;
 };
 
+// Numbers that TOML writes as this program does; every other text is a string, which JSON writes as TOML reads it.
+bool is_toml_number(const std::string& text) {
+  if (const auto whole = parse_integer(text)) return std::to_string(*whole) == text;
+  const auto number = parse_number(text);
+  const bool is_real = text.find_first_of(".e") != text.npos && text.find_first_not_of("0123456789.e-+") == text.npos;
+  return number && is_real && fmt::format("{}", *number) == text;
+}
+
+std::string toml_value(const Option& option) {
+  const std::string text = option.show();
+  return (option.is_switch() || is_toml_number(text)) ? text : Json(text).dump();
+}
+
 }  // namespace
+
+std::string config_table(const OptionSet& set, std::string_view section, const std::vector<std::string>& left_out) {
+  std::string table = fmt::format("[{}]\n", section);
+  for (const Option& option : set.options()) {
+    if (option.flag_only || option.source == Source::fallback || std::ranges::count(left_out, option.name())) continue;
+    const bool of_recipe = option.source == Source::recipe;
+    table += fmt::format("{}{} = {}{}\n", of_recipe ? "# " : "", option.name(), toml_value(option),
+                         of_recipe ? fmt::format("  ({})", option.origin) : "");
+  }
+  return table;
+}
 
 std::vector<ConfigEntry> parse_config(std::string_view text, const std::string& source) {
   try {

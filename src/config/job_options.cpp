@@ -131,7 +131,9 @@ void bind_job_files(OptionSet& set, JobOptions& options) {
 }
 
 void bind_training_files(OptionSet& set, JobOptions& options) {
-  set.find("job-dir")->help += ". A training in one process writes its events and curves there if the option is given";
+  set.find("job-dir")->help +=
+      ". A training in one process writes its events, curves and options there, or to PREFIX-run beside its "
+      "checkpoints";
   set.add("--reset-hosts", options.reset_hosts, "write the job folder's host_worker again from -H, even with --resume");
   set.add("--sample-ledger", options.sample_ledger, "record the samples that each step consumes in ledger/");
   set.add("--log-per-worker", options.log_per_worker, "also show the output of every worker, each line with its host");

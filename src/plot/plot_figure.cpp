@@ -4,70 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 
 #include <dtrain/base/text.hpp>
 
-#include "plot_style.hpp"
+#include "figure.hpp"
 
 namespace dtrain::plot {
 namespace {
 
-// The palette of Okabe and Ito, which colour-blind readers can distinguish. Signs and words repeat the meaning.
-constexpr Color kTraining = 0x0072B2, kValidation = 0xE69F00;
-constexpr Color kJoined = 0x009E73, kLeft = 0x6E6E6E, kLost = 0xD55E00, kResumed = 0xCC79A7;
-constexpr std::array<Color, 2> kCrewBands = {0xDCE9F5, 0xC3D9EE};
-
-constexpr double kWidth = 1000, kLeftEdge = 76, kRightEdge = kWidth - 24;
-constexpr double kSignsTop = 76;
-constexpr double kSignRow = 15, kBand = 20, kPanel = 150, kPanelTitle = 34, kAxis = 46;
-constexpr double kLetter = 6.6;  // mean width at size 11
-constexpr std::size_t kMostSignRows = 4, kMostPoints = 400;
-
-struct Scale {
-  double low = 0, high = 1;  // values
-  double from = 0, to = 1;   // where they are drawn
-  double operator()(double value) const { return from + (value - low) / (high - low) * (to - from); }
-};
-
-struct Curve {
-  const std::vector<CurvePoint>* points;
-  Color color;
-  bool dotted = false;  // a few values, each of its own weight
-};
-
-struct Panel {
-  std::string title;
-  std::vector<Curve> curves;
-  bool from_zero = false;
-  double most = std::numeric_limits<double>::max();  // no axis reaches beyond
-};
-
-struct Sign {
-  Color color;
-  std::string text;
-};
-
-Sign sign_of(const MembershipChange& change) {
-  using Kind = MembershipChange::Kind;
-  switch (change.kind) {
-    case Kind::joined:
-      return {kJoined, "+" + change.host};
-    case Kind::left:
-      return {kLeft, "\u2212" + change.host};
-    case Kind::lost:
-      return {kLost, "\u00d7" + change.host};
-    case Kind::resumed:
-      break;
-  }
-  return {kResumed, "resumed"};
-}
-
-std::string tick_text(double value) {
-  if (std::abs(value) >= 10000) return fmt::format("{:g}k", value / 1000);
-  return fmt::format("{:g}", std::abs(value) < 1e-12 ? 0.0 : value);
-}
+constexpr Color kTraining = kBlue, kValidation = kOrange;
+constexpr std::array<Color, kMostRuns> kRunColors = {kBlue, kOrange, kGreen, kVermilion, kPurple, kSkyBlue, kInk};
 
 // What a unit of the axis of time is, in seconds.
 struct TimeUnit {
@@ -80,200 +26,56 @@ TimeUnit unit_of(double seconds) {
   return {1, "seconds of training"};
 }
 
-class Figure {
- public:
-  Figure(const RunCurves& curves, const std::string& title) : curves_(curves) {
-    time_ = {0, std::max(curves.seconds, 1e-3), kLeftEdge, kRightEdge};
-    place_signs();
-    drawing_.width = kWidth;
-    label({24, kTitleLine}, title, 20, kInk);
-    label({24, kSubtitleLine}, subtitle(), 12, kFaint);
-    legend();
-  }
-
-  Drawing draw(const std::vector<Panel>& panels) {
-    bands_top_ = kSignsTop + static_cast<double>(sign_rows_) * kSignRow;
-    const double first = bands_top_ + kBand;
-    bottom_ = first + static_cast<double>(panels.size()) * (kPanelTitle + kPanel);
-    std::vector<double> tops;
-    for (std::size_t i = 0; i < panels.size(); ++i)
-      tops.push_back(first + kPanelTitle + static_cast<double>(i) * (kPanelTitle + kPanel));
-    draw_bands();
-    for (std::size_t i = 0; i < panels.size(); ++i) draw_frame(panels[i], tops[i]);
-    draw_changes(tops);
-    for (std::size_t i = 0; i < panels.size(); ++i) draw_curves(panels[i], tops[i]);
-    draw_time_axis();
-    drawing_.height = bottom_ + kAxis;
-    return std::move(drawing_);
-  }
-
- private:
-  void label(Point at, std::string text, double size, Color color, Anchor anchor = Anchor::start) {
-    drawing_.marks.emplace_back(Label{at, std::move(text), size, color, anchor});
-  }
-  void line(Point from, Point to, Color color, double width) {
-    drawing_.marks.emplace_back(Line{{from, to}, color, width});
-  }
-
-  std::string subtitle() const {
-    std::string crews;
-    for (const Crew& crew : curves_.crews) crews += fmt::format("{}{}", crews.empty() ? "" : " \u00b7 ", crew.workers);
-    if (crews.size() > 60) crews = crews.substr(0, 60) + "\u2026";
-    return fmt::format("{} of training, workers {}", format_duration(std::chrono::duration<double>(curves_.seconds)),
-                       crews);
-  }
-
-  void legend() {
-    double x = kRightEdge;
-    for (const auto& [text, color] : {std::pair{"\u00d7 lost", kLost},
-                                      {"\u2212 left", kLeft},
-                                      {"+ joined", kJoined},
-                                      {"validation", kValidation},
-                                      {"training", kTraining}}) {
-      label({x, kTitleLine}, text, 12, color, Anchor::end);
-      x -= 78;
-    }
-  }
-
-  // Signs that would touch go to rows above each other; those that find none have a line only.
-  void place_signs() {
-    std::vector<double> ends;
-    for (const MembershipChange& change : curves_.changes) {
-      const double half = static_cast<double>(sign_of(change).text.size()) * kLetter / 2, x = time_(change.at);
-      std::size_t row = 0;
-      while (row < ends.size() && ends[row] > x - half) ++row;
-      if (row == ends.size()) ends.push_back(0);
-      ends[row] = x + half + 6;
-      rows_.push_back(row);
-    }
-    sign_rows_ = std::min(ends.size(), kMostSignRows);
-  }
-
-  void draw_bands() {
-    for (std::size_t i = 0; i < curves_.crews.size(); ++i) {
-      const Crew& crew = curves_.crews[i];
-      const double from = i == 0 ? kLeftEdge : time_(crew.at);
-      const double to = i + 1 < curves_.crews.size() ? time_(curves_.crews[i + 1].at) : kRightEdge;
-      drawing_.marks.emplace_back(Area{{from, bands_top_}, {to, bands_top_ + kBand}, kCrewBands[i % 2]});
-      const std::string number = std::to_string(crew.workers);
-      const std::string text = number + (crew.workers == 1 ? " worker" : " workers");
-      const double room = to - from;
-      if (room > static_cast<double>(text.size()) * kLetter + 8) {
-        label({(from + to) / 2, bands_top_ + 14}, text, 11, kInk, Anchor::middle);
-      } else if (room > static_cast<double>(number.size()) * kLetter + 4) {
-        label({(from + to) / 2, bands_top_ + 14}, number, 11, kInk, Anchor::middle);
-      }
-    }
-  }
-
-  // The lines leave out the titles of the panels, whose tops are given.
-  void draw_changes(const std::vector<double>& tops) {
-    for (std::size_t i = 0; i < curves_.changes.size(); ++i) {
-      const Sign sign = sign_of(curves_.changes[i]);
-      const double x = time_(curves_.changes[i].at);
-      line({x, bands_top_}, {x, bands_top_ + kBand}, sign.color, 1.2);
-      for (const double top : tops) line({x, top}, {x, top + kPanel}, sign.color, 1.2);
-      if (rows_[i] >= sign_rows_) continue;
-      label({x, bands_top_ - 5 - static_cast<double>(rows_[i]) * kSignRow}, sign.text, 11, sign.color, Anchor::middle);
-    }
-  }
-
-  static Scale scale_of(const Panel& panel, double top) {
-    double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
-    for (const Curve& curve : panel.curves) {
-      for (const CurvePoint& point : thinned(*curve.points, kMostPoints)) {
-        if (!std::isfinite(point.value)) continue;
-        low = std::min(low, point.value);
-        high = std::max(high, point.value);
-      }
-    }
-    if (low > high) low = 0, high = 1;
-    if (panel.from_zero) low = 0;
-    const double room = high > low ? 0.06 * (high - low) : 0.5;
-    if (!panel.from_zero) low -= room;
-    return {low, std::min(high + room, panel.most), top + kPanel, top};
-  }
-
-  void draw_frame(const Panel& panel, double top) {
-    const Scale scale = scale_of(panel, top);
-    label({kLeftEdge, top - 9}, panel.title, 13, kInk);
-    for (const double tick : round_ticks(scale.low, scale.high, 4)) {
-      line({kLeftEdge, scale(tick)}, {kRightEdge, scale(tick)}, kGrid, 1);
-      label({kLeftEdge - 8, scale(tick) + 4}, tick_text(tick), 11, kFaint, Anchor::end);
-    }
-    line({kLeftEdge, top + kPanel}, {kRightEdge, top + kPanel}, kFrame, 1);
-  }
-
-  void draw_curves(const Panel& panel, double top) {
-    const Scale scale = scale_of(panel, top);
-    for (const Curve& curve : panel.curves) {
-      std::vector<Point> way;
-      for (const CurvePoint& point : thinned(*curve.points, kMostPoints)) {
-        if (std::isfinite(point.value))
-          way.push_back({time_(point.at), std::clamp(scale(point.value), top, top + kPanel)});
-      }
-      if (way.size() > 1) drawing_.marks.emplace_back(Line{way, curve.color, 1.8});
-      if (!curve.dotted && way.size() > 1) continue;
-      for (const Point& at : way) drawing_.marks.emplace_back(Dot{at, 3.2, curve.color});
-    }
-  }
-
-  void draw_time_axis() {
-    const TimeUnit unit = unit_of(curves_.seconds);
-    for (const double tick : round_ticks(0, time_.high / unit.seconds, 8)) {
-      const double x = time_(tick * unit.seconds);
-      line({x, bottom_}, {x, bottom_ + 5}, kFrame, 1);
-      label({x, bottom_ + 19}, tick_text(tick), 11, kFaint, Anchor::middle);
-    }
-    label({(kLeftEdge + kRightEdge) / 2, bottom_ + 37}, unit.name, 12, kFaint, Anchor::middle);
-  }
-
-  const RunCurves& curves_;
-  Drawing drawing_;
-  Scale time_;
-  std::vector<std::size_t> rows_;  // of the sign of each change
-  std::size_t sign_rows_ = 0;
-  double bands_top_ = 0, bottom_ = 0;
-};
+std::string subtitle_of(const RunCurves& curves) {
+  std::string crews;
+  for (const Crew& crew : curves.crews) crews += fmt::format("{}{}", crews.empty() ? "" : " \u00b7 ", crew.workers);
+  if (crews.size() > 60) crews = crews.substr(0, 60) + "\u2026";
+  return fmt::format("{} of training, workers {}", format_duration(std::chrono::duration<double>(curves.seconds)),
+                     crews);
+}
 
 }  // namespace
 
-std::vector<double> round_ticks(double low, double high, int count) {
-  const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double round : {1.0, 2.0, 5.0}) {
-    if (round * power >= rough) {
-      step = round * power;
-      break;
-    }
-  }
-  std::vector<double> ticks;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) ticks.push_back(i * step);
-  return ticks;
-}
-
-std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, std::size_t most) {
-  if (points.size() <= most) return points;
-  std::vector<CurvePoint> means;
-  for (std::size_t i = 0; i < most; ++i) {
-    const std::size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
-    CurvePoint sum;
-    for (std::size_t j = begin; j < end; ++j) {
-      sum.at += points[j].at;
-      sum.value += points[j].value;
-    }
-    const auto number = static_cast<double>(end - begin);
-    means.push_back({sum.at / number, sum.value / number});
-  }
-  return means;
-}
-
 Drawing draw_run(const RunCurves& curves, const std::string& title) {
-  return Figure(curves, title)
-      .draw(
-          {{"samples a second", {{&curves.speed, kTraining}}, true},
-           {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
-           {"accuracy", {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}}, true, 1.0}});
+  const TimeUnit unit = unit_of(curves.seconds);
+  const Paper paper{.title = title,
+                    .subtitle = subtitle_of(curves),
+                    .legend = {{"\u00d7 lost", kVermilion},
+                               {"\u2212 left", kGrey},
+                               {"+ joined", kGreen},
+                               {"validation", kValidation},
+                               {"training", kTraining}},
+                    .crews = curves.crews,
+                    .changes = curves.changes,
+                    .length = curves.seconds,
+                    .unit = unit.seconds,
+                    .unit_name = unit.name};
+  return draw_figure(
+      paper,
+      {{"samples a second", {{&curves.speed, kTraining}}, true},
+       {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
+       {"accuracy", {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}}, true, 1.0}});
+}
+
+Drawing draw_comparison(const std::vector<NamedRun>& runs) {
+  Paper paper{.title = fmt::format("{} runs", runs.size()),
+              .subtitle = "lines: training, dots: validation",
+              .legend = {},
+              .by_epochs = true,
+              .unit_name = "epochs"};
+  Panel loss{"training loss", {}}, validation_loss{"validation loss", {}};
+  Panel accuracy{"validation accuracy", {}, true, 1.0}, speed{"samples a second", {}, true};
+  for (std::size_t i = runs.size(); i-- > 0;) {
+    const RunCurves& curves = runs[i].curves;
+    const Color color = kRunColors.at(i);
+    paper.legend.emplace_back(runs[i].name, color);
+    loss.curves.push_back({&curves.loss, color});
+    validation_loss.curves.push_back({&curves.validation_loss, color, true});
+    accuracy.curves.push_back({&curves.validation_accuracy, color, true});
+    speed.curves.push_back({&curves.speed, color});
+    paper.length = std::max(paper.length, curves.epochs);
+  }
+  return draw_figure(paper, {loss, validation_loss, accuracy, speed});
 }
 
 }  // namespace dtrain::plot

@@ -1,4 +1,5 @@
-// The picture of a run: samples a second, loss and accuracy over time, with every change of the membership.
+// The picture of a run: samples a second, loss and accuracy over time, with every change of the membership; and of
+// several runs over their epochs.
 #pragma once
 
 #include "drawing.hpp"
@@ -8,9 +9,11 @@ namespace dtrain::plot {
 
 Drawing draw_run(const RunCurves& curves, const std::string& title);
 
-// About `count` round numbers from `low` to `high`, which must differ.
-std::vector<double> round_ticks(double low, double high, int count);
-// At most `most` points: the means of runs of neighbours.
-std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, std::size_t most);
+struct NamedRun {
+  std::string name;
+  RunCurves curves;
+};
+inline constexpr std::size_t kMostRuns = 7;  // that colours can distinguish
+Drawing draw_comparison(const std::vector<NamedRun>& runs);
 
 }  // namespace dtrain::plot

@@ -48,11 +48,19 @@ class Watch {
   std::vector<Stretch> stretches_;
 };
 
+// Steps count from 0 inside the epoch.
+double epochs_of_step(const Json& line) {
+  const Json *epoch = line.find("epoch"), *step = line.find("step"), *steps = line.find("steps");
+  if (!epoch || !step || !steps || steps->as_number() <= 0) return 0;
+  return epoch->as_number() + (step->as_number() + 1) / steps->as_number();
+}
+
 void add_step(const Json& line, double at, RunCurves& curves) {
-  const double seconds = line.at("seconds").as_number();
-  if (seconds > 0) curves.speed.push_back({at, line.at("samples").as_number() / seconds});
-  curves.loss.push_back({at, line.at("loss").as_number()});
-  curves.accuracy.push_back({at, line.at("accuracy").as_number()});
+  const double seconds = line.at("seconds").as_number(), epochs = epochs_of_step(line);
+  if (seconds > 0) curves.speed.push_back({at, line.at("samples").as_number() / seconds, epochs});
+  curves.loss.push_back({at, line.at("loss").as_number(), epochs});
+  curves.accuracy.push_back({at, line.at("accuracy").as_number(), epochs});
+  curves.epochs = std::max(curves.epochs, epochs);
 }
 
 class EventReader {
@@ -62,8 +70,10 @@ class EventReader {
   void take(const Json& event, double at) {
     const std::string& kind = event.at("event").as_string();
     if (kind == "evaluation") {
-      curves_.validation_loss.push_back({at, event.at("loss").as_number()});
-      curves_.validation_accuracy.push_back({at, event.at("accuracy").as_number()});
+      const Json* epoch = event.find("epoch");  // that was trained last, from 0
+      const double epochs = epoch ? epoch->as_number() + 1 : 0;
+      curves_.validation_loss.push_back({at, event.at("loss").as_number(), epochs});
+      curves_.validation_accuracy.push_back({at, event.at("accuracy").as_number(), epochs});
     } else if (kind == "lost" || kind == "failed") {
       lost_[event.at("host").as_string()] = true;
     } else if (kind == "commit") {

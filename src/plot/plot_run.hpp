@@ -12,6 +12,7 @@ namespace dtrain::plot {
 struct CurvePoint {
   double at = 0;  // seconds of training since its begin
   double value = 0;
+  double epochs = 0;  // that were trained until then
 };
 
 struct MembershipChange {
@@ -33,6 +34,7 @@ struct RunCurves {
   std::vector<MembershipChange> changes;  // those after the begin
   std::vector<Crew> crews;
   double seconds = 0;  // of all of it; the time between a stop and --resume does not count
+  double epochs = 0;
 };
 
 // `steps` as of job/report/steps_file.hpp, `events` of events.jsonl. Lines that say nothing of it are passed over.

@@ -7,6 +7,7 @@
 
 #include "config/gpu_choice.hpp"
 #include "job.hpp"
+#include "job/report/run_records.hpp"
 #include "train_work.hpp"
 
 namespace dtrain::job {
@@ -44,7 +45,9 @@ std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const conf
   config::check_slots(options.compute, hosts);
   options.compute.hosts = static_cast<int>(hosts.hosts.size());
   share_processors(workers_of_a_machine(hosts, options.job), set, options);
-  return std::make_unique<TrainWork>(settle_run(options, set, workers_of(hosts), reporter), folder, reporter);
+  TrainRun run = settle_run(options, set, workers_of(hosts), reporter);
+  keep_configuration(folder, set, options.resume, reporter);
+  return std::make_unique<TrainWork>(std::move(run), folder, reporter);
 }
 
 }  // namespace

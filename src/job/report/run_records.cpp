@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 
+#include "config/config_file.hpp"
 #include "job/spec/job_client.hpp"
 
 namespace dtrain::job {
@@ -49,6 +50,21 @@ void RunRecords::end(const train::TrainResult& result) {
 
 void RunRecords::append(const Json& event) {
   record([&] { events_.append(event, std::chrono::system_clock::now()); });
+}
+
+void keep_configuration(const JobFolder& folder, const config::OptionSet& set, bool resumed, Reporter& reporter) {
+  if (resumed && std::filesystem::exists(folder.configuration())) return;
+  const std::string head =
+      "# The options of a training: `dtrain train --config FILE --model-prefix NEW` takes them again. In comments: "
+      "what\n"
+      "# another option chose.\n";
+  try {
+    make_folder(folder.path);
+    write_file_atomic(folder.configuration(),
+                      head + config::config_table(set, "train", {"resume", "force", "dry-run", "detach"}));
+  } catch (const Error& error) {
+    reporter.warn(error.what());
+  }
 }
 
 void RunRecords::record(const std::function<void()>& write) {

@@ -1,5 +1,5 @@
-// The records of a training in one process, in the folder that --job-dir names: events.jsonl and steps.jsonl, as a
-// job's coordinator writes them.
+// The records of a training in one process, in the folder that --job-dir names or beside its checkpoints: events.jsonl
+// and steps.jsonl, as a job's coordinator writes them.
 #pragma once
 
 #include <functional>
@@ -34,5 +34,9 @@ class RunRecords final : public train::EventObserver {
   elastic::EventLog events_;
   std::set<std::string> complaints_;
 };
+
+// Writes train.toml, with the options that were chosen, for --config. `resumed`: the file of the beginning stays. A
+// full disk is only reported.
+void keep_configuration(const JobFolder& folder, const config::OptionSet& set, bool resumed, Reporter& reporter);
 
 }  // namespace dtrain::job

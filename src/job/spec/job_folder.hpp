@@ -20,6 +20,7 @@ struct JobFolder {
   Path log() const { return path / "host_worker_log"; }
   Path events() const { return path / "events.jsonl"; }
   Path steps() const { return path / "steps.jsonl"; }
+  Path configuration() const { return path / "train.toml"; }
   Path logs() const { return path / "logs"; }
   // The log of a coordinator without a terminal: of a detached job, or one that took over.
   Path coordinator_log() const { return logs() / "coordinator.log"; }
@@ -30,6 +31,9 @@ struct JobFolder {
   Path lock() const { return path / "coordinator.lock"; }
   Path agents_lock() const { return path / "agents.lock"; }  // held by each agent on the coordinator's machine
 };
+
+// The folder with the records of a training in one process that saves checkpoints of this prefix.
+inline JobFolder folder_of_prefix(const Path& prefix) { return {prefix.string() + "-run"}; }
 
 // The folder that every host gets before its agent starts (--sync-dst-dir).
 struct SyncedFolder {

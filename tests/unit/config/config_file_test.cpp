@@ -54,6 +54,36 @@ TEST(ConfigFile, EveryFormOfATableIsASection) {
   EXPECT_EQ(entries[2].section, "cluster.down");
 }
 
+TEST(ConfigFile, ATableOfChosenOptionsGivesThemTheSameValuesAgain) {
+  OptionSet set;
+  std::string text = "a \"b\"\n\\", number_like = "0x1f", name = "unset";
+  double rate = 1e-05;
+  int count = 30;
+  bool on = true;
+  std::vector<double> list = {30, 60.5};
+  set.add("--text", text, "T", "");
+  set.add("--number-like", number_like, "T", "");
+  set.add("--name", name, "T", "");
+  set.add("--rate", rate, "R", "");
+  set.add("--count", count, "N", "");
+  set.add("--on", on, "");
+  set.add_numbers("--list", list, "N", "");
+  set.add("--left", name, "T", "");
+  for (Option& option : set.options()) option.source = Source::flag;
+  set.find("name")->source = Source::fallback;
+  set.find("count")->source = Source::recipe;
+  set.find("count")->origin = "recipe x";
+  const std::string table = config_table(set, "train", {"left"});
+  EXPECT_NE(table.find("# count = 30  (recipe x)\n"), table.npos) << table;
+  EXPECT_NE(table.find("rate = 1e-05\n"), table.npos) << table;
+  const auto entries = parse_config(table, "f");
+  ASSERT_EQ(entries.size(), 5u) << table;
+  for (const ConfigEntry& entry : entries) {
+    EXPECT_EQ(entry.section, "train");
+    EXPECT_EQ(entry.values.front(), set.find(entry.key)->show()) << entry.key;
+  }
+}
+
 TEST(ConfigFile, UnderscoresCountAsDashes) { EXPECT_EQ(parse_config("batch_size = 1", "f").at(0).key, "batch-size"); }
 
 TEST(ConfigFile, EveryMistakeIsRefusedWithItsLine) {

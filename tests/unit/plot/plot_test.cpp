@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include <dtrain/base/error.hpp>
 
 #include "drawing_raster.hpp"
+#include "figure.hpp"
 #include "plot_figure.hpp"
 #include "plot_report.hpp"
 #include "plot_run.hpp"
@@ -37,6 +40,19 @@ TEST(PlotRun, CurvesBeginWithTheTraining) {
   EXPECT_EQ(curves.loss[1].value, 1.0);
   EXPECT_EQ(curves.speed[0].value, 200);
   EXPECT_EQ(curves.seconds, 4);
+}
+
+TEST(PlotRun, PointsKnowTheEpochsThatWereTrained) {
+  Json line = window(12, 2.0);
+  line["epoch"] = 1;
+  line["step"] = 4;
+  line["steps"] = 10;
+  const Json evaluation =
+      Json::object({{"time", at(13)}, {"event", "evaluation"}, {"epoch", 1}, {"loss", 1.0}, {"accuracy", 0.5}});
+  const RunCurves curves = curves_of(std::vector<Json>{begins(10), line}, std::vector<Json>{evaluation});
+  EXPECT_DOUBLE_EQ(curves.loss.at(0).epochs, 1.5);
+  EXPECT_DOUBLE_EQ(curves.epochs, 1.5);
+  EXPECT_DOUBLE_EQ(curves.validation_accuracy.at(0).epochs, 2);
 }
 
 TEST(PlotRun, TheTimeBetweenAStopAndItsResumeDoesNotCount) {
@@ -92,6 +108,31 @@ TEST(PlotFigure, ARunWithoutAnyCurveIsDrawnToo) {
   EXPECT_NE(to_svg(draw_run(curves, "empty")).find("empty"), std::string::npos);
   curves.loss = {{1, NAN}, {2, 1}};
   EXPECT_EQ(to_svg(draw_run(curves, "x")).find("nan"), std::string::npos);
+}
+
+TEST(PlotFigure, RunsThatAreComparedHaveANameInTheirColour) {
+  RunCurves curves;
+  curves.epochs = 3;
+  curves.loss = {{1, 2, 0.5}, {2, 1, 3}};
+  std::vector<NamedRun> runs;
+  for (std::size_t i = 0; i < kMostRuns; ++i)
+    runs.push_back({"a run with a long name, number " + std::to_string(i), curves});
+  const Drawing drawing = draw_comparison(runs);
+  std::set<Color> lines;
+  std::map<std::string, Label> names;
+  for (const Mark& mark : drawing.marks) {
+    if (const auto* line = std::get_if<Line>(&mark); line && line->width == 1.8) lines.insert(line->color);
+    if (const auto* label = std::get_if<Label>(&mark)) names.emplace(label->text, *label);
+  }
+  EXPECT_EQ(lines.size(), kMostRuns);
+  double lowest = 0;
+  for (const NamedRun& run : runs) {
+    ASSERT_TRUE(names.contains(run.name));
+    EXPECT_TRUE(lines.contains(names.at(run.name).color));
+    lowest = std::max(lowest, names.at(run.name).at.y);
+  }
+  EXPECT_LT(lowest, names.at("training loss").at.y - 13);
+  EXPECT_TRUE(names.contains("epochs"));
 }
 
 // What the labels of a drawing cover: a letter is about 0.6 of its size wide.

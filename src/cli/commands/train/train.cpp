@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/data/remote.hpp>
 #include <dtrain/elastic/membership.hpp>
 
 #include "bench/loader_speed.hpp"
@@ -73,10 +74,13 @@ train::TrainResult train_here(const job::TrainRun& run, data::Loader& training, 
   }
 }
 
-// $EFS_MOUNT names a folder of jobs, which trainings without workers share.
-bool chose_job_folder(const config::OptionSet& set) {
+// The folder that the user chose for the records, else one beside the checkpoints of this machine. $EFS_MOUNT names a
+// folder of jobs, which trainings without workers share.
+std::optional<job::JobFolder> record_folder(const config::TrainOptions& options, const config::OptionSet& set) {
   const config::Option* folder = set.find("job-dir");
-  return set.chosen("job-dir") && folder->origin != folder->legacy_variable;
+  if (set.chosen("job-dir") && folder->origin != folder->legacy_variable) return job::JobFolder{options.job.folder};
+  const bool saves_here = options.model_prefix && !data::is_remote(*options.model_prefix) && options.epochs > 0;
+  return saves_here ? std::optional(job::folder_of_prefix(*options.model_prefix)) : std::nullopt;
 }
 
 ExitCode train_alone(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
@@ -98,8 +102,10 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
 
   job::RunWatch watch(reporter, run);
   std::optional<job::RunRecords> records;
-  if (chose_job_folder(set))
-    watch.observers().add(records.emplace(job::JobFolder{options.job.folder}, options.resume, reporter));
+  if (const auto folder = record_folder(run.options, set)) {
+    watch.observers().add(records.emplace(*folder, options.resume, reporter));
+    job::keep_configuration(*folder, set, options.resume, reporter);
+  }
   watch.begin(1);
   const auto executable = job::compile(run);
   std::optional<job::TensorLog> tensors;
@@ -127,7 +133,8 @@ ExitCode act(const config::TrainOptions& given, const config::OptionSet& set, Re
 std::unique_ptr<Command> make_train() {
   auto command = make_command<config::TrainOptions>(
       "train", "train a model on this machine or on several hosts; hosts can join and leave", act);
-  command->first_options = {"network", "num-layers", "data-train", "data-val", "num-epochs", "model-prefix"};
+  command->first_options = {"network",  "num-layers",    "data-train",
+                            "data-val", "num-epochs", "model-prefix"};
   command->examples = {
       "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
       "--num-epochs 4 --model-prefix m/shapes",

@@ -1,0 +1,240 @@
+#include "figure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace dtrain::plot {
+namespace {
+
+constexpr Color kJoined = kGreen, kLeft = kGrey, kLost = kVermilion, kResumed = kPurple;
+constexpr std::array<Color, 2> kCrewBands = {0xDCE9F5, 0xC3D9EE};
+
+constexpr double kWidth = 1000, kLeftEdge = 76, kRightEdge = kWidth - 24;
+constexpr double kSignsTop = 76;
+constexpr double kSignRow = 15, kBand = 20, kPanel = 150, kPanelTitle = 34, kAxis = 46;
+constexpr double kLetter = 6.6;  // mean width at size 11
+constexpr std::size_t kMostSignRows = 4, kMostPoints = 400;
+
+struct Scale {
+  double low = 0, high = 1;  // values
+  double from = 0, to = 1;   // where they are drawn
+  double operator()(double value) const { return from + (value - low) / (high - low) * (to - from); }
+};
+
+struct Sign {
+  Color color;
+  std::string text;
+};
+
+Sign sign_of(const MembershipChange& change) {
+  using Kind = MembershipChange::Kind;
+  switch (change.kind) {
+    case Kind::joined:
+      return {kJoined, "+" + change.host};
+    case Kind::left:
+      return {kLeft, "\u2212" + change.host};
+    case Kind::lost:
+      return {kLost, "\u00d7" + change.host};
+    case Kind::resumed:
+      break;
+  }
+  return {kResumed, "resumed"};
+}
+
+std::string tick_text(double value) {
+  if (std::abs(value) >= 10000) return fmt::format("{:g}k", value / 1000);
+  return fmt::format("{:g}", std::abs(value) < 1e-12 ? 0.0 : value);
+}
+
+class Figure {
+ public:
+  explicit Figure(const Paper& paper) : paper_(paper) {
+    across_ = {0, std::max(paper.length, 1e-3), kLeftEdge, kRightEdge};
+    place_signs();
+    drawing_.width = kWidth;
+    label({24, kTitleLine}, paper.title, 20, kInk);
+    label({24, kSubtitleLine}, paper.subtitle, 12, kFaint);
+    legend();
+  }
+
+  Drawing draw(const std::vector<Panel>& panels) {
+    bands_top_ = top_ + static_cast<double>(sign_rows_) * kSignRow;
+    const double first = bands_top_ + kBand;
+    bottom_ = first + static_cast<double>(panels.size()) * (kPanelTitle + kPanel);
+    std::vector<double> tops;
+    for (std::size_t i = 0; i < panels.size(); ++i)
+      tops.push_back(first + kPanelTitle + static_cast<double>(i) * (kPanelTitle + kPanel));
+    draw_bands();
+    for (std::size_t i = 0; i < panels.size(); ++i) draw_frame(panels[i], tops[i]);
+    draw_changes(tops);
+    for (std::size_t i = 0; i < panels.size(); ++i) draw_curves(panels[i], tops[i]);
+    draw_axis();
+    drawing_.height = bottom_ + kAxis;
+    return std::move(drawing_);
+  }
+
+ private:
+  void label(Point at, std::string text, double size, Color color, Anchor anchor = Anchor::start) {
+    drawing_.marks.emplace_back(Label{at, std::move(text), size, color, anchor});
+  }
+  void line(Point from, Point to, Color color, double width) {
+    drawing_.marks.emplace_back(Line{{from, to}, color, width});
+  }
+
+  // From the right, in rows of as many words as fit beside the title.
+  void legend() {
+    constexpr double kGap = 18, kRow = 16, kRoom = 560;
+    double x = kRightEdge, y = kTitleLine;
+    for (const auto& [text, color] : paper_.legend) {
+      const double wide = static_cast<double>(text.size()) * kLetter + kGap;
+      if (x < kRightEdge && x - wide < kRightEdge - kRoom) {
+        x = kRightEdge;
+        y += kRow;
+      }
+      label({x, y}, text, 12, color, Anchor::end);
+      x -= wide;
+    }
+    top_ = std::max(kSignsTop, y + 2 * kRow);
+  }
+
+  // Signs that would touch go to rows above each other; those that find none have a line only.
+  void place_signs() {
+    std::vector<double> ends;
+    for (const MembershipChange& change : paper_.changes) {
+      const double half = static_cast<double>(sign_of(change).text.size()) * kLetter / 2, x = across_(change.at);
+      std::size_t row = 0;
+      while (row < ends.size() && ends[row] > x - half) ++row;
+      if (row == ends.size()) ends.push_back(0);
+      ends[row] = x + half + 6;
+      rows_.push_back(row);
+    }
+    sign_rows_ = std::min(ends.size(), kMostSignRows);
+  }
+
+  void draw_bands() {
+    for (std::size_t i = 0; i < paper_.crews.size(); ++i) {
+      const Crew& crew = paper_.crews[i];
+      const double from = i == 0 ? kLeftEdge : across_(crew.at);
+      const double to = i + 1 < paper_.crews.size() ? across_(paper_.crews[i + 1].at) : kRightEdge;
+      drawing_.marks.emplace_back(Area{{from, bands_top_}, {to, bands_top_ + kBand}, kCrewBands[i % 2]});
+      const std::string number = std::to_string(crew.workers);
+      const std::string text = number + (crew.workers == 1 ? " worker" : " workers");
+      const double room = to - from;
+      if (room > static_cast<double>(text.size()) * kLetter + 8) {
+        label({(from + to) / 2, bands_top_ + 14}, text, 11, kInk, Anchor::middle);
+      } else if (room > static_cast<double>(number.size()) * kLetter + 4) {
+        label({(from + to) / 2, bands_top_ + 14}, number, 11, kInk, Anchor::middle);
+      }
+    }
+  }
+
+  // The lines leave out the titles of the panels, whose tops are given.
+  void draw_changes(const std::vector<double>& tops) {
+    for (std::size_t i = 0; i < paper_.changes.size(); ++i) {
+      const Sign sign = sign_of(paper_.changes[i]);
+      const double x = across_(paper_.changes[i].at);
+      line({x, bands_top_}, {x, bands_top_ + kBand}, sign.color, 1.2);
+      for (const double top : tops) line({x, top}, {x, top + kPanel}, sign.color, 1.2);
+      if (rows_[i] >= sign_rows_) continue;
+      label({x, bands_top_ - 5 - static_cast<double>(rows_[i]) * kSignRow}, sign.text, 11, sign.color, Anchor::middle);
+    }
+  }
+
+  static Scale scale_of(const Panel& panel, double top) {
+    double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
+    for (const Curve& curve : panel.curves) {
+      for (const CurvePoint& point : thinned(*curve.points, kMostPoints)) {
+        if (!std::isfinite(point.value)) continue;
+        low = std::min(low, point.value);
+        high = std::max(high, point.value);
+      }
+    }
+    if (low > high) low = 0, high = 1;
+    if (panel.from_zero) low = 0;
+    const double room = high > low ? 0.06 * (high - low) : 0.5;
+    if (!panel.from_zero) low -= room;
+    return {low, std::min(high + room, panel.most), top + kPanel, top};
+  }
+
+  void draw_frame(const Panel& panel, double top) {
+    const Scale scale = scale_of(panel, top);
+    label({kLeftEdge, top - 9}, panel.title, 13, kInk);
+    for (const double tick : round_ticks(scale.low, scale.high, 4)) {
+      line({kLeftEdge, scale(tick)}, {kRightEdge, scale(tick)}, kGrid, 1);
+      label({kLeftEdge - 8, scale(tick) + 4}, tick_text(tick), 11, kFaint, Anchor::end);
+    }
+    line({kLeftEdge, top + kPanel}, {kRightEdge, top + kPanel}, kFrame, 1);
+  }
+
+  void draw_curves(const Panel& panel, double top) {
+    const Scale scale = scale_of(panel, top);
+    for (const Curve& curve : panel.curves) {
+      std::vector<Point> way;
+      for (const CurvePoint& point : thinned(*curve.points, kMostPoints)) {
+        if (std::isfinite(point.value))
+          way.push_back(
+              {across_(paper_.by_epochs ? point.epochs : point.at), std::clamp(scale(point.value), top, top + kPanel)});
+      }
+      if (way.size() > 1) drawing_.marks.emplace_back(Line{way, curve.color, 1.8});
+      if (!curve.dotted && way.size() > 1) continue;
+      for (const Point& at : way) drawing_.marks.emplace_back(Dot{at, 3.2, curve.color});
+    }
+  }
+
+  void draw_axis() {
+    for (const double tick : round_ticks(0, across_.high / paper_.unit, 8)) {
+      const double x = across_(tick * paper_.unit);
+      line({x, bottom_}, {x, bottom_ + 5}, kFrame, 1);
+      label({x, bottom_ + 19}, tick_text(tick), 11, kFaint, Anchor::middle);
+    }
+    label({(kLeftEdge + kRightEdge) / 2, bottom_ + 37}, paper_.unit_name, 12, kFaint, Anchor::middle);
+  }
+
+  const Paper& paper_;
+  Drawing drawing_;
+  Scale across_;
+  std::vector<std::size_t> rows_;  // of the sign of each change
+  std::size_t sign_rows_ = 0;
+  double top_ = kSignsTop, bands_top_ = 0, bottom_ = 0;
+};
+
+}  // namespace
+
+std::vector<double> round_ticks(double low, double high, int count) {
+  const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double round : {1.0, 2.0, 5.0}) {
+    if (round * power >= rough) {
+      step = round * power;
+      break;
+    }
+  }
+  std::vector<double> ticks;
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) ticks.push_back(i * step);
+  return ticks;
+}
+
+std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, std::size_t most) {
+  if (points.size() <= most) return points;
+  std::vector<CurvePoint> means;
+  for (std::size_t i = 0; i < most; ++i) {
+    const std::size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
+    CurvePoint sum;
+    for (std::size_t j = begin; j < end; ++j) {
+      sum.at += points[j].at;
+      sum.epochs += points[j].epochs;
+      sum.value += points[j].value;
+    }
+    const auto number = static_cast<double>(end - begin);
+    means.push_back({sum.at / number, sum.value / number, sum.epochs / number});
+  }
+  return means;
+}
+
+Drawing draw_figure(const Paper& paper, const std::vector<Panel>& panels) { return Figure(paper).draw(panels); }
+
+}  // namespace dtrain::plot

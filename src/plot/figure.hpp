@@ -1,0 +1,46 @@
+// Curves in panels above each other, over one axis of time or epochs, with the changes of the membership.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plot_run.hpp"
+#include "plot_style.hpp"
+
+namespace dtrain::plot {
+
+struct Curve {
+  const std::vector<CurvePoint>* points;
+  Color color;
+  bool dotted = false;  // a few values, each of its own weight
+};
+
+struct Panel {
+  std::string title;
+  std::vector<Curve> curves;
+  bool from_zero = false;
+  double most = std::numeric_limits<double>::max();  // no axis reaches beyond
+};
+
+// What stands around the panels.
+struct Paper {
+  std::string title, subtitle;
+  std::vector<std::pair<std::string, Color>> legend;  // from the right
+  std::vector<Crew> crews = {};
+  std::vector<MembershipChange> changes = {};
+  bool by_epochs = false;  // the axis; else by seconds
+  double length = 0;       // of the axis
+  double unit = 1;         // what its numbers count
+  std::string unit_name;
+};
+
+Drawing draw_figure(const Paper& paper, const std::vector<Panel>& panels);
+
+// About `count` round numbers from `low` to `high`, which must differ.
+std::vector<double> round_ticks(double low, double high, int count);
+// At most `most` points: the means of runs of neighbours.
+std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, std::size_t most);
+
+}  // namespace dtrain::plot

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What a training leaves beside its checkpoints: its records, and its options as a file that --config takes again.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+shapes 300
+hash() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["weights_sha256"])'; }
+
+run train "${small_training[@]}" --num-epochs 3 --seed 7 --lr 0.003 --lr-step-epochs 1,2 --rgb-mean "120.5,110,100" \
+  --label-smoothing 0.1 --loss ce --muon-coefficients "3.4,-4.7,2" --model-prefix m/a
+check "a training succeeds" exits 0
+check "its options are a file beside the checkpoints" exists m/a-run/train.toml
+check "options of the recipe stand in comments" grep -q '^# max-random-h = 36  (recipe cifar10)$' m/a-run/train.toml
+check "its metrics are lines of JSON" json m/a-run/events.jsonl 'sum(line["event"] == "evaluation" and "accuracy" in line for line in lines) == 3 and d["event"] == "finish"'
+check "of the steps, too" json m/a-run/steps.jsonl 'lines[0]["begins"] and all("loss" in line for line in lines[1:]) and len(lines) >= 4'
+run train --config m/a-run/train.toml
+check "the file is accepted whole, with its prefix" says "--model-prefix m/a: has checkpoints already"
+run train --config m/a-run/train.toml --model-prefix m/b
+check "with another prefix it is the same training" exits 0
+check "to the last bit" same "$(hash m/b)" "$(hash m/a)"
+run train --config m/a-run/train.toml --model-prefix m/c --seed 8
+check "an option replaces one of the file" bash -c '[ "$1" != "$2" ]' - "$(hash m/c)" "$(hash m/a)"
+
+cp m/a-run/train.toml kept.toml
+run train --config m/a-run/train.toml --num-epochs 4 --resume
+check "a training is resumed by its file" exits 0
+check "which stays as it was" cmp -s kept.toml m/a-run/train.toml
+check "its records go on" json m/a-run/steps.jsonl 'sum("begins" in line for line in lines) == 2'
+run train --config m/b-run/train.toml --force
+check "a training that begins again begins its records again" json m/b-run/steps.jsonl 'sum("begins" in line for line in lines) == 1'
+
+run plot m/a --out a.png
+check "plot finds the records of a prefix" exits 0
+run plot m/a m/b m/c-run --out all.svg
+check "plot compares runs" exits 0
+check "with a line of figures for each" answers_line '^c-run +3\.0 +[0-9]+ +[0-9.]+ +[01]\.[0-9]{4} +[01]\.[0-9]{4}$'
+check "and a legend" grep -q '>c-run<' all.svg
+run plot m/a m/b --out all.png --json
+check "as JSON, too" json out '[r["run"] for r in d["runs"]] == ["a", "b"] and d["runs"][0]["epochs"] == 4 and d["runs"][1]["best_validation_accuracy"] >= d["runs"][1]["validation_accuracy"]'
+run plot m/a m/nothing --out x.png
+check "a run without records is named" says "m/nothing/steps.jsonl: no record of a training run"
+run plot m/a m/a m/a m/a m/a m/a m/a m/a --out x.png
+check "more runs than colours are refused" exits 2
+
+run train "${small_training[@]}" --num-epochs 1 -n 2 --launcher local --logical-shards 2 --job-dir job --model-prefix m/j
+check "a job keeps its options in its folder" exists job/train.toml
+run train --config job/train.toml --job-dir job2 --model-prefix m/k
+check "which make the same job" same "$(hash m/k)" "$(hash m/j)"
+run train "${small_training[@]}" --num-epochs 1 --job-dir other --model-prefix m/l
+check "--job-dir chooses the folder" exists other/train.toml
+check "and nothing else is left" missing m/l-run
+finish
