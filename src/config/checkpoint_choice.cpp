@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/train/export.hpp>
 
 namespace dtrain::config {
 
 void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
   set.group("Checkpoint");
-  Option& prefix = set.add("PREFIX", choice.prefix,
-                           "the --model-prefix of the training run, or the .json or .safetensors file of a checkpoint");
+  Option& prefix = set.add(
+      "PREFIX", choice.prefix,
+      "the --model-prefix of the training run, the .json or .safetensors file of a checkpoint, or an .onnx model "
+      "that dtrain exported");
   prefix.required = true;
   prefix.offers = Offers::checkpoints;
   set.add("--load-epoch", choice.epoch, "N", "epoch of the checkpoint to load (default the newest)", at_least(0))
@@ -34,6 +37,7 @@ train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> 
   const Path ending = choice.prefix.extension();
   if (ending == ".json") return train::load_checkpoint_file(choice.prefix);
   if (ending == ".safetensors") return train::load_checkpoint_file(Path(choice.prefix).replace_extension(".json"));
+  if (ending == ".onnx") return train::import_onnx(choice.prefix);
   const auto names = train::list_checkpoints(choice.prefix);
   if (names.empty()) {
     throw DataError(fmt::format("{}: no checkpoint of this prefix", choice.prefix.string()),

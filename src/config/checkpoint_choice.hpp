@@ -20,11 +20,11 @@ void bind_checkpoint(OptionSet& set, CheckpointChoice& choice);
 // For commands that use what was trained.
 void bind_weights(OptionSet& set, CheckpointChoice& choice);
 
-// As load(), without what only training needs, and with the weights that the choice means.
+// load(), without what only training needs, and with the weights that the choice means.
 train::Checkpoint load_weights(const CheckpointChoice& choice, std::optional<nn::Shape> image = {});
 
-// `image`: for MXNet's files. Without --load-epoch PREFIX is a .json or .safetensors file, or the newest checkpoint of
-// the prefix is taken. Throws DataError, UsageError.
+// `image`: for MXNet's files. Without --load-epoch PREFIX is a .json, .safetensors or .onnx file, or the newest
+// checkpoint of the prefix is taken. Throws DataError, UsageError.
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image = {});
 
 }  // namespace dtrain::config

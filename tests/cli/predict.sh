@@ -103,8 +103,20 @@ mkdir empty
 run predict m/p empty photos/blue/1.png
 check "an empty folder is named" says 'empty: no picture in this folder or below it'
 check "the others go on" exits 3
-run predict m/p.onnx photos
-check "an ONNX model is refused" exits 2
+run predict m/p photos --csv
+cp out of_checkpoint
+run export m/p --to onnx --softmax --with-preprocessing --out p.onnx
+run predict p.onnx photos --csv
+check "an exported ONNX model gives the same answers, with names" cmp -s out of_checkpoint
+run eval p.onnx --data-val p.rec --json
+check "and can be evaluated" json out 'd["samples"] == 24 and d["classes"] == ["blue", "red, dark"]'
+head -c 3000 p.onnx >cut.onnx
+run predict cut.onnx photos
+check "one that is cut short is refused" exits 1
+check "by its name" says 'cut.onnx: byte '
+sed 's/dtrain_graph/dtrain_grapf/' p.onnx >foreign.onnx
+run predict foreign.onnx photos
+check "one of another program is refused" says 'foreign.onnx: is an ONNX model of another program'
 run predict m/other photos
 check "a network that is not there is named" says 'm/other: no checkpoint of this prefix'
 run predict m/p photos --csv --json

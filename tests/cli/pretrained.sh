@@ -127,8 +127,8 @@ done
 run "${start[@]}" --pretrained w.safetensors --load-epoch 1 --model-prefix m/p
 check "two starts are refused" exits 2
 run import s3://bucket/w.safetensors "${net[@]}" --out m/x
-check "weights behind a URL are refused" exits 2
-check "with what to do" says 'copy the file to this machine'
+check "weights behind a URL are refused without their hash" exits 2
+check "with what to do" says 's3://bucket/w.safetensors#sha256=HEX with the 64 digits that'
 run "${start[@]}" --new-head
 check "--new-head without weights is refused" exits 2
 finish

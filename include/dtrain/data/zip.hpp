@@ -1,6 +1,7 @@
-// Zip archives as containers of a format: their files lie in them uncompressed.
+// Zip archives as containers of a format.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,13 @@ namespace dtrain::data {
 
 struct StoredFile {
   std::string name;  // its path inside
-  ByteView bytes;    // of the archive
+  ByteView bytes;    // of the archive, or of what it was unpacked to
+  std::shared_ptr<const void> owner = {};
 };
 
 // Throws DataError naming `source` for damage, and for a file that is compressed.
 std::vector<StoredFile> stored_files(ByteView zip, const std::string& source);
+// The same, with compressed files unpacked.
+std::vector<StoredFile> unpacked_files(ByteView zip, const std::string& source);
 
 }  // namespace dtrain::data

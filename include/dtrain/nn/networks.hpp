@@ -2,6 +2,7 @@
 // and those under torchvision's own names with torchvision's.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ std::vector<std::string> network_names();
 // Those of them under torchvision's names, and the others.
 std::vector<std::string> torch_network_names();
 std::vector<std::string> own_network_names();
+
+// What build_network() makes a graph with these tensors of, by its name; nullopt for a graph of another kind.
+std::optional<NetworkOptions> options_of_network(const Graph& graph);
 
 // How weights that others trained on ImageNet want their images: the centre of so many pixels of one whose shorter edge
 // has `resize`, less ImageNet's mean and divided by its deviation, or from -1 to 1.

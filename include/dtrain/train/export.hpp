@@ -15,9 +15,13 @@ namespace dtrain::train {
 std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file);
 // PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
+// The checkpoint that export_onnx() wrote: network, weights and preprocessing, at the beginning of a run. Throws
+// DataError for a model of another program.
+Checkpoint import_onnx(const Path& file);
+
 // Opset 13. Input: the normalised image "data" (the input node's name), float32 [n, c, h, w] with a free n; output
 // "logits" [n, classes], before the softmax. metadata_props hold the JSON documents "preprocessing", with mean and
-// deviation of the pixels, and "classes", the names by label.
+// deviation of the pixels, "classes", the names by label, and "dtrain_graph", the network for import_onnx().
 struct OnnxOptions {
   bool preprocessing = false;  // the input is "pixels", uint8 [n, h, w, c], of the network's size
   bool softmax = false;        // the output is "probabilities"

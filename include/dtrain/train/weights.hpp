@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/nn/networks.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
 namespace dtrain::train {
@@ -41,6 +42,11 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
 
 // The number of classes of the file's last layer, which has the name of the graph's; nullopt where it has none.
 std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph);
+
+// What --network and its like call the network of the weights: that of the checkpoint whose tensors the file holds, or
+// of all known networks the one with most tensors of which the file has every one but the last layer's. Image and
+// classes are of no meaning. nullopt: no known network.
+std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
 
 // What dtrain wrote into its own file about the pixels; null for files of others.
 Json preprocessing_of_weights(const Path& file);

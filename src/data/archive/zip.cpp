@@ -152,4 +152,14 @@ std::vector<StoredFile> stored_files(ByteView zip, const std::string& source) {
   return files;
 }
 
+std::vector<StoredFile> unpacked_files(ByteView zip, const std::string& source) {
+  std::vector<StoredFile> files;
+  for (ArchiveMember& member : list_zip({source, zip, nullptr})) {
+    const SourceBytes stored{source, zip.subspan(member.offset, member.stored), nullptr};
+    const SourceBytes whole = member.deflated ? inflate_raw(stored, member.size, member.crc32) : stored;
+    files.push_back({std::move(member.name), whole.bytes, whole.owner});
+  }
+  return files;
+}
+
 }  // namespace dtrain::data

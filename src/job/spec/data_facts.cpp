@@ -80,7 +80,7 @@ Json data_facts(const config::TrainSources& sources, const std::optional<Path>& 
   Json facts = Json::array();
   add_facts(sources.train, store, facts);
   if (sources.validation) add_facts(*sources.validation, store, facts);
-  if (weights) add_facts(*weights, store, facts);
+  if (weights && !data::is_remote(*weights)) add_facts(*weights, store, facts);  // a URL names their hash
   return facts;
 }
 

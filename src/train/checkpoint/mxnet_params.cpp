@@ -122,6 +122,13 @@ void write_mxnet_params(AtomicFile& file, std::span<const NamedTensor> tensors) 
   }
 }
 
+bool is_mxnet_params(ByteView file) {
+  std::uint64_t magic = 0;
+  if (file.size() < sizeof magic) return false;
+  std::memcpy(&magic, file.data(), sizeof magic);
+  return magic == kListMagic;
+}
+
 std::vector<MxnetArray> parse_mxnet_params(ByteView file, std::string_view source) {
   ByteReader reader(file, source, "the file is damaged, cut short or not a .params file of MXNet 1.x");
   if (reader.number<std::uint64_t>() != kListMagic) reader.fail("not a list of MXNet arrays");

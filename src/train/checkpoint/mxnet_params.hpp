@@ -22,6 +22,8 @@ struct MxnetArray {
   std::vector<float> values;
 };
 
+bool is_mxnet_params(ByteView file);
+
 // Reads dense float32, float64 and float16 arrays of every version that MXNet 1.x reads itself.
 // Lengths are checked before anything is allocated. Throws DataError naming `source`, the array and the byte.
 std::vector<MxnetArray> parse_mxnet_params(ByteView file, std::string_view source);

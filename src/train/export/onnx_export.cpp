@@ -3,8 +3,10 @@
 #include <limits>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/export.hpp>
 
+#include "onnx_documents.hpp"
 #include "onnx_graph.hpp"
 
 namespace dtrain::train {
@@ -25,9 +27,10 @@ ProtoMessage onnx_model(const Checkpoint& checkpoint, const OnnxOptions& options
   model.message(graph, OnnxGraph(checkpoint, options).write());
   model.message(opset_import, ProtoMessage().integer(version, kOpset));
   const Json& preprocessing = checkpoint.job.preprocessing;
-  model.message(metadata_props, metadata("preprocessing", preprocessing.dump()));
+  model.message(metadata_props, metadata(kOnnxPreprocessing, preprocessing.dump()));
   const Json* classes = preprocessing.is_object() ? preprocessing.find("classes") : nullptr;
-  if (classes) model.message(metadata_props, metadata("classes", classes->dump()));
+  if (classes) model.message(metadata_props, metadata(kOnnxClasses, classes->dump()));
+  model.message(metadata_props, metadata(kOnnxGraph, nn::graph_to_json(checkpoint.graph).dump()));
   return model;
 }
 

@@ -14,6 +14,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/initialize.hpp>
 
+#include "fit_weights.hpp"
 #include "timm_names.hpp"
 #include "weights_file.hpp"
 
@@ -227,6 +228,19 @@ WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Grap
 }
 
 }  // namespace
+
+std::optional<std::size_t> whole_fit(const std::vector<ForeignTensor>& tensors, const nn::Graph& graph) {
+  const std::vector<Wanted> wanted = wanted_tensors(graph);
+  Table table(wanted, tensors);
+  std::size_t fitting = 0;
+  for (const Wanted& each : wanted) {
+    if (each.head) continue;
+    const ForeignTensor* tensor = table.take(each);
+    if (!tensor || !why_not(each, *tensor).empty()) return std::nullopt;
+    ++fitting;
+  }
+  return fitting;
+}
 
 StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph) {
   const WeightsFile weights(request.file);

@@ -10,8 +10,12 @@
 #include <dtrain/train/checkpoint.hpp>
 
 #include "checkpoint/checkpoint_tensors.hpp"
-#include "checkpoint/far_checkpoint.hpp"
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/mxnet_params.hpp"
+#include "export/onnx_documents.hpp"
+#include "far_weights.hpp"
+#include "npz_file.hpp"
+#include "onnx_file.hpp"
 #include "torch_file.hpp"
 
 namespace dtrain::train {
@@ -61,29 +65,67 @@ void renew_name(std::string& name) {
   }
 }
 
+// "arg:conv0_weight" and "aux:bn0_moving_mean" are conv0_weight and bn0_moving_mean.
+std::vector<ForeignTensor> tensors_of_mxnet(const std::vector<MxnetArray>& arrays) {
+  std::vector<ForeignTensor> tensors;
+  for (const MxnetArray& array : arrays) {
+    const bool has_kind = array.name.starts_with("arg:") || array.name.starts_with("aux:");
+    tensors.push_back({.name = has_kind ? array.name.substr(4) : array.name,
+                       .shape = array.shape,
+                       .strides = packed_strides(array.shape),
+                       .dtype = "F32",
+                       .bytes = std::as_bytes(std::span(array.values))});
+  }
+  return tensors;
+}
+
 bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::byte{'{'}; }
 
 }  // namespace
 
-WeightsFile::WeightsFile(const Path& path) {
-  if (is_far(path)) {
-    throw UsageError(fmt::format("{}: pretrained weights are read from files of this machine", path.string()),
-                     "copy the file to this machine, and name the copy");
-  }
+WeightsFile::WeightsFile(const Path& place) {
+  const Path path = weights_on_this_machine(place);
   file_ = MappedFile(path);
+  read(path);
+  for (ForeignTensor& tensor : tensors_) renew_name(tensor.name);
+  if (tensors_.empty())
+    throw DataError(path.string() + ": holds no tensors", "name a file with the weights of a network");
+}
+
+void WeightsFile::read(const Path& path) {
   const ByteView bytes = file_.bytes();
   const std::string source = path.string();
-  if (is_safetensors(bytes)) {
+  if (path.extension() == ".onnx") {
+    read_onnx(source);
+  } else if (is_safetensors(bytes)) {
     tensors_ = tensors_of_safetensors(bytes, source);
     preprocessing_ = preprocessing_of(path, bytes);
+  } else if (is_npz_file(bytes)) {
+    NpzFile npz = parse_npz_file(bytes, source);
+    tensors_ = std::move(npz.tensors);
+    owners_ = std::move(npz.owners);
   } else if (is_torch_file(bytes)) {
     tensors_ = parse_torch_file(bytes, source);
+  } else if (is_mxnet_params(bytes)) {
+    auto arrays = std::make_shared<std::vector<MxnetArray>>(parse_mxnet_params(bytes, source));
+    tensors_ = tensors_of_mxnet(*arrays);
+    owners_.push_back(std::move(arrays));
   } else {
-    throw DataError(source + ": is neither a safetensors file nor one of PyTorch",
-                    "name a file with the weights of a network: .safetensors, .pt or .pth");
+    throw DataError(source + ": is no file of weights that dtrain knows",
+                    "name a file with the weights of a network: .safetensors, .pt, .pth, .onnx, .npz or .params");
   }
-  for (ForeignTensor& tensor : tensors_) renew_name(tensor.name);
-  if (tensors_.empty()) throw DataError(source + ": holds no tensors", "name a file with the weights of a network");
+}
+
+void WeightsFile::read_onnx(const std::string& source) {
+  OnnxFile onnx = parse_onnx_file(file_.bytes(), source);
+  tensors_ = std::move(onnx.tensors);
+  const auto document = [&](const char* name) {
+    const auto found = onnx.metadata.find(name);
+    return found == onnx.metadata.end() ? Json() : Json::parse(found->second, source);
+  };
+  if (!onnx.metadata.contains(kOnnxGraph)) return;  // not dtrain's: its documents may be of another meaning
+  graph_ = document(kOnnxGraph);
+  preprocessing_ = document(kOnnxPreprocessing);
 }
 
 }  // namespace dtrain::train

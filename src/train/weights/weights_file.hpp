@@ -1,6 +1,7 @@
 // A file of weights, of whichever known format.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -12,17 +13,24 @@ namespace dtrain::train {
 
 class WeightsFile {
  public:
-  // Throws DataError, also for a file that is neither safetensors nor PyTorch's.
-  explicit WeightsFile(const Path& path);
+  // Throws DataError, also for a file of another format.
+  // `place` may be a URL with a hash (far_weights.hpp).
+  explicit WeightsFile(const Path& place);
   // In the order of the file; they borrow from this object.
   const std::vector<ForeignTensor>& tensors() const { return tensors_; }
   // What dtrain wrote into its own exports; null in files of others.
   const Json& preprocessing() const { return preprocessing_; }
+  // The network that dtrain wrote into its own ONNX models; null in other files.
+  const Json& graph() const { return graph_; }
 
  private:
+  void read(const Path& path);
+  void read_onnx(const std::string& source);
+
   MappedFile file_;
   std::vector<ForeignTensor> tensors_;
-  Json preprocessing_;
+  Json preprocessing_, graph_;
+  std::vector<std::shared_ptr<const void>> owners_;  // of tensors that lie elsewhere
 };
 
 }  // namespace dtrain::train

@@ -19,7 +19,8 @@ struct ImportCommand {
 void bind(config::OptionSet& set, ImportCommand& options) {
   set.group("Weights");
   config::Option& file =
-      set.add("FILE", options.file, "file with the weights: safetensors, or a state dict of PyTorch");
+      set.add("FILE", options.file,
+              "file with the weights: safetensors, a state dict of PyTorch, an ONNX model, .npz or MXNet's .params");
   file.required = true;
   file.offers = config::Offers::files;
   set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json").required = true;

@@ -180,11 +180,6 @@ void check(const PredictCommand& options, const Reporter& reporter) {
     throw UsageError(fmt::format("--out-dir {}: is no folder of this machine", options.out_dir->string()),
                      "name a folder here; `dtrain data cp` copies it to s3://");
   }
-  if (options.checkpoint.prefix.extension() == ".onnx") {
-    throw UsageError(
-        fmt::format("{}: is an ONNX model, which dtrain writes and does not read", options.checkpoint.prefix.string()),
-        "name the checkpoint that it was exported from");
-  }
 }
 
 train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set) {

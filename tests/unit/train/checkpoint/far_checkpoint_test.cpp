@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include <dtrain/base/hash.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "common/far_settings.hpp"
 #include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
+#include "weights/far_weights.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -36,6 +40,24 @@ TEST_F(FarCheckpoints, HoldTheWholeState) {
   const Checkpoint saved = small_checkpoint();
   EXPECT_EQ(save_checkpoint({prefix(), 1}, saved, store), prefix().string() + "-0001.safetensors");
   EXPECT_EQ(state_sha256(load_checkpoint(prefix(), 1, {}, {}, store)), state_sha256(saved));
+}
+
+TEST_F(FarCheckpoints, AreWeightsOnlyWithTheirHash) {
+  const TemporaryFolder folder;
+  const char* const before = ::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  save_checkpoint({prefix(), 1}, small_checkpoint(), store);
+  const std::string url = prefix().string() + "-0001.safetensors", whole = content("-0001.safetensors");
+  const std::string hash = sha256_hex(bytes_of(whole));
+  expect_error<UsageError>([&] { weights_on_this_machine(url, store); }, "weights from a URL need their hash");
+  expect_error<DataError>([&] { weights_on_this_machine(url + "#sha256=" + std::string(64, '0'), store); },
+                          "has the SHA-256 " + hash);
+  const Path copy = weights_on_this_machine(url + "#sha256=" + hash, store);
+  EXPECT_TRUE(read_file(copy) == whole);
+  store->remove(url);
+  EXPECT_EQ(weights_on_this_machine(url + "#sha256=" + hash, store), copy);  // it is not fetched again
+  before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_F(FarCheckpoints, AreTheSameFilesAsInAFolder) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "checkpoint/mxnet_params.hpp"
@@ -108,7 +109,13 @@ TEST(ExportOnnx, WritesTheBytesOfTheFormat) {
       "\002\012'\012\011fc_output\022\006logits\032\011Flatten_2\042\007FlattenZ\037\012\004da"s +
       "ta\022\027\012\025\010\001\022\021\012\003\022\001n\012\002\010\002\012\002\010\001\012\002\010\001b\031\012\006logits\022\017\012\015\010\001\022\011\012\003\022"s +
       "\001n\012\002\010\002B\002\020\015r\025\012\015preprocessing\022\004null"s;
-  EXPECT_EQ(read_file(folder / "x.onnx"), golden);
+  // The network itself, with lengths of two bytes.
+  const auto length = [](std::size_t n) {
+    return std::string{static_cast<char>(n % 128 + 128), static_cast<char>(n / 128)};
+  };
+  const std::string network = nn::graph_to_json(checkpoint.graph).dump();
+  const std::string entry = "\012\014dtrain_graph\022"s + length(network.size()) + network;
+  EXPECT_EQ(read_file(folder / "x.onnx"), golden + "r" + length(entry.size()) + entry);
 }
 
 TEST(Exports, LeaveTheOldFileWhenTheNewOneFails) {

@@ -5,13 +5,15 @@
 
 #include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
+#include "weights/npz_file.hpp"
 
 namespace dtrain::train {
 namespace {
 
 using data::expect_error;
 
-// Files of PyTorch 2.15. Element i of the tensor that begins at number n is (n + i) / 8.
+// Files of PyTorch 2.15, of NumPy 1.24 and of torch.onnx 1.13. Element i of the tensor that begins at number n is (n +
+// i) / 8.
 Path golden(const char* name) { return Path(DTRAIN_TESTS_DIR) / "unit/train/golden" / name; }
 
 std::vector<float> counted(std::initializer_list<std::pair<int, int>> tensors) {
@@ -40,7 +42,9 @@ TEST_P(WeightsOfPyTorch, FitByTheNamesOfTheLayers) {
   EXPECT_TRUE(weights.checkpoint.job.preprocessing.is_null());
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, WeightsOfPyTorch, testing::Values("state_dict.pt", "old.pt", "wrapped.pt"));
+INSTANTIATE_TEST_SUITE_P(Files, WeightsOfPyTorch,
+                         testing::Values("state_dict.pt", "old.pt", "wrapped.pt", "arrays.npz", "compressed.npz",
+                                         "model.onnx"));
 
 TEST(Weights, OfAnotherNumberOfClassesKeepAllButTheLastLayer) {
   const Path file = golden("state_dict.pt");
@@ -76,13 +80,71 @@ TEST(Weights, ThatWouldRunCodeAreRefusedByItsName) {
 
 TEST(Weights, CutShortAreDamaged) {
   const TemporaryFolder folder;
-  for (const char* name : {"state_dict.pt", "old.pt"}) {
+  for (const char* name : {"state_dict.pt", "old.pt", "arrays.npz", "compressed.npz", "model.onnx"}) {
     const std::string whole = read_file(golden(name));
+    const Path cut = folder / ("cut" + Path(name).extension().string());
     for (std::size_t length = 0; length < whole.size(); length += 97) {
-      write_file_atomic(folder / "cut.pt", whole.substr(0, length));
-      EXPECT_THROW(load_weights({.file = folder / "cut.pt"}, small_graph()), DataError) << name << " " << length;
+      write_file_atomic(cut, whole.substr(0, length));
+      EXPECT_THROW(load_weights({.file = cut}, small_graph()), DataError) << name << " " << length;
     }
   }
+}
+
+TEST(Weights, OfMxnetAreArraysByName) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint = small_checkpoint();
+  export_mxnet(checkpoint, folder / "m", 1);
+  const StartingWeights weights = load_weights({.file = folder / "m-0001.params", .whole = true}, small_graph());
+  EXPECT_EQ(weights.checkpoint.state.statistics, checkpoint.state.statistics);
+  EXPECT_TRUE(weights.fit.unused.empty());
+}
+
+TEST(Weights, OfTensorPackHaveTorchvisionsNames) {
+  for (const auto& [theirs, ours] :
+       {std::pair{"conv0/W", "conv1.weight"},
+        {"conv0/bn/gamma", "bn1.weight"},
+        {"group0/block0/conv2/bn/mean/EMA", "layer1.0.bn2.running_mean"},
+        {"group3/block1/convshortcut/W", "layer4.1.downsample.0.weight"},
+        {"group3/block1/convshortcut/bn/variance/EMA", "layer4.1.downsample.1.running_var"},
+        {"linear/b", "fc.bias"},
+        {"global_step", "global_step"},
+        {"group0/block0/preact/bn/beta", "group0/block0/preact/bn/beta"}}) {
+    EXPECT_EQ(torch_name_of_tensorpack(theirs), ours);
+  }
+}
+
+TEST(Weights, OfAnOnnxModelOfDtrainAreTheWholeCheckpoint) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint = small_checkpoint();
+  export_onnx(checkpoint, folder / "x.onnx");
+  const Checkpoint read = import_onnx(folder / "x.onnx");
+  EXPECT_EQ(weights_sha256(read), weights_sha256(checkpoint));
+  EXPECT_EQ(read.state.statistics, checkpoint.state.statistics);
+  EXPECT_EQ(read.job.preprocessing, checkpoint.job.preprocessing);
+  expect_error<DataError>([] { import_onnx(golden("model.onnx")); }, "an ONNX model of another program");
+}
+
+TEST(Weights, NameTheirNetwork) {
+  const TemporaryFolder folder;
+  for (const auto& [name, layers] : {std::pair{"resnet34", 0}, {"mobilenet_v2", 0}, {"resnet-v1", 20}}) {
+    Checkpoint checkpoint = small_checkpoint();
+    checkpoint.graph = nn::build_network({.name = name, .num_layers = layers, .image = {3, 32, 32}, .classes = 7});
+    checkpoint.state = {};
+    checkpoint.state.parameters.resize(static_cast<std::size_t>(checkpoint.graph.parameter_count));
+    checkpoint.state.statistics.resize(static_cast<std::size_t>(checkpoint.graph.statistic_count));
+    const bool of_torch = layers == 0;
+    if (of_torch) {
+      export_safetensors(checkpoint, folder / "x.safetensors");
+    } else {
+      checkpoint.state.optimizer.resize(checkpoint.state.parameters.size());
+      save_checkpoint({folder / "x", 1, 0}, checkpoint);
+    }
+    const auto known = network_of_weights(folder / (of_torch ? "x.safetensors" : "x-0001.safetensors"));
+    ASSERT_TRUE(known.has_value()) << name;
+    EXPECT_EQ(known->name, name);
+    EXPECT_EQ(known->num_layers, layers);
+  }
+  EXPECT_FALSE(network_of_weights(golden("state_dict.pt")).has_value());
 }
 
 TEST(Weights, OfDtrainBringTheirPreprocessing) {
@@ -139,7 +201,7 @@ TEST(Weights, OfNoKnownFormatAreRefused) {
   const TemporaryFolder folder;
   write_file_atomic(folder / "x.pt", "hello, world");
   expect_error<DataError>([&] { load_weights({.file = folder / "x.pt"}, small_graph()); },
-                          "neither a safetensors file nor one of PyTorch");
+                          "is no file of weights that dtrain knows");
 }
 
 }  // namespace

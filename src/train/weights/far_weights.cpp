@@ -1,0 +1,60 @@
+#include "far_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include <dtrain/base/cache_folder.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+
+#include "checkpoint/far_checkpoint.hpp"
+
+namespace dtrain::train {
+namespace {
+
+struct HashedUrl {
+  std::string url, sha256;
+  std::string name() const {
+    const std::string last = url.substr(url.rfind('/') + 1);
+    return last.empty() || last == "." || last == ".." ? "weights" : last;
+  }
+};
+
+HashedUrl parse(const std::string& text) {
+  constexpr std::string_view kMark = "#sha256=";
+  constexpr std::size_t kDigits = 64;
+  const std::size_t at = text.rfind(kMark);
+  HashedUrl hashed{text.substr(0, at), at == text.npos ? "" : text.substr(at + kMark.size())};
+  std::ranges::transform(hashed.sha256, hashed.sha256.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (hashed.sha256.size() == kDigits && hashed.sha256.find_first_not_of("0123456789abcdef") == text.npos)
+    return hashed;
+  throw UsageError(fmt::format("{}: weights from a URL need their hash", text),
+                   fmt::format("name them {}{}HEX with the 64 digits that `sha256sum` prints, or copy the file to this "
+                               "machine",
+                               hashed.url, kMark));
+}
+
+}  // namespace
+
+Path weights_on_this_machine(const Path& place, const SharedStore& store) {
+  if (!is_far(place)) return place;
+  const HashedUrl wanted = parse(place.string());
+  const Path copy = user_cache_folder() / "weights" / wanted.sha256 / wanted.name();
+  if (std::filesystem::exists(copy)) return copy;  // a name that only a checked copy gets
+  make_folder(copy.parent_path());
+  const Path fresh = copy.string() + ".download";
+  const SharedStore used = store ? store : std::make_shared<net::ObjectStore>();
+  used->download(wanted.url, fresh);
+  const std::string found = sha256_hex(MappedFile(fresh).bytes());
+  if (found != wanted.sha256) {
+    std::filesystem::remove(fresh);
+    throw DataError(fmt::format("{}: has the SHA-256 {}, not {}", wanted.url, found, wanted.sha256),
+                    "was it replaced since its hash was written down?");
+  }
+  std::filesystem::rename(fresh, copy);
+  return copy;
+}
+
+}  // namespace dtrain::train

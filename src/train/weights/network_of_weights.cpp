@@ -1,0 +1,36 @@
+#include <dtrain/base/error.hpp>
+#include <dtrain/train/weights.hpp>
+
+#include "checkpoint/manifest.hpp"
+#include "fit_weights.hpp"
+#include "weights_file.hpp"
+
+namespace dtrain::train {
+namespace {
+
+constexpr int kImageNetClasses = 1000;
+
+std::optional<nn::NetworkOptions> network_of_checkpoint(const Path& file) {
+  const Path manifest = Path(file).replace_extension(".json");
+  return nn::options_of_network(parse_manifest(read_file(manifest), manifest.string()).checkpoint.graph);
+}
+
+}  // namespace
+
+std::optional<nn::NetworkOptions> network_of_weights(const Path& file) {
+  const WeightsFile weights(file);
+  if (is_checkpoint_file(file)) return network_of_checkpoint(file);
+  std::optional<nn::NetworkOptions> best;
+  std::size_t most = 0;
+  for (const std::string& name : nn::torch_network_names()) {
+    const int size = nn::pretrained_images(name).size;
+    const nn::NetworkOptions options{.name = name, .image = {3, size, size}, .classes = kImageNetClasses};
+    const auto fitting = whole_fit(weights.tensors(), nn::build_network(options));
+    if (!fitting || *fitting <= most) continue;
+    most = *fitting;
+    best = options;
+  }
+  return best;
+}
+
+}  // namespace dtrain::train

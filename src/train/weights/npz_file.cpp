@@ -1,0 +1,180 @@
+#include "npz_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/zip.hpp>
+
+#include "checkpoint/byte_reader.hpp"
+
+namespace dtrain::train {
+namespace {
+
+constexpr const char* kHint = "save the arrays with numpy.savez";
+constexpr std::string_view kZipStart = "PK\x03\x04", kArrayStart = "\x93NUMPY";
+constexpr const char* kEnding = ".npy";
+
+std::string dtype_of(std::string_view descr) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 3> kNames = {
+      {{"<f4", "F32"}, {"<f8", "F64"}, {"<f2", "F16"}}};
+  for (const auto& [numpy, name] : kNames) {
+    if (descr == numpy) return name;
+  }
+  return {};
+}
+
+// What stands behind 'KEY': in the header, a Python dictionary of three entries.
+std::string_view entry(const ByteReader& reader, std::string_view header, const std::string& key) {
+  const std::size_t at = header.find("'" + key + "':");
+  if (at == header.npos) reader.fail(fmt::format("a header without '{}'", key));
+  return trim(header.substr(at + key.size() + 3));
+}
+
+std::vector<std::int64_t> shape_of(const ByteReader& reader, std::string_view tuple) {
+  const std::size_t end = tuple.find(')');
+  if (!tuple.starts_with('(') || end == tuple.npos) reader.fail("a header without a shape");
+  std::vector<std::int64_t> shape;
+  for (const std::string& word : split(tuple.substr(1, end - 1), ',')) {
+    if (trim(word).empty()) continue;
+    const auto extent = parse_integer(trim(word));
+    if (!extent || *extent < 0) reader.fail(fmt::format("an extent '{}'", word));
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+std::vector<std::int64_t> column_strides(const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> strides = packed_strides({shape.rbegin(), shape.rend()});
+  std::ranges::reverse(strides);
+  return strides;
+}
+
+// numpy.lib.format, versions 1 to 3. An array of other numbers has no dtype.
+ForeignTensor parse_array(ByteView file, const std::string& source) {
+  ByteReader reader(file, source, kHint);
+  if (text_of(reader.take(kArrayStart.size())) != kArrayStart) reader.fail("no array of NumPy");
+  const auto version = reader.number<std::uint8_t>();
+  reader.number<std::uint8_t>();
+  const std::uint64_t length = version == 1 ? reader.number<std::uint16_t>() : reader.number<std::uint32_t>();
+  const std::string_view header = text_of(reader.take(length));
+  ForeignTensor tensor;
+  const std::string_view descr = entry(reader, header, "descr");
+  if (descr.starts_with('\'')) tensor.dtype = dtype_of(descr.substr(1, descr.find('\'', 1) - 1));
+  tensor.shape = shape_of(reader, entry(reader, header, "shape"));
+  const bool columns = entry(reader, header, "fortran_order").starts_with("True");
+  tensor.strides = columns ? column_strides(tensor.shape) : packed_strides(tensor.shape);
+  tensor.bytes = file.subspan(reader.position());
+  return tensor;
+}
+
+// TensorPack keeps convolutions as [h, w, in, out] and dense layers as [in, out].
+void to_torch_layout(ForeignTensor& tensor) {
+  constexpr std::array<std::size_t, 4> kConvolution = {3, 2, 0, 1};
+  constexpr std::array<std::size_t, 2> kDense = {1, 0};
+  const auto reorder = [&](std::span<const std::size_t> order) {
+    const auto shape = tensor.shape, strides = tensor.strides;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      tensor.shape[i] = shape[order[i]];
+      tensor.strides[i] = strides[order[i]];
+    }
+  };
+  if (tensor.shape.size() == 4) reorder(kConvolution);
+  if (tensor.shape.size() == 2) reorder(kDense);
+}
+
+// TensorPack's images have the order blue, green, red.
+std::shared_ptr<const void> turn_colours(ForeignTensor& tensor) {
+  constexpr std::size_t kColours = 3;
+  std::size_t size = 1;
+  for (const std::int64_t extent : tensor.shape) size *= static_cast<std::size_t>(extent);
+  auto values = std::make_shared<std::vector<float>>(size);
+  copy_values(tensor, *values);
+  const std::size_t plane = static_cast<std::size_t>(tensor.shape[2] * tensor.shape[3]);
+  for (auto filter = values->begin(); filter != values->end();
+       filter += static_cast<std::ptrdiff_t>(kColours * plane)) {
+    std::swap_ranges(filter, filter + static_cast<std::ptrdiff_t>(plane),
+                     filter + static_cast<std::ptrdiff_t>(2 * plane));
+  }
+  tensor.dtype = "F32";
+  tensor.strides = packed_strides(tensor.shape);
+  tensor.bytes = std::as_bytes(std::span(*values));
+  return values;
+}
+
+// "gamma" -> "weight", for batch norms and the layers themselves.
+const char* ending_of(std::string_view part) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 6> kNames = {{{"W", "weight"},
+                                                                               {"b", "bias"},
+                                                                               {"gamma", "weight"},
+                                                                               {"beta", "bias"},
+                                                                               {"mean/EMA", "running_mean"},
+                                                                               {"variance/EMA", "running_var"}}};
+  for (const auto& [theirs, ours] : kNames) {
+    if (part == theirs) return ours;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string torch_name_of_tensorpack(const std::string& name) {
+  std::vector<std::string> words = split(name, '/');
+  if (words.size() < 2) return name;
+  std::string block;
+  std::size_t at = 0;
+  if (words[0].starts_with("group") && words[1].starts_with("block") && words.size() > 3) {
+    const auto group = parse_integer(words[0].substr(5));
+    if (!group || *group < 0 || *group > 100) return name;
+    block = fmt::format("layer{}.{}.", *group + 1, words[1].substr(5));
+    at = 2;
+  }
+  const std::string layer = words[at++];
+  const bool is_norm = words.size() > at + 1 && words[at] == "bn";
+  if (is_norm) ++at;
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
+  const char* const ending = ending_of(join(words, "/"));
+  if (!ending) return name;
+  const std::string norm = is_norm ? "bn" : "conv";
+  if (layer == "linear") return fmt::format("fc.{}", ending);
+  if (layer == "conv0") return fmt::format("{}1.{}", norm, ending);
+  if (block.empty()) return name;
+  if (layer == "convshortcut") return fmt::format("{}downsample.{}.{}", block, is_norm ? 1 : 0, ending);
+  if (!layer.starts_with("conv")) return name;
+  return fmt::format("{}{}{}.{}", block, norm, layer.substr(4), ending);
+}
+
+bool is_npz_file(ByteView file) {
+  const std::string_view text = text_of(file);
+  return text.starts_with(kZipStart) && text.substr(0, 1024).find(kEnding) != text.npos;
+}
+
+NpzFile parse_npz_file(ByteView file, const std::string& source) {
+  NpzFile npz;
+  for (data::StoredFile& member : data::unpacked_files(file, source)) {
+    if (!member.name.ends_with(kEnding)) continue;
+    const std::string whole = member.name.substr(0, member.name.size() - std::string_view(kEnding).size());
+    const std::string place = fmt::format("{}: {}", source, whole);
+    ForeignTensor tensor = parse_array(member.bytes, place);
+    if (tensor.dtype.empty()) continue;  // a count of steps, a text
+    const std::string name = whole.ends_with(":0") ? whole.substr(0, whole.size() - 2) : whole;
+    tensor.name = torch_name_of_tensorpack(name);
+    if (tensor.name != name) to_torch_layout(tensor);
+    try {
+      check_tensor_bytes(tensor);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", place, error.what()), kHint);
+    }
+    const bool of_colours = tensor.name == "conv1.weight" && tensor.name != name && tensor.shape.size() == 4;
+    if (of_colours && tensor.shape[1] == 3) npz.owners.push_back(turn_colours(tensor));
+    npz.tensors.push_back(std::move(tensor));
+    if (member.owner) npz.owners.push_back(std::move(member.owner));
+  }
+  return npz;
+}
+
+}  // namespace dtrain::train
