@@ -230,6 +230,16 @@ void OptionSet::apply_preset(const std::string& name) {
   }
 }
 
+void OptionSet::take_sources(const OptionSet& other) {
+  for (Option& option : options_) {
+    const Option* from = other.find(option.name());
+    DTRAIN_CHECK(from, "both sets have the same options");
+    option.given = from->given;
+    option.source = from->source;
+    option.origin = from->origin;
+  }
+}
+
 const Option* OptionSet::find(std::string_view name) const {
   const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name() == name; });
   return found == options_.end() ? nullptr : &*found;

@@ -122,6 +122,9 @@ class OptionSet {
   const std::string& preset_chooser() const { return chooser_; }
   void apply_preset(const std::string& name);  // the name was checked by the chooser
 
+  // Of a set that was bound to the same kind of struct: where the values came from, not the values.
+  void take_sources(const OptionSet& other);
+
   std::deque<Option>& options() { return options_; }
   const std::deque<Option>& options() const { return options_; }
   Option* find(std::string_view name);

@@ -22,14 +22,29 @@ nn::Shape shape_from(const Json& preprocessing) {
 void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
   set.group("Pretrained weights");
   set.add("--pretrained", pretrained.file,
-          "file with weights to begin with: safetensors, or a state dict of PyTorch. Images are prepared as these "
+          "file with weights to begin with: safetensors, a state dict of PyTorch, an ONNX model, .npz or MXNet's "
+          ".params. "
+          "Images are prepared as these "
           "weights expect them, and the last layer begins anew where the number of classes differs")
+      .offers = Offers::files;
+  set.add(
+         "--finetune", pretrained.finetune,
+         "file with weights to begin with, as --pretrained takes it. The weights and the number of pictures choose "
+         "every "
+         "option that is not given: network, batch, epochs, rates, frozen layers and augmentation; `train` prints them")
       .offers = Offers::files;
   set.add("--new-head", pretrained.new_head, "with --pretrained, the last layer begins anew in any case");
   set.add("--freeze", pretrained.freeze, "N|PATTERN",
           "layers that stay as they are, separated by commas: N for the first N convolutions and dense layers, "
           "backbone for all but the last, or a pattern of layers' names; their batch norms keep their statistics "
           "(default: none, or those of the checkpoint)");
+}
+
+nn::Shape image_of_weights(const Path& file, const std::string& network) {
+  const Json stored = train::preprocessing_of_weights(file);
+  if (stored.is_object()) return shape_from(stored);
+  const int size = nn::pretrained_images(network).size;
+  return {3, size, size};
 }
 
 void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data) {

@@ -13,11 +13,15 @@ namespace dtrain::config {
 
 struct Pretrained {
   std::optional<Path> file;
+  std::optional<Path> finetune;  // the same file, and the options are chosen by it
   bool new_head = false;
   std::string freeze;  // see nn::freeze; empty: as the checkpoint has it, else nothing
 };
 
 void bind_pretrained(OptionSet& set, Pretrained& pretrained);
+
+// The pixels that suit_weights() would choose.
+nn::Shape image_of_weights(const Path& file, const std::string& network);
 
 // Fills what the user did not choose: size, mean, deviation and resizing of images as dtrain stored them in the file,
 // else as torchvision's weights of the network for ImageNet want them. Throws DataError for a file that cannot be read.

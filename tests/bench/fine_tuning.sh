@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What pretrained weights are worth: tests/bench/fine_tuning.sh [PAIR...]. For each pair of CIFAR-10's classes, such as
 # 8,9, trains ResNet-20 on the other eight, and then on 50 pictures of each of the two: from random weights, from those
-# weights with all layers learning, and with the last one alone. Prints the accuracy on the 2,000 test pictures.
+# weights with all layers learning, with the last one alone, and with what --finetune chooses. Prints the accuracy on the
+# 2,000 test pictures.
 # DTRAIN: the program; DTRAIN_TEST_DATA: the folder that holds cifar-10-batches-bin/; SEEDS (3), EPOCHS on the eight (10).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -49,15 +50,17 @@ PYTHON
   for set in others few test; do "$dtrain" data pack "$set" --out "$set" --train-ratio 1 --encoding png >/dev/null 2>&1; done
 }
 
-accuracy() {  # accuracy SEED EPOCHS RATE OPTIONS...: of the last epoch, in percent
-  local seed=$1 epochs=$2 rate=$3
-  shift 3
-  "$dtrain" train "${network[@]}" --data-train few.rec --data-val test.rec --seed "$seed" --num-epochs "$epochs" --lr "$rate" \
-    --global-batch 20 "$@" >log 2>&1 || { tail -n 5 log >&2; return 1; }
+accuracy_of() {  # accuracy_of OPTIONS...: of the last epoch, in percent
+  "$dtrain" train --data-train few.rec --data-val test.rec "$@" >log 2>&1 || { tail -n 5 log >&2; return 1; }
   grep -oE 'validation accuracy [0-9.]+' log | tail -n 1 | awk '{ printf "%.2f", 100 * $3 }'
 }
+accuracy() {  # accuracy SEED EPOCHS RATE OPTIONS...
+  local seed=$1 epochs=$2 rate=$3
+  shift 3
+  accuracy_of "${network[@]}" --seed "$seed" --num-epochs "$epochs" --lr "$rate" --global-batch 20 "$@"
+}
 
-printf '| pair | seed | random weights | all layers tuned | last layer tuned |\n|---|---|---|---|---|\n'
+printf '| pair | seed | random weights | all layers tuned | last layer tuned | --finetune |\n|---|---|---|---|---|---|\n'
 for pair in "${@:-8,9}"; do
   rm -rf others few test m
   draw_pictures "$pair"
@@ -65,8 +68,9 @@ for pair in "${@:-8,9}"; do
     --global-batch 128 --model-prefix m/m >log 2>&1 || { tail -n 5 log >&2; exit 1; }
   weights=$(find m -name 'm-*.safetensors' | sort | tail -n 1)
   for seed in $(seq "$seeds"); do
-    printf '| %s | %s | %s | %s | %s |\n' "$pair" "$seed" "$(accuracy "$seed" 60 0.05)" \
+    printf '| %s | %s | %s | %s | %s | %s |\n' "$pair" "$seed" "$(accuracy "$seed" 60 0.05)" \
       "$(accuracy "$seed" 30 0.01 --pretrained "$weights" --new-head)" \
-      "$(accuracy "$seed" 30 0.05 --pretrained "$weights" --new-head --freeze backbone)"
+      "$(accuracy "$seed" 30 0.05 --pretrained "$weights" --new-head --freeze backbone)" \
+      "$(accuracy_of --finetune "$weights" --new-head --dtype auto --seed "$seed")"
   done
 done

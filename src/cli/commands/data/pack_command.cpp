@@ -158,6 +158,9 @@ void tell_next_command(const PackCommand& options, const data::PackResult& resul
       fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}--data-train {}{}{} "
                   "--model-prefix m/{}",
                   shape, prefix, made("train") ? "_train" : "", validation, options.pack.out.filename().string()));
+  reporter.note(fmt::format(
+      "or, from weights that others trained: dtrain train --finetune WEIGHTS --data-train {}{}{} --model-prefix m/{}",
+      prefix, made("train") ? "_train" : "", validation, options.pack.out.filename().string()));
 }
 
 }  // namespace

@@ -14,14 +14,22 @@
 #include "job/report/run_records.hpp"
 #include "job/report/run_watch.hpp"
 #include "job/report/train_log.hpp"
+#include "job/spec/finetune_start.hpp"
 #include "job/spec/train_run.hpp"
 
 namespace dtrain::cli {
 namespace {
 
-void say_what_is_accepted(const config::TrainOptions& options, Reporter& reporter) {
+void say_what_is_accepted(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
   if (options.job.servers)
     reporter.note("-s has no effect: the workers add their gradients themselves, without servers");
+  const bool of_recipe = !set.chosen("recipe") && !set.chosen("num-epochs") && !set.chosen("lr");
+  if (options.pretrained.file && !options.pretrained.finetune && of_recipe && !options.resume) {
+    reporter.note(
+        fmt::format("{} epochs at rate {:g}, as --recipe {} has them; --finetune in the place of --pretrained "
+                    "chooses them for these pictures",
+                    options.epochs, options.schedule.base, options.recipe));
+  }
 }
 
 ExitCode test_io(const config::TrainOptions& options, data::Loader& loader, Reporter& reporter) {
@@ -120,12 +128,27 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   return ExitCode::ok;
 }
 
-ExitCode act(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
+ExitCode train_anywhere(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
   config::TrainOptions options = given;
   options.job.slots = config::workers_of_host(options.compute);
   config::check_training_job(options.job, set);
-  say_what_is_accepted(options, reporter);
+  say_what_is_accepted(options, set, reporter);
   return options.job.is_job() ? job::train_in_job(options, set, reporter) : train_alone(options, set, reporter);
+}
+
+// --finetune chooses options after the user's are known, in a copy of them.
+ExitCode fine_tune(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  config::TrainOptions options;
+  config::OptionSet own;
+  config::bind(own, options);
+  options = given;
+  own.take_sources(set);
+  job::choose_finetuning(options, own, reporter);
+  return train_anywhere(options, own, reporter);
+}
+
+ExitCode act(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  return options.pretrained.finetune ? fine_tune(options, set, reporter) : train_anywhere(options, set, reporter);
 }
 
 }  // namespace
@@ -133,12 +156,13 @@ ExitCode act(const config::TrainOptions& given, const config::OptionSet& set, Re
 std::unique_ptr<Command> make_train() {
   auto command = make_command<config::TrainOptions>(
       "train", "train a model on this machine or on several hosts; hosts can join and leave", act);
-  command->first_options = {"network",  "num-layers",    "data-train",
+  command->first_options = {"network",  "num-layers", "finetune",    "data-train",
                             "data-val", "num-epochs", "model-prefix"};
   command->examples = {
       "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
       "--num-epochs 4 --model-prefix m/shapes",
       "dtrain train --recipe mnist --model-prefix m/mnist",
+      "dtrain train --finetune resnet50.safetensors --data-train p_train --data-val p_val --model-prefix m/p",
       "dtrain train --num-layers 20 --dtype auto --logical-shards 4 --model-prefix m/r20 --resume",
       "dtrain train --num-layers 50 --gpus 0,1,2,3 --batch-size 512 --dtype auto --model-prefix m/r50",
       "dtrain train -n 2 -H hosts --launcher local --elastic --elastic-boundary step --model-prefix m/e --job-dir job "

@@ -1,0 +1,101 @@
+#include "finetune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <string_view>
+
+namespace dtrain::config {
+namespace {
+
+constexpr int kSmallImage = 64;   // pixels of an image that is shifted, not cut out
+constexpr int kFewPictures = 10;  // of a class
+constexpr int kSteps = 600, kFewestEpochs = 5, kMostEpochs = 30, kWarmUpShare = 10;
+constexpr double kRateBatch = 32;  // samples that the rates are meant for
+constexpr double kSgdRate = 0.01, kHeadRate = 0.05, kAdamRate = 1e-4;
+constexpr int kHeadFactor = 10;
+
+int batch_of(const FinetuneFacts& facts) {
+  if (facts.batch) return *facts.batch;
+  const std::uint64_t most = facts.network.image.h <= kSmallImage ? 128 : 32;
+  return static_cast<int>(std::clamp<std::uint64_t>(std::bit_floor(facts.pictures / 8), 8, most));
+}
+
+int epochs_of(const FinetuneFacts& facts, int batch) {
+  if (facts.epochs) return *facts.epochs;
+  const auto samples = static_cast<std::uint64_t>(batch);
+  const std::uint64_t steps = std::max<std::uint64_t>((facts.pictures + samples - 1) / samples, 1);
+  return static_cast<int>(std::clamp<std::uint64_t>((kSteps + steps - 1) / steps, kFewestEpochs, kMostEpochs));
+}
+
+bool learns_by_adam(const std::string& network) {
+  constexpr std::array<std::string_view, 4> kNames = {"vit", "deit", "convnext", "swin"};
+  return std::ranges::any_of(kNames, [&](std::string_view name) { return network.starts_with(name); });
+}
+
+class Choices {
+ public:
+  template <typename Value>
+  void add(std::string option, const Value& value) {
+    choices_.push_back({std::move(option), fmt::format("{}", value)});
+  }
+  std::vector<FinetuneChoice> take() { return std::move(choices_); }
+
+ private:
+  std::vector<FinetuneChoice> choices_;
+};
+
+void add_network(const nn::NetworkOptions& network, Choices& choices) {
+  if (network.name.empty()) return;
+  choices.add("network", network.name);
+  if (network.num_layers > 0) choices.add("num-layers", network.num_layers);
+  if (network.width > 0) choices.add("width", network.width);
+  if (network.batch_norm) choices.add("batch-norm", "1");
+}
+
+void add_rates(const FinetuneFacts& facts, int batch, bool head_alone, Choices& choices) {
+  const bool adam = learns_by_adam(facts.network.name);
+  const double rate = (adam ? kAdamRate : head_alone ? kHeadRate : kSgdRate) * batch / kRateBatch;
+  choices.add("optimizer", adam ? "adamw" : "sgd");
+  choices.add("lr", fmt::format("{:.2g}", rate));
+  choices.add("wd", adam ? "0.05" : "0.0001");
+  if (head_alone) {
+    choices.add("freeze", "backbone");
+  } else {
+    choices.add("head-lr-factor", kHeadFactor);
+  }
+  choices.add("lr-schedule", "cosine");
+  choices.add("label-smoothing", "0.1");
+}
+
+void add_augmentation(const nn::Shape& image, Choices& choices) {
+  if (image.h <= kSmallImage) {
+    choices.add("pad-size", image.h / 8);
+  } else {
+    choices.add("pad-size", 0);
+    choices.add("random-resized-crop", 1);
+    choices.add("min-random-area", "0.35");
+  }
+  for (const char* colour : {"max-random-h", "max-random-s", "max-random-l"}) choices.add(colour, 0);
+}
+
+}  // namespace
+
+std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts) {
+  const auto classes = static_cast<std::uint64_t>(std::max(facts.network.classes, 1));
+  const bool head_alone = facts.head_alone.value_or(facts.pictures < kFewPictures * classes);
+  const int batch = batch_of(facts), epochs = epochs_of(facts, batch);
+  Choices choices;
+  add_network(facts.network, choices);
+  choices.add("global-batch", batch);
+  choices.add("num-epochs", epochs);
+  choices.add("warmup-epochs", epochs / kWarmUpShare);
+  add_rates(facts, batch, head_alone, choices);
+  add_augmentation(facts.network.image, choices);
+  return choices.take();
+}
+
+}  // namespace dtrain::config

@@ -1,0 +1,34 @@
+// What --finetune chooses: options that suit weights and pictures.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/nn/networks.hpp>
+
+namespace dtrain::config {
+
+struct FinetuneFacts {
+  nn::NetworkOptions network;  // classes: those of the pictures; image: what the weights expect
+  std::uint64_t pictures = 0;
+  // What the user chose.
+  std::optional<int> batch = {};
+  std::optional<int> epochs = {};
+  std::optional<bool> head_alone = {};  // the last layer learns, and no other
+};
+
+struct FinetuneChoice {
+  std::string option, text;
+};
+
+// In the order in which a person would write them. A pure function:
+// - A step has about an eighth of the pictures, between 8 and 32 (of small images 128), and the rate grows with it.
+// - So many epochs that there are about 600 steps, between 5 and 30, with a warm-up and a cosine.
+// - Fewer than 10 pictures of a class teach the last layer alone; otherwise it learns 10 times as fast as the others.
+// - Large images are cut out at random, small ones are shifted.
+// - Attention and ConvNeXt learn by adamw, the others by sgd.
+std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts);
+
+}  // namespace dtrain::config

@@ -1,0 +1,96 @@
+#include "finetune_start.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/data/class_names.hpp>
+#include <dtrain/data/record.hpp>
+#include <dtrain/data/remote.hpp>
+#include <dtrain/train/weights.hpp>
+
+#include "config/finetune.hpp"
+
+namespace dtrain::job {
+namespace {
+
+void check(const config::TrainOptions& options, const config::OptionSet& set) {
+  for (const char* other : {"recipe", "pretrained", "load-epoch"}) {
+    if (!set.chosen(other)) continue;
+    throw UsageError(fmt::format("--finetune and --{}: both choose how to begin", other),
+                     "give one of them; with --finetune, single options may be given as well");
+  }
+  if (!set.chosen("data-train")) {
+    throw UsageError("--finetune: --data-train is missing",
+                     "give the record files to train on; `dtrain data pack` makes them of photographs");
+  }
+  config::require_records(*options.data.train);
+}
+
+int classes_of(const config::TrainOptions& options, const config::OptionSet& set, const std::vector<Path>& records,
+               const train::SharedStore& store) {
+  if (set.chosen("num-classes")) return options.data.classes;
+  const std::size_t classes = data::class_names(records, store).size();
+  if (classes >= 2) return static_cast<int>(classes);
+  throw UsageError(fmt::format("--finetune: {} does not name its classes", options.data.train->string()),
+                   "give --num-classes");
+}
+
+std::uint64_t pictures_of(const config::TrainOptions& options, const std::vector<Path>& records,
+                          const train::SharedStore& store) {
+  data::RemoteOptions remote;
+  remote.store = store;
+  const std::uint64_t all = data::RecordSet(records, remote).size();
+  const auto wanted = static_cast<std::uint64_t>(options.data.num_examples);
+  return wanted > 0 ? std::min(all, wanted) : all;
+}
+
+nn::NetworkOptions network_of(const config::TrainOptions& options, const config::OptionSet& set) {
+  if (set.chosen("network")) return options.network.options;
+  const Path& file = *options.pretrained.finetune;
+  const auto known = train::network_of_weights(file);
+  if (!known) {
+    throw DataError(fmt::format("{}: the weights of no network that dtrain knows by its tensors", file.string()),
+                    "name the network with --network; `dtrain help networks` lists those that there are");
+  }
+  return *known;
+}
+
+config::FinetuneFacts facts_of(const config::TrainOptions& options, const config::OptionSet& set,
+                               const train::SharedStore& store) {
+  const std::vector<Path> records = data::find_records(options.data.train->string(), store);
+  config::FinetuneFacts facts{.network = network_of(options, set)};
+  facts.network.classes = classes_of(options, set, records, store);
+  facts.network.image = set.chosen("image-shape")
+                            ? options.data.image
+                            : config::image_of_weights(*options.pretrained.finetune, facts.network.name);
+  facts.pictures = pictures_of(options, records, store);
+  if (set.chosen("batch-size") || set.chosen("global-batch")) facts.batch = options.compute.samples_per_step();
+  if (set.chosen("num-epochs")) facts.epochs = options.epochs;
+  if (set.chosen("freeze")) facts.head_alone = options.pretrained.freeze == "backbone";
+  return facts;
+}
+
+}  // namespace
+
+void choose_finetuning(config::TrainOptions& options, config::OptionSet& set, Reporter& reporter) {
+  check(options, set);
+  const bool is_far = data::is_remote(*options.data.train);
+  const auto store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
+  const config::FinetuneFacts facts = facts_of(options, set, store);
+  std::string words;
+  for (const auto& [name, text] : config::finetune_choices(facts)) {
+    config::Option& option = *set.find(name);
+    if (set.chosen(name) || (facts.batch && name == "global-batch")) continue;
+    option.set(text);
+    option.source = config::Source::recipe;
+    option.origin = "--finetune";
+    words += option.is_switch() ? fmt::format(" --{}", name) : fmt::format(" --{} {}", name, text);
+  }
+  options.pretrained.file = options.pretrained.finetune;
+  reporter.note(
+      fmt::format("--finetune chose for {} pictures of {} classes:{}", facts.pictures, facts.network.classes, words));
+}
+
+}  // namespace dtrain::job

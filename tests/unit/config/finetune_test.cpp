@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "finetune.hpp"
+
+namespace dtrain::config {
+namespace {
+
+std::map<std::string, std::string> choices(FinetuneFacts facts) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [option, text] : finetune_choices(facts)) texts[option] = text;
+  return texts;
+}
+
+FinetuneFacts facts_of(const char* network, int side, int classes, std::uint64_t pictures) {
+  return {.network = {.name = network, .image = {3, side, side}, .classes = classes}, .pictures = pictures};
+}
+
+struct Case {
+  FinetuneFacts facts;
+  std::map<std::string, std::string> expected;
+};
+
+TEST(Finetune, ChoosesByWeightsAndPictures) {
+  const Case cases[] = {
+      // Few pictures: the last layer alone.
+      {facts_of("resnet50", 224, 5, 40),
+       {{"network", "resnet50"}, {"global-batch", "8"}, {"num-epochs", "30"}, {"freeze", "backbone"}, {"lr", "0.013"}}},
+      {facts_of("resnet50", 224, 2, 100),
+       {{"global-batch", "8"},
+        {"num-epochs", "30"},
+        {"warmup-epochs", "3"},
+        {"lr", "0.0025"},
+        {"head-lr-factor", "10"}}},
+      {facts_of("resnet50", 224, 10, 1000),
+       {{"global-batch", "32"},
+        {"num-epochs", "19"},
+        {"lr", "0.01"},
+        {"random-resized-crop", "1"},
+        {"optimizer", "sgd"}}},
+      {facts_of("resnet50", 224, 10, 1000000), {{"global-batch", "32"}, {"num-epochs", "5"}}},
+      // Small images are shifted, and more of them fit into a step.
+      {facts_of("resnet-v1", 32, 10, 50000), {{"global-batch", "128"}, {"pad-size", "4"}, {"lr", "0.04"}}},
+      {facts_of("vit_b_16", 224, 10, 1000), {{"optimizer", "adamw"}, {"lr", "0.0001"}, {"wd", "0.05"}}},
+      {facts_of("convnext_tiny", 224, 10, 1), {{"optimizer", "adamw"}, {"global-batch", "8"}, {"freeze", "backbone"}}},
+  };
+  for (const Case& each : cases) {
+    const auto chosen = choices(each.facts);
+    for (const auto& [option, text] : each.expected) {
+      const auto found = chosen.find(option);
+      EXPECT_EQ(found == chosen.end() ? "(not chosen)" : found->second, text)
+          << option << " of " << each.facts.network.name << ", " << each.facts.pictures << " pictures";
+    }
+    EXPECT_NE(chosen.contains("freeze"), chosen.contains("head-lr-factor"));
+    EXPECT_NE(chosen.at("pad-size") == "0", !chosen.contains("random-resized-crop"));
+  }
+}
+
+TEST(Finetune, FollowsWhatTheUserChose) {
+  FinetuneFacts facts = facts_of("resnet50", 224, 10, 1000);
+  facts.batch = 64;
+  EXPECT_EQ(choices(facts).at("lr"), "0.02");
+  EXPECT_EQ(choices(facts).at("num-epochs"), "30");
+  facts.epochs = 100;
+  EXPECT_EQ(choices(facts).at("warmup-epochs"), "10");
+  facts.head_alone = true;
+  EXPECT_EQ(choices(facts).at("lr"), "0.1");
+}
+
+TEST(Finetune, NamesDepthAndWidthOfNetworksThatHaveThem) {
+  FinetuneFacts facts = facts_of("resnet-v1", 32, 10, 1000);
+  EXPECT_FALSE(choices(facts).contains("num-layers"));
+  facts.network.num_layers = 20;
+  facts.network.width = 32;
+  EXPECT_EQ(choices(facts).at("num-layers"), "20");
+  EXPECT_EQ(choices(facts).at("width"), "32");
+}
+
+}  // namespace
+}  // namespace dtrain::config
