@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rows.hpp"
+#include "../rows.hpp"
 #include "token_layers.hpp"
 
 namespace dtrain::backend::cpu {

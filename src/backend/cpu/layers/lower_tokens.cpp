@@ -1,5 +1,5 @@
 // Layer norm, layer scale, tokens and attention, both ways.
-#include "graph_lowering.hpp"
+#include "../graph_lowering.hpp"
 #include "token_layers.hpp"
 
 namespace dtrain::backend::cpu {

@@ -2,7 +2,7 @@
 // sum is float32.
 #pragma once
 
-#include "program.hpp"
+#include "../program.hpp"
 
 namespace dtrain::backend::cpu {
 

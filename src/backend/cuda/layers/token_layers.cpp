@@ -1,7 +1,7 @@
 // Layer norm, layer scale, tokens and attention, both ways.
 #include <dtrain/base/error.hpp>
 
-#include "lowering.hpp"
+#include "../lowering.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
