@@ -34,10 +34,17 @@ std::size_t columns() {
 
 std::size_t text_width() { return std::clamp(columns(), kNarrowest, kWidest); }
 
+// Choices with a new line behind a bar where they are wider than the terminal.
+std::string folded(std::string_view choices, std::size_t width) {
+  const std::size_t bar = choices.size() > width ? choices.rfind('|', width - 1) : choices.npos;
+  if (bar == choices.npos) return std::string(choices);
+  return fmt::format("{}\n      {}", choices.substr(0, bar + 1), choices.substr(bar + 1));
+}
+
 // Wraps `text` after a left column of `indent` characters.
 std::string two_columns(std::string_view left, std::string_view text, std::size_t indent = kColumn) {
   const std::size_t width = text_width();
-  std::string out = fmt::format("  {:<{}}", left, indent - 2);
+  std::string out = fmt::format("  {:<{}}", folded(left, width - 2), indent - 2);
   std::size_t column = out.size();
   if (left.size() + 3 > indent) {
     out += '\n' + std::string(indent, ' ');
