@@ -44,6 +44,15 @@ def test_orthogonal_steps(world: World):
     assert first.state_hash() == second.state_hash() != world.alone(first, 1)
 
 
+def test_every_recipe(world: World):
+    """Mixed images, cut gradients, lengths of tensors and the average of weights give 1 and 3 workers the same bits."""
+    recipe = ["--mixup", 0.8, "--cutmix", 1, "--clip-norm", 0.5, "--clip-gradient", 0.1, "--ema", 0.9, "--optimizer", "lamb"]
+    first, second = (world.job(f"n{count}", hosts=count, elastic=False, epochs=1, arguments=recipe) for count in (1, 3))
+    first.start().finish()
+    second.start().finish()
+    assert first.state_hash() == second.state_hash() != world.alone(first, 1)
+
+
 def test_several_slots_and_gloo(world: World):
     """A host with two slots is two workers; what carries the gradients changes no bit."""
     slots = world.job("slots", hosts=["a slots=2", "b"], elastic=False, epochs=1).start().finish()

@@ -160,6 +160,19 @@ TEST(Weights, OfDtrainBringTheirPreprocessing) {
   }
 }
 
+// The average is what evaluations of the training saw.
+TEST(Weights, OfDtrainAreTheAverageWhereThereIsOne) {
+  const TemporaryFolder folder;
+  Checkpoint checkpoint = small_checkpoint();
+  checkpoint.state.average = random_floats(checkpoint.graph.parameter_count + checkpoint.graph.statistic_count, 300);
+  save_checkpoint({folder / "m", 1, 0}, checkpoint);
+  const StartingWeights weights = load_weights({.file = folder / "m-0001.safetensors", .whole = true}, small_graph());
+  EXPECT_TRUE(weights.fit.unused.empty());
+  use_average(checkpoint);
+  EXPECT_EQ(weights.checkpoint.state.parameters, checkpoint.state.parameters);
+  EXPECT_EQ(weights.checkpoint.state.statistics, checkpoint.state.statistics);
+}
+
 TEST(Weights, OfDensenetMayHaveTheNamesOfOlderModules) {
   const TemporaryFolder folder;
   const auto dense = [](const std::string& dot) {
