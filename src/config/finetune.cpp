@@ -58,7 +58,7 @@ void add_network(const nn::NetworkOptions& network, Choices& choices) {
 
 void add_rates(const FinetuneFacts& facts, int batch, bool head_alone, Choices& choices) {
   const bool adam = learns_by_adam(facts.network.name);
-  const double rate = (adam ? kAdamRate : head_alone ? kHeadRate : kSgdRate) * batch / kRateBatch;
+  const double rate = (adam ? kAdamRate : head_alone ? kHeadRate : kSgdRate) * std::sqrt(batch / kRateBatch);
   choices.add("optimizer", adam ? "adamw" : "sgd");
   choices.add("lr", fmt::format("{:.2g}", rate));
   choices.add("wd", adam ? "0.05" : "0.0001");

@@ -24,7 +24,8 @@ struct FinetuneChoice {
 };
 
 // In the order in which a person would write them. A pure function:
-// - A step has about an eighth of the pictures, between 8 and 32 (of small images 128), and the rate grows with it.
+// - A step has about an eighth of the pictures, between 8 and 32 (of small images 128), and the rate grows with its
+//   square root.
 // - So many epochs that there are about 600 steps, between 5 and 30, with a warm-up and a cosine.
 // - Fewer than 10 pictures of a class teach the last layer alone; otherwise it learns 10 times as fast as the others.
 // - Large images are cut out at random, small ones are shifted.

@@ -119,13 +119,13 @@ PYTHON
 fine=(train --finetune resnet50.safetensors --data-train p_train.rec --data-val p_val.rec --image-shape "3,64,64")
 run "${fine[@]}" --num-epochs 1 --model-prefix m/f
 check "--finetune needs no other option" exits 0
-check "it knows the network by the tensors, and says what it chose" says_line '^--finetune chose for 2[0-9] pictures of 3 classes: --network resnet50 --global-batch 8 --warmup-epochs 0 --optimizer sgd --lr 0.013 .*--freeze backbone'
+check "it knows the network by the tensors, and says what it chose" says_line '^--finetune chose for 2[0-9] pictures of 3 classes: --network resnet50 --global-batch 8 --warmup-epochs 0 --optimizer sgd --lr 0.025 .*--freeze backbone'
 check "the choice stands in the file of options" grep -q '^# network = "resnet50"  (--finetune)$' m/f-run/train.toml
 hash() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["weights_sha256"])'; }
 run train --config m/f-run/train.toml --model-prefix m/g
 check "which repeats the run" same "$(hash m/g)" "$(hash m/f)"
 run "${fine[@]}" --num-epochs 1 --freeze "" --global-batch 16 --model-prefix m/h
-check "every option may be chosen instead" says_line '^--finetune chose for .* --network resnet50 --warmup-epochs 0 --optimizer sgd --lr 0.005 .*--head-lr-factor 10'
+check "every option may be chosen instead" says_line '^--finetune chose for .* --network resnet50 --warmup-epochs 0 --optimizer sgd --lr 0.0071 .*--head-lr-factor 10'
 check "none is chosen twice" bash -c '! grep -qE "finetune chose.*--(freeze|global-batch|num-epochs)" err'
 run train --finetune m/f-0001.safetensors --data-train p_train.rec --num-epochs 1 --model-prefix m/i
 check "a checkpoint of dtrain knows its network and its images" says_line '^--finetune chose for .*--network resnet50 '

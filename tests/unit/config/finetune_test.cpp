@@ -26,12 +26,12 @@ TEST(Finetune, ChoosesByWeightsAndPictures) {
   const Case cases[] = {
       // Few pictures: the last layer alone.
       {facts_of("resnet50", 224, 5, 40),
-       {{"network", "resnet50"}, {"global-batch", "8"}, {"num-epochs", "30"}, {"freeze", "backbone"}, {"lr", "0.013"}}},
+       {{"network", "resnet50"}, {"global-batch", "8"}, {"num-epochs", "30"}, {"freeze", "backbone"}, {"lr", "0.025"}}},
       {facts_of("resnet50", 224, 2, 100),
        {{"global-batch", "8"},
         {"num-epochs", "30"},
         {"warmup-epochs", "3"},
-        {"lr", "0.0025"},
+        {"lr", "0.005"},
         {"head-lr-factor", "10"}}},
       {facts_of("resnet50", 224, 10, 1000),
        {{"global-batch", "32"},
@@ -41,7 +41,7 @@ TEST(Finetune, ChoosesByWeightsAndPictures) {
         {"optimizer", "sgd"}}},
       {facts_of("resnet50", 224, 10, 1000000), {{"global-batch", "32"}, {"num-epochs", "5"}}},
       // Small images are shifted, and more of them fit into a step.
-      {facts_of("resnet-v1", 32, 10, 50000), {{"global-batch", "128"}, {"pad-size", "4"}, {"lr", "0.04"}}},
+      {facts_of("resnet-v1", 32, 10, 50000), {{"global-batch", "128"}, {"pad-size", "4"}, {"lr", "0.02"}}},
       {facts_of("vit_b_16", 224, 10, 1000), {{"optimizer", "adamw"}, {"lr", "0.0001"}, {"wd", "0.05"}}},
       {facts_of("convnext_tiny", 224, 10, 1), {{"optimizer", "adamw"}, {"global-batch", "8"}, {"freeze", "backbone"}}},
   };
@@ -60,12 +60,12 @@ TEST(Finetune, ChoosesByWeightsAndPictures) {
 TEST(Finetune, FollowsWhatTheUserChose) {
   FinetuneFacts facts = facts_of("resnet50", 224, 10, 1000);
   facts.batch = 64;
-  EXPECT_EQ(choices(facts).at("lr"), "0.02");
+  EXPECT_EQ(choices(facts).at("lr"), "0.014");
   EXPECT_EQ(choices(facts).at("num-epochs"), "30");
   facts.epochs = 100;
   EXPECT_EQ(choices(facts).at("warmup-epochs"), "10");
   facts.head_alone = true;
-  EXPECT_EQ(choices(facts).at("lr"), "0.1");
+  EXPECT_EQ(choices(facts).at("lr"), "0.071");
 }
 
 TEST(Finetune, NamesDepthAndWidthOfNetworksThatHaveThem) {
