@@ -129,8 +129,8 @@ struct TensorKernels {
   // `sums` is scratch for one sample in float32; it may be `out` itself where this type is float32.
   void (*pool_backward)(const Window& window, const void* x, const void* gradient, float* sums, void* out);
 
-  // sums[position of the kernel][depthwise_pitch(channels)] += the gradient by the weights of a depthwise convolution on
-  // one sample; `scratch` has depthwise_scratch() floats.
+  // sums[position of the kernel][depthwise_pitch(channels)] += the gradient by the weights of a depthwise convolution
+  // on one sample; `scratch` has depthwise_scratch() floats.
   void (*depthwise_weights)(const Window& window, const void* x, const void* gradient, float* scratch, float* sums);
 
   // [channels][pixels] float32 to [pixels][channels] of this type.

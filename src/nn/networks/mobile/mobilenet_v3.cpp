@@ -1,7 +1,7 @@
 // Howard et al., "Searching for MobileNetV3", 2019, as torchvision writes it.
 #include <span>
 
-#include "families.hpp"
+#include "../families.hpp"
 #include "inverted_residual.hpp"
 
 namespace dtrain::nn {

@@ -1,8 +1,8 @@
 // Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", 2018, as torchvision writes it.
 #include <fmt/format.h>
 
-#include "families.hpp"
-#include "torch_blocks.hpp"
+#include "../families.hpp"
+#include "../torch_blocks.hpp"
 
 namespace dtrain::nn {
 namespace {

@@ -1,6 +1,6 @@
 // Tan and Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", 2019, as torchvision writes
 // it.
-#include "families.hpp"
+#include "../families.hpp"
 #include "inverted_residual.hpp"
 
 namespace dtrain::nn {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "torch_blocks.hpp"
+#include "../torch_blocks.hpp"
 
 namespace dtrain::nn {
 

@@ -2,8 +2,8 @@
 // pooling is global, so that images of any size fit; at MXNet's 224 pixels it is the same 7x7 window.
 #include <fmt/format.h>
 
-#include "chain.hpp"
-#include "families.hpp"
+#include "../chain.hpp"
+#include "../families.hpp"
 
 namespace dtrain::nn {
 namespace {
