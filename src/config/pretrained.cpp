@@ -23,15 +23,13 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
   set.group("Pretrained weights");
   set.add("--pretrained", pretrained.file,
           "file with weights to begin with: safetensors, a state dict of PyTorch, an ONNX model, .npz or MXNet's "
-          ".params. "
-          "Images are prepared as these "
-          "weights expect them, and the last layer begins anew where the number of classes differs")
+          ".params; or the prefix of a checkpoint. Images are prepared as these weights expect them, and the last "
+          "layer begins anew where the number of classes differs")
       .offers = Offers::files;
-  set.add(
-         "--finetune", pretrained.finetune,
-         "file with weights to begin with, as --pretrained takes it. The weights and the number of pictures choose "
-         "every "
-         "option that is not given: network, batch, epochs, rates, frozen layers and augmentation; `train` prints them")
+  set.add("--finetune", pretrained.finetune,
+          "file with weights to begin with, as --pretrained takes it. The weights and the number of pictures choose "
+          "every option that is not given: network, batch, epochs, rates, frozen layers and augmentation; `train` "
+          "prints them")
       .offers = Offers::files;
   set.add("--new-head", pretrained.new_head, "with --pretrained, the last layer begins anew in any case");
   set.add("--freeze", pretrained.freeze, "N|PATTERN",

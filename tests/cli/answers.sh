@@ -127,8 +127,8 @@ check "which repeats the run" same "$(hash m/g)" "$(hash m/f)"
 run "${fine[@]}" --num-epochs 1 --freeze "" --global-batch 16 --model-prefix m/h
 check "every option may be chosen instead" says_line '^--finetune chose for .* --network resnet50 --warmup-epochs 0 --optimizer sgd --lr 0.0071 .*--head-lr-factor 10'
 check "none is chosen twice" bash -c '! grep -qE "finetune chose.*--(freeze|global-batch|num-epochs)" err'
-run train --finetune m/f-0001.safetensors --data-train p_train.rec --num-epochs 1 --model-prefix m/i
-check "a checkpoint of dtrain knows its network and its images" says_line '^--finetune chose for .*--network resnet50 '
+run train --finetune m/f --data-train p_train.rec --num-epochs 1 --model-prefix m/i
+check "the prefix of a checkpoint knows its network and its images" says_line '^--finetune chose for .*--network resnet50 '
 run inspect m/i --json
 check "and gives their size" json out 'd["preprocessing"]["image_shape"] == [3, 64, 64]'
 run "${fine[@]}" --recipe imagenet

@@ -1,13 +1,13 @@
-// Weights behind a URL.
+// Where weights lie: in a file, behind a URL, or in the newest checkpoint of a prefix.
 #pragma once
 
 #include <dtrain/train/checkpoint.hpp>
 
 namespace dtrain::train {
 
-// A file of this machine with the weights: `place` itself, or for a URL that ends in #sha256=HEX the copy of that
-// content in the user's cache, which is downloaded where it is not there. Throws UsageError for a URL without a hash,
-// DataError for other content. `store`: null for one made from the environment.
+// A file of this machine with the weights: `place` itself, the newest checkpoint of this prefix, or for a URL that ends
+// in #sha256=HEX the copy of that content in the user's cache, which is downloaded where it is not there. Throws
+// UsageError for a URL without a hash, DataError for other content. `store`: null for one made from the environment.
 Path weights_on_this_machine(const Path& place, const SharedStore& store = {});
 
 }  // namespace dtrain::train

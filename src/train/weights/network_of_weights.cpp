@@ -2,6 +2,7 @@
 #include <dtrain/train/weights.hpp>
 
 #include "checkpoint/manifest.hpp"
+#include "far_weights.hpp"
 #include "fit_weights.hpp"
 #include "weights_file.hpp"
 
@@ -17,7 +18,8 @@ std::optional<nn::NetworkOptions> network_of_checkpoint(const Path& file) {
 
 }  // namespace
 
-std::optional<nn::NetworkOptions> network_of_weights(const Path& file) {
+std::optional<nn::NetworkOptions> network_of_weights(const Path& place) {
+  const Path file = weights_on_this_machine(place);
   const WeightsFile weights(file);
   if (is_checkpoint_file(file)) return network_of_checkpoint(file);
   std::optional<nn::NetworkOptions> best;
