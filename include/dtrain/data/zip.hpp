@@ -3,11 +3,14 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
 
 namespace dtrain::data {
+
+inline constexpr std::string_view kZipStart = "PK\x03\x04";
 
 struct StoredFile {
   std::string name;  // its path inside

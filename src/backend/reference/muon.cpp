@@ -40,12 +40,6 @@ Matrix sum(double p, const Matrix& x, double q, const Matrix& y) {
   return result;
 }
 
-double norm(const auto& values) {
-  double squares = 0;
-  for (const double value : values) squares += value * value;
-  return std::sqrt(squares);
-}
-
 Matrix orthogonal(const Matrix& g, const nn::NewtonSchulz& rule) {
   const bool tall = g.rows > g.columns;
   Matrix x = tall ? transposed(g) : g;

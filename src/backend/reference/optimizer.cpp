@@ -82,12 +82,6 @@ void adagrad(const Rates& r, Weight w) {
   w.value = narrow(w.value - r.rate * (w.factor * w.gradient / root + w.decay * w.value));
 }
 
-double norm(const auto& values) {
-  double squares = 0;
-  for (const double value : values) squares += value * value;
-  return std::sqrt(squares);
-}
-
 // All weights of one tensor.
 struct Tensor {
   std::span<float> values, slot1, slot2;

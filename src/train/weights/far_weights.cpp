@@ -48,7 +48,7 @@ Path file_of(const Path& place) {
 Path weights_on_this_machine(const Path& place, const SharedStore& store) {
   if (!is_far(place)) return file_of(place);
   const HashedUrl wanted = parse(place.string());
-  const Path copy = user_cache_folder() / "weights" / wanted.sha256 / wanted.name();
+  Path copy = user_cache_folder() / "weights" / wanted.sha256 / wanted.name();
   if (std::filesystem::exists(copy)) return copy;  // a name that only a checked copy gets
   make_folder(copy.parent_path());
   const Path fresh = copy.string() + ".download";

@@ -15,8 +15,8 @@
 namespace dtrain::train {
 namespace {
 
-constexpr const char* kHint = "save the arrays with numpy.savez";
-constexpr std::string_view kZipStart = "PK\x03\x04", kArrayStart = "\x93NUMPY";
+constexpr const char* kNpzHint = "save the arrays with numpy.savez";
+constexpr std::string_view kArrayStart = "\x93NUMPY";
 constexpr const char* kEnding = ".npy";
 
 std::string dtype_of(std::string_view descr) {
@@ -56,7 +56,7 @@ std::vector<std::int64_t> column_strides(const std::vector<std::int64_t>& shape)
 
 // numpy.lib.format, versions 1 to 3. An array of other numbers has no dtype.
 ForeignTensor parse_array(ByteView file, const std::string& source) {
-  ByteReader reader(file, source, kHint);
+  ByteReader reader(file, source, kNpzHint);
   if (text_of(reader.take(kArrayStart.size())) != kArrayStart) reader.fail("no array of NumPy");
   const auto version = reader.number<std::uint8_t>();
   reader.number<std::uint8_t>();
@@ -150,7 +150,7 @@ std::string torch_name_of_tensorpack(const std::string& name) {
 
 bool is_npz_file(ByteView file) {
   const std::string_view text = text_of(file);
-  return text.starts_with(kZipStart) && text.substr(0, 1024).find(kEnding) != text.npos;
+  return text.starts_with(data::kZipStart) && text.substr(0, 1024).find(kEnding) != text.npos;
 }
 
 NpzFile parse_npz_file(ByteView file, const std::string& source) {
@@ -167,7 +167,7 @@ NpzFile parse_npz_file(ByteView file, const std::string& source) {
     try {
       check_tensor_bytes(tensor);
     } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: {}", place, error.what()), kHint);
+      throw DataError(fmt::format("{}: {}", place, error.what()), kNpzHint);
     }
     const bool of_colours = tensor.name == "conv1.weight" && tensor.name != name && tensor.shape.size() == 4;
     if (of_colours && tensor.shape[1] == 3) npz.owners.push_back(turn_colours(tensor));

@@ -11,7 +11,7 @@
 namespace dtrain::train {
 namespace {
 
-constexpr const char* kHint = "the file is damaged, cut short or no ONNX model";
+constexpr const char* kOnnxHint = "the file is damaged, cut short or no ONNX model";
 
 // Field numbers and constants of onnx/onnx.proto.
 enum Model { graph = 7, metadata_props = 14 };
@@ -41,7 +41,7 @@ class Reader {
   }
 
  private:
-  ProtoReader message(ByteView bytes) const { return {bytes, source_, kHint}; }
+  ProtoReader message(ByteView bytes) const { return {bytes, source_, kOnnxHint}; }
 
   void read_metadata(ByteView bytes) {
     std::array<std::string, 2> words;
@@ -105,7 +105,7 @@ class Reader {
     try {
       check_tensor_bytes(tensor);
     } catch (const DataError& error) {
-      fail(tensor.name, error.what(), kHint);
+      fail(tensor.name, error.what(), kOnnxHint);
     }
     onnx_.tensors.push_back(std::move(tensor));
   }

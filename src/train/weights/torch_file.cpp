@@ -17,7 +17,6 @@ namespace {
 
 constexpr const char* kHint =
     "save the tensors alone, with torch.save(model.state_dict(), FILE) or safetensors.torch.save_file";
-constexpr std::string_view kZipStart = "PK\x03\x04";
 // A pickle of the number 0x1950a86a20f9469cfc6c, with protocol 2.
 constexpr std::string_view kOldStart = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 constexpr std::size_t kDeepest = 16, kMostVisits = 4'000'000, kLongestName = 1024;
@@ -132,11 +131,11 @@ std::vector<ForeignTensor> parse_old(ByteView file, const std::string& source) {
 }  // namespace
 
 bool is_torch_file(ByteView file) {
-  return text_of(file).starts_with(kZipStart) || text_of(file).starts_with(kOldStart.front());
+  return text_of(file).starts_with(data::kZipStart) || text_of(file).starts_with(kOldStart.front());
 }
 
 std::vector<ForeignTensor> parse_torch_file(ByteView file, const std::string& source) {
-  if (text_of(file).starts_with(kZipStart)) return parse_zip(file, source);
+  if (text_of(file).starts_with(data::kZipStart)) return parse_zip(file, source);
   if (text_of(file).starts_with(kOldStart)) return parse_old(file, source);
   Pickle pickle;  // its first refused name is the better message
   ByteReader reader(file, source, kHint);

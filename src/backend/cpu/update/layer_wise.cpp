@@ -6,7 +6,7 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-constexpr std::int64_t kChunk = 1 << 15;
+constexpr std::int64_t kTensorChunk = 1 << 15;
 
 struct Squares {
   double direction = 0, weight = 0;
@@ -36,8 +36,9 @@ std::vector<TensorChunk> chunks_of(const nn::Graph& graph, const std::vector<boo
   for (std::size_t tensor = 0; tensor < graph.parameters.size(); ++tensor) {
     const nn::TensorView& view = graph.parameters[tensor];
     if (apart[tensor]) continue;
-    for (std::int64_t first = 0; first < view.size; first += kChunk) {
-      chunks.push_back({.tensor = tensor, .first = view.offset + first, .count = std::min(kChunk, view.size - first)});
+    for (std::int64_t first = 0; first < view.size; first += kTensorChunk) {
+      chunks.push_back(
+          {.tensor = tensor, .first = view.offset + first, .count = std::min(kTensorChunk, view.size - first)});
     }
   }
   return chunks;

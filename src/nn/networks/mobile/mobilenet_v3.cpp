@@ -33,12 +33,13 @@ Graph build(const NetworkOptions& options, std::span<const MobileBlock> blocks, 
   const auto next = [&] { return fmt::format("features.{}", number++); };
   convolve_norm(net, next(), square_convolution(16, 3, 2, 1), activation, kMobileNorm);
   for (const MobileBlock& block : blocks) {
+    const int quarter = block.expanded / 4;
     add_inverted_residual(net, next(),
                           {.kernel = block.kernel,
                            .stride = block.stride,
                            .expanded = block.expanded,
                            .channels = block.channels,
-                           .squeezed = block.squeezes ? divisible_channels(block.expanded / 4) : 0,
+                           .squeezed = block.squeezes ? divisible_channels(quarter) : 0,
                            .activation = block.activation,
                            .gate = ActivationKind::hard_sigmoid,
                            .norm = kMobileNorm});
