@@ -26,6 +26,7 @@ CpuModel this_cpu() {
   cpu.family = static_cast<int>(a >> 8 & 0xf);
   cpu.model = static_cast<int>((a >> 4 & 0xf) | (a >> 12 & 0xf0));
 #endif
+  cpu.has_avx512 = uses_instructions(dnnl::cpu_isa::avx512_core);
   cpu.has_avx512_bf16 = uses_instructions(dnnl::cpu_isa::avx512_core_bf16);
   cpu.has_amx_bf16 = uses_instructions(dnnl::cpu_isa::avx512_core_amx);
   return cpu;

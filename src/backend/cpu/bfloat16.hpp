@@ -8,6 +8,7 @@ namespace dtrain::backend::cpu {
 struct CpuModel {
   bool intel = false;
   int family = 0, model = 0;
+  bool has_avx512 = false;
   bool has_avx512_bf16 = false;
   bool has_amx_bf16 = false;  // as this process may use it: a virtual machine can hide it
 };

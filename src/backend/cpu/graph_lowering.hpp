@@ -9,8 +9,10 @@
 #include "depthwise.hpp"
 #include "layers.hpp"
 #include "lowering.hpp"
+#include "matrix_gradient.hpp"
 #include "norm.hpp"
 #include "product_ops.hpp"
+#include "winograd.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -119,7 +121,10 @@ class Lowering {
     if (as<nn::Input>(n)) {
       add(make_load_images(kernels_, new_value(index, n.output)), index, ".load");
     } else if (layers_.products[at(index)]) {
-      add(make_product_forward(*layers_.products[at(index)], x, new_value(index, n.output)), index, ".forward");
+      ProductLayer& layer = *layers_.products[at(index)];
+      const TensorId result = new_value(index, n.output);
+      add(layer.shape().by_tiles ? make_winograd_forward(layer, x, result) : make_product_forward(layer, x, result),
+          index, ".forward");
     } else if (const auto* activation = as<nn::Activation>(n)) {
       add(make_activation(activation->kind, kernels_, x, new_value(index, shape_of(x))), index, ".forward");
     } else if (const auto* pooling = as<nn::Pooling>(n)) {
@@ -245,19 +250,28 @@ class Lowering {
     return again;
   }
 
+  std::unique_ptr<Op> weights_gradient(ProductLayer& layer, TensorId source, TensorId gradient) {
+    if (layer.shape().by_tiles) return make_winograd_backward_weights(layer, source, gradient);
+    if (has_matrix_gradient(layer.shape(), this_cpu())) return make_matrix_gradient(layer, source, gradient);
+    if (has_own_weights_gradient(layer.shape())) {
+      return make_depthwise_weights_gradient(layer, kernels_, source, gradient);
+    }
+    return make_product_backward_weights(layer, source, gradient);
+  }
+
   void backward_product(int index, TensorId gradient) {
     ProductLayer& layer = *layers_.products[at(index)];
     const int source = node(index).inputs[0];
     if (wants_gradient(source)) {
       const TensorId result = program().add_tensor(shape_of(value(source)), options_.dtype);
-      add(make_product_backward_data(layer, gradient, result), index, ".backward_data");
+      add(layer.shape().by_tiles ? make_winograd_backward_data(layer, gradient, result)
+                                 : make_product_backward_data(layer, gradient, result),
+          index, ".backward_data");
       pass_on(source, result);
     }
     if (!nn::is_held(node(index), 0)) {
       const TensorId x = value_again(source);
-      add(has_own_weights_gradient(layer.shape()) ? make_depthwise_weights_gradient(layer, kernels_, x, gradient)
-                                                  : make_product_backward_weights(layer, x, gradient),
-          index, ".backward_weights");
+      add(weights_gradient(layer, x, gradient), index, ".backward_weights");
     }
     if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1))
       add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");

@@ -3,6 +3,7 @@
 #include "../fusion.hpp"
 #include "bfloat16.hpp"
 #include "pixel_matrix.hpp"
+#include "winograd.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -26,6 +27,7 @@ std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::No
   p.dense = as<nn::Dense>(node) != nullptr;
   p.bias = node.parameters.size() > 1;
   p.by_matrices = multiplies_matrices(p, this_cpu(), onednn_major());
+  p.by_tiles = filters_minimally(p, this_cpu());
   const auto offset = [&](std::size_t which) { return graph.parameters[at(node.parameters[which])].offset; };
   return std::make_unique<ProductLayer>(p, offset(0), p.bias ? offset(1) : -1);
 }

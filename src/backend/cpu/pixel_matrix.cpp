@@ -26,11 +26,14 @@ std::size_t offset(std::int64_t pixel, std::size_t bytes) { return static_cast<s
 
 bool multiplies_matrices(const Product& p, const CpuModel& cpu, int onednn_major) {
   const nn::Convolution& c = p.convolution;
-  if (p.dtype != DType::bfloat16 || !cpu.has_amx_bf16) return false;
-  if (p.dense) return onednn_major < 3 && p.in.h == 1 && p.in.w == 1;
+  const bool amx = p.dtype == DType::bfloat16 && cpu.has_amx_bf16;
+  if (p.dense) return amx && onednn_major < 3 && p.in.h == 1 && p.in.w == 1;
   if (c.kernel_h != 1 || c.kernel_w != 1 || c.groups != 1 || c.pad_h != 0 || c.pad_w != 0) return false;
-  return onednn_major < 3 || is_strided(p);
+  if (amx) return onednn_major < 3 || is_strided(p);
+  return p.dtype == DType::float32 && cpu.has_avx512 && onednn_major < 3 && has_tokens(p);
 }
+
+bool has_tokens(const Product& p) { return p.in.h == 1 && p.out == nn::Shape{p.out.c, 1, p.in.w}; }
 
 bool is_strided(const Product& p) { return !p.dense && (p.convolution.stride_h != 1 || p.convolution.stride_w != 1); }
 

@@ -11,8 +11,12 @@ namespace dtrain::backend::cpu {
 
 // Pure. True where oneDNN's matrix product is the faster way: in bfloat16 on AMX. oneDNN 2.6.3 takes 2 to 5 times as
 // long for its convolution's gradients, 1.5 times for a dense layer's; oneDNN 3 only where a convolution is strided
-// (measured on a Xeon of model 167). In float32 they are equal.
+// (measured on a Xeon of model 167). In float32 they are equal for pictures; for ViT's tokens the gradient by the
+// source takes 0.75 of the time.
 bool multiplies_matrices(const Product& p, const CpuModel& cpu, int onednn_major);
+
+// Pixels in one row, as transformers have them.
+bool has_tokens(const Product& p);
 
 bool is_strided(const Product& p);
 

@@ -53,8 +53,23 @@ const Compiled& ProductLayer::backward_weights(int n) {
   return entry->second;
 }
 
+void ProductLayer::settle_transformed(Packed& packed) {
+  if (packed.is_transformed) return;
+  packed.is_transformed = true;
+  packed.memory = Buffer(sizeof(float) * static_cast<std::size_t>(kWinogradPositions * shape_.in.c) *
+                         static_cast<std::size_t>(shape_.out.c));
+  stale_ = true;
+}
+
+void ProductLayer::transform_forward_weights() { settle_transformed(forward_); }
+void ProductLayer::transform_backward_weights() { settle_transformed(backward_); }
+
 void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
   for (Packed* packed : {&forward_, &backward_}) {
+    if (packed->is_transformed) {
+      kWinogradKernels.weights({.out = shape_.out.c, .in = shape_.in.c, .turned = packed == &backward_},
+                               parameters + weight_offset_, packed->memory.as<float>());
+    }
     if (!is_given(packed->layout)) continue;
     packed->from.set_data_handle(const_cast<float*>(parameters + weight_offset_));
     if (shape_.widened) packed->round.execute(stream, packed->from, packed->rounded);
@@ -66,7 +81,8 @@ void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
 std::size_t ProductLayer::packing_bytes() const {
   std::size_t bytes = 0;
   for (const Packed* packed : {&forward_, &backward_}) {
-    if (is_given(packed->layout)) bytes += shape_.plain_weights().get_size() + packed->layout.get_size();
+    if (packed->is_transformed || is_given(packed->layout))
+      bytes += shape_.plain_weights().get_size() + packed->memory.size();
   }
   return bytes;
 }

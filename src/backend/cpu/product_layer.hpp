@@ -4,6 +4,7 @@
 #include <map>
 
 #include "buffer.hpp"
+#include "kernels/winograd_kernels.hpp"
 #include "onednn.hpp"
 
 namespace dtrain::backend::cpu {
@@ -21,6 +22,9 @@ class ProductLayer {
 
   // Brings the packed weights up to date with the flat float32 parameters. Different layers may be packed side by side.
   void pack(const float* parameters, dnnl::stream& stream);
+  // For a layer that filters minimally, in the place of forward() and backward_data().
+  void transform_forward_weights();
+  void transform_backward_weights();
   void mark_stale() { stale_ = true; }
   bool stale() const { return stale_; }
   // What pack() reads and writes.
@@ -42,8 +46,10 @@ class ProductLayer {
     Buffer memory, rounded_memory;
     dnnl::reorder round, reorder;
     dnnl::memory from, rounded, to;
+    bool is_transformed = false;  // by kWinogradKernels; then the layout is not given
   };
   Product with(int n) const;
+  void settle_transformed(Packed& packed);
   void settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain);
 
   Product shape_;

@@ -5,8 +5,6 @@
 #include <map>
 #include <vector>
 
-#include <dtrain/base/stats.hpp>
-
 #include "pixel_matrix.hpp"
 #include "primitive_call.hpp"
 #include "rows.hpp"
@@ -61,15 +59,10 @@ class ProductOp : public Op {
     Call& call = call_for(worker, count);
     Buffer one(call.bytes(0)), two(call.bytes(1)), weights(call.bytes(2)), bias(call.bytes(2));
     for (const Buffer* b : {&one, &two, &weights, &bias}) fill_with_numbers(*b);
-    const auto once = [&] { call(worker, one.data(), two.data(), weights.data(), bias.as<float>()); };
-    once();
-    std::vector<double> seconds;
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      const double start = thread_seconds();
-      for (int k = 0; k < kBareCalls; ++k) once();
-      seconds.push_back((thread_seconds() - start) / kBareCalls);
-    }
-    return median(std::move(seconds));
+    const double seconds = median_seconds(repeats, [&] {
+      for (int k = 0; k < kBareCalls; ++k) call(worker, one.data(), two.data(), weights.data(), bias.as<float>());
+    });
+    return seconds / kBareCalls;
   }
 
  protected:

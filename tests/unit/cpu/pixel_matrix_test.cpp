@@ -130,6 +130,16 @@ TEST(PixelMatrices, ServeBfloat16OnMatrixUnitsOnly) {
   EXPECT_FALSE(multiplies_matrices(p, amx, 2));
 }
 
+TEST(PixelMatrices, ServeTokensInFloat32) {
+  const CpuModel vectors{.has_avx512 = true};
+  Product p = product({64, 64, 1, 9, 1, 1, 1}, false);
+  p.dtype = DType::float32;
+  EXPECT_TRUE(multiplies_matrices(p, vectors, 2));
+  EXPECT_FALSE(multiplies_matrices(p, {}, 2));
+  p.in.h = p.out.h = 8;
+  EXPECT_FALSE(multiplies_matrices(p, vectors, 2)) << "a picture";
+}
+
 TEST(PixelMatrices, ServeStridedConvolutionsOnlyFromOneDnnThreeOn) {
   const CpuModel amx{.has_avx512_bf16 = true, .has_amx_bf16 = true};
   EXPECT_FALSE(multiplies_matrices(product({64, 64, 8, 8, 1, 1, 1}, false), amx, 3));

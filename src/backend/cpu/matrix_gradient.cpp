@@ -1,0 +1,121 @@
+#include "matrix_gradient.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/fused_product.hpp"
+#include "pixel_matrix.hpp"
+#include "thread_clock.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+// A panel of so many pixels of the source, and kRows channels of their gradients, lie in the first cache together.
+constexpr int kPixels = 128, kRows = 24;
+constexpr int kVector = 16;
+
+// [pixels][channels] from channel `first` on to [pixels][pitch].
+void copy_channels(const float* from, int pixels, int channels, int first, int width, float* to, int pitch) {
+  for (int k = 0; k < pixels; ++k) {
+    std::memcpy(to + k * pitch, from + std::int64_t{k} * channels + first,
+                sizeof(float) * static_cast<std::size_t>(width));
+  }
+}
+
+class MatrixGradient final : public Op {
+ public:
+  MatrixGradient(const ProductLayer& layer, TensorId source, TensorId gradient)
+      : layer_(layer), rows_(layer.shape().out.c), columns_(layer.shape().in.c), source_(source), gradient_(gradient) {
+    kind = "convolution";
+    reads = {source, gradient};
+    gradients = {{layer.weight_offset(), std::int64_t{rows_} * columns_}};
+  }
+
+  void prepare(int, int) override {}
+  std::size_t scratchpad_bytes() const override {
+    return sizeof(float) * static_cast<std::size_t>(panels() * panel_size() + kPixels * kRows);
+  }
+  std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
+  std::size_t packed_bytes() const override { return weight_bytes(); }
+  std::string shape_name(int count) const override {
+    Product p = layer_.shape();
+    p.n = count;
+    return p.shape_name();
+  }
+  std::size_t workspace_bytes() const override { return 0; }
+  void begin(Context& c) override { std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes()); }
+  void run(Context& c) override {
+    compute(*c.worker, c.count, static_cast<const float*>(c.data(source_)),
+            static_cast<const float*>(c.data(gradient_)), c.contribution + layer_.weight_offset());
+  }
+  void finish(Context&) override {}
+  bool meets() const override { return false; }
+  void meet(std::span<Context>) override {}
+
+  double bare_seconds(Worker& worker, int count, int repeats) override {
+    const Product& p = layer_.shape();
+    const auto numbers = [](std::int64_t size) { return std::vector<float>(static_cast<std::size_t>(size), 0.5f); };
+    const std::vector<float> source = numbers(count * p.in.size()), gradient = numbers(count * p.out.size());
+    std::vector<float> sums = numbers(std::int64_t{rows_} * columns_);
+    return median_seconds(repeats, [&] { compute(worker, count, source.data(), gradient.data(), sums.data()); });
+  }
+
+ private:
+  void compute(Worker& worker, int count, const float* x, const float* gradient, float* sums) const {
+    const int pixels = count * layer_.shape().out.h * layer_.shape().out.w;
+    for (int first = 0; first < pixels; first += kPixels) {
+      add_pixels(worker, x + std::int64_t{first} * columns_, gradient + std::int64_t{first} * rows_,
+                 std::min(kPixels, pixels - first), sums);
+    }
+  }
+
+  int panels() const { return (columns_ + kFusedPanel - 1) / kFusedPanel; }
+  static constexpr int panel_size() { return kPixels * kFusedPanel; }
+
+  void add_pixels(Worker& worker, const float* x, const float* gradient, int pixels, float* sums) const {
+    float* const source = worker.scratchpad.as<float>();
+    float* const rows = source + panels() * panel_size();
+    for (int panel = 0; panel < panels(); ++panel) {
+      const int first = panel * kFusedPanel;
+      copy_channels(x, pixels, columns_, first, std::min(kFusedPanel, columns_ - first), source + panel * panel_size(),
+                    kFusedPanel);
+    }
+    for (int row = 0; row < rows_; row += kRows) {
+      const int number = std::min(kRows, rows_ - row);
+      copy_channels(gradient, pixels, rows_, row, number, rows, kRows);
+      for (int panel = 0; panel < panels(); ++panel) {
+        const int first = panel * kFusedPanel;
+        fused_product({.rows = number,
+                       .inner = pixels,
+                       .columns = std::min(kFusedPanel, columns_ - first),
+                       .left = rows,
+                       .left_row = 1,
+                       .left_inner = kRows,
+                       .right = source + panel * panel_size(),
+                       .right_inner = kFusedPanel,
+                       .out = sums + std::int64_t{row} * columns_ + first,
+                       .out_row = columns_,
+                       .adds = true});
+      }
+    }
+  }
+
+  const ProductLayer& layer_;
+  const int rows_, columns_;
+  const TensorId source_, gradient_;
+};
+
+}  // namespace
+
+bool has_matrix_gradient(const Product& p, const CpuModel& cpu) {
+  if (p.dense || p.dtype != DType::float32 || !cpu.has_avx512 || !has_tokens(p)) return false;
+  const nn::Convolution& c = p.convolution;
+  return p.in.c % kVector == 0 && c.groups == 1 && c.kernel_h == 1 && c.kernel_w == 1;
+}
+
+std::unique_ptr<Op> make_matrix_gradient(const ProductLayer& layer, TensorId source, TensorId gradient) {
+  return std::make_unique<MatrixGradient>(layer, source, gradient);
+}
+
+}  // namespace dtrain::backend::cpu

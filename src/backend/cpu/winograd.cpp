@@ -1,0 +1,262 @@
+#include "winograd.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "thread_clock.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+constexpr const WinogradKernels& kernels = kWinogradKernels;
+
+WinogradPlane plane_of(const nn::Shape& shape) { return {shape.c, shape.h, shape.w}; }
+
+// Tiles of a sample, row by row, and how many of them are transformed together.
+struct Tiles {
+  explicit Tiles(const Product& p)
+      : columns((p.out.w + kWinogradTile - 1) / kWinogradTile),
+        of_sample((p.out.h + kWinogradTile - 1) / kWinogradTile * columns),
+        block(block_for(p.in.c + p.out.c)) {}
+
+  int row(int tile) const { return tile % of_sample / columns * kWinogradTile; }
+  int column(int tile) const { return tile % columns * kWinogradTile; }
+  int sample(int tile) const { return tile / of_sample; }
+
+  const int columns, of_sample, block;
+
+ private:
+  // Transformed tiles of both sides shall stay in a core's second cache. Where that would be few, which read all
+  // weights for each few of them, there are many.
+  static int block_for(int channels) {
+    constexpr int kCacheBytes = 3 << 19, kWholeRows = 12, kFew = 24, kMany = 96;
+    const int fitting = kCacheBytes / (kWinogradPositions * channels * static_cast<int>(sizeof(float)));
+    return fitting < kFew ? kMany : std::min(fitting / kWholeRows * kWholeRows, kMany);
+  }
+};
+
+std::size_t floats(std::int64_t count) { return sizeof(float) * static_cast<std::size_t>(count); }
+
+// What the three directions share: the layer, its tiles, and scratch for a block of them on both sides.
+class WinogradOp : public Op {
+ public:
+  explicit WinogradOp(ProductLayer& layer) : layer_(layer), tiles_(layer.shape()) { kind = "convolution"; }
+
+  std::size_t scratchpad_bytes() const final { return floats(values_size() + sums_size()); }
+  std::size_t weight_bytes() const final { return floats(transformed_size()); }
+  std::size_t packed_bytes() const final { return floats(transformed_size()); }
+  std::string shape_name(int count) const final {
+    Product p = layer_.shape();
+    p.n = count;
+    return p.shape_name();
+  }
+  bool meets() const final { return false; }
+  void meet(std::span<Context>) final {}
+
+  double bare_seconds(Worker& worker, int count, int repeats) final {
+    const Product& p = layer_.shape();
+    const Buffer in(floats(count * p.in.size())), out(floats(count * p.out.size())), sums(floats(transformed_size()));
+    for (const Buffer* buffer : {&in, &out, &sums}) std::fill_n(buffer->as<float>(), buffer->size() / 4, 0.5f);
+    return median_seconds(repeats, [&] { compute(worker, count, in.as<float>(), out.as<float>(), sums.as<float>()); });
+  }
+
+ protected:
+  // The direction's work on `count` samples of the layer's source or its gradient, and of its result or its gradient;
+  // `sums`: transformed weights, or what the gradient by these is added to.
+  virtual void compute(Worker& worker, int count, float* in, float* out, float* sums) = 0;
+
+  std::int64_t transformed_size() const {
+    return std::int64_t{kWinogradPositions} * layer_.shape().in.c * layer_.shape().out.c;
+  }
+  float* values(Worker& worker) const { return worker.scratchpad.as<float>(); }
+  float* sums(Worker& worker) const { return values(worker) + values_size(); }
+
+  // Calls work(first tile, number of tiles) for the blocks of `count` samples.
+  template <typename Work>
+  void each_block(int count, Work work) const {
+    const int all = count * tiles_.of_sample;
+    for (int first = 0; first < all; first += tiles_.block) work(first, std::min(tiles_.block, all - first));
+  }
+
+  using Transform = decltype(WinogradKernels::values);
+  // A block of tiles of a tensor to [36][block][channels].
+  void transform(Transform by, const nn::Shape& shape, const float* tensor, int first, int count, float* out) const {
+    for (int k = 0; k < count; ++k) {
+      const int tile = first + k;
+      by(plane_of(shape), tensor + tiles_.sample(tile) * shape.size(), tiles_.row(tile), tiles_.column(tile),
+         out + std::int64_t{k} * shape.c, pitch(shape.c));
+    }
+  }
+  std::int64_t pitch(int channels) const { return std::int64_t{tiles_.block} * channels; }
+
+  // A convolution of tensors of these shapes with transformed weights.
+  void convolve(Worker& worker, int count, const nn::Shape& from, const float* source, const nn::Shape& to,
+                float* result, const float* weights, const float* bias) const {
+    float* const v = values(worker);
+    float* const m = v + kWinogradPositions * pitch(from.c);
+    const int panel = fused_panel(to.c);
+    each_block(count, [&](int first, int number) {
+      transform(kernels.values, from, source, first, number, v);
+      for (int position = 0; position < kWinogradPositions; ++position) {
+        fused_product({.rows = number,
+                       .inner = from.c,
+                       .columns = to.c,
+                       .left = v + position * pitch(from.c),
+                       .left_row = from.c,
+                       .left_inner = 1,
+                       .right = weights + std::int64_t{position} * from.c * to.c,
+                       .right_inner = panel,
+                       .right_panel = std::int64_t{from.c} * panel,
+                       .out = m + position * pitch(to.c),
+                       .out_row = to.c});
+      }
+      for (int k = 0; k < number; ++k) {
+        const int tile = first + k;
+        kernels.results(plane_of(to), m + std::int64_t{k} * to.c, pitch(to.c), bias, tiles_.row(tile),
+                        tiles_.column(tile), result + tiles_.sample(tile) * to.size());
+      }
+    });
+  }
+
+  ProductLayer& layer_;
+  const Tiles tiles_;
+
+ private:
+  std::int64_t values_size() const { return kWinogradPositions * pitch(layer_.shape().in.c); }
+  std::int64_t sums_size() const { return kWinogradPositions * pitch(layer_.shape().out.c); }
+};
+
+class WinogradForward final : public WinogradOp {
+ public:
+  WinogradForward(ProductLayer& layer, TensorId source, TensorId result)
+      : WinogradOp(layer), source_(source), result_(result) {
+    reads = {source};
+    writes = {result};
+  }
+  void prepare(int, int) override { layer_.transform_forward_weights(); }
+  std::size_t workspace_bytes() const override { return 0; }
+  void begin(Context&) override {}
+  void finish(Context&) override {}
+  void run(Context& c) override {
+    const float* const bias = layer_.bias_offset() >= 0 ? c.parameters + layer_.bias_offset() : nullptr;
+    const Product& p = layer_.shape();
+    convolve(*c.worker, c.count, p.in, static_cast<float*>(c.data(source_)), p.out,
+             static_cast<float*>(c.data(result_)), static_cast<const float*>(layer_.forward_weights()), bias);
+  }
+
+ protected:
+  void compute(Worker& worker, int count, float* in, float* out, float* weights) override {
+    convolve(worker, count, layer_.shape().in, in, layer_.shape().out, out, weights, nullptr);
+  }
+
+ private:
+  TensorId source_, result_;
+};
+
+class WinogradBackwardData final : public WinogradOp {
+ public:
+  WinogradBackwardData(ProductLayer& layer, TensorId gradient, TensorId source_gradient)
+      : WinogradOp(layer), gradient_(gradient), source_gradient_(source_gradient) {
+    reads = {gradient};
+    writes = {source_gradient};
+  }
+  void prepare(int, int) override { layer_.transform_backward_weights(); }
+  std::size_t workspace_bytes() const override { return 0; }
+  void begin(Context&) override {}
+  void finish(Context&) override {}
+  void run(Context& c) override {
+    const Product& p = layer_.shape();
+    convolve(*c.worker, c.count, p.out, static_cast<float*>(c.data(gradient_)), p.in,
+             static_cast<float*>(c.data(source_gradient_)), static_cast<const float*>(layer_.backward_weights_packed()),
+             nullptr);
+  }
+
+ protected:
+  void compute(Worker& worker, int count, float* in, float* out, float* weights) override {
+    convolve(worker, count, layer_.shape().out, out, layer_.shape().in, in, weights, nullptr);
+  }
+
+ private:
+  TensorId gradient_, source_gradient_;
+};
+
+// Sums over the tiles in their order, so that chunks and blocks do not show in the bits.
+class WinogradBackwardWeights final : public WinogradOp {
+ public:
+  WinogradBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient)
+      : WinogradOp(layer), source_(source), gradient_(gradient) {
+    reads = {source, gradient};
+    gradients = {
+        {layer.weight_offset(), static_cast<std::int64_t>(layer.shape().plain_weights().get_size() / sizeof(float))}};
+  }
+  void prepare(int, int) override {}
+  std::size_t workspace_bytes() const override { return floats(transformed_size()); }
+  void begin(Context& c) override { std::memset(workspace<float>(c), 0, workspace_bytes()); }
+  void run(Context& c) override {
+    compute(*c.worker, c.count, static_cast<float*>(c.data(source_)), static_cast<float*>(c.data(gradient_)),
+            workspace<float>(c));
+  }
+  void finish(Context& c) override {
+    const Product& p = layer_.shape();
+    kernels.weights_gradient({.out = p.out.c, .in = p.in.c}, workspace<float>(c),
+                             c.contribution + layer_.weight_offset());
+  }
+
+ protected:
+  void compute(Worker& worker, int count, float* in, float* out, float* sums) override {
+    const nn::Shape &source = layer_.shape().in, &result = layer_.shape().out;
+    float* const v = values(worker);
+    float* const z = v + kWinogradPositions * pitch(source.c);
+    each_block(count, [&](int first, int number) {
+      transform(kernels.values, source, in, first, number, v);
+      transform(kernels.gradients, result, out, first, number, z);
+      for (int position = 0; position < kWinogradPositions; ++position) {
+        fused_product({.rows = source.c,
+                       .inner = number,
+                       .columns = result.c,
+                       .left = v + position * pitch(source.c),
+                       .left_row = 1,
+                       .left_inner = source.c,
+                       .right = z + position * pitch(result.c),
+                       .right_inner = result.c,
+                       .right_panel = fused_panel(result.c),
+                       .out = sums + std::int64_t{position} * source.c * result.c,
+                       .out_row = result.c,
+                       .adds = true});
+      }
+    });
+  }
+
+ private:
+  TensorId source_, gradient_;
+};
+
+bool fills_panels(int channels) {
+  constexpr int kLeast = 32, kVector = 16;
+  return channels >= kLeast && channels % (channels < kFusedPanel ? kVector : kFusedPanel) == 0;
+}
+
+}  // namespace
+
+bool filters_minimally(const Product& p, const CpuModel& cpu) {
+  constexpr int kLeastSide = 8;  // below it the tiles hang over the edge, and weights are read for few of them
+  const nn::Convolution& c = p.convolution;
+  if (p.dense || p.dtype != DType::float32 || !cpu.has_avx512) return false;
+  const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
+  if (!is_3x3 || c.stride_h != 1 || c.stride_w != 1 || c.groups != 1) return false;
+  return std::min(p.out.h, p.out.w) >= kLeastSide && fills_panels(p.in.c) && fills_panels(p.out.c);
+}
+
+std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result) {
+  return std::make_unique<WinogradForward>(layer, source, result);
+}
+
+std::unique_ptr<Op> make_winograd_backward_data(ProductLayer& layer, TensorId gradient, TensorId source_gradient) {
+  return std::make_unique<WinogradBackwardData>(layer, gradient, source_gradient);
+}
+
+std::unique_ptr<Op> make_winograd_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient) {
+  return std::make_unique<WinogradBackwardWeights>(layer, source, gradient);
+}
+
+}  // namespace dtrain::backend::cpu

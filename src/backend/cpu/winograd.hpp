@@ -1,0 +1,21 @@
+// Convolutions of 3x3 in float32 by minimal filtering: see kernels/winograd_kernels.hpp. A quarter of the
+// multiplications, so it passes what is the limit of a library that multiplies directly.
+#pragma once
+
+#include <memory>
+
+#include "bfloat16.hpp"
+#include "product_layer.hpp"
+#include "program.hpp"
+
+namespace dtrain::backend::cpu {
+
+// Pure. Where this is faster than oneDNN's direct convolution in all three directions.
+bool filters_minimally(const Product& p, const CpuModel& cpu);
+
+// For such a layer.
+std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result);
+std::unique_ptr<Op> make_winograd_backward_data(ProductLayer& layer, TensorId gradient, TensorId source_gradient);
+std::unique_ptr<Op> make_winograd_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient);
+
+}  // namespace dtrain::backend::cpu

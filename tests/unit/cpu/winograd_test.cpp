@@ -1,0 +1,132 @@
+// Convolutions of 3x3 by minimal filtering, beside their definition.
+#include "winograd.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include <dtrain/base/random.hpp>
+
+#include "common/layer_cases.hpp"
+#include "common/trace.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+using testing::square;
+
+std::vector<float> numbers(std::int64_t count, std::uint32_t stream) {
+  RandomStream random(1, RandomUse::drawing, stream, 0);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = random.uniform(-1, 1);
+  return values;
+}
+
+bool runs_here() { return this_cpu().has_avx512; }
+
+struct ProductCase {
+  int rows, inner, columns;
+  bool left_is_turned, adds;
+};
+
+class WinogradProducts : public ::testing::TestWithParam<ProductCase> {};
+
+// Rows that fill the registers and that do not, one to four vectors of columns, several panels.
+INSTANTIATE_TEST_SUITE_P(Shapes, WinogradProducts,
+                         ::testing::Values(ProductCase{24, 5, 16, false, false}, ProductCase{1, 64, 64, false, false},
+                                           ProductCase{29, 3, 32, false, true}, ProductCase{15, 17, 48, true, true},
+                                           ProductCase{6, 32, 64, true, false}, ProductCase{23, 9, 192, false, true},
+                                           ProductCase{64, 31, 128, true, true}));
+
+TEST_P(WinogradProducts, AreTheirDefinition) {
+  if (!runs_here()) GTEST_SKIP() << "no AVX-512";
+  const ProductCase& c = GetParam();
+  const std::vector<float> left = numbers(std::int64_t{c.rows} * c.inner, 1);
+  const std::vector<float> right = numbers(std::int64_t{c.inner} * c.columns, 2);
+  std::vector<float> out = numbers(std::int64_t{c.rows} * c.columns, 3);
+  const std::vector<float> before = out;
+  const int panel = fused_panel(c.columns);
+  fused_product({.rows = c.rows,
+                 .inner = c.inner,
+                 .columns = c.columns,
+                 .left = left.data(),
+                 .left_row = c.left_is_turned ? 1 : c.inner,
+                 .left_inner = c.left_is_turned ? c.rows : 1,
+                 .right = right.data(),
+                 .right_inner = panel,
+                 .right_panel = std::int64_t{c.inner} * panel,
+                 .out = out.data(),
+                 .out_row = c.columns,
+                 .adds = c.adds});
+  for (int row = 0; row < c.rows; ++row) {
+    for (int column = 0; column < c.columns; ++column) {
+      const auto at = static_cast<std::size_t>(row * c.columns + column);
+      double sum = c.adds ? before[at] : 0;
+      for (int k = 0; k < c.inner; ++k) {
+        const int l = c.left_is_turned ? k * c.rows + row : row * c.inner + k;
+        const int r = column / panel * c.inner * panel + k * panel + column % panel;
+        sum += double{left[static_cast<std::size_t>(l)]} * right[static_cast<std::size_t>(r)];
+      }
+      ASSERT_NEAR(out[at], sum, 1e-5) << row << ' ' << column;
+    }
+  }
+}
+
+struct NetworkCase {
+  int first, second, h, w;
+};
+
+class WinogradNetworks : public ::testing::TestWithParam<NetworkCase> {};
+
+// Whole tiles, and ones that hang over each edge; a panel of two, three and four vectors, and two panels.
+INSTANTIATE_TEST_SUITE_P(Shapes, WinogradNetworks,
+                         ::testing::Values(NetworkCase{32, 48, 8, 8}, NetworkCase{64, 32, 9, 14},
+                                           NetworkCase{32, 128, 11, 10}));
+
+testing::Problem network(const NetworkCase& c) {
+  nn::GraphBuilder b("tiles", {3, c.h, c.w});
+  nn::Convolution biased = square(c.second, 3, 1, 1);
+  biased.bias = true;
+  int x = b.add("first", square(c.first, 1, 1, 0), {b.input()});
+  x = b.add("second", biased, {x});
+  x = b.add("third", square(c.first, 3, 1, 1), {b.add("tanh", nn::Activation{nn::ActivationKind::tanh}, {x})});
+  x = b.add("pool", nn::Pooling{.kind = nn::PoolingKind::average, .global = true}, {x});
+  return testing::make_problem(b.finish(b.add("logits", nn::Dense{.out = 7}, {x})), testing::kSamples);
+}
+
+TEST_P(WinogradNetworks, AgreeWithTheReference) {
+  for (const int threads : {1, 2}) {
+    testing::TraceOptions options;
+    options.threads_per_lane = threads;
+    EXPECT_EQ(compare_backends(*make_cpu_backend(), *make_reference_backend(), network(GetParam()), options), "");
+  }
+}
+
+Product product_3x3(int in, int out, int size) {
+  Product p;
+  p.in = {in, size, size};
+  p.out = {out, size, size};
+  p.convolution = square(out, 3, 1, 1);
+  return p;
+}
+
+TEST(WinogradLayers, AreThoseWhereItIsFaster) {
+  const CpuModel cpu{.has_avx512 = true};
+  EXPECT_TRUE(filters_minimally(product_3x3(64, 128, 14), cpu));
+  EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 14), {})) << "a chip without AVX-512";
+  EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 7), cpu)) << "a small picture";
+  EXPECT_FALSE(filters_minimally(product_3x3(3, 64, 32), cpu)) << "the first layer";
+  EXPECT_FALSE(filters_minimally(product_3x3(96, 64, 32), cpu)) << "a panel that is not full";
+  Product p = product_3x3(64, 64, 32);
+  p.dtype = DType::bfloat16;
+  EXPECT_FALSE(filters_minimally(p, cpu));
+  p = product_3x3(64, 64, 32);
+  p.convolution.stride_h = 2;
+  EXPECT_FALSE(filters_minimally(p, cpu));
+  p = product_3x3(64, 64, 32);
+  p.convolution.groups = 2;
+  EXPECT_FALSE(filters_minimally(p, cpu));
+}
+
+}  // namespace
+}  // namespace dtrain::backend::cpu
