@@ -6,13 +6,13 @@
 #include <dtrain/base/error.hpp>
 
 #include "../fusion.hpp"
-#include "depthwise.hpp"
 #include "layers.hpp"
 #include "lowering.hpp"
-#include "matrix_gradient.hpp"
 #include "norm.hpp"
-#include "product_ops.hpp"
-#include "winograd.hpp"
+#include "products/depthwise.hpp"
+#include "products/matrix_gradient.hpp"
+#include "products/product_ops.hpp"
+#include "products/winograd.hpp"
 
 namespace dtrain::backend::cpu {
 

@@ -2,8 +2,8 @@
 
 #include "../fusion.hpp"
 #include "bfloat16.hpp"
-#include "pixel_matrix.hpp"
-#include "winograd.hpp"
+#include "products/pixel_matrix.hpp"
+#include "products/winograd.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "norm.hpp"
-#include "product_layer.hpp"
+#include "products/product_layer.hpp"
 
 namespace dtrain::backend::cpu {
 

@@ -1,5 +1,5 @@
 // The weights' gradient of a depthwise convolution, beside its definition, by every instruction set's kernels.
-#include "depthwise.hpp"
+#include "products/depthwise.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The weights' gradient of products over tokens, beside the reference.
-#include "matrix_gradient.hpp"
+#include "products/matrix_gradient.hpp"
 
 #include <gtest/gtest.h>
 

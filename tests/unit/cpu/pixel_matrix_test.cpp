@@ -1,4 +1,4 @@
-#include "pixel_matrix.hpp"
+#include "products/pixel_matrix.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "common/trace.hpp"
-#include "primitive_call.hpp"
-#include "product_layer.hpp"
+#include "products/primitive_call.hpp"
+#include "products/product_layer.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // Convolutions of 3x3 by minimal filtering, beside their definition.
-#include "winograd.hpp"
+#include "products/winograd.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "onednn.hpp"
-#include "program.hpp"
+#include "../onednn.hpp"
+#include "../program.hpp"
 
 namespace dtrain::backend::cpu {
 

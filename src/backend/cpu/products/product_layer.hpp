@@ -3,9 +3,9 @@
 
 #include <map>
 
-#include "buffer.hpp"
-#include "kernels/winograd_kernels.hpp"
-#include "onednn.hpp"
+#include "../buffer.hpp"
+#include "../kernels/winograd_kernels.hpp"
+#include "../onednn.hpp"
 
 namespace dtrain::backend::cpu {
 

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "bfloat16.hpp"
+#include "../bfloat16.hpp"
+#include "../program.hpp"
 #include "product_layer.hpp"
-#include "program.hpp"
 
 namespace dtrain::backend::cpu {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/fused_product.hpp"
+#include "../kernels/fused_product.hpp"
+#include "../thread_clock.hpp"
 #include "pixel_matrix.hpp"
-#include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {

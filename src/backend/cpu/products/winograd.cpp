@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "thread_clock.hpp"
+#include "../thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "../program.hpp"
 #include "product_layer.hpp"
-#include "program.hpp"
 
 namespace dtrain::backend::cpu {
 

@@ -4,8 +4,8 @@
 // afterwards.
 #pragma once
 
-#include "bfloat16.hpp"
-#include "onednn.hpp"
+#include "../bfloat16.hpp"
+#include "../onednn.hpp"
 
 namespace dtrain::backend::cpu {
 

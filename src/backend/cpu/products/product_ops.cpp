@@ -5,10 +5,10 @@
 #include <map>
 #include <vector>
 
+#include "../rows.hpp"
+#include "../thread_clock.hpp"
 #include "pixel_matrix.hpp"
 #include "primitive_call.hpp"
-#include "rows.hpp"
-#include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
