@@ -1,4 +1,6 @@
+#include <dtrain/base/hash.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/objects.hpp>
 #include <dtrain/data/pack.hpp>
 #include <dtrain/data/record.hpp>
 
@@ -41,6 +43,24 @@ void read_all(const Path& rec) {
   for (std::size_t i = 0; i < file.size(); ++i) file.read(i);
 }
 
+// The objects of a record behind a checksum that is right, so that damage meets what it covers.
+void use_objects(const std::string& content) {
+  std::string block("DTOB\1\0\0\0", 8);
+  for (int shift = 0; shift < 32; shift += 8) block += static_cast<char>(crc32c(bytes_of(content)) >> shift & 255);
+  const data::Annotations annotations = data::read_objects_block(bytes_of(block + content));
+  nn::PictureObjects objects;
+  for (const data::Annotation& object : annotations.objects)
+    data::fault_of(object, annotations.height, annotations.width);
+  data::detection_labels(annotations, block.size());
+  data::scale_objects(annotations, {9, 13}, true, true, 12, 16, objects);
+}
+
+std::string some_objects() {
+  data::Annotation dog{.id = 1, .box = {1, 1, 6, 4}, .polygons = {{1, 1, 7, 1, 7, 5}}};
+  data::Annotation crowd{.id = 2, .crowd = true, .box = {0, 0, 8, 8}, .runs = {8, 40, 16}};
+  return data::objects_block({8, 8, {dog, crowd}}).substr(12);
+}
+
 }  // namespace
 
 std::vector<Target> record_targets(const Path& folder) {
@@ -50,7 +70,8 @@ std::vector<Target> record_targets(const Path& folder) {
   const std::string list = "0\t1.000000\ta/1.jpg\n7\t2\t0.5\tb/2 3.png\n";
   const std::string coco =
       R"({"images":[{"id":3,"file_name":"a.jpg","width":100,"height":50}],"annotations":[{"image_id":3,"category_id":18,)"
-      R"("bbox":[10,5,20.5,10],"iscrowd":0}],"categories":[{"id":18,"name":"dog"}]})";
+      R"("bbox":[10,5,20.5,10],"iscrowd":0,"segmentation":[[10,5,30,5,30,15]]},{"image_id":3,"category_id":18,"bbox":)"
+      R"([0,0,9,9],"iscrowd":1,"segmentation":{"size":[50,100],"counts":"d0f04j4"}}],"categories":[{"id":18,"name":"dog"}]})";
   return {
       {"list",
        {list},
@@ -63,6 +84,14 @@ std::vector<Target> record_targets(const Path& folder) {
        [=](const std::string& input) {
          write_quickly(folder / "coco.json", input);
          data::list_images(folder / "coco.json", folder, data::CocoLabels::boxes);
+       }},
+      {"objects", {some_objects()}, use_objects},
+      {"mask-text",
+       {"61X13mN000`0"},
+       [](const std::string& input) {
+         const data::Rle mask = data::runs_of_text(input, 9, 10);
+         data::mask_box(mask);
+         data::text_of_runs(data::united(std::vector{mask, mask}));
        }},
       {"records",
        {records},

@@ -15,6 +15,14 @@ struct DatasetStats {
   std::uint64_t payload_bytes = 0;
   std::map<std::int64_t, std::size_t> classes;   // records by their only label
   std::map<std::string, std::size_t> encodings;  // "unknown" where no decoder takes the payload
+  // These describe records with boxes, all of them.
+  struct Objects {
+    std::size_t records = 0, without = 0;  // that have boxes, and those of them that show none
+    std::size_t boxes = 0, crowds = 0, masks = 0;
+    std::size_t most = 0;                          // in one record
+    std::size_t small = 0, medium = 0, large = 0;  // by COCO's areas, below 32^2, to 96^2 and above
+    std::map<std::int64_t, std::size_t> classes;   // boxes that are no crowds
+  } objects;
   // These describe the images that were decoded.
   std::size_t decoded = 0, undecodable = 0;
   int first_c = 0, first_h = 0, first_w = 0;  // of the first record; 0 when it cannot be decoded

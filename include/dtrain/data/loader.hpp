@@ -10,8 +10,10 @@
 #include <vector>
 
 #include <dtrain/data/augment.hpp>
+#include <dtrain/data/objects.hpp>
 #include <dtrain/data/record.hpp>
 #include <dtrain/nn/graph.hpp>
+#include <dtrain/nn/objects.hpp>
 
 namespace dtrain::data {
 
@@ -30,6 +32,8 @@ struct Batch {
   const std::uint32_t* sample_ids = nullptr;  // [n], positions in the set
   std::shared_ptr<void> storage;
   nn::Pixels pixels = {};  // where LoaderOptions::as_bytes asks for them
+  // [n], where LoaderOptions::detection asks for them: labels are 0 then, and images are never bytes. Else null.
+  const nn::PictureObjects* objects = nullptr;
 };
 
 // The images of a batch as floats [n, c, h, w], whatever it holds.
@@ -55,6 +59,9 @@ struct LoaderOptions {
   RemoteOptions remote = {};  // for files behind URLs
   bool as_bytes = false;      // a quarter of the memory; the backend normalises them: Batch::pixels
   BatchMemory memory = {};    // empty: ordinary memory
+  // For records with boxes: pictures are seen whole. augment.random_crop is without a meaning then; what else would
+  // move or cut boxes is refused.
+  std::optional<DetectionInput> detection = std::nullopt;
 };
 
 struct LoaderRanges {

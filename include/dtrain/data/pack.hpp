@@ -15,9 +15,9 @@
 
 namespace dtrain::data {
 
-// What a COCO file gives a picture as its labels. largest: the category of its largest box, counted from 0 in the order
-// of the category ids. boxes: all of them as MXNet's detection iterator wants them: 2, 5, then category, left, top,
-// right, bottom of each, as shares of the picture's size.
+// What a COCO file gives a picture. largest: the category of its largest box as its label, counted from 0 in the order
+// of the category ids; pictures without a box are left out. boxes: all its objects with their masks (data/objects.hpp),
+// of which MXNet's detection iterator reads the boxes; pictures without objects are kept.
 enum class CocoLabels { largest, boxes };
 std::vector<std::string> coco_label_names();
 [[nodiscard]] std::optional<CocoLabels> parse_coco_labels(std::string_view name);
@@ -31,6 +31,7 @@ struct PackItem {
   std::string file;                    // relative to the list's root, or what else to call the picture
   std::uint64_t place = 0;             // where the source has it; a folder needs none
   PackSplit split = PackSplit::train;  // of a source that is split already
+  std::string objects = {};            // objects_block() of what it shows; empty: its labels are classes
 };
 
 struct PackList {
@@ -41,6 +42,9 @@ struct PackList {
   bool is_split = false;             // the source has folders of training and of validation or test, each with classes
   bool of_folder = false;            // the source is a folder
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that were left out, by reason
+  // Of pictures with boxes: objects that were left out, by reason, and pictures that show none.
+  std::map<std::string, std::vector<std::string>> objects_left_out = {};
+  std::vector<std::string> without_objects = {};
 };
 
 // Whether files that end so (".tiff") are pictures that dtrain does not read.
@@ -117,10 +121,13 @@ struct PackResult {
   std::optional<PackShares> shares = std::nullopt;  // of each class; nullopt: nothing was split by shares
   std::vector<std::string> classes;
   std::vector<std::uint64_t> class_pictures = {};  // that the source has of each class
+  std::vector<std::uint64_t> class_objects = {};   // the same of boxes that are no crowds; empty: it has none
   std::vector<PackProblem> problems;               // pictures that could not be read, which no file holds
   std::size_t unlabelled = 0;
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that are no pictures of a class, by reason
-  std::uint64_t taken_up = 0;                                    // records that an earlier, stopped run had made
+  std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
+  std::vector<std::string> without_objects = {};
+  std::uint64_t taken_up = 0;  // records that an earlier, stopped run had made
 };
 
 // A picture whose bytes are what the options ask for already (no resize, no quality, the same encoding, upright) is

@@ -17,6 +17,7 @@ struct Record {
   std::uint64_t id = 0;
   std::vector<float> labels;          // one for classification; more when the header's flag says so
   ByteView payload;                   // JPEG, PNG or dtrain pixels; borrowed from the file, or from `owner`
+  ByteView objects = {};              // what stands behind the payload where the labels say so: data/objects.hpp
   std::shared_ptr<const void> owner;  // of the payload of a record that came in parts or from far away
 };
 
@@ -99,10 +100,12 @@ struct VerifyProblem {
 struct VerifyReport {
   std::size_t records = 0;                // whole records that were found
   std::vector<std::size_t> class_counts;  // of the good records, by label; those with several labels are not counted
+  std::size_t objects = 0;                // with boxes, in good records
   std::size_t problem_count = 0;          // 0: the file is good
   std::vector<VerifyProblem> problems;    // the first `limit` of them by offset
 };
-// Checks frame, header, index entry and decodability of every record, on all processors. After a damaged frame it goes
+// Checks frame, header, index entry, decodability and the geometry of boxes and masks of every record, on all
+// processors. After a damaged frame it goes
 // on at the next one. Damage is reported, not thrown; throws Error only when the file cannot be opened.
 VerifyReport verify_records(const Path& rec, std::size_t limit = 16);
 

@@ -18,6 +18,7 @@ struct BatchBuffer {
   nn::PixelPlace* places = nullptr;
   std::int32_t* labels = nullptr;
   std::uint32_t* sample_ids = nullptr;
+  std::vector<nn::PictureObjects> objects;  // of a detector's batch, one for each sample
 };
 
 // Any thread may let go of a buffer, also after the pool is gone.

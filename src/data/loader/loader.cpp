@@ -50,7 +50,7 @@ struct Loader::State {
   void work();
   Findings load(const Claim& claim, SampleReader& reader) const;
   std::shared_ptr<PendingBatch> take();
-  SampleSlot slot(const BatchBuffer& buffer, std::size_t index) const;
+  SampleSlot slot(BatchBuffer& buffer, std::size_t index) const;
   bool next_is_ready();
   void check(Findings& findings);
   void count_bad_records(std::vector<Findings::Bad>& bad);
@@ -81,6 +81,7 @@ struct Loader::State {
 
 static LoaderOptions settled(LoaderOptions options) {
   options.remote.in_runs = !options.shuffle || options.shuffle_block > 0;
+  if (options.detection) options.as_bytes = false;
   return options;
 }
 
@@ -132,6 +133,7 @@ void Loader::State::open_batches() {
     batch->slice = slices[opened];
     batch->order = order;
     batch->buffer = pool.take(static_cast<std::size_t>(batch->slice.count), sample_bytes);
+    if (options.detection) batch->buffer->objects.resize(static_cast<std::size_t>(batch->slice.count));
     queue.push(std::move(batch));
   }
 }
@@ -156,11 +158,13 @@ void Loader::State::work() {
   }
 }
 
-SampleSlot Loader::State::slot(const BatchBuffer& buffer, std::size_t index) const {
+SampleSlot Loader::State::slot(BatchBuffer& buffer, std::size_t index) const {
   std::byte* const values = buffer.values + index * sample_bytes;
   const auto elements = static_cast<std::size_t>(stored.size());
-  if (options.as_bytes) return {{}, {reinterpret_cast<std::uint8_t*>(values), elements}, buffer.places + index};
-  return {{reinterpret_cast<float*>(values), elements}, {}, nullptr};
+  if (options.as_bytes)
+    return {{}, {reinterpret_cast<std::uint8_t*>(values), elements}, buffer.places + index, nullptr};
+  nn::PictureObjects* const objects = options.detection ? &buffer.objects[index] : nullptr;
+  return {{reinterpret_cast<float*>(values), elements}, {}, nullptr, objects};
 }
 
 Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
@@ -300,6 +304,7 @@ std::optional<Batch> Loader::next() {
   } else {
     result.images = reinterpret_cast<const float*>(buffer.values);
   }
+  if (state.options.detection) result.objects = buffer.objects.data();
   return result;
 }
 

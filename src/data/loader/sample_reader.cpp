@@ -7,24 +7,16 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "detection_sample.hpp"
+
 namespace dtrain::data {
 namespace {
 
 std::string text_of_shape(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
 
-// Header of 2 numbers, then 5 for each box, as `data pack --coco-labels boxes` writes them.
-bool has_boxes(const std::vector<float>& labels) {
-  return labels.size() >= 7 && labels.size() % 5 == 2 && labels[0] == 2 && labels[1] == 5;
-}
-
 std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels,
                            int classes) {
   if (labels.empty()) throw DataError(file.place(position) + " has no label");
-  if (has_boxes(labels)) {
-    throw DataError(
-        file.place(position) + " has boxes for object detection in place of a class",
-        "prepare the pictures with setting 'coco-labels' largest to train on the category of the largest box");
-  }
   const float label = labels.front();
   const bool fits = label >= 0 && label < static_cast<float>(classes);
   if (fits && label == static_cast<float>(static_cast<int>(label))) return static_cast<int>(label);
@@ -58,6 +50,17 @@ void check_channels(const RecordSet& file, const nn::Shape& wanted) {
                   fmt::format("setting 'image-shape' {},{},{} fits this data", found->c, wanted.h, wanted.w));
 }
 
+// A file of the other kind is refused before anything is loaded.
+void check_first_kind(const RecordSet& file, const LoaderOptions& options) {
+  Record record;
+  try {
+    file.read(0, record);
+  } catch (const DataError&) {
+    return;  // next() reports it in its turn
+  }
+  if (!is_of_kind(record, options)) refuse_kind(file.place(0), options);
+}
+
 }  // namespace
 
 void check_loader(const RecordSet& file, const LoaderOptions& options) {
@@ -78,6 +81,8 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
                        fmt::format("{} is larger than an image of {}x{}", options.augment.cutout, shape.h, shape.w),
                        fmt::format("give at most {}; 0 cuts nothing out", std::min(shape.h, shape.w)));
   }
+  if (options.detection) check_detection(options);
+  check_first_kind(file, options);
   check_channels(file, shape);
 }
 
@@ -100,7 +105,7 @@ bool SampleReader::read(std::uint32_t position, std::uint32_t epoch, const Sampl
   const std::int64_t tries = std::min<std::int64_t>(options_.max_bad_records + 1, size_);
   for (std::int64_t i = 0; i < tries; ++i, position = (position + 1) % size_) {
     if (!load(position, key, out, bad)) continue;
-    label_ = checked_label(file_, position, record_.labels, options_.classes);
+    label_ = out.objects ? 0 : checked_label(file_, position, record_.labels, options_.classes);
     return true;
   }
   return false;
@@ -112,12 +117,17 @@ bool SampleReader::load(std::uint32_t position, const SampleKey& key, const Samp
   try {
     file_.read(position, record_);
     const auto& [augment, shape] = std::tie(options_.augment, options_.shape);
-    if (out.place) {
+    if (!is_of_kind(record_, options_)) refuse_kind(file_.place(position), options_);
+    if (out.objects) {
+      read_detection(record_, file_.place(position), options_, key, image_, out);
+    } else if (out.place) {
       *out.place = decode_to_bytes(record_.payload, augment, key, shape, stored_, image_, out.bytes);
     } else {
       decode_and_augment(record_.payload, augment, key, shape, image_, out.image);
     }
     return true;
+  } catch (const UnfitRecord&) {
+    throw;
   } catch (const DataError& error) {
     reason = error.what();
   }

@@ -21,11 +21,12 @@ void check_loader(const RecordSet& file, const LoaderOptions& options);
 // In which shape options.as_bytes stores the pictures of the file: stored_shape() of the first that can be decoded.
 nn::Shape stored_shape(const RecordSet& file, const LoaderOptions& options);
 
-// Where one sample goes: an image of floats, or bytes and their place.
+// Where one sample goes: an image of floats, or bytes and their place; and what it shows.
 struct SampleSlot {
   std::span<float> image;
   std::span<std::uint8_t> bytes;
   nn::PixelPlace* place = nullptr;
+  nn::PictureObjects* objects = nullptr;  // of a detector
 };
 
 // Scratch of one thread; file and options must outlive it.

@@ -7,6 +7,7 @@
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/parallel.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/objects.hpp>
 
 namespace dtrain::data {
 namespace {
@@ -100,12 +101,34 @@ void take_pixels(const PixelSums& sums, DatasetStats& stats) {
   }
 }
 
+// Labels alone say shares of the picture's size, which only decoding would tell.
+void count_objects(const Record& record, DatasetStats::Objects& objects) {
+  constexpr double kSmall = 32 * 32, kMedium = 96 * 96;
+  ++objects.records;
+  const std::vector<std::int32_t> classes = box_classes(record.labels);
+  for (const std::int32_t label : classes) ++objects.classes[label];
+  std::size_t boxes = classes.size();
+  if (!record.objects.empty()) {
+    const Annotations annotations = read_objects_block(record.objects);
+    boxes = annotations.objects.size();
+    for (const Annotation& object : annotations.objects) {
+      objects.crowds += object.crowd ? 1 : 0;
+      objects.masks += object.has_mask() ? 1 : 0;
+      ++(object.area < kSmall ? objects.small : object.area < kMedium ? objects.medium : objects.large);
+    }
+  }
+  objects.boxes += boxes;
+  objects.without += boxes == 0 ? 1 : 0;
+  objects.most = std::max(objects.most, boxes);
+}
+
 void read_headers(const RecordSet& set, DatasetStats& stats) {
   Record record;
   Image first;
   for (std::size_t i = 0; i < set.size(); ++i) {
     set.read(i, record);
     stats.payload_bytes += record.payload.size();
+    if (has_boxes(record.labels)) count_objects(record, stats.objects);
     if (record.labels.size() == 1) ++stats.classes[std::llround(record.labels[0])];
     const auto encoding = detect_encoding(record.payload);
     ++stats.encodings[encoding ? std::string(encoding_name(*encoding)) : "unknown"];

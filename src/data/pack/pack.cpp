@@ -10,6 +10,7 @@
 #include <dtrain/base/ordered_work.hpp>
 #include <dtrain/base/random.hpp>
 #include <dtrain/base/temporaries.hpp>
+#include <dtrain/data/objects.hpp>
 
 #include "pack_image.hpp"
 #include "pack_record.hpp"
@@ -170,7 +171,7 @@ struct Packed {
 Packed pack_one(const PackItem& item, const PictureStore& store, const PackOptions& options) try {
   const SourceBytes picture = store.read(item);
   Packed packed;
-  append_record(packed.framed, item.id, item.labels, bytes_of(packed_payload(picture.bytes, options)));
+  append_record(packed.framed, item.id, item.labels, bytes_of(packed_payload(picture.bytes, options) + item.objects));
   return packed;
 } catch (const Error& error) {
   return {{}, error.what()};
@@ -195,6 +196,8 @@ class Packer {
     for (const PackItem& item : pictures.list.items) count(item);
     result_.unlabelled = pictures.list.unlabelled;
     result_.skipped = pictures.list.skipped;
+    result_.objects_left_out = pictures.list.objects_left_out;
+    result_.without_objects = pictures.list.without_objects;
     if (splits(options)) result_.shares = shares_of(options);
   }
 
@@ -215,10 +218,18 @@ class Packer {
 
  private:
   void count(const PackItem& item) {
+    if (has_boxes(item.labels)) return count_objects(item);
     if (item.labels.size() != 1) return;
     const float label = item.labels.front();
     if (label >= 0 && label < static_cast<float>(result_.classes.size()))
       ++result_.class_pictures[static_cast<std::size_t>(label)];
+  }
+
+  void count_objects(const PackItem& item) {
+    result_.class_objects.resize(result_.classes.size());
+    for (const std::int32_t label : box_classes(item.labels)) {
+      if (label < std::ssize(result_.class_objects)) ++result_.class_objects[static_cast<std::size_t>(label)];
+    }
   }
 
   static void refuse_to_overwrite(const std::vector<Shard>& shards) {

@@ -1,89 +1,104 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <set>
+#include <unordered_map>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/json_without.hpp>
+#include <dtrain/data/coco.hpp>
 
 #include "pack_sources.hpp"
+#include "pictures.hpp"
 
 namespace dtrain::data {
 namespace {
 
-struct Box {
-  float category = 0;
-  double left = 0, top = 0, width = 0, height = 0;
-  double area() const { return width * height; }
+// The objects of each picture that can be trained on; the others are counted and named.
+class ObjectsByPicture {
+ public:
+  ObjectsByPicture(CocoSet& set, CocoLabels kind, PackList& list) : list_(list) {
+    for (const CocoPicture& picture : set.pictures) pictures_.emplace(picture.id, &picture);
+    for (CocoObject& object : set.objects) {
+      const auto picture = pictures_.find(object.picture);
+      if (picture == pictures_.end()) {
+        leave_out(object, "its picture is not among the images", fmt::format("image {}", object.picture));
+      } else if (const auto fault = fault_in(object, *picture->second, kind)) {
+        leave_out(object, *fault, picture->second->file);
+      } else {
+        objects_[object.picture].push_back(std::move(object.annotation));
+      }
+    }
+  }
+
+  std::vector<Annotation> take(const CocoPicture& picture) { return std::move(objects_[picture.id]); }
+
+ private:
+  static std::optional<std::string> fault_in(const CocoObject& object, const CocoPicture& picture, CocoLabels kind) {
+    if (object.annotation.label < 0) return "its category is not among the categories";
+    if (kind == CocoLabels::largest) return std::nullopt;
+    if (!object.fault.empty()) return object.fault;
+    return fault_of(object.annotation, picture.height, picture.width);
+  }
+
+  void leave_out(const CocoObject& object, const std::string& reason, const std::string& picture) {
+    list_.objects_left_out[reason].push_back(fmt::format("annotation {} of {}", object.annotation.id, picture));
+  }
+
+  PackList& list_;
+  std::unordered_map<std::int64_t, const CocoPicture*> pictures_;
+  std::unordered_map<std::int64_t, std::vector<Annotation>> objects_;
 };
-using Boxes = std::map<std::int64_t, std::vector<Box>>;  // by image
 
-std::map<std::int64_t, std::string> categories_of(const Json& document) {
-  std::map<std::int64_t, std::string> names;
-  for (const Json& category : document.at("categories").as_array()) {
-    names[category.at("id").as_integer()] = category.at("name").as_string();
+// The category of the largest box, the first of equal ones; crowds do not count.
+std::vector<float> largest_label(const std::vector<Annotation>& objects) {
+  const Annotation* largest = nullptr;
+  for (const Annotation& object : objects) {
+    if (!object.crowd && (!largest || object.box.area() > largest->box.area())) largest = &object;
   }
-  return names;
+  return largest ? std::vector<float>{static_cast<float>(largest->label)} : std::vector<float>();
 }
 
-Box box_of(const Json& annotation) {
-  const Json::Array& sides = annotation.at("bbox").as_array();
-  if (sides.size() != 4) throw DataError("a bbox has four numbers");
-  return {0, sides[0].as_number(), sides[1].as_number(), sides[2].as_number(), sides[3].as_number()};
+void give_objects(const CocoPicture& picture, std::vector<Annotation> objects, PackItem& item) {
+  const Annotations annotations{picture.height, picture.width, std::move(objects)};
+  item.objects = objects_block(annotations);
+  item.labels = detection_labels(annotations, item.objects.size());
 }
 
-Boxes boxes_of(const Json& document, const std::map<std::int64_t, std::string>& categories) {
-  Boxes boxes;
-  for (const Json& annotation : document.at("annotations").as_array()) {
-    const Json* crowd = annotation.find("iscrowd");
-    if (crowd && crowd->as_integer() != 0) continue;
-    const auto category = categories.find(annotation.at("category_id").as_integer());
-    if (category == categories.end()) {
-      throw DataError(fmt::format("category {} of an annotation is not among the categories",
-                                  annotation.at("category_id").as_integer()));
+void list_pictures(CocoSet& set, CocoLabels kind, PackList& list) {
+  for (const CocoCategory& category : set.categories) list.classes.push_back(category.name);
+  ObjectsByPicture objects(set, kind, list);
+  for (const CocoPicture& picture : set.pictures) {
+    PackItem item{static_cast<std::uint64_t>(picture.id), {}, picture.file};
+    if (picture.file.empty()) throw DataError(fmt::format("image {} has no \"file_name\"", picture.id));
+    std::vector<Annotation> own = objects.take(picture);
+    if (kind == CocoLabels::largest) {
+      item.labels = largest_label(own);
+    } else {
+      if (picture.height < 1 || picture.width < 1)
+        throw DataError(fmt::format("image {} has no \"height\" and \"width\" above 0", picture.id));
+      if (own.empty()) list.without_objects.push_back(picture.file);
+      give_objects(picture, std::move(own), item);
     }
-    Box box = box_of(annotation);
-    box.category = static_cast<float>(std::distance(categories.begin(), category));
-    boxes[annotation.at("image_id").as_integer()].push_back(box);
-  }
-  return boxes;
-}
-
-std::vector<float> detection_labels(const Json& image, const std::vector<Box>& boxes) {
-  const double width = image.at("width").as_number(), height = image.at("height").as_number();
-  if (!(width > 0 && height > 0)) throw DataError("an image's width or height is not above 0");
-  std::vector<float> labels{2, 5};  // the length of this header, and of each box
-  for (const Box& box : boxes) {
-    for (const double value : {static_cast<double>(box.category), box.left / width, box.top / height,
-                               (box.left + box.width) / width, (box.top + box.height) / height}) {
-      labels.push_back(static_cast<float>(value));
-    }
-  }
-  return labels;
-}
-
-std::vector<float> labels_of(const Json& image, const std::vector<Box>& boxes, CocoLabels kind) {
-  if (kind == CocoLabels::boxes) return detection_labels(image, boxes);
-  const auto larger = [](const Box& a, const Box& b) { return a.area() < b.area(); };
-  return {std::max_element(boxes.begin(), boxes.end(), larger)->category};  // the first of equal ones
-}
-
-void list_pictures(const Json& document, CocoLabels kind, PackList& list) {
-  const std::map<std::int64_t, std::string> categories = categories_of(document);
-  for (const auto& [id, name] : categories) list.classes.push_back(name);
-  const Boxes boxes = boxes_of(document, categories);
-  for (const Json& image : document.at("images").as_array()) {
-    const std::int64_t id = image.at("id").as_integer();
-    const auto found = boxes.find(id);
-    if (found == boxes.end()) {
+    if (item.labels.empty()) {
       ++list.unlabelled;
-      continue;
+    } else {
+      list.items.push_back(std::move(item));
     }
-    if (id < 0) throw DataError(fmt::format("image id {} is negative", id));
-    list.items.push_back(
-        {static_cast<std::uint64_t>(id), labels_of(image, found->second, kind), image.at("file_name").as_string()});
   }
+}
+
+// Pictures beside the listed ones that no image of the file names.
+void skip_unlisted(const Path& root, PackList& list) {
+  std::set<std::string> listed;
+  for (const PackItem& item : list.items) listed.insert(item.file);
+  std::vector<std::string> others;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(root, none)) {
+    const std::string name = entry.path().filename().string();
+    if (is_picture(entry.path()) && !listed.contains(name)) others.push_back(name);
+  }
+  std::ranges::sort(others);
+  if (!others.empty()) list.skipped["no image of the JSON file"] = std::move(others);
 }
 
 }  // namespace
@@ -96,17 +111,14 @@ std::optional<CocoLabels> parse_coco_labels(std::string_view name) {
 }
 
 PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels) {
-  // Most of a file of 450 MB.
-  constexpr std::array<std::string_view, 6> kUnused{"segmentation", "coco_url",      "flickr_url",
-                                                    "license",      "date_captured", "licenses"};
-  const Json document = parse_json_without(text, json.string(), kUnused);
+  CocoSet set = read_coco(text, json.string(), labels == CocoLabels::boxes);
   PackList list;
   list.root = root;
   try {
-    list_pictures(document, labels, list);
+    list_pictures(set, labels, list);
+    if (labels == CocoLabels::boxes) skip_unlisted(root, list);
   } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", json.string(), error.what()),
-                    "COCO's detection files hold images, annotations and categories");
+    throw DataError(fmt::format("{}: {}", json.string(), error.what()), error.hint());
   }
   return list;
 }

@@ -25,6 +25,7 @@ std::string plan_of(const PackOptions& options, const Pictures& pictures) {
     if (item.split != PackSplit::train) add(item.split == PackSplit::validation ? "validates" : "tests");
     add(fmt::format("{} {} {}", item.id, item.file, pictures.store->stamp(item)));
     hash.update(std::as_bytes(std::span(item.labels)));
+    hash.update(bytes_of(item.objects));
   }
   return hash.hex();
 }

@@ -11,8 +11,7 @@ PackList list_folder(const Path& folder);
 PackList parse_list(std::string_view text, const Path& lst, const Path& root);
 // "path,label" rows, with or without a header; paths are below `root`.
 PackList parse_labels(std::string_view text, const Path& csv, const Path& root);
-// The object detection format of cocodataset.org: images, annotations with bbox and category_id, categories. Crowds are
-// left out.
+// The object detection format of cocodataset.org: images, annotations with bbox and category_id, categories.
 PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels);
 
 }  // namespace dtrain::data

@@ -29,7 +29,8 @@ class RecordStore : public PictureStore {
     Record record;
     for (std::size_t i = 0; i < set_.size(); ++i) {
       set_.read(i, record);
-      list.items.push_back({i, record.labels, set_.place(i), i});
+      list.items.push_back(
+          {i, record.labels, set_.place(i), i, PackSplit::train, std::string(text_of(record.objects))});
     }
     return list;
   }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/data/objects.hpp>
+
 #include "codec/bytes.hpp"
+#include "objects/objects_block.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -72,6 +75,18 @@ std::shared_ptr<const std::string> join_parts(const RecordBytes& file, std::uint
   return joined;
 }
 
+// Takes the objects off the end of record.payload, where labels of boxes have a third number in front of them that
+// counts their bytes.
+void split_objects(Record& record) {
+  if (!has_boxes(record.labels) || record.labels[0] != 3) return;
+  const float count = record.labels[2];
+  if (!(count > 0 && count < static_cast<float>(record.payload.size()))) return;
+  const std::size_t begin = record.payload.size() - static_cast<std::size_t>(count);
+  if (!begins_objects(record.payload.subspan(begin))) return;
+  record.objects = record.payload.subspan(begin);
+  record.payload = record.payload.first(begin);
+}
+
 // Takes the image header off the front of record.payload.
 void split_header(const RecordBytes& file, std::uint64_t offset, Record& record) {
   const ByteView content = record.payload;
@@ -81,6 +96,7 @@ void split_header(const RecordBytes& file, std::uint64_t offset, Record& record)
   }
   const auto label_count = load<std::uint32_t>(content, 0);
   record.id = load<std::uint64_t>(content, 8);
+  record.objects = {};
   record.payload = content.subspan(kImageHeaderSize);
   if (label_count == 0) {
     record.labels.assign(1, load<float>(content, 4));
@@ -94,6 +110,7 @@ void split_header(const RecordBytes& file, std::uint64_t offset, Record& record)
   record.labels.resize(label_count);
   std::memcpy(record.labels.data(), record.payload.data(), label_bytes);
   record.payload = record.payload.subspan(label_bytes);
+  split_objects(record);
 }
 
 }  // namespace

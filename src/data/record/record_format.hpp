@@ -6,6 +6,7 @@
 //   a multiple of 4,
 //            and that magic is left out
 //   header = flag u32 | label f32 | id u64 | id2 u64 | flag float labels, which replace `label` when flag > 0
+//   behind it the picture, and behind that the objects it shows where labels of boxes count their bytes
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/parallel.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/objects.hpp>
 #include <dtrain/data/record.hpp>
 
 #include "record_format.hpp"
@@ -20,7 +23,8 @@ constexpr float kMostClasses = 1 << 20;
 
 class Verifier {
  public:
-  explicit Verifier(const Path& rec) : path_(rec), mapped_(rec) {}
+  explicit Verifier(const Path& rec)
+      : path_(rec), mapped_(rec), class_count_(static_cast<std::int32_t>(class_names(std::span(&rec, 1)).size())) {}
 
   VerifyReport run(std::size_t limit) {
     walk_frames();
@@ -95,6 +99,7 @@ class Verifier {
       if (!std::isfinite(label)) throw DataError(fmt::format("the label is {}", label));
     }
     decode_image(record.payload, kStoredChannels, image);
+    if (has_boxes(record.labels)) return check_objects(record, image);
     const float label = record.labels[0];
     if (record.labels.size() == 1 && label >= 0 && label < kMostClasses && label == std::floor(label)) {
       classes_[position] = static_cast<std::int32_t>(label);
@@ -105,10 +110,29 @@ class Verifier {
     add_problem(offsets_[position], error.what());
   }
 
+  // Throws DataError for the first fault.
+  void check_objects(const Record& record, const Image& image) {
+    const Annotations annotations = annotations_of(record, image.h, image.w);
+    if (!record.objects.empty() && detection_labels(annotations, record.objects.size()) != record.labels)
+      throw DataError("its labels and its objects name other boxes");
+    std::size_t faults = 0, number = 0;
+    std::string first;
+    for (const Annotation& object : annotations.objects) {
+      std::optional<std::string> fault = fault_of(object, annotations.height, annotations.width);
+      if (!fault && class_count_ > 0 && object.label >= class_count_)
+        fault = fmt::format("its class is {}, and {} are named", object.label, class_count_);
+      if (fault && faults++ == 0) first = fmt::format("object {}: {}", number, *fault);
+      ++number;
+    }
+    if (faults > 0) throw DataError(faults == 1 ? first : fmt::format("{}; {} more are bad", first, faults - 1));
+    objects_ += number;
+  }
+
   VerifyReport report(std::size_t limit) {
     const MutexLock lock(mutex_);
     VerifyReport report;
     report.records = offsets_.size();
+    report.objects = objects_;
     report.problem_count = problems_.size();
     const std::int32_t highest = classes_.empty() ? -1 : *std::max_element(classes_.begin(), classes_.end());
     report.class_counts.resize(static_cast<std::size_t>(highest + 1));
@@ -126,6 +150,8 @@ class Verifier {
   MappedFile mapped_;
   std::vector<std::uint64_t> offsets_;  // of the records whose frames are whole
   std::vector<std::int32_t> classes_;   // of each, -1 where there is none
+  std::int32_t class_count_ = 0;        // that are named; 0: unknown
+  std::atomic<std::size_t> objects_ = 0;
   Mutex mutex_;
   std::vector<VerifyProblem> problems_ DTRAIN_GUARDED_BY(mutex_);
 };

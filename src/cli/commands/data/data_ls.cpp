@@ -29,9 +29,27 @@ Json numbers(const std::array<double, 3>& values) { return Json::array({values[0
 
 using Names = std::vector<std::string>;
 
+Json counts_json(const std::map<std::int64_t, std::size_t>& counts) {
+  Json json = Json::object();
+  for (const auto& [label, count] : counts) json[std::to_string(label)] = std::uint64_t{count};
+  return json;
+}
+
+Json objects_json(const data::DatasetStats::Objects& objects) {
+  return Json::object({{"records", std::uint64_t{objects.records}},
+                       {"without", std::uint64_t{objects.without}},
+                       {"boxes", std::uint64_t{objects.boxes}},
+                       {"crowds", std::uint64_t{objects.crowds}},
+                       {"masks", std::uint64_t{objects.masks}},
+                       {"most", std::uint64_t{objects.most}},
+                       {"small", std::uint64_t{objects.small}},
+                       {"medium", std::uint64_t{objects.medium}},
+                       {"large", std::uint64_t{objects.large}},
+                       {"classes", counts_json(objects.classes)}});
+}
+
 Json document(const Path& path, const data::DatasetStats& stats, const Names& names) {
-  Json classes = Json::object(), encodings = Json::object();
-  for (const auto& [label, count] : stats.classes) classes[std::to_string(label)] = std::uint64_t{count};
+  Json encodings = Json::object();
   for (const auto& [name, count] : stats.encodings) encodings[name] = std::uint64_t{count};
   return Json::object({{"schema", "dtrain.data-ls/1"},
                        {"file", path.string()},
@@ -45,7 +63,8 @@ Json document(const Path& path, const data::DatasetStats& stats, const Names& na
                        {"rgb_mean", numbers(stats.mean)},
                        {"rgb_std", numbers(stats.std)},
                        {"encodings", encodings},
-                       {"classes", classes},
+                       {"classes", counts_json(stats.classes)},
+                       {"objects", objects_json(stats.objects)},
                        {"class_names", Json(Json::Array(names.begin(), names.end()))}});
 }
 
@@ -61,17 +80,30 @@ void answer_pixels(const data::DatasetStats& stats, Reporter& reporter) {
   if (stats.undecodable > 0) reporter.answer(fmt::format("cannot be decoded: {}", stats.undecodable));
 }
 
-void answer_table(const Path& path, const data::DatasetStats& stats, const Names& names, Reporter& reporter) {
-  reporter.answer(fmt::format("{}: {} records, {}", path.string(), stats.records, format_bytes(stats.payload_bytes)));
-  answer_pixels(stats, reporter);
-  for (const auto& [name, count] : stats.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
+void answer_objects(const data::DatasetStats::Objects& objects, Reporter& reporter) {
+  const double mean = static_cast<double>(objects.boxes) / static_cast<double>(objects.records);
+  reporter.answer(fmt::format("objects: {} boxes, {} masks; {:.1f} in a record on average, {} at most, none in {}",
+                              objects.boxes, objects.masks, mean, objects.most, objects.without));
+  reporter.answer(fmt::format("objects by COCO's areas: {} small, {} medium, {} large; {} are crowds", objects.small,
+                              objects.medium, objects.large, objects.crowds));
+}
+
+void answer_classes(const std::map<std::int64_t, std::size_t>& classes, const Names& names, Reporter& reporter) {
   std::size_t largest = 1;
-  for (const auto& [label, count] : stats.classes) largest = std::max(largest, count);
-  for (const auto& [label, count] : stats.classes) {
+  for (const auto& [label, count] : classes) largest = std::max(largest, count);
+  for (const auto& [label, count] : classes) {
     const std::string name = data::label_text(label, names).substr(std::to_string(label).size());
     reporter.answer(
         fmt::format("class {:>4} {:>8}  {:<40}{}", label, count, std::string(40 * count / largest, '#'), name));
   }
+}
+
+void answer_table(const Path& path, const data::DatasetStats& stats, const Names& names, Reporter& reporter) {
+  reporter.answer(fmt::format("{}: {} records, {}", path.string(), stats.records, format_bytes(stats.payload_bytes)));
+  answer_pixels(stats, reporter);
+  for (const auto& [name, count] : stats.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
+  if (stats.objects.records > 0) answer_objects(stats.objects, reporter);
+  answer_classes(stats.objects.records > 0 ? stats.objects.classes : stats.classes, names, reporter);
 }
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {

@@ -36,6 +36,7 @@ Json document(const Path& file, const data::VerifyReport& report) {
   return Json::object({{"schema", "dtrain.data-verify/1"},
                        {"file", file.string()},
                        {"records", std::uint64_t{report.records}},
+                       {"objects", std::uint64_t{report.objects}},
                        {"good", report.problems.empty()},
                        {"problems", problems}});
 }
@@ -43,7 +44,8 @@ Json document(const Path& file, const data::VerifyReport& report) {
 void tell(const Path& file, const data::VerifyReport& report, Reporter& reporter) {
   if (reporter.json()) return reporter.answer_json(document(file, report));
   if (report.problems.empty()) {
-    return reporter.answer(fmt::format("{}: {} records, no damage", file.string(), report.records));
+    const std::string objects = report.objects > 0 ? fmt::format(" with {} objects", report.objects) : std::string();
+    return reporter.answer(fmt::format("{}: {} records{}, no damage", file.string(), report.records, objects));
   }
   for (const data::VerifyProblem& problem : report.problems) {
     reporter.answer(

@@ -52,8 +52,17 @@ data::PackResult pack_with_progress(const PackCommand& command, Reporter& report
   return data::pack(options);
 }
 
+Json names_json(const std::vector<std::string>& names) { return Json(Json::Array(names.begin(), names.end())); }
+
+Json names_by_reason(const std::map<std::string, std::vector<std::string>>& reasons) {
+  Json json = Json::object();
+  for (const auto& [reason, names] : reasons) json[reason] = names_json(names);
+  return json;
+}
+
 Json document(const data::PackResult& result) {
-  Json files = Json::array(), problems = Json::array(), classes = Json::array(), class_pictures = Json::array();
+  Json files = Json::array(), problems = Json::array(), classes = Json::array();
+  Json class_pictures = Json::array(), class_objects = Json::array();
   for (const auto& file : result.files) {
     files.push_back(Json::object({{"file", file.rec.string()}, {"records", file.records}, {"bytes", file.bytes}}));
   }
@@ -65,8 +74,7 @@ Json document(const data::PackResult& result) {
     shares = Json::object({{"train", split->train}, {"validation", split->validation}, {"test", split->test}});
   for (const std::string& name : result.classes) classes.push_back(name);
   for (const std::uint64_t count : result.class_pictures) class_pictures.push_back(count);
-  Json skipped = Json::object();
-  for (const auto& [reason, names] : result.skipped) skipped[reason] = Json(Json::Array(names.begin(), names.end()));
+  for (const std::uint64_t count : result.class_objects) class_objects.push_back(count);
   return Json::object({{"schema", "dtrain.data-pack/1"},
                        {"files", files},
                        {"shares", shares},
@@ -74,7 +82,10 @@ Json document(const data::PackResult& result) {
                        {"class_pictures", class_pictures},
                        {"problems", problems},
                        {"unlabelled", std::uint64_t{result.unlabelled}},
-                       {"skipped", skipped},
+                       {"skipped", names_by_reason(result.skipped)},
+                       {"class_objects", class_objects},
+                       {"objects_left_out", names_by_reason(result.objects_left_out)},
+                       {"without_objects", names_json(result.without_objects)},
                        {"taken_up", result.taken_up}});
 }
 
@@ -90,20 +101,37 @@ void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& rep
 
 namespace {
 
+std::string first_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 3;
+  const std::vector<std::string> first(names.begin(),
+                                       names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
+  return join(first, ", ") + (names.size() > kShown ? ", ..." : "");
+}
+
 // How many files each reason left out, and the first of them.
 void tell_skipped(const data::PackResult& result, Reporter& reporter) {
-  constexpr std::size_t kShown = 3;
   for (const auto& [reason, files] : result.skipped) {
-    const std::vector<std::string> first(files.begin(),
-                                         files.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, files.size())));
-    const std::string what =
-        fmt::format("{} {} left out ({}): {}{}", files.size(), files.size() == 1 ? "file was" : "files were", reason,
-                    join(first, ", "), files.size() > kShown ? ", ..." : "");
+    const std::string what = fmt::format("{} {} left out ({}): {}", files.size(),
+                                         files.size() == 1 ? "file was" : "files were", reason, first_names(files));
     if (data::is_unread_picture(reason)) {
       reporter.warn(what + "; dtrain reads JPEG, PNG and WebP: convert these pictures first");
     } else {
       reporter.note(what);
     }
+  }
+}
+
+// The same of objects, and pictures that show none.
+void tell_objects(const data::PackResult& result, Reporter& reporter) {
+  for (const auto& [reason, objects] : result.objects_left_out) {
+    reporter.warn(fmt::format("{} {} left out ({}): {}", objects.size(),
+                              objects.size() == 1 ? "object was" : "objects were", reason, first_names(objects)));
+  }
+  const std::vector<std::string>& bare = result.without_objects;
+  if (!bare.empty()) {
+    reporter.note(fmt::format("{} {} no object and {} kept: {}", bare.size(),
+                              bare.size() == 1 ? "picture shows" : "pictures show", bare.size() == 1 ? "is" : "are",
+                              first_names(bare)));
   }
 }
 
@@ -117,15 +145,18 @@ void tell_classes(const data::PackResult& result, Reporter& reporter) {
   constexpr std::size_t kListed = 20;
   if (result.classes.empty()) return;
   std::vector<std::string> lines;
+  const bool boxes = !result.class_objects.empty();
+  const std::vector<std::uint64_t>& counts = boxes ? result.class_objects : result.class_pictures;
+  const char* const counted = boxes ? "objects" : "pictures";
   for (std::size_t i = 0; i < result.classes.size(); ++i) {
-    lines.push_back(fmt::format("{} ({})", printable_word(result.classes[i]), result.class_pictures[i]));
+    lines.push_back(fmt::format("{} ({})", printable_word(result.classes[i]), counts[i]));
   }
   if (lines.size() <= kListed) {
-    reporter.note(fmt::format("{} classes with their pictures: {}", lines.size(), join(lines, ", ")));
+    reporter.note(fmt::format("{} classes with their {}: {}", lines.size(), counted, join(lines, ", ")));
     return;
   }
-  const auto [least, most] = std::ranges::minmax(result.class_pictures);
-  reporter.note(fmt::format("{} classes with {} to {} pictures each", lines.size(), least, most));
+  const auto [least, most] = std::ranges::minmax(counts);
+  reporter.note(fmt::format("{} classes with {} to {} {} each", lines.size(), least, most, counted));
 }
 
 // Where each class went, since the user may not have asked for it.
@@ -143,7 +174,7 @@ void tell_split(const PackCommand& options, const data::PackResult& result, Repo
 
 // The command that trains on these files, where they are sets to train on.
 void tell_next_command(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
-  if (result.classes.size() < 2) return;
+  if (result.classes.size() < 2 || !result.class_objects.empty()) return;
   const std::string prefix = options.pack.out.string();
   const auto made = [&](std::string_view split) {
     return std::ranges::any_of(result.files, [&](const auto& file) {
@@ -171,6 +202,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
     reporter.note(fmt::format("{} records were already there from an earlier run", result.taken_up));
   if (result.unlabelled > 0) reporter.note(fmt::format("{} pictures without a label were skipped", result.unlabelled));
   tell_skipped(result, reporter);
+  tell_objects(result, reporter);
   warn_of_stray_pictures(result, reporter);
   tell_problems(result.problems, reporter);
   if (reporter.json()) {

@@ -4,6 +4,7 @@
 #include <zlib.h>
 #include <cmath>
 
+#include <dtrain/data/objects.hpp>
 #include <dtrain/data/prepare.hpp>
 #include <dtrain/data/record.hpp>
 
@@ -144,7 +145,7 @@ TEST_F(Photos, OfImageNetAreNotFetchedFromItsHome) {
 std::string instances(int id, int category) {
   return fmt::format(
       R"({{"images": [{{"id": {0}, "file_name": "{0:012}.jpg", "width": 8, "height": 8, "coco_url": "x"}}],)"
-      R"("annotations": [{{"image_id": {0}, "category_id": {1}, "bbox": [1, 1, 4, 4], "segmentation": [[1, 2, 3]]}}],)"
+      R"("annotations": [{{"image_id": {0}, "category_id": {1}, "bbox": [1, 1, 4, 4], "segmentation": [[1, 1, 5, 1, 5, 5]]}}],)"
       R"("categories": [{{"id": 1, "name": "person"}}, {{"id": 18, "name": "dog"}}]}})",
       id, category);
 }
@@ -185,8 +186,12 @@ TEST_F(CocoPhotos, MayBeUnpackedAndBeASubset) {
   write("annotations/instances_train.json", instances(7, 18));
   write("annotations/instances_val.json", instances(9, 18));
   options.coco_labels = CocoLabels::boxes;
-  EXPECT_EQ(RecordFile(prepare(options).val).read(0).labels,
-            (std::vector<float>{2, 5, 1, 0.125f, 0.125f, 0.625f, 0.625f}));
+  const Path val = prepare(options).val;
+  const RecordFile file(val);
+  const Record record = file.read(0);
+  EXPECT_EQ(record.labels,
+            (std::vector<float>{3, 5, static_cast<float>(record.objects.size()), 1, 0.125f, 0.125f, 0.625f, 0.625f}));
+  EXPECT_TRUE(annotations_of(record, 8, 8).objects.at(0).has_mask());
 }
 
 }  // namespace

@@ -369,9 +369,11 @@ TEST(Loader, RefusesBoxesOfObjectDetectionAsClasses) {
   const std::vector<float> labels{2, 5, 1, 0.1f, 0.1f, 0.5f, 0.5f};
   writer.add(0, labels, bytes_of(encode_image(noise(3, 8, 0), Encoding::raw)));
   writer.finish();
-  Loader loader(folder / "x.rec", {.shape = {3, 8, 8}, .classes = 3});
-  loader.start(0, {{0, 1}});
-  expect_error([&] { static_cast<void>(loader.next()); }, "has boxes for object detection in place of a class");
+  expect_error(
+      [&] {
+        Loader(folder / "x.rec", {.shape = {3, 8, 8}, .classes = 3});
+      },
+      "x.rec: record 0 at byte 0 has boxes for object detection in place of a class");
 }
 
 TEST(Loader, SaysSoWhereTheSystemGivesNoThreads) {

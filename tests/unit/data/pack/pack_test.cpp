@@ -341,26 +341,5 @@ TEST(Pack, NamesTheLineOfAListThatIsNone) {
   EXPECT_EQ(list.items.at(0).file, "a b.jpg");
 }
 
-const char* const kCoco = R"({"images": [
-  {"id": 3, "file_name": "a.jpg", "width": 100, "height": 50}, {"id": 4, "file_name": "b.jpg", "width": 9, "height": 9}],
- "annotations": [{"image_id": 3, "category_id": 18, "bbox": [10, 5, 20, 10]},
-                 {"image_id": 3, "category_id": 5, "bbox": [0, 0, 50, 25]},
-                 {"image_id": 3, "category_id": 18, "bbox": [0, 0, 100, 50], "iscrowd": 1}],
- "categories": [{"id": 18, "name": "dog"}, {"id": 5, "name": "cat"}]})";
-
-TEST(Pack, LabelsACocoPictureByItsLargestBox) {
-  const PackList list = parse_coco(kCoco, "coco.json", "", CocoLabels::largest);
-  EXPECT_EQ(list.classes, (std::vector<std::string>{"cat", "dog"}));
-  ASSERT_EQ(list.items.size(), 1u);
-  EXPECT_EQ(list.items[0].id, 3u);
-  EXPECT_EQ(list.items[0].labels, std::vector<float>{0});
-  EXPECT_EQ(list.unlabelled, 1u);
-}
-
-TEST(Pack, GivesACocoPictureAllItsBoxesForDetection) {
-  const PackList list = parse_coco(kCoco, "coco.json", "", CocoLabels::boxes);
-  EXPECT_EQ(list.items.at(0).labels, (std::vector<float>{2, 5, 1, 0.1f, 0.1f, 0.3f, 0.3f, 0, 0, 0, 0.5, 0.5}));
-}
-
 }  // namespace
 }  // namespace dtrain::data

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/objects.hpp>
 #include <dtrain/data/record.hpp>
 
 #include "data/temporary_folder.hpp"
@@ -98,6 +99,27 @@ TEST_F(VerifyRecords, SaysThatAFileIsEmptyOrMissing) {
   std::ofstream(rec, std::ios::trunc);
   expect_problem(0, "the file is empty");
   EXPECT_THROW(verify_records(folder / "other.rec"), Error);
+}
+
+TEST_F(VerifyRecords, NamesFaultsOfBoxesAndMasks) {
+  const auto write = [&](const Annotations& annotations, bool labels_of_others = false) {
+    const std::string block = objects_block(annotations);
+    RecordWriter writer(rec);
+    auto labels = detection_labels(annotations, block.size());
+    if (labels_of_others) labels.back() = 0.75f;
+    writer.add(0, labels, bytes_of(encode_image({3, 2, 2, std::vector<std::uint8_t>(12)}, Encoding::raw) + block));
+    writer.finish();
+    const VerifyReport report = verify_records(rec);
+    return report.problems.empty() ? fmt::format("{} objects", report.objects) : report.problems.front().what;
+  };
+  const Annotation good{.box = {0, 0, 1, 1}}, flat{.box = {0, 0, 0, 1}}, outside{.box = {2, 0, 1, 1}};
+  const Annotation unknown{.label = 4, .box = {0, 0, 1, 1}};
+  EXPECT_EQ(write({2, 2, {good, unknown}}), "2 objects");
+  EXPECT_EQ(write({2, 2, {good, flat}}), "object 1: its box has no area");
+  EXPECT_EQ(write({2, 2, {outside, flat}}), "object 0: its box lies outside of the picture; 1 more are bad");
+  EXPECT_EQ(write({2, 2, {good}}, true), "its labels and its objects name other boxes");
+  write_file_atomic(folder / "set.pack.json", R"({"classes": ["a", "b"]})");
+  EXPECT_EQ(write({2, 2, {good, unknown}}), "object 1: its class is 4, and 2 are named");
 }
 
 }  // namespace

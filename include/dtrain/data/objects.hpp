@@ -1,0 +1,73 @@
+// What the pictures of a record file show, for object detection: boxes, classes, groups and masks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/files.hpp>
+#include <dtrain/data/record.hpp>
+#include <dtrain/data/rle.hpp>
+#include <dtrain/nn/objects.hpp>
+
+namespace dtrain::data {
+
+// One object in pixels of the picture that was annotated. A mask is polygons or runs, or there is none.
+struct Annotation {
+  std::uint64_t id = 0;
+  std::int32_t label = 0;
+  bool crowd = false;  // a group that is not counted one by one
+  PixelBox box = {};
+  double area = 0;                                 // of the mask, as it was annotated; sorts objects by their size
+  std::vector<std::vector<double>> polygons = {};  // x, y, x, y, ...
+  std::vector<std::uint32_t> runs = {};            // as of Rle
+  bool has_mask() const { return !polygons.empty() || !runs.empty(); }
+};
+
+struct Annotations {
+  int height = 0, width = 0;  // of the picture that was annotated; the one in the record may have another size
+  std::vector<Annotation> objects;
+};
+
+// Why the object cannot be trained on in a picture of this size ("its box has no area"); nullopt: it can.
+std::optional<std::string> fault_of(const Annotation& object, int height, int width);
+// Its mask at the size of the picture; the object has one. Throws DataError for one that is none.
+Rle mask_of(const Annotation& object, int height, int width);
+
+// The bytes behind a record's picture, man/dtrain-records.5. Reading throws DataError.
+std::string objects_block(const Annotations& annotations);
+Annotations read_objects_block(ByteView block);
+// The labels of a record with such a block, as MXNet's detection iterator reads them: 3, 5, the bytes of the block,
+// then label, left, top, right and bottom of each object that is no crowd, as shares of the picture's size. Without any
+// there is one of the label -1, which MXNet passes over.
+std::vector<float> detection_labels(const Annotations& annotations, std::size_t block_bytes);
+// Whether labels are of this form, which also other programs write.
+bool has_boxes(std::span<const float> labels);
+// The classes of such labels, without rows that MXNet passes over.
+std::vector<std::int32_t> box_classes(std::span<const float> labels);
+
+// What the record shows: from its block, else from its labels, with the size of its picture, `height` x `width`. Throws
+// DataError for a record without boxes, damage, and a block that is for a picture of another shape.
+Annotations annotations_of(const Record& record, int height, int width);
+
+// How a picture becomes the network's input: resized, put in the left upper corner, and surrounded by 0.
+struct DetectionInput {
+  int shorter_edge = 0;  // pixels it gets; 0: as large as fits
+  int longest_edge = 0;  // that the longer one may get by that; 0: any
+  bool masks = false;    // fills PictureObjects::masks
+};
+
+struct ScaledSize {
+  int height = 0, width = 0;
+};
+// Never larger than the input's room.
+ScaledSize scaled_size(int height, int width, const DetectionInput& options, int room_height, int room_width);
+
+// The annotations as objects of an input of room_height x room_width, of which the picture fills `size`. Boxes end at
+// the picture's edges, those that have no area left are left out. Reuses the memory of `objects`.
+void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, bool masks, int room_height,
+                   int room_width, nn::PictureObjects& objects);
+
+}  // namespace dtrain::data

@@ -1,0 +1,24 @@
+// What a picture shows, in pixels of the network's input: after resizing, mirroring and padding.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace dtrain::nn {
+
+// Edges; left < right, top < bottom.
+struct Box {
+  float left = 0, top = 0, right = 0, bottom = 0;
+};
+
+struct PictureObjects {
+  std::vector<Box> boxes;
+  std::vector<std::int32_t> classes;  // of each box, in [0, classes); the background is none of them
+  std::vector<std::uint8_t> crowd;    // 1: a group that is not counted one by one
+  std::vector<std::uint8_t> masks;    // [boxes, h, w] of 0 and 1, the network's input size; empty: none asked for
+  int height = 0, width = 0;          // what the picture fills of the input, from the left upper corner
+  float scale = 1;                    // input pixels per pixel of the original picture
+  int original_height = 0, original_width = 0;
+};
+
+}  // namespace dtrain::nn

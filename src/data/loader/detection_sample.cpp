@@ -1,0 +1,102 @@
+#include "detection_sample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "augment/augment_draws.hpp"
+#include "augment/augment_steps.hpp"
+#include "augment/source_window.hpp"
+#include "augment/window_pixels.hpp"
+
+namespace dtrain::data {
+namespace {
+
+// Writes the picture, resized and normalised, in the left upper corner of the planes, and 0 around it.
+void fill_corner(const Image& image, const ScaledSize& size, const LoaderOptions& options, const Draws& draws,
+                 std::span<float> out) {
+  thread_local std::vector<float> planes;
+  const nn::Shape &room = options.shape, corner{room.c, size.height, size.width};
+  planes.resize(static_cast<std::size_t>(corner.size()));
+  SourceWindow whole{{0, static_cast<double>(image.h), 0, image.h}, {0, static_cast<double>(image.w), 0, image.w}};
+  whole.mirror = draws.mirrors(options.augment);
+  fill_from_image(image, whole, options.augment, corner, planes.data());
+  if (changes_pixels(options.augment)) {
+    change_pixels(options.augment, draws, corner, planes.data());
+    normalise(options.augment, corner, planes.data());
+  }
+  std::ranges::fill(out, 0.0f);
+  const float* from = planes.data();
+  for (int c = 0; c < room.c; ++c) {
+    float* to = out.data() + std::ptrdiff_t{c} * room.h * room.w;
+    for (int y = 0; y < size.height; ++y, from += size.width, to += room.w) std::copy_n(from, size.width, to);
+  }
+}
+
+void check_objects(const Annotations& annotations, const std::string& place, const LoaderOptions& options) {
+  for (const Annotation& object : annotations.objects) {
+    const PixelBox& box = object.box;
+    for (const double side : {box.left, box.top, box.width, box.height}) {
+      if (!std::isfinite(side)) throw DataError(fmt::format("a box of the picture holds {}", side));
+    }
+    if (object.label < 0 || object.label >= options.classes) {
+      throw UnfitRecord(
+          fmt::format("{} shows an object of class {}, outside 0 to {}", place, object.label, options.classes - 1),
+          fmt::format("setting 'num-classes' is {}: give the number of classes of the data", options.classes));
+    }
+    if (options.detection->masks && !object.has_mask()) {
+      throw UnfitRecord(fmt::format("{} has a box without the mask that this network learns from", place),
+                        "train a network of boxes alone (setting 'network' faster-rcnn), or pack the pictures with "
+                        "annotations that have masks");
+    }
+  }
+}
+
+}  // namespace
+
+void check_detection(const LoaderOptions& options) {
+  const Augment& augment = options.augment;
+  const auto refuse = [](bool chosen, const char* setting) {
+    if (!chosen) return;
+    throw SettingError(setting, "moves or cuts a picture's boxes, which a detector's pictures do not allow",
+                       "leave it out; detectors train with setting 'random-mirror' and changes of colour");
+  };
+  refuse(augment.pad_size > 0, "pad-size");
+  refuse(augment.random_resized_crop, "random-resized-crop");
+  refuse(augment.max_random_rotate_angle != 0, "max-random-rotate-angle");
+  refuse(augment.max_random_shear_ratio != 0, "max-random-shear-ratio");
+  refuse(augment.max_random_aspect_ratio != 0, "max-random-aspect-ratio");
+  refuse(augment.max_random_scale != 1, "max-random-scale");
+  refuse(augment.min_random_scale != 1, "min-random-scale");
+  refuse(augment.auto_augment != AutoAugment::none, "auto-augment");
+  refuse(augment.cutout > 0, "cutout");
+  refuse(augment.resize > 0, "resize");
+}
+
+void refuse_kind(const std::string& place, const LoaderOptions& options) {
+  if (!options.detection) {
+    throw UnfitRecord(place + " has boxes for object detection in place of a class",
+                      "train a detector on it (setting 'network' mask-rcnn), or prepare the pictures with setting "
+                      "'coco-labels' largest to train on the category of the largest box");
+  }
+  throw UnfitRecord(place + " has a class for the whole picture and no boxes, which a detector learns from",
+                    "train a classifier on it (setting 'network' resnet), or pack the pictures with boxes: setting "
+                    "'coco'");
+}
+
+void read_detection(const Record& record, const std::string& place, const LoaderOptions& options, const SampleKey& key,
+                    Image& scratch, const SampleSlot& out) {
+  if (!is_of_kind(record, options)) refuse_kind(place, options);
+  decode_image(record.payload, options.shape.c, scratch);
+  const Annotations annotations = annotations_of(record, scratch.h, scratch.w);
+  check_objects(annotations, place, options);
+  const DetectionInput& wanted = *options.detection;
+  const nn::Shape& room = options.shape;
+  const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
+  const Draws draws(key);
+  fill_corner(scratch, size, options, draws, out.image);
+  scale_objects(annotations, size, draws.mirrors(options.augment), wanted.masks, room.h, room.w, *out.objects);
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,231 @@
+#include <dtrain/data/objects.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::data {
+namespace {
+
+constexpr std::size_t kBoxNumbers = 5;  // of each object's labels that are looked at
+
+bool is_finite(const PixelBox& box) {
+  return std::isfinite(box.left) && std::isfinite(box.top) && std::isfinite(box.width) && std::isfinite(box.height);
+}
+
+bool overlap(const PixelBox& a, const PixelBox& b) {
+  return a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
+}
+
+// The smallest around all polygons, and a pixel more on each side, since edges are drawn by hand.
+PixelBox around(const std::vector<std::vector<double>>& polygons) {
+  double left = HUGE_VAL, top = HUGE_VAL, right = -HUGE_VAL, bottom = -HUGE_VAL;
+  for (const auto& polygon : polygons) {
+    for (std::size_t i = 0; i + 1 < polygon.size(); i += 2) {
+      left = std::min(left, polygon[i]);
+      right = std::max(right, polygon[i]);
+      top = std::min(top, polygon[i + 1]);
+      bottom = std::max(bottom, polygon[i + 1]);
+    }
+  }
+  return {left - 1, top - 1, right - left + 2, bottom - top + 2};
+}
+
+std::optional<std::string> fault_of_corners(std::span<const double> polygon) {
+  constexpr std::size_t kLeastNumbers = 6;
+  if (polygon.size() < kLeastNumbers || polygon.size() % 2 != 0)
+    return "a polygon of its mask has fewer than three corners";
+  if (!std::ranges::all_of(polygon, [](double value) { return std::isfinite(value); }))
+    return "its mask has corners that are no numbers";
+  return std::nullopt;
+}
+
+std::optional<std::string> fault_of_polygons(const Annotation& object) {
+  for (const auto& polygon : object.polygons) {
+    if (auto fault = fault_of_corners(polygon)) return fault;
+  }
+  if (!overlap(around(object.polygons), object.box)) return "its mask lies outside of its box";
+  return std::nullopt;
+}
+
+std::optional<std::string> fault_of_runs(const Annotation& object, int height, int width) {
+  const Rle mask{height, width, object.runs};
+  try {
+    check_runs(mask);
+  } catch (const DataError&) {
+    return "its mask is for a picture of another size";
+  }
+  if (mask_area(mask) > 0 && !overlap(mask_box(mask), object.box)) return "its mask lies outside of its box";
+  return std::nullopt;
+}
+
+// The picture of a block may be resized, but not of another shape: two pixels of rounding and a fiftieth.
+void require_same_shape(const Annotations& annotations, int height, int width) {
+  const double there = static_cast<double>(annotations.height) * width,
+               here = static_cast<double>(annotations.width) * height;
+  const double rounding = 2.0 * std::max(annotations.height, annotations.width);
+  if (std::abs(there - here) <= rounding + 0.02 * std::max(there, here)) return;
+  throw DataError(fmt::format("its picture is of {}x{} pixels, and its objects are of a picture of {}x{}", width,
+                              height, annotations.width, annotations.height),
+                  "pack the pictures again with the annotations that belong to them");
+}
+
+Annotation object_of_labels(std::span<const float> numbers, std::uint64_t id, int height, int width) {
+  Annotation object;
+  for (const float value : numbers) {
+    if (!std::isfinite(value)) throw DataError(fmt::format("the box {} holds {}", id, value));
+  }
+  if (numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > static_cast<float>(1 << 24))
+    throw DataError(fmt::format("the box {} is of class {}, which is no whole number", id, numbers[0]));
+  object.id = id;
+  object.label = static_cast<std::int32_t>(numbers[0]);
+  const double left = static_cast<double>(numbers[1]) * width, top = static_cast<double>(numbers[2]) * height;
+  object.box = {left, top, static_cast<double>(numbers[3]) * width - left,
+                static_cast<double>(numbers[4]) * height - top};
+  object.area = object.box.area();
+  return object;
+}
+
+// Boxes of a negative class fill up the rows of MXNet's batches.
+Annotations annotations_of_labels(std::span<const float> labels, int height, int width) {
+  Annotations annotations{height, width, {}};
+  const auto begin = static_cast<std::size_t>(labels[0]), step = static_cast<std::size_t>(labels[1]);
+  for (std::size_t at = begin; at < labels.size(); at += step) {
+    Annotation object =
+        object_of_labels(labels.subspan(at, kBoxNumbers), annotations.objects.size() + 1, height, width);
+    if (object.label >= 0) annotations.objects.push_back(std::move(object));
+  }
+  return annotations;
+}
+
+// Nearest pixels, since a mask has no values in between. They are looked up in the order of the runs, so that the mask
+// is never held as pixels: its picture may be of any size.
+void shrink_mask(const Rle& mask, const ScaledSize& size, std::vector<std::uint8_t>& pixels) {
+  const auto nearest = [](int at, int from, int to) { return (2 * std::int64_t{at} + 1) * from / (2 * to); };
+  std::size_t run = 0;
+  auto end = static_cast<std::int64_t>(mask.runs.front());  // of the run
+  std::int64_t before = -1;
+  for (int x = 0; x < size.width; ++x) {
+    const std::int64_t column = nearest(x, mask.w, size.width);
+    for (int y = 0; y < size.height; ++y) {
+      std::uint8_t& pixel = pixels[static_cast<std::size_t>(std::int64_t{y} * size.width + x)];
+      if (column == before) {
+        pixel = (&pixel)[-1];
+        continue;
+      }
+      const std::int64_t at = column * mask.h + nearest(y, mask.h, size.height);
+      while (at >= end && run + 1 < mask.runs.size()) end += mask.runs[++run];
+      pixel = run % 2 == 1 ? 1 : 0;
+    }
+    before = column;
+  }
+}
+
+void draw_mask(const Annotation& object, const Annotations& annotations, const ScaledSize& size,
+               std::vector<std::uint8_t>& pixels) {
+  pixels.resize(static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width));
+  if (object.polygons.empty()) return shrink_mask(mask_of(object, annotations.height, annotations.width), size, pixels);
+  Annotation scaled;
+  scaled.polygons = object.polygons;
+  const double across = static_cast<double>(size.width) / annotations.width,
+               down = static_cast<double>(size.height) / annotations.height;
+  for (auto& polygon : scaled.polygons) {
+    for (std::size_t i = 0; i < polygon.size(); ++i) polygon[i] *= i % 2 == 0 ? across : down;
+  }
+  decode_mask(mask_of(scaled, size.height, size.width), pixels);
+}
+
+}  // namespace
+
+std::optional<std::string> fault_of(const Annotation& object, int height, int width) {
+  if (!is_finite(object.box)) return "its box holds what is no number";
+  if (!(object.box.width > 0 && object.box.height > 0)) return "its box has no area";
+  if (!overlap(object.box, {0, 0, static_cast<double>(width), static_cast<double>(height)}))
+    return "its box lies outside of the picture";
+  if (!object.polygons.empty()) return fault_of_polygons(object);
+  return object.runs.empty() ? std::nullopt : fault_of_runs(object, height, width);
+}
+
+Rle mask_of(const Annotation& object, int height, int width) {
+  if (object.polygons.empty()) {
+    Rle mask{height, width, object.runs};
+    check_runs(mask);
+    return mask;
+  }
+  std::vector<Rle> parts;
+  for (const auto& polygon : object.polygons) {
+    if (const auto fault = fault_of_corners(polygon)) throw DataError("an object: " + *fault);
+    parts.push_back(mask_of_polygon(polygon, height, width));
+  }
+  return united(parts);
+}
+
+Annotations annotations_of(const Record& record, int height, int width) {
+  if (!record.objects.empty()) {
+    Annotations annotations = read_objects_block(record.objects);
+    require_same_shape(annotations, height, width);
+    return annotations;
+  }
+  if (has_boxes(record.labels)) return annotations_of_labels(record.labels, height, width);
+  throw DataError("the record has a class for its whole picture and no boxes",
+                  "a detector trains on boxes: pack the pictures with setting 'coco-labels' boxes");
+}
+
+ScaledSize scaled_size(int height, int width, const DetectionInput& options, int room_height, int room_width) {
+  double scale = std::min(static_cast<double>(room_height) / height, static_cast<double>(room_width) / width);
+  if (options.shorter_edge > 0)
+    scale = std::min(scale, static_cast<double>(options.shorter_edge) / std::min(height, width));
+  if (options.longest_edge > 0)
+    scale = std::min(scale, static_cast<double>(options.longest_edge) / std::max(height, width));
+  const auto side = [&](int length, int room) { return std::clamp(static_cast<int>(length * scale + 0.5), 1, room); };
+  return {side(height, room_height), side(width, room_width)};
+}
+
+void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, bool masks, int room_height,
+                   int room_width, nn::PictureObjects& objects) {
+  const double across = static_cast<double>(size.width) / annotations.width,
+               down = static_cast<double>(size.height) / annotations.height;
+  objects.boxes.clear();
+  objects.classes.clear();
+  objects.crowd.clear();
+  objects.masks.clear();
+  objects.height = size.height;
+  objects.width = size.width;
+  objects.scale = static_cast<float>(across);
+  objects.original_height = annotations.height;
+  objects.original_width = annotations.width;
+  std::vector<std::uint8_t> pixels;
+  for (const Annotation& object : annotations.objects) {
+    const auto inside = [](double at, int end) { return static_cast<float>(std::clamp(at, 0.0, double(end))); };
+    nn::Box box{inside(object.box.left * across, size.width), inside(object.box.top * down, size.height),
+                inside((object.box.left + object.box.width) * across, size.width),
+                inside((object.box.top + object.box.height) * down, size.height)};
+    if (!(box.left < box.right && box.top < box.bottom)) continue;
+    if (mirrored) {
+      const auto edge = static_cast<float>(size.width);
+      box = {edge - box.right, box.top, edge - box.left, box.bottom};
+    }
+    objects.boxes.push_back(box);
+    objects.classes.push_back(object.label);
+    objects.crowd.push_back(object.crowd ? 1 : 0);
+    if (!masks) continue;
+    const std::size_t begin = objects.masks.size();
+    objects.masks.resize(begin + static_cast<std::size_t>(room_height) * static_cast<std::size_t>(room_width));
+    if (!object.has_mask()) continue;
+    draw_mask(object, annotations, size, pixels);
+    for (int y = 0; y < size.height; ++y) {
+      const auto row = pixels.begin() + std::ptrdiff_t{y} * size.width;
+      const auto out = objects.masks.begin() + static_cast<std::ptrdiff_t>(begin) + std::ptrdiff_t{y} * room_width;
+      if (mirrored) {
+        std::reverse_copy(row, row + size.width, out);
+      } else {
+        std::copy(row, row + size.width, out);
+      }
+    }
+  }
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,172 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <dtrain/base/random.hpp>
+#include <dtrain/data/loader.hpp>
+
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+Annotation object_at(double left, double top, double width, double height, std::int32_t label = 0) {
+  Annotation object{.id = 1, .label = label, .box = {left, top, width, height}, .area = width * height};
+  object.polygons = {{left, top, left + width, top, left + width, top + height, left, top + height}};
+  return object;
+}
+
+void add(RecordWriter& writer, std::uint64_t id, const Image& image, const Annotations& annotations) {
+  const std::string block = objects_block(annotations);
+  writer.add(id, detection_labels(annotations, block.size()), bytes_of(encode_image(image, Encoding::raw) + block));
+}
+
+// One grey picture of 2 rows and 4 columns, 10, 20, ... 80, with an object in its upper left corner.
+class Detection : public testing::Test {
+ protected:
+  Detection() : rec(folder / "x.rec") {
+    options.shape = {1, 3, 5};
+    options.classes = 3;
+    options.augment.mean = {10, 10, 10};
+    options.augment.std = {2, 2, 2};
+    options.detection = {.shorter_edge = 2, .masks = true};
+    write({2, 4, {object_at(0, 0, 1, 1, 2)}});
+  }
+  void write(const Annotations& annotations) const {
+    RecordWriter writer(rec);
+    add(writer, 7, {1, 2, 4, {10, 20, 30, 40, 50, 60, 70, 80}}, annotations);
+    writer.finish();
+  }
+  Batch load(std::uint32_t epoch = 0) {
+    loader.emplace(rec, options);
+    loader->start(epoch, {{0, 1}});
+    return *loader->next();
+  }
+
+  TemporaryFolder folder;
+  Path rec;
+  LoaderOptions options;
+  std::optional<Loader> loader;
+};
+
+TEST_F(Detection, PutsThePictureInTheUpperLeftCorner) {
+  const Batch batch = load();
+  EXPECT_EQ(std::vector<float>(batch.images, batch.images + 15),
+            (std::vector<float>{0, 5, 10, 15, 0, 20, 25, 30, 35, 0, 0, 0, 0, 0, 0}));
+  ASSERT_NE(batch.objects, nullptr);
+  const nn::PictureObjects& objects = batch.objects[0];
+  ASSERT_EQ(objects.boxes.size(), 1u);
+  EXPECT_EQ(objects.boxes[0].right, 1);
+  EXPECT_EQ(objects.boxes[0].bottom, 1);
+  EXPECT_EQ(objects.classes[0], 2);
+  EXPECT_EQ(objects.masks, (std::vector<std::uint8_t>{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(objects.height, 2);
+  EXPECT_EQ(objects.width, 4);
+  EXPECT_EQ(objects.original_height, 2);
+  EXPECT_EQ(batch.labels[0], 0);
+  EXPECT_EQ(batch.sample_ids[0], 0u);
+}
+
+TEST_F(Detection, MirrorsPictureBoxesAndMasksTogether) {
+  options.augment.random_mirror = options.augment.alternate_mirror = true;
+  bool seen[2] = {};
+  for (const std::uint32_t epoch : {0u, 1u}) {
+    const Batch batch = load(epoch);
+    const bool mirrored = batch.images[0] == 15;
+    seen[mirrored] = true;
+    if (!mirrored) continue;
+    EXPECT_EQ(std::vector<float>(batch.images, batch.images + 10),
+              (std::vector<float>{15, 10, 5, 0, 0, 35, 30, 25, 20, 0}));
+    EXPECT_EQ(batch.objects[0].boxes[0].left, 3);
+    EXPECT_EQ(batch.objects[0].boxes[0].right, 4);
+    EXPECT_EQ(batch.objects[0].masks, (std::vector<std::uint8_t>{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  }
+  EXPECT_TRUE(seen[0] && seen[1]);
+}
+
+TEST_F(Detection, MayEnlargeThePictureToFillItsRoom) {
+  options.shape = {1, 6, 8};
+  options.detection = {.masks = true};
+  options.augment.mean = {};
+  options.augment.std = {1, 1, 1};
+  const Batch batch = load();
+  EXPECT_EQ(batch.objects[0].height, 4);
+  EXPECT_EQ(batch.objects[0].width, 8);
+  EXPECT_EQ(batch.objects[0].scale, 2);
+  EXPECT_EQ(batch.objects[0].boxes[0].right, 2);
+  EXPECT_EQ(std::ranges::count(batch.objects[0].masks, 1), 4);
+  // Pillow: Image.fromarray(uint8 [[10, 20, 30, 40], [50, 60, 70, 80]]).resize((8, 4), BILINEAR), the first row.
+  const std::vector<float> pillow{10, 13, 18, 23, 28, 33, 38, 40};
+  for (int x = 0; x < 8; ++x) EXPECT_NEAR(batch.images[x], pillow[static_cast<std::size_t>(x)], 1) << x;
+  EXPECT_TRUE(std::all_of(batch.images + 32, batch.images + 48, [](float value) { return value == 0; }));
+}
+
+TEST_F(Detection, KeepsPicturesWithoutObjects) {
+  write({2, 4, {}});
+  EXPECT_TRUE(load().objects[0].boxes.empty());
+}
+
+TEST_F(Detection, RefusesWhatIsNotForThisNetwork) {
+  options.classes = 2;
+  expect_error([&] { load(); }, "x.rec: record 0 at byte 0 shows an object of class 2, outside 0 to 1");
+  Annotation box = object_at(0, 0, 1, 1);
+  box.polygons.clear();
+  write({2, 4, {box}});
+  expect_error([&] { load(); }, "has a box without the mask that this network learns from");
+  options.detection->masks = false;
+  EXPECT_EQ(load().objects[0].boxes.size(), 1u);
+  RecordWriter writer(rec);
+  writer.add(0, 1.0f, bytes_of(encode_image({1, 1, 1, {5}}, Encoding::raw)));
+  writer.finish();
+  expect_error([&] { load(); }, "has a class for the whole picture and no boxes");
+}
+
+TEST_F(Detection, RefusesOptionsThatWouldCutBoxes) {
+  options.augment.pad_size = 4;
+  expect_error<UsageError>([&] { load(); }, "setting 'pad-size': moves or cuts a picture's boxes");
+  options.augment.pad_size = 0;
+  options.augment.auto_augment = AutoAugment::rand;
+  expect_error<UsageError>([&] { load(); }, "setting 'auto-augment'");
+}
+
+TEST_F(Detection, IsTheSameWithAnyNumberOfThreads) {
+  constexpr int kCount = 40;
+  RandomStream random(3, RandomUse::drawing, 0, 0);
+  const auto below = [&](int limit) { return static_cast<int>(random.below(static_cast<std::uint32_t>(limit))); };
+  RecordWriter writer(rec);
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    Image image{3, 8 + below(20), 8 + below(20), {}};
+    image.pixels.resize(static_cast<std::size_t>(3 * image.h * image.w));
+    for (auto& pixel : image.pixels) pixel = static_cast<std::uint8_t>(below(256));
+    Annotations annotations{image.h, image.w, {}};
+    for (int k = below(5); k > 0; --k)
+      annotations.objects.push_back(object_at(below(6), below(6), 1 + below(20), 1 + below(20), below(3)));
+    add(writer, i, image, annotations);
+  }
+  writer.finish();
+  options.shape = {3, 24, 24};
+  options.detection = {.masks = true};
+  options.augment.random_mirror = true;
+  options.augment.max_random_h = 20;
+  const auto all = [&](int threads) {
+    options.threads = threads;
+    Loader each(rec, options);
+    each.start(1, {{0, 30}, {30, 10}});
+    std::vector<float> numbers;
+    while (const auto batch = each.next()) {
+      numbers.insert(numbers.end(), batch->images, batch->images + batch->n * options.shape.size());
+      for (int i = 0; i < batch->n; ++i) {
+        const nn::PictureObjects& objects = batch->objects[i];
+        for (const nn::Box& box : objects.boxes)
+          numbers.insert(numbers.end(), {box.left, box.top, box.right, box.bottom});
+        numbers.insert(numbers.end(), objects.classes.begin(), objects.classes.end());
+        numbers.insert(numbers.end(), objects.masks.begin(), objects.masks.end());
+      }
+    }
+    return numbers;
+  };
+  EXPECT_EQ(all(1), all(5));
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/data/objects.hpp>
+#include <dtrain/data/pack.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "data/temporary_folder.hpp"
+#include "pack/pack_sources.hpp"
+
+namespace dtrain::data {
+namespace {
+
+std::string jpeg_of(int h, int w) {
+  return encode_image({3, h, w, std::vector<std::uint8_t>(static_cast<std::size_t>(3 * h * w), 90)}, Encoding::jpeg);
+}
+
+const char* const kCoco = R"({"images": [
+  {"id": 3, "file_name": "a.jpg", "width": 100, "height": 50}, {"id": 4, "file_name": "b.jpg", "width": 9, "height": 9}],
+ "annotations": [{"id": 1, "image_id": 3, "category_id": 18, "bbox": [10, 5, 20, 10]},
+                 {"id": 2, "image_id": 3, "category_id": 5, "bbox": [0, 0, 50, 25], "segmentation": [[0, 0, 9, 0, 9, 9]]},
+                 {"id": 3, "image_id": 3, "category_id": 18, "bbox": [0, 0, 100, 50], "iscrowd": 1},
+                 {"id": 4, "image_id": 3, "category_id": 5, "bbox": [7, 7, 0, 3]},
+                 {"id": 5, "image_id": 8, "category_id": 5, "bbox": [7, 7, 1, 3]},
+                 {"id": 6, "image_id": 4, "category_id": 6, "bbox": [7, 7, 1, 3]}],
+ "categories": [{"id": 18, "name": "dog"}, {"id": 5, "name": "cat"}]})";
+
+TEST(PackCoco, LabelsACocoPictureByItsLargestBox) {
+  const PackList list = parse_coco(kCoco, "coco.json", "", CocoLabels::largest);
+  EXPECT_EQ(list.classes, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(list.items.size(), 1u);
+  EXPECT_EQ(list.items[0].id, 3u);
+  EXPECT_EQ(list.items[0].labels, std::vector<float>{0});
+  EXPECT_EQ(list.unlabelled, 1u);
+}
+
+TEST(PackCoco, GivesACocoPictureAllItsObjectsForDetection) {
+  const PackList list = parse_coco(kCoco, "coco.json", "", CocoLabels::boxes);
+  ASSERT_EQ(list.items.size(), 2u);
+  const PackItem& item = list.items[0];
+  EXPECT_EQ(item.labels, (std::vector<float>{3, 5, static_cast<float>(item.objects.size()), 1, 0.1f, 0.1f, 0.3f, 0.3f,
+                                             0, 0, 0, 0.5, 0.5}));
+  const Annotations annotations = read_objects_block(bytes_of(item.objects));
+  EXPECT_EQ(annotations.width, 100);
+  ASSERT_EQ(annotations.objects.size(), 3u);
+  EXPECT_EQ(annotations.objects[1].polygons[0], (std::vector<double>{0, 0, 9, 0, 9, 9}));
+  EXPECT_TRUE(annotations.objects[2].crowd);
+  EXPECT_EQ(list.items[1].labels[3], -1);
+}
+
+TEST(PackCoco, CountsAndNamesWhatOfACocoFileIsOfNoUse) {
+  const PackList list = parse_coco(kCoco, "coco.json", "", CocoLabels::boxes);
+  EXPECT_EQ(list.without_objects, std::vector<std::string>{"b.jpg"});
+  EXPECT_EQ(list.objects_left_out, (std::map<std::string, std::vector<std::string>>{
+                                       {"its box has no area", {"annotation 4 of a.jpg"}},
+                                       {"its picture is not among the images", {"annotation 5 of image 8"}},
+                                       {"its category is not among the categories", {"annotation 6 of b.jpg"}}}));
+}
+
+TEST(PackCoco, KeepsObjectsWhenRecordsArePackedAgain) {
+  TemporaryFolder folder;
+  make_folder(folder / "photos");
+  write_file_atomic(folder / "photos/a.jpg", jpeg_of(50, 100));
+  write_file_atomic(folder / "photos/b.jpg", jpeg_of(9, 9));
+  write_file_atomic(folder / "photos/c.jpg", jpeg_of(9, 9));
+  write_file_atomic(folder / "coco.json", kCoco);
+  PackOptions options{.sources = {folder / "coco.json"},
+                      .root = folder / "photos",
+                      .coco_labels = CocoLabels::boxes,
+                      .out = folder / "p"};
+  const PackResult result = pack(options);
+  EXPECT_EQ(result.class_objects, (std::vector<std::uint64_t>{1, 1}));
+  EXPECT_EQ(result.skipped.at("no image of the JSON file"), std::vector<std::string>{"c.jpg"});
+  EXPECT_EQ(verify_records(folder / "p.rec").problem_count, 0u);
+  EXPECT_EQ(verify_records(folder / "p.rec").objects, 3u);
+  options = {.sources = {folder / "p.rec"}, .format = PictureFormat::records, .out = folder / "q", .resize = 30};
+  pack(options);
+  const RecordFile packed(folder / "p.rec"), again(folder / "q.rec");
+  const Record before = packed.read(0);
+  EXPECT_EQ(again.read(0).labels, before.labels);
+  EXPECT_EQ(text_of(again.read(0).objects), text_of(before.objects));
+  Image image;
+  decode_image(again.read(0).payload, kStoredChannels, image);
+  EXPECT_EQ(image.h, 30);
+  EXPECT_EQ(verify_records(folder / "q.rec").problem_count, 0u);
+}
+
+}  // namespace
+}  // namespace dtrain::data
