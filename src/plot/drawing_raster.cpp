@@ -72,8 +72,13 @@ class Painter {
     }
   }
 
+  double width_of(std::string_view text, double size) {
+    set_size(size);
+    return width_of(text);
+  }
+
   void operator()(const Label& label) {
-    check(FT_Set_Char_Size(face_.get(), 0, units(label.size), 72, 72), "a size of letters");
+    set_size(label.size);
     double x = label.at.x;
     if (label.anchor != Anchor::start) x -= width_of(label.text) * (label.anchor == Anchor::end ? 1 : 0.5);
     color_ = label.color;
@@ -87,6 +92,7 @@ class Painter {
   }
 
  private:
+  void set_size(double size) { check(FT_Set_Char_Size(face_.get(), 0, units(size), 72, 72), "a size of letters"); }
   double drawing_height() const { return image_.h / scale_; }
   FT_Pos units(double points) const { return static_cast<FT_Pos>(std::lround(points * scale_ * kUnits)); }
   // FreeType's y grows upwards.
@@ -185,6 +191,20 @@ data::Image to_image(const Drawing& drawing, double scale) {
   Painter painter(image, scale);
   for (const Mark& mark : drawing.marks) std::visit(painter, mark);
   return image;
+}
+
+void paint_over(std::span<const Mark> marks, data::Image& picture) {
+  DTRAIN_CHECK(picture.c == 3, "marks have colours");
+  Painter painter(picture, 1);
+  for (const Mark& mark : marks) std::visit(painter, mark);
+}
+
+std::vector<double> text_widths(std::span<const std::string> texts, double size) {
+  data::Image none{3, 1, 1, {0, 0, 0}};
+  Painter painter(none, 1);
+  std::vector<double> widths;
+  for (const std::string& text : texts) widths.push_back(painter.width_of(text, size));
+  return widths;
 }
 
 }  // namespace dtrain::plot

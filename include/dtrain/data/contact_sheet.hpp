@@ -15,6 +15,12 @@ struct ContactSheet {
 // of `shape` have 1 or 3 channels, so does the picture. Fewer images than columns make a narrower picture.
 Image contact_sheet(const Batch& batch, const nn::Shape& shape, const Augment& augment, const ContactSheet& sheet = {});
 
+// Where the upper left pixel of image i of n is on the sheet.
+struct SheetPlace {
+  int left = 0, top = 0;
+};
+SheetPlace sheet_place(int i, int n, const nn::Shape& shape, const ContactSheet& sheet);
+
 // The picture of a record in colour, with its aspect, as large as fits into side x side; small ones are magnified by a
 // whole number. Throws DataError.
 Image thumbnail(ByteView payload, int side);

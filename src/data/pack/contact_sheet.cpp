@@ -24,19 +24,27 @@ void paste(const float* planes, const nn::Shape& shape, const Augment& augment, 
   }
 }
 
+int columns_of(int n, const ContactSheet& sheet) { return std::clamp(n, 1, sheet.columns); }
+
 }  // namespace
+
+SheetPlace sheet_place(int i, int n, const nn::Shape& shape, const ContactSheet& sheet) {
+  const int columns = columns_of(n, sheet);
+  return {sheet.gap + i % columns * (shape.w * sheet.zoom + sheet.gap),
+          sheet.gap + i / columns * (shape.h * sheet.zoom + sheet.gap)};
+}
 
 Image contact_sheet(const Batch& batch, const nn::Shape& shape, const Augment& augment, const ContactSheet& sheet) {
   DTRAIN_CHECK(sheet.columns >= 1 && sheet.zoom >= 1 && sheet.gap >= 0, "a sheet has columns, and pixels have a size");
-  const int columns = std::clamp(batch.n, 1, sheet.columns), rows = (batch.n + columns - 1) / columns;
+  const int columns = columns_of(batch.n, sheet), rows = (batch.n + columns - 1) / columns;
   const int step_y = shape.h * sheet.zoom + sheet.gap, step_x = shape.w * sheet.zoom + sheet.gap;
   Image picture{shape.c, rows * step_y + sheet.gap, columns * step_x + sheet.gap, {}};
   picture.pixels.assign(
       static_cast<std::size_t>(picture.c) * static_cast<std::size_t>(picture.h) * static_cast<std::size_t>(picture.w),
       0);
   for (int i = 0; i < batch.n; ++i) {
-    paste(batch.images + i * shape.size(), shape, augment, sheet.zoom, sheet.gap + i / columns * step_y,
-          sheet.gap + i % columns * step_x, picture);
+    const SheetPlace place = sheet_place(i, batch.n, shape, sheet);
+    paste(batch.images + i * shape.size(), shape, augment, sheet.zoom, place.top, place.left, picture);
   }
   return picture;
 }
