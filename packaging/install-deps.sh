@@ -53,6 +53,8 @@ test|mandoc|-
 test|zsh|zsh
 test|fish|fish
 test|tmux|tmux
+test|chromium|chromium
+test|chromium-driver|chromedriver
 test|lintian|-
 test|rpm|rpm-build
 test|rpmlint|rpmlint

@@ -11,7 +11,7 @@ readonly root=$PWD logs=$PWD/build/test-logs
 cores=$(nproc) || cores=2
 passed=0 failed=0 skipped=0
 
-readonly quick=(build quickstart lint tidy locks unit cli jobs launch hosts strangers faults launchers s3 cluster judge bundle package)
+readonly quick=(build quickstart lint tidy locks unit cli jobs board launch hosts strangers faults launchers s3 cluster judge bundle package)
 readonly slow=(world jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
 
 main() {
@@ -160,6 +160,11 @@ part_jobs() {
 part_jobs-all() {
   need_program
   bash tests/jobs/run.sh "$DTRAIN" --slow
+}
+
+part_board() {
+  need_program
+  bash tests/board/run.sh "$DTRAIN"
 }
 
 part_launch() {

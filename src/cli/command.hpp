@@ -78,6 +78,7 @@ std::unique_ptr<Command> make_hosts_remove();
 std::unique_ptr<Command> make_hosts_drain();
 std::unique_ptr<Command> make_events();
 std::unique_ptr<Command> make_plot();
+std::unique_ptr<Command> make_board();
 std::unique_ptr<Command> make_stop();
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_sync();

@@ -38,6 +38,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_hosts_drain());
   commands.push_back(make_events());
   commands.push_back(make_plot());
+  commands.push_back(make_board());
   commands.push_back(make_stop());
   commands.push_back(make_run());
   commands.push_back(make_sync());

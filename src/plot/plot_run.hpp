@@ -7,6 +7,8 @@
 
 #include <dtrain/base/json.hpp>
 
+#include "step_columns.hpp"
+
 namespace dtrain::plot {
 
 struct CurvePoint {
@@ -37,10 +39,7 @@ struct RunCurves {
   double epochs = 0;
 };
 
-// `steps` as of job/report/steps_file.hpp, `events` of events.jsonl. Lines that say nothing of it are passed over.
-RunCurves curves_of(std::span<const Json> steps, std::span<const Json> events);
-
-// "2026-01-31T23:59:59.123456Z" as seconds since 1970. Throws DataError.
-double seconds_of_time(const std::string& text);
+// `steps` of steps.jsonl, `events` of events.jsonl. Events that say nothing of it are passed over.
+RunCurves curves_of(const StepColumns& steps, std::span<const Json> events);
 
 }  // namespace dtrain::plot

@@ -14,7 +14,7 @@ from lint import Finding, Tree
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ROW = re.compile(r"dtrain_folder\((\w+)(.*?)\)", re.S)
 ORDER = re.compile(r"foreach\(folder ([\w ]+)\)")
-APPLICATION = {"config", "job", "doctor", "plot", "bench", "cli"}
+APPLICATION = {"config", "job", "board", "doctor", "plot", "bench", "cli"}
 GENERATED = re.compile(r"configure_file\(\S+ \S*?([\w.]+) @ONLY\)")
 KEYWORDS = ("SOURCES", "ALONE", "PARTS", "LINK", "PRIVATE_LINK")
 

@@ -14,7 +14,7 @@ if ! "$python" -c 'import moto.server, boto3' 2>/dev/null; then
 fi
 
 passed=0 failed=0
-for test in "test_signatures.py $sign" "test_copies.py $program" "test_training.py $program"; do
+for test in "test_signatures.py $sign" "test_copies.py $program" "test_training.py $program" "test_board.py $program"; do
   # shellcheck disable=SC2086  # a script and its argument
   output=$("$python" $test 2>&1)
   echo "$output"

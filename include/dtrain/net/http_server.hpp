@@ -6,6 +6,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/net/channel.hpp>
@@ -17,11 +20,29 @@ struct HttpRequest {
   std::string body{};
   std::string peer{};  // numeric address
   std::uint16_t peer_port = 0;
+  std::vector<std::pair<std::string, std::string>> headers{};  // names in lower case
+  std::string_view header(std::string_view name) const;        // the first of that name; empty: there is none
 };
+
+// The body of a response that grows as long as its client listens. Any thread.
+class HttpStream {
+ public:
+  virtual ~HttpStream() = default;
+  virtual void send(std::string bytes) = 0;  // queued; a client that leaves too much unread is closed
+  virtual bool is_open() const = 0;
+};
+
 struct HttpResponse {
   int status = 200;
   std::string body{};
   Path file{};  // sent in place of the body, unless empty
+  std::string type = "application/octet-stream";
+  std::vector<std::pair<std::string, std::string>> headers{};  // further ones; without line ends
+  // Set: called in place of sending this response, which another one follows at any time, from any thread, once.
+  using Reply = std::function<void(HttpResponse)>;
+  std::function<void(Reply)> later{};
+  // Set: called with the body once the head is sent. It ends with its client or the server.
+  std::function<void(std::shared_ptr<HttpStream>)> stream{};
 };
 
 struct HttpServerOptions {

@@ -39,6 +39,7 @@ void StepsFile::write_window() {
                        {"seconds", std::exchange(seconds_, 0)},
                        {"loss", std::exchange(loss_, 0) / samples},
                        {"accuracy", std::exchange(accuracy_, 0) / samples},
+                       {"learning_rate", last_.learning_rate},
                        {"samples_seen", last_.samples_seen}}));
 }
 
@@ -48,7 +49,5 @@ void StepsFile::append(Json line) {
   for (const auto& [key, value] : line.as_object()) whole[key] = value;
   file_->append(whole.dump(), false);
 }
-
-std::vector<Json> read_steps(const Path& path) { return elastic::read_events(path); }
 
 }  // namespace dtrain::job

@@ -1,12 +1,11 @@
 // `steps.jsonl` in the job folder: the course of the training, for `dtrain plot`. One object per line, each for the
 // steps of about one second: {"time", "epoch", "step", "steps", "samples", "seconds", "loss", "accuracy",
-// "samples_seen"}; and {"time", "begins": true} where training begins or resumes.
+// "learning_rate", "samples_seen"}; and {"time", "begins": true} where training begins or resumes.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <dtrain/base/json.hpp>
 #include <dtrain/elastic/records.hpp>
@@ -36,8 +35,5 @@ class StepsFile final : public train::IgnoringObserver {
   int samples_ = 0;                               // in the window; 0: empty
   double seconds_ = 0, loss_ = 0, accuracy_ = 0;  // sums; loss and accuracy weighted by samples
 };
-
-// The valid lines, oldest first. Empty if the file does not exist.
-std::vector<Json> read_steps(const Path& path);
 
 }  // namespace dtrain::job

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cctype>
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <asio/buffer.hpp>
@@ -31,12 +34,21 @@ using asio::ip::tcp;
 constexpr std::size_t kMostHead = 16 << 10, kPiece = 256 << 10;
 constexpr std::chrono::hours kNever{1 << 16};  // a connection that is being answered stays
 
-constexpr std::string_view kLength = "content-length:";
+constexpr std::size_t kMostUnread = 16 << 20;  // bytes of a stream
 
 struct RequestHead {
   std::string method, path;  // as they were sent
   std::size_t body = 0;      // bytes that follow
+  std::vector<std::pair<std::string, std::string>> headers{};
 };
+
+std::pair<std::string, std::string> parse_header(std::string_view line) {
+  const auto colon = line.find(':');
+  if (colon == line.npos) return {};
+  std::string name(trim(line.substr(0, colon)));
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return {std::move(name), std::string(trim(line.substr(colon + 1)))};
+}
 
 // Reads the lines of `text` up to the blank one. nullopt for what is no request of HTTP/1, or has a longer body.
 std::optional<RequestHead> parse_request_head(std::string_view text, std::size_t most_body) {
@@ -45,10 +57,14 @@ std::optional<RequestHead> parse_request_head(std::string_view text, std::size_t
   if (words.size() != 3 || !words[2].starts_with("HTTP/1.")) return std::nullopt;
   RequestHead head{.method = words[0], .path = words[1]};
   for (const std::string& line : lines) {
-    if (!starts_with_ignoring_case(line, kLength)) continue;
-    const auto length = parse_integer(trim(std::string_view(line).substr(kLength.size())));
-    if (!length || *length < 0 || static_cast<std::size_t>(*length) > most_body) return std::nullopt;
-    head.body = static_cast<std::size_t>(*length);
+    auto header = parse_header(line);
+    if (header.first.empty()) continue;
+    if (header.first == "content-length") {
+      const auto length = parse_integer(header.second);
+      if (!length || *length < 0 || static_cast<std::size_t>(*length) > most_body) return std::nullopt;
+      head.body = static_cast<std::size_t>(*length);
+    }
+    head.headers.push_back(std::move(header));
   }
   return head;
 }
@@ -62,6 +78,12 @@ const char* reason_of(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 303:
+      return "See Other";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -70,12 +92,27 @@ const char* reason_of(int status) {
       return "Method Not Allowed";
     case 413:
       return "Payload Too Large";
+    case 429:
+      return "Too Many Requests";
     default:
       return "Error";
   }
 }
 
+std::string head_of(const HttpResponse& answer, const std::optional<std::uint64_t>& size, bool keep_alive) {
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: {}\r\n", answer.status,
+                                 reason_of(answer.status), answer.type, keep_alive ? "keep-alive" : "close");
+  if (size) head += fmt::format("Content-Length: {}\r\n", *size);
+  for (const auto& [name, value] : answer.headers) head += fmt::format("{}: {}\r\n", name, value);
+  return head + "\r\n";
+}
+
 }  // namespace
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  const auto found = std::ranges::find_if(headers, [&](const auto& header) { return header.first == name; });
+  return found == headers.end() ? std::string_view() : std::string_view(found->second);
+}
 
 // All of this runs on the loop's thread. A session and its pending handler on the loop keep each other alive until the
 // peer, a deadline or close() ends it; the session's pointer to the state is weak, so that a server that is destroyed
@@ -121,6 +158,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     timer_.cancel();
     asio::error_code ignored;
     socket_.close(ignored);
+    if (stream_) stream_->open = false;
     if (const auto server = server_.lock()) server->leave(shared_from_this());
   }
 
@@ -149,7 +187,8 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
                 .path = head->path,
                 .body = {},
                 .peer = peer.address().to_string(),
-                .peer_port = peer.port()};
+                .peer_port = peer.port(),
+                .headers = head->headers};
     if (error) return end();
     const std::size_t missing = head->body - std::min(head->body, incoming_.size());
     asio::async_read(socket_, asio::dynamic_buffer(incoming_), asio::transfer_exactly(missing),
@@ -164,8 +203,19 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     const auto server = server_.lock();
     if (!server || !server->answer) return end();
     server->quota.spoke(this, std::chrono::steady_clock::now());
-    HttpResponse answer = server->answer(request_);
-    std::uint64_t size = answer.body.size();
+    respond(server->answer(request_));
+  }
+
+  void respond(HttpResponse answer) {
+    if (const auto later = std::exchange(answer.later, {})) {
+      timer_.cancel();
+      return later([self = shared_from_this()](HttpResponse finished) {
+        asio::post(self->socket_.get_executor(), [self, finished = std::move(finished)]() mutable {
+          if (self->socket_.is_open()) self->respond(std::move(finished));
+        });
+      });
+    }
+    std::optional<std::uint64_t> size = answer.body.size();
     if (!answer.file.empty()) {
       file_.open(answer.file, std::ios::binary);
       std::error_code error;
@@ -173,9 +223,9 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
       if (!file_ || error) answer = {.status = 404};
       if (answer.status == 404) size = 0;
     }
-    outgoing_ = fmt::format(
-        "HTTP/1.1 {} {}\r\nContent-Length: {}\r\nContent-Type: application/octet-stream\r\nConnection: {}\r\n\r\n{}",
-        answer.status, reason_of(answer.status), size, options_.keep_alive ? "keep-alive" : "close", answer.body);
+    open_ = std::move(answer.stream);
+    if (open_) size.reset();
+    outgoing_ = head_of(answer, size, options_.keep_alive && size) + answer.body;
     send();
   }
 
@@ -189,6 +239,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   }
 
   void send_more() {
+    if (open_) return begin_stream();
     outgoing_.resize(kPiece);
     if (file_.is_open()) file_.read(outgoing_.data(), static_cast<std::streamsize>(kPiece));
     outgoing_.resize(file_.is_open() ? static_cast<std::size_t>(file_.gcount()) : 0);
@@ -196,6 +247,57 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     if (!options_.keep_alive) return end();
     if (file_.is_open()) file_.close();
     serve();
+  }
+
+  // What a caller of any thread holds: the session outlives it, and it outlives the session.
+  struct Stream final : HttpStream {
+    explicit Stream(const std::shared_ptr<Session>& session)
+        : executor(session->socket_.get_executor()), session_(session) {}
+    void send(std::string bytes) override {
+      if (!open) return;
+      asio::post(executor, [session = session_, bytes = std::move(bytes)]() mutable {
+        if (const auto self = session.lock()) self->add_to_stream(std::move(bytes));
+      });
+    }
+    bool is_open() const override { return open; }
+    tcp::socket::executor_type executor;
+    std::weak_ptr<Session> session_;
+    std::atomic<bool> open{true};
+  };
+
+  void begin_stream() {
+    timer_.cancel();
+    outgoing_.clear();
+    stream_ = std::make_shared<Stream>(shared_from_this());
+    std::exchange(open_, {})(stream_);
+    watch_for_end();
+  }
+
+  // The client has nothing more to say: what comes is its end.
+  void watch_for_end() {
+    socket_.async_read_some(asio::buffer(ignored_), [self = shared_from_this()](asio::error_code error, std::size_t) {
+      if (error) return self->end();
+      self->watch_for_end();
+    });
+  }
+
+  void add_to_stream(std::string bytes) {
+    if (!stream_ || !stream_->open) return;
+    if (unsent_.size() + bytes.size() > kMostUnread) return end();
+    unsent_ += bytes;
+    if (outgoing_.empty()) write_stream();
+  }
+
+  void write_stream() {
+    outgoing_ = std::exchange(unsent_, {});
+    limit(options_.write_deadline);
+    asio::async_write(socket_, asio::buffer(outgoing_),
+                      [self = shared_from_this()](asio::error_code error, std::size_t) {
+                        if (error) return self->end();
+                        self->timer_.cancel();
+                        self->outgoing_.clear();
+                        if (!self->unsent_.empty()) self->write_stream();
+                      });
   }
 
   std::weak_ptr<State> server_;
@@ -206,6 +308,10 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   HttpRequest request_;
   std::ifstream file_;
   std::string outgoing_;
+  std::function<void(std::shared_ptr<HttpStream>)> open_;  // set until the stream begins
+  std::shared_ptr<Stream> stream_;
+  std::string unsent_;  // of the stream, behind `outgoing_`
+  std::array<char, 256> ignored_;
 };
 
 void HttpServer::State::accept_next() {

@@ -26,10 +26,14 @@ Json commit(int second, std::initializer_list<Json> members) {
   return Json::object({{"time", at(second)}, {"event", "commit"}, {"members", Json::array(members)}});
 }
 
-TEST(PlotRun, TimesOfTheRecordsAreSeconds) {
-  EXPECT_DOUBLE_EQ(seconds_of_time("1970-01-02T00:00:01.250000Z"), 86401.25);
-  EXPECT_THROW(seconds_of_time("soon"), DataError);
-  EXPECT_THROW(seconds_of_time("1970-01-02T00:00:01.x0Z"), DataError);
+// The lines as they stand in steps.jsonl.
+StepColumns columns_of(const std::vector<Json>& lines) {
+  StepColumns columns;
+  for (const Json& line : lines) columns.add(line.dump() + "\n");
+  return columns;
+}
+RunCurves curves_of(const std::vector<Json>& steps, const std::vector<Json>& events) {
+  return curves_of(columns_of(steps), events);
 }
 
 TEST(PlotRun, CurvesBeginWithTheTraining) {

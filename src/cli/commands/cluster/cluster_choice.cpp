@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <stop_token>
 #include <thread>
 #include <tuple>
@@ -21,6 +22,7 @@
 
 #include "cluster_cloud.hpp"
 #include "printable.hpp"
+#include "ssh_words.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -98,7 +100,19 @@ cluster::Fleet fleet_of(const std::string& name) {
   return fleet;
 }
 
-ExitCode run_on_head(const std::string& name, const std::vector<std::string>& given, Reporter& reporter) {
+// The port of a command that serves a page; nullopt: it serves none.
+std::optional<std::uint16_t> served_port(Command& command) {
+  if (command.path != "board") return std::nullopt;
+  const config::Option& port = *command.options.find("port");
+  const auto number = parse_integer(port.given.value_or(port.show()));
+  if (!number || *number <= 0 || *number > std::numeric_limits<std::uint16_t>::max())
+    throw UsageError(fmt::format("--port {}: the same port is taken here and on the head", port.given.value_or("")),
+                     "name a port that is free on both");
+  return static_cast<std::uint16_t>(*number);
+}
+
+ExitCode run_on_head(const std::string& name, const std::vector<std::string>& given,
+                     const std::optional<std::uint16_t>& port, Reporter& reporter) {
   watch_stop_signals(2);
   const cluster::Fleet fleet = fleet_of(name);
   cluster::ClusterHead head(fleet, kPatience, [&reporter](const std::string& line) { reporter.detail(line); });
@@ -107,6 +121,11 @@ ExitCode run_on_head(const std::string& name, const std::vector<std::string>& gi
                      fmt::format("dtrain cluster up {} completes it", name));
   }
   head.announce(fleet);
+  std::optional<Tunnel> tunnel;
+  if (port) {
+    const std::string login = fmt::format("{}@{}", head.session().user(), cluster::address_of(*fleet.head()));
+    tunnel.emplace(name, login, *port);
+  }
   FarProgram program(fleet);
   net::SshCommand command{.shell = line_for_head(given)};
   command.on_output = [](std::string_view text) {
@@ -126,11 +145,12 @@ ExitCode run_on_head(const std::string& name, const std::vector<std::string>& gi
 std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, bool only_shown,
                                        Reporter& reporter) {
   const config::Option* chosen = command.options.find("cluster");
-  if (!chosen || !chosen->given || !command.options.find("job-dir")) return std::nullopt;
+  const bool is_for_jobs = command.options.find("job-dir") || command.path == "board";
+  if (!chosen || !chosen->given || !is_for_jobs) return std::nullopt;
   cluster::check_cluster_name(*chosen->given);
   if (!cluster::registry_of(*chosen->given)) {
     if (only_shown) return std::nullopt;
-    return run_on_head(*chosen->given, given, reporter);
+    return run_on_head(*chosen->given, given, served_port(command), reporter);
   }
   choose_nodes(command);
   return std::nullopt;

@@ -12,6 +12,7 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "ssh_words.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -66,20 +67,6 @@ std::string user_on(const cluster::Fleet& fleet) {
                     "your present address",
                     sources, key == fleet.options.end() ? "one of ~/.ssh/id_*" : key->second, fleet.name));
   }
-}
-
-// The same keys and known hosts as this program uses, whatever home the account database tells ssh of.
-std::vector<std::string> options_of_ssh(const std::string& cluster) {
-  const net::SshOptions own = cluster::cluster_ssh_options(cluster);
-  std::vector<std::string> words;
-  const auto add = [&words](const std::string& option) { words.insert(words.end(), {"-o", option}); };
-  add(fmt::format("UserKnownHostsFile={}", own.known_hosts.string()));
-  add("StrictHostKeyChecking=accept-new");
-  add("ForwardAgent=no");
-  for (const Path& key : own.identities) {
-    if (std::filesystem::exists(key)) add(fmt::format("IdentityFile={}", key.string()));
-  }
-  return words;
 }
 
 std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::Fleet& fleet,

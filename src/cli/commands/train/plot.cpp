@@ -4,11 +4,11 @@
 #include <map>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/records.hpp>
 
 #include "cli/command.hpp"
-#include "job/report/steps_file.hpp"
 #include "job/spec/job_folder.hpp"
 #include "plot/drawing_raster.hpp"
 #include "plot/plot_figure.hpp"
@@ -51,8 +51,9 @@ std::string name_of(const Path& run) {
 
 plot::NamedRun read_run(const Path& run) {
   const job::JobFolder folder = folder_of(run);
-  const std::vector<Json> steps = job::read_steps(folder.steps());
-  if (steps.empty()) {
+  plot::StepColumns steps;
+  if (file_exists(folder.steps())) steps.add(read_file(folder.steps()));
+  if (!steps.began()) {
     throw UsageError(fmt::format("{}: no record of a training run", folder.steps().string()),
                      "name the --model-prefix or the --job-dir of a training, which writes it while it trains");
   }

@@ -28,9 +28,21 @@ class HttpServerTest : public testing::Test {
     std::filesystem::remove(file_);
   }
 
-  HttpResponse answer(const HttpRequest& request) const {
+  HttpResponse answer(const HttpRequest& request) {
     if (request.path == "/file") return {.file = file_};
     if (request.path == "/gone") return {.file = "/nowhere"};
+    if (request.path == "/header") return {.body = std::string(request.header("x-word")), .headers = {{"X-Own", "1"}}};
+    if (request.path == "/later") {
+      return {.later = [](HttpResponse::Reply send) {
+        std::thread([send = std::move(send)] { send({.body = "done"}); }).detach();
+      }};
+    }
+    if (request.path == "/stream") {
+      return {.type = "text/event-stream", .stream = [this](std::shared_ptr<HttpStream> stream) {
+                stream->send("data: one\n\n");
+                streams_.put(std::move(stream));
+              }};
+    }
     if (request.path == "/no") return {.status = 403, .body = "not you"};
     return {.body = request.method + " " + request.peer + " " + request.body};
   }
@@ -43,6 +55,7 @@ class HttpServerTest : public testing::Test {
   }
 
   Path file_;
+  Mailbox<std::shared_ptr<HttpStream>> streams_;
   Loop loop_;
   HttpServer server_{loop_, "127.0.0.1", 0, [this](const HttpRequest& request) { return answer(request); }};
   std::thread thread_;
@@ -59,6 +72,40 @@ TEST_F(HttpServerTest, TakesAMessageAndSaysNo) {
   EXPECT_EQ(ask("/", "POST", "words").body, "POST 127.0.0.1 words");
   EXPECT_EQ(ask("/no").status, 403);
   EXPECT_EQ(ask("/no").body, "not you");
+}
+
+TEST_F(HttpServerTest, HeadersReachTheAnswerAndTheClient) {
+  EXPECT_EQ(exchange_http({.url = "http://127.0.0.1:" + std::to_string(server_.port()) + "/header",
+                           .headers = {"X-Word: hello "},
+                           .deadline = std::chrono::seconds(60)})
+                .body,
+            "hello");
+  const FileDescriptor client = connect_to("127.0.0.1", server_.port(), std::chrono::seconds(10));
+  write_raw(client, "GET /header HTTP/1.1\r\n\r\n");
+  EXPECT_NE(read_raw(client).find("\r\nX-Own: 1\r\n"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, AnAnswerMayComeLaterFromAnotherThread) { EXPECT_EQ(ask("/later").body, "done"); }
+
+TEST_F(HttpServerTest, AStreamGoesOnUntilItsClientLeaves) {
+  FileDescriptor client = connect_to("127.0.0.1", server_.port(), std::chrono::seconds(10));
+  write_raw(client, "GET /stream HTTP/1.1\r\n\r\n");
+  const auto stream = streams_.take();
+  stream->send("data: two\n\n");
+  std::string seen;
+  char piece[256];
+  while (seen.find("two\n\n") == seen.npos) {
+    pollfd entry{client.get(), POLLIN, 0};
+    ASSERT_GT(::poll(&entry, 1, 20'000), 0) << seen;
+    const ssize_t got = ::recv(client.get(), piece, sizeof(piece), 0);
+    ASSERT_GT(got, 0) << seen;
+    seen.append(piece, static_cast<std::size_t>(got));
+  }
+  EXPECT_EQ(seen.find("Content-Length"), std::string::npos);
+  EXPECT_NE(seen.find("\r\n\r\ndata: one\n\ndata: two\n\n"), std::string::npos);
+  client = {};
+  while (stream->is_open()) std::this_thread::yield();
+  stream->send("too late");
 }
 
 TEST_F(HttpServerTest, ClosesOnWhoSaysTooMuch) {

@@ -1,0 +1,156 @@
+#include "catalog.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <dtrain/base/error.hpp>
+
+#include "locks.hpp"
+
+namespace dtrain::board {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kHot = 30s;  // after a change
+constexpr auto kFind = 2s, kFindFarAway = 5s;
+constexpr int kFindShare = 50;          // finding takes at most so small a part of the time
+constexpr std::size_t kColdRounds = 4;  // runs that rest are looked at once in so many rounds
+constexpr std::string_view kSuffix = "-run";
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Catalog::Catalog(const std::vector<std::string>& roots, const std::shared_ptr<net::ObjectStore>& store) {
+  for (const std::string& root : roots) roots_.push_back({.name = root, .files = open_files(root, store)});
+}
+
+std::vector<std::string> Catalog::take_complaints() { return std::exchange(complaints_, {}); }
+
+Catalog::Change Catalog::look(Time now, const std::function<bool()>& stopped) {
+  Change change;
+  ++round_;
+  for (Root& root : roots_) {
+    if (now >= root.next && !stopped()) find_runs(root, now, change);
+  }
+  const HeldLocks locks;
+  std::size_t number = 0;
+  for (auto& [id, entry] : entries_) {
+    if (stopped()) break;
+    if (entry.hot_until < now && number++ % kColdRounds != round_ % kColdRounds) continue;
+    const bool held = entry.files->is_local() && locks.holds(entry.run->folder() + "/coordinator.lock");
+    {
+      const MutexLock lock(mutex_);
+      entry.held = held;
+    }
+    if (held) entry.hot_until = now + kHot;
+    read(entry, now, change, stopped);
+  }
+  return change;
+}
+
+void Catalog::find_runs(Root& root, Time now, Change& change) {
+  std::vector<std::string> folders;
+  try {
+    folders = root.files->find_runs();
+    root.trouble.clear();
+  } catch (const Error& error) {
+    if (root.trouble != error.what()) complaints_.emplace_back(error.what());
+    root.trouble = error.what();
+    root.next = now + kFindFarAway;
+    return;  // what is known stays: a service that does not answer has not removed it
+  }
+  const auto took = std::chrono::steady_clock::now() - now;
+  const auto pause = root.files->is_local() ? kFind : kFindFarAway;
+  root.next = now + std::max<std::chrono::steady_clock::duration>(pause, took * kFindShare);
+  add_found(root, folders);
+  const std::set<std::string> found(folders.begin(), folders.end());
+  for (auto next = entries_.begin(); next != entries_.end();) {
+    if (next->second.files != root.files.get() || found.contains(next->second.run->folder())) {
+      ++next;
+      continue;
+    }
+    change.gone.push_back(next->first);
+    const MutexLock lock(mutex_);
+    next = entries_.erase(next);
+  }
+}
+
+void Catalog::add_found(Root& root, const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    auto run = std::make_unique<Run>(folder, name_of(root, folder));
+    if (entries_.contains(run->id())) continue;  // also below another root
+    const std::string id = run->id();
+    const MutexLock lock(mutex_);
+    entries_[id] = {.run = std::move(run), .files = root.files.get(), .hot_until = Time::max()};
+  }
+}
+
+void Catalog::read(Entry& entry, Time now, Change& change, const std::function<bool()>& stopped) {
+  bool changed = entry.hot_until == Time::max(), more = true;  // a new one has a row in any case
+  while (more && !stopped()) {
+    Run::News news;
+    try {
+      news = entry.run->fetch(*entry.files);
+    } catch (const Error& error) {
+      complaints_.emplace_back(error.what());
+      break;
+    }
+    more = news.more();
+    if (!news.any()) continue;
+    changed = true;
+    const MutexLock lock(mutex_);
+    entry.run->apply(std::move(news));
+  }
+  if (changed) entry.hot_until = now + kHot;
+  const MutexLock lock(mutex_);
+  Json row = entry.run->row(wall_seconds(), entry.held);
+  const std::string& state = row.at("state").as_string();
+  if (!changed && state == entry.state) return;
+  entry.state = state;
+  change.rows.push_back(std::move(row));
+}
+
+// The path below the root, or the root's own name; without the suffix of folders beside checkpoints.
+std::string Catalog::name_of(const Root& root, const std::string& folder) const {
+  std::string name;
+  if (net::is_s3_url(folder)) {
+    name = folder.starts_with(root.name) && folder.size() > root.name.size() ? folder.substr(root.name.size()) : "";
+    while (name.starts_with('/')) name.erase(0, 1);
+    if (name.empty() || name == kSuffix) name = folder.substr(folder.rfind('/') + 1);
+  } else {
+    const Path whole = std::filesystem::absolute(root.name).lexically_normal();
+    const Path top = whole.has_filename() ? whole : whole.parent_path();
+    name = Path(folder).lexically_relative(top).string();
+    if (name == "." || name.starts_with("..")) name = Path(folder).filename().string();
+    // Jobs are often called job: the folder around it says more.
+    if (name == "job") name = (Path(folder).parent_path().filename() / name).string();
+  }
+  return name.size() > kSuffix.size() && name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
+}
+
+Json Catalog::rows() const {
+  const MutexLock lock(mutex_);
+  Json rows = Json::array();
+  for (const auto& [id, entry] : entries_) rows.push_back(entry.run->row(wall_seconds(), entry.held));
+  return rows;
+}
+
+bool Catalog::with_run(const std::string& id, const std::function<void(const Run&)>& use) const {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return false;
+  use(*found->second.run);
+  return true;
+}
+
+std::vector<std::string> Catalog::ids() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> ids;
+  for (const auto& [id, entry] : entries_) ids.push_back(id);
+  return ids;
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,71 @@
+// All runs below the folders that the board watches. One thread looks at the files, others ask for what was found.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/mutex.hpp>
+
+#include "run.hpp"
+
+namespace dtrain::board {
+
+class Catalog {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // `roots` as of open_files(). A folder that is not there, or vanishes, is looked for again.
+  Catalog(const std::vector<std::string>& roots, const std::shared_ptr<net::ObjectStore>& store);
+
+  struct Change {
+    std::vector<Json> rows;         // of runs that are new or have changed
+    std::vector<std::string> gone;  // ids
+    bool empty() const { return rows.empty() && gone.empty(); }
+  };
+  // One round over the files, which takes up what was written since the last one. Ends early where `stopped`.
+  Change look(Time now, const std::function<bool()>& stopped);
+  // Why a root could not be read in the last round, once each time that it begins.
+  std::vector<std::string> take_complaints();
+
+  // Any thread.
+  Json rows() const;
+  // Calls use(run) with the run, which must not be kept. False: there is none of that id.
+  bool with_run(const std::string& id, const std::function<void(const Run&)>& use) const;
+  std::vector<std::string> ids() const;
+
+ private:
+  struct Entry {
+    std::unique_ptr<Run> run;
+    Files* files = nullptr;
+    Time hot_until{};  // looked at in each round until then
+    bool held = false;
+    std::string state{};
+  };
+  struct Root {
+    std::string name;
+    std::unique_ptr<Files> files;
+    Time next{};
+    std::string trouble{};
+  };
+
+  void find_runs(Root& root, Time now, Change& change);
+  void add_found(Root& root, const std::vector<std::string>& folders);
+  void read(Entry& entry, Time now, Change& change, const std::function<bool()>& stopped);
+  std::string name_of(const Root& root, const std::string& folder) const;
+
+  // Of the thread that looks.
+  std::vector<Root> roots_;
+  std::vector<std::string> complaints_;
+  std::size_t round_ = 0;
+
+  mutable Mutex mutex_;
+  // By id. The thread that looks is the only one that changes it, and reads it without the mutex.
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace dtrain::board

@@ -1,0 +1,75 @@
+#include "data_answers.hpp"
+
+#include <algorithm>
+
+#include <dtrain/data/class_names.hpp>
+#include <dtrain/data/contact_sheet.hpp>
+#include <dtrain/data/dataset_stats.hpp>
+#include <dtrain/data/loader.hpp>
+
+#include "config/data_options.hpp"
+#include "reply.hpp"
+#include "run.hpp"
+
+namespace dtrain::board {
+namespace {
+
+constexpr int kShown = 32, kColumns = 8, kLargeEnough = 64;
+constexpr std::size_t kDecoded = 16;
+
+std::string records_of(const RunPlace& run) {
+  const std::string named = configured(run.settings, "data-train");
+  if (named.empty()) throw Missing("this run trains on no records of a file");
+  return run.find(named);
+}
+
+// The options of the training about images, as far as train.toml has them.
+config::DataOptions options_of(const RunPlace& run) {
+  config::DataOptions data;
+  config::OptionSet set;
+  config::bind_image(set, data);
+  config::bind_augmentation(set, data);
+  for (config::Option& option : set.options()) {
+    const std::string value = configured(run.settings, option.name());
+    if (value.empty()) continue;
+    try {
+      option.set(value);
+    } catch (const UsageError&) {  // of another version: its default is closer than nothing
+    }
+  }
+  data.threads = 1;
+  return data;
+}
+
+}  // namespace
+
+Json data_of(const RunPlace& run) {
+  const auto files = data::find_records(records_of(run));
+  const data::RecordSet set(files);
+  const data::DatasetStats stats = data::read_dataset_stats(set, kDecoded);
+  const std::vector<std::string> names = data::class_names(files);
+  Json list = Json::array(), paths = Json::array();
+  for (const auto& [label, records] : stats.classes) {
+    const bool named = label >= 0 && label < std::ssize(names);
+    list.push_back(Json::object({{"label", label},
+                                 {"name", named ? names[static_cast<std::size_t>(label)] : std::string()},
+                                 {"records", std::uint64_t{records}}}));
+  }
+  for (const Path& path : files) paths.push_back(path.string());
+  return Json::object(
+      {{"files", paths}, {"records", std::uint64_t{stats.records}}, {"bytes", stats.payload_bytes}, {"classes", list}});
+}
+
+net::HttpResponse sheet_of(const RunPlace& run) {
+  const config::DataOptions data = options_of(run);
+  data::LoaderOptions loading = config::training_loader(data, 0);
+  loading.shuffle = false;
+  data::Loader loader(records_of(run), loading);
+  loader.start(0, {{0, std::min(kShown, static_cast<int>(loader.size()))}});
+  const data::Batch batch = *loader.next();
+  const data::Image sheet = data::contact_sheet(batch, loading.shape, loading.augment,
+                                                {.columns = kColumns, .zoom = loading.shape.w < kLargeEnough ? 2 : 1});
+  return reply(data::encode_image(sheet, data::Encoding::png), kPngType);
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,129 @@
+#include "evaluation_answers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include <dtrain/base/csv.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "explain.hpp"
+#include "reply.hpp"
+
+namespace dtrain::board {
+namespace {
+
+constexpr std::size_t kMostClasses = 200;
+constexpr const char* kTable = "confusion.csv";
+
+// Reports by the name of their folder.
+std::map<std::string, Path> reports_of(const RunPlace& run) {
+  std::map<std::string, Path> reports;
+  std::error_code ignored;
+  const std::string prefix = run.prefix();
+  std::vector<Path> places = {Path(run.folder), Path(run.folder).parent_path()};
+  if (!prefix.empty()) places.push_back(Path(prefix).parent_path());
+  for (const Path& place : places) {
+    for (auto entry = std::filesystem::directory_iterator(place, ignored);
+         entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+      if (std::filesystem::exists(entry->path() / kTable, ignored))
+        reports.emplace(entry->path().filename().string(), entry->path());
+    }
+  }
+  return reports;
+}
+
+Json matrix_of(const Path& folder) {
+  const std::vector<CsvRow> rows = parse_csv(read_file(folder / kTable), kTable);
+  if (rows.empty() || rows.size() > kMostClasses + 1) return {};
+  Json names = Json::array(), table = Json::array();
+  for (std::size_t i = 1; i < rows[0].fields.size(); ++i) names.push_back(rows[0].fields[i]);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    Json row = Json::array();
+    for (std::size_t j = 1; j < rows[i].fields.size(); ++j) row.push_back(parse_integer(rows[i].fields[j]).value_or(0));
+    table.push_back(std::move(row));
+  }
+  return Json::object({{"names", names}, {"rows", table}});
+}
+
+Json scores_of(const Path& folder) {
+  const Path path = folder / "per_class.csv";
+  if (!file_exists(path)) return {};
+  Json names = Json::array(), table = Json::array();
+  bool first = true;
+  for (const CsvRow& row : parse_csv(read_file(path), path.string())) {
+    Json cells = Json::array();
+    for (const std::string& field : row.fields) cells.push_back(field);
+    if (first) {
+      names = std::move(cells);
+    } else {
+      table.push_back(std::move(cells));
+    }
+    first = false;
+  }
+  return Json::object({{"names", names}, {"rows", table}});
+}
+
+std::vector<std::string> pictures_of(const Path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (auto entry = std::filesystem::directory_iterator(folder, ignored);
+       entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    if (entry->path().extension() == ".png") names.push_back(entry->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Path chosen_report(const RunPlace& run, const Target& target) {
+  const auto reports = reports_of(run);
+  const auto found = reports.find(target.text("report"));
+  if (found == reports.end()) throw Missing(fmt::format("{}: no such report", target.text("report")));
+  return found->second;
+}
+
+}  // namespace
+
+Json validations_of(const Run& run) {
+  Json list = Json::array();
+  for (const Json& event : run.events()) {
+    if (member_text(event, "event") != "evaluation") continue;
+    Json row = Json::object({{"epoch", member_number(event, "epoch") + 1}});
+    for (const char* name : {"loss", "accuracy", "top_k_accuracy"})
+      if (const Json* value = event.find(name)) row[name] = *value;
+    list.push_back(std::move(row));
+  }
+  return Json::object({{"validations", list}});
+}
+
+void add_report(Json& answer, const RunPlace& run, const Target& target) {
+  const auto reports = reports_of(run);
+  Json names = Json::array();
+  for (const auto& [name, path] : reports) names.push_back(name);
+  answer["reports"] = names;
+  if (reports.empty()) {
+    answer["report"] = Json();
+    answer["hint"] = fmt::format("`dtrain eval {} --report {}-report ...` writes one.", run.prefix(), run.prefix());
+    return;
+  }
+  const auto asked = reports.find(target.text("report"));
+  const auto& [name, folder] = asked == reports.end() ? *reports.begin() : *asked;
+  Json pictures = Json::array();
+  for (const std::string& picture : pictures_of(folder)) pictures.push_back(picture);
+  answer["report"] = name;
+  answer["matrix"] = matrix_of(folder);
+  answer["scores"] = scores_of(folder);
+  answer["pictures"] = pictures;
+}
+
+net::HttpResponse picture_of_report(const RunPlace& run, const Target& target) {
+  const Path folder = chosen_report(run, target);
+  const std::vector<std::string> names = pictures_of(folder);
+  const std::string name = target.text("name");
+  if (std::ranges::find(names, name) == names.end()) throw Missing(fmt::format("{}: no such picture", name));
+  return reply(read_file(folder / name), kPngType);
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,23 @@
+// The validations of a run, and the reports that `dtrain eval --report` wrote beside it.
+#pragma once
+
+#include <string>
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/net/http_server.hpp>
+
+#include "model_answers.hpp"
+#include "run.hpp"
+
+namespace dtrain::board {
+
+Json validations_of(const Run& run);  // {"validations": [...]}
+
+// Adds to `answer` the report ?report=NAME, or the first one: folders with confusion.csv inside the run's folder or
+// beside its checkpoints.
+void add_report(Json& answer, const RunPlace& run, const Target& target);
+
+// ?report=NAME&name=FILE: a picture of that report. Throws Missing.
+net::HttpResponse picture_of_report(const RunPlace& run, const Target& target);
+
+}  // namespace dtrain::board

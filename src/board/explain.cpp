@@ -1,0 +1,212 @@
+#include "explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::board {
+namespace {
+
+std::string text_of_value(const Json& value) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return value.as_string();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> parts;
+  for (const Json& one : value.as_array()) parts.push_back(text_of_value(one));
+  return join(parts, ", ");
+}
+
+std::string seconds_text(const Json& event, std::string_view name) {
+  return format_duration(std::chrono::duration<double>(member_number(event, name)));
+}
+
+// "worker 2 on w1 (slot 1)"
+std::string worker_text(const Json& event) {
+  std::string text = fmt::format("worker {} on {}", member_text(event, "worker"), member_text(event, "host"));
+  if (const std::string slot = member_text(event, "slot"); !slot.empty()) text += fmt::format(" (slot {})", slot);
+  return text;
+}
+
+std::string because(const Json& event) {
+  const std::string reason = member_text(event, "reason");
+  return reason.empty() ? std::string() : ": " + reason;
+}
+
+std::string hosts_sentence(const Json& event) {
+  const std::string added = member_text(event, "added"), removed = member_text(event, "removed");
+  std::vector<std::string> parts;
+  if (!added.empty()) parts.push_back(added + " should join");
+  if (!removed.empty()) parts.push_back(removed + " should leave");
+  return fmt::format("The list of hosts changed by {}: {}", member_text(event, "by"), join(parts, ", "));
+}
+
+std::string pause_sentence(const Json& event) {
+  std::string parts;
+  if (const Json* seconds = event.find("seconds"); seconds && seconds->is_object()) {
+    for (const auto& [name, value] : seconds->as_object()) {
+      if (!value.is_number() || value.as_number() < 5e-4) continue;
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name,
+                           format_duration(std::chrono::duration<double>(value.as_number())));
+    }
+  }
+  return fmt::format("Generation {} trains with {} workers after a pause of {}{}{}", member_text(event, "generation"),
+                     member_text(event, "workers"), seconds_text(event, "pause_seconds"),
+                     parts.empty() ? "" : " (" + parts + ")", because(event));
+}
+
+std::string epoch_sentence(const Json& event, const char* what) {
+  return fmt::format("{} of epoch {}: loss {:.4f}, accuracy {:.4f}", what, member_text(event, "epoch"),
+                     member_number(event, "loss"), member_number(event, "accuracy"));
+}
+
+std::string finish_sentence(const Json& event) {
+  const double code = member_number(event, "exit_code");
+  const char* const how = code == 0 ? "is complete" : code == 75 ? "stopped and can be resumed" : "failed";
+  return fmt::format("The job {} (exit code {}){}", how, member_text(event, "exit_code"), because(event));
+}
+
+std::string straggler_sentence(const Json& event) {
+  return fmt::format("{} holds the others up: it computes {} a step, the median is {}", worker_text(event),
+                     seconds_text(event, "compute_seconds"), seconds_text(event, "median_seconds"));
+}
+
+using Sentence = std::string (*)(const Json&);
+
+std::string host_sentence(const Json& event, const char* what) {
+  return fmt::format("{} {}{}", member_text(event, "host"), what, because(event));
+}
+
+const std::map<std::string_view, Sentence>& sentences() {
+  static const std::map<std::string_view, Sentence> all = {
+      {"hosts", hosts_sentence},
+      {"hosts_refused",
+       [](const Json& e) {
+         return fmt::format("The removal of {} is ignored{}", member_text(e, "removed"), because(e));
+       }},
+      {"host_starting", [](const Json& e) { return host_sentence(e, "gets an agent"); }},
+      {"host_up",
+       [](const Json& e) {
+         return fmt::format("The agent of {} answers from {} after {}", member_text(e, "host"),
+                            member_text(e, "address"), seconds_text(e, "seconds"));
+       }},
+      {"host_down", [](const Json& e) { return host_sentence(e, "has no agent any more"); }},
+      {"preparing", [](const Json& e) { return host_sentence(e, "is being prepared and checked"); }},
+      {"prepared", [](const Json& e) { return host_sentence(e, "passed the admission check"); }},
+      {"spare", [](const Json& e) { return host_sentence(e, "is a spare: there are workers enough"); }},
+      {"drain", [](const Json& e) { return host_sentence(e, "leaves at the next step"); }},
+      {"notice", [](const Json& e) { return host_sentence(e, "was given notice"); }},
+      {"added", [](const Json& e) { return host_sentence(e, "is a member: it has finished a step"); }},
+      {"removed", [](const Json& e) { return host_sentence(e, "is no member any more"); }},
+      {"worker_starting", [](const Json& e) { return fmt::format("A process starts: {}", worker_text(e)); }},
+      {"worker_up",
+       [](const Json& e) { return fmt::format("{} runs as process {}", worker_text(e), member_text(e, "pid")); }},
+      {"worker_ready",
+       [](const Json& e) { return fmt::format("{} has built its model and can join", worker_text(e)); }},
+      {"prepare",
+       [](const Json& e) {
+         return fmt::format("Generation {} of {} workers is prepared{}", member_text(e, "generation"),
+                            member_text(e, "workers"), because(e));
+       }},
+      {"commit",
+       [](const Json& e) {
+         return fmt::format("Generation {} is decided; members: {}{}", member_text(e, "generation"),
+                            member_text(e, "members"), because(e));
+       }},
+      {"entered",
+       [](const Json& e) {
+         return fmt::format("All members entered generation {}; the state was synchronised in {}",
+                            member_text(e, "generation"), seconds_text(e, "sync_seconds"));
+       }},
+      {"generation", pause_sentence},
+      {"abandoned",
+       [](const Json& e) {
+         return fmt::format("Generation {} is given up{}", member_text(e, "generation"), because(e));
+       }},
+      {"freeze",
+       [](const Json& e) {
+         return fmt::format("Training pauses; no update of generation {} counts from here{}",
+                            member_text(e, "generation"), because(e));
+       }},
+      {"hold", [](const Json& e) { return fmt::format("Training waits{}", because(e)); }},
+      {"failed", [](const Json& e) { return fmt::format("{} failed{}", worker_text(e), because(e)); }},
+      {"exited", [](const Json& e) { return fmt::format("{} exited{}", worker_text(e), because(e)); }},
+      {"lost",
+       [](const Json& e) {
+         return e.find("worker") ? fmt::format("{} lost the others{}", worker_text(e), because(e))
+                                 : fmt::format("The last weights are lost: {}", member_text(e, "message"));
+       }},
+      {"left", [](const Json& e) { return fmt::format("{} left{}", worker_text(e), because(e)); }},
+      {"done", [](const Json& e) { return fmt::format("{} is done", worker_text(e)); }},
+      {"straggler", straggler_sentence},
+      {"takeover",
+       [](const Json& e) {
+         return fmt::format("Another coordinator took over: term {}, {} workers on {}", member_text(e, "term"),
+                            member_text(e, "workers"), member_text(e, "hosts"));
+       }},
+      {"cut_off",
+       [](const Json&) { return std::string("The coordinator does not reach enough agents: it decides nothing"); }},
+      {"reached",
+       [](const Json& e) {
+         return fmt::format("The coordinator reaches enough agents again, after {}", seconds_text(e, "seconds"));
+       }},
+      {"epoch", [](const Json& e) { return epoch_sentence(e, "Training"); }},
+      {"evaluation", [](const Json& e) { return epoch_sentence(e, "Validation"); }},
+      {"checkpoint", [](const Json& e) { return fmt::format("Saved {}", member_text(e, "file")); }},
+      {"warning", [](const Json& e) { return fmt::format("Warning: {}", member_text(e, "message")); }},
+      {"stop", [](const Json& e) { return fmt::format("The job is asked to stop{}", because(e)); }},
+      {"end_at_once", [](const Json& e) { return fmt::format("The job ends at once{}", because(e)); }},
+      {"finish", finish_sentence},
+      {"goodput",
+       [](const Json& e) {
+         return fmt::format("{:.1f} % of the time went into steps that count; {} samples seen",
+                            member_number(e, "percent"), member_text(e, "samples_seen"));
+       }},
+  };
+  return all;
+}
+
+std::string by_members(const Json& event) {
+  if (!event.is_object()) return event.dump();
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : event.as_object()) {
+    if (name != "seq" && name != "time" && name != "event")
+      parts.push_back(fmt::format("{}={}", name, text_of_value(value)));
+  }
+  return join(parts, " ");
+}
+
+}  // namespace
+
+std::string member_text(const Json& event, std::string_view name) {
+  const Json* const value = event.is_object() ? event.find(name) : nullptr;
+  return value ? text_of_value(*value) : std::string();
+}
+
+double member_number(const Json& event, std::string_view name, double otherwise) {
+  const Json* const value = event.is_object() ? event.find(name) : nullptr;
+  return value && value->is_number() ? value->as_number() : otherwise;
+}
+
+std::string explain(const Json& event) {
+  const auto known = sentences().find(member_text(event, "event"));
+  std::string text = known == sentences().end() ? by_members(event) : known->second(event);
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z' && text.starts_with("worker ")) text[0] = 'W';
+  return text;
+}
+
+Weight weight_of(const Json& event) {
+  constexpr std::array<std::string_view, 8> kTrouble = {"failed",  "freeze",      "straggler",     "lost",
+                                                        "warning", "end_at_once", "hosts_refused", "cut_off"};
+  constexpr std::array<std::string_view, 13> kChange = {"hosts",      "commit",  "generation", "added", "removed",
+                                                        "drain",      "notice",  "takeover",   "stop",  "finish",
+                                                        "evaluation", "reached", "abandoned"};
+  const std::string kind = member_text(event, "event");
+  if (std::ranges::find(kTrouble, kind) != kTrouble.end()) return Weight::trouble;
+  return std::ranges::find(kChange, kind) != kChange.end() ? Weight::change : Weight::detail;
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,123 @@
+#include "export_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "answers.hpp"
+#include "job/spec/process_facts.hpp"
+#include "page.hpp"
+
+namespace dtrain::board {
+namespace {
+
+constexpr std::string_view kMark = "<!-- dtrain board -->";
+// In the order in which they use each other; app.js starts the page.
+constexpr std::array kModules = {"dom.js",   "format.js", "api.js",        "chart.js",    "download.js",
+                                 "runs.js",  "run.js",    "job.js",        "timeline.js", "logs.js",
+                                 "model.js", "data.js",   "evaluation.js", "cluster.js",  "app.js"};
+constexpr std::array kPointsOfExport = {"steps", "epochs", "time"};
+
+std::string_view file_of_page(std::string_view name) {
+  const auto files = page_files();
+  const auto file = std::ranges::find(files, name, &PageFile::name);
+  DTRAIN_CHECK(file != files.end(), "a file of the page is missing");
+  return file->text;
+}
+
+// Inside a script element, where neither an end tag nor a comment may stand.
+std::string script_safe(std::string text) {
+  for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+// The answers that the page will ask for, by address.
+class Recording {
+ public:
+  Recording(const Answers& answers) : answers_(answers) {}
+  void ask(const std::string& address) {
+    const auto target = parse_target(address);
+    const net::HttpResponse response = answers_.answer({.method = "GET", .path = address}, *target);
+    if (response.status != 200) return;
+    text_ += fmt::format("{}{}:{}", text_.empty() ? "" : ",", Json(address).dump(), response.body);
+  }
+  std::string json() const { return "{" + text_ + "}"; }
+
+ private:
+  const Answers& answers_;
+  std::string text_;
+};
+
+std::string record(const Catalog& catalog, const std::vector<std::string>& folders) {
+  const Answers answers(catalog, {job::host_name(), folders, false, nullptr});
+  Recording recording(answers);
+  recording.ask("/api/board");
+  recording.ask("/api/machines");
+  for (const std::string& id : catalog.ids()) {
+    for (const char* axis : kPointsOfExport) recording.ask(fmt::format("/api/series?run={}&axis={}", id, axis));
+    for (const char* question : {"job", "events", "model", "evaluation"})
+      recording.ask(fmt::format("/api/{}?run={}", question, id));
+  }
+  return recording.json();
+}
+
+std::string without_element(std::string page, std::string_view begin, std::string_view end, const std::string& other) {
+  const std::size_t from = page.find(begin);
+  DTRAIN_CHECK(from != page.npos, "the page lacks an element");
+  const std::size_t to = page.find(end, from) + end.size();
+  return page.replace(from, to - from, other);
+}
+
+void refuse_to_replace(const Path& out) {
+  if (!std::filesystem::exists(out)) return;
+  if (read_file(out).find(kMark) != std::string::npos) return;
+  throw UsageError(fmt::format("{}: is there and is no page of a board", out.string()), "name a new file");
+}
+
+}  // namespace
+
+std::string joined_modules() {
+  std::string script;
+  for (const char* name : kModules) {
+    bool inside = false;  // an import of several lines
+    for (const std::string& line : split(file_of_page(name), '\n')) {
+      if (line.starts_with("import ")) inside = true;
+      if (inside) {
+        if (line.ends_with(';')) inside = false;
+        continue;
+      }
+      script += line.starts_with("export ") ? line.substr(std::string_view("export ").size()) : line;
+      script += '\n';
+    }
+  }
+  return script;
+}
+
+ExportResult export_page(const std::vector<std::string>& folders, const Path& out) {
+  refuse_to_replace(out);
+  const bool far = std::ranges::any_of(folders, [](const std::string& folder) { return net::is_s3_url(folder); });
+  Catalog catalog(folders, far ? std::make_shared<net::ObjectStore>() : nullptr);
+  catalog.look(std::chrono::steady_clock::now(), [] { return false; });
+  const std::size_t runs = catalog.ids().size();
+  if (runs == 0) {
+    throw UsageError(fmt::format("{}: no run or job", join(folders, ", ")),
+                     "name folders that hold the --model-prefix or the --job-dir of a training");
+  }
+  std::string page(file_of_page("index.html"));
+  page = without_element(page, "<link rel=\"stylesheet\"", ">",
+                         fmt::format("<style>{}</style>", file_of_page("board.css")));
+  page = without_element(page, "<link rel=\"icon\"", ">", std::string(kMark));
+  page = without_element(page, "<script", "</script>",
+                         fmt::format("<script type=\"application/json\" id=\"recording\">{}</script>\n"
+                                     "<script type=\"module\">\n{}</script>",
+                                     script_safe(record(catalog, folders)), joined_modules()));
+  write_file_atomic(out, page);
+  return {.runs = runs, .bytes = page.size()};
+}
+
+}  // namespace dtrain::board

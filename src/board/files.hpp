@@ -1,0 +1,39 @@
+// The files of runs, on this machine or behind s3://: what is there, how long it is, and pieces of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/net/objects.hpp>
+
+namespace dtrain::board {
+
+struct ListedFile {
+  std::string name;  // inside the folder
+  std::uint64_t size = 0;
+};
+
+// A path is that of a file on this machine, or an s3:// URL. One thread at a time.
+class Files {
+ public:
+  virtual ~Files() = default;
+  // Folders at and below the root that hold events.jsonl or steps.jsonl. Looks at the world anew.
+  virtual std::vector<std::string> find_runs() = 0;
+  // nullopt: there is no such file.
+  virtual std::optional<std::uint64_t> size(const std::string& path) = 0;
+  // At most so many bytes from there on; fewer where the file ends or cannot be read.
+  virtual std::string read(const std::string& path, std::uint64_t from, std::uint64_t most) = 0;
+  virtual std::vector<ListedFile> list(const std::string& folder) = 0;  // files only, by name
+  virtual bool is_local() const = 0;
+};
+
+// `root`: a folder, a prefix of checkpoints (PREFIX for PREFIX-run), or an s3:// URL. `store` is for the last of these.
+std::unique_ptr<Files> open_files(const std::string& root, const std::shared_ptr<net::ObjectStore>& store);
+
+// The whole of a small file; empty where there is none.
+std::string read_small(Files& files, const std::string& path);
+
+}  // namespace dtrain::board

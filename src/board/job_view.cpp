@@ -1,0 +1,231 @@
+#include "job_view.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "explain.hpp"
+#include "plot/step_columns.hpp"
+
+namespace dtrain::board {
+namespace {
+
+using Place = std::pair<std::string, std::int64_t>;  // host, slot
+
+struct Span {
+  double from = 0, to = 0;
+  std::string state;
+  std::int64_t worker = 0, rank = -1;
+};
+struct Mark {
+  double at = 0;
+  std::string kind, note;
+};
+struct Lane {
+  std::vector<Span> spans;
+  std::vector<Mark> marks;
+  bool open = false;  // the last span goes on
+};
+struct JournalMember {
+  std::int64_t worker = 0;
+  Place place;
+};
+
+std::int64_t whole_number(const Json& json, std::string_view name, std::int64_t otherwise = 0) {
+  return static_cast<std::int64_t>(member_number(json, name, static_cast<double>(otherwise)));
+}
+
+Place place_of(const Json& json) { return {member_text(json, "host"), whole_number(json, "slot")}; }
+
+// Members by generation, in the order of their ranks. Generations of a run before this one have the same numbers: the
+// last entry of the file holds, and the places of workers matter more than their numbers.
+std::map<std::int64_t, std::vector<JournalMember>> read_members(std::span<const Json> journal) {
+  std::map<std::int64_t, std::vector<JournalMember>> all;
+  for (const Json& entry : journal) {
+    const Json* const members = entry.is_object() ? entry.find("members") : nullptr;
+    if (!members || !members->is_array() || member_text(entry, "state") != "committed") continue;
+    auto& list = all[whole_number(entry, "generation")];
+    list.clear();
+    for (const Json& member : members->as_array()) list.push_back({whole_number(member, "worker"), place_of(member)});
+  }
+  return all;
+}
+
+class History {
+ public:
+  explicit History(std::span<const Json> journal) : members_(read_members(journal)) {}
+
+  void take(const Json& event, double at) {
+    const std::string kind = member_text(event, "event");
+    begin_ = begin_ ? begin_ : at;
+    end_ = std::max(end_, at);
+    over_ = over_ && kind == "goodput";
+    if (kind == "host_starting" || kind == "preparing") {
+      begin_span({member_text(event, "host"), 0}, "preparing", at, 0);
+    } else if (kind == "worker_starting") {
+      begin_span(place_of(event), "preparing", at, whole_number(event, "worker"));
+    } else if (kind == "worker_ready") {
+      begin_span(place_of(event), "joined", at, whole_number(event, "worker"));
+    } else if (kind == "commit") {
+      commit(event, at);
+    } else if (kind == "generation") {
+      generation(event, at);
+    } else if (kind == "failed") {
+      leave(event, at, "lost");
+    } else if (kind == "left" || kind == "done" || kind == "exited") {
+      leave(event, at, "left");
+    } else if (kind == "host_down") {
+      for (auto& [place, lane] : lanes_)
+        if (place.first == member_text(event, "host")) close(lane, at);
+    } else if (kind == "straggler") {
+      add_straggler(event, at);
+    } else if (kind == "goodput") {
+      goodput_ = event.find("percent") ? *event.find("percent") : Json();
+    } else if (kind == "finish") {
+      for (auto& [place, lane] : lanes_) close(lane, at);
+      over_ = true;
+    }
+  }
+
+  Json json(double now) {
+    const double end = over_ ? end_ : std::max(end_, now);
+    for (auto& [place, lane] : lanes_)
+      if (lane.open) lane.spans.back().to = end;
+    Json view = Json::object({{"begin", begin_.value_or(0)}, {"end", end}, {"over", over_}});
+    Json lanes = Json::array();
+    for (const auto& [place, lane] : lanes_) lanes.push_back(lane_json(place, lane));
+    view["lanes"] = std::move(lanes);
+    view["goodput_percent"] = goodput_.is_null() ? estimated_goodput(end) : goodput_;
+    view["estimated"] = goodput_.is_null();
+    view["generations"] = std::move(generations_);
+    view["pauses"] = std::move(pauses_);
+    view["stragglers"] = std::move(stragglers_);
+    view["pause_seconds"] = pause_seconds_;
+    view["worker_seconds"] = worker_seconds();
+    return view;
+  }
+
+ private:
+  void begin_span(const Place& place, const char* state, double at, std::int64_t worker, std::int64_t rank = -1) {
+    Lane& lane = lanes_[place];
+    if (lane.open) {
+      Span& last = lane.spans.back();
+      if (last.state == state && last.worker == worker && last.rank == rank) return;
+      last.to = at;
+    }
+    lane.spans.push_back({.from = at, .to = at, .state = state, .worker = worker, .rank = rank});
+    lane.open = true;
+  }
+
+  static void close(Lane& lane, double at) {
+    if (lane.open) lane.spans.back().to = at;
+    lane.open = false;
+  }
+
+  void leave(const Json& event, double at, const char* how) {
+    Lane& lane = lanes_[place_of(event)];
+    close(lane, at);
+    lane.marks.push_back({at, how, member_text(event, "reason")});
+  }
+
+  std::vector<JournalMember> members_of(const Json& event) const {
+    const auto known = members_.find(whole_number(event, "generation"));
+    const Json* const hosts = event.find("members");
+    if (!hosts || !hosts->is_array()) return {};
+    if (known != members_.end() && known->second.size() == hosts->as_array().size()) return known->second;
+    std::vector<JournalMember> members;
+    std::map<std::string, std::int64_t> slots;
+    for (const Json& host : hosts->as_array()) {
+      const std::string name = host.is_string() ? host.as_string() : host.dump();
+      members.push_back({0, {name, slots[name]++}});
+    }
+    return members;
+  }
+
+  void commit(const Json& event, double at) {
+    const std::vector<JournalMember> members = members_of(event);
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      const JournalMember& member = members[rank];
+      begin_span(member.place, "training", at, member.worker, static_cast<std::int64_t>(rank));
+    }
+    for (auto& [place, lane] : lanes_) {
+      const bool is_member = std::ranges::find(members, place, &JournalMember::place) != members.end();
+      if (!is_member && lane.open && lane.spans.back().state == "training") close(lane, at);
+    }
+  }
+
+  void generation(const Json& event, double at) {
+    const double pause = member_number(event, "pause_seconds");
+    Json row = Json::object({{"generation", whole_number(event, "generation")},
+                             {"at", at},
+                             {"workers", whole_number(event, "workers")},
+                             {"pause_seconds", pause},
+                             {"reason", member_text(event, "reason")}});
+    const Json* const parts = event.find("seconds");
+    row["parts"] = parts && parts->is_object() ? *parts : Json::object();
+    pauses_.push_back(Json::object(
+        {{"from", at - pause}, {"to", at}, {"reason", member_text(event, "reason")}, {"parts", row.at("parts")}}));
+    generations_.push_back(std::move(row));
+    pause_seconds_ += pause;
+    if (!trains_) trains_ = at;
+  }
+
+  void add_straggler(const Json& event, double at) {
+    Json row = Json::object({{"at", at}});
+    for (const char* name : {"worker", "host", "score", "compute_seconds", "median_seconds"})
+      if (const Json* value = event.find(name)) row[name] = *value;
+    stragglers_.push_back(std::move(row));
+  }
+
+  static Json lane_json(const Place& place, const Lane& lane) {
+    Json spans = Json::array(), marks = Json::array();
+    for (const Span& span : lane.spans) {
+      spans.push_back(Json::object({{"from", span.from},
+                                    {"to", span.to},
+                                    {"state", span.state},
+                                    {"worker", span.worker},
+                                    {"rank", span.rank >= 0 ? Json(span.rank) : Json()}}));
+    }
+    for (const Mark& mark : lane.marks)
+      marks.push_back(Json::object({{"at", mark.at}, {"kind", mark.kind}, {"note", mark.note}}));
+    return Json::object({{"host", place.first}, {"slot", place.second}, {"spans", spans}, {"marks", marks}});
+  }
+
+  double worker_seconds() const {
+    double sum = 0;
+    for (const auto& [place, lane] : lanes_) {
+      for (const Span& span : lane.spans) sum += span.state == "training" ? span.to - span.from : 0;
+    }
+    return sum;
+  }
+
+  // Without the pause before the first step, in which there was nothing to lose.
+  Json estimated_goodput(double end) const {
+    if (!trains_ || end <= *trains_) return {};
+    const double first =
+        member_number(pauses_.as_array().front(), "to") - member_number(pauses_.as_array().front(), "from");
+    return 100 * std::clamp(1 - (pause_seconds_ - first) / (end - *trains_), 0.0, 1.0);
+  }
+
+  const std::map<std::int64_t, std::vector<JournalMember>> members_;
+  std::map<Place, Lane> lanes_;
+  std::optional<double> begin_, trains_;
+  double end_ = 0, pause_seconds_ = 0;
+  bool over_ = false;
+  Json generations_ = Json::array(), pauses_ = Json::array(), stragglers_ = Json::array(), goodput_;
+};
+
+}  // namespace
+
+Json job_view(std::span<const Json> events, std::span<const Json> journal, double now) {
+  History history(journal);
+  for (const Json& event : events) {
+    if (const auto at = plot::parse_time(member_text(event, "time"))) history.take(event, *at);
+  }
+  return history.json(now);
+}
+
+}  // namespace dtrain::board

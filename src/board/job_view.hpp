@@ -1,0 +1,18 @@
+// The history of a job from its events and its journal: who was a member when, and what each change cost.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::board {
+
+// {"begin", "end", "lanes": [{"host", "slot", "spans": [{"from", "to", "state", "worker", "rank", "note"}], "marks":
+// [{"at", "kind", "note"}]}], "generations": [...], "pauses": [{"from", "to", "reason", "parts"}], "stragglers": [...],
+// "goodput_percent", "worker_seconds"}. Times are seconds since 1970; what is still going on ends at `now`. `events`
+// of events.jsonl and `journal` of journal.jsonl, which may be empty. Lines that lack what they should have are passed
+// over.
+Json job_view(std::span<const Json> events, std::span<const Json> journal, double now);
+
+}  // namespace dtrain::board

@@ -1,0 +1,156 @@
+#include "model_answers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include <dtrain/net/objects.hpp>
+#include <dtrain/train/checkpoint.hpp>
+
+#include "explain.hpp"
+#include "reply.hpp"
+#include "run.hpp"
+
+namespace dtrain::board {
+namespace {
+
+constexpr std::size_t kBins = 40;
+constexpr std::string_view kSuffix = "-run";
+
+std::vector<train::CheckpointName> checkpoints_of(const RunPlace& run) {
+  const std::string prefix = run.prefix();
+  auto names = prefix.empty() ? std::vector<train::CheckpointName>() : train::list_checkpoints(prefix);
+  if (names.empty()) {
+    throw Missing(prefix.empty() ? "this run saves no checkpoints" : fmt::format("{}: no checkpoint yet", prefix),
+                  "the newest one is shown here as soon as it is saved");
+  }
+  return names;
+}
+
+// Without the folder.
+std::string short_name(const train::CheckpointName& name) { return Path(name.stem()).filename().string(); }
+
+train::CheckpointName choose(const std::vector<train::CheckpointName>& names, const std::string& stem) {
+  if (stem.empty()) return names.front();
+  const auto found = std::ranges::find_if(names, [&](const auto& name) { return short_name(name) == stem; });
+  if (found == names.end()) throw Missing(fmt::format("{}: no such checkpoint any more", stem));
+  return *found;
+}
+
+Path manifest_of(const train::CheckpointName& name) { return name.stem() + ".json"; }
+
+double product(const Json& shape) {
+  double count = 1;
+  for (const Json& extent : shape.as_array()) count *= extent.as_number();
+  return count;
+}
+
+// Parameters by layer: the tensors of a layer begin with its name.
+double parameters_of(const Json& manifest, const std::string& layer) {
+  double sum = 0;
+  for (const Json& tensor : manifest.at("tensors").as_array()) {
+    const std::string& name = tensor.at("name").as_string();
+    if (name.starts_with(layer) && name.find('/') == name.npos && name.size() > layer.size() &&
+        name[layer.size()] == '_')
+      sum += product(tensor.at("shape"));
+  }
+  return sum;
+}
+
+Json spread(std::span<const float> values) {
+  double sum = 0, squares = 0, low = 0, high = 0;
+  std::size_t finite = 0;
+  for (const float value : values) {
+    if (!std::isfinite(value)) continue;
+    low = finite == 0 ? value : std::min<double>(low, value);
+    high = finite == 0 ? value : std::max<double>(high, value);
+    sum += value;
+    squares += double{value} * value;
+    ++finite;
+  }
+  std::vector<std::uint64_t> bins(kBins);
+  for (const float value : values) {
+    if (!std::isfinite(value)) continue;
+    const double place = high > low ? (value - low) / (high - low) * kBins : 0;
+    ++bins[std::min(static_cast<std::size_t>(place), kBins - 1)];
+  }
+  const double count = std::max<double>(1, static_cast<double>(finite)), mean = sum / count;
+  Json list = Json::array();
+  for (const std::uint64_t bin : bins) list.push_back(bin);
+  return Json::object({{"mean", mean},
+                       {"deviation", std::sqrt(std::max(0.0, squares / count - mean * mean))},
+                       {"low", low},
+                       {"high", high},
+                       {"not_finite", std::uint64_t{values.size() - finite}},
+                       {"bins", list}});
+}
+
+}  // namespace
+
+std::string RunPlace::find(const std::string& path) const {
+  if (path.empty() || Path(path).is_absolute() || net::is_object_url(path)) return path;
+  std::error_code ignored;
+  for (Path above = folder; above.has_relative_path(); above = above.parent_path()) {
+    const Path there = above.parent_path() / path;
+    if (std::filesystem::exists(there, ignored)) return there.string();
+  }
+  return path;
+}
+
+std::string RunPlace::prefix() const {
+  if (folder.ends_with(kSuffix)) return folder.substr(0, folder.size() - kSuffix.size());
+  const std::string named = configured(settings, "model-prefix");
+  if (named.empty() || Path(named).is_absolute() || net::is_object_url(named)) return named;
+  const Path parent = Path(named).parent_path();
+  return parent.empty() ? (Path(folder).parent_path() / named).string()
+                        : (Path(find(parent.string())) / Path(named).filename()).string();
+}
+
+Json model_of(const RunPlace& run, const Target& target) {
+  const auto names = checkpoints_of(run);
+  const train::CheckpointName chosen = choose(names, target.text("checkpoint"));
+  if (net::is_object_url(chosen.prefix.string())) throw Missing("the model of a run behind s3:// is not shown");
+  const Json manifest = Json::parse(read_file(manifest_of(chosen)), manifest_of(chosen).string());
+  Json nodes = Json::array(), stems = Json::array();
+  double parameters = 0;
+  for (const Json& node : manifest.at("graph").at("nodes").as_array()) {
+    Json copy = node;
+    const double own = parameters_of(manifest, member_text(node, "name"));
+    copy["parameters"] = own;
+    parameters += own;
+    nodes.push_back(std::move(copy));
+  }
+  for (const train::CheckpointName& name : names) stems.push_back(short_name(name));
+  return Json::object({{"checkpoint", short_name(chosen)},
+                       {"checkpoints", stems},
+                       {"network", member_text(manifest.at("graph"), "name")},
+                       {"parameters", parameters},
+                       {"optimizer", member_text(manifest.at("optimizer"), "kind")},
+                       {"dtype", member_text(manifest, "dtype")},
+                       {"weights_sha256", member_text(manifest, "weights_sha256")},
+                       {"nodes", nodes}});
+}
+
+Json spread_of(const RunPlace& run, const Target& target) {
+  const train::CheckpointName chosen = choose(checkpoints_of(run), target.text("checkpoint"));
+  if (net::is_object_url(chosen.prefix.string())) throw Missing("the weights of a run behind s3:// are not shown");
+  const train::Checkpoint checkpoint = train::load_checkpoint_file(manifest_of(chosen));
+  const std::span<const float> weights = checkpoint.state.parameters, kept = checkpoint.state.optimizer;
+  Json tensors = Json::array();
+  for (const nn::TensorView& view : checkpoint.graph.parameters) {
+    const auto from = static_cast<std::size_t>(view.offset), count = static_cast<std::size_t>(view.size);
+    Json shape = Json::array();
+    for (const std::int64_t extent : view.shape) shape.push_back(extent);
+    tensors.push_back(
+        Json::object({{"name", view.name},
+                      {"shape", shape},
+                      {"weights", spread(weights.subspan(from, count))},
+                      {"gradients", kept.size() >= from + count ? spread(kept.subspan(from, count)) : Json()}}));
+  }
+  return Json::object({{"checkpoint", short_name(chosen)}, {"tensors", tensors}});
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,29 @@
+// The network of a run and the numbers in its tensors, from its checkpoints.
+#pragma once
+
+#include <string>
+
+#include <dtrain/base/json.hpp>
+
+#include "target.hpp"
+
+namespace dtrain::board {
+
+// Where a run's files are: its folder, and what its train.toml says.
+struct RunPlace {
+  std::string folder, settings;
+  // A path of train.toml, which may be relative to the folder in which the training was started: that folder, or one
+  // above the run's, is looked for. Returns the path as it stands there where nothing is found.
+  std::string find(const std::string& path) const;
+  // The prefix of its checkpoints; empty: unknown.
+  std::string prefix() const;
+};
+
+// ?checkpoint=STEM: the graph of that checkpoint, or of the newest. Throws Missing where there is none.
+Json model_of(const RunPlace& run, const Target& target);
+
+// How the numbers of each tensor are spread: {"tensors": [{"name", "shape", "weights": {"mean", "deviation", "low",
+// "high", "bins"}, "gradients": the same or null}]}. Gradients are what the optimizer keeps of them.
+Json spread_of(const RunPlace& run, const Target& target);
+
+}  // namespace dtrain::board

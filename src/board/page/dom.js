@@ -1,0 +1,59 @@
+// Elements from values. Text is only ever text: names of runs and hosts cannot become markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "text") node.textContent = value;
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat()) {
+    if (child === undefined || child === null || child === false) continue;
+    node.append(child instanceof Node ? child : String(child));
+  }
+  return node;
+}
+
+export function el(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+export function replace(node, ...children) {
+  node.replaceChildren(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  return node;
+}
+
+// Sets the text of a node only where it differs, so that nothing is laid out again in vain.
+export function setText(node, text) {
+  const wanted = String(text);
+  if (node.textContent !== wanted) node.textContent = wanted;
+}
+
+function isWords(cell) {
+  return typeof cell === "string" && /^[^\d\u2013+-]/.test(cell);
+}
+
+// A table from a list of headings and rows of cells. Numbers stand at the right, words at the left.
+export function table(caption, headings, rows, attributes) {
+  const words = headings.map((heading, i) => rows.some((cells) => isWords(cells[i])));
+  const side = (i) => (words[i] ? "text" : null);
+  return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption },
+    el("table", attributes,
+      el("caption", {}, caption),
+      el("thead", {}, el("tr", {}, headings.map((heading, i) => el("th", { scope: "col", class: side(i) }, heading)))),
+      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) => el("td", { class: side(i) }, cell)))))));
+}
+
+export function panel(title, ...children) {
+  return el("section", { class: "panel" }, el("h2", {}, title), ...children);
+}
+
+export function note(text) {
+  return el("p", { class: "quiet" }, text);
+}

@@ -1,0 +1,95 @@
+// Numbers, times and sizes for people.
+
+export const NONE = "\u2013";
+
+export function isNumber(value) {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+// Few digits, for tables and axes.
+export function short(value) {
+  if (!isNumber(value)) return NONE;
+  const size = Math.abs(value);
+  if (value === 0) return "0";
+  if (size >= 1e9) return trimmed(value / 1e9, 2) + "G";
+  if (size >= 1e6) return trimmed(value / 1e6, 2) + "M";
+  if (size >= 1e4) return trimmed(value / 1e3, 1) + "k";
+  if (size >= 100) return trimmed(value, 1);
+  if (size >= 1e-3) return String(Number(value.toPrecision(4)));
+  return value.toExponential(2);
+}
+
+function trimmed(value, digits) {
+  return String(Number(value.toFixed(digits)));
+}
+
+// All digits that the value has.
+export function exact(value) {
+  return isNumber(value) ? String(value) : NONE;
+}
+
+export function percent(value) {
+  return isNumber(value) ? (100 * value).toFixed(value < 0.9995 ? 2 : 1) + " %" : NONE;
+}
+
+export function whole(value) {
+  return isNumber(value) ? Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f") : NONE;
+}
+
+export function duration(seconds) {
+  if (!isNumber(seconds)) return NONE;
+  if (seconds === 0) return "0 s";
+  if (seconds < 1) return Math.round(seconds * 1000) + " ms";
+  if (seconds < 60) return trimmed(seconds, 1) + " s";
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return minutes + " min " + Math.floor(seconds % 60) + " s";
+  if (minutes < 48 * 60) return Math.floor(minutes / 60) + " h " + (minutes % 60) + " min";
+  return Math.floor(minutes / 1440) + " d " + Math.floor((minutes % 1440) / 60) + " h";
+}
+
+export function bytes(size) {
+  if (!isNumber(size)) return NONE;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (size >= 1024 && unit + 1 < units.length) {
+    size /= 1024;
+    unit += 1;
+  }
+  return trimmed(size, unit ? 1 : 0) + " " + units[unit];
+}
+
+// Seconds since 1970 as the clock of the reader.
+export function clock(seconds) {
+  if (!isNumber(seconds) || seconds <= 0) return NONE;
+  const date = new Date(seconds * 1000);
+  const two = (number) => String(number).padStart(2, "0");
+  return two(date.getHours()) + ":" + two(date.getMinutes()) + ":" + two(date.getSeconds());
+}
+
+export function dateAndClock(seconds) {
+  if (!isNumber(seconds) || seconds <= 0) return NONE;
+  const date = new Date(seconds * 1000);
+  const two = (number) => String(number).padStart(2, "0");
+  return date.getFullYear() + "-" + two(date.getMonth() + 1) + "-" + two(date.getDate()) + " " + clock(seconds);
+}
+
+export function ago(seconds, now) {
+  if (!isNumber(seconds) || seconds <= 0) return NONE;
+  const past = Math.max(0, now - seconds);
+  if (past < 10) return "now";
+  if (past < 60) return Math.floor(past / 10) * 10 + " s ago";
+  if (past < 3600) return Math.floor(past / 60) + " min ago";
+  if (past < 172800) return Math.floor(past / 3600) + " h ago";
+  return Math.floor(past / 86400) + " d ago";
+}
+
+// About `count` round numbers from low to high.
+export function ticks(low, high, count) {
+  if (!(high > low)) return [low];
+  const rough = (high - low) / Math.max(1, count);
+  const power = Math.pow(10, Math.floor(Math.log10(rough)));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999) || power * 10;
+  const list = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at += 1) list.push(Number((at * step).toPrecision(12)));
+  return list;
+}

@@ -1,0 +1,206 @@
+// A job: its members, what its changes cost, who holds the others up, and what happened.
+
+import { act, ask, isExport } from "./api.js";
+import { el, note, panel, replace, setText, table } from "./dom.js";
+import { clock, dateAndClock, duration, isNumber, percent, short, whole, NONE } from "./format.js";
+import { RunHead } from "./run.js";
+import { STATES, Timeline } from "./timeline.js";
+
+const JOB_PAUSE = 600, JOB_LIVE = 2000; // milliseconds between two looks
+const MOST_EVENTS = 400;
+
+function meter(part) {
+  const bar = el("span", { class: "meter", "aria-hidden": "true" });
+  bar.style.width = Math.round(90 * part) + "px";
+  return [bar, " " + percent(part)];
+}
+
+function swatch(state) {
+  const node = el("span", { class: "swatch", "aria-hidden": "true" });
+  node.style.background = "var(--" + state + ")";
+  return node;
+}
+
+export class JobPage {
+  constructor(store, ids) {
+    this.store = store;
+    this.id = ids[0];
+    this.head = new RunHead(this.id, "job");
+    this.timeline = new Timeline();
+    this.facts = el("dl", { class: "facts" });
+    this.generations = el("div");
+    this.waiting = el("div");
+    this.ledger = el("div", {}, isExport ? note("An exported page cannot check the ledger.") :
+      el("button", { type: "button", onclick: () => this.checkLedger() }, "Check that every sample counted once"));
+    this.list = el("ol", { class: "events", tabindex: 0, "aria-label": "Events, the newest first" });
+    this.weight = el("select", { onchange: () => this.drawEvents() }, el("option", { value: "change" }, "changes and trouble"),
+      el("option", { value: "trouble" }, "trouble alone"), el("option", { value: "detail" }, "everything"));
+    this.search = el("input", { type: "search", oninput: () => this.drawEvents() });
+    this.events = [];
+    this.actions = el("div");
+    this.node = el("div", {}, this.head.node,
+      panel("Members", el("ul", { class: "legend" }, STATES.map(([state, words]) => el("li", {}, swatch(state), words)),
+        el("li", {}, swatch("pause"), "pause"), el("li", {}, "\u00d7 lost"), el("li", {}, "\u2212 left")), this.timeline.node, this.facts),
+      panel("Waiting", this.waiting), this.actions,
+      panel("Generations", this.generations), panel("Ledger", this.ledger),
+      panel("Events", el("div", { class: "tools" }, el("label", {}, "Show", this.weight), el("label", {}, "Search", this.search)), this.list));
+    this.update();
+    if (!isExport) {
+      this.timer = setInterval(() => this.look(), JOB_LIVE);
+      this.look();
+    }
+  }
+
+  title() {
+    return (this.store.rows.get(this.id) || { name: "job" }).name;
+  }
+
+  update(changed) {
+    this.head.update(this.store.rows.get(this.id));
+    if ((changed && !changed.has(this.id)) || this.pending) return;
+    this.pending = setTimeout(() => {
+      this.pending = 0;
+      this.load();
+    }, Math.max(0, (this.last || -JOB_PAUSE) + JOB_PAUSE - performance.now()));
+  }
+
+  async load() {
+    this.last = performance.now();
+    const newest = this.events.length ? this.events[this.events.length - 1].number : undefined;
+    try {
+      const [view, news] = await Promise.all([ask("/api/job", { run: this.id }), ask("/api/events", { run: this.id, after: newest })]);
+      if (this.over) return;
+      if (newest !== undefined && news.total <= newest) this.events = [];
+      this.events.push(...news.events.filter((event) => newest === undefined || event.number > newest));
+      this.drawView(view);
+      this.drawEvents();
+    } catch (error) {
+      replace(this.generations, note(error.message));
+    }
+  }
+
+  drawView(view) {
+    if (view.lanes.length) this.timeline.show(view);
+    else replace(this.timeline.node, note("This training runs in one process: it has no members that join and leave."));
+    const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+    replace(this.facts,
+      fact(view.estimated ? "Goodput until now" : "Goodput", isNumber(view.goodput_percent) ? view.goodput_percent.toFixed(1) + " %" : NONE),
+      fact("Pauses in all", duration(view.pause_seconds)), fact("Generations", whole(view.generations.length)),
+      fact("Time of all workers", duration(view.worker_seconds)), fact("Began", dateAndClock(view.begin)));
+    const part = (row, name) => (isNumber(row.parts[name]) ? duration(row.parts[name]) : NONE);
+    replace(this.generations, view.generations.length ? table("Each change of members and the pause that it cost",
+      ["No.", "At", "Workers", "Pause", "Detect", "Decide", "Prepare", "Commit", "Sync", "First step", "Cause"],
+      view.generations.slice().reverse().slice(0, MOST_EVENTS).map((row) => [whole(row.generation), clock(row.at), whole(row.workers), duration(row.pause_seconds),
+        ...["detect", "decide", "prepare", "commit", "sync", "first_step"].map((name) => part(row, name)), row.reason])) : note("No change of members is recorded."));
+    this.stragglers = view.stragglers;
+    if (!this.isLive) this.drawWaiting(null);
+  }
+
+  async look() {
+    const row = this.store.rows.get(this.id);
+    if (!row || (row.state !== "training" && row.state !== "preparing") || row.kind !== "job" || document.hidden) {
+      if (this.isLive) this.drawWaiting(null);
+      this.isLive = false;
+      return;
+    }
+    try {
+      const live = await ask("/api/live", { run: this.id });
+      if (this.over) return;
+      this.isLive = live.running;
+      this.drawWaiting(live.running ? live : null);
+    } catch (error) {
+      this.isLive = false;
+    }
+  }
+
+  drawWaiting(live) {
+    const slow = (this.stragglers || []).slice().reverse().slice(0, 20);
+    const history = slow.length ? table("Workers that held the others up", ["At", "Host", "Worker", "Computes a step", "Median"],
+      slow.map((row) => [clock(row.at), row.host, whole(row.worker), duration(row.compute_seconds), duration(row.median_seconds)])) : null;
+    if (!live) {
+      replace(this.waiting, history || note("The share of waiting is asked of the coordinator while the job runs; no worker held the others up for long."));
+      replace(this.actions);
+      return;
+    }
+    const workers = live.hosts.flatMap((host) => host.workers.filter((worker) => worker.rank !== null).map((worker) => ({ host, worker })));
+    workers.sort((a, b) => a.worker.rank - b.worker.rank);
+    const slowest = workers.reduce((most, each) => (each.worker.compute_seconds > (most ? most.worker.compute_seconds : 0) ? each : most), null);
+    replace(this.waiting,
+      table("Each rank of the last step: " + short(live.samples_per_second) + " samples a second, goodput " + short(live.goodput_percent) + " %",
+        ["Rank", "Host", "Phase", "Step", "Computes", "Waits for others", "Straggler score"],
+        workers.map(({ host, worker }) => [whole(worker.rank), host.name + (worker === (slowest && slowest.worker) && workers.length > 1 ? " (slowest)" : ""), worker.phase, duration(worker.step_seconds),
+          duration(worker.compute_seconds), isNumber(worker.waiting) ? el("span", {}, meter(worker.waiting)) : NONE, short(worker.straggler)])),
+      history);
+    this.drawActions(live);
+  }
+
+  drawActions(live) {
+    if (!this.store.mayAct) return;
+    const names = live.hosts.map((host) => host.name).join("\n");
+    if (this.acted === names) return;
+    this.acted = names;
+    const host = el("input", { type: "text", id: "newhost", placeholder: "host" });
+    replace(this.actions, panel("Actions",
+      el("div", { class: "tools" }, el("button", { type: "button", onclick: () => this.wish({ action: "stop" }, "Stop the job? It saves a checkpoint and can be resumed.") }, "Stop the job"),
+        el("label", { for: "newhost" }, "Add", host), el("button", { type: "button", onclick: () => host.value.trim() && this.wish({ action: "add", host: host.value.trim() }, "Add " + host.value.trim() + " to the job?") }, "Add")),
+      table("Hosts", ["Host", "State", "", ""], live.hosts.map((each) => [each.name, each.state,
+        el("button", { type: "button", "aria-label": "Drain " + each.name, onclick: () => this.wish({ action: "drain", host: each.name }, each.name + " leaves at the next step and stays in the list. Drain it?") }, "Drain"),
+        el("button", { type: "button", "aria-label": "Remove " + each.name, onclick: () => this.wish({ action: "remove", host: each.name }, "Remove " + each.name + " from the job?") }, "Remove")]))));
+  }
+
+  // Asks once, then acts, and says how it went.
+  wish(values, question) {
+    const words = el("p", {}, question), answer = el("p", { role: "status" });
+    const yes = el("button", { type: "button" }, "Yes"), no = el("button", { type: "button" }, "No");
+    const box = el("dialog", { "aria-label": "Confirm" }, words, answer, el("div", { class: "tools" }, no, yes));
+    no.onclick = () => box.close();
+    box.onclose = () => box.remove();
+    yes.onclick = async () => {
+      yes.disabled = true;
+      try {
+        await act(values, this.id);
+        setText(answer, "Done; the events below show what follows.");
+        setText(no, "Close");
+      } catch (error) {
+        setText(answer, error.message + (error.hint ? ". " + error.hint : ""));
+      }
+    };
+    document.body.append(box);
+    box.showModal();
+    no.focus();
+  }
+
+  async checkLedger() {
+    replace(this.ledger, note("Reading the ledger\u2026"));
+    try {
+      const check = await ask("/api/ledger", { run: this.id });
+      if (!check.recorded) return replace(this.ledger, note("The job keeps no ledger: train with --sample-ledger."));
+      const bad = check.epochs.filter((epoch) => !epoch.complete && !epoch.unfinished);
+      return replace(this.ledger, el("p", { class: bad.length ? "bad" : "good" }, bad.length ? bad.length + " epochs have samples that are missing or counted twice." :
+        "In each of " + check.epochs.filter((epoch) => epoch.complete).length + " whole epochs every sample counted exactly once."),
+      table("Samples by epoch", ["Epoch", "Samples", "Expected", "Verdict"], check.epochs.slice(-200).map((epoch) => [whole(epoch.epoch), whole(epoch.samples), whole(epoch.expected),
+        epoch.complete ? "each once" : epoch.unfinished ? "not over" : "wrong"])));
+    } catch (error) {
+      return replace(this.ledger, note(error.message));
+    }
+  }
+
+  drawEvents() {
+    const kinds = { trouble: ["trouble"], change: ["trouble", "change"], detail: ["trouble", "change", "detail"] }[this.weight.value];
+    const words = this.search.value.trim().toLowerCase();
+    const shown = this.events.filter((event) => kinds.includes(event.weight) && (!words || (event.kind + " " + event.text).toLowerCase().includes(words))).slice(-MOST_EVENTS).reverse();
+    replace(this.list, shown.map((event) => {
+      const more = el("details", {}, el("summary", {}, el("time", { title: dateAndClock(event.at) }, clock(event.at)), el("b", {}, event.kind), event.text));
+      more.addEventListener("toggle", () => more.open && more.children.length === 1 && more.append(el("pre", {}, JSON.stringify(event.raw, null, 1))));
+      return el("li", { class: event.weight }, more);
+    }));
+    if (!shown.length) replace(this.list, el("li", { class: "quiet" }, "no such event"));
+  }
+
+  end() {
+    this.over = true;
+    clearInterval(this.timer);
+    clearTimeout(this.pending);
+    this.timeline.end();
+  }
+}

@@ -1,0 +1,81 @@
+// The network of a run: its layers with their shapes, and how the numbers of each tensor are spread.
+
+import { ask, isExport } from "./api.js";
+import { el, note, panel, replace, svg, table } from "./dom.js";
+import { short, whole, NONE } from "./format.js";
+import { RunHead } from "./run.js";
+
+function shapeText(shape) {
+  return shape && shape.length ? shape.join(" \u00d7 ") : NONE;
+}
+
+// What a layer is set to, without what other columns say.
+function settingsText(node) {
+  return Object.entries(node).filter(([name]) => !["name", "layer", "inputs", "shape"].includes(name))
+    .map(([name, value]) => name + "=" + (typeof value === "object" ? JSON.stringify(value) : value)).join(" ");
+}
+
+function histogram(spread) {
+  const most = Math.max(1, ...spread.bins), wide = 220 / spread.bins.length;
+  return svg("svg", { class: "histogram", viewBox: "0 0 220 42", role: "img", "aria-label": "from " + short(spread.low) + " to " + short(spread.high) },
+    spread.bins.map((count, i) => svg("rect", { x: i * wide, width: Math.max(0.5, wide - 1), y: 42 - 40 * (count / most), height: 40 * (count / most) })));
+}
+
+export class ModelPage {
+  constructor(store, ids) {
+    this.store = store;
+    this.id = ids[0];
+    this.head = new RunHead(this.id, "model");
+    this.content = el("div", {}, note("Reading the newest checkpoint\u2026"));
+    this.node = el("div", {}, this.head.node, this.content);
+    this.head.update(store.rows.get(this.id));
+    this.load();
+  }
+
+  title() {
+    return "Model of " + (this.store.rows.get(this.id) || { name: "a run" }).name;
+  }
+
+  update() {
+    this.head.update(this.store.rows.get(this.id));
+  }
+
+  async load(checkpoint) {
+    try {
+      const model = await ask("/api/model", { run: this.id, checkpoint });
+      if (!this.over) this.draw(model);
+    } catch (error) {
+      replace(this.content, note(error.message + (error.hint ? ". " + error.hint : "")));
+    }
+  }
+
+  draw(model) {
+    const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+    const choice = el("select", { onchange: () => this.load(choice.value) }, model.checkpoints.map((name) => el("option", { value: name, selected: name === model.checkpoint }, name)));
+    this.spreads = el("div", {}, isExport ? note("An exported page holds no weights.") :
+      el("button", { type: "button", onclick: () => this.loadSpreads(model.checkpoint) }, "Show how weights and averaged gradients are spread"));
+    replace(this.content,
+      el("div", { class: "tools" }, el("label", {}, "Checkpoint", choice)),
+      el("dl", { class: "facts" }, fact("Network", model.network), fact("Parameters", whole(model.parameters)), fact("Optimizer", model.optimizer), fact("Data type", model.dtype),
+        fact("Weights", el("code", { title: "SHA-256 of the weights: equal runs have equal ones" }, model.weights_sha256.slice(0, 16)))),
+      panel("Weights and gradients", this.spreads),
+      panel("Graph", table("Layers in the order in which they compute", ["Layer", "Kind", "Inputs", "Output", "Parameters", "Settings"],
+        model.nodes.map((node) => [node.name, node.layer, (node.inputs || []).join(", "), shapeText(node.shape), whole(node.parameters || 0), settingsText(node)]))));
+  }
+
+  async loadSpreads(checkpoint) {
+    replace(this.spreads, note("Reading the tensors\u2026"));
+    try {
+      const { tensors } = await ask("/api/spread", { run: this.id, checkpoint });
+      replace(this.spreads, table("Each tensor of the checkpoint; the optimizer's first state is the running average of the gradients",
+        ["Tensor", "Shape", "Mean", "Deviation", "Weights", "Averaged gradients"],
+        tensors.map((one) => [one.name, shapeText(one.shape), short(one.weights.mean), short(one.weights.deviation), histogram(one.weights), one.gradients ? histogram(one.gradients) : NONE])));
+    } catch (error) {
+      replace(this.spreads, note(error.message));
+    }
+  }
+
+  end() {
+    this.over = true;
+  }
+}

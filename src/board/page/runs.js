@@ -1,0 +1,172 @@
+// The table of all runs: it is sorted, filtered and kept up to date row by row.
+
+import { el, replace, setText } from "./dom.js";
+import { ago, duration, percent, short, whole, isNumber, NONE } from "./format.js";
+import { csvOf, save } from "./download.js";
+
+const MOST_COMPARED = 28;
+
+export function progressOf(row) {
+  if (row.state === "finished") return 1;
+  return isNumber(row.epochs_total) && row.epochs_total > 0 ? Math.min(1, row.epochs / row.epochs_total) : null;
+}
+
+function progressText(row) {
+  if (!row.steps) return NONE;
+  const part = progressOf(row);
+  const epochs = short(Number(row.epochs.toFixed(2)));
+  return isNumber(row.epochs_total) ? epochs + " / " + short(row.epochs_total) + (part === null ? "" : " (" + Math.floor(100 * part) + " %)") : epochs;
+}
+
+const TABLE_COLUMNS = [
+  { name: "Run", text: true, value: (row) => row.name, width: "17%" },
+  { name: "State", text: true, value: (row) => row.state, width: "8.5%" },
+  { name: "Network", text: true, value: (row) => row.network || NONE, rare: true },
+  { name: "Epochs", value: (row) => row.epochs, show: progressText, width: "12%" },
+  { name: "Loss", value: (row) => row.loss, show: (row) => short(row.loss) },
+  { name: "Accuracy", value: (row) => row.accuracy, show: (row) => percent(row.accuracy) },
+  { name: "Validation", value: (row) => row.validation_accuracy, show: (row) => percent(row.validation_accuracy) },
+  { name: "Best", value: (row) => row.best_accuracy, show: (row) => percent(row.best_accuracy), rare: true },
+  { name: "Samples/s", value: (row) => row.speed, show: (row) => short(row.speed) },
+  { name: "Workers", value: (row) => row.workers, show: (row) => whole(row.workers), rare: true },
+  { name: "Worker time", value: (row) => row.worker_seconds, show: (row) => duration(row.worker_seconds), rare: true, width: "9%" },
+  { name: "Updated", value: (row) => row.updated, show: (row) => ago(row.updated, Date.now() / 1000), width: "8%" },
+];
+
+function compare(a, b) {
+  const none = (value) => value === null || value === undefined || value === NONE || Number.isNaN(value);
+  if (none(a) || none(b)) return none(a) - none(b);
+  return typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b;
+}
+
+export class RunsPage {
+  constructor(store) {
+    this.store = store;
+    this.lines = new Map();
+    this.chosen = new Set();
+    this.order = { column: TABLE_COLUMNS[TABLE_COLUMNS.length - 1], down: true };
+    this.filter = el("input", { type: "search", id: "filter", placeholder: "name, network or state", oninput: () => this.arrange() });
+    this.button = el("button", { type: "button", disabled: true, onclick: () => this.compareChosen() }, "Compare");
+    this.count = el("span", { class: "quiet", role: "status" });
+    this.heads = TABLE_COLUMNS.map((column) => el("th", { scope: "col", class: [column.text ? "text" : "", column.rare ? "rare" : ""].join(" ").trim() },
+      el("button", { type: "button", onclick: () => this.sortBy(column) }, column.name)));
+    this.body = el("tbody");
+    const widths = el("colgroup", {}, el("col", { class: "check" }), TABLE_COLUMNS.map((column) => {
+      const node = el("col", { class: column.rare ? "rare" : null });
+      if (column.width) node.style.width = column.width;
+      return node;
+    }));
+    widths.firstChild.style.width = "34px";
+    this.node = el("div", {},
+      el("h1", {}, "Runs"),
+      el("div", { class: "tools" },
+        el("label", { for: "filter" }, "Filter", this.filter), this.button,
+        el("button", { type: "button", onclick: () => this.saveTable() }, "CSV"), this.count),
+      el("div", { class: "holder", tabindex: 0, role: "region", "aria-label": "Table of runs" },
+        el("table", { class: "runs" }, widths,
+          el("thead", {}, el("tr", {}, el("th", {}, el("span", { class: "skip" }, "Chosen")), this.heads)), this.body)));
+    this.update();
+  }
+
+  title() {
+    return "Runs";
+  }
+
+  update() {
+    for (const row of this.store.rows.values()) this.updateLine(row);
+    for (const [id, line] of this.lines) {
+      if (this.store.rows.has(id)) continue;
+      line.node.remove();
+      this.lines.delete(id);
+      this.chosen.delete(id);
+    }
+    this.arrange();
+  }
+
+  updateLine(row) {
+    let line = this.lines.get(row.id);
+    if (!line) {
+      line = this.makeLine(row);
+      this.lines.set(row.id, line);
+    }
+    if (line.row === row && line.fresh) {
+      setText(line.cells[TABLE_COLUMNS.length - 1], TABLE_COLUMNS[TABLE_COLUMNS.length - 1].show(row));
+      return;
+    }
+    line.row = row;
+    line.fresh = true;
+    TABLE_COLUMNS.forEach((column, i) => {
+      if (i > 1) setText(i === 3 ? line.words : line.cells[i], column.show ? column.show(row) : column.value(row));
+    });
+    setText(line.link, row.name);
+    setText(line.state, row.state);
+    line.state.className = "state " + row.state;
+    line.state.title = row.reason || "";
+    const part = progressOf(row);
+    line.bar.style.width = (part === null ? 0 : 100 * part) + "%";
+  }
+
+  makeLine(row) {
+    const line = { row: null, fresh: false };
+    line.link = el("a", { href: "#/run/" + row.id, title: row.folder });
+    line.state = el("span", { class: "state" });
+    line.bar = el("i");
+    line.words = el("span");
+    line.check = el("input", { type: "checkbox", "aria-label": "Choose " + row.name, onchange: () => this.choose(row.id, line.check.checked) });
+    line.cells = TABLE_COLUMNS.map((column, i) => el("td", { class: [column.text ? "text" : "", column.rare ? "rare" : "", i === 3 ? "progress" : ""].join(" ").trim() || null },
+      i === 0 ? line.link : i === 1 ? line.state : i === 3 ? [line.words, line.bar] : null));
+    line.node = el("tr", {}, el("td", {}, line.check), line.cells);
+    return line;
+  }
+
+  choose(id, on) {
+    if (on) this.chosen.add(id);
+    else this.chosen.delete(id);
+    this.button.disabled = this.chosen.size < 2 || this.chosen.size > MOST_COMPARED;
+    setText(this.button, this.chosen.size > 1 ? "Compare " + this.chosen.size : "Compare");
+  }
+
+  compareChosen() {
+    location.hash = "#/run/" + [...this.chosen].join(",");
+  }
+
+  sortBy(column) {
+    this.order = { column, down: this.order.column === column ? !this.order.down : !column.text };
+    this.arrange();
+  }
+
+  shown() {
+    const words = this.filter.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    const rows = [...this.lines.values()].filter((line) => {
+      const text = (line.row.name + " " + line.row.network + " " + line.row.state + " " + line.row.kind).toLowerCase();
+      return words.every((word) => text.includes(word));
+    });
+    const { column, down } = this.order;
+    return rows.sort((a, b) => {
+      const first = column.value(a.row), second = column.value(b.row);
+      const missing = compare(first, second);
+      const none = (value) => value === null || value === undefined || value === NONE;
+      return none(first) || none(second) ? missing : (down ? -missing : missing) || compare(a.row.name, b.row.name);
+    });
+  }
+
+  arrange() {
+    const wanted = this.shown();
+    const nodes = wanted.map((line) => line.node);
+    const same = nodes.length === this.body.children.length && nodes.every((node, i) => this.body.children[i] === node);
+    if (!same) replace(this.body, nodes);
+    TABLE_COLUMNS.forEach((column, i) => {
+      const sorted = this.order.column === column;
+      this.heads[i].setAttribute("aria-sort", sorted ? (this.order.down ? "descending" : "ascending") : "none");
+      setText(this.heads[i].firstChild, column.name + (sorted ? (this.order.down ? " \u25be" : " \u25b4") : ""));
+    });
+    setText(this.count, wanted.length === this.lines.size ? wanted.length + " runs" : wanted.length + " of " + this.lines.size + " runs");
+  }
+
+  saveTable() {
+    const rows = this.shown().map((line) => [line.row.folder, ...TABLE_COLUMNS.map((column) => column.value(line.row))]);
+    save("runs.csv", csvOf(["Folder", ...TABLE_COLUMNS.map((column) => column.name)], rows), "text/csv");
+  }
+
+  end() {}
+}

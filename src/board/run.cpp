@@ -1,0 +1,198 @@
+#include "run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "explain.hpp"
+
+namespace dtrain::board {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kQuiet = 90;       // seconds without a record after which a run is called silent
+constexpr std::size_t kRecent = 8;  // lines of the file that the present values are the mean of
+
+std::vector<Json> objects_of(const std::string& lines) {
+  std::vector<Json> objects;
+  for (const std::string& line : split(lines, '\n')) {
+    if (trim(line).empty()) continue;
+    try {
+      Json object = Json::parse(line, "a line");
+      if (object.is_object()) objects.push_back(std::move(object));
+    } catch (const DataError&) {  // torn by a crash or a full disk: the others count
+    }
+  }
+  return objects;
+}
+
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+// The mean of the last lines of a column.
+Json recent(const plot::StepColumns& steps, std::string_view name) {
+  const plot::StepColumn* const column = steps.find(name);
+  if (!column) return {};
+  double sum = 0;
+  int count = 0;
+  const std::size_t first = column->values.size() - std::min(column->values.size(), kRecent);
+  for (std::size_t row = first; row < column->values.size(); ++row) {
+    if (!std::isfinite(column->values[row])) continue;
+    sum += column->values[row];
+    ++count;
+  }
+  return count == 0 ? Json() : Json(sum / count);
+}
+
+std::string without_quotes(std::string_view value) {
+  if (value.size() >= 2 && value.front() == '"') {
+    const std::size_t end = value.find('"', 1);
+    if (end != value.npos) return std::string(value.substr(1, end - 1));
+  }
+  return std::string(trim(value.substr(0, value.find("  ("))));
+}
+
+}  // namespace
+
+std::string configured(std::string_view toml, std::string_view key) {
+  for (const std::string& line : split(toml, '\n')) {
+    std::string_view text = trim(line);
+    if (text.starts_with('#')) text = trim(text.substr(1));
+    if (!text.starts_with(key)) continue;
+    text = trim(text.substr(key.size()));
+    if (text.starts_with('=')) return without_quotes(trim(text.substr(1)));
+  }
+  return {};
+}
+
+const char* state_of(const RunSigns& signs) {
+  if (signs.finished && !signs.held) {
+    constexpr int kResumable = 75;
+    return signs.exit_code == 0 ? "finished" : signs.exit_code == kResumable ? "stopped" : "failed";
+  }
+  if (!signs.began) return "waiting";
+  if (!signs.held && signs.quiet_seconds > kQuiet) return "silent";
+  return signs.has_steps ? "training" : "preparing";
+}
+
+Run::Run(std::string folder, std::string name)
+    : folder_(std::move(folder)),
+      name_(std::move(name)),
+      id_(sha256_hex(bytes_of(folder_)).substr(0, 12)),
+      steps_tail_(folder_ + "/steps.jsonl"),
+      events_tail_(folder_ + "/events.jsonl"),
+      journal_tail_(folder_ + "/journal.jsonl") {
+  forget_events();
+}
+
+bool Run::News::any() const {
+  const auto has = [](const Tail::News& news) { return news.restarted || !news.lines.empty(); };
+  return has(steps) || has(events) || has(journal) || has_settings;
+}
+
+Run::News Run::fetch(Files& files) {
+  News news{.steps = steps_tail_.next(files),
+            .events = events_tail_.next(files),
+            .journal = journal_tail_.next(files),
+            .settings = {},
+            .has_settings = false};
+  const std::string path = folder_ + "/train.toml";
+  if (const std::uint64_t size = files.size(path).value_or(0); size != settings_size_) {
+    settings_size_ = size;
+    news.settings = read_small(files, path);
+    news.has_settings = true;
+  }
+  return news;
+}
+
+void Run::apply(News news) {
+  if (news.has_settings) settings_ = std::move(news.settings);
+  if (news.steps.restarted) steps_ = {};
+  steps_.add(news.steps.lines);
+  last_time_ = std::max(last_time_, steps_.last_time());
+  if (news.journal.restarted) journal_.clear();
+  for (Json& entry : objects_of(news.journal.lines)) journal_.push_back(std::move(entry));
+  if (news.events.restarted) forget_events();
+  for (Json& event : objects_of(news.events.lines)) take_event(std::move(event));
+}
+
+void Run::forget_events() {
+  events_.clear();
+  is_job_ = false;
+  first_time_ = last_time_ = finished_at_ = workers_ = worker_seconds_ = workers_since_ = 0;
+  validation_accuracy_ = validation_loss_ = best_accuracy_ = kNone;
+  reason_.clear();
+}
+
+void Run::take_event(Json event) {
+  const std::string kind = member_text(event, "event");
+  const double at = plot::parse_time(member_text(event, "time")).value_or(last_time_);
+  if (first_time_ == 0) first_time_ = at;
+  last_time_ = std::max(last_time_, at);
+  const auto count_workers = [&](double workers) {
+    if (workers_since_ > 0) worker_seconds_ += workers_ * std::max(0.0, at - workers_since_);
+    workers_ = workers;
+    workers_since_ = at;
+  };
+  if (kind == "host_starting") is_job_ = true;
+  if (kind == "commit") {
+    const Json* const members = event.find("members");
+    count_workers(members && members->is_array() ? static_cast<double>(members->as_array().size()) : workers_);
+  } else if (kind == "evaluation") {
+    validation_accuracy_ = member_number(event, "accuracy", kNone);
+    validation_loss_ = member_number(event, "loss", kNone);
+    best_accuracy_ =
+        std::isfinite(best_accuracy_) ? std::max(best_accuracy_, validation_accuracy_) : validation_accuracy_;
+  } else if (kind == "finish") {
+    count_workers(0);
+    finished_at_ = at;
+    exit_code_ = static_cast<int>(member_number(event, "exit_code"));
+    reason_ = member_text(event, "reason");
+  } else if (kind != "goodput" && at > finished_at_) {
+    finished_at_ = 0;
+  }
+  events_.push_back(std::move(event));
+}
+
+RunSigns Run::signs(double now, bool held) const {
+  return {.began = !events_.empty() || steps_.began(),
+          .has_steps = steps_.size() > 0,
+          .finished = finished_at_ > 0 && steps_.last_time() <= finished_at_ + 1,
+          .exit_code = exit_code_,
+          .held = held,
+          .quiet_seconds = now - last_time_};
+}
+
+Json Run::row(double now, bool held) const {
+  const RunSigns seen = signs(now, held);
+  const auto total = parse_number(configured(settings_, "num-epochs"));
+  const double worker_seconds =
+      worker_seconds_ + (seen.finished ? 0 : workers_ * std::max(0.0, (held ? now : last_time_) - workers_since_));
+  Json row = Json::object({{"id", id_}, {"name", name_}, {"folder", folder_}, {"kind", is_job_ ? "job" : "run"}});
+  row["state"] = state_of(seen);
+  row["reason"] = seen.finished ? Json(reason_) : Json();
+  row["network"] = configured(settings_, "network");
+  row["epochs"] = steps_.most_epochs();
+  row["epochs_total"] = total ? Json(*total) : Json();
+  row["steps"] = steps_.size() > 0 ? Json(std::uint64_t{steps_.steps().back()}) : Json();
+  row["samples"] = steps_.samples_seen();
+  row["lines"] = std::uint64_t{steps_.size()};
+  row["loss"] = recent(steps_, "loss");
+  row["accuracy"] = recent(steps_, "accuracy");
+  row["validation_loss"] = number_or_null(validation_loss_);
+  row["validation_accuracy"] = number_or_null(validation_accuracy_);
+  row["best_accuracy"] = number_or_null(best_accuracy_);
+  row["speed"] = recent(steps_, "speed");
+  row["workers"] = is_job_ ? Json(workers_) : Json(1);
+  row["worker_seconds"] = is_job_ ? worker_seconds : steps_.clock().now();
+  row["seconds"] = steps_.clock().now();
+  row["updated"] = last_time_;
+  row["events"] = std::uint64_t{events_.size()};
+  return row;
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,77 @@
+// One run or job, as far as its files say: it is read while they grow.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+
+#include "files.hpp"
+#include "plot/step_columns.hpp"
+#include "tail.hpp"
+
+namespace dtrain::board {
+
+// What train.toml says of a key, also where a recipe or a default chose it; empty: nothing.
+std::string configured(std::string_view toml, std::string_view key);
+
+// What a run looks like from outside, for the decision what it is doing.
+struct RunSigns {
+  bool began = false;  // a step or an event was recorded
+  bool has_steps = false;
+  bool finished = false;     // and nothing began after that
+  int exit_code = 0;         // when finished
+  bool held = false;         // a process of this machine holds the folder's lock
+  double quiet_seconds = 0;  // since the last record
+};
+// "waiting", "preparing", "training", "finished", "stopped", "failed" or "silent".
+const char* state_of(const RunSigns& signs);
+
+class Run {
+ public:
+  Run(std::string folder, std::string name);
+
+  struct News {
+    Tail::News steps, events, journal;
+    std::string settings;
+    bool has_settings = false;
+    bool any() const;
+    bool more() const { return steps.more || events.more || journal.more; }
+  };
+  // Asks the files; one thread, which need not be that of the other members.
+  News fetch(Files& files);
+  void apply(News news);
+
+  const std::string& id() const { return id_; }
+  const std::string& folder() const { return folder_; }
+  const std::string& name() const { return name_; }
+  const plot::StepColumns& steps() const { return steps_; }
+  const std::vector<Json>& events() const { return events_; }
+  const std::vector<Json>& journal() const { return journal_; }
+  const std::string& settings() const { return settings_; }
+
+  // The row of the table. `now`: seconds since 1970; `held`: a process holds the lock of the folder.
+  Json row(double now, bool held) const;
+
+ private:
+  void take_event(Json event);
+  void forget_events();
+  RunSigns signs(double now, bool held) const;
+
+  const std::string folder_, name_, id_;
+  // Of the thread that fetches.
+  Tail steps_tail_, events_tail_, journal_tail_;
+  std::uint64_t settings_size_ = 0;
+  // What was applied.
+  plot::StepColumns steps_;
+  std::vector<Json> events_, journal_;
+  std::string settings_;
+  bool is_job_ = false;
+  double first_time_ = 0, last_time_ = 0, finished_at_ = 0;
+  int exit_code_ = 0;
+  std::string reason_;
+  double workers_ = 0, worker_seconds_ = 0, workers_since_ = 0;
+  double validation_accuracy_, validation_loss_, best_accuracy_;
+};
+
+}  // namespace dtrain::board

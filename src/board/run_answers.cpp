@@ -1,0 +1,101 @@
+#include "run_answers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/data/image.hpp>
+
+#include "explain.hpp"
+#include "levels.hpp"
+#include "plot/drawing_raster.hpp"
+#include "plot/plot_figure.hpp"
+#include "reply.hpp"
+
+namespace dtrain::board {
+namespace {
+
+constexpr std::size_t kMostEvents = 5000;
+constexpr double kMostPoints = 20'000;
+
+Axis axis_of(const Target& target) {
+  const std::string name = target.text("axis");
+  if (name.empty() || name == "steps") return Axis::steps;
+  if (name == "epochs") return Axis::epochs;
+  if (name == "time") return Axis::time;
+  throw UsageError(fmt::format("axis={}: none of steps, epochs and time", name));
+}
+
+Window window_of(const Target& target) {
+  Window window{.axis = axis_of(target)};
+  window.from = target.number("from").value_or(window.from);
+  window.to = target.number("to").value_or(window.to);
+  const double points = target.number("points").value_or(static_cast<double>(window.points));
+  window.points = static_cast<std::size_t>(std::clamp(points, 2.0, kMostPoints));
+  return window;
+}
+
+// Validations stand in the events; where they belong on the axis follows from epoch and time.
+std::string validations_json(const Run& run, const Window& window) {
+  std::string text;
+  for (const Json& event : run.events()) {
+    if (member_text(event, "event") != "evaluation") continue;
+    const double epochs = member_number(event, "epoch") + 1;
+    const auto time = plot::parse_time(member_text(event, "time"));
+    const double x = window.axis == Axis::epochs  ? epochs
+                     : window.axis == Axis::steps ? epochs * static_cast<double>(run.steps().steps_of_epoch())
+                                                  : run.steps().clock().at(time.value_or(0));
+    if (x < window.from || x > window.to) continue;
+    text += text.empty() ? "{\"x\":" : ",{\"x\":";
+    append_number(text, x);
+    for (const char* name : {"loss", "accuracy", "top_k_accuracy"}) {
+      text += fmt::format(",\"{}\":", name);
+      append_number(text, member_number(event, name, std::numeric_limits<double>::quiet_NaN()));
+    }
+    text += '}';
+  }
+  return "[" + text + "]";
+}
+
+const char* weight_name(Weight weight) {
+  return weight == Weight::trouble ? "trouble" : weight == Weight::change ? "change" : "detail";
+}
+
+}  // namespace
+
+net::HttpResponse series(const Run& run, const Target& target) {
+  const Window window = window_of(target);
+  std::string text = levels_json(run.steps(), window);
+  text.pop_back();
+  text += ",\"validations\":" + validations_json(run, window) + ",\"resumed\":[";
+  for (const double at : run.steps().clock().resumed()) {
+    if (text.back() != '[') text += ',';
+    append_number(text, at);
+  }
+  return reply(text + "]}", kJsonType);
+}
+
+Json events_of(const Run& run, const Target& target) {
+  const std::vector<Json>& events = run.events();
+  std::size_t first = events.size() - std::min(events.size(), kMostEvents);
+  const auto after = target.number("after");
+  Json list = Json::array();
+  for (std::size_t i = first; i < events.size(); ++i) {
+    if (after && static_cast<double>(i) <= *after) continue;
+    list.push_back(Json::object({{"number", std::uint64_t{i}},
+                                 {"at", plot::parse_time(member_text(events[i], "time")).value_or(0)},
+                                 {"kind", member_text(events[i], "event")},
+                                 {"text", explain(events[i])},
+                                 {"weight", weight_name(weight_of(events[i]))},
+                                 {"raw", events[i]}}));
+  }
+  return Json::object({{"total", std::uint64_t{events.size()}}, {"first", std::uint64_t{first}}, {"events", list}});
+}
+
+net::HttpResponse picture_of(const Run& run, const Target& target) {
+  const plot::Drawing drawing = plot::draw_run(plot::curves_of(run.steps(), run.events()), run.name());
+  if (target.text("format") != "png") return reply(plot::to_svg(drawing), kSvgType);
+  return reply(data::encode_image(plot::to_image(drawing, plot::kPixelsAPoint), data::Encoding::png), kPngType);
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,260 @@
+#include "server.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
+#include <dtrain/base/secret.hpp>
+#include <dtrain/net/http_exchange.hpp>
+#include <dtrain/net/loop_thread.hpp>
+
+#include "answers.hpp"
+#include "gate.hpp"
+#include "job/spec/process_facts.hpp"
+#include "page.hpp"
+#include "reply.hpp"
+
+namespace dtrain::board {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLook = 250ms;
+constexpr auto kSign = 15s;
+constexpr std::size_t kAnswerers = 2, kTokenBytes = 16;
+
+// The page loads nothing from anywhere else, runs nothing but its own files, and stands in no frame.
+constexpr const char* kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+net::HttpResponse with_safety(net::HttpResponse response) {
+  response.headers.insert(response.headers.end(), {{"Content-Security-Policy", kPolicy},
+                                                   {"X-Content-Type-Options", "nosniff"},
+                                                   {"Referrer-Policy", "no-referrer"},
+                                                   {"Cache-Control", "no-store"}});
+  return response;
+}
+
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+
+// A few threads that carry out work in the order in which it came.
+class Workers {
+ public:
+  explicit Workers(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  }
+  ~Workers() { stop(); }
+  Workers(const Workers&) = delete;
+  void add(std::function<void()> work) {
+    const MutexLock lock(mutex_);
+    if (stopped_) return;
+    queue_.push_back(std::move(work));
+    waiting_.notify_one();
+  }
+  // What has not begun is dropped; nothing runs any more when it returns.
+  void stop() {
+    {
+      const MutexLock lock(mutex_);
+      stopped_ = true;
+      queue_.clear();
+      waiting_.notify_all();
+    }
+    threads_.clear();
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::function<void()> next;
+      {
+        const MutexLock lock(mutex_);
+        while (queue_.empty() && !stopped_) waiting_.wait(mutex_);
+        if (stopped_) return;
+        next = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      next();
+    }
+  }
+
+  Mutex mutex_;
+  CondVar waiting_;
+  std::deque<std::function<void()>> queue_ DTRAIN_GUARDED_BY(mutex_);
+  bool stopped_ DTRAIN_GUARDED_BY(mutex_) = false;
+  std::vector<std::jthread> threads_;
+};
+
+// Every page that is open.
+class Pages {
+ public:
+  void add(std::shared_ptr<net::HttpStream> page) {
+    page->send("retry: 2000\n\n");
+    const MutexLock lock(mutex_);
+    pages_.push_back(std::move(page));
+  }
+  void send(const std::string& text) {
+    const MutexLock lock(mutex_);
+    std::erase_if(pages_, [](const auto& page) { return !page->is_open(); });
+    for (const auto& page : pages_) page->send(text);
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::shared_ptr<net::HttpStream>> pages_ DTRAIN_GUARDED_BY(mutex_);
+};
+
+// Who has the port: {"program", "pid", "folders"} of another board.
+std::string holder_of(const std::string& address, std::uint16_t port) {
+  try {
+    const net::HttpAnswer answer = net::exchange_http(
+        {.url = fmt::format("http://{}:{}/who", address == "0.0.0.0" ? "127.0.0.1" : address, port), .deadline = 2s});
+    const Json json = Json::parse(answer.body, "the answer");
+    return fmt::format("`dtrain board` as process {} shows {} there", json.at("pid").dump(),
+                       json.at("machine").as_string());
+  } catch (const Error&) {  // no board; the port's error says enough
+    return "another program listens there";
+  }
+}
+
+std::shared_ptr<net::ObjectStore> store_for(const std::vector<std::string>& folders) {
+  const bool far = std::ranges::any_of(folders, [](const std::string& folder) { return net::is_s3_url(folder); });
+  return far ? std::make_shared<net::ObjectStore>() : nullptr;
+}
+
+std::string token_for(const BoardOptions& options) {
+  return needs_token(options) ? to_hex(unpredictable_bytes(kTokenBytes)) : std::string();
+}
+
+}  // namespace
+
+bool needs_token(const BoardOptions& options) { return options.may_act || !is_loopback(options.address); }
+
+struct BoardServer::State {
+  State(BoardOptions chosen, std::function<void(const std::string&)> complaining)
+      : options(std::move(chosen)),
+        complain(std::move(complaining)),
+        store(store_for(options.folders)),
+        catalog(options.folders, store),
+        answers(catalog, {job::host_name(), options.folders, options.may_act, store}),
+        http(listen()),
+        gate(token_for(options), http->port()),
+        watcher([this](const std::stop_token& stop) { watch(stop); }) {
+    ready = true;
+  }
+  // The page's requests end first, then the threads that answer them, then the loop that sends the answers.
+  ~State() {
+    watcher.request_stop();
+    watcher.join();
+    http.reset();
+    workers.stop();
+    loop.stop();
+  }
+
+  std::unique_ptr<net::HttpServer> listen() {
+    try {
+      return std::make_unique<net::HttpServer>(
+          loop.loop(), options.address, options.port,
+          [this](const net::HttpRequest& request) { return with_safety(answer(request)); },
+          net::HttpServerOptions{.most_of_address = 64, .keep_alive = true});
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}; {}", error.what(), holder_of(options.address, options.port)),
+                  "choose another one with setting 'port', or 0 for any free one");
+    }
+  }
+
+  net::HttpResponse answer(const net::HttpRequest& request) {
+    const auto target = parse_target(request.path);
+    if (!ready || !target) return refuse(400, "no such address");
+    if (target->path == "/who" && is_loopback(request.peer))
+      return reply(Json::object({{"program", "dtrain board"}, {"pid", ::getpid()}, {"machine", job::host_name()}}));
+    switch (gate.judge(request, *target, std::chrono::steady_clock::now())) {
+      case Gate::Verdict::enter:
+        return answer_guest(request, *target);
+      case Gate::Verdict::remember:
+        return {.status = 303, .headers = {{"Location", "/"}, {"Set-Cookie", gate.cookie()}}};
+      case Gate::Verdict::refused:
+        return refuse(401, "this board asks for its token", "open the address that `dtrain board` printed");
+      case Gate::Verdict::exhausted:
+        return refuse(429, "too many wrong tokens", "wait a minute");
+      case Gate::Verdict::stranger:
+        return refuse(403, "a page of another site may not ask", "open the address that `dtrain board` printed");
+    }
+    return refuse(403, "no");
+  }
+
+  net::HttpResponse answer_guest(const net::HttpRequest& request, const Target& target) {
+    if (target.path == "/api/stream") {
+      return {.type = "text/event-stream",
+              .stream = [this](std::shared_ptr<net::HttpStream> page) { pages.add(std::move(page)); }};
+    }
+    if (target.path.starts_with("/api/")) {
+      return {.later = [this, request, target](net::HttpResponse::Reply send) {
+        workers.add(
+            [this, request, target, send = std::move(send)] { send(with_safety(answers.answer(request, target))); });
+      }};
+    }
+    const std::string name = target.path == "/" ? "index.html" : target.path.substr(1);
+    const auto files = page_files();
+    const auto file = std::ranges::find(files, name, &PageFile::name);
+    if (file == files.end()) return refuse(404, fmt::format("{}: there is no such page", target.path));
+    return reply(std::string(file->text), std::string(file->type));
+  }
+
+  void watch(const std::stop_token& stop) {
+    auto next_sign = std::chrono::steady_clock::now() + kSign;
+    while (!stop.stop_requested()) {
+      const auto now = std::chrono::steady_clock::now();
+      const Catalog::Change change = catalog.look(now, [&] { return stop.stop_requested(); });
+      for (const std::string& complaint : catalog.take_complaints()) complain(complaint);
+      if (!change.empty()) pages.send(fmt::format("data: {}\n\n", json_of(change).dump()));
+      if (now >= next_sign) {
+        pages.send(":\n\n");
+        next_sign = now + kSign;
+      }
+      sleep_unless_stopped(stop, kLook);
+    }
+  }
+
+  static Json json_of(const Catalog::Change& change) {
+    Json rows = Json::array(), gone = Json::array();
+    for (const Json& row : change.rows) rows.push_back(row);
+    for (const std::string& id : change.gone) gone.push_back(id);
+    return Json::object({{"rows", rows}, {"gone", gone}});
+  }
+
+  const BoardOptions options;
+  const std::function<void(const std::string&)> complain;
+  const std::shared_ptr<net::ObjectStore> store;
+  Catalog catalog;
+  const Answers answers;
+  Pages pages;
+  Workers workers{kAnswerers};
+  net::LoopThread loop;
+  std::atomic<bool> ready{false};
+  std::unique_ptr<net::HttpServer> http;
+  Gate gate;
+  std::jthread watcher;
+};
+
+BoardServer::BoardServer(BoardOptions options, std::function<void(const std::string&)> complain)
+    : state_(std::make_unique<State>(std::move(options), std::move(complain))) {}
+BoardServer::~BoardServer() = default;
+
+std::uint16_t BoardServer::port() const { return state_->http->port(); }
+std::size_t BoardServer::runs() const { return state_->catalog.ids().size(); }
+
+std::string BoardServer::url() const {
+  const std::string& address = state_->options.address;
+  const std::string host = is_loopback(address) ? "localhost" : address == "0.0.0.0" ? job::host_name() : address;
+  const std::string url = fmt::format("http://{}:{}/", host.find(':') == host.npos ? host : "[" + host + "]", port());
+  return state_->gate.token().empty() ? url : fmt::format("{}?token={}", url, state_->gate.token());
+}
+
+}  // namespace dtrain::board

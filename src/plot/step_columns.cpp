@@ -1,0 +1,166 @@
+#include "step_columns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include <dtrain/base/error.hpp>
+
+#include "flat_object.hpp"
+
+namespace dtrain::plot {
+namespace {
+
+constexpr std::size_t kMostColumns = 64;
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+// The number of exactly these digits.
+std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t count) {
+  if (text.size() < at + count) return std::nullopt;
+  int number = 0;
+  for (const char c : text.substr(at, count)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+std::optional<double> fraction_of(std::string_view text) {  // ".123456"
+  if (text.empty()) return 0.0;
+  if (text.front() != '.' || text.size() < 2) return std::nullopt;
+  double value = 0, unit = 1;
+  for (const char c : text.substr(1)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    unit /= 10;
+    value += unit * (c - '0');
+  }
+  return value;
+}
+
+// What the members of one line say of its place; the others are values.
+struct Place {
+  std::optional<double> time;
+  double epoch = -1, step = -1, steps = 0, samples = 0, seconds = 0;
+  bool begins = false;
+  // The member that has this name, or null for one that is a value.
+  double* find(std::string_view name) {
+    if (name == "epoch") return &epoch;
+    if (name == "step") return &step;
+    if (name == "steps") return &steps;
+    if (name == "samples") return &samples;
+    if (name == "seconds") return &seconds;
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+std::optional<double> parse_time(std::string_view text) {
+  using namespace std::chrono;
+  const auto year = digits_at(text, 0, 4), month_number = digits_at(text, 5, 2), day_number = digits_at(text, 8, 2);
+  const auto hour = digits_at(text, 11, 2), minute = digits_at(text, 14, 2), second = digits_at(text, 17, 2);
+  if (!year || !month_number || !day_number || !hour || !minute || !second || text.size() < 20 || text.back() != 'Z')
+    return std::nullopt;
+  if (text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' || text[16] != ':') return std::nullopt;
+  const year_month_day date{std::chrono::year(*year), month(static_cast<unsigned>(*month_number)),
+                            day(static_cast<unsigned>(*day_number))};
+  const auto fraction = fraction_of(text.substr(19, text.size() - 20));
+  if (!date.ok() || !fraction) return std::nullopt;
+  const auto whole =
+      sys_days(date).time_since_epoch() + hours(*hour) + minutes(*minute) + std::chrono::seconds(*second);
+  return static_cast<double>(duration_cast<std::chrono::seconds>(whole).count()) + *fraction;
+}
+
+double seconds_of_time(const std::string& text) {
+  if (const auto time = parse_time(text)) return *time;
+  throw DataError(fmt::format("'{}' is no time", text));
+}
+
+void TrainingClock::begins(double time) { stretches_.push_back({time, time, now()}); }
+
+void TrainingClock::passes(double time) {
+  if (stretches_.empty()) begins(time);
+  stretches_.back().end = std::max(stretches_.back().end, time);
+}
+
+double TrainingClock::at(double time) const {
+  if (stretches_.empty()) return 0;
+  const Stretch* in = &stretches_[0];
+  for (const Stretch& stretch : stretches_) {
+    if (stretch.begin <= time) in = &stretch;
+  }
+  return in->before + std::clamp(time, in->begin, in->end) - in->begin;
+}
+
+std::vector<double> TrainingClock::resumed() const {
+  std::vector<double> times;
+  for (std::size_t i = 1; i < stretches_.size(); ++i) times.push_back(stretches_[i].before);
+  return times;
+}
+
+void StepColumns::add(std::string_view lines) {
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    if (end > 0) add_line(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+}
+
+void StepColumns::add_line(std::string_view line) {
+  Place place;
+  const std::size_t row = at_.size();
+  const auto drop = [&] {
+    for (StepColumn& column : columns_) column.values.resize(std::min(column.values.size(), row));
+  };
+  const bool whole = FlatObjectReader(line).read(
+      [&](std::string_view name, double value) {
+        if (double* const member = place.find(name)) {
+          *member = value;
+        } else if (name == "samples_seen") {
+          samples_seen_ = value >= 0 ? static_cast<std::uint64_t>(value) : 0;
+        } else {
+          set(name, value);
+        }
+      },
+      [&](std::string_view name, std::string_view word) {
+        if (name == "time") place.time = parse_time(word);
+        if (name == "begins" && word == "true") place.begins = true;
+      });
+  if (!whole || !place.time) {
+    ++damaged_;
+    return drop();
+  }
+  last_time_ = *place.time;
+  if (place.begins) {
+    clock_.begins(*place.time);
+    return drop();
+  }
+  clock_.passes(*place.time);
+  if (place.seconds > 0) set("speed", place.samples / place.seconds);
+  const bool counted = place.epoch >= 0 && place.step >= 0 && place.steps > 0;
+  const double epochs = counted ? place.epoch + (place.step + 1) / place.steps : 0;
+  steps_of_epoch_ = counted ? static_cast<std::uint64_t>(place.steps) : steps_of_epoch_;
+  most_epochs_ = std::max(most_epochs_, epochs);
+  at_.push_back(clock_.now());
+  epochs_.push_back(static_cast<float>(epochs));
+  steps_.push_back(counted ? static_cast<std::uint32_t>(place.epoch * place.steps + place.step + 1)
+                           : static_cast<std::uint32_t>(row + 1));
+  for (StepColumn& column : columns_) column.values.resize(row + 1, kNone);
+}
+
+void StepColumns::set(std::string_view name, double value) {
+  const auto found = std::ranges::find(columns_, name, &StepColumn::name);
+  if (found == columns_.end() && columns_.size() == kMostColumns) return;
+  StepColumn& column = found == columns_.end() ? columns_.emplace_back(std::string(name)) : *found;
+  column.values.resize(at_.size(), kNone);
+  column.values.push_back(static_cast<float>(value));
+}
+
+const StepColumn* StepColumns::find(std::string_view name) const {
+  const auto found = std::ranges::find(columns_, name, &StepColumn::name);
+  return found == columns_.end() ? nullptr : &*found;
+}
+
+}  // namespace dtrain::plot

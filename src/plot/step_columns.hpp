@@ -1,0 +1,75 @@
+// The course of a training, read from the lines of steps.jsonl into one column for each value: plot draws from it at
+// once, and the board while it grows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrain::plot {
+
+// "2026-01-31T23:59:59.123456Z" as seconds since 1970.
+std::optional<double> parse_time(std::string_view text);
+double seconds_of_time(const std::string& text);  // the same; throws DataError
+
+// Times of the machine's clock as seconds of training, without those between a stop and the next begin. A clock that
+// is set back does not turn the training back.
+class TrainingClock {
+ public:
+  void begins(double time);
+  void passes(double time);  // a line of that time was written
+  double now() const { return stretches_.empty() ? 0 : at(stretches_.back().end); }
+  bool began_by(double time) const { return !stretches_.empty() && time >= stretches_[0].begin; }
+  double at(double time) const;  // 0 before the first begin
+  std::vector<double> resumed() const;
+
+ private:
+  struct Stretch {
+    double begin, end;
+    double before;  // seconds of training until it began
+  };
+  std::vector<Stretch> stretches_;
+};
+
+struct StepColumn {
+  std::string name;  // of the value in the file; "speed" for samples a second
+  std::vector<float> values{};
+};
+
+// Columns are equally long; a line that lacks a value has NaN there.
+class StepColumns {
+ public:
+  // Lines, oldest first, without their last newline or with it. What is no such line is passed over.
+  void add(std::string_view lines);
+
+  std::size_t size() const { return at_.size(); }
+  bool began() const { return last_time_ > 0; }
+  const std::vector<double>& at() const { return at_; }               // seconds of training
+  const std::vector<float>& epochs() const { return epochs_; }        // that were trained
+  const std::vector<std::uint32_t>& steps() const { return steps_; }  // since the begin of the first epoch
+  const std::vector<StepColumn>& columns() const { return columns_; }
+  const StepColumn* find(std::string_view name) const;  // nullptr: no line had it
+  const TrainingClock& clock() const { return clock_; }
+  double most_epochs() const { return most_epochs_; }
+  std::uint64_t steps_of_epoch() const { return steps_of_epoch_; }  // of the last line; 0: unknown
+  std::uint64_t samples_seen() const { return samples_seen_; }      // of the last line
+  double last_time() const { return last_time_; }                   // of the last line, by the machine's clock
+  std::size_t damaged() const { return damaged_; }                  // lines that were passed over
+
+ private:
+  void add_line(std::string_view line);
+  void set(std::string_view name, double value);
+
+  TrainingClock clock_;
+  std::vector<double> at_;
+  std::vector<float> epochs_;
+  std::vector<std::uint32_t> steps_;
+  std::vector<StepColumn> columns_;
+  double most_epochs_ = 0, last_time_ = 0;
+  std::uint64_t steps_of_epoch_ = 0, samples_seen_ = 0;
+  std::size_t damaged_ = 0;
+};
+
+}  // namespace dtrain::plot

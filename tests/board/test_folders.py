@@ -1,0 +1,169 @@
+"""Folders of runs: what appears, grows, vanishes and is damaged, and files that the page gives away."""
+
+import datetime
+import json
+import shutil
+
+from browser import BoardWorld
+from world import eventually
+
+
+def write_run(folder, steps: int, loss: float = 1.0, finished: bool = False, network: str = "resnet") -> None:
+    """A run as a training in one process leaves it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    begin = datetime.datetime(2026, 1, 31, 12)
+    stamp = lambda seconds: (begin + datetime.timedelta(seconds=seconds)).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    lines = [json.dumps({"time": stamp(0), "begins": True})]
+    lines += [json.dumps({"time": stamp(i + 1), "epoch": i // 100, "step": i % 100, "steps": 100, "samples": 128, "seconds": 0.5,
+                          "loss": loss / (1 + i / 50), "accuracy": 1 - 1 / (1 + i / 50), "learning_rate": 0.1, "samples_seen": 128 * i})
+              for i in range(steps)]
+    (folder / "steps.jsonl").write_text("\n".join(lines) + "\n")
+    events = [{"event": "evaluation", "epoch": epoch, "loss": loss / (1 + epoch), "accuracy": 1 - 0.5 / (1 + epoch), "seconds": 1} for epoch in range(steps // 100)]
+    if finished:
+        events.append({"event": "finish", "exit_code": 0, "reason": "training is complete"})
+    (folder / "events.jsonl").write_text("".join(json.dumps({"seq": i, "time": stamp(100 * i + 100), **event}) + "\n" for i, event in enumerate(events)))
+    (folder / "train.toml").write_text(f'[train]\nnetwork = "{network}"\nnum-epochs = {max(1, steps // 100)}\n')
+
+
+def test_runs_appear_grow_and_vanish(world: BoardWorld):
+    """A folder that is not there yet is watched; runs in it come, grow and go by themselves."""
+    board = world.board("m")
+    screen = world.screen().open(board.url).wait("h1", "Runs")
+    assert screen.count("tbody tr") == 0
+    write_run(world.folder / "m" / "first-run", 150)
+    screen.wait("tbody tr", "first").wait("tbody tr", "1.5 / 1")
+    write_run(world.folder / "m" / "deep" / "er" / "second-run", 300, finished=True)
+    screen.wait("tbody tr", "deep/er/second").wait("tbody tr", "finished")
+    with (world.folder / "m" / "first-run" / "steps.jsonl").open("a") as file:
+        file.write('{"time":"2026-01-31T13:00:00.000000Z","epoch":1,"step":99,"steps":100,"samples":128,"seconds":0.5,"loss":0.125')
+        file.flush()
+        file.write(',"accuracy":0.5,"samples_seen":9}\n')
+    screen.wait("tbody tr", "2 / 1")
+    shutil.rmtree(world.folder / "m" / "first-run")
+    eventually(lambda: screen.count("tbody tr") == 1, "the run is gone")
+    screen.expect_no_error()
+    assert "not there yet" in board.stop()
+
+
+def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
+    """By pointer and by keyboard; exact values; several runs over each other; CSV, SVG and PNG."""
+    for name, loss in (("a", 2.0), ("b", 1.0), ("c", 0.5)):
+        write_run(world.folder / f"{name}-run", 3000, loss, finished=True)
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url)
+    eventually(lambda: screen.count("tbody tr") == 3, "three runs")
+    for box in screen.driver.find_elements("css selector", "tbody input"):
+        box.click()
+    screen.click("Compare 3").wait(".chart path").wait(".legend", "b").keep("compare")
+    assert screen.count(".panel:first-child .chart path") >= 6, "three curves and their bands"
+    screen.press(".chart svg", "HOME", "ARROW_RIGHT").wait(".tip", "step").wait(".tip", "mean of")
+    screen.press(".chart svg", *["+"] * 6).wait(".tip", "step")
+    eventually(lambda: "mean of" not in screen.text(".tip") and "step" in screen.text(".tip"), "each line by itself: " + screen.text(".tip"))
+    screen.keep("zoomed")
+    screen.click("Show all")
+    screen.script("const s = document.querySelector('input[type=range]'); s.value = 0.9; s.dispatchEvent(new Event('input'))")
+    screen.click("Log scale").keep("log")
+    eventually(lambda: screen.count(".panel:first-child path[stroke-opacity]") == 3, "the curves without smoothing stay, faint")
+    screen.expect_accessible()
+    for button in ("CSV", "SVG", "PNG"):
+        screen.click(button, "button")
+    files = eventually(lambda: list(screen.downloads.glob("*.[cps][snv][vg]")) if len(list(screen.downloads.glob("*"))) >= 3 and not list(screen.downloads.glob("*.crdownload")) else None, "three files")
+    table = next(file for file in files if file.suffix == ".csv").read_text().splitlines()
+    assert table[0].startswith("run,steps,lines,loss,accuracy,learning_rate,speed") and len(table) > 1000, table[0]
+    assert "<script" not in next(file for file in files if file.suffix == ".svg").read_text()
+    assert next(file for file in files if file.suffix == ".png").read_bytes()[:4] == b"\x89PNG"
+    screen.expect_no_error()
+
+
+def test_names_with_markup_stay_text(world: BoardWorld):
+    """Names of folders, networks, hosts and events cannot become elements."""
+    evil = "<img src=x onerror=alert(1)>&\"'"
+    write_run(world.folder / f"{evil}-run", 120, network="<script>alert(2)<" + "\\/script>")
+    with (world.folder / f"{evil}-run" / "events.jsonl").open("a") as file:
+        for event in ({"event": "warning", "message": evil}, {"event": evil, "x": evil}, {"event": "commit", "generation": 1, "members": [evil]}, {"event": "host_starting", "host": evil},
+                      {"event": "generation", "generation": 1, "workers": 1, "pause_seconds": 1, "reason": evil, "seconds": {evil: 1}}):
+            file.write(json.dumps({"seq": 0, "time": "2026-01-31T12:10:00.000000Z", **event}) + "\n")
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url).wait("tbody tr", "onerror")
+    run = board.rows()[0]["id"]
+    for part in ("run", "job", "logs", "model", "data", "evaluation"):
+        screen.go(f"#/{part}/{run}").wait("h1", "onerror")
+        screen.script("return new Promise((done) => setTimeout(done, 400))")
+        assert not screen.count("main img[src=x]") and not screen.count("main script"), part
+    page = world.folder / "out.html"
+    world.run("board", world.folder, "--export", page)
+    exported = world.screen().open(page.as_uri()).wait("tbody tr", "onerror")
+    assert not exported.count("main img") and not exported.count("main script")
+    exported.expect_no_error()
+
+
+def test_damaged_files_and_a_clock_that_jumps(world: BoardWorld):
+    """Half lines, nonsense, binary, huge numbers: the rest is shown."""
+    folder = world.folder / "odd-run"
+    write_run(folder, 200)
+    with (folder / "steps.jsonl").open("ab") as file:
+        file.write(b'{"time":"2025-01-01T00:00:00.000000Z","epoch":2,"step":0,"steps":100,"samples":128,"seconds":0.5,"loss":NaN}\n')
+        file.write(b'{"time":"2025-01-01T00:00:00.000000Z","epoch":2,"step":0,"steps":100,"samples":128,"seconds":0.5,"loss":1e999}\n')
+        file.write(b'{"time":"2024-01-01T00:00:00.000000Z","epoch":2,"step":9,"steps":100,"samples":128,"seconds":0.5,"loss":0.25}\n')
+        file.write(b"\x00\xff\xfe garbage\n" + b"[" * 5000 + b"\n" + b'{"time": "2026')
+    (folder / "journal.jsonl").write_bytes(b'{"generation":"x"}\n{\n')
+    with (folder / "events.jsonl").open("ab") as file:
+        file.write(b"[]\n7\n{}\n\xff\n" + b'{"event":"commit","members":{}}\n{"time":"when","event":"epoch"}\n')
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url).wait("tbody tr", "odd")
+    screen.go("#/run/" + board.rows()[0]["id"]).wait(".chart path")
+    screen.script("const s = document.querySelector('select'); s.value = 'time'; s.dispatchEvent(new Event('change'))")
+    screen.script("return new Promise((done) => setTimeout(done, 500))")
+    answer = json.loads(board.ask(f"/api/series?run={board.rows()[0]['id']}&axis=time")[1])
+    assert answer["x"] == sorted(answer["x"]) and answer["x"][-1] < 1000, answer["x"][-3:]
+    assert answer["columns"]["loss"]["mean"][-1] == 0.25
+    screen.go("#/job/" + board.rows()[0]["id"]).wait(".panel", "one process").expect_no_error()
+
+
+def test_two_boards_on_a_port_and_wrong_words(world: BoardWorld):
+    """The second board says who has the port; questions that make no sense are refused."""
+    write_run(world.folder / "a-run", 20)
+    board = world.board(world.folder)
+    second = world.run("board", "--port", board.facts["port"], check=False)
+    assert second.returncode == 1 and f"process {board.process.pid}" in second.stderr and "--port" in second.stderr, second.stderr
+    run = eventually(board.rows, "a run is found")[0]["id"]
+    for path, status in (("/api/nothing", 404), ("/nothing.js", 404), ("/api/series?run=none", 404), (f"/api/series?run={run}&axis=luck", 400),
+                         (f"/api/series?run={run}&from=x", 400), (f"/api/log?run={run}&name=..%2F..%2Fevents.jsonl", 404),
+                         (f"/api/report?run={run}&report=..&name=x", 404), ("/..%2f..%2fetc%2fpasswd", 404), (f"/api/model?run={run}", 404)):
+        assert board.ask(path)[0] == status, (path, board.ask(path))
+    assert board.ask("/", {"Host": "evil.example"})[0] == 403, "another name of this machine may be a site that reaches in"
+    code, text = board.ask("/")
+    assert code == 200 and "<main" in text
+
+
+def test_the_exported_page_stands_alone(world: BoardWorld):
+    """One file, no request, the same curves."""
+    write_run(world.folder / "a-run", 500, finished=True)
+    page = world.folder / "run.html"
+    answer = json.loads(world.run("board", "a", "--export", page, "--json").stdout)
+    assert answer["runs"] == 1 and answer["bytes"] == page.stat().st_size
+    screen = world.screen().open(page.as_uri()).wait("tbody tr", "finished").wait("#live", "exported")
+    screen.press("tbody a", "ENTER").wait(".chart path").wait("h2", "Learning rate").keep("exported")
+    screen.click("Job", "nav a").wait(".panel", "one process")
+    screen.expect_no_error()
+    world.run("board", "a", "--export", page)
+    (world.folder / "notes.txt").write_text("mine")
+    refused = world.run("board", "a", "--export", "notes.txt", check=False)
+    assert refused.returncode == 2 and (world.folder / "notes.txt").read_text() == "mine", refused.stderr
+    assert world.run("board", "nowhere", "--export", "x.html", check=False).returncode == 2
+
+
+def test_phone_and_dark(world: BoardWorld):
+    """A narrow window does not scroll sideways as a whole; dark colours have contrast too."""
+    write_run(world.folder / "a-run", 400, finished=True)
+    board = world.board(world.folder)
+    for name, options in (("phone", {"width": 420, "height": 800}), ("dark", {"dark": True})):
+        screen = world.screen(**options).open(board.url).wait("tbody tr", "finished")
+        if name == "dark":
+            screen.script("document.getElementById('theme').click(); document.getElementById('theme').click()")
+        screen.keep(name + "_runs")
+        screen.expect_accessible()
+        screen.press("tbody a", "ENTER").wait(".chart path").keep(name + "_run")
+        wide = screen.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{wide} pixels too wide"
+        screen.expect_accessible().expect_no_error()

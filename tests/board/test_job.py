@@ -1,0 +1,122 @@
+"""The pages of a real job that gains and loses workers."""
+
+import json
+import signal
+import time
+
+from browser import BoardWorld
+from world import eventually, send_signal
+
+
+def changed_job(world: BoardWorld):
+    """A job in which w3 joined and a worker of w2 was killed; it trains on."""
+    job = world.job().start().wait_running()
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3").wait_steps(2)
+    lost = job.training()["w2"]
+    send_signal(lost, signal.SIGKILL)
+    eventually(lambda: job.training().get("w2", lost) != lost, "w2 is back", job=job)
+    return job
+
+
+def test_every_page_of_a_job_that_changes(world: BoardWorld):
+    """The table, curves, members, waiting, logs, model, data and machines show a running job, without an error."""
+    job = changed_job(world)
+    eventually(lambda: any(event["event"] == "checkpoint" for event in job.events()), "a checkpoint", job=job)
+    board = world.board(job.folder)
+    screen = world.screen().open(board.url)
+    screen.wait("tbody tr", "training").keep("runs")
+    assert screen.count("tbody tr") == 1
+    screen.expect_accessible()
+    screen.press("tbody a", "ENTER").wait(".chart path").wait("h2", "Loss").wait("h2", "Learning rate").keep("run")
+    screen.expect_accessible()
+
+    screen.click("Job", "nav a").wait(".timeline rect.training").wait(".timeline path.lost")
+    lanes = screen.text(".timeline .lane")
+    assert all(host in lanes for host in ("w1", "w2", "w3")), lanes
+    screen.wait("table", "w3 joined").wait(".events", "Worker").wait(".panel", "Waits for others")
+    screen.keep("job")
+    screen.expect_accessible()
+    screen.click("Check that every sample counted once").wait(".good", "exactly once")
+
+    screen.click("Logs", "nav a").wait(".log", "generation")
+    screen.find("input[type=search]").send_keys("rank 0\n")
+    screen.wait("[role=status]", "line").keep("logs")
+    assert all("rank 0" in line for line in screen.text(".log").splitlines() if line.strip()), screen.text(".log")[:500]
+    screen.expect_accessible()
+
+    screen.click("Model", "nav a").wait("table", "conv0")
+    screen.click("Show how weights and averaged gradients are spread").wait(".histogram rect").keep("model")
+    screen.expect_accessible()
+    screen.click("Data", "nav a").wait("table", "circle")
+    eventually(lambda: screen.script("const i = document.querySelector('img.sheet'); return i && i.naturalWidth"), "the sheet is drawn")
+    screen.keep("data")
+    screen.click("Evaluation", "nav a").wait("table", "Top-k").keep("evaluation")
+    screen.click("Machines", "nav a").wait("table", "w3").keep("machines")
+    screen.expect_accessible().expect_no_error()
+    job.stop()
+
+
+def test_an_event_is_on_the_page_within_a_second(world: BoardWorld):
+    """What happens to the job appears by itself, soon; the state follows the end of the job."""
+    job = world.job().start().wait_running()
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url + "#/job/" + board_id(board))
+    screen.wait(".timeline rect.training").wait(".events", "evaluation", 60)
+    job.hosts_command("add", "w3")
+    event = eventually(lambda: next((one for one in job.events() if one["event"] == "hosts" and one["added"] == ["w3"]), None), "w3 is named")
+    screen.wait(".events", "w3 should join")
+    screen.script("window.seen = Date.now() / 1000")
+    delay = time.time() - seconds_of(event["time"])
+    print(f"    w3 was on the page after {delay:.2f} s")
+    assert delay < 10, delay  # a busy machine; tests/bench/board.sh measures
+    job.stop()
+    screen.wait("main .state", "stopped").expect_no_error()
+    screen.wait(".facts", "Goodput")
+
+
+def test_actions_need_leave_and_are_recorded(world: BoardWorld):
+    """With --allow-actions the page asks for the token, asks once before it acts, and the act stands in the events."""
+    job = world.job().start().wait_running()
+    board = world.board(job.folder, "--allow-actions")
+    assert board.ask("/api/board")[0] == 401 and "token=" in board.url
+    screen = world.screen().open(board.url)
+    screen.wait("tbody tr", "job")
+    assert "token" not in screen.driver.current_url, "the token leaves the address"
+    screen.go("#/job/" + screen.script("return document.querySelector('tbody a').hash.split('/')[2]"))
+    screen.wait(".panel", "Drain")
+    screen.script("[...document.querySelectorAll('button')].find((one) => one.ariaLabel === 'Drain w2').click()")
+    screen.wait("dialog", "w2 leaves at the next step").keep("confirm")
+    screen.click("Yes", "dialog button").wait("dialog", "Done")
+    drained = eventually(lambda: [one for one in job.events() if one["event"] == "drain"], "the drain is recorded")
+    assert drained[0]["host"] == "w2" and "board" in drained[0]["reason"], drained
+    job.wait_members("w1")
+    screen.click("Close", "dialog button")
+    screen.expect_no_error("401")
+    job.stop()
+
+
+def test_without_leave_nothing_acts(world: BoardWorld):
+    """A board without --allow-actions refuses, and so do pages of other sites."""
+    job = world.job().start().wait_running()
+    board = world.board(job.folder)
+    wish = json.dumps({"action": "stop"}).encode()
+    address = "/api/action?run=" + board_id(board)
+    assert board.ask(address, data=wish)[0] == 403
+    acting = world.board(job.folder, "--allow-actions")
+    cookie = {"Cookie": f"dtrain_board_{acting.facts['port']}={acting.url.split('token=')[1]}"}
+    assert acting.ask(address, {**cookie, "Origin": "http://evil.example"}, wish)[0] == 403
+    assert acting.ask(address, {**cookie, "Cookie": cookie["Cookie"] + "x"}, wish)[0] == 401
+    assert acting.ask("/api/action?run=none", cookie, wish)[0] == 404
+    assert acting.ask(address, cookie, b"{broken")[0] in (400, 500)
+    assert acting.ask(address, cookie, b'{"action":"reboot","host":"w1"}')[0] == 400
+    job.wait_steps(1).stop()
+
+
+def board_id(board) -> str:
+    return eventually(lambda: [row["id"] for row in board.rows()], "a run is found")[0]
+
+
+def seconds_of(text: str) -> float:
+    import datetime
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

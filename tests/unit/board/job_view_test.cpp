@@ -1,0 +1,89 @@
+#include "job_view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace dtrain::board {
+namespace {
+
+Json event(int second, const std::string& rest) {
+  return Json::parse("{\"time\":\"1970-01-01T00:00:" + std::to_string(second) + ".000000Z\"," + rest + "}", "test");
+}
+Json committed(int generation, const std::string& members) {
+  return Json::parse("{\"term\":1,\"generation\":" + std::to_string(generation) +
+                         ",\"state\":\"committed\",\"members\":[" + members + "]}",
+                     "test");
+}
+
+const std::vector<Json> kEvents = {
+    event(10, R"("event":"host_starting","host":"w1")"),
+    event(11, R"("event":"worker_starting","worker":1,"host":"w1")"),
+    event(12, R"("event":"worker_ready","worker":1,"host":"w1")"),
+    event(12, R"("event":"worker_starting","worker":2,"host":"w1","slot":1)"),
+    event(13, R"("event":"worker_ready","worker":2,"host":"w1","slot":1)"),
+    event(14, R"("event":"commit","generation":1,"members":["w1","w1"])"),
+    event(15,
+          R"("event":"generation","generation":1,"workers":2,"reason":"begin","pause_seconds":1,"seconds":{"sync":1})"),
+    event(20, R"("event":"failed","worker":2,"host":"w1","slot":1,"reason":"signal 9")"),
+    event(21, R"("event":"commit","generation":2,"members":["w1"])"),
+    event(22, R"("event":"generation","generation":2,"workers":1,"reason":"worker 2","pause_seconds":2,"seconds":{})"),
+};
+const std::vector<Json> kJournal = {
+    committed(1, R"({"worker":1,"host":"w1","slot":0},{"worker":2,"host":"w1","slot":1})"),
+    committed(2, R"({"worker":1,"host":"w1","slot":0})")};
+
+TEST(JobView, EachPlaceHasALaneWithItsStates) {
+  const Json view = job_view(kEvents, kJournal, 30);
+  const auto& lanes = view.at("lanes").as_array();
+  ASSERT_EQ(lanes.size(), 2u);
+  const auto& first = lanes[0].at("spans").as_array();
+  ASSERT_EQ(first.size(), 4u);
+  EXPECT_EQ(first[2].at("state").as_string(), "joined");
+  EXPECT_EQ(first[3].at("state").as_string(), "training");
+  EXPECT_EQ(first[3].at("rank").as_integer(), 0);
+  EXPECT_EQ(first[3].at("to").as_number(), 30) << "it goes on";
+  EXPECT_EQ(lanes[1].at("spans").as_array().back().at("to").as_number(), 20);
+  EXPECT_EQ(lanes[1].at("marks").as_array().at(0).at("kind").as_string(), "lost");
+}
+
+TEST(JobView, PausesHaveTheirCauseAndLowerTheGoodput) {
+  const Json view = job_view(kEvents, kJournal, 35);
+  const Json& pause = view.at("pauses").as_array().at(1);
+  EXPECT_EQ(pause.at("from").as_number(), 20);
+  EXPECT_EQ(pause.at("to").as_number(), 22);
+  EXPECT_EQ(pause.at("reason").as_string(), "worker 2");
+  EXPECT_DOUBLE_EQ(view.at("goodput_percent").as_number(), 90);
+  EXPECT_EQ(view.at("worker_seconds").as_number(), 35 - 14 + 20 - 14);
+}
+
+TEST(JobView, TheEndClosesEveryLane) {
+  std::vector<Json> events = kEvents;
+  events.push_back(event(25, R"("event":"finish","exit_code":0)"));
+  events.push_back(event(25, R"("event":"goodput","percent":81.5)"));
+  const Json view = job_view(events, kJournal, 99);
+  EXPECT_EQ(view.at("end").as_number(), 25);
+  EXPECT_TRUE(view.at("over").as_bool());
+  EXPECT_EQ(view.at("goodput_percent").as_number(), 81.5);
+  EXPECT_EQ(view.at("lanes").as_array()[0].at("spans").as_array().back().at("to").as_number(), 25);
+}
+
+TEST(JobView, WithoutAJournalTheHostsSayWhoTrains) {
+  const Json view = job_view(kEvents, {}, 30);
+  EXPECT_EQ(view.at("lanes").as_array().at(1).at("spans").as_array().back().at("state").as_string(), "training");
+}
+
+TEST(JobView, DamagedEventsArePassedOver) {
+  std::vector<Json> events = {Json(),
+                              Json(3),
+                              Json::object({{"event", "commit"}}),
+                              event(10, R"("event":"commit")"),
+                              event(11, R"("event":"generation","seconds":5)"),
+                              event(12, R"("event":5)"),
+                              event(13, R"("event":"commit","members":[1,{},null])")};
+  EXPECT_NO_THROW(job_view(events, events, 20));
+  EXPECT_NO_THROW(job_view({}, {}, 20));
+}
+
+}  // namespace
+}  // namespace dtrain::board

@@ -1,0 +1,95 @@
+#include "run.hpp"
+
+#include <gtest/gtest.h>
+
+#include "explain.hpp"
+#include "locks.hpp"
+
+namespace dtrain::board {
+namespace {
+
+TEST(RunState, SaysWhatARunIsDoing) {
+  EXPECT_STREQ(state_of({}), "waiting");
+  EXPECT_STREQ(state_of({.began = true, .held = true}), "preparing");
+  EXPECT_STREQ(state_of({.began = true, .has_steps = true, .quiet_seconds = 3}), "training");
+  EXPECT_STREQ(state_of({.began = true, .has_steps = true, .held = true, .quiet_seconds = 3000}), "training");
+  EXPECT_STREQ(state_of({.began = true, .has_steps = true, .quiet_seconds = 3000}), "silent");
+  EXPECT_STREQ(state_of({.began = true, .finished = true}), "finished");
+  EXPECT_STREQ(state_of({.began = true, .finished = true, .exit_code = 75}), "stopped");
+  EXPECT_STREQ(state_of({.began = true, .finished = true, .exit_code = 1}), "failed");
+  EXPECT_STREQ(state_of({.began = true, .has_steps = true, .finished = true, .held = true}), "training");
+}
+
+TEST(Run, OptionsAreReadWhereverTheyCameFrom) {
+  const std::string toml =
+      "[train]\nnetwork = \"mlp\"\n# image-shape = \"3,28,28\"  (recipe cifar10)\nnum-epochs = 5\n";
+  EXPECT_EQ(configured(toml, "network"), "mlp");
+  EXPECT_EQ(configured(toml, "image-shape"), "3,28,28");
+  EXPECT_EQ(configured(toml, "num-epochs"), "5");
+  EXPECT_EQ(configured(toml, "image"), "");
+  EXPECT_EQ(configured("", "network"), "");
+}
+
+board::Run::News news(const std::string& steps, const std::string& events) {
+  board::Run::News news;
+  news.steps.lines = steps;
+  news.events.lines = events;
+  return news;
+}
+std::string event(int second, const std::string& rest) {
+  return "{\"seq\":0,\"time\":\"2026-01-31T23:59:" + std::to_string(second) + ".000000Z\"," + rest + "}\n";
+}
+
+TEST(Run, TheRowFollowsTheRecords) {
+  board::Run run("/m/a-run", "a");
+  run.apply(news("", event(10, "\"event\":\"host_starting\",\"host\":\"w1\"") +
+                         event(11, "\"event\":\"commit\",\"generation\":1,\"members\":[\"w1\",\"w2\"]") +
+                         event(12, "\"event\":\"evaluation\",\"accuracy\":0.75,\"loss\":1") + "{\"torn\":" + "\n"));
+  Json row = run.row(0, true);
+  EXPECT_EQ(row.at("kind").as_string(), "job");
+  EXPECT_EQ(row.at("workers").as_number(), 2);
+  EXPECT_EQ(row.at("validation_accuracy").as_number(), 0.75);
+  EXPECT_EQ(row.at("events").as_integer(), 3);
+  run.apply(news("", event(21, "\"event\":\"finish\",\"exit_code\":75,\"reason\":\"stop\"") +
+                         event(21, "\"event\":\"goodput\",\"percent\":90")));
+  row = run.row(0, false);
+  EXPECT_EQ(row.at("state").as_string(), "stopped");
+  EXPECT_EQ(row.at("worker_seconds").as_number(), 20);
+  run.apply(news("{\"time\":\"2026-01-31T23:59:50.000000Z\",\"begins\":true}\n", ""));
+  EXPECT_EQ(run.row(0, true).at("state").as_string(), "preparing") << "it goes on";
+}
+
+TEST(Run, AnotherRunInTheSameFolderBeginsAnew) {
+  board::Run run("/m/a-run", "a");
+  run.apply(news("", event(12, "\"event\":\"evaluation\",\"accuracy\":0.75,\"loss\":1")));
+  board::Run::News other = news("", event(13, "\"event\":\"warning\",\"message\":\"x\""));
+  other.events.restarted = true;
+  run.apply(std::move(other));
+  EXPECT_TRUE(run.row(0, true).at("validation_accuracy").is_null());
+  EXPECT_EQ(run.events().size(), 1u);
+}
+
+TEST(Explain, SaysEventsInWords) {
+  const auto words = [](const std::string& json) { return explain(Json::parse(json, "test")); };
+  EXPECT_EQ(words(R"({"event":"failed","worker":2,"host":"w1","slot":1,"reason":"signal 9"})"),
+            "Worker 2 on w1 (slot 1) failed: signal 9");
+  EXPECT_EQ(words(R"({"event":"hosts","added":["w2","w3"],"removed":[],"by":"command"})"),
+            "The list of hosts changed by command: w2, w3 should join");
+  EXPECT_NE(words(R"({"event":"generation","generation":3,"workers":2,"reason":"w2 joined","pause_seconds":0.25,)"
+                  R"("seconds":{"sync":0.2}})")
+                .find("after a pause of 250 ms (sync 200 ms): w2 joined"),
+            std::string::npos);
+  EXPECT_EQ(words(R"({"seq":1,"event":"new kind","x":1,"y":"z"})"), "x=1 y=z");
+  for (const char* odd :
+       {"{}", "[]", "7", R"({"event":5})", R"({"event":"commit"})", R"({"event":"finish","reason":[]})"})
+    EXPECT_NO_THROW(words(odd)) << odd;
+}
+
+TEST(Locks, AreReadFromTheKernelsTable) {
+  const auto files = parse_locks(
+      "1: FLOCK  ADVISORY  WRITE 2044 fe:00:131090 0 EOF\n2: POSIX  ADVISORY  WRITE 1 fe:00:7 0 EOF\n2: -> FLOCK\n\n");
+  EXPECT_EQ(files, std::set<std::string>{"fe:00:131090"});
+}
+
+}  // namespace
+}  // namespace dtrain::board

@@ -1,0 +1,98 @@
+#include "server.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/net/http_exchange.hpp>
+
+#include "export_page.hpp"
+#include "page.hpp"
+
+namespace dtrain::board {
+namespace {
+
+class BoardServerTest : public testing::Test {
+ protected:
+  BoardServerTest() {
+    std::filesystem::create_directories(folder_ / "a-run");
+    std::ofstream(folder_ / "a-run" / "steps.jsonl") << "{\"time\":\"2026-01-31T23:59:10Z\",\"begins\":true}\n"
+                                                        "{\"time\":\"2026-01-31T23:59:11Z\",\"epoch\":0,\"step\":0,"
+                                                        "\"steps\":10,\"samples\":8,\"seconds\":1,\"loss\":2}\n";
+  }
+  ~BoardServerTest() override { std::filesystem::remove_all(folder_); }
+  BoardOptions options() const { return {.folders = {folder_.string()}, .port = 0}; }
+  static net::HttpAnswer ask(const BoardServer& server, const std::string& path,
+                             std::vector<std::string> headers = {}) {
+    return net::exchange_http({.url = "http://127.0.0.1:" + std::to_string(server.port()) + path,
+                               .headers = std::move(headers),
+                               .deadline = std::chrono::seconds(60)});
+  }
+  const Path folder_ = std::filesystem::temp_directory_path() / ("board_server_" + std::to_string(::getpid()));
+};
+
+void complain(const std::string&) {}
+
+TEST_F(BoardServerTest, ServesThePageAndTheRun) {
+  const BoardServer server(options(), complain);
+  EXPECT_NE(ask(server, "/").body.find("<main"), std::string::npos);
+  Json rows;
+  while (rows.is_null() || rows.as_array().empty() || rows.as_array()[0].at("lines").as_integer() == 0)
+    rows = Json::parse(ask(server, "/api/board").body, "the board").at("rows");
+  EXPECT_EQ(rows.as_array()[0].at("name").as_string(), "a");
+  const std::string run = rows.as_array()[0].at("id").as_string();
+  const Json series = Json::parse(ask(server, "/api/series?run=" + run).body, "the series");
+  EXPECT_EQ(series.at("columns").at("loss").at("mean").as_array().at(0).as_number(), 2);
+  EXPECT_EQ(ask(server, "/api/series?run=none").status, 404);
+  EXPECT_EQ(ask(server, "/api/series?axis=x&run=" + run).status, 400);
+}
+
+TEST_F(BoardServerTest, ABoardThatMayActAsksForItsToken) {
+  BoardOptions acting = options();
+  acting.may_act = true;
+  const BoardServer server(acting, complain);
+  EXPECT_EQ(ask(server, "/").status, 401);
+  EXPECT_EQ(ask(server, "/app.js").status, 401);
+  const std::string token = server.url().substr(server.url().find("token=") + 6);
+  EXPECT_EQ(token.size(), 32u);
+  EXPECT_EQ(ask(server, "/?token=" + token).status, 303);
+  EXPECT_EQ(ask(server, "/", {"Cookie: dtrain_board_" + std::to_string(server.port()) + "=" + token}).status, 200);
+  EXPECT_TRUE(needs_token({.folders = {}, .address = "0.0.0.0"}));
+  EXPECT_FALSE(needs_token({.folders = {}, .address = "::1"}));
+}
+
+TEST_F(BoardServerTest, TheSecondBoardOfAPortNamesTheFirst) {
+  const BoardServer first(options(), complain);
+  BoardOptions same = options();
+  same.port = first.port();
+  try {
+    const BoardServer second(same, complain);
+    FAIL() << "both listen";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("process " + std::to_string(::getpid())), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(BoardPage, IsWholeAndSmall) {
+  std::size_t size = 0;
+  for (const PageFile& file : page_files()) {
+    size += file.text.size();
+    EXPECT_EQ(file.text.find("http://"), file.text.find("http://www.w3.org/2000/svg"))
+        << file.name << ": no other host";
+    EXPECT_EQ(file.text.find("innerHTML"), std::string_view::npos) << file.name << ": text stays text";
+  }
+  EXPECT_GT(size, 20'000u);
+  EXPECT_LT(size, 200'000u);
+  const std::string script = joined_modules();
+  EXPECT_EQ(script.find("\nimport "), std::string::npos);
+  EXPECT_EQ(script.find("\nexport "), std::string::npos);
+  EXPECT_NE(script.find("class RunsPage"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain::board
