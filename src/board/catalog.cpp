@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 constexpr auto kHot = 30s;  // after a change
 constexpr auto kFind = 2s, kFindFarAway = 5s;
 constexpr int kFindShare = 50;          // finding takes at most so small a part of the time
-constexpr std::size_t kColdRounds = 4;  // runs that rest are looked at once in so many rounds
+constexpr std::size_t kColdRounds = 8;  // runs that rest are looked at once in so many rounds
 constexpr std::string_view kSuffix = "-run";
 
 double wall_seconds() {
@@ -104,13 +104,13 @@ void Catalog::read(Entry& entry, Time now, Change& change, const std::function<b
     const MutexLock lock(mutex_);
     entry.run->apply(std::move(news));
   }
-  if (changed) entry.hot_until = now + kHot;
   const MutexLock lock(mutex_);
-  Json row = entry.run->row(wall_seconds(), entry.held);
-  const std::string& state = row.at("state").as_string();
+  const std::string state = entry.run->state(wall_seconds(), entry.held);
+  const bool works = state == "training" || state == "preparing";
+  if (changed) entry.hot_until = works ? now + kHot : now;
   if (!changed && state == entry.state) return;
   entry.state = state;
-  change.rows.push_back(std::move(row));
+  change.rows.push_back(entry.run->row(wall_seconds(), entry.held));
 }
 
 // The path below the root, or the root's own name; without the suffix of folders beside checkpoints.

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kMark = "<!-- dtrain board -->";
 // In the order in which they use each other; app.js starts the page.
-constexpr std::array kModules = {"dom.js",   "format.js", "api.js",        "chart.js",    "download.js",
-                                 "runs.js",  "run.js",    "job.js",        "timeline.js", "logs.js",
-                                 "model.js", "data.js",   "evaluation.js", "cluster.js",  "app.js"};
+constexpr std::array kModules = {"dom.js",  "format.js",     "api.js",     "chart.js",    "download.js", "window.js",
+                                 "runs.js", "run.js",        "job.js",     "timeline.js", "logs.js",     "model.js",
+                                 "data.js", "evaluation.js", "cluster.js", "app.js"};
 constexpr std::array kPointsOfExport = {"steps", "epochs", "time"};
 
 std::string_view file_of_page(std::string_view name) {

@@ -110,7 +110,11 @@ Run::News Run::fetch(Files& files) {
 }
 
 void Run::apply(News news) {
-  if (news.has_settings) settings_ = std::move(news.settings);
+  if (news.has_settings) {
+    settings_ = std::move(news.settings);
+    network_ = configured(settings_, "network");
+    epochs_total_ = parse_number(configured(settings_, "num-epochs"));
+  }
   if (news.steps.restarted) steps_ = {};
   steps_.add(news.steps.lines);
   last_time_ = std::max(last_time_, steps_.last_time());
@@ -169,15 +173,14 @@ RunSigns Run::signs(double now, bool held) const {
 
 Json Run::row(double now, bool held) const {
   const RunSigns seen = signs(now, held);
-  const auto total = parse_number(configured(settings_, "num-epochs"));
   const double worker_seconds =
       worker_seconds_ + (seen.finished ? 0 : workers_ * std::max(0.0, (held ? now : last_time_) - workers_since_));
   Json row = Json::object({{"id", id_}, {"name", name_}, {"folder", folder_}, {"kind", is_job_ ? "job" : "run"}});
   row["state"] = state_of(seen);
   row["reason"] = seen.finished ? Json(reason_) : Json();
-  row["network"] = configured(settings_, "network");
+  row["network"] = network_;
   row["epochs"] = steps_.most_epochs();
-  row["epochs_total"] = total ? Json(*total) : Json();
+  row["epochs_total"] = epochs_total_ ? Json(*epochs_total_) : Json();
   row["steps"] = steps_.size() > 0 ? Json(std::uint64_t{steps_.steps().back()}) : Json();
   row["samples"] = steps_.samples_seen();
   row["lines"] = std::uint64_t{steps_.size()};

@@ -1,6 +1,7 @@
 // One run or job, as far as its files say: it is read while they grow.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Run {
   const std::vector<Json>& journal() const { return journal_; }
   const std::string& settings() const { return settings_; }
 
+  const char* state(double now, bool held) const { return state_of(signs(now, held)); }
   // The row of the table. `now`: seconds since 1970; `held`: a process holds the lock of the folder.
   Json row(double now, bool held) const;
 
@@ -65,7 +67,8 @@ class Run {
   // What was applied.
   plot::StepColumns steps_;
   std::vector<Json> events_, journal_;
-  std::string settings_;
+  std::string settings_, network_;
+  std::optional<double> epochs_total_;
   bool is_job_ = false;
   double first_time_ = 0, last_time_ = 0, finished_at_ = 0;
   int exit_code_ = 0;

@@ -5,7 +5,7 @@
 namespace dtrain::board {
 namespace {
 
-constexpr std::uint64_t kPiece = 8 << 20;
+constexpr std::uint64_t kPiece = 1 << 20;
 constexpr std::size_t kHead = 64, kLongestLine = 4 << 20;
 
 }  // namespace

@@ -42,6 +42,7 @@ def test_every_page_of_a_job_that_changes(world: BoardWorld):
     screen.click("Logs", "nav a").wait(".log", "generation")
     screen.find("input[type=search]").send_keys("rank 0\n")
     screen.wait("[role=status]", "line").keep("logs")
+    assert "[object" not in screen.text(".log")
     assert all("rank 0" in line for line in screen.text(".log").splitlines() if line.strip()), screen.text(".log")[:500]
     screen.expect_accessible()
 

@@ -9,7 +9,7 @@ function fill(node, attributes, children) {
     else if (name === "text") node.textContent = value;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
     node.append(child instanceof Node ? child : String(child));
   }
@@ -25,7 +25,7 @@ export function svg(tag, attributes, ...children) {
 }
 
 export function replace(node, ...children) {
-  node.replaceChildren(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
   return node;
 }
 

@@ -1,8 +1,9 @@
 // The table of all runs: it is sorted, filtered and kept up to date row by row.
 
-import { el, replace, setText } from "./dom.js";
+import { el, setText } from "./dom.js";
 import { ago, duration, percent, short, whole, isNumber, NONE } from "./format.js";
 import { csvOf, save } from "./download.js";
+import { RowWindow } from "./window.js";
 
 const MOST_COMPARED = 28;
 
@@ -62,9 +63,10 @@ export class RunsPage {
       el("div", { class: "tools" },
         el("label", { for: "filter" }, "Filter", this.filter), this.button,
         el("button", { type: "button", onclick: () => this.saveTable() }, "CSV"), this.count),
-      el("div", { class: "holder", tabindex: 0, role: "region", "aria-label": "Table of runs" },
-        el("table", { class: "runs" }, widths,
-          el("thead", {}, el("tr", {}, el("th", {}, el("span", { class: "skip" }, "Chosen")), this.heads)), this.body)));
+      (this.holder = el("div", { class: "holder", tabindex: 0, role: "region", "aria-label": "Table of runs" },
+        (this.table = el("table", { class: "runs" }, widths,
+          el("thead", {}, el("tr", {}, el("th", {}, el("span", { class: "skip" }, "Chosen")), this.heads)), this.body)))));
+    this.window = new RowWindow(this.holder, this.body, (line) => this.drawn(line));
     this.update();
   }
 
@@ -73,28 +75,26 @@ export class RunsPage {
   }
 
   update() {
-    for (const row of this.store.rows.values()) this.updateLine(row);
-    for (const [id, line] of this.lines) {
+    for (const row of this.store.rows.values()) {
+      const line = this.lines.get(row.id);
+      if (line) line.row = row;
+      else this.lines.set(row.id, { row, shown: null, node: null });
+    }
+    for (const id of this.lines.keys()) {
       if (this.store.rows.has(id)) continue;
-      line.node.remove();
       this.lines.delete(id);
       this.chosen.delete(id);
     }
     this.arrange();
   }
 
-  updateLine(row) {
-    let line = this.lines.get(row.id);
-    if (!line) {
-      line = this.makeLine(row);
-      this.lines.set(row.id, line);
-    }
-    if (line.row === row && line.fresh) {
-      setText(line.cells[TABLE_COLUMNS.length - 1], TABLE_COLUMNS[TABLE_COLUMNS.length - 1].show(row));
-      return;
-    }
-    line.row = row;
-    line.fresh = true;
+  // The row as it is now; it is made when it is first seen.
+  drawn(line) {
+    if (!line.node) this.makeLine(line);
+    const { row } = line, last = TABLE_COLUMNS.length - 1;
+    setText(line.cells[last], TABLE_COLUMNS[last].show(row));
+    if (line.shown === row) return line.node;
+    line.shown = row;
     TABLE_COLUMNS.forEach((column, i) => {
       if (i > 1) setText(i === 3 ? line.words : line.cells[i], column.show ? column.show(row) : column.value(row));
     });
@@ -104,10 +104,11 @@ export class RunsPage {
     line.state.title = row.reason || "";
     const part = progressOf(row);
     line.bar.style.width = (part === null ? 0 : 100 * part) + "%";
+    return line.node;
   }
 
-  makeLine(row) {
-    const line = { row: null, fresh: false };
+  makeLine(line) {
+    const { row } = line;
     line.link = el("a", { href: "#/run/" + row.id, title: row.folder });
     line.state = el("span", { class: "state" });
     line.bar = el("i");
@@ -116,7 +117,6 @@ export class RunsPage {
     line.cells = TABLE_COLUMNS.map((column, i) => el("td", { class: [column.text ? "text" : "", column.rare ? "rare" : "", i === 3 ? "progress" : ""].join(" ").trim() || null },
       i === 0 ? line.link : i === 1 ? line.state : i === 3 ? [line.words, line.bar] : null));
     line.node = el("tr", {}, el("td", {}, line.check), line.cells);
-    return line;
   }
 
   choose(id, on) {
@@ -152,9 +152,8 @@ export class RunsPage {
 
   arrange() {
     const wanted = this.shown();
-    const nodes = wanted.map((line) => line.node);
-    const same = nodes.length === this.body.children.length && nodes.every((node, i) => this.body.children[i] === node);
-    if (!same) replace(this.body, nodes);
+    this.window.set(wanted);
+    this.table.setAttribute("aria-rowcount", wanted.length + 1);
     TABLE_COLUMNS.forEach((column, i) => {
       const sorted = this.order.column === column;
       this.heads[i].setAttribute("aria-sort", sorted ? (this.order.down ? "descending" : "ascending") : "none");
@@ -168,5 +167,7 @@ export class RunsPage {
     save("runs.csv", csvOf(["Folder", ...TABLE_COLUMNS.map((column) => column.name)], rows), "text/csv");
   }
 
-  end() {}
+  end() {
+    this.window.end();
+  }
 }
