@@ -102,6 +102,24 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
   bind_muon(set, options.optimizer);
 }
 
+void bind_loss(OptionSet& set, LossOptions& loss) {
+  set.group("Loss");
+  set.add("--bce-loss", loss.bce,
+          "judge each class by itself with binary cross-entropy, the mean over the classes, in the place of softmax "
+          "cross-entropy");
+  set.add("--bce-target-thresh", loss.target_threshold, "SHARE",
+          "for --bce-loss, take a target above SHARE, such as that of a mixed image, as 1 and any other as 0; 1 takes "
+          "targets as they are",
+          between(0, 1));
+  set.add("--focal-gamma", loss.focal_gamma, "GAMMA",
+          "count what the network knows already for less: multiply the loss of a class by the share that it misses, to "
+          "the power of GAMMA. 0 does not",
+          between(0, 100));
+  set.add("--class-weights", loss.class_weights, "FILE|balanced",
+          "weights of the classes in the loss: balanced for the inverse of their number of images, with a mean of 1 "
+          "over all images, or a CSV file of lines CLASS,WEIGHT with names or labels; classes not named weigh 1");
+}
+
 void bind_mix(OptionSet& set, data::MixOptions& mix) {
   set.group("Augmentation");
   set.add("--mixup", mix.mixup, "ALPHA",
@@ -212,6 +230,7 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_augmentation(set, options.data);
   bind_mix(set, options.mix);
   bind_batch(set, options.compute);
+  bind_loss(set, options.loss);
   bind_rule(set, options);
   bind_checkpoints(set, options);
   bind_reports(set, options);

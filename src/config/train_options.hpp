@@ -17,11 +17,20 @@
 
 namespace dtrain::config {
 
+// What the network's loss is, beside its label smoothing: see nn::SoftmaxLoss.
+struct LossOptions {
+  bool bce = false;
+  float target_threshold = 1, focal_gamma = 0;
+  std::string class_weights;  // "balanced", or a file; empty: none
+};
+inline constexpr const char* kBalanced = "balanced";
+
 struct TrainOptions {
   std::string recipe = "cifar10";
   NetworkChoice network;
   DataOptions data;
   ComputeOptions compute;
+  LossOptions loss;
   nn::Optimizer optimizer;
   nn::Schedule schedule{.base = 0.1};
   int epochs = 100;

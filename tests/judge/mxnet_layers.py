@@ -102,6 +102,9 @@ LAYERS = {"convolution": convolution, "batch_norm": batch_norm, "activation": ac
 def is_known(case):
     """Whether MXNet has the layers: PyTorch alone judges others."""
     known = {*LAYERS, "input", "dropout", "softmax_loss"}
+    loss = case.graph["nodes"][-1]
+    if loss["kind"] != "softmax" or loss["focal_gamma"] or loss.get("class_weights") or "shares" in case.arrays:
+        return False
     return all(node["layer"] in known and not node.get("whole_samples") for node in case.graph["nodes"])
 
 

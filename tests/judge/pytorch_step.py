@@ -69,7 +69,6 @@ class Network:
 
     def step(self):
         """One step over all shards: gradients of the summed loss, statistics weighted by count, loss and counts."""
-        smoothing = self.case.graph["nodes"][-1]["label_smoothing"]
         statistics = {name: torch.zeros_like(value) for name, value in self.statistics.items()}
         metrics = np.zeros(4)
         for parameter in self.parameters.values():
@@ -82,7 +81,7 @@ class Network:
             partners, shares = self.second_labels(labels, first, count)
             targets = sum(share[:, None] * F.one_hot(label, logits.shape[1])
                           for label, share in ((labels, shares), (partners, 1 - shares)))
-            loss = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+            loss = loss_of(self.case.graph["nodes"][-1], logits, targets)
             loss.backward()
             for name, value in seen.items():
                 statistics[name] += count * value
@@ -116,6 +115,23 @@ class Network:
                 mean = statistics[name] / self.case.samples
                 momentum = node["momentum"] if node.get("learns", True) else 1
                 self.statistics[name] = momentum * self.statistics[name] + (1 - momentum) * mean
+
+
+def loss_of(node, logits, targets):
+    """Summed over the samples: torch's own losses; focal ones after kornia's focal_loss and torchvision's sigmoid_focal_loss."""
+    weights = torch.tensor(node.get("class_weights", [1.0] * logits.shape[1]), dtype=logits.dtype)
+    smoothing, gamma = node["label_smoothing"], node["focal_gamma"]
+    if node["kind"] == "softmax" and gamma == 0:
+        return F.cross_entropy(logits, targets, weights, reduction="sum", label_smoothing=smoothing)
+    targets = targets * (1 - smoothing) + smoothing / logits.shape[1]
+    if node["kind"] == "softmax":
+        return -(weights * targets * (1 - logits.softmax(1)) ** gamma * logits.log_softmax(1)).sum()
+    if node["target_threshold"] < 1:  # as timm's BinaryCrossEntropy
+        targets = targets.gt(node["target_threshold"]).to(logits.dtype)
+    each = F.binary_cross_entropy_with_logits(logits, targets, weights, reduction="none")
+    shares = logits.sigmoid()
+    missed = 1 - (shares * targets + (1 - shares) * (1 - targets))
+    return (each * missed ** gamma if gamma else each).mean(1).sum()
 
 
 def convolution(node, x, weight, bias=None):

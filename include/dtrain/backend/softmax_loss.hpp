@@ -20,10 +20,10 @@ struct SampleMetrics {
   double loss = 0, correct = 0, top_k_correct = 0;
 };
 // logits: [classes]. gradient, of the loss by them: [classes] or nullptr.
-SampleMetrics softmax_loss(const float* logits, int classes, const Target& target, float label_smoothing, int top_k,
-                           float* gradient);
+SampleMetrics softmax_loss(const float* logits, int classes, const Target& target, const nn::SoftmaxLoss& loss,
+                           int top_k, float* gradient);
 
-// Counts as Executable::evaluate() does, without label smoothing. logits: [n, classes], labels: [n].
+// Counts as Executable::evaluate() does, by plain cross-entropy. logits: [n, classes], labels: [n].
 StepMetrics metrics_of_logits(std::span<const float> logits, int classes, const std::int32_t* labels, int top_k);
 
 }  // namespace dtrain::backend

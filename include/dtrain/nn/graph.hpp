@@ -116,10 +116,21 @@ struct Attention {
   int heads = 1;
 };
 
-// Last node of every graph: softmax cross-entropy with the target (1 - smoothing) on the label and smoothing / classes
-// on each class (label included). Its input is the logits [classes].
+// What p(k), the share of class k among the logits x, is held against. With q = 1 - p, weight w and target t:
+// softmax: p of all classes together; the sum over the classes of w t q^focal_gamma (-log p). sigmoid: p(k) of x(k)
+// alone, each class a question of its own; the mean over the classes of w m^focal_gamma (-t log p - (1-t) log q), with
+// m = p (1-t) + q t. A focal_gamma above 0 counts what is known already for less (Lin et al. 2017).
+enum class LossKind { softmax, sigmoid };
+
+// Last node of every graph. Its input is the logits [classes]; the target is (1 - smoothing) on the label and smoothing
+// / classes on each class (label included).
 struct SoftmaxLoss {
   float label_smoothing = 0.0f;
+  LossKind kind = LossKind::softmax;
+  float focal_gamma = 0.0f;
+  float target_threshold = 1.0f;          // sigmoid, below 1: targets above it become 1, all others 0
+  std::vector<float> class_weights = {};  // by label; empty: all 1
+  friend bool operator==(const SoftmaxLoss&, const SoftmaxLoss&) = default;
 };
 
 using Layer =
@@ -184,6 +195,7 @@ class GraphBuilder {
   // Ends with SoftmaxLoss on `logits`, a list of at least 2 classes; the builder is empty afterwards.
   // Throws UsageError naming a node whose output nothing uses.
   Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");
+  Graph finish(int logits, SoftmaxLoss loss, std::string name);
 
  private:
   int append_node(std::string name, Layer layer, std::vector<int> inputs);
@@ -191,6 +203,10 @@ class GraphBuilder {
   Graph graph_;
   std::unordered_set<std::string> names_;
 };
+
+const SoftmaxLoss& loss_of(const Graph& graph);
+// Throws UsageError for a loss that finish() would refuse.
+void set_loss(Graph& graph, SoftmaxLoss loss);
 
 // Multiply-adds of one sample's forward pass in convolutions and dense layers.
 std::int64_t multiply_adds(const Graph& graph);

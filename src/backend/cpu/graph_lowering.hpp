@@ -173,9 +173,8 @@ class Lowering {
   void backward() {
     const nn::Node& last = node(size() - 1);
     const int logits = last.inputs[0];
-    const auto& loss = std::get<nn::SoftmaxLoss>(last.layer);
     const TensorId gradient = new_tensor_like(value(logits));
-    add(make_softmax_loss(loss.label_smoothing, options_.top_k, graph_.parameter_count + graph_.statistic_count,
+    add(make_softmax_loss(nn::loss_of(graph_), options_.top_k, graph_.parameter_count + graph_.statistic_count,
                           kernels_for(all_kernels_, program().tensor(value(logits)).dtype), kernels_, value(logits),
                           gradient),
         size() - 1, "");

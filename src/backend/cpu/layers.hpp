@@ -48,7 +48,7 @@ std::unique_ptr<Op> make_flatten_gradient(const nn::Shape& shape, const TensorKe
                                           TensorId input_gradient);
 
 // Writes the contribution's metrics and the gradient by the logits; each tensor has the kernels of its type.
-std::unique_ptr<Op> make_softmax_loss(float label_smoothing, int top_k, std::int64_t first_metric,
+std::unique_ptr<Op> make_softmax_loss(const nn::SoftmaxLoss& loss, int top_k, std::int64_t first_metric,
                                       const TensorKernels& logit_kernels, const TensorKernels& kernels, TensorId logits,
                                       TensorId gradient);
 

@@ -1,4 +1,5 @@
 // The end of a program: the loss and its gradient, or the logits for evaluation.
+#include <utility>
 #include <vector>
 
 #include <dtrain/backend/softmax_loss.hpp>
@@ -10,9 +11,9 @@ namespace {
 
 class SoftmaxLossOp final : public LoopOp {
  public:
-  SoftmaxLossOp(float label_smoothing, int top_k, std::int64_t first_metric, const TensorKernels& logit_kernels,
+  SoftmaxLossOp(nn::SoftmaxLoss loss, int top_k, std::int64_t first_metric, const TensorKernels& logit_kernels,
                 const TensorKernels& kernels, TensorId logits, TensorId gradient)
-      : label_smoothing_(label_smoothing),
+      : loss_(std::move(loss)),
         top_k_(top_k),
         first_metric_(first_metric),
         logit_kernels_(logit_kernels),
@@ -33,8 +34,8 @@ class SoftmaxLossOp final : public LoopOp {
     double* const totals = workspace<double>(c);
     for (int i = 0; i < c.count; ++i) {
       logit_kernels_.to_float(c.sample(logits_, i), widened.data(), classes);
-      const SampleMetrics m = softmax_loss(widened.data(), classes, target_of(c.shard, c.first + i), label_smoothing_,
-                                           top_k_, gradient.data());
+      const SampleMetrics m =
+          softmax_loss(widened.data(), classes, target_of(c.shard, c.first + i), loss_, top_k_, gradient.data());
       totals[0] += m.loss;
       totals[1] += m.correct;
       totals[2] += m.top_k_correct;
@@ -54,7 +55,7 @@ class SoftmaxLossOp final : public LoopOp {
   }
 
  private:
-  float label_smoothing_;
+  nn::SoftmaxLoss loss_;
   int top_k_;
   std::int64_t first_metric_;
   const TensorKernels& logit_kernels_;
@@ -80,11 +81,10 @@ class StoreLogits final : public ChunkOp {
 
 }  // namespace
 
-std::unique_ptr<Op> make_softmax_loss(float label_smoothing, int top_k, std::int64_t first_metric,
+std::unique_ptr<Op> make_softmax_loss(const nn::SoftmaxLoss& loss, int top_k, std::int64_t first_metric,
                                       const TensorKernels& logit_kernels, const TensorKernels& kernels, TensorId logits,
                                       TensorId gradient) {
-  return std::make_unique<SoftmaxLossOp>(label_smoothing, top_k, first_metric, logit_kernels, kernels, logits,
-                                         gradient);
+  return std::make_unique<SoftmaxLossOp>(loss, top_k, first_metric, logit_kernels, kernels, logits, gradient);
 }
 std::unique_ptr<Op> make_store_logits(const TensorKernels& logit_kernels, TensorId logits) {
   return std::make_unique<StoreLogits>(logit_kernels, logits);

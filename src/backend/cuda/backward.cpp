@@ -3,31 +3,38 @@
 
 namespace dtrain::backend::cuda {
 
-void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const Binding&, const nn::Graph&)) {
+void Lowering::loss(TensorId gradient, const nn::SoftmaxLoss& of, float* (*target)(const Binding&, const nn::Graph&)) {
   const TensorId x = value(graph_.nodes.back().inputs[0]);
-  const nn::Shape counted{SoftmaxLoss<float>::kCounts, 1, 1};
+  const nn::Shape counted{SoftmaxLoss::kCounts, 1, 1};
   const Classes classes{graph_.classes()};
   const TensorId counts =
       program_.add_tensor([=](int n) { return static_cast<std::size_t>(n * counted.size()) * sizeof(float); });
-  const TensorId parts = program_.add_tensor(
-      [=](int n) { return static_cast<std::size_t>(std::int64_t{n} * classes.parts()) * sizeof(SoftmaxPart); });
-  const TensorId normalisers = program_.add_tensor([](int n) { return static_cast<std::size_t>(n) * sizeof(double); });
+  const auto of_parts = [&](std::size_t bytes) {
+    return program_.add_tensor(
+        [=](int n) { return static_cast<std::size_t>(std::int64_t{n} * classes.parts()) * bytes; });
+  };
+  const TensorId parts = of_parts(sizeof(SoftmaxPart)), terms = of_parts(sizeof(LossTerm));
+  const TensorId samples =
+      program_.add_tensor([](int n) { return static_cast<std::size_t>(n) * sizeof(LossOfSample); });
   const Sums sums = new_sums(counted, 1);
-  add(size() - 1, ".loss", {x, gradient, counts, parts, normalisers, sums.parts, sums.folded},
+  add(size() - 1, ".loss", {x, gradient, counts, parts, terms, samples, sums.parts, sums.folded},
       [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
         auto* const per_sample = b.tensor<float>(counts);
         auto* const in_parts = b.tensor<SoftmaxPart>(parts);
-        auto* const per_row = b.tensor<double>(normalisers);
+        auto* const in_terms = b.tensor<LossTerm>(terms);
+        auto* const found = b.tensor<LossOfSample>(samples);
         const Targets targets{b.labels, b.partners, b.shares};
+        const LossRule rule = rule_of(of, classes.number, b.class_weights);
         const auto count = [&]<typename L>(const L* logits) {
           emit(SoftmaxParts<L>{logits, targets, in_parts, b.n, classes});
-          emit(SoftmaxLoss<L>{logits, targets, in_parts, per_row, per_sample, b.n, classes, m.top_k, smoothing});
+          emit(LossParts<L>{logits, targets, in_parts, in_terms, b.n, classes, rule});
+          emit(SoftmaxLoss{in_parts, in_terms, targets, found, per_sample, b.n, classes, m.top_k});
         };
         if (gradient == kNoTensor) {
           count(b.logits);  // the mean of the views
         } else {
           count(b.tensor<T>(x));
-          emit(SoftmaxGradient<T>{b.tensor<T>(x), targets, per_row, b.tensor<T>(gradient), b.n, classes, smoothing,
+          emit(SoftmaxGradient<T>{b.tensor<T>(x), targets, found, b.tensor<T>(gradient), b.n, classes, rule,
                                   b.loss_scale});
         }
         const RowParts cut = cut_rows(b.n, packs_of(counted.c, Pack<float>::size));
@@ -39,7 +46,7 @@ void Lowering::loss(TensorId gradient, float smoothing, float* (*target)(const B
 void Lowering::backward() {
   const int logits = graph_.nodes.back().inputs[0];
   const TensorId gradient = gradient_tensor(logits);
-  loss(gradient, std::get<nn::SoftmaxLoss>(graph_.nodes.back().layer).label_smoothing,
+  loss(gradient, nn::loss_of(graph_),
        [](const Binding& b, const nn::Graph& g) { return b.contribution + g.parameter_count + g.statistic_count; });
   pass_on(logits, gradient);
   finish_parts(size() - 1);

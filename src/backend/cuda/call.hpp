@@ -78,12 +78,12 @@ using KernelsOn =
                MultiplyChannels<T>, FactorGradient<T>, LayerNormMoments<T>, LayerNormApply<T>,
                LayerNormGradientMeans<T>, LayerNormGradient<T>, LayerNormSums<T>, ScaleChannels<T>, GainSums<T>,
                PrependToken<T>, CopyTokens<T>, AddPosition<T>, SampleSums<T>, AttentionShares<T>, Attend<T>,
-               AttentionScoreGradient<T>, AttentionGradient<T>, SoftmaxParts<T>, SoftmaxLoss<T>, SoftmaxGradient<T>,
+               AttentionScoreGradient<T>, AttentionGradient<T>, SoftmaxParts<T>, LossParts<T>, SoftmaxGradient<T>,
                AddView<T>, Convolve<T>, ConvolveBackwardData<T>, ConvolveBackwardWeights<T>, FinishWeights<T>,
                PackWeights<T>, UnpackGradients<T>, UpdateWeights<T>, MuonLoad<T>, MuonGram<T>, MuonPolynomial<T>,
                MuonAdvance<T>, MuonStep<T>, Compare<T>>;
 using OtherKernels =
-    std::tuple<Fill, Accumulate, Copy, Exchange, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
+    std::tuple<Fill, SoftmaxLoss, Accumulate, Copy, Exchange, FoldParts, StoreSums, NormFromRunning, NormGradientFinish,
                UpdateParameters, UpdateStatistics, UpdateAverage, SquareParts, SquaresOfTensors, CutNorm, MoveLayerWise,
                MuonSquares, MuonFolds, MuonLengths, Unscale, FindNotFinite, Compare<std::uint32_t>>;
 

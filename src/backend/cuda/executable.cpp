@@ -100,6 +100,7 @@ void CudaExecutable::upload_tables() {
   upload_all(*device_, at<void>(Part::flags), parameter_flags(model_));
   upload_all(*device_, at<void>(Part::momenta), statistic_momenta(model_.graph));
   upload_all(*device_, at<void>(Part::weight_table), model_.weights);
+  upload_all(*device_, at<void>(Part::class_weights), nn::loss_of(model_.graph).class_weights);
   // Gaps between the copies are read together with them, so that no calculation may find a NaN there.
   const std::vector<std::byte> zeros(static_cast<std::size_t>(model_.copied) * model_.value_bytes());
   upload_all(*device_, at<void>(Part::weights), zeros);
@@ -124,6 +125,7 @@ Binding CudaExecutable::binding(const Program& program, int n) const {
           .sample_ids = at<std::uint32_t>(Part::sample_ids),
           .partners = at<std::int32_t>(Part::partners),
           .shares = at<float>(Part::shares),
+          .class_weights = at<float>(Part::class_weights),
           .key = at<DropoutKey>(Part::key),
           .loss_scale = model_.dtype == DType::float16 ? at<float>(Part::loss_scale) : nullptr,
           .logits = at<float>(Part::logits),
@@ -312,7 +314,7 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<const nn:
     upload_samples(samples);
     recording(evaluation_, programs_.evaluation, where).run();
   }
-  std::array<float, SoftmaxLoss<float>::kCounts> counts{};
+  std::array<float, SoftmaxLoss::kCounts> counts{};
   device_->download(counts.data(), at<float>(Part::metrics), sizeof counts);
   if (!logits.empty()) {
     DTRAIN_CHECK(static_cast<int>(logits.size()) == batch.n * model_.graph.classes(), "logits are [n, classes]");

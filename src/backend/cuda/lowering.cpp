@@ -26,7 +26,7 @@ Program Lowering::evaluation() {
   add(size() - 1, ".logits", {x}, [=]<typename T>(T, const Binding& b, auto& emit) {
     emit(AddView<T>{b.samples, b.tensor<T>(x), b.logits, std::int64_t{b.n} * classes});
   });
-  loss(kNoTensor, 0.0f, [](const Binding& b, const nn::Graph&) { return b.metrics; });
+  loss(kNoTensor, {}, [](const Binding& b, const nn::Graph&) { return b.metrics; });
   return std::move(program_);
 }
 

@@ -135,7 +135,7 @@ class Lowering {
   void token_sums(int index, TensorId dy, std::int64_t size);
 
   // The loss by the logits (gradient: kNoTensor for none), and what is counted: 4 floats where target(binding) says.
-  void loss(TensorId gradient, float smoothing, float* (*target)(const Binding&, const nn::Graph&));
+  void loss(TensorId gradient, const nn::SoftmaxLoss& of, float* (*target)(const Binding&, const nn::Graph&));
   void backward();
   void backward_at(int index);
   // The parts of the contribution that are final now that `node` is done.

@@ -35,11 +35,12 @@ MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int sam
   add(Part::sample_ids, n, sizeof(std::uint32_t));
   add(Part::partners, n, sizeof(std::int32_t));
   add(Part::shares, n, sizeof(float));
+  add(Part::class_weights, graph.classes(), sizeof(float));
   add(Part::key, 1, sizeof(DropoutKey));
   add(Part::update_step, 1, sizeof(UpdateStep));
   add(Part::loss_scale, 2, sizeof(float));
   add(Part::logits, n * graph.classes(), sizeof(float));
-  add(Part::metrics, SoftmaxLoss<float>::kCounts, sizeof(float));
+  add(Part::metrics, SoftmaxLoss::kCounts, sizeof(float));
   const std::size_t arena = std::max(programs.training.arena_bytes(samples), programs.evaluation.arena_bytes(samples));
   add(Part::arena, static_cast<std::int64_t>(arena), 1);
 }

@@ -30,6 +30,7 @@ enum class Part {
   sample_ids,
   partners,
   shares,
+  class_weights,
   key,
   update_step,
   loss_scale,  // with room for what FindNotFinite finds

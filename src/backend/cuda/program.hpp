@@ -33,6 +33,7 @@ struct Binding {
   std::uint32_t* sample_ids = nullptr;
   std::int32_t* partners = nullptr;
   float* shares = nullptr;
+  const float* class_weights = nullptr;  // where the loss has some
   const DropoutKey* key = nullptr;
   const float* loss_scale = nullptr;  // null: not of this dtype
   float* logits = nullptr;            // [n, classes]: evaluation only

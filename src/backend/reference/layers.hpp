@@ -89,7 +89,7 @@ void drop_backward(const nn::Dropout& layer, const DropoutKey& key, const Sample
 // y: the probability of each class.
 void softmax(const Samples& logits, Samples& y);
 // The sum of the samples' losses, and how many samples have their label first and among the first top_k.
-StepMetrics softmax_metrics(float label_smoothing, int top_k, const Samples& logits, const HostBatch& of);
-void softmax_loss_backward(float label_smoothing, const Samples& probabilities, const HostBatch& of, Samples& dlogits);
+StepMetrics softmax_metrics(const nn::SoftmaxLoss& loss, int top_k, const Samples& logits, const HostBatch& of);
+void softmax_loss_backward(const nn::SoftmaxLoss& loss, const Samples& logits, const HostBatch& of, Samples& dlogits);
 
 }  // namespace dtrain::backend::reference

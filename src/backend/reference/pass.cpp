@@ -149,9 +149,7 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                  [&](const nn::Position&) { add_position_backward(dy, dx(), gradient(0)); },
                  [&](const nn::FirstToken&) { first_token_backward(dy, dx()); },
                  [&](const nn::Attention& l) { attend_backward(l, input_of(index), dy, dx()); },
-                 [&](const nn::SoftmaxLoss& l) {
-                   softmax_loss_backward(l.label_smoothing, values_[index], input_.samples, dx());
-                 },
+                 [&](const nn::SoftmaxLoss& l) { softmax_loss_backward(l, input_of(index), input_.samples, dx()); },
              },
              node.layer);
 }

@@ -111,7 +111,7 @@ class ReferenceExecutable final : public HostExecutable {
       DTRAIN_CHECK(logits.size() == pass.logits().values.size(), "logits are [n, classes]");
       std::ranges::copy(pass.logits().values, logits.begin());
     }
-    return softmax_metrics(0.0f, options_.top_k, pass.logits(), {.labels = batch.labels});
+    return softmax_metrics({}, options_.top_k, pass.logits(), {.labels = batch.labels});
   }
   std::size_t gradient_count() const { return static_cast<std::size_t>(layout_.gradients); }
 
@@ -132,8 +132,7 @@ class ReferenceExecutable final : public HostExecutable {
     pass.batch_statistics(statistics);
     for (float& value : statistics) value *= static_cast<float>(samples.n);
 
-    const auto& loss = std::get<nn::SoftmaxLoss>(graph_.nodes.back().layer);
-    const StepMetrics metrics = softmax_metrics(loss.label_smoothing, options_.top_k, pass.logits(), samples);
+    const StepMetrics metrics = softmax_metrics(nn::loss_of(graph_), options_.top_k, pass.logits(), samples);
     const auto values = contribution.last(ContributionLayout::metrics);
     values[0] = static_cast<float>(metrics.loss_sum);
     values[1] = static_cast<float>(metrics.correct);

@@ -14,6 +14,8 @@ namespace {
 
 std::string text_of_shape(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
 
+}  // namespace
+
 std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels,
                            int classes) {
   if (labels.empty()) throw DataError(file.place(position) + " has no label");
@@ -24,6 +26,8 @@ std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const 
   throw DataError(fmt::format("{} has label {}, outside 0 to {}", file.place(position), label, classes - 1),
                   fmt::format("setting 'num-classes' is {}: give the number of classes of the data", classes));
 }
+
+namespace {
 
 // How many records of a file are looked at to learn of what kind it is.
 constexpr std::size_t kLookAt = 16;

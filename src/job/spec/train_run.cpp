@@ -14,6 +14,7 @@
 #include "config/shard_choice.hpp"
 #include "config/transport_choice.hpp"
 #include "data_facts.hpp"
+#include "loss_start.hpp"
 #include "prefix_claim.hpp"
 #include "pretrained_start.hpp"
 #include "train_start.hpp"
@@ -206,6 +207,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   run.sources = config::choose_sources(options, set, reporter);
   check_choices(run);
   options.data.class_names = names_of_run(run);
+  settle_loss(set, run, reporter);
   return run;
 }
 

@@ -93,7 +93,10 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
 namespace {
 
 Json network_json(nn::Graph graph) {
-  for (nn::Node& node : graph.nodes) node.learns = true;
+  for (nn::Node& node : graph.nodes) {
+    node.learns = true;
+    if (auto* const loss = std::get_if<nn::SoftmaxLoss>(&node.layer)) *loss = {};
+  }
   return nn::graph_to_json(graph);
 }
 

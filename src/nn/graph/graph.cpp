@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include <dtrain/base/error.hpp>
 
@@ -105,9 +106,22 @@ int GraphBuilder::append_node(std::string name, Layer layer, std::vector<int> in
 }
 
 Graph GraphBuilder::finish(int logits, float label_smoothing, std::string name) {
-  append_node(std::move(name), SoftmaxLoss{label_smoothing}, {logits});
+  return finish(logits, SoftmaxLoss{.label_smoothing = label_smoothing}, std::move(name));
+}
+
+Graph GraphBuilder::finish(int logits, SoftmaxLoss loss, std::string name) {
+  append_node(std::move(name), std::move(loss), {logits});
   require_all_used(graph_);
   return std::move(graph_);
+}
+
+const SoftmaxLoss& loss_of(const Graph& graph) { return std::get<SoftmaxLoss>(graph.nodes.back().layer); }
+
+void set_loss(Graph& graph, SoftmaxLoss loss) {
+  Node& node = graph.nodes.back();
+  const Layer layer = std::move(loss);
+  output_shape(node.name, layer, std::array{node.output});
+  node.layer = layer;
 }
 
 std::int64_t multiply_adds(const Graph& graph) {

@@ -74,7 +74,7 @@ class GraphReader {
     visit_fields(loss, reader);
     reader.find("shape");
     reader.require_all_known();
-    Graph graph = builder_.finish(inputs[0], loss.label_smoothing, reader.name());
+    Graph graph = builder_.finish(inputs[0], std::move(loss), reader.name());
     for (const auto& [node, names] : tensor_names_) rename_tensors(graph, node, names);
     for (const int node : frozen_) graph.nodes[static_cast<std::size_t>(node)].learns = false;
     require_distinct_tensor_names(graph);

@@ -14,6 +14,11 @@ struct FieldWriter {
   void operator()(const char* key, int value) { node[key] = value; }
   void operator()(const char* key, bool value) { node[key] = value; }
   void operator()(const char* key, float value) { node[key] = float_json(value); }
+  void list(const char* key, const std::vector<float>& values) {
+    if (values.empty()) return;
+    Json& list = node[key] = Json::array();
+    for (const float value : values) list.push_back(float_json(value));
+  }
   void pair(const char* key, int h, int w) { node[key] = Json::array({h, w}); }
   template <typename Kind>
   void choice(const char* key, Kind kind, Names names) {

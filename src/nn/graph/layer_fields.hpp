@@ -13,13 +13,15 @@ namespace dtrain::nn {
 inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid",    "relu6",
                                                    "gelu", "silu", "hard_swish", "hard_sigmoid"};  // as ActivationKind
 inline constexpr const char* kInitialWeightNames[] = {"he", "dirac", "whitening"};                 // as InitialWeight
+inline constexpr const char* kLossNames[] = {"softmax", "sigmoid"};                                // as LossKind
 inline constexpr const char* kPoolingNames[] = {"max", "average"};                                 // as PoolingKind
 
 template <typename T, typename Kind>
 concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;
 
 // visit_fields(layer, visit) calls visit(key, value) for numbers and flags, visit.pair(key, h, w) and
-// visit.choice(key, kind, names). The layer may be constant.
+// visit.choice(key, kind, names), and visit.list(key, numbers), which is left out where it is empty. The layer may be
+// constant.
 
 void visit_window(auto& window, auto& visit) {
   visit.pair("kernel", window.kernel_h, window.kernel_w);
@@ -70,7 +72,13 @@ void visit_fields(LayerOf<LayerScale> auto& layer, auto& visit) { visit("initial
 
 void visit_fields(LayerOf<Attention> auto& layer, auto& visit) { visit("heads", layer.heads); }
 
-void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) { visit("label_smoothing", layer.label_smoothing); }
+void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {
+  visit("label_smoothing", layer.label_smoothing);
+  visit.choice("kind", layer.kind, kLossNames);
+  visit("focal_gamma", layer.focal_gamma);
+  visit("target_threshold", layer.target_threshold);
+  visit.list("class_weights", layer.class_weights);
+}
 
 template <typename Kind>
 requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Add> || LayerOf<Kind, Concat> ||

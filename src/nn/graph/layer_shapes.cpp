@@ -120,6 +120,14 @@ Shape logits(const std::string& node, const SoftmaxLoss& s, const Shape& in) {
   require(in.h == 1 && in.w == 1 && in.c >= 2, node, "the logits must be a list of at least 2 classes");
   require(s.label_smoothing >= 0 && s.label_smoothing < 1, node,
           fmt::format("a label smoothing of {} is not in [0, 1)", s.label_smoothing));
+  require(s.focal_gamma >= 0, node, fmt::format("a focal gamma of {} is below 0", s.focal_gamma));
+  require(s.target_threshold >= 0 && s.target_threshold <= 1, node,
+          fmt::format("a target threshold of {} is not in [0, 1]", s.target_threshold));
+  require(s.class_weights.empty() || std::ssize(s.class_weights) == in.c, node,
+          fmt::format("{} class weights for {} classes", s.class_weights.size(), in.c));
+  for (const float weight : s.class_weights) {
+    require(weight >= 0 && std::isfinite(weight), node, fmt::format("a class weight of {} makes no sense", weight));
+  }
   return in;
 }
 

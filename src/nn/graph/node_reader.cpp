@@ -55,13 +55,23 @@ void NodeReader::operator()(const char* key, bool& value) {
   if (json) value = json->as_bool();
 }
 
+float NodeReader::number(const char* key, const Json& value) const {
+  constexpr double largest = std::numeric_limits<float>::max();
+  const bool fits = value.is_number() && value.as_number() >= -largest && value.as_number() <= largest;
+  if (!fits) refuse(fmt::format("\"{}\" must be a number", key));
+  return static_cast<float>(value.as_number());
+}
+
 void NodeReader::operator()(const char* key, float& value) {
+  if (const Json* json = find(key)) value = number(key, *json);
+}
+
+void NodeReader::list(const char* key, std::vector<float>& values) {
   const Json* json = find(key);
   if (!json) return;
-  constexpr double largest = std::numeric_limits<float>::max();
-  const bool fits = json->is_number() && json->as_number() >= -largest && json->as_number() <= largest;
-  if (!fits) refuse(fmt::format("\"{}\" must be a number", key));
-  value = static_cast<float>(json->as_number());
+  if (!json->is_array()) refuse(fmt::format("\"{}\" must be a list of numbers", key));
+  values.clear();
+  for (const Json& each : json->as_array()) values.push_back(number(key, each));
 }
 
 void NodeReader::pair(const char* key, int& h, int& w) {

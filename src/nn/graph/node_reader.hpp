@@ -27,6 +27,7 @@ class NodeReader {
   void operator()(const char* key, int& value);
   void operator()(const char* key, bool& value);
   void operator()(const char* key, float& value);
+  void list(const char* key, std::vector<float>& values);
   void pair(const char* key, int& h, int& w);
   template <typename Kind>
   void choice(const char* key, Kind& kind, Names names) {
@@ -39,6 +40,7 @@ class NodeReader {
   [[noreturn]] void refuse(const std::string& what, std::string hint = {}) const;
 
  private:
+  float number(const char* key, const Json& value) const;
   std::size_t choice_index(const char* key, Names names);
 
   const Json& json_;

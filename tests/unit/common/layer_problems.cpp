@@ -292,6 +292,27 @@ void add_frozen_layers(std::vector<Problem>& cases) {
   cases.push_back(frozen(wrap("f", residual_v2), "frozen_backbone", "backbone"));
 }
 
+// Every kind of loss, each with what changes its terms, half of them on samples of two labels.
+void add_losses(std::vector<Problem>& cases) {
+  using nn::LossKind;
+  const std::vector<float> weights = {0.5f, 2, 0, 1, 3, 0.25f, 1.5f};
+  const std::pair<const char*, nn::SoftmaxLoss> losses[] = {
+      {"loss_weighted", {.label_smoothing = 0.1f, .class_weights = weights}},
+      {"loss_focal", {.focal_gamma = 2}},
+      {"loss_focal_weighted", {.label_smoothing = 0.2f, .focal_gamma = 0.5f, .class_weights = weights}},
+      {"loss_sigmoid", {.kind = LossKind::sigmoid}},
+      {"loss_sigmoid_smoothed", {.label_smoothing = 0.1f, .kind = LossKind::sigmoid, .class_weights = weights}},
+      {"loss_sigmoid_focal", {.label_smoothing = 0.1f, .kind = LossKind::sigmoid, .focal_gamma = 2}},
+      {"loss_sigmoid_threshold", {.kind = LossKind::sigmoid, .target_threshold = 0.25f}}};
+  for (const auto& [name, loss] : losses) {
+    for (const bool mixed : {false, true}) {
+      Problem problem = wrap(name + std::string(mixed ? "_mixed" : ""), convolution_norm_relu);
+      nn::set_loss(problem.graph, loss);
+      cases.push_back(mixed ? with_two_labels(std::move(problem)) : std::move(problem));
+    }
+  }
+}
+
 // No convolution at all, and a batch norm right on the pixels, as MXNet's resnet v2 begins.
 Problem norm_of_pixels() {
   GraphBuilder b("norm_of_pixels", kImage);
@@ -308,6 +329,7 @@ std::vector<Problem> layer_problems() {
   add_poolings(cases);
   add_blocks(cases);
   add_frozen_layers(cases);
+  add_losses(cases);
   for (Problem& problem : transformer_problems()) cases.push_back(std::move(problem));
   cases.push_back(norm_of_pixels());
   return cases;

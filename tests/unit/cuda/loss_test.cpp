@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include <dtrain/backend/softmax_loss.hpp>
 #include <dtrain/base/random.hpp>
 
 namespace dtrain::backend::cuda {
@@ -40,17 +41,23 @@ void run(const Kernel& kernel) {
   for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
-Found compute(const Batch& b, float smoothing, const Targets& targets) {
+Found compute(const Batch& b, const nn::SoftmaxLoss& loss, const Targets& targets) {
   const auto n = static_cast<std::size_t>(b.n);
   std::vector<SoftmaxPart> parts(n * static_cast<std::size_t>(b.classes.parts()));
-  std::vector<double> normalisers(n);
+  std::vector<LossTerm> terms(parts.size());
+  std::vector<LossOfSample> samples(n);
   Found found{std::vector<float>(4 * n), std::vector<float>(b.logits.size())};
+  const LossRule rule = rule_of(loss, b.classes.number, loss.class_weights.data());
   run(SoftmaxParts<float>{b.logits.data(), targets, parts.data(), b.n, b.classes});
-  run(SoftmaxLoss<float>{b.logits.data(), targets, parts.data(), normalisers.data(), found.counts.data(), b.n,
-                         b.classes, kTopK, smoothing});
-  run(SoftmaxGradient<float>{b.logits.data(), targets, normalisers.data(), found.gradient.data(), b.n, b.classes,
-                             smoothing, nullptr});
+  run(LossParts<float>{b.logits.data(), targets, parts.data(), terms.data(), b.n, b.classes, rule});
+  run(SoftmaxLoss{parts.data(), terms.data(), targets, samples.data(), found.counts.data(), b.n, b.classes, kTopK});
+  run(SoftmaxGradient<float>{b.logits.data(), targets, samples.data(), found.gradient.data(), b.n, b.classes, rule,
+                             nullptr});
   return found;
+}
+
+Found compute(const Batch& b, float smoothing, const Targets& targets) {
+  return compute(b, nn::SoftmaxLoss{.label_smoothing = smoothing}, targets);
 }
 
 Found compute(const Batch& b, float smoothing) { return compute(b, smoothing, {b.labels.data()}); }
@@ -123,6 +130,29 @@ TEST_P(CudaLoss, CountsWhoComesBeforeTheLabelInAllParts) {
   }
   EXPECT_GT(first, 10);
   EXPECT_GE(among, first);
+}
+
+// The host's loss, which the reference judges, is that of all parts together.
+TEST_P(CudaLoss, IsThatOfTheHostForEveryKind) {
+  const Batch b(40, GetParam());
+  const Found plain = compute(b, 0.25f);
+  nn::SoftmaxLoss loss{.label_smoothing = 0.25f, .focal_gamma = 1.5f};
+  for (int k = 0; k < b.classes.number; ++k) loss.class_weights.push_back(0.5f + static_cast<float>(k % 3));
+  for (const nn::LossKind kind : {nn::LossKind::softmax, nn::LossKind::sigmoid}) {
+    loss.kind = kind;
+    const Found found = compute(b, loss, {b.labels.data()});
+    EXPECT_NE(found.gradient, plain.gradient);
+    std::vector<float> gradient(static_cast<std::size_t>(b.classes.number));
+    for (int i = 0; i < b.n; ++i) {
+      const std::int32_t label = b.labels[static_cast<std::size_t>(i)];
+      const SampleMetrics host = softmax_loss(b.row(i), b.classes.number, {label, label}, loss, kTopK, gradient.data());
+      EXPECT_NEAR(found.counts[static_cast<std::size_t>(4 * i)], host.loss, 1e-6 * (1 + host.loss));
+      for (int k = 0; k < b.classes.number; ++k) {
+        EXPECT_NEAR(found.gradient[static_cast<std::size_t>(i * b.classes.number + k)],
+                    gradient[static_cast<std::size_t>(k)], 1e-6);
+      }
+    }
+  }
 }
 
 // Wherever it is, it shows in the loss; an impossible class is none.

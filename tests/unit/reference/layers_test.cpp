@@ -245,10 +245,9 @@ HostBatch labelled(const std::int32_t* labels) { return {.labels = labels}; }
 TEST(Softmax, GivesTheCrossEntropyOfTwoClasses) {
   const Samples logits = samples(1, {2, 1, 1}, {0, std::log(3.0f)});
   const std::int32_t label = 0;
-  EXPECT_NEAR(softmax_metrics(0, 1, logits, labelled(&label)).loss_sum, std::log(4.0), 1e-6);
-  Samples probabilities(1, logits.shape), dlogits(1, logits.shape);
-  softmax(logits, probabilities);
-  softmax_loss_backward(0, probabilities, labelled(&label), dlogits);
+  EXPECT_NEAR(softmax_metrics({}, 1, logits, labelled(&label)).loss_sum, std::log(4.0), 1e-6);
+  Samples dlogits(1, logits.shape);
+  softmax_loss_backward({}, logits, labelled(&label), dlogits);
   EXPECT_FLOAT_EQ(dlogits.values[0], 0.25f - 1);
   EXPECT_FLOAT_EQ(dlogits.values[1], 0.75f);
 }
@@ -257,20 +256,20 @@ TEST(Softmax, SpreadsTheSmoothingOverAllClasses) {
   const Samples logits = samples(1, {2, 1, 1}, {0, std::log(3.0f)});
   const std::int32_t label = 0;
   // Target (0.8 + 0.1, 0.1): 0.9 * log 4 + 0.1 * log(4/3).
-  EXPECT_NEAR(softmax_metrics(0.2f, 1, logits, labelled(&label)).loss_sum,
+  EXPECT_NEAR(softmax_metrics({.label_smoothing = 0.2f}, 1, logits, labelled(&label)).loss_sum,
               0.9 * std::log(4.0) + 0.1 * std::log(4 / 3.0), 1e-6);
 }
 
 TEST(Softmax, SurvivesLargeLogits) {
   const Samples logits = samples(1, {2, 1, 1}, {1e4f, -1e4f});
   const std::int32_t label = 1;
-  EXPECT_FLOAT_EQ(static_cast<float>(softmax_metrics(0, 1, logits, labelled(&label)).loss_sum), 2e4f);
+  EXPECT_FLOAT_EQ(static_cast<float>(softmax_metrics({}, 1, logits, labelled(&label)).loss_sum), 2e4f);
 }
 
 TEST(Softmax, RanksTiesByTheirIndex) {
   const Samples logits = samples(3, {3, 1, 1}, {5, 5, 5, 5, 5, 5, 5, 5, 5});
   const std::vector<std::int32_t> labels = {0, 1, 2};
-  const StepMetrics metrics = softmax_metrics(0, 2, logits, labelled(labels.data()));
+  const StepMetrics metrics = softmax_metrics({}, 2, logits, labelled(labels.data()));
   EXPECT_EQ(metrics.correct, 1);
   EXPECT_EQ(metrics.top_k_correct, 2);
   EXPECT_EQ(metrics.count, 3);
@@ -279,7 +278,7 @@ TEST(Softmax, RanksTiesByTheirIndex) {
 TEST(Softmax, CountsNaNAsWrongAndShowsItInTheLoss) {
   const Samples logits = samples(1, {3, 1, 1}, {NAN, NAN, NAN});
   const std::int32_t label = 0;
-  const StepMetrics metrics = softmax_metrics(0, 3, logits, labelled(&label));
+  const StepMetrics metrics = softmax_metrics({}, 3, logits, labelled(&label));
   EXPECT_TRUE(std::isnan(metrics.loss_sum));
   EXPECT_EQ(metrics.correct, 0);
 }

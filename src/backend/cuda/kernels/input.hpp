@@ -46,6 +46,11 @@ struct Targets {
   const float* shares = nullptr;           // of the labels
   DTRAIN_KERNEL std::int32_t partner(std::int64_t sample) const { return partners ? partners[sample] : labels[sample]; }
   DTRAIN_KERNEL double share(std::int64_t sample) const { return shares ? static_cast<double>(shares[sample]) : 1.0; }
+  // Of class k.
+  DTRAIN_KERNEL double own(std::int64_t sample, std::int64_t k) const {
+    const double first = share(sample);
+    return (k == labels[sample] ? first : 0) + (k == partner(sample) ? 1 - first : 0);
+  }
 };
 
 // Places of their own for labels and sample ids.

@@ -1,7 +1,8 @@
-// Softmax cross-entropy with what is counted beside it. A sample's classes are cut into parts, so that a thousand
+// The loss with what is counted beside it. A sample's classes are cut into parts, so that a thousand
 // classes of a few samples keep more than one corner of a GPU busy.
 #pragma once
 
+#include "../../loss_terms.hpp"
 #include "elementwise.hpp"
 #include "input.hpp"
 #include "sums.hpp"
@@ -20,8 +21,7 @@ struct Classes {
 
 // What the classes of a part say of a sample.
 struct SoftmaxPart {
-  double sum;     // of exp(logit - largest)
-  double logits;  // their sum
+  double sum;  // of exp(logit - largest)
   float largest;
   std::int32_t before;  // how many of them come before the label: greater logits, and equal ones of smaller index
   std::int32_t before_partner;
@@ -41,10 +41,9 @@ struct SoftmaxParts {
     const auto part = static_cast<std::int32_t>(i - sample * classes.parts());
     const T* const of = logits + sample * classes.number;
     const std::int32_t label = targets.labels[sample], partner = targets.partner(sample);
-    SoftmaxPart result{0, 0, widen(of[classes.first(part)]), 0, 0};
+    SoftmaxPart result{0, widen(of[classes.first(part)]), 0, 0};
     for (std::int32_t k = classes.first(part); k < classes.end(part); ++k) {
       result.largest = widen(of[k]) > result.largest ? widen(of[k]) : result.largest;
-      result.logits += widen(of[k]);
       result.before += comes_before(of, k, label);
       result.before_partner += comes_before(of, k, partner);
     }
@@ -66,53 +65,76 @@ struct SoftmaxParts {
   }
 };
 
-// counts[sample] = {loss, label first, label among the first top_k, 1}, of two labels each by its share;
-// normalisers[sample] = log of the sum of exp(logits). top_k is at most the number of classes. Thread = sample.
+// Shifted by the largest, so that nothing overflows.
+DTRAIN_KERNEL inline double log_sum_exp(const SoftmaxPart* of, std::int32_t parts) {
+  double largest = of[0].largest, sum = 0;
+  for (std::int32_t k = 1; k < parts; ++k) largest = of[k].largest > largest ? of[k].largest : largest;
+  for (std::int32_t k = 0; k < parts; ++k) sum += of[k].sum * exponential(of[k].largest - largest);
+  return sum != sum ? sum : largest + portable_log(sum);
+}
+
+// The terms of a part's classes, added up. Thread = sample and part.
 template <typename T>
-struct SoftmaxLoss {
+struct LossParts {
   const T* logits;
   Targets targets;
   const SoftmaxPart* parts;
-  double* normalisers;
+  LossTerm* terms;
+  std::int64_t n;
+  Classes classes;
+  LossRule rule;
+  DTRAIN_KERNEL std::int64_t threads() const { return n * classes.parts(); }
+  DTRAIN_KERNEL void operator()(std::int64_t i) const {
+    const std::int64_t sample = i / classes.parts();
+    const auto part = static_cast<std::int32_t>(i - sample * classes.parts());
+    const double normaliser = log_sum_exp(parts + sample * classes.parts(), classes.parts());
+    LossTerm sum;
+    for (std::int32_t k = classes.first(part); k < classes.end(part); ++k) {
+      const LossTerm term =
+          rule.term(k, targets.own(sample, k), widen(logits[sample * classes.number + k]), normaliser);
+      sum.loss += term.loss;
+      sum.slope += term.slope;
+    }
+    terms[i] = sum;
+  }
+};
+
+// What is known of a sample when its parts are added up.
+struct LossOfSample {
+  double normaliser;  // log of the sum of exp(logits)
+  double slopes;      // see LossRule::gradient
+};
+
+// counts[sample] = {loss, label first, label among the first top_k, 1}, of two labels each by its share. top_k is at
+// most the number of classes. Thread = sample.
+struct SoftmaxLoss {
+  const SoftmaxPart* parts;
+  const LossTerm* terms;  // of the parts
+  Targets targets;
+  LossOfSample* samples;
   float* counts;
   std::int64_t n;
   Classes classes;
   std::int32_t top_k;
-  float label_smoothing;
   static constexpr int kCounts = 4;
 
   DTRAIN_KERNEL std::int64_t threads() const { return n; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
     const SoftmaxPart* const of = parts + i * classes.parts();
-    const double normaliser = log_sum_exp(of), smoothing = label_smoothing;
-    double total = 0;
+    LossTerm sum;
     std::int32_t rank = 0, partner_rank = 0;
     for (std::int32_t part = 0; part < classes.parts(); ++part) {
-      total += of[part].logits;
+      sum.loss += terms[i * classes.parts() + part].loss;
+      sum.slope += terms[i * classes.parts() + part].slope;
       rank += of[part].before;
       partner_rank += of[part].before_partner;
     }
     const double first = targets.share(i), second = 1 - first;
-    double loss = (1 - smoothing) * (normaliser - widen(logits[i * classes.number + targets.labels[i]]));
-    if (second != 0) {
-      const double of_partner = normaliser - widen(logits[i * classes.number + targets.partner(i)]);
-      loss = first * loss + second * ((1 - smoothing) * of_partner);
-    }
-    if (smoothing != 0) loss += smoothing * (normaliser - total / classes.number);
-    normalisers[i] = normaliser;
-    counts[i * kCounts] = static_cast<float>(loss);
+    samples[i] = {log_sum_exp(of, classes.parts()), sum.slope};
+    counts[i * kCounts] = static_cast<float>(sum.loss);
     counts[i * kCounts + 1] = static_cast<float>((rank < 1 ? first : 0) + (partner_rank < 1 ? second : 0));
     counts[i * kCounts + 2] = static_cast<float>((rank < top_k ? first : 0) + (partner_rank < top_k ? second : 0));
     counts[i * kCounts + 3] = 1;
-  }
-
- private:
-  // Shifted by the largest, so that nothing overflows.
-  DTRAIN_KERNEL double log_sum_exp(const SoftmaxPart* of) const {
-    double largest = of[0].largest, sum = 0;
-    for (std::int32_t k = 1; k < classes.parts(); ++k) largest = of[k].largest > largest ? of[k].largest : largest;
-    for (std::int32_t k = 0; k < classes.parts(); ++k) sum += of[k].sum * exponential(of[k].largest - largest);
-    return sum != sum ? sum : largest + portable_log(sum);
   }
 };
 
@@ -121,20 +143,19 @@ template <typename T>
 struct SoftmaxGradient {
   const T* logits;
   Targets targets;
-  const double* normalisers;
+  const LossOfSample* samples;
   T* gradient;
   std::int64_t n;
   Classes classes;
-  float label_smoothing;
+  LossRule rule;
   const float* scale;
   DTRAIN_KERNEL std::int64_t threads() const { return n * classes.number; }
   DTRAIN_KERNEL void operator()(std::int64_t i) const {
-    const std::int64_t sample = i / classes.number;
-    const double smoothing = label_smoothing, first = targets.share(sample);
-    const std::int64_t k = i - sample * classes.number;
-    const double own = (k == targets.labels[sample] ? first : 0) + (k == targets.partner(sample) ? 1 - first : 0);
-    const double target = smoothing / classes.number + (1 - smoothing) * own;
-    const auto value = static_cast<float>(exponential(widen(logits[i]) - normalisers[sample]) - target);
+    const std::int64_t sample = i / classes.number, k = i - sample * classes.number;
+    const auto [normaliser, slopes] = samples[sample];
+    const double logit = widen(logits[i]);
+    const LossTerm term = rule.term(k, targets.own(sample, k), logit, normaliser);
+    const auto value = static_cast<float>(rule.gradient(term, slopes, logit, normaliser));
     narrow(value * (scale ? *scale : 1), gradient[i]);
   }
 };

@@ -57,6 +57,31 @@ TEST(GraphJson, ReadsWhatAPersonWrites) {
   expect_same(graph_from_json(graph_to_json(graph), "again"), graph);
 }
 
+TEST(GraphJson, EveryKindOfLossSurvivesTheRoundTrip) {
+  Graph graph = read(kSmall);
+  const SoftmaxLoss loss{.label_smoothing = 0.1f,
+                         .kind = LossKind::sigmoid,
+                         .focal_gamma = 1.5f,
+                         .target_threshold = 0.2f,
+                         .class_weights = {1, 0.3f, 2, 0, 1}};
+  set_loss(graph, loss);
+  EXPECT_EQ(loss_of(graph_from_json(Json::parse(graph_to_json(graph).dump(), "again"), "again")), loss);
+}
+
+TEST(GraphJson, RefusesALossThatMakesNoSense) {
+  const auto mistake_with = [](const std::string& attribute) {
+    return mistake(replaced("\"label_smoothing\": 0.1", attribute));
+  };
+  EXPECT_EQ(mistake_with(R"("class_weights": [1, 2])"), "net.json: loss: 2 class weights for 5 classes | ");
+  EXPECT_EQ(mistake_with(R"("class_weights": [1, 2, -3, 0, 0])"),
+            "net.json: loss: a class weight of -3 makes no sense | ");
+  EXPECT_EQ(mistake_with(R"("class_weights": 3)"), "net.json: loss: \"class_weights\" must be a list of numbers | ");
+  EXPECT_EQ(mistake_with(R"("focal_gamma": -1)"), "net.json: loss: a focal gamma of -1 is below 0 | ");
+  Graph graph = read(kSmall);
+  EXPECT_THROW(set_loss(graph, {.class_weights = {1}}), UsageError);
+  EXPECT_TRUE(loss_of(graph).class_weights.empty()) << "it stays as it was";
+}
+
 TEST(GraphJson, TensorsMayHaveTheirOwnNames) {
   const Graph graph = read(replaced("\"bias\": true", "\"bias\": true, \"tensors\": [\"w\", \"b\"]"));
   EXPECT_EQ(graph.parameters[0].name, "w");

@@ -1,0 +1,104 @@
+#include "loss_start.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include <dtrain/base/csv.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/class_names.hpp>
+#include <dtrain/data/labels.hpp>
+
+namespace dtrain::job {
+namespace {
+
+constexpr std::array kLossOptions = {"label-smoothing", "bce-loss", "bce-target-thresh", "focal-gamma",
+                                     "class-weights"};
+
+// By the number of images, so that the mean over all images is 1. A class without images weighs nothing.
+std::vector<float> balanced_weights(const TrainRun& run) {
+  const int classes = run.graph.classes();
+  const data::RecordSet set(data::find_records(run.sources.train.string(), run.remote.store), run.remote);
+  const auto wanted = static_cast<std::uint64_t>(run.options.data.num_examples);
+  const std::uint64_t count = wanted > 0 ? std::min<std::uint64_t>(wanted, set.size()) : set.size();
+  const auto counts = data::class_counts(data::read_labels(set, static_cast<std::uint32_t>(count), classes), classes);
+  const auto present = static_cast<double>(std::ranges::count_if(counts, [](auto n) { return n > 0; }));
+  std::vector<float> weights;
+  for (const std::uint32_t images : counts) {
+    weights.push_back(images > 0 ? static_cast<float>(static_cast<double>(count) / (present * images)) : 0);
+  }
+  return weights;
+}
+
+std::size_t label_of(const std::string& text, const std::vector<std::string>& names, int classes) {
+  const auto named = std::ranges::find(names, text);
+  if (named != names.end()) return static_cast<std::size_t>(named - names.begin());
+  const auto label = parse_integer(text);
+  if (label && *label >= 0 && *label < classes) return static_cast<std::size_t>(*label);
+  throw DataError(fmt::format("'{}' is no class", text),
+                  names.empty() ? fmt::format("labels are 0 to {}", classes - 1)
+                                : fmt::format("classes are {}", join_first(names, 8, ", ")));
+}
+
+std::vector<float> weights_in_file(const Path& file, const std::vector<std::string>& names, int classes) {
+  std::vector<float> weights(static_cast<std::size_t>(classes), 1.0f);
+  for (const CsvRow& row : parse_csv(read_file(file), file.string())) {
+    const std::string where = fmt::format("{}:{}", file.string(), row.line);
+    const auto weight = row.fields.size() == 2 ? parse_number(trim(row.fields[1])) : std::nullopt;
+    if (!weight || !(*weight >= 0)) {
+      throw DataError(where + ": is not CLASS,WEIGHT with a weight from 0 on");
+    }
+    try {
+      weights[label_of(std::string(trim(row.fields[0])), names, classes)] = static_cast<float>(*weight);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", where, error.what()), error.hint());
+    }
+  }
+  return weights;
+}
+
+void say_weights(const std::vector<float>& weights, const std::vector<std::string>& names, Reporter& reporter) {
+  const auto [least, most] = std::ranges::minmax_element(weights);
+  const auto text = [&](auto at) {
+    return fmt::format("{:.3g} for class {}", *at, data::label_text(at - weights.begin(), names));
+  };
+  reporter.note(fmt::format("The loss weighs classes, from {} to {}", text(least), text(most)));
+}
+
+nn::SoftmaxLoss chosen_loss(const config::OptionSet& set, const TrainRun& run, nn::SoftmaxLoss loss) {
+  const config::TrainOptions& options = run.options;
+  if (set.chosen("label-smoothing")) loss.label_smoothing = options.network.options.label_smoothing;
+  if (set.chosen("bce-loss")) loss.kind = options.loss.bce ? nn::LossKind::sigmoid : nn::LossKind::softmax;
+  if (set.chosen("bce-target-thresh")) loss.target_threshold = options.loss.target_threshold;
+  if (set.chosen("focal-gamma")) loss.focal_gamma = options.loss.focal_gamma;
+  if (set.chosen("class-weights")) {
+    const std::string& weights = options.loss.class_weights;
+    loss.class_weights = weights.empty() ? std::vector<float>()
+                         : weights == config::kBalanced
+                             ? balanced_weights(run)
+                             : weights_in_file(weights, options.data.class_names, run.graph.classes());
+  }
+  return loss;
+}
+
+}  // namespace
+
+void settle_loss(const config::OptionSet& set, TrainRun& run, Reporter& reporter) {
+  const auto given = std::ranges::find_if(kLossOptions, [&](const char* name) { return set.chosen(name); });
+  if (given == kLossOptions.end()) return;
+  const nn::SoftmaxLoss before = nn::loss_of(run.graph), loss = chosen_loss(set, run, before);
+  if (set.chosen("bce-target-thresh") && loss.kind != nn::LossKind::sigmoid) {
+    throw UsageError("--bce-target-thresh: softmax cross-entropy takes targets as they are", "add --bce-loss");
+  }
+  if (run.start && run.options.resume && loss != before) {
+    throw UsageError(fmt::format("--{}: the checkpoint was trained with another loss", *given),
+                     fmt::format("leave --{} out to resume, or begin a new run with --load-epoch", *given));
+  }
+  nn::set_loss(run.graph, loss);
+  if (!loss.class_weights.empty()) say_weights(loss.class_weights, run.options.data.class_names, reporter);
+}
+
+}  // namespace dtrain::job
