@@ -35,6 +35,9 @@ void bind_data(OptionSet& set, DataOptions& options) {
       "--shuffle-block", options.shuffle_block, "N",
       "shuffle blocks of N consecutive records, then the records within each 16 blocks; 0 shuffles all records freely",
       at_least(0));
+  set.add("--balanced-sampler", options.balanced_sampler,
+          "take equally many images of each class in an epoch, which has as many images as the records: those of small "
+          "classes come several times, each time augmented anew, and some of large classes not at all");
 }
 
 void bind_validation_data(OptionSet& set, DataOptions& options) {
@@ -252,6 +255,8 @@ data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t se
           .threads = options.threads,
           .queue_batches = options.prefetch,
           .shuffle_block = static_cast<std::uint32_t>(options.shuffle_block),
+          .balanced = options.balanced_sampler,
+          .repeats = options.repeated_augment,
           .num_examples = options.num_examples,
           .max_bad_records = options.max_bad_records,
           .remote = remote_options(options)};

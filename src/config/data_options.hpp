@@ -25,6 +25,8 @@ struct DataOptions {
   int classes = 10;
   std::int64_t num_examples = 0;  // 0: all of the index
   int shuffle_block = 0;
+  bool balanced_sampler = false;
+  int repeated_augment = 1;
   int threads = 4;
   int prefetch = 4;
   std::int64_t max_bad_records = 0;

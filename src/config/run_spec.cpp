@@ -105,6 +105,8 @@ static void fields(Fields& each, DataOptions& data) {
   each("class_names", data.class_names);
   each("num_examples", data.num_examples);
   each("shuffle_block", data.shuffle_block);
+  each("balanced_sampler", data.balanced_sampler);
+  each("repeated_augment", data.repeated_augment);
   each("prefetch", data.prefetch);
   each("max_bad_records", data.max_bad_records);
   each("test_views", data.test_views);

@@ -122,6 +122,11 @@ void bind_loss(OptionSet& set, LossOptions& loss) {
 
 void bind_mix(OptionSet& set, data::MixOptions& mix) {
   set.group("Augmentation");
+  set.add(
+      "--repeated-augment", options.data.repeated_augment, "N",
+      "number of times in a row that an image comes, each time augmented anew; an epoch is as long as without, with "
+      "fewer images",
+      data::kLoaderRanges.repeats);
   set.add("--mixup", mix.mixup, "ALPHA",
           "blend each image, and its label, with another one of its logical shard; the share comes from Beta(ALPHA, "
           "ALPHA). 0 does not",

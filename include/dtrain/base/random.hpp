@@ -31,7 +31,9 @@ enum class RandomUse : std::uint32_t {
   drawing = 5,
   cutout = 6,
   policy = 7,
-  mix = 9
+  mix = 9,
+  copy = 20,
+  balance = 21
 };
 
 // Numbers for one (seed, use, a, b); number i is the same however many were drawn before it by others.

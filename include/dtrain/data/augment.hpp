@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include <dtrain/base/random.hpp>
 #include <dtrain/base/value_range.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/nn/graph.hpp>
@@ -73,6 +74,8 @@ struct SampleKey {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
   std::uint32_t sample = 0;  // position of the record in its set
+  std::uint32_t copy = 0;    // of a record that comes more than once in an epoch
+  RandomStream stream(RandomUse use) const;
 };
 
 // Pixels are resized by taking the mean between the two nearest ones, or over all that an output pixel covers where the

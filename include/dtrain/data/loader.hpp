@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,18 @@ namespace dtrain::data {
 // batch.
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, std::uint32_t count,
                                        std::uint32_t block = 0);
+
+// Which records an epoch takes, one after the other.
+struct EpochOrder {
+  std::vector<std::uint32_t> records;
+  std::vector<std::uint32_t> copies;  // as of SampleKey; empty: no record comes twice
+  friend bool operator==(const EpochOrder&, const EpochOrder&) = default;
+};
+// As many records as there are labels, from each class that has some equally many, or one more: the records of a class
+// take turns in a random order, again and again where they are too few. A function of (seed, epoch, labels).
+EpochOrder balanced_order(std::uint64_t seed, std::uint32_t epoch, std::span<const std::int32_t> labels);
+// As long as `order`, from its first records: each comes `times` times in a row, as copies of its own.
+EpochOrder repeated(EpochOrder order, int times);
 
 // One batch. Its buffers return to the loader's pool when the last copy is destroyed, which may be after the loader.
 struct Batch {
@@ -51,6 +64,8 @@ struct LoaderOptions {
   int queue_batches = 4;            // that are being loaded or wait for next(): they bound the memory
   bool shuffle = true;              // false: file order (evaluation)
   std::uint32_t shuffle_block = 0;  // as epoch_order() takes it
+  bool balanced = false;            // an epoch's order is balanced_order()
+  int repeats = 1;                  // of each record of an epoch: repeated()
   std::int64_t num_examples = 0;    // use only the first so many records; 0 or more than there are: all
   // Records that cannot be read or decoded. Up to so many of them (counted once each, however often they come up) are
   // replaced by pixels and label of the next good record, under their own sample id; one more is a DataError. Never
@@ -65,6 +80,7 @@ struct LoaderOptions {
 };
 
 struct LoaderRanges {
+  ValueRange repeats = between(1, 100);
   ValueRange classes = at_least(1), threads = kThreadRange, queue_batches = between(1, 10000);
   ValueRange num_examples = at_least(0), max_bad_records = at_least(0);
 };

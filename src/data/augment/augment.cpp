@@ -145,6 +145,14 @@ void check_augment(const Augment& options) {
   for (const float value : options.std) require_in(ranges.std, value, "rgb-std");
 }
 
+// A copy has a seed of its own.
+RandomStream SampleKey::stream(RandomUse use) const {
+  if (copy == 0) return {seed, use, epoch, sample};
+  RandomStream seeds(seed, RandomUse::copy, copy, 0);
+  const std::uint64_t low = seeds.bits();
+  return {std::uint64_t{seeds.bits()} << 32 | low, use, epoch, sample};
+}
+
 bool only_crops(const Augment& options) { return options.pad_size == 0 && !warps(options); }
 
 static bool jitters(const Augment& options) {

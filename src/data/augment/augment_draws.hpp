@@ -27,7 +27,7 @@ class Draw {
 };
 
 struct Draws {
-  explicit Draws(const SampleKey& of) : Draws(of, RandomStream(of.seed, RandomUse::augment, of.epoch, of.sample)) {}
+  explicit Draws(const SampleKey& of) : Draws(of, of.stream(RandomUse::augment)) {}
   SampleKey key;
   Draw shear, angle, scale, aspect, crop_y, crop_x, hue, saturation, lightness, mirror;
 
@@ -35,7 +35,7 @@ struct Draws {
     if (!options.random_mirror) return false;
     if (!options.alternate_mirror) return mirror.coin();
     const bool odd = key.epoch % 2 != 0;
-    return Draws({key.seed, 0, key.sample}).mirror.coin() != odd;
+    return Draws({key.seed, 0, key.sample, key.copy}).mirror.coin() != odd;
   }
 
  private:

@@ -9,7 +9,7 @@ namespace dtrain::data {
 // Words of its own: behind those of Draws, random_resized_crop takes as many as it needs.
 nn::PixelSquare draw_cutout(const Augment& options, const SampleKey& key, const nn::Shape& shape) {
   if (options.cutout == 0) return {};
-  RandomStream random(key.seed, RandomUse::cutout, key.epoch, key.sample);
+  RandomStream random = key.stream(RandomUse::cutout);
   const auto begin = [&](int length) {
     const auto middle = static_cast<int>(random.below(static_cast<std::uint32_t>(length)));
     return middle - options.cutout / 2;

@@ -70,7 +70,7 @@ Change draw_change(RandomStream& random, const Strengths& most, double strength)
 }  // namespace
 
 std::vector<Change> draw_policy(const Augment& options, const SampleKey& key, const nn::Shape& shape) {
-  RandomStream random(key.seed, RandomUse::policy, key.epoch, key.sample);
+  RandomStream random = key.stream(RandomUse::policy);
   std::vector<Change> changes;
   switch (options.auto_augment) {
     case AutoAugment::none:

@@ -38,7 +38,7 @@ SourceWindow central_window(int h, int w, const Range& ratios) {
 }
 
 SourceWindow random_resized(int h, int w, const Augment& options, const SampleKey& key) {
-  RandomStream random(key.seed, RandomUse::augment, key.epoch, key.sample);
+  RandomStream random = key.stream(RandomUse::augment);
   for (int i = 0; i < kFixedWords; ++i) random.bits();
   const Range ratios = aspect_ratios(options);
   for (int i = 0; i < kTries; ++i) {

@@ -31,16 +31,18 @@ struct Findings {
 struct PendingBatch {
   std::uint32_t epoch = 0;
   Slice slice;
-  std::shared_ptr<const std::vector<std::uint32_t>> order;  // null: positions are as in the file
-  std::shared_ptr<BatchBuffer> buffer;                      // threads write the samples they claimed, without the mutex
-  std::atomic<bool> dropped = false;                        // read without the mutex: the rest is not needed
+  std::shared_ptr<const EpochOrder> order;  // null: positions are as in the file
+  std::shared_ptr<BatchBuffer> buffer;      // threads write the samples they claimed, without the mutex
+  std::atomic<bool> dropped = false;        // read without the mutex: the rest is not needed
   int claimed = 0, finished = 0;
   Findings findings;
 
   bool complete() const { return finished == slice.count; }
-  std::uint32_t position(int index) const {
+  // Of sample `index`: the position of its record, and which copy it is.
+  Turn turn(int index) const {
     const std::uint64_t at = slice.first + static_cast<std::uint64_t>(index);
-    return order ? (*order)[at] : static_cast<std::uint32_t>(at);
+    if (!order) return {static_cast<std::uint32_t>(at), 0};
+    return {order->records[at], order->copies.empty() ? 0 : order->copies[at]};
   }
 };
 

@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/thread_error.hpp>
+#include <dtrain/data/labels.hpp>
 
 #include "batch_queue.hpp"
 #include "remote/read_ahead.hpp"
@@ -45,6 +46,7 @@ struct Loader::State {
   State(const Path& rec, LoaderOptions loader_options);
   ~State();
   void stop();  // tells the threads to end
+  EpochOrder order_of(std::uint32_t epoch) const;
   std::vector<std::uint32_t> positions_to_come() const;
   void open_batches() DTRAIN_REQUIRES(mutex);
   void work();
@@ -60,11 +62,12 @@ struct Loader::State {
   const std::uint32_t size;
   const nn::Shape stored;
   const std::size_t sample_bytes;
+  std::vector<std::int32_t> labels;  // where the order is balanced
   BatchPool pool;
 
   // The consumer's own: what it asked for, and what came out.
   std::uint32_t epoch = 0;
-  std::shared_ptr<const std::vector<std::uint32_t>> order;
+  std::shared_ptr<const EpochOrder> order;
   std::vector<Slice> slices;
   std::size_t opened = 0, samples_read = 0;
   std::exception_ptr error;
@@ -94,6 +97,7 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
       pool(options.memory),
       ahead(file, options.remote.cache_size) {
   check_loader(file, options);
+  if (options.balanced) labels = read_labels(file, size, options.classes);
   try {
     for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
   } catch (const std::system_error& refused) {
@@ -113,13 +117,19 @@ void Loader::State::stop() {
   work_there.notify_all();
 }
 
+EpochOrder Loader::State::order_of(std::uint32_t number) const {
+  EpochOrder whole = options.balanced ? balanced_order(options.seed, number, labels)
+                                      : EpochOrder{epoch_order(options.seed, number, size, options.shuffle_block), {}};
+  return repeated(std::move(whole), options.repeats);
+}
+
 // Positions of the records to read, in order; none if all files are local.
 std::vector<std::uint32_t> Loader::State::positions_to_come() const {
   std::vector<std::uint32_t> positions;
   if (!file.is_remote()) return positions;
   for (const Slice& slice : slices) {
     for (std::uint64_t at = slice.first; at < slice.first + static_cast<std::uint64_t>(slice.count); ++at) {
-      positions.push_back(order ? (*order)[at] : static_cast<std::uint32_t>(at));
+      positions.push_back(order ? order->records[at] : static_cast<std::uint32_t>(at));
     }
   }
   return positions;
@@ -173,13 +183,13 @@ Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
   std::vector<BadRecord> bad;
   for (int index = claim.index; index < claim.index + claim.count && !batch.dropped; ++index) {
     const auto at = static_cast<std::size_t>(index);
-    const std::uint32_t position = batch.position(index);
+    const Turn turn = batch.turn(index);
     try {
-      if (!reader.read(position, batch.epoch, slot(*batch.buffer, at), bad)) {
+      if (!reader.read(turn, batch.epoch, slot(*batch.buffer, at), bad)) {
         found.failures.push_back({index, nullptr});
       }
       batch.buffer->labels[at] = reader.label();
-      batch.buffer->sample_ids[at] = position;
+      batch.buffer->sample_ids[at] = turn.position;
     } catch (...) {
       found.failures.push_back({index, std::current_exception()});
     }
@@ -246,9 +256,7 @@ void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
     DTRAIN_CHECK(slice.count >= 0 && slice.first + static_cast<std::uint64_t>(slice.count) <= state.size,
                  "a slice is a part of the epoch");
   }
-  auto order = state.options.shuffle ? std::make_shared<const std::vector<std::uint32_t>>(epoch_order(
-                                           state.options.seed, epoch, state.size, state.options.shuffle_block))
-                                     : nullptr;
+  auto order = state.options.shuffle ? std::make_shared<const EpochOrder>(state.order_of(epoch)) : nullptr;
   {
     const MutexLock lock(state.mutex);
     state.queue.drop_all();

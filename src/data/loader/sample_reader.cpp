@@ -75,6 +75,11 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
   require_in(ranges.classes, options.classes, "num-classes");
   require_in(ranges.num_examples, options.num_examples, "num-examples");
   require_in(ranges.max_bad_records, options.max_bad_records, "max-bad-records");
+  require_in(ranges.repeats, options.repeats, "repeated-augment");
+  if (options.balanced && options.shuffle_block > 0) {
+    throw SettingError("balanced-sampler", "cannot be combined with shuffled blocks",
+                       "leave setting 'shuffle-block' out");
+  }
   const nn::Shape& shape = options.shape;
   if ((shape.c != 1 && shape.c != 3) || shape.h < 1 || shape.w < 1) {
     throw SettingError("image-shape", fmt::format("{} is no image of 1 or 3 channels", text_of_shape(shape)),
@@ -103,9 +108,9 @@ nn::Shape stored_shape(const RecordSet& file, const LoaderOptions& options) {
   return options.shape;
 }
 
-bool SampleReader::read(std::uint32_t position, std::uint32_t epoch, const SampleSlot& out,
-                        std::vector<BadRecord>& bad) {
-  const SampleKey key{options_.seed, epoch, position};  // also of the record that comes in its place
+bool SampleReader::read(const Turn& turn, std::uint32_t epoch, const SampleSlot& out, std::vector<BadRecord>& bad) {
+  auto [position, copy] = turn;
+  const SampleKey key{options_.seed, epoch, position, copy};  // also of the record that comes in its place
   const std::int64_t tries = std::min<std::int64_t>(options_.max_bad_records + 1, size_);
   for (std::int64_t i = 0; i < tries; ++i, position = (position + 1) % size_) {
     if (!load(position, key, out, bad)) continue;

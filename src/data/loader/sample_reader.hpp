@@ -33,16 +33,21 @@ struct SampleSlot {
   nn::PictureObjects* objects = nullptr;  // of a detector
 };
 
+// A record that an epoch takes.
+struct Turn {
+  std::uint32_t position = 0, copy = 0;
+};
+
 // Scratch of one thread; file and options must outlive it.
 class SampleReader {
  public:
   SampleReader(const RecordSet& file, const LoaderOptions& options, std::uint32_t size, const nn::Shape& stored)
       : file_(file), options_(options), size_(size), stored_(stored) {}
 
-  // Fills `out` and label() from the record at `position` or the next good one after it (round the end), and adds
+  // Fills `out` and label() from the record at `turn.position` or the next good one after it (round the end), and adds
   // those passed over to `bad`. False when there is none among the next max_bad_records. Throws DataError for a label
   // out of range.
-  bool read(std::uint32_t position, std::uint32_t epoch, const SampleSlot& out, std::vector<BadRecord>& bad);
+  bool read(const Turn& turn, std::uint32_t epoch, const SampleSlot& out, std::vector<BadRecord>& bad);
   std::int32_t label() const { return label_; }
 
  private:

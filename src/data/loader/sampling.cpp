@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -46,6 +47,46 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, 
     shuffle(std::span(order).subspan(first, std::min(mixed, order.size() - first)), random);
   }
   return order;
+}
+
+EpochOrder balanced_order(std::uint64_t seed, std::uint32_t epoch, std::span<const std::int32_t> labels) {
+  RandomStream random(seed, RandomUse::balance, epoch, 0);
+  std::map<std::int32_t, std::vector<std::uint32_t>> by_label;
+  for (std::uint32_t i = 0; i < labels.size(); ++i) by_label[labels[i]].push_back(i);
+  std::vector<std::vector<std::uint32_t>> classes;
+  for (auto& [label, records] : by_label) classes.push_back(std::move(records));
+  std::vector<std::uint32_t> turns = counted(static_cast<std::uint32_t>(classes.size()));
+  shuffle(turns, random);  // the first of them have one more
+
+  EpochOrder sorted;
+  for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+    std::vector<std::uint32_t>& records = classes[turns[turn]];
+    const std::size_t wanted = labels.size() / turns.size() + (turn < labels.size() % turns.size() ? 1 : 0);
+    for (std::size_t i = 0; i < wanted; ++i) {
+      if (i % records.size() == 0) shuffle(records, random);
+      sorted.records.push_back(records[i % records.size()]);
+      sorted.copies.push_back(static_cast<std::uint32_t>(i / records.size()));
+    }
+  }
+  std::vector<std::uint32_t> places = counted(static_cast<std::uint32_t>(labels.size()));
+  shuffle(places, random);
+  EpochOrder order;
+  for (const std::uint32_t place : places) {
+    order.records.push_back(sorted.records[place]);
+    order.copies.push_back(sorted.copies[place]);
+  }
+  return order;
+}
+
+EpochOrder repeated(EpochOrder order, int times) {
+  if (times == 1) return order;
+  const auto several = static_cast<std::uint32_t>(times);
+  EpochOrder all;
+  for (std::uint32_t i = 0; i < order.records.size(); ++i) {
+    all.records.push_back(order.records[i / several]);
+    all.copies.push_back((order.copies.empty() ? 0 : order.copies[i / several] * several) + i % several);
+  }
+  return all;
 }
 
 }  // namespace dtrain::data

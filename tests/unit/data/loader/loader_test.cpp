@@ -108,6 +108,42 @@ TEST(Loader, PixelsAreTheAugmentedRecordKeyedByItsPosition) {
   }
 }
 
+TEST(Loader, CopiesOfARecordAreAugmentedAnewAndKeepItsLabelAndName) {
+  const TemporaryFolder folder;
+  LoaderOptions chosen = options();
+  chosen.repeats = 3;
+  const Path rec = write_records(folder, 40);
+  const Everything all = load(rec, chosen, 2, 16), plain = load(rec, options(), 2, 16);
+  ASSERT_EQ(all.ids.size(), 40u);
+  std::vector<float> expected(108);
+  int same = 0;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(all.ids[i], plain.ids[i / 3]);
+    EXPECT_EQ(all.labels[i], plain.labels[i / 3]);
+    augment(noise(3, 8, all.ids[i]), chosen.augment, {5, 2, all.ids[i], i % 3}, chosen.shape, expected);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), &all.images[i * 108])) << "sample " << i;
+    same += std::equal(expected.begin(), expected.end(), &plain.images[i / 3 * 108]);
+  }
+  EXPECT_EQ(same, 14) << "only the first of three is what comes without copies";
+}
+
+TEST(Loader, ABalancedEpochHasEquallyManyOfEachClass) {
+  const TemporaryFolder folder;
+  const auto mostly_zero = [](std::uint32_t i, Sample& sample) { sample.label = i < 90 ? 0 : i < 98 ? 1.0f : 2.0f; };
+  const Path rec = write_records(folder, 100, 3, mostly_zero);
+  LoaderOptions chosen = options();
+  chosen.balanced = true;
+  const Everything all = load(rec, chosen, 1, 9);
+  EXPECT_EQ(all.ids.size(), 100u);
+  for (std::int32_t label = 0; label < 3; ++label) EXPECT_GE(std::ranges::count(all.labels, label), 33);
+  EXPECT_TRUE(all == load(rec, chosen, 1, 32));
+  EXPECT_FALSE(all == load(rec, chosen, 2, 32));
+  chosen.num_examples = 98;
+  EXPECT_EQ(std::ranges::count(load(rec, chosen, 1, 9).labels, 2), 0) << "no record of it is in use";
+  chosen.shuffle_block = 4;
+  EXPECT_THROW(load(rec, chosen, 1, 9), SettingError);
+}
+
 TEST(Loader, TheNumberOfThreadsDoesNotShow) {
   const TemporaryFolder folder;
   const Path rec = write_records(folder, 203);

@@ -77,5 +77,65 @@ TEST(Sampling, AllOrdersComeUpEquallyOften) {
   EXPECT_LT(chi_squared, 49.7);  // 23 degrees of freedom: exceeded once in a thousand seeds
 }
 
+// Classes of 700, 200, 100 and 3 records, one after the other.
+std::vector<std::int32_t> uneven_labels() {
+  std::vector<std::int32_t> labels;
+  for (const auto& [label, count] : {std::pair(0, 700), {2, 200}, {3, 100}, {7, 3}}) {
+    labels.insert(labels.end(), static_cast<std::size_t>(count), label);
+  }
+  return labels;
+}
+
+TEST(Sampling, ABalancedOrderHasEquallyManyOfEachClass) {
+  const std::vector<std::int32_t> labels = uneven_labels();
+  std::map<std::int32_t, int> with_one_more;
+  for (std::uint32_t epoch = 0; epoch < 40; ++epoch) {
+    const EpochOrder order = balanced_order(1, epoch, labels);
+    ASSERT_EQ(order.records.size(), labels.size());
+    std::map<std::int32_t, int> counts;
+    for (const std::uint32_t record : order.records) ++counts[labels[record]];
+    ASSERT_EQ(counts.size(), 4u);
+    for (const auto& [label, count] : counts) {
+      ASSERT_TRUE(count == 250 || count == 251) << label;
+      with_one_more[label] += count == 251;
+    }
+  }
+  for (const auto& [label, epochs] : with_one_more) EXPECT_GT(epochs, 20) << "three of four classes have one more";
+}
+
+TEST(Sampling, ABalancedOrderTakesARecordAgainOnlyWhenItsClassIsThrough) {
+  const std::vector<std::int32_t> labels = uneven_labels();
+  const EpochOrder order = balanced_order(1, 5, labels);
+  std::map<std::uint32_t, std::set<std::uint32_t>> copies;
+  for (std::size_t i = 0; i < order.records.size(); ++i) {
+    EXPECT_TRUE(copies[order.records[i]].insert(order.copies[i]).second) << "each copy comes once";
+  }
+  std::set<std::size_t> of_large, of_small;
+  for (const auto& [record, seen] : copies) {
+    EXPECT_EQ(*seen.rbegin(), seen.size() - 1);
+    if (labels[record] == 0) of_large.insert(seen.size());
+    if (labels[record] == 7) of_small.insert(seen.size());
+  }
+  EXPECT_EQ(of_large, std::set<std::size_t>{1});
+  EXPECT_EQ(*of_small.begin(), 83u);  // 250 or 251 turns of 3 records
+}
+
+TEST(Sampling, ABalancedOrderIsAFunctionOfSeedAndEpochAndMixed) {
+  const std::vector<std::int32_t> labels = uneven_labels();
+  EXPECT_EQ(balanced_order(1, 2, labels), balanced_order(1, 2, labels));
+  EXPECT_NE(balanced_order(1, 2, labels), balanced_order(1, 3, labels));
+  EXPECT_NE(balanced_order(1, 2, labels), balanced_order(2, 2, labels));
+  int changes = 0;
+  const EpochOrder order = balanced_order(1, 2, labels);
+  for (std::size_t i = 1; i < labels.size(); ++i) changes += labels[order.records[i]] != labels[order.records[i - 1]];
+  EXPECT_GT(changes, 650);
+}
+
+TEST(Sampling, ARepeatedOrderTakesItsFirstRecordsSeveralTimes) {
+  EXPECT_EQ(repeated({{5, 1, 4, 2, 3, 0, 6}, {}}, 3), (EpochOrder{{5, 5, 5, 1, 1, 1, 4}, {0, 1, 2, 0, 1, 2, 0}}));
+  EXPECT_EQ(repeated({{5, 5, 4}, {0, 1, 0}}, 2), (EpochOrder{{5, 5, 5}, {0, 1, 2}}));
+  EXPECT_EQ(repeated({{2, 1}, {}}, 1), (EpochOrder{{2, 1}, {}}));
+}
+
 }  // namespace
 }  // namespace dtrain::data
