@@ -106,9 +106,15 @@ _dtrain() {
       'train --max-random-area') kind='none' ;;
       'train --min-random-area') kind='none' ;;
       'train --cutout') kind='none' ;;
-      'train --auto-augment') choices='none trivial rand' ;;
+      'train --auto-augment') choices='none trivial rand imagenet' ;;
       'train --rand-augment-ops') kind='none' ;;
       'train --rand-augment-magnitude') kind='none' ;;
+      'train --brightness') kind='none' ;;
+      'train --contrast') kind='none' ;;
+      'train --saturation') kind='none' ;;
+      'train --pca-noise') kind='none' ;;
+      'train --random-erasing') kind='none' ;;
+      'train --random-erasing-mode') choices='pixel rand const' ;;
       'train --max-random-h') kind='none' ;;
       'train --max-random-s') kind='none' ;;
       'train --max-random-l') kind='none' ;;
@@ -445,9 +451,15 @@ _dtrain() {
       'data show --max-random-area') kind='none' ;;
       'data show --min-random-area') kind='none' ;;
       'data show --cutout') kind='none' ;;
-      'data show --auto-augment') choices='none trivial rand' ;;
+      'data show --auto-augment') choices='none trivial rand imagenet' ;;
       'data show --rand-augment-ops') kind='none' ;;
       'data show --rand-augment-magnitude') kind='none' ;;
+      'data show --brightness') kind='none' ;;
+      'data show --contrast') kind='none' ;;
+      'data show --saturation') kind='none' ;;
+      'data show --pca-noise') kind='none' ;;
+      'data show --random-erasing') kind='none' ;;
+      'data show --random-erasing-mode') choices='pixel rand const' ;;
       'data show --max-random-h') kind='none' ;;
       'data show --max-random-s') kind='none' ;;
       'data show --max-random-l') kind='none' ;;
@@ -486,9 +498,15 @@ _dtrain() {
       'data bench --max-random-area') kind='none' ;;
       'data bench --min-random-area') kind='none' ;;
       'data bench --cutout') kind='none' ;;
-      'data bench --auto-augment') choices='none trivial rand' ;;
+      'data bench --auto-augment') choices='none trivial rand imagenet' ;;
       'data bench --rand-augment-ops') kind='none' ;;
       'data bench --rand-augment-magnitude') kind='none' ;;
+      'data bench --brightness') kind='none' ;;
+      'data bench --contrast') kind='none' ;;
+      'data bench --saturation') kind='none' ;;
+      'data bench --pca-noise') kind='none' ;;
+      'data bench --random-erasing') kind='none' ;;
+      'data bench --random-erasing-mode') choices='pixel rand const' ;;
       'data bench --max-random-h') kind='none' ;;
       'data bench --max-random-s') kind='none' ;;
       'data bench --max-random-l') kind='none' ;;
@@ -676,9 +694,15 @@ _dtrain() {
       'bench train --max-random-area') kind='none' ;;
       'bench train --min-random-area') kind='none' ;;
       'bench train --cutout') kind='none' ;;
-      'bench train --auto-augment') choices='none trivial rand' ;;
+      'bench train --auto-augment') choices='none trivial rand imagenet' ;;
       'bench train --rand-augment-ops') kind='none' ;;
       'bench train --rand-augment-magnitude') kind='none' ;;
+      'bench train --brightness') kind='none' ;;
+      'bench train --contrast') kind='none' ;;
+      'bench train --saturation') kind='none' ;;
+      'bench train --pca-noise') kind='none' ;;
+      'bench train --random-erasing') kind='none' ;;
+      'bench train --random-erasing-mode') choices='pixel rand const' ;;
       'bench train --max-random-h') kind='none' ;;
       'bench train --max-random-s') kind='none' ;;
       'bench train --max-random-l') kind='none' ;;
@@ -736,7 +760,7 @@ _dtrain() {
   if [[ -z $choices$kind ]]; then
     case $path in
       '') choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion help' ;;
-      'train') choices='--recipe --network --num-layers --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'train') choices='--recipe --network --num-layers --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -762,10 +786,10 @@ _dtrain() {
       'data import') choices='--format --out --force --shards --shuffle --seed --train-ratio --test-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data ls') choices='--sample --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data verify') choices='--limit --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'data show') choices='--out --count --first --columns --zoom --epoch --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data show') choices='--out --count --first --columns --zoom --epoch --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data cp') choices='-r --recursive --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh list logs env watch down health prepare-s3 cost template' ;;
       'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -783,7 +807,7 @@ _dtrain() {
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench') choices='train elastic allreduce' ;;
-      'bench train') choices='--network --num-layers --width --batch-norm --drop-path --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --own-products --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'bench train') choices='--network --num-layers --width --batch-norm --drop-path --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --own-products --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;

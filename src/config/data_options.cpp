@@ -97,6 +97,25 @@ void bind_test_views(OptionSet& set, DataOptions& options) {
                  "both shifted by one pixel");
 }
 
+static void bind_colors(OptionSet& set, data::Augment& augment) {
+  const auto add = [&](const char* flag, float& most, const char* help) {
+    set.add(flag, most, "SHARE", help, data::kAugmentRanges.color);
+  };
+  add("--brightness", augment.brightness,
+      "largest random change of the brightness, as a share; the factor is drawn from 1-SHARE to 1+SHARE");
+  add("--contrast", augment.contrast, "largest random change of the contrast, likewise");
+  add("--saturation", augment.saturation, "largest random change of the saturation, likewise");
+  set.add("--pca-noise", augment.pca_noise, "DEVIATION",
+          "move the colours of each image along the directions in which ImageNet's vary, by random shares with this "
+          "standard deviation, such as 0.1",
+          data::kAugmentRanges.pca_noise);
+  set.add("--random-erasing", augment.random_erasing, "SHARE",
+          "share of the images in which a random rectangle is erased", data::kAugmentRanges.random_erasing);
+  add_choice(set, "--random-erasing-mode", augment.erasing_mode, kErasingNames,
+             "what --random-erasing makes of the rectangle: pixel for noise, rand for a random colour, const for the "
+             "mean");
+}
+
 void bind_augmentation(OptionSet& set, DataOptions& options) {
   data::Augment& augment = options.augment;
   set.group("Augmentation");
@@ -126,11 +145,12 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
           data::kAugmentRanges.cutout);
   add_choice(set, "--auto-augment", augment.auto_augment, kAutoAugmentNames,
              "operations drawn for each image: trivial for one of random strength (TrivialAugment), rand for some of "
-             "one strength (RandAugment)");
+             "one strength (RandAugment), imagenet for one of AutoAugment's pairs for ImageNet");
   set.add("--rand-augment-ops", augment.rand_augment_ops, "N", "operations on each image with --auto-augment rand",
           data::kAugmentRanges.rand_augment_ops);
   set.add("--rand-augment-magnitude", augment.rand_augment_magnitude, "N",
           "strength of the operations with --auto-augment rand", data::kAugmentRanges.rand_augment_magnitude);
+  bind_colors(set, augment);
   set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest random change of the hue, in degrees",
           data::kAugmentRanges.max_random_h);
   set.add("--max-random-s", augment.max_random_s, "N", "largest random change of the saturation, on the scale 0 to 255",
@@ -275,7 +295,7 @@ data::LoaderOptions validation_loader(const DataOptions& options) {
 
 void load_for(const backend::Backend& backend, data::LoaderOptions& options) {
   backend::BatchWish wish = backend.batches();
-  options.as_bytes = wish.as_bytes;
+  options.as_bytes = wish.as_bytes && options.augment.random_erasing == 0;  // noise is made of floats
   options.memory = std::move(wish.memory);
 }
 

@@ -14,8 +14,12 @@
 
 namespace dtrain::config {
 
-constexpr EnumName<data::AutoAugment> kAutoAugmentNames[] = {
-    {data::AutoAugment::none, "none"}, {data::AutoAugment::trivial, "trivial"}, {data::AutoAugment::rand, "rand"}};
+constexpr EnumName<data::AutoAugment> kAutoAugmentNames[] = {{data::AutoAugment::none, "none"},
+                                                             {data::AutoAugment::trivial, "trivial"},
+                                                             {data::AutoAugment::rand, "rand"},
+                                                             {data::AutoAugment::imagenet, "imagenet"}};
+constexpr EnumName<data::ErasingMode> kErasingNames[] = {
+    {data::ErasingMode::pixel, "pixel"}, {data::ErasingMode::rand, "rand"}, {data::ErasingMode::zero, "const"}};
 
 struct DataOptions {
   std::optional<Path> train, validation;

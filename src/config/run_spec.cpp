@@ -74,6 +74,12 @@ static void fields(Fields& each, Augment& augment) {
   each.named("auto_augment", augment.auto_augment, config::kAutoAugmentNames);
   each("rand_augment_ops", augment.rand_augment_ops);
   each("rand_augment_magnitude", augment.rand_augment_magnitude);
+  each("brightness", augment.brightness);
+  each("contrast", augment.contrast);
+  each("saturation", augment.saturation);
+  each("pca_noise", augment.pca_noise);
+  each("random_erasing", augment.random_erasing);
+  each.named("erasing_mode", augment.erasing_mode, config::kErasingNames);
   each("mean", augment.mean);
   each("std", augment.std);
 }

@@ -1,4 +1,4 @@
-"""Pillow judges the operations of RandAugment and TrivialAugment: every byte is the same.
+"""Pillow judges the operations of AutoAugment, RandAugment and TrivialAugment: every byte is the same.
 
 Each operation is applied as torchvision's transforms apply it to a picture of Pillow, with all strengths from none to
 the greatest, to noise, to greys, to small pictures and to photographs.
@@ -49,6 +49,7 @@ OPERATIONS = (
     (lambda picture, threshold: ImageOps.solarize(picture, threshold), [255 * s for s in STRENGTHS]),
     (lambda picture, _: ImageOps.autocontrast(picture), [0]),
     (lambda picture, _: ImageOps.equalize(picture), [0]),
+    (lambda picture, _: ImageOps.invert(picture), [0]),
 )
 
 

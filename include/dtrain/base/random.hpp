@@ -33,7 +33,10 @@ enum class RandomUse : std::uint32_t {
   policy = 7,
   mix = 9,
   copy = 20,
-  balance = 21
+  balance = 21,
+  erasing = 22,
+  color = 23,
+  pca = 24
 };
 
 // Numbers for one (seed, use, a, b); number i is the same however many were drawn before it by others.

@@ -15,13 +15,16 @@
 namespace dtrain::data {
 
 // Operations drawn for each sample. trivial: one of random strength (TrivialAugment Wide). rand: some of one strength
-// (RandAugment).
-enum class AutoAugment { none, trivial, rand };
+// (RandAugment). imagenet: one of the pairs that AutoAugment found for ImageNet.
+enum class AutoAugment { none, trivial, rand, imagenet };
+// What an erased rectangle becomes: pixel: noise of mean 0 and variance 1; rand: one such colour; zero: 0, which is the
+// mean.
+enum class ErasingMode { pixel, rand, zero };
 inline constexpr int kStrongestAugment = 30;  // strengths are whole numbers from 0 on
 
 // MXNet's ImageRecordIter options with their names, meaning and order: resize, warp (rotate, shear, scale, aspect),
-// pad, crop, HSL jitter, mirror, normalise. Ours: the operations of auto_augment before normalise, and cutout at the
-// end.
+// pad, crop, HSL jitter, brightness, contrast and saturation, mirror, normalise. Ours: the operations of auto_augment
+// and then pca_noise before normalise, and cutout and random erasing at the end.
 struct Augment {
   int resize = 0;            // pixels that the shorter edge gets first; 0: it stays
   int pad_size = 0;          // pixels of fill_value added on each side before cropping
@@ -41,6 +44,9 @@ struct Augment {
   // Jitter in OpenCV's 8-bit HLS: a whole number in [-max, max] is added to each, hue in 0..180 (2 degrees a unit), the
   // others in 0..255, and cut off at those ends. A grey image takes the lightness only.
   int max_random_h = 0, max_random_s = 0, max_random_l = 0;
+  // Factors are drawn from 1 +- these, and the three come in a random order, as torchvision's ColorJitter on pictures
+  // of Pillow: a factor of 0 is black, the mean grey of the picture, or its greys.
+  float brightness = 0, contrast = 0, saturation = 0;
   float max_random_rotate_angle = 0;                 // degrees; whole ones are drawn from [-max, max]
   float max_random_aspect_ratio = 0;                 // drawn from [1 - max, 1 + max]
   float max_random_shear_ratio = 0;                  // drawn from [-max, max]
@@ -50,6 +56,9 @@ struct Augment {
   // The side of a square that becomes 0, which is the mean, as DeVries and Taylor do it ("Improved Regularization of
   // Convolutional Neural Networks with Cutout", 2017): its middle is any pixel, so that it may be cut off at the edge.
   int cutout = 0;
+  float pca_noise = 0;       // deviation of the shares
+  float random_erasing = 0;  // probability
+  ErasingMode erasing_mode = ErasingMode::pixel;
   std::array<float, 3> mean{};        // --rgb-mean; subtracted
   std::array<float, 3> std{1, 1, 1};  // divided by
 };
@@ -61,6 +70,7 @@ struct AugmentRanges {
   ValueRange max_random_h = between(0, 180), max_random_s = between(0, 255), max_random_l = between(0, 255);
   ValueRange max_random_rotate_angle = between(0, 360), max_random_shear_ratio = between(0, 10);
   ValueRange random_scale = between(0.01, 100), cutout = between(0, 65500);
+  ValueRange color = between(0, 1), pca_noise = between(0, 10), random_erasing = between(0, 1);
   ValueRange rand_augment_ops = between(1, 14), rand_augment_magnitude = between(0, kStrongestAugment);
   ValueRange mean = between(-1e6, 1e6), std = between(1e-6, 1e6);
 };

@@ -9,6 +9,8 @@
 #include "augment_steps.hpp"
 #include "color.hpp"
 #include "cutout.hpp"
+#include "erasing.hpp"
+#include "pca_noise.hpp"
 #include "policy.hpp"
 #include "resample.hpp"
 #include "source_window.hpp"
@@ -129,6 +131,11 @@ void check_augment(const Augment& options) {
   require_in(ranges.pad_size, options.pad_size, "pad-size");
   require_in(ranges.fill_value, options.fill_value, "fill-value");
   require_in(ranges.cutout, options.cutout, "cutout");
+  require_in(ranges.color, options.brightness, "brightness");
+  require_in(ranges.color, options.contrast, "contrast");
+  require_in(ranges.color, options.saturation, "saturation");
+  require_in(ranges.pca_noise, options.pca_noise, "pca-noise");
+  require_in(ranges.random_erasing, options.random_erasing, "random-erasing");
   require_in(ranges.rand_augment_ops, options.rand_augment_ops, "rand-augment-ops");
   require_in(ranges.rand_augment_magnitude, options.rand_augment_magnitude, "rand-augment-magnitude");
   require_in(ranges.max_random_h, options.max_random_h, "max-random-h");
@@ -159,7 +166,9 @@ static bool jitters(const Augment& options) {
   return options.max_random_h != 0 || options.max_random_s != 0 || options.max_random_l != 0;
 }
 
-bool changes_pixels(const Augment& options) { return jitters(options) || options.auto_augment != AutoAugment::none; }
+bool changes_pixels(const Augment& options) {
+  return jitters(options) || has_policy(options) || options.pca_noise != 0;
+}
 
 nn::PixelPlace draw_place(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape) {
   const Window window = draw_window(Canvas(image, options, std::nullopt), options, Draws(key), shape);
@@ -183,7 +192,8 @@ static void jitter(const Augment& options, const Draws& draws, const nn::Shape& 
 
 void change_pixels(const Augment& options, const Draws& draws, const nn::Shape& shape, float* out) {
   if (jitters(options)) jitter(options, draws, shape, out);
-  if (options.auto_augment != AutoAugment::none) apply_policy(options, draws.key, shape, out);
+  if (has_policy(options)) apply_policy(options, draws.key, shape, out);
+  add_pca_noise(options, draws.key, shape, out);
 }
 
 void normalise(const Augment& options, const nn::Shape& shape, float* out) {
@@ -242,6 +252,7 @@ void augment(const Image& image, const Augment& options, const SampleKey& key, c
   DTRAIN_CHECK(std::ssize(out) == shape.size(), "room for one sample");
   augment_whole(image, options, key, shape, out.data());
   cut_out(options, key, shape, out.data());
+  erase(options, key, shape, out.data());
 }
 
 void decode_and_augment(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
@@ -256,6 +267,7 @@ void decode_and_augment(ByteView payload, const Augment& options, const SampleKe
     normalise(options, shape, out.data());
   }
   cut_out(options, key, shape, out.data());
+  erase(options, key, shape, out.data());
 }
 
 }  // namespace dtrain::data

@@ -71,6 +71,7 @@ nn::Shape stored_shape(ByteView payload, const Augment& options, const nn::Shape
 nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
                                const nn::Shape& stored, Image& scratch, std::span<std::uint8_t> out) {
   DTRAIN_CHECK(std::ssize(out) == stored.size(), "room for one sample");
+  DTRAIN_CHECK(options.random_erasing == 0, "noise is no bytes");
   const bool jpeg = detect_encoding(payload) == Encoding::jpeg;
   const std::ptrdiff_t stride = std::ptrdiff_t{stored.w} * stored.c;
   const nn::PixelPlace corner{.cutout = draw_cutout(options, key, shape)};

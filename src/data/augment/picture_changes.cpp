@@ -169,6 +169,8 @@ void apply(Operation operation, double amount, std::uint8_t fill, PlanarPicture&
       return each_plane(stretch);
     case Operation::equalize:
       return each_plane(equalize);
+    case Operation::invert:
+      return solarize(0, picture);
   }
 }
 

@@ -30,7 +30,8 @@ enum class Operation {
   posterize,      // amount: bits of a byte that stay
   solarize,       // amount: bytes from there on are inverted
   auto_contrast,  // each channel is stretched to 0..255
-  equalize        // each channel's values become equally frequent
+  equalize,       // each channel's values become equally frequent
+  invert          // each byte is taken from 255
 };
 
 // `fill`: the byte of what a shear, translation or rotation uncovers. `scratch` is memory to use again.

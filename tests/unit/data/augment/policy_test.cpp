@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <dtrain/base/random.hpp>
 
@@ -111,6 +112,71 @@ TEST(Policy, ChangesTheCroppedPictureBeforeItIsNormalised) {
     }
   }
   EXPECT_GT(changed, 25);
+}
+
+// torchvision's table: of the third pair of equalize, the first half never comes; rotate has six levels of degrees.
+TEST(Policy, ImageNetDrawsAPairWhoseHalvesComeByTheirProbabilities) {
+  const Augment options = of(AutoAugment::imagenet);
+  std::map<Operation, int> counts;
+  std::map<std::size_t, int> lengths;
+  std::map<Operation, std::set<double>> amounts;
+  constexpr int kSamples = 50'000;
+  for (std::uint32_t sample = 0; sample < kSamples; ++sample) {
+    const auto changes = draw_policy(options, {1, 0, sample}, kPicture);
+    ++lengths[changes.size()];
+    for (const Change& change : changes) ++counts[change.operation], amounts[change.operation].insert(change.amount);
+  }
+  const auto expect_share = [](int count, double pairs) {
+    const double expected = kSamples / 25.0 * pairs;
+    EXPECT_NEAR(count, expected, 5 * std::sqrt(expected));
+  };
+  expect_share(counts[Operation::posterize], 0.4 + 0.6 + 0.6 + 0.8 + 0.4);
+  expect_share(counts[Operation::invert], 0.6 * 3);
+  expect_share(counts[Operation::shear_x], 0.6);
+  expect_share(counts[Operation::contrast], 2);
+  EXPECT_EQ(counts.count(Operation::translate_x), 0u);
+  EXPECT_GT(lengths[0], 0);
+  EXPECT_EQ(lengths.rbegin()->first, 2u);
+  EXPECT_EQ(amounts[Operation::rotate],
+            (std::set<double>{-30, 30, -30 * (8 / 9.0), 30 * (8 / 9.0), -30 * (3 / 9.0), 30 * (3 / 9.0)}));
+  EXPECT_EQ(amounts[Operation::posterize], (std::set<double>{8 - 4, 8 - 3, 8 - 2}));
+}
+
+TEST(Policy, JitterOfColorsComesInEveryOrderAndWithinItsRange) {
+  const Augment options{.brightness = 0.4f, .contrast = 0.2f, .saturation = 0.7f};
+  std::set<std::vector<Operation>> orders;
+  std::map<Operation, double> least, most;
+  for (std::uint32_t sample = 0; sample < 2000; ++sample) {
+    std::vector<Operation> order;
+    for (const Change& change : draw_policy(options, {1, 0, sample}, kPicture)) {
+      order.push_back(change.operation);
+      least[change.operation] = std::min(least[change.operation], change.amount);
+      most[change.operation] = std::max(most[change.operation], change.amount);
+    }
+    orders.insert(order);
+  }
+  EXPECT_EQ(orders.size(), 6u);
+  const auto expect_range = [&](Operation operation, double range) {
+    EXPECT_NEAR(least[operation], -range, 0.01 * range);
+    EXPECT_NEAR(most[operation], range, 0.01 * range);
+    EXPECT_LE(std::max(most[operation], -least[operation]), range + 1e-7);
+  };
+  expect_range(Operation::brightness, 0.4);
+  expect_range(Operation::contrast, 0.2);
+  expect_range(Operation::color, 0.7);
+  EXPECT_EQ(draw_policy({.contrast = 0.2f}, {1, 0, 3}, kPicture).size(), 1u);
+}
+
+TEST(Policy, JitterOfColorsLeavesTheOperationsAsTheyWereDrawn) {
+  Augment options = of(AutoAugment::rand);
+  const auto plain = draw_policy(options, {1, 2, 3}, kPicture);
+  options.saturation = 0.5f;
+  const auto both = draw_policy(options, {1, 2, 3}, kPicture);
+  ASSERT_EQ(both.size(), 3u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(both[i + 1].operation, plain[i].operation);
+    EXPECT_EQ(both[i + 1].amount, plain[i].amount);
+  }
 }
 
 }  // namespace

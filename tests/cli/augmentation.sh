@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Augmentation of colours, AutoAugment and random erasing, as `data show` draws it and `train` uses it.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes 200
+state() { "$DTRAIN" inspect "$1" --json | grep -oE '"state_sha256":"[0-9a-f]+"'; }
+
+run data show d/shapes_train.rec --out plain.png --count 20
+for name in "brightness 0.4" "contrast 0.4" "saturation 0.4" "pca-noise 0.1" "random-erasing 0.5" "auto-augment imagenet"; do
+  read -ra option <<<"--$name"
+  run data show d/shapes_train.rec --out changed.png --count 20 "${option[@]}"
+  check "--$name changes the images" bash -c '! cmp -s plain.png changed.png'
+done
+for mode in rand const; do
+  run data show d/shapes_train.rec --out other.png --count 20 --random-erasing 0.5 --random-erasing-mode $mode --rgb-std 58
+  run data show d/shapes_train.rec --out changed.png --count 20 --random-erasing 0.5 --rgb-std 58
+  check "--random-erasing-mode $mode is another" bash -c '! cmp -s other.png changed.png'
+done
+
+augmented=(--brightness 0.4 --contrast 0.4 --saturation 0.4 --pca-noise 0.1 --random-erasing 0.5 --auto-augment imagenet)
+run train "${small_training[@]}" "${augmented[@]}" --num-epochs 1 --model-prefix m/one --seed 1 --data-nthreads 1
+check "a run with all of them succeeds" exits 0
+run train "${small_training[@]}" "${augmented[@]}" --num-epochs 1 --model-prefix m/three --seed 1 --data-nthreads 3
+check "it is the same for any number of threads" same "$(state m/one)" "$(state m/three)"
+run train "${small_training[@]}" --num-epochs 1 --brightness 2
+check "--brightness goes up to 1" exits 2
+run train "${small_training[@]}" --num-epochs 1 --auto-augment imagent
+check "--auto-augment names what there is" says "imagenet"
+finish
