@@ -187,6 +187,7 @@ complete -c dtrain -n "__dtrain_at 'train'" -l batch-size -x -d 'samples per ste
 complete -c dtrain -n "__dtrain_at 'train'" -l global-batch -x -d 'samples per step over all hosts; 0 for --batch-size times the number of hosts'
 complete -c dtrain -n "__dtrain_at 'train'" -l logical-shards -x -d 'number of logical shards of a step, a power of two; each has its own batch norm (default 1 per worker; with --elastic 4 per --max-workers while shards keep 16 samples)'
 complete -c dtrain -n "__dtrain_at 'train'" -l seed -x -d 'random seed for sample order, augmentation, dropout and initial weights'
+complete -c dtrain -n "__dtrain_at 'train'" -l accumulate -x -d 'accumulate the gradients of N batches before each update, with the memory of one: a step takes N times --batch-size samples, in N times as many logical shards; a power of two'
 complete -c dtrain -n "__dtrain_at 'train'" -l bce-loss -d 'judge each class by itself with binary cross-entropy, the mean over the classes, in the place of softmax cross-entropy'
 complete -c dtrain -n "__dtrain_at 'train'" -l bce-target-thresh -x -d 'for --bce-loss, take a target above SHARE, such as that of a mixed image, as 1 and any other as 0; 1 takes targets as they are'
 complete -c dtrain -n "__dtrain_at 'train'" -l focal-gamma -x -d 'count what the network knows already for less: multiply the loss of a class by the share that it misses, to the power of GAMMA. 0 does not'

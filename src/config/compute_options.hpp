@@ -28,10 +28,11 @@ struct ComputeOptions {
   int hosts = 1;         // at the start of the job
   int batch_size = 128;  // of each host
   int global_batch = 0;  // 0: batch_size x hosts
+  int accumulate = 1;    // parts of batch_size samples that make a step of a host
   int logical_shards = 1;
   std::uint64_t seed = 0;
 
-  int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size * hosts; }
+  int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size * hosts * accumulate; }
 };
 
 // Fills what depends on this machine: threads, as many as this process may use.

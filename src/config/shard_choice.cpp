@@ -22,7 +22,7 @@ int largest_with_enough_samples(int global_batch) {
 int default_max_workers(int hosts) { return std::max(8, 2 * hosts); }
 
 int choose_shards(const ShardNeeds& needs) {
-  const int fewest = comm::power_of_two_at_least(needs.workers);
+  const int fewest = comm::power_of_two_at_least(needs.workers) * needs.accumulate;
   if (needs.max_workers == 0) return fewest;
   const int wanted = comm::power_of_two_at_least(kShardsForEachWorker * needs.max_workers);
   return std::max(fewest, std::min(wanted, largest_with_enough_samples(needs.global_batch)));

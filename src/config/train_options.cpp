@@ -60,6 +60,13 @@ void bind_average(OptionSet& set, nn::Optimizer& rule) {
           "for --ema, begin with small decays: 1 - T^(-2/3) at step T until that reaches DECAY");
 }
 
+void bind_accumulation(OptionSet& set, ComputeOptions& compute) {
+  set.add("--accumulate", compute.accumulate, "N",
+          "accumulate the gradients of N batches before each update, with the memory of one: a step takes N times "
+          "--batch-size samples, in N times as many logical shards; a power of two",
+          between(1, 65536));
+}
+
 void bind_rule(OptionSet& set, TrainOptions& options) {
   set.group("Optimizer");
   set.add("--num-epochs", options.epochs, "N", "number of epochs to train", at_least(0));
@@ -235,6 +242,7 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_augmentation(set, options.data);
   bind_mix(set, options.mix);
   bind_batch(set, options.compute);
+  bind_accumulation(set, options.compute);
   bind_loss(set, options.loss);
   bind_rule(set, options);
   bind_checkpoints(set, options);

@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
+#include <dtrain/comm/tree.hpp>
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/nn/graph_json.hpp>
 
@@ -22,15 +23,39 @@
 namespace dtrain::job {
 namespace {
 
+// Batches that are accumulated are logical shards, which are as many as a power of two.
+void check_accumulation(const config::OptionSet& set, bool resumed, const config::TrainOptions& options) {
+  const int batches = options.compute.accumulate;
+  if (batches == 1) return;
+  if (!comm::is_power_of_two(batches)) {
+    throw UsageError(fmt::format("--accumulate: must be a power of two, not {}", batches),
+                     fmt::format("the next power of two is {}", comm::power_of_two_at_least(batches)));
+  }
+  if (options.job.is_per_worker()) {
+    throw UsageError("--accumulate and --elastic-batch per-worker: a worker's batch is one shard there",
+                     "leave one of them out");
+  }
+  if (!resumed && set.chosen("logical-shards") && options.compute.logical_shards < batches) {
+    throw UsageError(fmt::format("--accumulate {} and --logical-shards {}: each batch is a shard or several", batches,
+                                 options.compute.logical_shards),
+                     "leave --logical-shards out, or give at least as many");
+  }
+}
+
 // A resumed run has V from its checkpoint.
 void settle_shards(const config::OptionSet& set, bool resumed, int workers, config::TrainOptions& options) {
   config::JobOptions& job = options.job;
+  check_accumulation(set, resumed, options);
   const bool free_choice = !resumed && !set.chosen("logical-shards") && !job.is_per_worker();
   if (job.elastic && job.max_workers == 0) job.max_workers = config::default_max_workers(workers);
   if (free_choice && job.is_job()) {
     options.compute.logical_shards = config::choose_shards({.workers = workers,
                                                             .max_workers = job.elastic ? job.max_workers : 0,
+                                                            .accumulate = options.compute.accumulate,
                                                             .global_batch = options.compute.samples_per_step()});
+  }
+  if (free_choice && !job.is_job() && options.compute.accumulate > 1) {
+    options.compute.logical_shards = options.compute.accumulate;
   }
   config::check_shards(options.compute);
 }
